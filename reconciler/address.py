@@ -1,0 +1,74 @@
+"""Where a thing lives and what it is called: level, scope, address."""
+
+from dataclasses import dataclass
+from enum import StrEnum
+from urllib.parse import quote
+
+Key = str | int
+"""What an object is called within its section: a title, a pattern, a path, or a numeric ID."""
+
+
+class Level(StrEnum):
+    """The three levels at which settings live, in the order in which they are applied."""
+
+    USER = "user"
+    GROUP = "group"
+    PROJECT = "project"
+
+
+LEVELS = tuple(Level)
+
+
+@dataclass(frozen=True, slots=True)
+class Scope:
+    """One target: the user behind the token, a group or a project.
+
+    Attributes:
+        level: which of the three.
+        ref: full path or numeric ID; None for the user.
+    """
+
+    level: Level
+    ref: Key | None = None
+
+    @property
+    def url(self) -> str:
+        """The beginning of the target's request paths, with a slash at its end (spec section 1, `:id`)."""
+        if self.ref is None:
+            return ""
+        return f"{self.level}s/{quote(str(self.ref), safe='')}/"
+
+    @property
+    def identity(self) -> tuple[Level, str | int | None]:
+        """What two spellings of one target have in common: paths are matched without regard to case."""
+        return self.level, self.ref.casefold() if isinstance(self.ref, str) else self.ref
+
+    @property
+    def order(self) -> tuple[int, bool, str, int]:
+        """Users before groups before projects; paths alphabetically, then numeric IDs ascending."""
+        number = self.ref if isinstance(self.ref, int) else 0
+        path = self.ref if isinstance(self.ref, str) else ""
+        return LEVELS.index(self.level), isinstance(self.ref, int), path, number
+
+    def __str__(self) -> str:
+        """`project acme/payments/api`, `group 12`, `user`."""
+        return str(self.level) if self.ref is None else f"{self.level} {self.ref}"
+
+
+@dataclass(frozen=True, slots=True)
+class Address:
+    """One object, or one settings section, of one target.
+
+    Attributes:
+        scope: the target.
+        section: the manifest's key, such as `milestones`.
+        part: which of the section's endpoints; the section's name where it has only one.
+        title: what people call such an object, such as `milestone`.
+        name: the object's identity within the part; None for a settings section.
+    """
+
+    scope: Scope
+    section: str
+    part: str
+    title: str
+    name: Key | None = None

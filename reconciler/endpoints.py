@@ -1,0 +1,82 @@
+"""The two shapes of the service: a `Singleton` (one settings record) and a `Collection` (objects with identities).
+
+A kind declares its parts as one or the other and adds what is its own as small pure functions: how to read an answer,
+what to send. Requests are values; nothing here talks to the service.
+"""
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from typing import ClassVar, Literal
+
+from reconciler.address import Key, Level, Scope
+from reconciler.resource import Found, Resource
+from reconciler.wire import Json, Method, Reader, Request
+
+
+@dataclass(frozen=True, slots=True)
+class Singleton:
+    """One settings record a target: it always exists, is read with one GET and updated with one request.
+
+    Attributes:
+        name: the part's name, unique within its kind.
+        title: what people call it.
+        suffix: the path below the target's.
+        decode: reads the service's answer.
+        body: what to send, given what is wanted, what was found, and the target.
+        method: of the update.
+        complete: fetches what the answer lacks for comparing it with what is wanted, and adds it to the answer; None
+            where the answer always suffices.
+    """
+
+    name: str
+    title: str
+    suffix: str
+    decode: Callable[[Scope, Json], Found]
+    body: Callable[[Scope, Resource, Found], Mapping[str, Json]]
+    method: Literal["PUT", "PATCH"]
+    complete: Callable[[Reader, Json, Resource], Json] | None = None
+
+    is_collection: ClassVar[bool] = False
+
+    def update(self, scope: Scope, wanted: Resource, found: Found) -> tuple[Request, ...]:
+        """Return the request that makes what was found what is wanted."""
+        return (Request(self.method, scope.url + self.suffix, self.body(scope, wanted, found)),)
+
+
+@dataclass(frozen=True, slots=True)
+class Collection:
+    """Objects of one target that are listed, created, updated and deleted one by one.
+
+    Attributes:
+        name: the part's name, unique within its kind.
+        title: what people call one object.
+        suffix: the path of the collection below the target's.
+        decode: reads one entry of the list.
+        create: the requests that create an object of that name.
+        update: the requests that make a found object the wanted one of that name; None where objects have no fields.
+        update_method: kept by `create` and `update` themselves.
+        fault_of_key: says what is wrong with a name for this target and what would be right; None where it is fine.
+        canonical_key: the form in which two spellings of one name are equal.
+        expand_key: the form of a name after placeholders are filled in.
+        refers_to: the level of the targets whose paths or IDs the names are, or None where names are just names.
+        by_number: whether writes need the target's own numeric ID in their path.
+        secret: the field of the answer to a creation that must be delivered and never shown, or None.
+    """
+
+    name: str
+    title: str
+    suffix: str
+    decode: Callable[[Scope, Json], Found]
+    create: Callable[[str, Key, Resource, int | None], tuple[Request, ...]]
+    update: Callable[[str, Key, Resource, Found], tuple[Request, ...]] | None = None
+    fault_of_key: Callable[[Scope, Key], str | None] = lambda _scope, _key: None
+    canonical_key: Callable[[Key], Key] = lambda key: key
+    refers_to: Level | None = None
+    by_number: bool = False
+    secret: str | None = None
+
+    is_collection: ClassVar[bool] = True
+
+    def delete(self, path: str, found: Found) -> tuple[Request, ...]:
+        """Return the request that deletes a found object."""
+        return (Request("DELETE", f"{path}/{found.id}"),)

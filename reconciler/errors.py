@@ -1,0 +1,141 @@
+"""Everything that can go wrong, as one tree; the exit code of a failure lives on its class.
+
+```
+ReconcilerError                 1
+├── ManifestErrors              1   every fault of every manifest, each with its place
+├── ConfigurationError          1   a setting is missing or senseless: no URL, no token, a bad reconciler.yaml
+├── UsageError                 64   the command line itself is wrong
+├── PlanRefused                 1   a plan that must not be applied: other service, too old, guarded, unreadable
+├── OutputFailed                1   a report, a plan or a token could not be written where it was to go
+└── ServiceError                1   a request was not answered as it should be; names the request
+    ├── Unreachable                 no answer: connection refused, reset, timed out
+    ├── BadAnswer                   an answer that is not what the service's contract promises: HTML, broken JSON
+    ├── Moved                       301, 302, 307, 308: redirects are not followed
+    ├── Unauthorized                401: the token is missing, wrong, expired or revoked
+    ├── Forbidden                   403: the token may not do this
+    ├── NotFound                    404: not there, or not visible to the token
+    ├── Refused                     400, 405, 409, 412, 422: the service will not carry this out
+    ├── RateLimited                 429: too many requests
+    └── ServerFailure               5xx
+```
+"""
+
+from dataclasses import dataclass
+from typing import ClassVar
+
+
+class ReconcilerError(Exception):
+    """The root: whatever this library raises on purpose."""
+
+    exit_code: ClassVar[int] = 1
+
+
+@dataclass(frozen=True, slots=True, order=True)
+class Fault:
+    """One thing wrong (or, as a warning, doubtful) in the manifests.
+
+    Attributes:
+        path: the file, as the user named it.
+        line: from 1; 0 where the file as a whole is meant.
+        column: from 1, in characters; 0 where the file as a whole is meant.
+        message: what is wrong, and what would be right.
+        source: the text of that line, without its line break; empty where there is none to show.
+        severity: `error` or `warning`.
+    """
+
+    path: str
+    line: int
+    column: int
+    message: str
+    source: str = ""
+    severity: str = "error"
+
+    def __str__(self) -> str:
+        """`path:line:column: message`, then the line with a caret beneath the column."""
+        place = f"{self.path}:{self.line}:{self.column}" if self.line else self.path
+        text = f"{place}: {'warning: ' if self.severity == 'warning' else ''}{self.message}"
+        if not self.source:
+            return text
+        return f"{text}\n    {self.source}\n    {' ' * (self.column - 1)}^"
+
+
+class ManifestErrors(ReconcilerError):
+    """All faults of all manifests, sorted by place.
+
+    Attributes:
+        faults: the errors and warnings, at least one of them an error.
+    """
+
+    def __init__(self, faults: list[Fault]) -> None:
+        self.faults = tuple(sorted(faults))
+        super().__init__("\n".join(str(fault) for fault in self.faults))
+
+
+class ConfigurationError(ReconcilerError):
+    """A setting is missing or senseless."""
+
+
+class UsageError(ReconcilerError):
+    """The command line itself is wrong."""
+
+    exit_code = 64
+
+
+class PlanRefused(ReconcilerError):
+    """A plan that must not be applied."""
+
+
+class OutputFailed(ReconcilerError):
+    """A result could not be written where it was to go."""
+
+
+class ServiceError(ReconcilerError):
+    """A request was not answered as it should be.
+
+    Attributes:
+        request: method and path, such as `GET projects/acme%2Fapi/milestones`; never a query or a body.
+        reason: what the service said, or what kept it from answering.
+        status: the HTTP status, or None where none came.
+    """
+
+    def __init__(self, request: str, reason: str, status: int | None = None) -> None:
+        self.request = request
+        self.reason = reason
+        self.status = status
+        super().__init__(f"{request}: {reason}")
+
+
+class Unreachable(ServiceError):
+    """No answer came."""
+
+
+class BadAnswer(ServiceError):
+    """The answer is not what the service's contract promises."""
+
+
+class Moved(ServiceError):
+    """The service answered with a redirect, which is not followed."""
+
+
+class Unauthorized(ServiceError):
+    """401."""
+
+
+class Forbidden(ServiceError):
+    """403."""
+
+
+class NotFound(ServiceError):
+    """404."""
+
+
+class Refused(ServiceError):
+    """The service understood and will not carry this out: 400, 405, 409, 412, 422."""
+
+
+class RateLimited(ServiceError):
+    """429."""
+
+
+class ServerFailure(ServiceError):
+    """5xx."""

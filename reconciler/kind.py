@@ -1,0 +1,52 @@
+"""What a kind of settings is, as data. The engine knows no kind by name: it is handed a mapping of these."""
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from typing import Any
+
+from reconciler.address import Level
+from reconciler.endpoints import Collection, Singleton
+from reconciler.resource import Wanted
+
+Part = Singleton | Collection
+
+
+@dataclass(frozen=True, slots=True)
+class Kind:
+    """One section of the manifests.
+
+    Attributes:
+        name: the section's key in manifests.
+        summary: one sentence for the documentation and the schemas.
+        spec: the section of the service's specification.
+        models: by level, the type that pydantic checks the section's value against: a `Resource`, or a `dict` of
+            `Item | None`. Its keys are the levels at which the section may be declared.
+        parts: the section's endpoints, in the order in which they are read and applied.
+        split: takes a checked section value, and whether the section is pruned, apart into what is wanted of each
+            part; only declared parts appear.
+        inherits: whether what a group has decides what its projects may have, so that after a change to a group the
+            same section of the projects below it is read and planned again.
+        order: where the section stands in a plan.
+    """
+
+    name: str
+    summary: str
+    spec: str
+    models: Mapping[Level, Any]
+    parts: tuple[Part, ...]
+    split: Callable[[Any, bool], Mapping[str, Wanted]]
+    order: int
+    inherits: bool = False
+
+    def part(self, name: str) -> Part:
+        """Return the part of that name."""
+        return next(part for part in self.parts if part.name == name)
+
+    @property
+    def prunable(self) -> bool:
+        """Whether `prune` may name this section: it has objects, which can be deleted."""
+        return any(part.is_collection for part in self.parts)
+
+
+Kinds = Mapping[str, Kind]
+"""All kinds by name, in the order of their sections in a plan."""

@@ -1,0 +1,72 @@
+"""The fields of a thing, wanted or found, in one canonical form so that `!=` is the whole comparison."""
+
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from types import MappingProxyType
+from typing import Annotated
+
+from pydantic import BaseModel, BeforeValidator, ConfigDict, Field
+
+from reconciler.address import Key
+
+
+class Resource(BaseModel):
+    """The fields of one object or settings record.
+
+    `model_fields_set` is what a manifest declares; nothing else is compared or sent. A field whose value is a mapping
+    is compared key by key, and only the declared keys count.
+    """
+
+    model_config = ConfigDict(frozen=True, extra="forbid", strict=True, hide_input_in_errors=True)
+
+    def contradictions(self) -> Iterator[tuple[str, str]]:
+        """Yield `(field, message)` for each rule across fields that the declared fields break.
+
+        Asked of what the manifests declare, and by the planner of what an object would become.
+        """
+        yield from ()
+
+
+def _as_tuple(value: object) -> object:
+    if isinstance(value, str):
+        return (value,)
+    return tuple(value) if isinstance(value, list) else value
+
+
+OldNames = Annotated[tuple[str, ...], BeforeValidator(_as_tuple, json_schema_input_type=str | list[str])]
+
+
+class Item(Resource):
+    """A resource that is one object of a collection and may have had other names before."""
+
+    renamed_from: OldNames = Field(
+        default=(),
+        description="The former name, or a list of them: makes a rename one update instead of a delete and a create.",
+        examples=["Nov 2026"],
+    )
+
+
+Wanted = Resource | Mapping[Key, Resource | None]
+"""What is wanted of one part: of a singleton its fields, of a collection its items (None: must not exist)."""
+
+NOTHING_LOCKED: Mapping[str, str] = MappingProxyType({})
+
+
+@dataclass(frozen=True, slots=True)
+class Found:
+    """One object, or one settings record, as the service shows it.
+
+    Attributes:
+        resource: its fields; all that the service shows are set.
+        names: what it answers to: a title; or a path and an ID. The first is the one to show. Empty for a settings
+            record.
+        id: its own numeric ID, where it has one.
+        owner_id: the numeric ID of the project it belongs to, where the answer tells.
+        locked: fields that cannot be changed, each with the reason; a key of a mapping field as `field.key`.
+    """
+
+    resource: Resource
+    names: tuple[Key, ...] = ()
+    id: int | None = None
+    owner_id: int | None = None
+    locked: Mapping[str, str] = NOTHING_LOCKED

@@ -1,0 +1,96 @@
+"""The two values the planner compares: what the manifests want, and what the service shows."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from types import MappingProxyType
+
+from reconciler.address import Level, Scope
+from reconciler.resource import Found, Wanted
+
+
+@dataclass(frozen=True, slots=True)
+class Section:
+    """One declared section of one target.
+
+    Attributes:
+        scope: the target.
+        kind: the section's name.
+        wanted: by part, what is declared; parts that are not declared are absent.
+        prune: whether the section is authoritative: what is not listed is deleted.
+    """
+
+    scope: Scope
+    kind: str
+    wanted: Mapping[str, Wanted]
+    prune: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class Target:
+    """One user, group or project and all that is declared of it.
+
+    Attributes:
+        scope: which.
+        sections: in the order of the kinds.
+        origin: `path:line` of its document.
+        labels: from `metadata.labels`.
+    """
+
+    scope: Scope
+    sections: tuple[Section, ...]
+    origin: str = ""
+    labels: Mapping[str, str] = field(default_factory=lambda: MappingProxyType({}))
+
+
+@dataclass(frozen=True, slots=True)
+class DesiredState:
+    """All targets, in `Scope.order`.
+
+    Attributes:
+        targets: users, then groups, then projects.
+        digest: SHA-256 (hex) of the effective desired state, whatever files and order it came from.
+    """
+
+    targets: tuple[Target, ...]
+    digest: str
+
+
+@dataclass(frozen=True, slots=True)
+class Unreadable:
+    """A part that could not be read, and why."""
+
+    reason: str
+
+
+@dataclass(frozen=True, slots=True)
+class Reference:
+    """A path whose numeric ID a request needs."""
+
+    level: Level
+    path: str
+
+
+@dataclass(frozen=True, slots=True)
+class Unknown:
+    """A reference that could not be resolved, and why."""
+
+    reason: str
+
+
+LivePart = Found | tuple[Found, ...] | Unreadable
+
+PartAddress = tuple[Scope, str, str]
+"""Scope, section and part."""
+
+
+@dataclass(frozen=True, slots=True)
+class LiveState:
+    """What the service shows of the declared parts, and the IDs that were looked up.
+
+    Attributes:
+        parts: by scope, section and part: a `Found` for a singleton, a tuple of them for a collection.
+        ids: numeric IDs by reference; paths in lower case.
+    """
+
+    parts: Mapping[PartAddress, LivePart]
+    ids: Mapping[Reference, int | Unknown]

@@ -1,0 +1,50 @@
+"""What goes over the wire, as values and protocols: requests, and a service that can be read or also written."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any, Literal, Protocol
+
+Json = Any
+"""A JSON value as `json.loads` builds it. Whoever reads one checks it: a kind by its model."""
+
+Method = Literal["POST", "PUT", "PATCH", "DELETE"]
+
+
+@dataclass(frozen=True, slots=True)
+class Request:
+    """One write, ready to send.
+
+    Attributes:
+        method: POST, PUT, PATCH or DELETE.
+        path: relative to `{api_url}/`, already percent-encoded. `{id}` in it stands for the `id` in the answer to the
+            first request of the same change (encoded paths never hold a brace).
+        body: the JSON body, or None.
+    """
+
+    method: Method
+    path: str
+    body: Mapping[str, Json] | None = None
+
+    def __str__(self) -> str:
+        """Method and path, without the body."""
+        return f"{self.method} {self.path}"
+
+
+class Reader(Protocol):
+    """The service, for reading only. Its methods raise `ServiceError`s and nothing else.
+
+    It has no method that writes: whatever is handed a `Reader` cannot change the service.
+    """
+
+    def get(self, path: str) -> Json:
+        """Return the JSON answer to `GET {api_url}/{path}`."""
+
+    def pages(self, path: str) -> list[Json]:
+        """Return all items of all pages of `GET {api_url}/{path}` (spec section 1, pagination)."""
+
+
+class Service(Reader, Protocol):
+    """The service, for reading and writing."""
+
+    def send(self, request: Request) -> Json:
+        """Carry out one write and return its JSON answer, None where it has no body."""
