@@ -52,12 +52,13 @@ class Collection:
         title: what people call one object.
         suffix: the path of the collection below the target's.
         decode: reads one entry of the list.
-        create: the requests that create an object of that name.
-        update: the requests that make a found object the wanted one of that name; None where objects have no fields.
-        update_method: kept by `create` and `update` themselves.
+        create: the requests that create an object, given the collection's path, the name, what is wanted, and the ID
+            of the target the name refers to (None where names are just names).
+        update: the requests that make a found object the wanted one of that name, given the collection's path; None
+            where objects have no fields.
         fault_of_key: says what is wrong with a name for this target and what would be right; None where it is fine.
         canonical_key: the form in which two spellings of one name are equal.
-        expand_key: the form of a name after placeholders are filled in.
+        lowers_placeholders: whether `{path}` and its like are filled in in lower case within names.
         refers_to: the level of the targets whose paths or IDs the names are, or None where names are just names.
         by_number: whether writes need the target's own numeric ID in their path.
         secret: the field of the answer to a creation that must be delivered and never shown, or None.
@@ -71,6 +72,7 @@ class Collection:
     update: Callable[[str, Key, Resource, Found], tuple[Request, ...]] | None = None
     fault_of_key: Callable[[Scope, Key], str | None] = lambda _scope, _key: None
     canonical_key: Callable[[Key], Key] = lambda key: key
+    lowers_placeholders: bool = False
     refers_to: Level | None = None
     by_number: bool = False
     secret: str | None = None

@@ -1,0 +1,96 @@
+"""Merge request approval settings of a group or a project (spec 4.10)."""
+
+from collections.abc import Mapping
+from types import MappingProxyType
+
+from pydantic import Field
+
+from reconciler.address import Level, Scope
+from reconciler.endpoints import Singleton
+from reconciler.kind import Kind
+from reconciler.resource import Found, Resource
+from reconciler.wire import Json
+
+
+class ApprovalSettings(Resource):
+    """Who may approve a merge request, and what becomes of approvals."""
+
+    allow_author_approval: bool = Field(
+        default=False, description="Whether authors may approve their own merge requests.", examples=[False]
+    )
+    allow_committer_approval: bool = Field(
+        default=False, description="Whether those who added commits may approve.", examples=[False]
+    )
+    allow_overrides_to_approver_list_per_merge_request: bool = Field(
+        default=False,
+        description="Whether a merge request may change its list of approvers.",
+        examples=[False],
+    )
+    retain_approvals_on_push: bool = Field(
+        default=False, description="Whether approvals stay when commits are added.", examples=[True]
+    )
+    selective_code_owner_removals: bool = Field(
+        default=False,
+        description="Whether a push removes only approvals of code owners whose files it changes. Whether this goes "
+        "with `retain_approvals_on_push` on or off depends on the server; groups may ignore it.",
+        examples=[False],
+    )
+    require_reauthentication_to_approve: bool = Field(
+        default=False,
+        description="Whether approving asks for authentication again. `require_password_to_approve` follows it.",
+        examples=[True],
+    )
+
+
+FIELDS = tuple(ApprovalSettings.model_fields)
+
+
+def decode(_scope: Scope, answer: Json) -> Found:
+    """Read the entries, each with its value and whether a group or the instance has locked it."""
+    entries = {name: answer[name] for name in FIELDS}
+    return Found(
+        ApprovalSettings.model_validate({name: entry["value"] for name, entry in entries.items()}),
+        locked=MappingProxyType(
+            {
+                name: f"locked by the {entry['inherited_from'] or 'instance'}"
+                for name, entry in entries.items()
+                if entry["locked"]
+            }
+        ),
+    )
+
+
+def body(_scope: Scope, wanted: Resource, found: Found) -> Mapping[str, Json]:
+    """Return all settings that are not locked: what an update leaves out, older services reset to false.
+
+    A locked setting is left out, for the service would keep the value behind the lock and show it again the day the
+    lock goes. Only a locked `selective_code_owner_removals` is sent as false: where a hidden true lies behind the
+    lock, the service refuses every update that does not mention it.
+    """
+    settings = {name: getattr(found.resource, name) for name in FIELDS}
+    settings |= {name: getattr(wanted, name) for name in wanted.model_fields_set}
+    sent = {name: value for name, value in settings.items() if name not in found.locked}
+    if "selective_code_owner_removals" in found.locked:
+        sent["selective_code_owner_removals"] = False
+    return sent
+
+
+SETTINGS = Singleton(
+    name="approval_settings",
+    title="approval settings",
+    suffix="merge_request_approval_setting",
+    decode=decode,
+    body=body,
+    method="PUT",
+)
+
+KIND = Kind(
+    name="approval_settings",
+    summary="Who may approve merge requests, and what becomes of approvals, in a group or a project.",
+    spec="4.10",
+    models=MappingProxyType({Level.GROUP: ApprovalSettings, Level.PROJECT: ApprovalSettings}),
+    parts=(SETTINGS,),
+    split=lambda section, _prune: {"approval_settings": section},
+    order=2,
+    inherits=True,
+)

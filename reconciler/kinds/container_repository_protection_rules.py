@@ -1,0 +1,108 @@
+"""Container repository protection rules of a project, each known by its pattern (spec 4.18)."""
+
+import re
+from collections.abc import Iterator
+from types import MappingProxyType
+from typing import Literal
+
+from pydantic import Field
+
+from reconciler.address import Key, Level, Scope
+from reconciler.endpoints import Collection
+from reconciler.kind import Kind
+from reconciler.resource import Found, Item, Resource
+from reconciler.wire import Json, Request
+
+AccessLevel = Literal["maintainer", "owner", "admin"]
+
+PATTERN = re.compile(r"[a-z0-9]+(([._/]|__|-*)[a-z0-9*])*")
+
+
+class ProtectionRule(Item):
+    """Who may push to and delete from the container repositories a pattern matches."""
+
+    minimum_access_level_for_push: AccessLevel | None = Field(
+        default=None,
+        description="The least role that may push. Null lifts this protection.",
+        examples=["maintainer"],
+    )
+    minimum_access_level_for_delete: AccessLevel | None = Field(
+        default=None,
+        description="The least role that may delete. Null lifts this protection.",
+        examples=["admin"],
+    )
+
+    def contradictions(self) -> Iterator[tuple[str, str]]:
+        """A rule protects against something."""
+        if {self.minimum_access_level_for_push, self.minimum_access_level_for_delete} == {None}:
+            if self.model_fields_set >= set(LEVEL_FIELDS):
+                yield (
+                    "minimum_access_level_for_push",
+                    "a protection rule must keep at least one of minimum_access_level_for_push and "
+                    "minimum_access_level_for_delete; to have no rule, write null in its place",
+                )
+
+
+LEVEL_FIELDS = ("minimum_access_level_for_push", "minimum_access_level_for_delete")
+
+
+def fault_of_pattern(scope: Scope, pattern: Key) -> str | None:
+    """Say why the service would refuse this pattern (deployed behaviour, section 6; unchecked prefix for an ID)."""
+    pattern = str(pattern)
+    prefix = scope.ref.lower() if isinstance(scope.ref, str) else ""
+    if pattern != pattern.lower():
+        return f"a pattern must be lower case: {pattern.lower()}"
+    if not pattern.startswith(prefix):
+        return f"a pattern must start with the project's path in lower case: {prefix}/{pattern.lstrip('/')}"
+    if len(pattern) > 255:
+        return f"a pattern has at most 255 characters; this one has {len(pattern)}"
+    if not PATTERN.fullmatch(pattern):
+        return "a pattern is a container repository path in which `*` stands for any characters"
+    return None
+
+
+def decode(_scope: Scope, entry: Json) -> Found:
+    """Read one rule; an unset level is null, or empty, or left out."""
+    return Found(
+        ProtectionRule.model_validate({name: entry.get(name) or None for name in LEVEL_FIELDS}),
+        names=(str(entry["repository_path_pattern"]),),
+        id=int(entry["id"]),
+        owner_id=entry.get("project_id"),
+    )
+
+
+def create(path: str, pattern: Key, wanted: Resource, _target_id: int | None) -> tuple[Request, ...]:
+    """A creation takes no unset level, neither null nor empty."""
+    levels = {name: getattr(wanted, name) for name in LEVEL_FIELDS if getattr(wanted, name) is not None}
+    return (Request("POST", path, {"repository_path_pattern": pattern} | levels),)
+
+
+def update(path: str, pattern: Key, wanted: Resource, found: Found) -> tuple[Request, ...]:
+    """An update unsets a level with an empty string."""
+    changed: dict[str, Json] = {} if pattern in found.names else {"repository_path_pattern": pattern}
+    for name in LEVEL_FIELDS:
+        if name in wanted.model_fields_set and getattr(wanted, name) != getattr(found.resource, name):
+            changed[name] = getattr(wanted, name) or ""
+    return (Request("PATCH", f"{path}/{found.id}", changed),)
+
+
+RULES = Collection(
+    name="container_repository_protection_rules",
+    title="protection rule",
+    suffix="registry/protection/repository/rules",
+    decode=decode,
+    create=create,
+    update=update,
+    fault_of_key=fault_of_pattern,
+    lowers_placeholders=True,
+)
+
+KIND = Kind(
+    name="container_repository_protection_rules",
+    summary="Which roles may push to and delete from container repositories, by `repository_path_pattern`.",
+    spec="4.18",
+    models=MappingProxyType({Level.PROJECT: dict[str, ProtectionRule | None]}),
+    parts=(RULES,),
+    split=lambda section, _prune: {"container_repository_protection_rules": section},
+    order=3,
+)

@@ -1,0 +1,140 @@
+"""The CI job token scope of a project: the switch, and the allowlists of projects and of groups (spec 4.2)."""
+
+from collections.abc import Mapping
+from types import MappingProxyType
+from typing import Annotated
+from urllib.parse import unquote, urlsplit
+
+from pydantic import Field
+
+from reconciler.address import Key, Level, Scope
+from reconciler.endpoints import Collection, Singleton
+from reconciler.kind import Kind
+from reconciler.resource import Found, Resource, Wanted
+from reconciler.wire import Json, Request
+
+Entry = Annotated[str, Field(min_length=1)] | Annotated[int, Field(gt=0)]
+
+
+class JobTokenScope(Resource):
+    """Which projects' CI jobs may reach this project with their job token."""
+
+    enabled: bool = Field(
+        default=True, description="Whether access is limited to the two allowlists at all.", examples=[True]
+    )
+    projects: list[Entry] = Field(
+        default=[],
+        description="Projects whose jobs may reach this one, as full paths or numeric IDs. The project itself always may.",
+        examples=[["acme/payments/lib", 1234]],
+    )
+    groups: list[Entry] = Field(
+        default=[],
+        description="Groups whose projects' jobs may reach this one, as full paths or numeric IDs.",
+        examples=[["acme/platform"]],
+    )
+
+
+class Switch(Resource):
+    """Whether the limit is on."""
+
+    enabled: bool = True
+
+
+class Allowed(Resource):
+    """An entry of an allowlist, which has no fields."""
+
+
+def split(section: JobTokenScope, prune: bool) -> Mapping[str, Wanted]:
+    """Only declared parts are wanted; an empty section that is pruned declares both lists to be empty."""
+    parts: dict[str, Wanted] = {}
+    declared = section.model_fields_set or ({"projects", "groups"} if prune else set())
+    if "enabled" in declared:
+        parts["enabled"] = Switch(enabled=section.enabled)
+    if "projects" in declared:
+        parts["projects"] = dict.fromkeys(section.projects, Allowed())
+    if "groups" in declared:
+        parts["groups"] = dict.fromkeys(section.groups, Allowed())
+    return parts
+
+
+def decode_switch(_scope: Scope, answer: Json) -> Found:
+    """Read the effective value of the limit."""
+    return Found(Switch.model_validate({"enabled": answer["inbound_enabled"]}))
+
+
+def switch_body(_scope: Scope, wanted: Resource, _found: Found) -> Mapping[str, Json]:
+    """The switch is read under one name and written under another."""
+    return {"enabled": getattr(wanted, "enabled")}
+
+
+def decode_project(scope: Scope, entry: Json) -> Found:
+    """Read one entry; the project's own tells the project's numeric ID."""
+    number, path = int(entry["id"]), str(entry["path_with_namespace"])
+    itself = scope.ref == number or (isinstance(scope.ref, str) and scope.ref.casefold() == path.casefold())
+    return Found(Allowed(), names=(path, number), id=number, owner_id=number if itself else None)
+
+
+def decode_group(_scope: Scope, entry: Json) -> Found:
+    """Read one entry, whose path is only in its web address, below `/groups/`; some servers send none."""
+    number = int(entry["id"])
+    _, found, path = urlsplit(entry.get("web_url") or "").path.partition("/groups/")
+    return Found(Allowed(), names=(unquote(path), number) if found else (number,), id=number)
+
+
+def fault_of_entry(_scope: Scope, entry: Key) -> str | None:
+    """Say why no project or group can have such a path (deployed behaviour, section 7.6)."""
+    if isinstance(entry, str) and (entry != entry.strip("/") or "//" in entry):
+        return "an entry is a full path such as acme/payments/lib, without a slash at either end"
+    return None
+
+
+def add_project(path: str, _entry: Key, _wanted: Resource, target_id: int | None) -> tuple[Request, ...]:
+    """Entries are added by numeric ID."""
+    return (Request("POST", path, {"target_project_id": target_id}),)
+
+
+def add_group(path: str, _entry: Key, _wanted: Resource, target_id: int | None) -> tuple[Request, ...]:
+    """Entries are added by numeric ID."""
+    return (Request("POST", path, {"target_group_id": target_id}),)
+
+
+ENABLED = Singleton(
+    name="enabled",
+    title="job token scope",
+    suffix="job_token_scope",
+    decode=decode_switch,
+    body=switch_body,
+    method="PATCH",
+)
+
+PROJECTS = Collection(
+    name="projects",
+    title="allowlisted project",
+    suffix="job_token_scope/allowlist",
+    decode=decode_project,
+    create=add_project,
+    fault_of_key=fault_of_entry,
+    refers_to=Level.PROJECT,
+    by_number=True,
+)
+
+GROUPS = Collection(
+    name="groups",
+    title="allowlisted group",
+    suffix="job_token_scope/groups_allowlist",
+    decode=decode_group,
+    create=add_group,
+    fault_of_key=fault_of_entry,
+    refers_to=Level.GROUP,
+    by_number=True,
+)
+
+KIND = Kind(
+    name="job_token_scope",
+    summary="Whose CI jobs may reach a project with their job token: the limit and its two allowlists.",
+    spec="4.2",
+    models=MappingProxyType({Level.PROJECT: JobTokenScope}),
+    parts=(ENABLED, PROJECTS, GROUPS),
+    split=split,
+    order=4,
+)

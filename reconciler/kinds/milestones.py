@@ -1,0 +1,117 @@
+"""Milestones of a project, each known by its title (spec 4.11)."""
+
+from collections.abc import Iterator
+from datetime import date
+from types import MappingProxyType
+from typing import Annotated, Literal
+
+from pydantic import BeforeValidator, Field
+
+from reconciler.address import Key, Level, Scope
+from reconciler.endpoints import Collection
+from reconciler.kind import Kind
+from reconciler.resource import Found, Item, Resource
+from reconciler.wire import Json, Request
+
+
+def _as_day(value: object) -> object:
+    if not isinstance(value, str):
+        return value
+    try:
+        return date.fromisoformat(value) if len(value) == 10 else value
+    except ValueError as error:
+        raise ValueError(f"not a day of the calendar: {value}") from error
+
+
+Day = Annotated[date | None, BeforeValidator(_as_day, json_schema_input_type=str | None)]
+
+
+class Milestone(Item):
+    """A milestone of a project."""
+
+    description: Annotated[str | None, BeforeValidator(lambda text: text or None)] = Field(
+        default=None, description="What it is about. Null, or empty, is none.", examples=["December release"]
+    )
+    start_date: Day = Field(default=None, description="First day, YYYY-MM-DD. Null is none.", examples=["2026-12-01"])
+    due_date: Day = Field(
+        default=None,
+        description="Last day, YYYY-MM-DD, after `start_date`. Null is none.",
+        examples=["2026-12-31"],
+    )
+    state: Literal["active", "closed"] = Field(
+        default="active", description="Whether it is open for work.", examples=["active"]
+    )
+
+    def contradictions(self) -> Iterator[tuple[str, str]]:
+        """A milestone ends on a later day than it starts."""
+        if self.start_date and self.due_date and self.due_date <= self.start_date:
+            yield "due_date", f"due_date must be after start_date, which is {self.start_date}"
+
+
+FIELDS = ("description", "start_date", "due_date")
+
+
+def fault_of_title(_scope: Scope, title: Key) -> str | None:
+    """Titles are not blank."""
+    return None if str(title).strip() else "a title must not be blank"
+
+
+def canonical_title(title: Key) -> Key:
+    """The service strips blanks around a title."""
+    return str(title).strip()
+
+
+def decode(_scope: Scope, entry: Json) -> Found:
+    """Read one milestone of the project's own."""
+    return Found(
+        Milestone.model_validate({name: entry.get(name) for name in FIELDS} | {"state": entry["state"]}),
+        names=(str(entry["title"]),),
+        id=int(entry["id"]),
+        owner_id=entry.get("project_id"),
+    )
+
+
+def create(path: str, title: Key, wanted: Resource, _target_id: int | None) -> tuple[Request, ...]:
+    """A milestone is created active; one that is to be closed takes a second request."""
+    given = {name: value for name, value in _json(wanted).items() if value is not None and name in FIELDS}
+    creation = Request("POST", path, {"title": title} | given)
+    if getattr(wanted, "state") == "active":
+        return (creation,)
+    return creation, Request("PUT", path + "/{id}", {"state_event": "close"})
+
+
+def update(path: str, title: Key, wanted: Resource, found: Found) -> tuple[Request, ...]:
+    """Dates and descriptions are cleared by null; the state is changed by an event."""
+    before = found.resource.model_dump(mode="json")
+    changed = {name: value for name, value in _json(wanted).items() if value != before[name]}
+    if "state" in changed:
+        changed["state_event"] = "close" if changed.pop("state") == "closed" else "activate"
+    if title not in found.names:
+        changed["title"] = title
+    return (Request("PUT", f"{path}/{found.id}", changed),)
+
+
+def _json(wanted: Resource) -> dict[str, Json]:
+    return wanted.model_dump(mode="json", include=wanted.model_fields_set - {"renamed_from"})
+
+
+MILESTONES = Collection(
+    name="milestones",
+    title="milestone",
+    suffix="milestones",
+    decode=decode,
+    create=create,
+    update=update,
+    fault_of_key=fault_of_title,
+    canonical_key=canonical_title,
+)
+
+KIND = Kind(
+    name="milestones",
+    summary="Milestones of a project, by title.",
+    spec="4.11",
+    models=MappingProxyType({Level.PROJECT: dict[str, Milestone | None]}),
+    parts=(MILESTONES,),
+    split=lambda section, _prune: {"milestones": section},
+    order=5,
+)

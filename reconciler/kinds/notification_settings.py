@@ -1,0 +1,159 @@
+"""Notification settings of the user behind the token: overall, in one group, in one project (spec 4.17)."""
+
+from collections.abc import Iterator, Mapping
+from types import MappingProxyType
+from typing import Annotated, Literal
+
+from pydantic import AfterValidator, Field
+
+from reconciler.address import Level, Scope
+from reconciler.endpoints import Singleton
+from reconciler.kind import Kind
+from reconciler.resource import Found, Resource
+from reconciler.wire import Json, Reader
+
+EventName = Literal[
+    "approver",
+    "change_reviewer_merge_request",
+    "close_issue",
+    "close_merge_request",
+    "failed_pipeline",
+    "fixed_pipeline",
+    "issue_due",
+    "merge_merge_request",
+    "merge_when_pipeline_succeeds",
+    "moved_project",
+    "new_epic",
+    "new_issue",
+    "new_merge_request",
+    "new_note",
+    "new_release",
+    "push_to_merge_request",
+    "reassign_issue",
+    "reassign_merge_request",
+    "reopen_issue",
+    "reopen_merge_request",
+    "service_account_failed_pipeline",
+    "service_account_fixed_pipeline",
+    "service_account_success_pipeline",
+    "success_pipeline",
+]
+EVENT_NAMES: tuple[EventName, ...] = EventName.__args__  # type: ignore[attr-defined]  # what `Literal` holds
+
+ON_BY_DEFAULT = frozenset({"failed_pipeline", "fixed_pipeline", "moved_project"})
+
+
+def _effective(events: dict[EventName, bool | None]) -> dict[EventName, bool]:
+    """Null is the service's default, which is on for a few events and off for the rest."""
+    return {name: name in ON_BY_DEFAULT if value is None else value for name, value in events.items()}
+
+
+class NotificationSettings(Resource):
+    """What the user behind the token is told of."""
+
+    level: Annotated[
+        Literal["disabled", "participating", "watch", "global", "mention", "custom"] | None,
+        AfterValidator(lambda level: level or "global"),
+    ] = Field(
+        default=None,
+        description="How much the user behind the token is told; `custom` goes by `events`. Null is `global`.",
+        examples=["custom"],
+    )
+    events: Annotated[dict[EventName, bool | None], AfterValidator(_effective)] = Field(
+        default={},
+        description="Single events, switched on or off; needs `level: custom`. Null is the service's default.",
+        examples=[{"failed_pipeline": True, "new_issue": False}],
+    )
+
+    def contradictions(self) -> Iterator[tuple[str, str]]:
+        """Events are only heeded, and only shown, at the level `custom`."""
+        if self.events and self.level != "custom":
+            yield (
+                "events",
+                "`events` need `level: custom` beside them; the service ignores them at other levels",
+            )
+
+
+class UserNotificationSettings(NotificationSettings):
+    """What the user behind the token is told of wherever no group or project says otherwise."""
+
+    level: Annotated[
+        Literal["disabled", "participating", "watch", "global", "mention", "custom"] | None,
+        AfterValidator(lambda level: level or "participating"),
+    ] = Field(
+        default=None,
+        description="How much the user is told; `custom` goes by `events`. Null is `participating`.",
+        examples=["participating"],
+    )
+    notification_email: str | None = Field(
+        default=None,
+        min_length=1,
+        description="One of the user's verified addresses. Null is the primary address.",
+        examples=["ada@example.com"],
+    )
+
+
+def decode(scope: Scope, answer: Json) -> Found:
+    """Read the record, whose events are flat booleans (spec section 2) or an object shown only at `custom`.
+
+    A known event that a `custom` record does not show cannot be set there: the service ignores such a parameter.
+    """
+    shown = answer.get("events", answer)
+    events = {name: shown[name] for name in EVENT_NAMES if name in shown}
+    fields: dict[str, Json] = {"level": answer["level"]}
+    locked: Mapping[str, str] = {}
+    if answer["level"] == "custom":
+        fields["events"] = events
+        locked = {f"events.{name}": "this service has no such event here" for name in EVENT_NAMES if name not in events}
+    if scope.level is not Level.USER:
+        return Found(NotificationSettings.model_validate(fields), locked=MappingProxyType(locked))
+    email = answer.get("notification_email")
+    fields["notification_email"] = None if email == answer.get("primary_email") else email
+    return Found(UserNotificationSettings.model_validate(fields), locked=MappingProxyType(locked))
+
+
+def complete(reader: Reader, answer: Json, wanted: Resource) -> Json:
+    """Fetch the primary address where it is wanted: the service never shows that the address is unset."""
+    if isinstance(wanted, UserNotificationSettings) and wanted.notification_email is None:
+        if "notification_email" in wanted.model_fields_set:
+            return answer | {"primary_email": reader.get("user")["email"]}
+    return answer
+
+
+def body(_scope: Scope, wanted: Resource, found: Found) -> Mapping[str, Json]:
+    """Return only what differs, events as flat booleans; an address is cleared by an empty string, never by null."""
+    changed: dict[str, Json] = {}
+    for name in sorted(wanted.model_fields_set):
+        value, before = getattr(wanted, name), getattr(found.resource, name)
+        if name == "events":
+            changed |= {event: on for event, on in sorted(value.items()) if before.get(event) != on}
+        elif value != before:
+            changed[name] = "" if value is None else value
+    return changed
+
+
+SETTINGS = Singleton(
+    name="notification_settings",
+    title="notification settings",
+    suffix="notification_settings",
+    decode=decode,
+    body=body,
+    method="PUT",
+    complete=complete,
+)
+
+KIND = Kind(
+    name="notification_settings",
+    summary="What the user behind the token is told of: overall (`User`), in a group, or in a project.",
+    spec="4.17",
+    models=MappingProxyType(
+        {
+            Level.USER: UserNotificationSettings,
+            Level.GROUP: NotificationSettings,
+            Level.PROJECT: NotificationSettings,
+        }
+    ),
+    parts=(SETTINGS,),
+    split=lambda section, _prune: {"notification_settings": section},
+    order=1,
+)

@@ -1,0 +1,64 @@
+"""Pipeline trigger tokens of a project, each known by its description, which need not be unique (spec 4.8)."""
+
+from types import MappingProxyType
+
+from reconciler.address import Key, Level, Scope
+from reconciler.endpoints import Collection
+from reconciler.kind import Kind
+from reconciler.resource import Found, Item, Resource
+from reconciler.wire import Json, Request
+
+SHORTENED = 4
+"""How many characters the service shows of a token that belongs to somebody else (spec section 8)."""
+
+
+class TriggerToken(Item):
+    """A token that starts pipelines. Its value is delivered once, when it is created, and never read again."""
+
+
+def fault_of_description(_scope: Scope, description: Key) -> str | None:
+    """Descriptions are not blank."""
+    return None if str(description).strip() else "a description must not be blank"
+
+
+def decode(_scope: Scope, entry: Json) -> Found:
+    """Read one token, of its value only whether it is shown whole: only owner and administrators may rename it."""
+    locked = {"renamed_from": "the token belongs to another user, and only its owner or an administrator may rename it"}
+    return Found(
+        TriggerToken(),
+        names=(str(entry["description"] or ""),),
+        id=int(entry["id"]),
+        locked=MappingProxyType(locked if len(entry.get("token") or "") <= SHORTENED else {}),
+    )
+
+
+def create(path: str, description: Key, _wanted: Resource, _target_id: int | None) -> tuple[Request, ...]:
+    """The answer holds the token's value, this once."""
+    return (Request("POST", path, {"description": description}),)
+
+
+def update(path: str, description: Key, _wanted: Resource, found: Found) -> tuple[Request, ...]:
+    """An update without a description would clear it."""
+    return (Request("PUT", f"{path}/{found.id}", {"description": description}),)
+
+
+TOKENS = Collection(
+    name="trigger_tokens",
+    title="trigger token",
+    suffix="triggers",
+    decode=decode,
+    create=create,
+    update=update,
+    fault_of_key=fault_of_description,
+    secret="token",
+)
+
+KIND = Kind(
+    name="trigger_tokens",
+    summary="Pipeline trigger tokens of a project, by description.",
+    spec="4.8",
+    models=MappingProxyType({Level.PROJECT: dict[str, TriggerToken | None]}),
+    parts=(TOKENS,),
+    split=lambda section, _prune: {"trigger_tokens": section},
+    order=6,
+)
