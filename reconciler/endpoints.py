@@ -10,7 +10,7 @@ from typing import ClassVar, Literal
 
 from reconciler.address import Key, Level, Scope
 from reconciler.resource import Found, Resource
-from reconciler.wire import Json, Method, Reader, Request
+from reconciler.wire import Json, Reader, Request
 
 
 @dataclass(frozen=True, slots=True)
@@ -24,8 +24,8 @@ class Singleton:
         decode: reads the service's answer.
         body: what to send, given what is wanted, what was found, and the target.
         method: of the update.
-        complete: fetches what the answer lacks for comparing it with what is wanted, and adds it to the answer; None
-            where the answer always suffices.
+        complete: fetches what the answer lacks for comparing it with the wanted fields, and adds it to the answer;
+            None where the answer always suffices.
     """
 
     name: str
@@ -34,7 +34,7 @@ class Singleton:
     decode: Callable[[Scope, Json], Found]
     body: Callable[[Scope, Resource, Found], Mapping[str, Json]]
     method: Literal["PUT", "PATCH"]
-    complete: Callable[[Reader, Json, Resource], Json] | None = None
+    complete: Callable[[Reader, Json, Mapping[str, Json]], Json] | None = None
 
     is_collection: ClassVar[bool] = False
 
@@ -61,7 +61,7 @@ class Collection:
         lowers_placeholders: whether `{path}` and its like are filled in in lower case within names.
         refers_to: the level of the targets whose paths or IDs the names are, or None where names are just names.
         by_number: whether writes need the target's own numeric ID in their path.
-        secret: the field of the answer to a creation that must be delivered and never shown, or None.
+        delivers: the field of the answer to a creation that is a secret, to be delivered and never shown; or None.
     """
 
     name: str
@@ -75,7 +75,7 @@ class Collection:
     lowers_placeholders: bool = False
     refers_to: Level | None = None
     by_number: bool = False
-    secret: str | None = None
+    delivers: str | None = None
 
     is_collection: ClassVar[bool] = True
 

@@ -8,7 +8,8 @@ ReconcilerError                 1
 ├── PlanRefused                 1   a plan that must not be applied: other service, too old, guarded, unreadable
 ├── OutputFailed                1   a report, a plan or a token could not be written where it was to go
 └── ServiceError                1   a request was not answered as it should be; names the request
-    ├── Unreachable                 no answer: connection refused, reset, timed out
+    ├── Unreachable                 no connection: refused, no such host, no secure channel; ends a run
+    ├── AnswerLost                  the connection broke or timed out; whether a write was carried out is unknown
     ├── BadAnswer                   an answer that is not what the service's contract promises: HTML, broken JSON
     ├── Moved                       301, 302, 307, 308: redirects are not followed
     ├── Unauthorized                401: the token is missing, wrong, expired or revoked
@@ -106,7 +107,11 @@ class ServiceError(ReconcilerError):
 
 
 class Unreachable(ServiceError):
-    """No answer came."""
+    """No connection to the service could be made, so nothing was carried out."""
+
+
+class AnswerLost(ServiceError):
+    """The connection broke or timed out before the answer was complete; a write may have been carried out."""
 
 
 class BadAnswer(ServiceError):

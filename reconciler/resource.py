@@ -26,6 +26,10 @@ class Resource(BaseModel):
         """
         yield from ()
 
+    def doubts(self) -> Iterator[tuple[str, str]]:
+        """Yield `(field, message)` for each combination of declared fields that some servers refuse: a warning."""
+        yield from ()
+
 
 def _as_tuple(value: object) -> object:
     if isinstance(value, str):

@@ -57,9 +57,15 @@ class DesiredState:
 
 @dataclass(frozen=True, slots=True)
 class Unreadable:
-    """A part that could not be read, and why."""
+    """A part that could not be read.
+
+    Attributes:
+        reason: the request and the service's answer.
+        absent: whether the answer was that there is no such thing, or none the token may see.
+    """
 
     reason: str
+    absent: bool = False
 
 
 @dataclass(frozen=True, slots=True)

@@ -1,6 +1,6 @@
 """Merge request approval settings of a group or a project (spec 4.10)."""
 
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from types import MappingProxyType
 
 from pydantic import Field
@@ -40,6 +40,15 @@ class ApprovalSettings(Resource):
         description="Whether approving asks for authentication again. `require_password_to_approve` follows it.",
         examples=[True],
     )
+
+    def doubts(self) -> Iterator[tuple[str, str]]:
+        """The specification and the deployed service disagree about this pair."""
+        if self.selective_code_owner_removals and self.retain_approvals_on_push:
+            yield (
+                "selective_code_owner_removals",
+                "some servers refuse `selective_code_owner_removals: true` with `retain_approvals_on_push: true`, "
+                "others refuse it without",
+            )
 
 
 FIELDS = tuple(ApprovalSettings.model_fields)

@@ -34,13 +34,13 @@ class ProtectionRule(Item):
 
     def contradictions(self) -> Iterator[tuple[str, str]]:
         """A rule protects against something."""
-        if {self.minimum_access_level_for_push, self.minimum_access_level_for_delete} == {None}:
-            if self.model_fields_set >= set(LEVEL_FIELDS):
-                yield (
-                    "minimum_access_level_for_push",
-                    "a protection rule must keep at least one of minimum_access_level_for_push and "
-                    "minimum_access_level_for_delete; to have no rule, write null in its place",
-                )
+        levels = {self.minimum_access_level_for_push, self.minimum_access_level_for_delete}
+        if self.model_fields_set.issuperset(LEVEL_FIELDS) and levels == {None}:
+            yield (
+                "minimum_access_level_for_push",
+                "a protection rule needs at least one of minimum_access_level_for_push and "
+                "minimum_access_level_for_delete; to have no such rule, write null in its place",
+            )
 
 
 LEVEL_FIELDS = ("minimum_access_level_for_push", "minimum_access_level_for_delete")

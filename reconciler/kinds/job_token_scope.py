@@ -24,7 +24,7 @@ class JobTokenScope(Resource):
     )
     projects: list[Entry] = Field(
         default=[],
-        description="Projects whose jobs may reach this one, as full paths or numeric IDs. The project itself always may.",
+        description="Projects whose jobs may reach this one, as full paths or numeric IDs; it always may itself.",
         examples=[["acme/payments/lib", 1234]],
     )
     groups: list[Entry] = Field(
@@ -64,7 +64,7 @@ def decode_switch(_scope: Scope, answer: Json) -> Found:
 
 def switch_body(_scope: Scope, wanted: Resource, _found: Found) -> Mapping[str, Json]:
     """The switch is read under one name and written under another."""
-    return {"enabled": getattr(wanted, "enabled")}
+    return wanted.model_dump()
 
 
 def decode_project(scope: Scope, entry: Json) -> Found:

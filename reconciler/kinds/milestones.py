@@ -75,7 +75,7 @@ def create(path: str, title: Key, wanted: Resource, _target_id: int | None) -> t
     """A milestone is created active; one that is to be closed takes a second request."""
     given = {name: value for name, value in _json(wanted).items() if value is not None and name in FIELDS}
     creation = Request("POST", path, {"title": title} | given)
-    if getattr(wanted, "state") == "active":
+    if wanted.model_dump()["state"] == "active":
         return (creation,)
     return creation, Request("PUT", path + "/{id}", {"state_event": "close"})
 

@@ -112,11 +112,10 @@ def decode(scope: Scope, answer: Json) -> Found:
     return Found(UserNotificationSettings.model_validate(fields), locked=MappingProxyType(locked))
 
 
-def complete(reader: Reader, answer: Json, wanted: Resource) -> Json:
+def complete(reader: Reader, answer: Json, wanted: Mapping[str, Json]) -> Json:
     """Fetch the primary address where it is wanted: the service never shows that the address is unset."""
-    if isinstance(wanted, UserNotificationSettings) and wanted.notification_email is None:
-        if "notification_email" in wanted.model_fields_set:
-            return answer | {"primary_email": reader.get("user")["email"]}
+    if wanted.get("notification_email", "") is None:
+        return answer | {"primary_email": reader.get("user")["email"]}
     return answer
 
 

@@ -50,7 +50,7 @@ TOKENS = Collection(
     create=create,
     update=update,
     fault_of_key=fault_of_description,
-    secret="token",
+    delivers="token",
 )
 
 KIND = Kind(

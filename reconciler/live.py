@@ -1,0 +1,150 @@
+"""Reading live state: from what is wanted to the reads it needs, side by side, to what was found.
+
+Only declared parts are read. Nothing here can write: it is handed a `Reader`.
+"""
+
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from concurrent.futures import ThreadPoolExecutor
+from typing import TypeVar
+
+from pydantic import ValidationError
+
+from reconciler.address import Level, Scope
+from reconciler.diff import fields_of
+from reconciler.endpoints import Collection, Singleton
+from reconciler.errors import BadAnswer, Moved, NotFound, ServiceError, Unauthorized, Unreachable
+from reconciler.kind import Kinds, Part
+from reconciler.resource import Found, Resource, Wanted
+from reconciler.state import DesiredState, LivePart, LiveState, PartAddress, Reference, Unknown, Unreadable
+from reconciler.wire import Json, Reader
+
+Task = TypeVar("Task")
+Result = TypeVar("Result")
+
+
+def read_live(desired: DesiredState, reader: Reader, kinds: Kinds, concurrency: int) -> LiveState:
+    """Read every declared part of every target.
+
+    Raises:
+        Unauthorized, Unreachable: since then nothing else can be read either. Any other failure is an `Unreadable`.
+    """
+    wanted = list(_declared_parts(desired))
+
+    def read(task: tuple[PartAddress, Wanted]) -> LivePart:
+        (scope, section, part), declared = task
+        return read_part(reader, kinds[section].part(part), scope, declared)
+
+    parts = dict(zip((address for address, _ in wanted), side_by_side(read, wanted, concurrency), strict=True))
+    return LiveState(parts, learn_ids(parts, kinds))
+
+
+def read_part(reader: Reader, part: Part, scope: Scope, wanted: Wanted | Mapping[str, Json]) -> LivePart:
+    """Read one part of one target.
+
+    Args:
+        wanted: what is declared of it, or of a singleton the declared fields as JSON.
+
+    Raises:
+        Unauthorized, Unreachable: see `read_live`.
+    """
+    path = scope.url + part.suffix
+    try:
+        match part:
+            case Singleton():
+                answer = reader.get(path)
+                if part.complete is not None:
+                    answer = part.complete(
+                        reader, answer, fields_of(wanted) if isinstance(wanted, Resource) else wanted
+                    )
+                return _decode(part, scope, answer)
+            case Collection():
+                return tuple(_decode(part, scope, entry) for entry in reader.pages(path))
+    except (Unauthorized, Unreachable):
+        raise
+    except ServiceError as error:
+        return Unreadable(str(error), absent=isinstance(error, NotFound))
+
+
+def look_up(references: Iterable[Reference], reader: Reader, concurrency: int) -> dict[Reference, int | Unknown]:
+    """Ask for the numeric ID of each path, once each.
+
+    Raises:
+        Unauthorized, Unreachable: see `read_live`.
+    """
+    ordered = sorted(references, key=lambda reference: (reference.level, reference.path))
+
+    def ask(reference: Reference) -> int | Unknown:
+        return _ask_for_id(reference, reader)
+
+    return dict(zip(ordered, side_by_side(ask, ordered, concurrency), strict=True))
+
+
+def learn_ids(parts: Mapping[PartAddress, LivePart], kinds: Kinds) -> dict[Reference, int | Unknown]:
+    """Collect the numeric IDs that came along with what was read, so that none has to be asked for."""
+    ids: dict[Reference, int | Unknown] = {}
+    for (scope, section, name), live in parts.items():
+        part = kinds[section].part(name)
+        for found in live if isinstance(live, tuple) else ():
+            if found.owner_id is not None and isinstance(scope.ref, str):
+                ids[Reference(scope.level, scope.ref.casefold())] = found.owner_id
+            if isinstance(part, Collection) and part.refers_to and found.id is not None:
+                ids |= {Reference(part.refers_to, n.casefold()): found.id for n in found.names if isinstance(n, str)}
+    return ids
+
+
+def side_by_side(work: Callable[[Task], Result], tasks: Iterable[Task], concurrency: int) -> list[Result]:
+    """Do the same work for all tasks, at most `concurrency` at once; results in the order of the tasks.
+
+    The first exception ends it: tasks that have not begun are dropped.
+    """
+    with ThreadPoolExecutor(max_workers=concurrency) as pool:
+        futures = [pool.submit(work, task) for task in tasks]
+        try:
+            return [future.result() for future in futures]
+        except BaseException:
+            pool.shutdown(wait=False, cancel_futures=True)
+            raise
+
+
+def _declared_parts(desired: DesiredState) -> Iterator[tuple[PartAddress, Wanted]]:
+    for target in desired.targets:
+        for section in target.sections:
+            for part, wanted in section.wanted.items():
+                yield (target.scope, section.kind, part), wanted
+
+
+def _decode(part: Part, scope: Scope, answer: Json) -> Found:
+    """Let the kind read an answer, whatever it is: what it trips over is the answer's fault."""
+    try:
+        return part.decode(scope, answer)
+    except (ValidationError, AttributeError, IndexError, KeyError, TypeError, ValueError) as error:
+        reason = "the answer is not what the specification promises: " + _what_is_odd(error)
+        raise BadAnswer(f"GET {scope.url}{part.suffix}", reason) from error
+
+
+def _what_is_odd(error: Exception) -> str:
+    if isinstance(error, ValidationError):
+        first = error.errors(include_url=False, include_input=False)[0]
+        return f"{'.'.join(map(str, first['loc']))}: {first['msg']}"
+    if isinstance(error, KeyError):
+        return f"{error} is missing"
+    return "it has another shape"
+
+
+def _ask_for_id(reference: Reference, reader: Reader) -> int | Unknown:
+    path = Scope(reference.level, reference.path).url.rstrip("/")
+    if reference.level is Level.GROUP:
+        path += "?with_projects=false"
+    try:
+        answer = reader.get(path)
+        return int(answer["id"])
+    except (Unauthorized, Unreachable):
+        raise
+    except NotFound:
+        return Unknown(f"no such {reference.level}, or not visible to this token")
+    except Moved as error:
+        return Unknown(f"moved: {error.reason}")
+    except ServiceError as error:
+        return Unknown(str(error))
+    except (KeyError, TypeError, ValueError):
+        return Unknown(f"GET {path}: the answer holds no id")
