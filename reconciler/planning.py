@@ -4,7 +4,8 @@ from dataclasses import replace
 
 from reconciler.kind import Kinds
 from reconciler.live import look_up, read_live
-from reconciler.plan import Plan, make_plan
+from reconciler.plan import Plan
+from reconciler.planner import make_plan
 from reconciler.state import DesiredState
 from reconciler.wire import Reader
 
