@@ -1,0 +1,203 @@
+"""The shapes in which changes, problems and unmanaged objects are kept, and the ways there and back.
+
+What stands below a target says nothing of it: scope and section come from where it stands. Reading is strict: every
+request must lead to the target and the part it stands under.
+"""
+
+import re
+from typing import Annotated, Any, Literal
+
+from pydantic import Field
+
+from reconciler.address import Address, Key, Level, Scope
+from reconciler.errors import PlanRefused
+from reconciler.kind import Kinds, Part
+from reconciler.plan import Change, Create, Delete, Problem, Update
+from reconciler.sealed import Document
+from reconciler.wire import Json, Method, Request
+
+Fields = Annotated[dict[str, Json], Field(examples=[{"due_date": "2026-12-31"}])]
+
+Content = dict[str, Any]
+"""What becomes of a value before it is written: it has the shape of a `Document`."""
+
+
+class RequestShape(Document):
+    """One write."""
+
+    method: Method = Field(description="The HTTP method.")
+    path: str = Field(description="Below the service's URL; `{id}` is the ID that the change's first request returns.")
+    body: dict[str, Json] | None = Field(description="The JSON body, or null.")
+
+
+class Placed(Document):
+    """Where in a section something stands."""
+
+    part: str = Field(description="Which of the section's endpoints; the section's name where it has only one.")
+    title: str = Field(description="What people call such an object.", examples=["milestone"])
+    name: Key | None = Field(description="What this object is called; null for a settings section.")
+
+
+class CreateShape(Placed):
+    """An object that does not exist and will."""
+
+    action: Literal["create"] = Field(description="The object is created.")
+    after: Fields = Field(description="The declared fields.")
+    target_id: int | None = Field(description="The numeric ID of the project or group that the name refers to, if any.")
+    requests: list[RequestShape] = Field(description="What is sent, in this order.")
+
+
+class UpdateShape(Placed):
+    """An object, or a settings section, some of whose fields will change."""
+
+    action: Literal["update"] = Field(description="The object, or the settings section, is changed.")
+    before: Fields = Field(description="The fields that change, as they were read.")
+    after: Fields = Field(description="The same fields, as they will be.")
+    renamed_from: Key | None = Field(description="The name before, or null where it stays.")
+    fingerprint: str = Field(description="A digest of the whole object as it was read.")
+    requests: list[RequestShape] = Field(description="What is sent, in this order.")
+
+
+class DeleteShape(Placed):
+    """An object that exists and will not."""
+
+    action: Literal["delete"] = Field(description="The object is deleted.")
+    before: Fields = Field(description="All its fields, as they were read.")
+    fingerprint: str = Field(description="A digest of the whole object as it was read.")
+    requests: list[RequestShape] = Field(description="What is sent, in this order.")
+
+
+ChangeShape = Annotated[CreateShape | UpdateShape | DeleteShape, Field(discriminator="action")]
+
+
+class ProblemShape(Placed):
+    """Something wanted that cannot be planned."""
+
+    field: str | None = Field(description="The field it is about, or null for the whole object.")
+    reason: str = Field(description="Why it cannot be planned.")
+
+
+class SectionShape(Document):
+    """What stands in every section, of a plan or of a report."""
+
+    section: str = Field(description="The section's name; empty where nothing of the target can be seen.")
+    found: int = Field(ge=0, description="How many objects it held when it was read.")
+    problems: list[ProblemShape] = Field(description="What is wanted and cannot be planned.")
+    unmanaged: list[Placed] = Field(description="Live objects that no manifest mentions; they stay as they are.")
+
+
+class TargetShape(Document):
+    """Which target, of a plan or of a report."""
+
+    level: Level = Field(description="What it is.")
+    ref: Key | None = Field(description="The full path or the numeric ID; null for the user behind the token.")
+
+
+def change_content(change: Change) -> Content:
+    """Return a change in the shape of one of the three."""
+    place = placed_content(change.address)
+    requests = [_request_content(request) for request in change.requests]
+    match change:
+        case Create():
+            return {
+                "action": "create",
+                **place,
+                "after": dict(change.after),
+                "target_id": change.target_id,
+                "requests": requests,
+            }
+        case Update():
+            return {
+                "action": "update",
+                **place,
+                "before": dict(change.before),
+                "after": dict(change.after),
+                "renamed_from": change.renamed_from,
+                "fingerprint": change.fingerprint,
+                "requests": requests,
+            }
+        case Delete():
+            return {
+                "action": "delete",
+                **place,
+                "before": dict(change.before),
+                "fingerprint": change.fingerprint,
+                "requests": requests,
+            }
+
+
+def problem_content(problem: Problem) -> Content:
+    """Return a problem in the shape of `ProblemShape`."""
+    return {**placed_content(problem.address), "field": problem.field, "reason": problem.reason}
+
+
+def placed_content(address: Address) -> Content:
+    """Return what an address says beyond scope and section."""
+    return {"part": address.part, "title": address.title, "name": address.name}
+
+
+def read_scope(shape: TargetShape) -> Scope:
+    """Return which target is meant.
+
+    Raises:
+        PlanRefused: a user has a path, or a group or a project has none.
+    """
+    if (shape.ref is None) != (shape.level is Level.USER):
+        raise PlanRefused(f"damaged: a {shape.level} with the ref {shape.ref!r}")
+    return Scope(shape.level, shape.ref)
+
+
+def read_address(scope: Scope, section: str, shape: Placed) -> Address:
+    """Return the address of something that stands in a section of a target."""
+    return Address(scope, section, shape.part, shape.title, shape.name)
+
+
+def read_problem(scope: Scope, section: str, shape: ProblemShape) -> Problem:
+    """Return a problem of a section of a target."""
+    return Problem(read_address(scope, section, shape), shape.reason, shape.field)
+
+
+def read_change(scope: Scope, section: str, shape: CreateShape | UpdateShape | DeleteShape, kinds: Kinds) -> Change:
+    """Return a change of a section of a target.
+
+    Raises:
+        PlanRefused: there is no such section or part, or a request leads elsewhere.
+    """
+    address = read_address(scope, section, shape)
+    allowed = _paths(scope, _part(section, shape.part, kinds))
+    requests = tuple(_read_request(request, allowed, address) for request in shape.requests)
+    match shape:
+        case CreateShape():
+            return Create(address, shape.after, requests, shape.target_id)
+        case UpdateShape():
+            return Update(address, shape.before, shape.after, requests, shape.fingerprint, shape.renamed_from)
+        case DeleteShape():
+            return Delete(address, shape.before, requests, shape.fingerprint)
+
+
+def _request_content(request: Request) -> Content:
+    body = None if request.body is None else dict(request.body)
+    return {"method": request.method, "path": request.path, "body": body}
+
+
+def _part(section: str, name: str, kinds: Kinds) -> Part:
+    for part in kinds[section].parts if section in kinds else ():
+        if part.name == name:
+            return part
+    raise PlanRefused(
+        f"damaged, or made by another reconciler: no section has the name {section!r} and a part {name!r}"
+    )
+
+
+def _paths(scope: Scope, part: Part) -> re.Pattern[str]:
+    """What a path of this part may look like: below the target, by path or by number, and then below the part."""
+    target = re.escape(scope.url)
+    if isinstance(scope.ref, str):
+        target = f"(?:{target}|{scope.level}s/[0-9]+/)"
+    return re.compile(rf"{target}{re.escape(part.suffix)}(?:/[A-Za-z0-9_-]+|/\{{id\}})*")
+
+
+def _read_request(shape: RequestShape, allowed: re.Pattern[str], address: Address) -> Request:
+    if not allowed.fullmatch(shape.path):
+        raise PlanRefused(f"damaged: {shape.method} {shape.path!r} does not lead to {address.title} of {address.scope}")
+    return Request(shape.method, shape.path, shape.body)
