@@ -3,7 +3,7 @@
 A failed change stops nothing but itself. Dry run is not calling this.
 """
 
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, replace
 from enum import StrEnum
@@ -18,7 +18,7 @@ from reconciler.kind import Kinds, Part
 from reconciler.live import read_part
 from reconciler.plan import Change, Create, Delete, Plan, TargetPlan, Update
 from reconciler.planner import identity, plan_section
-from reconciler.resource import Found
+from reconciler.resource import Found, Wanted
 from reconciler.state import LivePart, LiveState, Section, Unreadable
 from reconciler.wire import Json, Request, Service
 
@@ -111,6 +111,7 @@ class _Application:
 
     def __init__(self, target: TargetPlan, service: Service, kinds: Kinds, terms: Terms) -> None:
         self.target, self.service, self.kinds, self.terms = target, service, kinds, terms
+        self.planned_again: set[str] = set()
 
     def run(self, dependent: list[Section]) -> TargetOutcome:
         for section in dependent:
@@ -129,9 +130,10 @@ class _Application:
         """Replace the plan of a section that a change to a group may have changed."""
         kind = self.kinds[section.kind]
         parts = {
-            (section.scope, section.kind, name): read_part(self.service, kind.part(name), section.scope, wanted)
+            (section.scope, section.kind, name): self._read(kind.part(name), wanted)
             for name, wanted in section.wanted.items()
         }
+        self.planned_again.add(section.kind)
         planned = plan_section(section, LiveState(parts, {}), self.kinds)
         sections = [planned if old.section == section.kind else old for old in self.target.sections]
         self.target = replace(self.target, sections=tuple(sections))
@@ -172,8 +174,9 @@ class _Application:
 
     def _stale(self) -> dict[int, str]:
         """Read again what will be changed; return by change why it is out of date."""
-        live = self._read_again(self.target.changes)
-        return {id(change): why for change in self.target.changes if (why := self._staleness(change, live))}
+        old = [change for change in self.target.changes if change.address.section not in self.planned_again]
+        live = self._read_again(old)
+        return {id(change): why for change in old if (why := self._staleness(change, live))}
 
     def _staleness(self, change: Change, live: "Reread") -> str:
         part = live[change.address.section, change.address.part]
@@ -209,16 +212,22 @@ class _Application:
             return outcome
         return replace(outcome, status=Status.DROPPED, reason=f"the service kept its own {', '.join(lost)}")
 
-    def _read_again(self, changes: Iterator[Change]) -> "Reread":
+    def _read_again(self, changes: Iterable[Change]) -> "Reread":
         """Read the parts that some changes are about, once each."""
         wanted: dict[tuple[str, str], Mapping[str, Json]] = {}
         for change in changes:
             after = {} if isinstance(change, Delete) else change.after
             wanted.setdefault((change.address.section, change.address.part), after)
         return {
-            (section, part): read_part(self.service, self._part(section, part), self.target.scope, after)
-            for (section, part), after in wanted.items()
+            (section, part): self._read(self._part(section, part), after) for (section, part), after in wanted.items()
         }
+
+    def _read(self, part: Part, wanted: Wanted | Mapping[str, Json]) -> LivePart:
+        """Read one part; while writing, no failure to read is worth losing the rest of the run for."""
+        try:
+            return read_part(self.service, part, self.target.scope, wanted)
+        except ServiceError as error:
+            return Unreadable(str(error))
 
     def _now(self, change: Create | Update | Delete, live: Found | tuple[Found, ...]) -> list[Found]:
         """The live objects of a change's name, or of the target it refers to."""

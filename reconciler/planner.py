@@ -157,7 +157,7 @@ class _CollectionPlanning:
     def __init__(self, planning: _SectionPlanning, part: Collection, live: tuple[Found, ...]) -> None:
         self.planning, self.part = planning, part
         self.scope, self.ids, self.missing = planning.scope, planning.live.ids, planning.missing
-        self.live = [found for found in live if not self._is_itself(found.names)]
+        self.live = sorted((found for found in live if not self._is_itself(found.names)), key=lambda found: found.id or 0)
         self.by_name: dict[Key, list[Found]] = {}
         for found in self.live:
             for name in found.names:
@@ -171,7 +171,7 @@ class _CollectionPlanning:
         for name in sorted(wanted, key=lambda key: (isinstance(key, int), key)):
             if not self._is_itself((name,)):
                 self._plan_item(name, wanted[name])
-        for found in sorted(self.live, key=lambda found: (str(found.names[0]), found.id or 0)):
+        for found in sorted(self.live, key=lambda found: str(found.names[0])):
             if id(found) in self.claimed:
                 continue
             if self.planning.section.prune and not self._may_be_unresolvable(found):

@@ -1,8 +1,7 @@
 """The fields of a thing, wanted or found, in one canonical form so that `!=` is the whole comparison."""
 
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass
-from types import MappingProxyType
+from dataclasses import dataclass, field
 from typing import Annotated
 
 from pydantic import BaseModel, BeforeValidator, ConfigDict, Field
@@ -53,8 +52,6 @@ class Item(Resource):
 Wanted = Resource | Mapping[Key, Resource | None]
 """What is wanted of one part: of a singleton its fields, of a collection its items (None: must not exist)."""
 
-NOTHING_LOCKED: Mapping[str, str] = MappingProxyType({})
-
 
 @dataclass(frozen=True, slots=True)
 class Found:
@@ -73,4 +70,4 @@ class Found:
     names: tuple[Key, ...] = ()
     id: int | None = None
     owner_id: int | None = None
-    locked: Mapping[str, str] = NOTHING_LOCKED
+    locked: Mapping[str, str] = field(default_factory=dict)

@@ -2,7 +2,6 @@
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
-from types import MappingProxyType
 
 from reconciler.address import Level, Scope
 from reconciler.resource import Found, Wanted
@@ -39,7 +38,7 @@ class Target:
     scope: Scope
     sections: tuple[Section, ...]
     origin: str = ""
-    labels: Mapping[str, str] = field(default_factory=lambda: MappingProxyType({}))
+    labels: Mapping[str, str] = field(default_factory=dict)
 
 
 @dataclass(frozen=True, slots=True)

@@ -59,13 +59,11 @@ def decode(_scope: Scope, answer: Json) -> Found:
     entries = {name: answer[name] for name in FIELDS}
     return Found(
         ApprovalSettings.model_validate({name: entry["value"] for name, entry in entries.items()}),
-        locked=MappingProxyType(
-            {
-                name: f"locked by the {entry['inherited_from'] or 'instance'}"
-                for name, entry in entries.items()
-                if entry["locked"]
-            }
-        ),
+        locked={
+            name: f"locked by the {entry['inherited_from'] or 'instance'}"
+            for name, entry in entries.items()
+            if entry["locked"]
+        },
     )
 
 

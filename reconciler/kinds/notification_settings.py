@@ -106,10 +106,10 @@ def decode(scope: Scope, answer: Json) -> Found:
         fields["events"] = events
         locked = {f"events.{name}": "this service has no such event here" for name in EVENT_NAMES if name not in events}
     if scope.level is not Level.USER:
-        return Found(NotificationSettings.model_validate(fields), locked=MappingProxyType(locked))
+        return Found(NotificationSettings.model_validate(fields), locked=locked)
     email = answer.get("notification_email")
     fields["notification_email"] = None if email == answer.get("primary_email") else email
-    return Found(UserNotificationSettings.model_validate(fields), locked=MappingProxyType(locked))
+    return Found(UserNotificationSettings.model_validate(fields), locked=locked)
 
 
 def complete(reader: Reader, answer: Json, wanted: Mapping[str, Json]) -> Json:

@@ -28,7 +28,7 @@ def decode(_scope: Scope, entry: Json) -> Found:
         TriggerToken(),
         names=(str(entry["description"] or ""),),
         id=int(entry["id"]),
-        locked=MappingProxyType(locked if len(entry.get("token") or "") <= SHORTENED else {}),
+        locked=locked if len(entry.get("token") or "") <= SHORTENED else {},
     )
 
 

@@ -86,7 +86,11 @@ class Client:
             if entries and entries == items[-len(entries) :]:
                 break
             items += entries
-            page = _next_page(response, page, len(entries))
+            following = _next_page(response, page, len(entries))
+            if following and not (following.isdecimal() and int(following) > int(page)):
+                reason = f"the next page after page {page} cannot be {following!r}"
+                raise BadAnswer(request, reason, response.status_code)
+            page = following
         return items
 
     def send(self, request: Request) -> Json:

@@ -1,0 +1,26 @@
+"""`reconciler drift`."""
+
+import click
+
+from reconciler.cli.options import MANIFESTS, OUTPUT, SELECTION, SERVICE, Given, options
+from reconciler.cli.plan import CHANGES_PENDING
+from reconciler.cli.session import Session
+
+
+@click.command(epilog="Example, for cron: reconciler drift manifests --report json=drift.json")
+@options(MANIFESTS, SELECTION, SERVICE, OUTPUT)
+def drift(given: Given) -> int:
+    """Tell what differs from the manifests: exit 2 on drift, quiet when in order. Cannot write."""
+    from reconciler.render import render_plan
+
+    session = Session(given)
+    with session.client() as client:
+        saved = session.draw(client)
+    drifted, problems = any(saved.plan.changes), any(saved.plan.problems)
+    in_order = not (drifted or problems) and given.format_ == "text"
+    session.put_out(
+        lambda format_, colour: render_plan(saved, format_, colour=colour, verbose=bool(given.verbose)), quiet=in_order
+    )
+    if problems:
+        return 1
+    return CHANGES_PENDING if drifted else 0

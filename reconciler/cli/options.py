@@ -1,0 +1,181 @@
+"""Options that several commands share. Each can come from a flag, then the environment, then `reconciler.yaml`."""
+
+from collections.abc import Callable
+from dataclasses import dataclass, fields
+from functools import wraps
+from typing import Any
+
+import click
+
+Command = Callable[..., int | None]
+Decorator = Callable[[Command], Command]
+
+
+FORMATS = ("text", "json")
+
+
+def _pair(_context: click.Context, parameter: click.Parameter, values: tuple[str, ...]) -> tuple[tuple[str, str], ...]:
+    """Take `key=value` apart."""
+    pairs = [(key, value) for key, found, value in (each.partition("=") for each in values) if found and key]
+    if len(pairs) < len(values):
+        raise click.BadParameter(f"takes {parameter.metavar}")
+    return tuple(pairs)
+
+
+VERBOSITY: list[Decorator] = [
+    click.option("-v", "--verbose", count=True, help="Tell more; twice: with tracebacks of errors."),
+    click.option("-q", "--quiet", is_flag=True, help="Tell nothing but the result and errors."),
+    click.option(
+        "--log-format",
+        type=click.Choice(["text", "json"]),
+        default="text",
+        envvar="RECONCILER_LOG_FORMAT",
+        show_default=True,
+        help="How progress and warnings are written to stderr.",
+    ),
+]
+
+OUTPUT: list[Decorator] = [
+    click.option(
+        "--format",
+        "format_",
+        type=click.Choice(FORMATS),
+        default="text",
+        envvar="RECONCILER_FORMAT",
+        show_default=True,
+        help="How the result is written to stdout.",
+    ),
+    click.option(
+        "--report",
+        "reports",
+        multiple=True,
+        metavar="FORMAT=FILE",
+        callback=_pair,
+        help="Write the result to a file too; repeatable.",
+    ),
+    *VERBOSITY,
+]
+
+MANIFESTS: list[Decorator] = [
+    click.argument("paths", nargs=-1, type=click.Path(path_type=str)),
+    click.option(
+        "--values",
+        "values_files",
+        multiple=True,
+        type=click.Path(path_type=str),
+        metavar="FILE",
+        help="Values for templates (*.yaml.j2), a YAML mapping; repeatable, later ones win.",
+    ),
+    click.option(
+        "--set",
+        "settings",
+        multiple=True,
+        metavar="KEY=VALUE",
+        callback=_pair,
+        help="One value for templates; repeatable.",
+    ),
+    click.option(
+        "--env",
+        "environment",
+        multiple=True,
+        metavar="NAME",
+        help="Let templates read this environment variable as env.NAME; repeatable.",
+    ),
+]
+
+SELECTION: list[Decorator] = [
+    click.option(
+        "--target",
+        "targets",
+        multiple=True,
+        metavar="PATH",
+        help="Only targets whose path matches this glob; repeatable.",
+    ),
+    click.option(
+        "--selector",
+        "labels",
+        multiple=True,
+        metavar="KEY=VALUE",
+        callback=_pair,
+        help="Only targets with this label; repeatable, all must match.",
+    ),
+    click.option("--section", "sections", multiple=True, metavar="NAME", help="Only this section; repeatable."),
+]
+
+SERVICE: list[Decorator] = [
+    click.option(
+        "--api-url",
+        envvar=["RECONCILER_API_URL", "CI_API_V4_URL"],
+        metavar="URL",
+        help="The service's whole API URL, such as https://host/api/v4.  [env: RECONCILER_API_URL]",
+    ),
+    click.option(
+        "--token-file",
+        envvar="RECONCILER_TOKEN_FILE",
+        type=click.Path(path_type=str),
+        metavar="FILE",
+        help="A file only you can read that holds the token; or set RECONCILER_TOKEN.",
+    ),
+    click.option(
+        "--ca-file",
+        envvar="RECONCILER_CA_FILE",
+        type=click.Path(path_type=str),
+        metavar="FILE",
+        help="Certificates to trust instead of the system's.",
+    ),
+    click.option("--insecure-http", is_flag=True, help="Allow a plain-http URL to a host other than this one."),
+    click.option(
+        "--concurrency",
+        type=click.IntRange(1, 64),
+        default=8,
+        envvar="RECONCILER_CONCURRENCY",
+        show_default=True,
+        help="How many requests at once.",
+    ),
+]
+
+
+@dataclass(frozen=True, slots=True)
+class Given:
+    """The values of the shared options; those a command does not take have their defaults."""
+
+    paths: tuple[str, ...] = ()
+    values_files: tuple[str, ...] = ()
+    settings: tuple[tuple[str, str], ...] = ()
+    environment: tuple[str, ...] = ()
+    targets: tuple[str, ...] = ()
+    labels: tuple[tuple[str, str], ...] = ()
+    sections: tuple[str, ...] = ()
+    api_url: str | None = None
+    token_file: str | None = None
+    ca_file: str | None = None
+    insecure_http: bool = False
+    concurrency: int = 8
+    format_: str = "text"
+    reports: tuple[tuple[str, str], ...] = ()
+    verbose: int = 0
+    quiet: bool = False
+    log_format: str = "text"
+
+
+SHARED = tuple(field.name for field in fields(Given))
+
+
+def options(*groups: list[Decorator]) -> Decorator:
+    """Add groups of options to a command, in the order in which help lists them.
+
+    The command is called with their values as one `Given`, and with its own options by name.
+    """
+
+    def add(command: Command) -> Command:
+        @wraps(command)
+        def called(**values: Any) -> int | None:
+            shared = {name: values.pop(name) for name in SHARED if name in values}
+            return command(Given(**shared), **values)
+
+        decorated: Command = called
+        for option in reversed([each for group in groups for each in group]):
+            decorated = option(decorated)
+        return decorated
+
+    return add

@@ -1,0 +1,30 @@
+"""`reconciler plan`."""
+
+from pathlib import Path
+
+import click
+
+from reconciler.cli.options import MANIFESTS, OUTPUT, SELECTION, SERVICE, Given, options
+from reconciler.cli.session import Session
+
+CHANGES_PENDING = 2
+
+
+@click.command(epilog="Example: reconciler plan manifests --out plan.json")
+@options(MANIFESTS, SELECTION, SERVICE, OUTPUT)
+@click.option("--out", type=click.Path(path_type=Path), metavar="FILE", help="Save the plan, for apply --plan.")
+@click.option("--detailed-exitcode", is_flag=True, help="Exit with 2 where there is something to change.")
+def plan(given: Given, out: Path | None, detailed_exitcode: bool) -> int:
+    """Read live state and print what would change. Cannot write."""
+    from reconciler.planfile import save_plan
+    from reconciler.render import render_plan
+
+    session = Session(given)
+    with session.client() as client:
+        saved = session.draw(client)
+    if out is not None:
+        session.save(out, save_plan(saved))
+    session.put_out(lambda format_, colour: render_plan(saved, format_, colour=colour, verbose=bool(given.verbose)))
+    if any(saved.plan.problems):
+        return 1
+    return CHANGES_PENDING if detailed_exitcode and any(saved.plan.changes) else 0

@@ -1,0 +1,131 @@
+"""What most commands do first: read the manifests, connect, draw up a plan; and last: put out the result."""
+
+import json
+import logging
+import os
+import sys
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import click
+
+from reconciler import __version__
+from reconciler.cli.options import Given
+from reconciler.cli.settings import open_client
+from reconciler.errors import OutputFailed
+
+if TYPE_CHECKING:
+    from reconciler.kind import Kinds
+    from reconciler.manifests import Manifests
+    from reconciler.planfile import SavedPlan
+    from reconciler.service import Client
+
+LOG = logging.getLogger("reconciler")
+
+DEFAULT_PATHS = ("manifests",)
+
+
+class Session:
+    """One run of one command."""
+
+    def __init__(self, given: Given) -> None:
+        self.given = given
+        _set_up_logging(given)
+
+    @property
+    def kinds(self) -> "Kinds":
+        """All kinds."""
+        from reconciler.kinds import all_kinds
+
+        return all_kinds()
+
+    def manifests(self) -> "Manifests":
+        """Read the manifests and tell their warnings.
+
+        Raises:
+            ManifestErrors: with every fault of every file.
+        """
+        from reconciler.manifests import read_manifests
+
+        found = read_manifests([Path(path) for path in self.given.paths or DEFAULT_PATHS], self.kinds)
+        for warning in found.warnings:
+            LOG.warning("%s", warning)
+        return found
+
+    @contextmanager
+    def client(self) -> "Iterator[Client]":
+        """Connect to the service."""
+        with open_client(self.given) as client:
+            yield client
+
+    def draw(self, client: "Client") -> "SavedPlan":
+        """Read the manifests and live state and return the plan. Nothing is written: see `planning.draw_plan`."""
+        from reconciler.planfile import Header, SavedPlan
+        from reconciler.planning import draw_plan
+        from reconciler.selection import Selection, select
+
+        manifests = self.manifests()
+        selection = Selection(self.given.targets, self.given.labels, self.given.sections)
+        desired = select(manifests.desired, selection)
+        plan = draw_plan(desired, client, self.kinds, self.given.concurrency)
+        header = Header(
+            service=client.api_url,
+            created_at=datetime.now(UTC).replace(microsecond=0),
+            tool_version=__version__,
+            manifests_digest=manifests.desired.digest,
+            requests_made=client.traffic.reads,
+        )
+        return SavedPlan(header, plan)
+
+    def tell(self, text: str) -> None:
+        """Say something to whoever watches, unless they asked for quiet."""
+        LOG.info("%s", text)
+
+    def put_out(self, write: Callable[[str, bool], str], *, quiet: bool = False) -> None:
+        """Put the result on stdout, unless `quiet`, and into each report.
+
+        Args:
+            write: turns a format's name, and whether colour is welcome, into text.
+        """
+        for format_, file in self.given.reports:
+            self.save(Path(file), write(format_, False))
+        if not quiet:
+            click.echo(write(self.given.format_, _welcomes_colour()), nl=False, color=True)
+
+    def save(self, path: Path, text: str) -> None:
+        """Write a file whole or not at all.
+
+        Raises:
+            OutputFailed: the file could not be written.
+        """
+        partial = path.with_name(f".{path.name}.partial")
+        try:
+            partial.write_text(text, encoding="utf-8")
+            partial.replace(path)
+        except OSError as error:
+            raise OutputFailed(f"{path}: {error.strerror}") from error
+
+
+def _welcomes_colour() -> bool:
+    return sys.stdout.isatty() and not os.environ.get("NO_COLOR") and os.environ.get("TERM") != "dumb"
+
+
+class _JsonLines(logging.Formatter):
+    """One JSON object a line."""
+
+    def format(self, record: logging.LogRecord) -> str:
+        time = datetime.fromtimestamp(record.created, UTC).isoformat(timespec="milliseconds")
+        return json.dumps({"time": time, "level": record.levelname.lower(), "message": record.getMessage()})
+
+
+def _set_up_logging(given: Given) -> None:
+    """Send our own log to stderr; each request is in it with `-v`."""
+    handler = logging.StreamHandler(sys.stderr)
+    if given.log_format == "json":
+        handler.setFormatter(_JsonLines())
+    LOG.handlers = [handler]
+    LOG.propagate = False
+    LOG.setLevel(logging.ERROR if given.quiet else logging.DEBUG if given.verbose else logging.INFO)

@@ -1,0 +1,113 @@
+"""`reconciler.yaml`, the service's address and the token: where they come from and what is refused."""
+
+import os
+import shlex
+import stat
+from collections.abc import Mapping
+from difflib import get_close_matches
+from ipaddress import ip_address
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+from urllib.parse import urlsplit
+
+from reconciler.cli.options import Given
+from reconciler.errors import ConfigurationError
+
+if TYPE_CHECKING:
+    from reconciler.service import Client
+
+CONFIGURATION = Path("reconciler.yaml")
+
+KEYS = {
+    "api_url": "api_url",
+    "ca_file": "ca_file",
+    "concurrency": "concurrency",
+    "format": "format_",
+    "insecure_http": "insecure_http",
+    "log_format": "log_format",
+    "max_age": "max_age",
+    "paths": "paths",
+    "token_file": "token_file",
+    "tokens_command": "tokens_command",
+    "tokens_to": "tokens_to",
+}
+"""What `reconciler.yaml` may hold, and the parameter each key stands for."""
+
+
+def read_configuration() -> Mapping[str, Any]:
+    """Return what `reconciler.yaml` in the working directory says, by parameter; nothing where there is none.
+
+    Raises:
+        ConfigurationError: an unknown key, or a file that is not a mapping.
+        ManifestErrors: a file that is not YAML.
+    """
+    if not CONFIGURATION.is_file():
+        return {}
+    from reconciler.manifests import read_mapping
+
+    given = read_mapping(CONFIGURATION)
+    for key in given:
+        if key == "token":
+            raise ConfigurationError(
+                f"{CONFIGURATION}: a token does not belong here; set RECONCILER_TOKEN or token_file"
+            )
+        if key not in KEYS:
+            close = get_close_matches(str(key), KEYS, n=1)
+            hint = f"did you mean {close[0]}?" if close else f"known are {', '.join(KEYS)}"
+            raise ConfigurationError(f"{CONFIGURATION}: unknown key {key}; {hint}")
+    return {KEYS[key]: [value] if key == "paths" and isinstance(value, str) else value for key, value in given.items()}
+
+
+def open_client(given: Given) -> "Client":
+    """Return a client for the configured service; no request is made yet.
+
+    Raises:
+        ConfigurationError: no address, no token, an address that is not safe, a token file that others may read.
+    """
+    from reconciler.service import Client
+
+    return Client(_api_url(given), _token(given), ca_file=given.ca_file)
+
+
+def _api_url(given: Given) -> str:
+    if not given.api_url:
+        raise ConfigurationError("no service: set RECONCILER_API_URL or --api-url, such as https://host/api/v4")
+    url = urlsplit(given.api_url)
+    if url.scheme not in ("http", "https") or not url.hostname or url.query or url.fragment or url.username:
+        raise ConfigurationError(f"not the URL of an API: {url.hostname or given.api_url}; such as https://host/api/v4")
+    if url.scheme == "http" and not given.insecure_http and not _is_loopback(url.hostname):
+        raise ConfigurationError(
+            f"http://{url.hostname} would send the token unprotected; use https, or --insecure-http if that is meant"
+        )
+    return given.api_url.rstrip("/")
+
+
+def _is_loopback(host: str) -> bool:
+    if host == "localhost":
+        return True
+    try:
+        return ip_address(host).is_loopback
+    except ValueError:
+        return False
+
+
+def _token(given: Given) -> str:
+    token = (
+        _token_of_file(Path(given.token_file)) if given.token_file else os.environ.get("RECONCILER_TOKEN", "").strip()
+    )
+    if not token:
+        raise ConfigurationError("no token: set RECONCILER_TOKEN or --token-file")
+    if not (token.isascii() and token.isprintable() and " " not in token):
+        raise ConfigurationError("the token holds blanks or characters that no token has")
+    return token
+
+
+def _token_of_file(path: Path) -> str:
+    try:
+        if stat.S_IMODE(path.stat().st_mode) & 0o077:
+            raise ConfigurationError(f"{path} may be read by others; first: chmod 600 {shlex.quote(str(path))}")
+        return path.read_text(encoding="utf-8").strip()
+    except OSError as error:
+        raise ConfigurationError(f"{path}: {error.strerror}") from error
+    except UnicodeDecodeError:
+        raise ConfigurationError(f"{path}: not a text file") from None

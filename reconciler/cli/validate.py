@@ -1,0 +1,27 @@
+"""`reconciler validate`."""
+
+import click
+
+from reconciler.cli.options import MANIFESTS, OUTPUT, Given, options
+from reconciler.cli.session import Session
+
+
+@click.command(epilog="Example: reconciler validate manifests")
+@options(MANIFESTS, OUTPUT)
+def validate(given: Given) -> int:
+    """Check manifests without the service, and tell every error at once.
+
+    PATHS are files and folders; without any, the folder `manifests`.
+    """
+    from reconciler.errors import ManifestErrors
+    from reconciler.render import render_validation
+
+    session = Session(given)
+    try:
+        manifests = session.manifests()
+    except ManifestErrors as errors:
+        session.put_out(lambda format_, colour: render_validation(errors.faults, 0, format_, colour=colour))
+        return errors.exit_code
+    targets = len(manifests.desired.targets)
+    session.put_out(lambda format_, colour: render_validation(manifests.warnings, targets, format_, colour=colour))
+    return 0

@@ -1,0 +1,50 @@
+"""Comparing resources."""
+
+from reconciler.diff import become, differences, fields_of, fingerprint, without
+from reconciler.kinds.milestones import Milestone
+from reconciler.kinds.notification_settings import NotificationSettings
+from reconciler.resource import Found
+
+
+def test_fields_are_json_with_mapping_fields_taken_apart() -> None:
+    settings = NotificationSettings.model_validate({"level": "custom", "events": {"new_issue": None, "new_note": True}})
+    assert fields_of(settings) == {"level": "custom", "events.new_issue": False, "events.new_note": True}
+    milestone = Milestone.model_validate({"due_date": "2026-12-31", "renamed_from": "old"})
+    assert fields_of(milestone) == {"due_date": "2026-12-31"}
+
+
+def test_what_is_not_shown_differs_from_whatever_is_wanted() -> None:
+    found = NotificationSettings.model_validate({"level": "watch"})
+    wanted = NotificationSettings.model_validate({"level": "watch", "events": {"new_note": False}})
+    assert differences(wanted, found) == ({"events.new_note": None}, {"events.new_note": False})
+
+
+def test_fields_can_be_left_out_of_what_is_wanted() -> None:
+    events = {"new_issue": True, "new_note": True}
+    wanted = NotificationSettings.model_validate({"level": "custom", "events": events})
+    assert without(wanted, {}) is wanted
+    assert fields_of(without(wanted, {"events.new_issue", "level"})) == {"events.new_note": True}
+
+
+def test_what_an_object_becomes_has_all_its_fields() -> None:
+    found = Milestone.model_validate({"start_date": "2026-01-01", "state": "closed"})
+    wanted = Milestone.model_validate({"due_date": "2026-02-01"})
+    assert fields_of(become(found, wanted)) == {
+        "description": None,
+        "start_date": "2026-01-01",
+        "due_date": "2026-02-01",
+        "state": "closed",
+    }
+
+
+def test_a_fingerprint_tells_any_change_apart() -> None:
+    one = Found(Milestone(), names=("a", 1), id=1, locked={})
+    same = Found(Milestone(), names=(1, "a"), id=1, locked={})
+    others = [
+        Found(Milestone(state="closed"), names=("a", 1), id=1),
+        Found(Milestone(), names=("b", 1), id=1),
+        Found(Milestone(), names=("a", 1), id=2),
+        Found(Milestone(), names=("a", 1), id=1, locked={"state": "why"}),
+    ]
+    assert fingerprint(one) == fingerprint(same)
+    assert len({fingerprint(found) for found in [one, *others]}) == 5

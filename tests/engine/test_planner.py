@@ -1,0 +1,329 @@
+"""The planner on plain values: what is changed, what is left, what cannot be done."""
+
+import pytest
+
+from reconciler.address import Level, Scope
+from reconciler.plan import Create, Delete, Plan, Update
+from reconciler.planner import make_plan
+from reconciler.state import Reference, Section, Unknown, Unreadable
+from tests.building import ACME, API, KINDS, USER, desired, live, section
+
+MILESTONES = (API, "milestones", "milestones")
+TOKENS = (API, "trigger_tokens", "trigger_tokens")
+PROJECTS = (API, "job_token_scope", "projects")
+GROUPS = (API, "job_token_scope", "groups")
+RULES = (API, "container_repository_protection_rules", "container_repository_protection_rules")
+APPROVALS = (API, "approval_settings", "approval_settings")
+
+
+def milestone(number: int, title: str, **fields: object) -> dict[str, object]:
+    return {
+        "id": number,
+        "title": title,
+        "state": "active",
+        "description": None,
+        "due_date": None,
+        "project_id": 7,
+    } | fields
+
+
+def token(number: int, description: str | None, value: str = "glptt-whole") -> dict[str, object]:
+    return {"id": number, "description": description, "token": value}
+
+
+def approvals(**entries: object) -> dict[str, object]:
+    names = KINDS["approval_settings"].models[Level.PROJECT].model_fields
+    return {name: {"value": False, "locked": False, "inherited_from": None} for name in names} | entries
+
+
+def listed(plan: Plan) -> list[str]:
+    """One line a change, problem and unmanaged object, each with its requests."""
+    lines = []
+    for change in plan.changes:
+        sign = {Create: "+", Update: "~", Delete: "-"}[type(change)]
+        bodies = [f"{request} {dict(request.body or {})}" for request in change.requests]
+        lines.append(f"{sign} {change.address.title} {change.address.name}: {'; '.join(bodies)}")
+    lines += [f"! {each.address.title} {each.address.name} {each.field}: {each.reason}" for each in plan.problems]
+    return lines + [f"? {each.title} {each.name}" for each in plan.unmanaged]
+
+
+def planned(answers: dict[tuple[Scope, str, str], object], *sections: Section, **ids: int | Unknown) -> list[str]:
+    references = {
+        Reference(Level(name.split("_")[0]), name.split("_", 1)[1].replace("_", "/")): ids[name] for name in ids
+    }
+    plan, missing = make_plan(desired(*sections), live(answers, references), KINDS)
+    return listed(plan) + [f"needs {each.level} {each.path}" for each in sorted(missing, key=lambda each: each.path)]
+
+
+def test_creates_come_before_updates_and_updates_before_deletes() -> None:
+    wanted = section("milestones", {"c": {"due_date": "2026-12-31"}, "b": {"state": "closed"}, "a": None})
+    assert planned({MILESTONES: [milestone(1, "a"), milestone(2, "b"), milestone(3, "z")]}, wanted) == [
+        "+ milestone c: POST projects/acme%2Fapi/milestones {'title': 'c', 'due_date': '2026-12-31'}",
+        "~ milestone b: PUT projects/acme%2Fapi/milestones/2 {'state_event': 'close'}",
+        "- milestone a: DELETE projects/acme%2Fapi/milestones/1 {}",
+        "? milestone z",
+    ]
+
+
+def test_only_declared_fields_count() -> None:
+    wanted = section("milestones", {"a": {}, "b": {"description": ""}})
+    live_ones = [milestone(1, "a", description="kept", due_date="2026-01-01"), milestone(2, "b", description=None)]
+    assert planned({MILESTONES: live_ones}, wanted) == []
+
+
+def test_null_clears_a_field() -> None:
+    wanted = section("milestones", {"a": {"due_date": None, "description": None}})
+    assert planned({MILESTONES: [milestone(1, "a", due_date="2026-01-01")]}, wanted) == [
+        "~ milestone a: PUT projects/acme%2Fapi/milestones/1 {'due_date': None}"
+    ]
+
+
+def test_a_milestone_created_closed_takes_two_requests_and_its_change_counts_both() -> None:
+    wanted = section("milestones", {"a": {"state": "closed"}})
+    assert planned({MILESTONES: []}, wanted) == [
+        "+ milestone a: POST projects/acme%2Fapi/milestones {'title': 'a'}; "
+        "PUT projects/acme%2Fapi/milestones/{id} {'state_event': 'close'}"
+    ]
+
+
+def test_pruning_deletes_what_is_not_listed_and_nothing_else() -> None:
+    wanted = section("milestones", {"a": {}}, prune=True)
+    assert planned({MILESTONES: [milestone(1, "a"), milestone(2, "b"), milestone(3, "c")]}, wanted) == [
+        "- milestone b: DELETE projects/acme%2Fapi/milestones/2 {}",
+        "- milestone c: DELETE projects/acme%2Fapi/milestones/3 {}",
+    ]
+
+
+def test_a_rename_is_one_update_and_keeps_the_object() -> None:
+    wanted = section("milestones", {"new": {"renamed_from": ["older", "old"], "state": "closed"}}, prune=True)
+    assert planned({MILESTONES: [milestone(4, "old")]}, wanted) == [
+        "~ milestone new: PUT projects/acme%2Fapi/milestones/4 {'state_event': 'close', 'title': 'new'}"
+    ]
+
+
+def test_a_rename_whose_both_names_are_live_is_a_problem_and_deletes_neither() -> None:
+    wanted = section("milestones", {"new": {"renamed_from": "old"}}, prune=True)
+    assert planned({MILESTONES: [milestone(4, "old"), milestone(5, "new")]}, wanted) == [
+        '! milestone new None: both this name and the former "old" are live; delete one of them'
+    ]
+
+
+def test_a_rename_from_a_name_that_two_objects_have_is_a_problem() -> None:
+    wanted = section("milestones", {"new": {"renamed_from": "old"}})
+    assert planned({MILESTONES: [milestone(4, "old"), milestone(5, "old")]}, wanted) == [
+        '! milestone new None: 2 live ones of the former "old": IDs 4, 5'
+    ]
+
+
+def test_a_rename_without_either_name_live_creates() -> None:
+    wanted = section("trigger_tokens", {"new": {"renamed_from": "old"}})
+    assert planned({TOKENS: []}, wanted) == [
+        "+ trigger token new: POST projects/acme%2Fapi/triggers {'description': 'new'}"
+    ]
+
+
+def test_two_live_tokens_of_one_wanted_description_are_a_problem() -> None:
+    wanted = section("trigger_tokens", {"nightly": {}})
+    assert planned({TOKENS: [token(2, "nightly"), token(1, "nightly")]}, wanted) == [
+        "! trigger token nightly None: 2 live ones of this name, where one is wanted: IDs 1, 2"
+    ]
+
+
+def test_all_live_tokens_of_a_description_that_must_not_exist_are_deleted() -> None:
+    wanted = section("trigger_tokens", {"old": None})
+    assert planned({TOKENS: [token(2, "old"), token(1, "old"), token(3, None)]}, wanted) == [
+        "- trigger token old: DELETE projects/acme%2Fapi/triggers/1 {}",
+        "- trigger token old: DELETE projects/acme%2Fapi/triggers/2 {}",
+        "? trigger token ",
+    ]
+
+
+def test_only_a_token_shown_whole_can_be_renamed() -> None:
+    wanted = section("trigger_tokens", {"new": {"renamed_from": "old"}})
+    assert planned({TOKENS: [token(1, "old")]}, wanted) == [
+        "~ trigger token new: PUT projects/acme%2Fapi/triggers/1 {'description': 'new'}"
+    ]
+    assert planned({TOKENS: [token(1, "old", "3f0c")]}, wanted) == [
+        "! trigger token new None: the token belongs to another user, and only its owner or an administrator may rename it"
+    ]
+
+
+def test_a_rule_that_would_lose_its_last_protection_is_a_problem() -> None:
+    wanted = section("container_repository_protection_rules", {"acme/api/a": {"minimum_access_level_for_push": None}})
+    rule = {"id": 1, "repository_path_pattern": "acme/api/a", "minimum_access_level_for_push": "owner"}
+    assert planned({RULES: [rule]}, wanted) == [
+        "! protection rule acme/api/a minimum_access_level_for_push: a protection rule needs at least one of "
+        "minimum_access_level_for_push and minimum_access_level_for_delete; to have no such rule, write null in its place"
+    ]
+
+
+def test_a_rule_without_levels_can_only_be_found_never_created() -> None:
+    wanted = section("container_repository_protection_rules", {"acme/api/a": {}})
+    assert planned({RULES: []}, wanted) == [
+        "! protection rule acme/api/a minimum_access_level_for_push: cannot be created: a protection rule needs at least "
+        "one of minimum_access_level_for_push and minimum_access_level_for_delete; to have no such rule, write null in its "
+        "place"
+    ]
+
+
+def test_dates_are_checked_against_those_that_stay() -> None:
+    wanted = section("milestones", {"a": {"due_date": "2026-01-01"}})
+    assert planned({MILESTONES: [milestone(1, "a", start_date="2026-01-01")]}, wanted) == [
+        "! milestone a due_date: due_date must be after start_date, which is 2026-01-01"
+    ]
+
+
+def test_approval_settings_are_written_whole_save_what_is_locked() -> None:
+    locked = {"value": False, "locked": True, "inherited_from": "group"}
+    answer = approvals(allow_committer_approval=locked, selective_code_owner_removals=locked)
+    wanted = section("approval_settings", {"allow_author_approval": True, "allow_committer_approval": True})
+    assert planned({APPROVALS: answer}, wanted) == [
+        "~ approval settings None: PUT projects/acme%2Fapi/merge_request_approval_setting {'allow_author_approval': True, "
+        "'allow_overrides_to_approver_list_per_merge_request': False, 'retain_approvals_on_push': False, "
+        "'require_reauthentication_to_approve': False, 'selective_code_owner_removals': False}",
+        "! approval settings None allow_committer_approval: locked by the group",
+    ]
+
+
+def test_a_locked_setting_that_is_as_wanted_is_no_problem() -> None:
+    locked = {"value": False, "locked": True, "inherited_from": None}
+    wanted = section("approval_settings", {"allow_author_approval": False})
+    assert planned({APPROVALS: approvals(allow_author_approval=locked)}, wanted) == []
+
+
+def test_an_unreadable_section_plans_nothing_and_says_so_once() -> None:
+    wanted = section("job_token_scope", {"enabled": True, "projects": [1]}), section("milestones", {"a": {}})
+    unreadable = Unreadable("GET x: 403 Forbidden")
+    answers = {(API, "job_token_scope", "enabled"): unreadable, PROJECTS: unreadable, MILESTONES: [milestone(1, "a")]}
+    assert planned(answers, *wanted) == ["! job token scope None None: cannot be read: GET x: 403 Forbidden"]
+
+
+def test_a_target_of_which_nothing_is_found_is_one_problem() -> None:
+    wanted = section("trigger_tokens", {"b": {}}), section("milestones", {"a": {}})
+    gone = Unreadable("GET x: 404 Project Not Found", absent=True)
+    assert planned({TOKENS: gone, MILESTONES: gone}, *wanted) == [
+        "! project acme/api None: not found, or not visible to this token (GET x: 404 Project Not Found)"
+    ]
+
+
+def entry(number: int, path: str) -> dict[str, object]:
+    return {"id": number, "path_with_namespace": path}
+
+
+def test_the_project_itself_is_no_entry_of_its_allowlist_and_tells_its_number() -> None:
+    wanted = section("job_token_scope", {"projects": ["acme/lib", "Acme/Api"]}, prune=True)
+    assert planned({PROJECTS: [entry(7, "acme/api"), entry(9, "acme/other")]}, wanted, project_acme_lib=8) == [
+        "+ allowlisted project acme/lib: POST projects/7/job_token_scope/allowlist {'target_project_id': 8}",
+        "- allowlisted project acme/other: DELETE projects/7/job_token_scope/allowlist/9 {}",
+    ]
+
+
+def test_numbers_that_are_not_known_yet_are_asked_for_and_hold_back_only_what_needs_them() -> None:
+    wanted = section("job_token_scope", {"projects": ["acme/lib", "acme/seen", 4, 5], "groups": ["acme"]})
+    answers: dict[tuple[Scope, str, str], object] = {PROJECTS: [entry(3, "ACME/Seen"), entry(4, "x/y")], GROUPS: []}
+    assert planned(answers, wanted) == ["needs group acme", "needs project acme/api", "needs project acme/lib"]
+
+
+def test_a_target_known_by_its_number_needs_no_lookup() -> None:
+    scope = Scope(Level.PROJECT, 7)
+    wanted = section("job_token_scope", {"projects": [7, 5]}, scope)
+    assert planned({(scope, "job_token_scope", "projects"): []}, wanted) == [
+        "+ allowlisted project 5: POST projects/7/job_token_scope/allowlist {'target_project_id': 5}"
+    ]
+
+
+def test_one_project_given_by_path_and_by_number_is_added_once() -> None:
+    wanted = section("job_token_scope", {"projects": ["acme/lib", 8]})
+    assert planned({PROJECTS: [entry(7, "acme/api")]}, wanted, project_acme_lib=8) == [
+        "+ allowlisted project acme/lib: POST projects/7/job_token_scope/allowlist {'target_project_id': 8}"
+    ]
+
+
+def test_an_unknown_path_is_a_problem_and_keeps_entries_that_may_be_it() -> None:
+    wanted = section("job_token_scope", {"groups": ["acme/gone"]}, prune=True)
+    groups = [{"id": 1, "name": "a"}, {"id": 2, "web_url": "https://h/groups/acme/b"}]
+    answers: dict[tuple[Scope, str, str], object] = {GROUPS: groups}
+    assert planned(answers, wanted, group_acme_gone=Unknown("no such group"), project_acme_api=7) == [
+        "- allowlisted group acme/b: DELETE projects/7/job_token_scope/groups_allowlist/2 {}",
+        "! allowlisted group acme/gone None: no such group",
+        "? allowlisted group 1",
+    ]
+
+
+def test_a_group_whose_path_is_not_shown_is_recognised_by_its_number() -> None:
+    wanted = section("job_token_scope", {"groups": ["acme"]})
+    assert planned({GROUPS: [{"id": 10, "name": "acme"}]}, wanted, group_acme=10) == []
+
+
+def test_a_project_whose_own_number_cannot_be_had_is_a_problem() -> None:
+    wanted = section("job_token_scope", {"groups": [1]}, prune=True)
+    assert planned({GROUPS: [{"id": 2}]}, wanted, project_acme_api=Unknown("no such project")) == [
+        "! allowlisted group 1 None: no such project",
+        "! allowlisted group 2 None: no such project",
+    ]
+
+
+def test_an_empty_section_that_is_pruned_wants_both_lists_empty() -> None:
+    wanted = section("job_token_scope", {}, prune=True)
+    assert planned({PROJECTS: [entry(7, "acme/api"), entry(8, "acme/b")], GROUPS: [{"id": 2}]}, wanted) == [
+        "- allowlisted project acme/b: DELETE projects/7/job_token_scope/allowlist/8 {}",
+        "- allowlisted group 2: DELETE projects/7/job_token_scope/groups_allowlist/2 {}",
+    ]
+
+
+NOTIFICATIONS = (API, "notification_settings", "notification_settings")
+
+
+@pytest.mark.parametrize(
+    "answer",
+    [
+        {
+            "level": "custom",
+            "events": {"failed_pipeline": None, "new_issue": True, "new_note": None, "unheard_of": True},
+        },
+        {"level": "custom", "failed_pipeline": True, "new_issue": True, "new_note": False},
+    ],
+    ids=["nested", "flat"],
+)
+def test_events_are_compared_nested_or_flat_and_null_is_the_default(answer: dict[str, object]) -> None:
+    events = {"failed_pipeline": True, "new_issue": None, "new_note": False, "new_epic": True}
+    wanted = section("notification_settings", {"level": "custom", "events": events})
+    assert planned({NOTIFICATIONS: answer}, wanted) == [
+        "~ notification settings None: PUT projects/acme%2Fapi/notification_settings {'new_issue': False}",
+        "! notification settings None events.new_epic: this service has no such event here",
+    ]
+
+
+def test_events_that_are_hidden_at_another_level_are_sent_with_the_level() -> None:
+    wanted = section("notification_settings", {"level": "custom", "events": {"new_issue": False}})
+    assert planned({NOTIFICATIONS: {"level": "global"}}, wanted) == [
+        "~ notification settings None: PUT projects/acme%2Fapi/notification_settings {'new_issue': False, 'level': 'custom'}"
+    ]
+
+
+def test_leaving_the_level_custom_does_not_stumble_over_the_events() -> None:
+    wanted = section("notification_settings", {"level": None})
+    assert planned({NOTIFICATIONS: {"level": "custom", "events": {"new_issue": True}}}, wanted) == [
+        "~ notification settings None: PUT projects/acme%2Fapi/notification_settings {'level': 'global'}"
+    ]
+
+
+def test_an_address_is_cleared_by_an_empty_string() -> None:
+    wanted = section("notification_settings", {"notification_email": None}, USER)
+    address = (USER, "notification_settings", "notification_settings")
+    answer = {"level": "watch", "notification_email": "b@example.com", "primary_email": "a@example.com"}
+    assert planned({address: answer}, wanted) == [
+        "~ notification settings None: PUT notification_settings {'notification_email': ''}"
+    ]
+    assert planned({address: answer | {"notification_email": "a@example.com"}}, wanted) == []
+
+
+def test_project_approvals_below_a_changed_group_are_to_be_planned_again() -> None:
+    elsewhere, by_number = Scope(Level.PROJECT, "other/web"), Scope(Level.PROJECT, 12)
+    scopes = [ACME, API, elsewhere, by_number]
+    wanted = [section("approval_settings", {"allow_author_approval": True}, scope) for scope in scopes]
+    wanted.append(section("milestones", {}))
+    answers = {(scope, "approval_settings", "approval_settings"): approvals() for scope in scopes}
+    plan, _ = make_plan(desired(*wanted), live({**answers, MILESTONES: []}), KINDS)
+    assert [each.scope for each in plan.dependent] == [API, by_number]
+    assert plan.cost == 4

@@ -1,0 +1,59 @@
+"""Narrowing a run."""
+
+import pytest
+
+from reconciler.address import Level, Scope
+from reconciler.errors import UsageError
+from reconciler.selection import Selection, select
+from reconciler.state import DesiredState, Target
+from tests.building import ACME, API, USER, section
+
+NUMBERED = Scope(Level.PROJECT, 12)
+STATE = DesiredState(
+    (
+        Target(USER, ()),
+        Target(ACME, (), labels={"team": "core"}),
+        Target(API, (section("milestones", {}), section("trigger_tokens", {})), labels={"team": "pay", "tier": "1"}),
+        Target(NUMBERED, (section("milestones", {}, NUMBERED),)),
+    ),
+    "digest",
+)
+
+
+def selected(**given: tuple[object, ...]) -> list[str]:
+    state = select(STATE, Selection(**given))  # type: ignore[arg-type]  # the tests give what each field takes
+    return [f"{target.scope}: {[each.kind for each in target.sections]}" for target in state.targets]
+
+
+EVERYTHING = [
+    "user: []",
+    "group acme: []",
+    "project acme/api: ['milestones', 'trigger_tokens']",
+    "project 12: ['milestones']",
+]
+
+
+def test_without_a_selection_everything_is_selected() -> None:
+    assert selected() == EVERYTHING
+
+
+def test_targets_are_selected_by_globs_whatever_their_case() -> None:
+    assert selected(targets=("ACME/*", "12")) == EVERYTHING[2:]
+    assert selected(targets=("user",)) == EVERYTHING[:1]
+
+
+def test_all_labels_must_match() -> None:
+    assert selected(labels=(("team", "pay"), ("tier", "1"))) == EVERYTHING[2:3]
+
+
+def test_sections_are_selected_by_name() -> None:
+    assert selected(targets=("acme/api",), sections=("milestones",)) == ["project acme/api: ['milestones']"]
+
+
+def test_a_selection_of_nothing_is_a_mistake() -> None:
+    with pytest.raises(UsageError, match="no target is selected"):
+        selected(labels=(("team", "pay"), ("tier", "2")))
+
+
+def test_nothing_can_be_selected_of_nothing() -> None:
+    assert select(DesiredState((), ""), Selection(("a",))).targets == ()
