@@ -1,0 +1,220 @@
+"""One request on its way through the sandbox: who asks, what for, and what they may see.
+
+An endpoint is a function of a `Call` that gives an `Answer` or raises `Refusal`.
+"""
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
+from email.utils import parsedate_to_datetime
+from typing import Any
+
+from .errors import Refusal, refused
+from .reading import moment
+from .state import Group, Project, State, Token, User
+
+_READING = ("GET", "HEAD")
+
+
+@dataclass(frozen=True, slots=True)
+class Answer:
+    """What goes back: a JSON value, or nothing where `body` is None."""
+
+    status: int
+    body: Any = None
+    headers: Sequence[tuple[str, str]] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class Route:
+    """An endpoint.
+
+    Attributes:
+        method: the HTTP method.
+        path: below `/api/v4`, as the spec writes it: `/projects/:id/milestones`.
+        serve: the function that answers.
+        anonymous: whether production servers answer it without a token where the thing is public.
+        parameters_first: whether production servers check parameters before the token.
+        credential: whether it needs an access token at all.
+        scopes: token scopes that suffice beside `api` and, for reading, `read_api`.
+    """
+
+    method: str
+    path: str
+    serve: "Callable[[Call], Answer]"
+    anonymous: bool = False
+    parameters_first: bool = False
+    credential: bool = True
+    scopes: tuple[str, ...] = ()
+
+
+@dataclass(slots=True)
+class Call:
+    """A request, parsed.
+
+    Attributes:
+        state: what the service remembers.
+        route: the endpoint asked for.
+        target: the path and query as received.
+        parts: the named parts of the path, decoded.
+        sent: parameters of query, form and JSON body, merged.
+        headers: names in lower case.
+        url: where the service says it is reached, without `/api/v4`.
+        changed: whether an endpoint has changed the state; it says so itself.
+        user: who asks, once `authenticate` has found out.
+        token: the token used for it.
+    """
+
+    state: State
+    route: Route
+    target: str
+    parts: Mapping[str, str]
+    sent: Mapping[str, Any]
+    headers: Mapping[str, str]
+    url: str
+    changed: bool = False
+    user: User | None = None
+    token: Token | None = None
+    _authenticated: bool = field(default=False, repr=False)
+
+    @property
+    def method(self) -> str:
+        """The HTTP method of the endpoint."""
+        return self.route.method
+
+    def authenticate(self) -> None:
+        """Find out who asks (spec section 5).
+
+        Raises:
+            Refusal: 401 where the token is missing, unknown, expired or revoked; 403 where its scope is too small.
+        """
+        if self._authenticated:
+            return
+        value = self._token_value()
+        if value is None:
+            if not (self.route.anonymous and self.state.deployed and self.method in _READING):
+                raise refused(401, "401 Unauthorized")
+        else:
+            found = self.state.tokens.get(value)
+            if found is None:
+                raise refused(401, "401 Unauthorized")
+            self._accept(*found)
+        self._authenticated = True
+
+    def caller(self) -> User:
+        """Who asks; only for endpoints that are not `anonymous`."""
+        self.authenticate()
+        if self.user is None:
+            raise refused(401, "401 Unauthorized")
+        return self.user
+
+    def visible_project(self) -> Project:
+        """The project the path names, if the caller may see it.
+
+        Raises:
+            Refusal: 404 where it is unknown or invisible; 301 or 405 where it has moved (spec section 7).
+        """
+        self.authenticate()
+        return find_project(self, self.parts["id"])
+
+    def project(self, role: int) -> Project:
+        """The project the path names, if the caller has at least that role there; else 404 or 403."""
+        project = self.visible_project()
+        self.require(project, role)
+        return project
+
+    def visible_group(self) -> Group:
+        """The group the path names, if the caller may see it; else 404."""
+        self.authenticate()
+        group = self.state.find_group(self.parts["id"])
+        if group is None or not self.state.visible(self.user, group):
+            raise refused(404, "404 Group Not Found")
+        return group
+
+    def group(self, role: int) -> Group:
+        """The group the path names, if the caller has at least that role there; else 404 or 403."""
+        group = self.visible_group()
+        self.require(group, role)
+        return group
+
+    def require(self, place: Group | Project, role: int, message: str = "403 Forbidden") -> None:
+        """Refuse with 403 whoever has a lesser role there."""
+        if self.state.access(self.user, place) < role:
+            raise refused(403, message)
+
+    def number(self, part: str) -> int:
+        """A part of the path that must be a whole number; else 400."""
+        text = self.parts[part]
+        digits = text.removeprefix("-")
+        if not (digits.isascii() and digits.isdigit()):
+            raise invalid(self.state, {part: "is invalid"})
+        return int(text)
+
+    def require_unmodified(self, updated_at: str) -> None:
+        """Refuse with 412 when `If-Unmodified-Since` is before the last change (spec section 7)."""
+        try:
+            since = parsedate_to_datetime(self.headers["if-unmodified-since"])
+        except (KeyError, ValueError):
+            return
+        if moment(updated_at).replace(microsecond=0) > since:
+            raise refused(412, "412 Precondition Failed")
+
+    def _token_value(self) -> str | None:
+        bearer = self.headers.get("authorization", "")
+        if "private-token" in self.headers:
+            return self.headers["private-token"]
+        if bearer[:7].lower() == "bearer ":
+            return bearer[7:].strip()
+        for name in ("private_token", "access_token"):
+            if isinstance(self.sent.get(name), str):
+                return str(self.sent[name])
+        return None
+
+    def _accept(self, user: User, token: Token) -> None:
+        if token.revoked:
+            raise _bad_token("Token was revoked. You have to re-authorize from the user.")
+        if token.expires_at is not None and token.expires_at <= self.state.today():
+            raise _bad_token("Token is expired. You can either do re-authorization or token refresh.")
+        suffices = {"api", *self.route.scopes}
+        if self.method in _READING:
+            suffices.add("read_api")
+        if "any" not in suffices and suffices.isdisjoint(token.scopes):
+            raise Refusal(
+                403,
+                {
+                    "error": "insufficient_scope",
+                    "error_description": "The request requires higher privileges than provided by the access token.",
+                    "scope": " ".join(sorted(suffices)),
+                },
+            )
+        self.user, self.token = user, token
+
+
+def find_project(call: Call, key: str) -> Project:
+    """The project of that ID or path, if the caller may see it, else 404; a moved one is 301 or 405."""
+    project = call.state.find_project(key)
+    if project is not None and call.state.visible(call.user, project):
+        return project
+    moved = None if project else call.state.moved.get(key.lower())
+    if moved is not None and call.state.visible(call.user, moved):
+        raise _moved(call, moved)
+    raise refused(404, "404 Project Not Found")
+
+
+def invalid(state: State, reasons: Mapping[str, str]) -> Refusal:
+    """400 for attributes that failed validation: in the spec's shape (section 7), or production's string."""
+    if state.deployed:
+        return Refusal(400, {"error": ", ".join(f"{name} {reason}" for name, reason in reasons.items())})
+    return refused(400, {name: [reason] for name, reason in reasons.items()})
+
+
+def _moved(call: Call, project: Project) -> Refusal:
+    if call.method not in _READING:
+        return refused(405, "Non GET methods are not allowed for moved projects")
+    path, mark, query = call.target.removeprefix("/api/v4/projects/").partition("?")
+    _, slash, rest = path.partition("/")
+    location = f"{call.url}/api/v4/projects/{project.id}{slash}{rest}{mark}{query}"
+    return Refusal(301, f"This resource has been moved permanently to {location}", [("location", location)])
+
+
+def _bad_token(description: str) -> Refusal:
+    return Refusal(401, {"error": "invalid_token", "error_description": description})

@@ -1,0 +1,75 @@
+"""The parameters of a request: query, form and JSON body merged (spec section 1)."""
+
+import json
+from typing import Any
+from urllib.parse import parse_qsl
+
+from .errors import Refusal
+
+SECRETS = frozenset({"private_token", "access_token", "job_token", "token"})
+REDACTED = "[REDACTED]"
+
+
+def merged(query: str, body: Any) -> dict[str, Any]:
+    """All that was sent; what the body says wins."""
+    found = from_pairs(parse_qsl(query, keep_blank_values=True)) if query else {}
+    if isinstance(body, dict):
+        found.update(body)
+    return found
+
+
+def read_body(content_type: str, body: bytes) -> Any:
+    """The JSON value of the body, or the fields of a form; None for neither.
+
+    Raises:
+        Refusal: 400 for JSON that is none.
+    """
+    if not body:
+        return None
+    if "json" in content_type:
+        try:
+            return json.loads(body)
+        except (ValueError, RecursionError):
+            raise Refusal(400, {"error": "Invalid JSON format"}) from None
+    if content_type.startswith("application/x-www-form-urlencoded"):
+        return from_pairs(parse_qsl(body.decode("latin-1"), keep_blank_values=True))
+    return None
+
+
+def from_pairs(pairs: list[tuple[str, str]]) -> dict[str, Any]:
+    """Fields in the notation of forms: `iids[]` makes a list, `variables[KEY]` a mapping."""
+    found: dict[str, Any] = {}
+    for key, value in pairs:
+        name, bracket, inner = key.partition("[")
+        if not bracket:
+            found[name] = value
+        elif inner == "]":
+            _under(found, name, list).append(value)
+        else:
+            _under(found, name, dict)[inner.rstrip("]")] = value
+    return found
+
+
+def without_secrets(value: Any) -> Any:
+    """The same with every token taken out, for the log."""
+    if isinstance(value, dict):
+        return {name: REDACTED if name in SECRETS else without_secrets(inner) for name, inner in value.items()}
+    if isinstance(value, list):
+        return [without_secrets(inner) for inner in value]
+    return value
+
+
+def target_without_secrets(target: str) -> str:
+    """A path with its query, every token in it taken out."""
+    path, mark, query = target.partition("?")
+    if not mark or "token" not in query.lower():
+        return target
+    pairs = [pair.partition("=") for pair in query.split("&")]
+    kept = [f"{name}={REDACTED}" if "token" in name.lower() else name + sign + value for name, sign, value in pairs]
+    return f"{path}?{'&'.join(kept)}"
+
+
+def _under(found: dict[str, Any], name: str, sort: type) -> Any:
+    if not isinstance(found.get(name), sort):
+        found[name] = sort()
+    return found[name]

@@ -1,0 +1,231 @@
+"""The endpoints every client begins with: who am I, what is this, and the projects and groups themselves.
+
+The spec names them only as places where settings hang; their records follow what production servers send.
+"""
+
+from typing import Any
+
+from ..attributes import boolean, read, text
+from ..call import Answer, Call, Route
+from ..pages import page_of
+from ..state import Project, State, User, role_among
+
+_PROJECT_ORDERS = ("id", "name", "path", "created_at", "updated_at", "last_activity_at")
+
+
+def show_user(user: User, url: str) -> dict[str, Any]:
+    """A user as other records carry it."""
+    return {
+        "id": user.id,
+        "username": user.username,
+        "public_email": "",
+        "name": user.name,
+        "state": "active",
+        "locked": False,
+        "avatar_url": None,
+        "web_url": f"{url}/{user.username}",
+    }
+
+
+def show_basic_project(state: State, project: Project, url: str) -> dict[str, Any]:
+    """The limited project record (spec section 2)."""
+    name = project.namespace_user.name if project.namespace_user else ""
+    names = [group.name for group in project.groups()]
+    spaces = " / ".join(reversed(names)) if names else name
+    host = url.partition("://")[2]
+    return {
+        "id": project.id,
+        "description": project.description,
+        "name": project.name,
+        "name_with_namespace": f"{spaces} / {project.name}",
+        "path": project.path.rpartition("/")[2],
+        "path_with_namespace": project.path,
+        "created_at": state.show_time(project.created_at),
+        "last_activity_at": state.show_time(project.last_activity_at),
+        "default_branch": project.default_branch,
+        "tag_list": list(project.topics),
+        "topics": list(project.topics),
+        "ssh_url_to_repo": f"git@{host.partition(':')[0]}:{project.path}.git",
+        "http_url_to_repo": f"{url}/{project.path}.git",
+        "web_url": f"{url}/{project.path}",
+        "avatar_url": None,
+        "star_count": 0,
+        "namespace": _show_namespace(project, url),
+    }
+
+
+def get_user(call: Call) -> Answer:
+    """`GET /user`: who the token belongs to."""
+    user = call.caller()
+    record = show_user(user, call.url)
+    record.update(
+        created_at=call.state.show_time(user.created_at),
+        email=user.emails[0],
+        commit_email=user.emails[0],
+        bot=False,
+        two_factor_enabled=False,
+        external=False,
+    )
+    if user.admin:
+        record["is_admin"] = True
+    return Answer(200, record)
+
+
+def get_version(call: Call) -> Answer:
+    """`GET /version`: what the service is."""
+    call.caller()
+    instance = call.state.instance
+    enterprise = instance.version.endswith("-ee")
+    kas = {"enabled": False, "externalUrl": None, "externalK8sProxyUrl": None, "version": None}
+    return Answer(
+        200,
+        {"version": instance.version, "revision": instance.revision, "kas": kas, "enterprise": enterprise},
+    )
+
+
+def get_token(call: Call) -> Answer:
+    """`GET /personal_access_tokens/self`: the token in use, without its value."""
+    user, token = call.caller(), call.token
+    assert token is not None  # noqa: S101 - a caller has a token
+    return Answer(
+        200,
+        {
+            "id": token.id,
+            "name": token.name,
+            "revoked": token.revoked,
+            "created_at": call.state.show_time(token.created_at),
+            "description": None,
+            "scopes": list(token.scopes),
+            "user_id": user.id,
+            "last_used_at": None,
+            "active": True,
+            "expires_at": token.expires_at,
+            "last_used_ips": [],
+        },
+    )
+
+
+def get_project(call: Call) -> Answer:
+    """`GET /projects/:id`."""
+    project = call.visible_project()
+    record = show_basic_project(call.state, project, call.url)
+    record["visibility"] = project.visibility
+    if call.user is not None:
+        record.update(_details(project, call.user))
+    return Answer(200, record)
+
+
+def get_group(call: Call) -> Answer:
+    """`GET /groups/:id`."""
+    group = call.visible_group()
+    return Answer(
+        200,
+        {
+            "id": group.id,
+            "web_url": f"{call.url}/groups/{group.path}",
+            "name": group.name,
+            "path": group.path.rpartition("/")[2],
+            "description": group.description,
+            "visibility": group.visibility,
+            "avatar_url": None,
+            "full_name": " / ".join(reversed([each.name for each in group.chain()])),
+            "full_path": group.path,
+            "created_at": call.state.show_time(group.created_at),
+            "parent_id": group.parent.id if group.parent else None,
+            "archived": any(each.archived for each in group.chain()),
+        },
+    )
+
+
+def list_projects(call: Call) -> Answer:
+    """`GET /groups/:id/projects`: those the caller may see; no project is shared, so `with_shared` adds none."""
+    wanted = read(
+        call,
+        boolean("include_subgroups"),
+        boolean("with_shared"),
+        boolean("archived"),
+        boolean("simple"),
+        text("order_by", values=_PROJECT_ORDERS),
+        text("sort", values=("asc", "desc")),
+    )
+    group = call.visible_group()
+    found = [
+        project
+        for project in call.state.projects.values()
+        if (group in project.groups() if wanted.get("include_subgroups") else project.group is group)
+        and wanted.get("archived") in (None, project.is_archived())
+        and call.state.visible(call.user, project)
+    ]
+    order = wanted.get("order_by") or "created_at"
+    found.sort(key=lambda project: _rank(project, order), reverse=wanted.get("sort") != "asc")
+
+    def render(project: Project) -> dict[str, Any]:
+        record = show_basic_project(call.state, project, call.url)
+        if not wanted.get("simple") and call.user is not None:
+            record["visibility"] = project.visibility
+            record.update(_details(project, call.user))
+        return record
+
+    return page_of(call, found, render)
+
+
+def _rank(project: Project, order: str) -> tuple[str, int]:
+    if order in ("name", "path"):
+        return (getattr(project, order).lower(), project.id)
+    if order in ("last_activity_at", "updated_at"):
+        return (project.last_activity_at, project.id)
+    return ("", project.id)
+
+
+def _show_namespace(project: Project, url: str) -> dict[str, Any]:
+    group, user = project.group, project.namespace_user
+    path = project.path.rpartition("/")[0]
+    return {
+        "id": group.id if group else user.id if user else 0,
+        "name": group.name if group else user.name if user else path,
+        "path": path.rpartition("/")[2],
+        "kind": "group" if group else "user",
+        "full_path": path,
+        "parent_id": group.parent.id if group and group.parent else None,
+        "avatar_url": None,
+        "web_url": f"{url}/groups/{path}" if group else f"{url}/{path}",
+    }
+
+
+def _details(project: Project, user: User) -> dict[str, Any]:
+    switches = project.switches
+    return {
+        "visibility": project.visibility,
+        "archived": project.is_archived(),
+        "container_registry_enabled": switches["container_registry_enabled"],
+        "container_registry_access_level": _level(switches["container_registry_enabled"]),
+        "builds_access_level": _level(switches["builds_enabled"]),
+        "jobs_enabled": switches["builds_enabled"],
+        "issues_enabled": switches["issues_enabled"],
+        "merge_requests_enabled": switches["merge_requests_enabled"],
+        "marked_for_deletion_on": None,
+        "permissions": _permissions(project, user),
+    }
+
+
+def _level(enabled: bool) -> str:
+    return "enabled" if enabled else "disabled"
+
+
+def _permissions(project: Project, user: User) -> dict[str, Any]:
+    direct = role_among(project.members, user)
+    above = max((role_among(group.members, user) for group in project.groups()), default=0)
+    return {
+        "project_access": {"access_level": direct, "notification_level": 3} if direct else None,
+        "group_access": {"access_level": above, "notification_level": 3} if above else None,
+    }
+
+
+ROUTES = (
+    Route("GET", "/user", get_user, scopes=("read_user",)),
+    Route("GET", "/version", get_version, scopes=("read_user",)),
+    Route("GET", "/personal_access_tokens/self", get_token, scopes=("any",)),
+    Route("GET", "/projects/:id", get_project, anonymous=True),
+    Route("GET", "/groups/:id", get_group, anonymous=True),
+    Route("GET", "/groups/:id/projects", list_projects, anonymous=True),
+)

@@ -1,0 +1,244 @@
+"""The CI/CD job token scope (spec section 4.2): a switch and two allowlists, of projects and of groups.
+
+Differences: production's project list always holds the project itself, its allowlist writes take numeric IDs only,
+and what is on a list already is refused with 400, in the spec (section 7) with 409.
+"""
+
+from dataclasses import dataclass, field
+from typing import Any
+
+from ..attributes import boolean, integer, read
+from ..call import Answer, Call, Route, find_project
+from ..errors import Refusal, refused
+from ..pages import page_of
+from ..reading import Reading
+from ..state import MAINTAINER, Group, Owner, Project, Section, State
+from .instance import show_basic_project
+
+MOST = 200
+
+
+@dataclass(slots=True)
+class Scope:
+    """What a project's job token scope holds; the lists are sets of IDs."""
+
+    inbound: bool = True
+    outbound: bool = False
+    projects: set[int] = field(default_factory=set)
+    groups: set[int] = field(default_factory=set)
+
+
+def get_settings(call: Call) -> Answer:
+    """`GET /projects/:id/job_token_scope`: what is in force, so always limited where the instance enforces it."""
+    project = call.project(MAINTAINER)
+    scope = _scope(project)
+    inbound = scope.inbound or _enforced(call.state)
+    return Answer(200, {"inbound_enabled": inbound, "outbound_enabled": scope.outbound})
+
+
+def patch_settings(call: Call) -> Answer:
+    """`PATCH /projects/:id/job_token_scope`."""
+    enabled = read(call, boolean("enabled", required=True, blank=False))["enabled"]
+    project = call.project(MAINTAINER)
+    if not enabled and _enforced(call.state):
+        raise refused(
+            400,
+            "400 Bad request - Job token scope cannot be disabled for this project because it is enforced for the "
+            "instance. Contact your administrator to modify this setting.",
+        )
+    scope = _scope(project)
+    call.changed = scope.inbound != enabled
+    scope.inbound = enabled
+    return Answer(204)
+
+
+def list_projects(call: Call) -> Answer:
+    """`GET /projects/:id/job_token_scope/allowlist`, by ID."""
+    project = call.project(MAINTAINER)
+    numbers = list(_scope(project).projects)
+    if call.state.deployed:
+        numbers.append(project.id)
+    found = [call.state.projects[number] for number in sorted(numbers)]
+    return page_of(call, found, lambda each: _show_project(call, each))
+
+
+def add_project(call: Call) -> Answer:
+    """`POST /projects/:id/job_token_scope/allowlist`; the project itself may be added."""
+    number = _wanted(call, "target_project_id")
+    project = call.project(MAINTAINER)
+    target = call.state.projects.get(number)
+    if target is None:
+        raise refused(404, "404 target_project_id not found Not Found")
+    if not call.state.visible(call.user, target):
+        raise refused(400, _out_of_reach("target_project"))
+    _add(call, _scope(project).projects, number, "project")
+    return Answer(201, {"source_project_id": project.id, "target_project_id": number})
+
+
+def remove_project(call: Call) -> Answer:
+    """`DELETE /projects/:id/job_token_scope/allowlist/:target_project_id`; the project itself stays for good."""
+    _require_numeric(call)
+    number = call.number("target_project_id")
+    project = call.visible_project()
+    find_project(call, str(number))
+    call.require(project, MAINTAINER, _no_modifying())
+    if number == project.id:
+        raise refused(400, "400 Bad request - Source project cannot be removed from the job token scope")
+    _remove(call, _scope(project).projects, number, "project")
+    return Answer(204)
+
+
+def list_groups(call: Call) -> Answer:
+    """`GET /projects/:id/job_token_scope/groups_allowlist`, by ID."""
+    project = call.project(MAINTAINER)
+    found = [call.state.groups[number] for number in sorted(_scope(project).groups)]
+    return page_of(call, found, lambda each: _show_group(call, each))
+
+
+def add_group(call: Call) -> Answer:
+    """`POST /projects/:id/job_token_scope/groups_allowlist`."""
+    number = _wanted(call, "target_group_id")
+    project = call.project(MAINTAINER)
+    target = call.state.groups.get(number)
+    if target is None:
+        raise refused(404, "404 target_group_id not found Not Found")
+    if not call.state.visible(call.user, target):
+        raise refused(400, _out_of_reach("target_group"))
+    _add(call, _scope(project).groups, number, "group")
+    return Answer(201, {"source_project_id": project.id, "target_group_id": number})
+
+
+def remove_group(call: Call) -> Answer:
+    """`DELETE /projects/:id/job_token_scope/groups_allowlist/:target_group_id`, also of one the caller cannot see."""
+    _require_numeric(call)
+    number = call.number("target_group_id")
+    project = call.visible_project()
+    if number not in call.state.groups:
+        raise refused(404, "404 target_group_id not found Not Found")
+    call.require(project, MAINTAINER, _no_modifying())
+    _remove(call, _scope(project).groups, number, "group")
+    return Answer(204)
+
+
+def _scope(project: Project) -> Scope:
+    found: Scope = project.sections["job_token_scope"]
+    return found
+
+
+def _enforced(state: State) -> bool:
+    found: bool = state.instance.sections["enforce_job_token_allowlist"]
+    return found
+
+
+def _wanted(call: Call, name: str) -> int:
+    _require_numeric(call)
+    number: int = read(call, integer(name, required=True, blank=False))[name]
+    return number
+
+
+def _require_numeric(call: Call) -> None:
+    if call.state.deployed:
+        call.number("id")
+
+
+def _add(call: Call, entries: set[int], number: int, what: str) -> None:
+    if number in entries:
+        raise _already(call.state, f"This {what} is already in the job token allowlist.")
+    if len(entries) >= MOST:
+        raise refused(
+            400,
+            f"400 Bad request - Validation failed: Source project exceeds the allowable number of {what} links "
+            "in this direction",
+        )
+    entries.add(number)
+    call.changed = True
+
+
+def _already(state: State, text: str) -> Refusal:
+    return refused(400, f"400 Bad request - {text}") if state.deployed else refused(409, f"409 Conflict: {text}")
+
+
+def _remove(call: Call, entries: set[int], number: int, what: str) -> None:
+    if number not in entries:
+        raise refused(400, f"400 Bad request - Target {what} is not in the job token scope")
+    entries.discard(number)
+    call.changed = True
+
+
+def _out_of_reach(what: str) -> str:
+    return (
+        f"400 Bad request - The {what} that you are attempting to access does not exist or you don't have "
+        "permission to perform this action"
+    )
+
+
+def _no_modifying() -> str:
+    return "403 Forbidden - Insufficient permissions to modify the job token scope"
+
+
+def _show_project(call: Call, project: Project) -> dict[str, Any]:
+    record = show_basic_project(call.state, project, call.url)
+    if call.state.deployed:
+        if project.visibility != "public":
+            del record["default_branch"]
+        record["visibility"] = project.visibility
+    return record
+
+
+def _show_group(call: Call, group: Group) -> dict[str, Any]:
+    return {"id": group.id, "web_url": f"{call.url}/groups/{group.path}", "name": group.name}
+
+
+def _load(reading: Reading, state: State, _owner: Owner) -> Scope:
+    fields = reading.fields("inbound_enabled", "outbound_enabled", "project_allowlist", "group_allowlist")
+    return Scope(
+        fields["inbound_enabled"].boolean(True),
+        fields["outbound_enabled"].boolean(False),
+        {state.implied_project_numbered(number).id for number in _numbers(fields["project_allowlist"])},
+        {state.implied_group_numbered(number).id for number in _numbers(fields["group_allowlist"])},
+    )
+
+
+def _numbers(reading: Reading) -> list[int]:
+    found = []
+    for item in reading.items():
+        number = item.optional_integer()
+        if number is None:
+            raise item.fault("must be an ID, not null")
+        found.append(number)
+    return found
+
+
+def _dump(scope: Scope) -> dict[str, Any]:
+    return {
+        "inbound_enabled": scope.inbound,
+        "outbound_enabled": scope.outbound,
+        "project_allowlist": sorted(scope.projects),
+        "group_allowlist": sorted(scope.groups),
+    }
+
+
+def _load_enforced(reading: Reading, state: State, _owner: Owner) -> bool:
+    """Production enforces it unless told otherwise; the spec knows no such thing."""
+    return reading.boolean(state.deployed)
+
+
+def _dump_enforced(enforced: bool) -> bool:
+    return enforced
+
+
+_PATH = "/projects/:id/job_token_scope"
+SECTIONS = (
+    Section("enforce_job_token_allowlist", "instance", _load_enforced, _dump_enforced),
+    Section("job_token_scope", "project", _load, _dump),
+)
+ROUTES = (
+    Route("GET", _PATH, get_settings),
+    Route("PATCH", _PATH, patch_settings),
+    Route("GET", f"{_PATH}/allowlist", list_projects),
+    Route("POST", f"{_PATH}/allowlist", add_project),
+    Route("DELETE", f"{_PATH}/allowlist/:target_project_id", remove_project),
+    Route("GET", f"{_PATH}/groups_allowlist", list_groups),
+    Route("POST", f"{_PATH}/groups_allowlist", add_group),
+    Route("DELETE", f"{_PATH}/groups_allowlist/:target_group_id", remove_group),
+)

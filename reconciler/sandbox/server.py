@@ -1,0 +1,170 @@
+"""The sandbox on a socket: uvicorn's protocol on a loop of its own, in a thread or in the foreground."""
+
+import asyncio
+import copy
+import socket
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager
+from pathlib import Path
+from threading import Event, Thread
+from typing import Any
+
+import uvicorn
+from uvicorn.protocols.http.h11_impl import H11Protocol
+from uvicorn.server import ServerState
+
+from .app import Application, Receive, Scope, Send
+from .control import control_app
+from .state_file import dump, load, read_state
+
+_IDLE_SECONDS = 300
+
+
+class Sandbox:
+    """A running sandbox, and the ways to look at it and change it without a request.
+
+    Attributes:
+        base_url: `http://HOST:PORT`.
+        api_url: the same with `/api/v4`.
+    """
+
+    def __init__(self, application: Application, base_url: str) -> None:
+        self._application = application
+        self.base_url = base_url
+        self.api_url = f"{base_url}/api/v4"
+
+    def log(self) -> list[dict[str, Any]]:
+        """The requests so far: `method`, `target`, `body`, `status`, `changed`, `in_flight`; never a token."""
+        with self._application.lock:
+            return copy.deepcopy(self._application.log)
+
+    def clear_log(self) -> None:
+        """Forget the requests so far, and how many were in flight at once."""
+        with self._application.lock:
+            self._application.log.clear()
+            self._application.peak = 0
+
+    def peak_in_flight(self) -> int:
+        """The most requests that were in flight at once."""
+        return self._application.peak
+
+    def state(self) -> dict[str, Any]:
+        """The whole present state, as a state file holds it."""
+        with self._application.lock:
+            return dump(self._application.state)
+
+    def replace_state(self, state: Mapping[str, Any]) -> None:
+        """Begin again with this state: log, clock, IDs and faults too. Raises `StateError` and changes nothing."""
+        fresh = load(state)
+        with self._application.lock:
+            self._application.state = fresh
+            self.clear_log()
+
+    def set_latency(self, milliseconds: float) -> None:
+        """From now on every answer takes that long."""
+        self._application.latency = milliseconds / 1000
+
+
+@contextmanager
+def running(
+    state: Mapping[str, Any] | Path,
+    *,
+    latency_ms: float = 0,
+    port: int = 0,
+) -> Iterator[Sandbox]:
+    """A sandbox in a thread of its own on a loopback port, a free one for 0, until the block ends."""
+    application = Application(read_state(state), latency_ms / 1000)
+    listener = _Listener(application, "127.0.0.1", port)
+    ready = Event()
+    thread = Thread(target=lambda: asyncio.run(listener.serve(ready.set)), name="sandbox", daemon=True)
+    thread.start()
+    ready.wait()
+    try:
+        yield listener.sandbox
+    finally:
+        listener.stop()
+        thread.join()
+
+
+def serve(
+    state: Mapping[str, Any] | Path,
+    *,
+    host: str = "127.0.0.1",
+    port: int = 8080,
+    latency_ms: float = 0,
+    ready: Callable[[str], None],
+) -> None:
+    """Serve in the foreground until interrupted; `ready` is told the `api_url` once it answers."""
+    application = Application(read_state(state), latency_ms / 1000)
+    listener = _Listener(application, host, port)
+    try:
+        asyncio.run(listener.serve(lambda: ready(listener.sandbox.api_url)))
+    except KeyboardInterrupt:
+        return
+
+
+class _Listener:
+    """One socket and the connections made to it."""
+
+    def __init__(self, application: Application, host: str, port: int) -> None:
+        self._application = application
+        self._socket = _open_socket(host, port)
+        self._connections = ServerState()
+        self._stopping: asyncio.Event | None = None
+        self._loop: asyncio.AbstractEventLoop | None = None
+        self.sandbox = Sandbox(application, f"http://{host}:{self._socket.getsockname()[1]}")
+        self._control = control_app(self.sandbox)
+
+    async def serve(self, ready: Callable[[], None]) -> None:
+        """Answer until `stop`."""
+        self._loop, self._stopping = asyncio.get_running_loop(), asyncio.Event()
+        config = uvicorn.Config(
+            self._dispatch,
+            log_config=None,
+            log_level="error",
+            access_log=False,
+            lifespan="off",
+            interface="asgi3",
+            proxy_headers=False,
+            ws="none",
+            server_header=False,
+            date_header=False,
+            timeout_keep_alive=_IDLE_SECONDS,
+        )
+        config.load()
+        server = await self._loop.create_server(lambda: H11Protocol(config, self._connections, {}), sock=self._socket)
+        try:
+            ready()
+            await self._stopping.wait()
+        finally:
+            server.close()
+            await self._hang_up()
+
+    def stop(self) -> None:
+        """End `serve`, from another thread."""
+        if self._loop is not None and self._stopping is not None:
+            self._loop.call_soon_threadsafe(self._stopping.set)
+
+    async def _hang_up(self) -> None:
+        """Close idle connections, and break off what is still being answered."""
+        for task in list(self._connections.tasks):
+            task.cancel()
+        for connection in list(self._connections.connections):
+            connection.transport.abort()
+        await asyncio.gather(*self._connections.tasks, return_exceptions=True)
+        await asyncio.sleep(0)
+
+    async def _dispatch(self, scope: Scope, receive: Receive, send: Send) -> None:
+        if scope["raw_path"].startswith(b"/-/"):
+            await self._control(scope, receive, send)
+        else:
+            await self._application(scope, receive, send)
+
+
+def _open_socket(host: str, port: int) -> socket.socket:
+    """A bound socket that says it is TCP, since only then asyncio sends small packets at once."""
+    family, _, _, _, address = socket.getaddrinfo(host, port, type=socket.SOCK_STREAM)[0]
+    found = socket.socket(family, socket.SOCK_STREAM, socket.IPPROTO_TCP)
+    found.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+    found.bind(address)
+    return found
