@@ -1,0 +1,99 @@
+"""Stories: what is wanted, step by step, and the exact requests each step makes on the sandbox."""
+
+import json
+from collections.abc import Mapping
+from threading import Event
+from types import TracebackType
+from typing import Any, Self
+
+from reconciler.address import Address
+from reconciler.apply import Status, TargetOutcome, Terms, apply_plan
+from reconciler.plan import Create, Delete, Plan, Update
+from reconciler.planning import draw_plan
+from reconciler.sandbox import Sandbox
+from reconciler.service import Client
+from reconciler.state import Section
+from tests.building import KINDS, desired
+
+PREFIX = "/api/v4/"
+
+
+class Story:
+    """The real client against the sandbox, over a socket.
+
+    Attributes:
+        tokens: the values of created tokens that were delivered, by name.
+    """
+
+    def __init__(self, sandbox: Sandbox, state: Mapping[str, Any], token: str = "ada-token") -> None:
+        self.sandbox = sandbox
+        sandbox.replace_state(state)
+        self.client = Client(sandbox.api_url, token)
+        self.tokens: dict[object, str] = {}
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *_: type[BaseException] | BaseException | TracebackType | None) -> None:
+        self.client.__exit__()
+
+    def plan(self, *sections: Section) -> Plan:
+        """Draw up a plan, and see that nothing but GETs came of it."""
+        self.sandbox.clear_log()
+        plan = draw_plan(desired(*sections), self.client, KINDS, concurrency=1)
+        assert {entry["method"] for entry in self.sandbox.log()} <= {"GET"}
+        return plan
+
+    def apply(self, plan: Plan, *, recheck: bool = False, verify: bool = True) -> list[TargetOutcome]:
+        """Carry out a plan."""
+        self.sandbox.clear_log()
+        terms = Terms(concurrency=1, verify=verify, recheck=recheck, deliver=self._deliver, stop=Event())
+        return list(apply_plan(plan, self.client, KINDS, terms))
+
+    def step(self, *sections: Section) -> list[str]:
+        """Plan and apply, see that all is done and that nothing is left to do, and return the writes that were made."""
+        outcomes = self.apply(self.plan(*sections))
+        writes = self.writes()
+        undone = [each for target in outcomes for each in target.outcomes if each.status is not Status.DONE]
+        assert undone == []
+        again = self.plan(*sections)
+        assert list(again.changes) == []
+        assert list(again.problems) == []
+        return writes
+
+    def requests(self) -> list[str]:
+        """Every request since the log was cleared."""
+        return [_line(entry) for entry in self.sandbox.log()]
+
+    def writes(self) -> list[str]:
+        """Every write since the log was cleared."""
+        return [_line(entry) for entry in self.sandbox.log() if entry["method"] != "GET"]
+
+    def problems(self, *sections: Section) -> list[str]:
+        """What a plan says cannot be done."""
+        return [f"{each.address.title}.{each.field}: {each.reason}" for each in self.plan(*sections).problems]
+
+    def changes(self, *sections: Section) -> list[str]:
+        """What a plan would change."""
+        signs = {Create: "+", Update: "~", Delete: "-"}
+        return [
+            f"{signs[type(each)]} {each.address.title} {each.address.name}" for each in self.plan(*sections).changes
+        ]
+
+    def _deliver(self, address: Address, value: str) -> None:
+        self.tokens[address.name] = value
+
+
+def failures(outcomes: list[TargetOutcome]) -> list[str]:
+    """What was not done, and why."""
+    return [
+        f"{each.status}: {each.change.address.title} {each.change.address.name}: {each.reason}"
+        for target in outcomes
+        for each in target.outcomes
+        if each.status is not Status.DONE
+    ]
+
+
+def _line(entry: Mapping[str, Any]) -> str:
+    body = "" if entry["body"] is None else " " + json.dumps(entry["body"])
+    return f"{entry['method']} {entry['target'].removeprefix(PREFIX)}{body}"
