@@ -1,0 +1,96 @@
+"""Turning results into text: one module a format, strings out, nothing printed.
+
+A format is a module of this package: `text`, or `as_json` for `json`, whose name Python's library has taken. It has
+one or more of the functions `plan`, `report` and `validation`. Modules that begin with an underscore are no formats.
+Nothing is imported before it is needed.
+"""
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from importlib import import_module
+from pkgutil import iter_modules
+from types import MappingProxyType
+from typing import TYPE_CHECKING
+
+from reconciler.errors import Fault, UsageError
+
+if TYPE_CHECKING:
+    from reconciler.planfile import SavedPlan
+    from reconciler.report import Report
+
+
+@dataclass(frozen=True, slots=True)
+class Style:
+    """How much is said, and how; a format heeds what concerns it.
+
+    Attributes:
+        colour: whether ANSI colours are welcome.
+        verbose: whether unmanaged objects, what is deleted, and requests are named.
+        quiet: whether only problems, what is not done, and the last line are wanted.
+    """
+
+    colour: bool = False
+    verbose: bool = False
+    quiet: bool = False
+
+
+def _formats() -> Iterator[tuple[str, str]]:
+    for module in iter_modules(__path__):
+        if not module.name.startswith("_"):
+            yield module.name.removeprefix("as_").replace("_", "-"), f"{__name__}.{module.name}"
+
+
+FORMATS = MappingProxyType(dict(sorted(_formats())))
+"""The name of each format's module, by the name of the format."""
+
+
+def render_plan(
+    saved: "SavedPlan", format_: str = "text", *, colour: bool = False, verbose: bool = False, quiet: bool = False
+) -> str:
+    """Return a plan in a format.
+
+    Raises:
+        UsageError: there is no such format, or it is not for plans.
+    """
+    return _render("plan", format_, saved, Style(colour, verbose, quiet))
+
+
+def render_report(
+    report: "Report", format_: str = "text", *, colour: bool = False, verbose: bool = False, quiet: bool = False
+) -> str:
+    """Return the report of an apply in a format.
+
+    Raises:
+        UsageError: there is no such format, or it is not for reports.
+    """
+    return _render("report", format_, report, Style(colour, verbose, quiet))
+
+
+def render_validation(
+    faults: Sequence[Fault],
+    targets: int,
+    format_: str = "text",
+    *,
+    colour: bool = False,
+    verbose: bool = False,
+    quiet: bool = False,
+) -> str:
+    """Return the faults of the manifests in a format.
+
+    Args:
+        faults: errors and warnings.
+        targets: how many targets the manifests are about, as far as that is known.
+
+    Raises:
+        UsageError: there is no such format, or it is not for validations.
+    """
+    return _render("validation", format_, tuple(faults), targets, Style(colour, verbose, quiet))
+
+
+def _render(subject: str, format_: str, *arguments: object) -> str:
+    if format_ not in FORMATS:
+        raise UsageError(f"no format {format_}; there are {', '.join(FORMATS)}")
+    render = getattr(import_module(FORMATS[format_]), subject, None)
+    if render is None:
+        raise UsageError(f"the format {format_} is not for a {subject}")
+    return str(render(*arguments))

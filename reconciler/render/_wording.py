@@ -1,0 +1,129 @@
+"""The words that people read of plans and reports, whatever the format: labels, values, counts.
+
+What comes from the service or from manifests is shown so that it can neither steer a terminal nor turn text around.
+"""
+
+import json
+import re
+from collections.abc import Iterator
+from difflib import ndiff
+from itertools import takewhile
+from unicodedata import category
+
+from reconciler.address import Address
+from reconciler.diff import Fields
+from reconciler.plan import Change, Create, Delete, Problem, Update
+from reconciler.wire import Json
+
+LONGEST = 60
+"""How many characters of a value are shown."""
+
+CONTEXT = 12
+"""How many of them stand before the first difference of two long texts."""
+
+SPECIAL = frozenset({"Cc", "Cf", "Cs", "Co", "Zl", "Zp"})
+"""Unicode categories never shown as they are: controls, bidi and other format marks, line separators."""
+
+MORE_THAN_TEXT = re.compile(
+    r"""true|false|none|null|[-+]?[\d.]+(e[-+]?\d+)?|[\[{'].*|.*(["…]|, | -> ).*""", re.IGNORECASE
+)
+"""Strings that without quotation marks would look like another value, or like more than one."""
+
+
+def escaped(text: str) -> str:
+    r"""Return text with every special character as JSON writes it, such as \u202e."""
+    if text.isprintable():
+        return text
+    return "".join(json.dumps(each)[1:-1] if category(each) in SPECIAL else each for each in text)
+
+
+def quoted(text: str) -> str:
+    """Return text as a JSON string, without special characters."""
+    return escaped(json.dumps(text, ensure_ascii=False))
+
+
+def label(address: Address) -> str:
+    """Return what an object is called: `milestone "2026.12"`, `approval settings`, `allowlisted project 1234`."""
+    if address.name is None:
+        return escaped(address.title)
+    name = quoted(address.name) if isinstance(address.name, str) else str(address.name)
+    return f"{escaped(address.title)} {name}"
+
+
+def complaint(problem: Problem) -> str:
+    """Return what is wrong with what: `approval settings.retain_approvals_on_push: locked by the group`."""
+    field = f".{escaped(problem.field)}" if problem.field else ""
+    return f"{label(problem.address)}{field}: {escaped(problem.reason)}"
+
+
+def details(change: Change) -> Iterator[str]:
+    """Yield what there is to say of a change, field by field: what will be, what was and will be, or what is lost."""
+    match change:
+        case Create():
+            yield from _fields(change.after)
+        case Update():
+            if change.renamed_from is not None:
+                yield f"renamed from {quoted(str(change.renamed_from))}"
+            for name, after in change.after.items():
+                yield from _difference(escaped(name), change.before.get(name), after)
+        case Delete():
+            yield from _fields(change.before)
+
+
+def rewritten(change: Change) -> Iterator[str]:
+    """Yield, for each text of several lines that changes, which of its lines go and which come."""
+    if not isinstance(change, Update):
+        return
+    for name, after in change.after.items():
+        before = change.before.get(name)
+        if isinstance(before, str) and isinstance(after, str) and "\n" in before + after:
+            for line in ndiff(before.splitlines(), after.splitlines()):
+                if line[0] in "-+":
+                    yield f"{escaped(name)} {escaped(line)}"
+
+
+def value(content: Json, start: int = 0) -> str:
+    """Return a value on one line: text without quotation marks where it can be nothing else, null as `none`.
+
+    Args:
+        content: the value.
+        start: where in a long text to begin.
+    """
+    if content is None:
+        return "none"
+    if not isinstance(content, str):
+        return _shortened(escaped(json.dumps(content, ensure_ascii=False)), start)
+    shown = _shortened(content, start)
+    is_plain = content.isprintable() and content == content.strip() != "" and not MORE_THAN_TEXT.fullmatch(content)
+    return content if shown == content and is_plain else quoted(shown)
+
+
+def counted(number: int, noun: str) -> str:
+    """Return a number with its noun: `1 problem`, `2 problems`."""
+    return f"{number} {noun}{'' if number == 1 else 's'}"
+
+
+def _fields(fields: Fields) -> Iterator[str]:
+    return (f"{escaped(name)}: {value(content)}" for name, content in fields.items() if content is not None)
+
+
+def _difference(name: str, before: Json, after: Json) -> Iterator[str]:
+    if isinstance(before, list | dict) and isinstance(after, list | dict):
+        from reconciler.render._inside import inside  # noqa: PLC0415 - 130 ms, and hardly ever needed
+
+        for path, was, will_be in inside(before, after):
+            yield f"{name}{escaped(path)}: {value(was)} -> {value(will_be)}"
+        return
+    start = _start(before, after) if isinstance(before, str) and isinstance(after, str) else 0
+    yield f"{name}: {value(before, start)} -> {value(after, start)}"
+
+
+def _start(before: str, after: str) -> int:
+    """Where to begin to show two texts, so that what is shown differs."""
+    common = sum(1 for _ in takewhile(lambda pair: pair[0] == pair[1], zip(before, after, strict=False)))
+    return 0 if common < LONGEST - CONTEXT else common - CONTEXT
+
+
+def _shortened(text: str, start: int) -> str:
+    rest = f"…{text[start:]}" if start else text
+    return rest if len(rest) <= LONGEST else rest[: LONGEST - 1] + "…"

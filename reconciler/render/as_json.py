@@ -1,0 +1,39 @@
+"""JSON for programs: the documents that are saved, and the faults of the manifests."""
+
+import json
+from collections.abc import Sequence
+
+from reconciler.errors import Fault
+from reconciler.planfile import SavedPlan, save_plan
+from reconciler.render import Style
+from reconciler.report import Report, save_report
+
+
+def plan(saved: SavedPlan, _style: Style) -> str:
+    """Return the saved plan, which `apply --plan` takes."""
+    return save_plan(saved)
+
+
+def report(done: Report, _style: Style) -> str:
+    """Return the apply report, as it is saved."""
+    return save_report(done)
+
+
+def validation(faults: Sequence[Fault], targets: int, _style: Style) -> str:
+    """Return the faults of the manifests, errors and warnings, by place."""
+    content = {
+        "format": "reconciler.validation/v1",
+        "valid": all(fault.severity != "error" for fault in faults),
+        "faults": [
+            {
+                "path": fault.path,
+                "line": fault.line,
+                "column": fault.column,
+                "severity": fault.severity,
+                "message": fault.message,
+            }
+            for fault in faults
+        ],
+        "targets": targets,
+    }
+    return json.dumps(content, indent=2) + "\n"

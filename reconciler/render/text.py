@@ -1,0 +1,117 @@
+"""Text for people: one line a change, in a fixed order, so that two runs can be compared with `diff`."""
+
+from collections import Counter
+from collections.abc import Iterable, Iterator, Sequence
+
+from reconciler.apply import Outcome, Status
+from reconciler.errors import Fault
+from reconciler.plan import Change, Create, Delete, TargetPlan, Update
+from reconciler.planfile import SavedPlan, summary
+from reconciler.render import Style
+from reconciler.render._wording import complaint, counted, details, escaped, label, rewritten
+from reconciler.report import Report
+
+WIDTH = 42
+"""How wide a label is made, so that what follows the labels stands in one column."""
+
+MARKERS: dict[type[Change], str] = {Create: "+", Update: "~", Delete: "-"}
+"""In the order in which they are shown within a target."""
+
+COLOURS = {"+": "32", "~": "33", "-": "31", "!": "1;35", "?": "2", "error": "1;31", "warning": "1;33", "target": "1"}
+"""ANSI numbers. Colour repeats what a marker or a word says, and never says anything alone."""
+
+
+def plan(saved: SavedPlan, style: Style) -> str:
+    """Return the changes and problems of each target that has any, and the plan in numbers."""
+    lines: list[str] = []
+    for target in saved.plan.targets:
+        changes = [] if style.quiet else sorted(target.changes, key=_rank)
+        lines += _target(target, [line for change in changes for line in _change(change, style)], style)
+    numbers = summary(saved.plan)
+    made = saved.header.requests_made
+    lines.append(
+        f"Plan: {numbers['create']} to create, {numbers['update']} to update, {numbers['delete']} to delete, "
+        f"{counted(numbers['problems'], 'problem')}, {numbers['unmanaged']} unmanaged. "
+        f"{counted(numbers['requests'], 'request')} to apply; {made} {'was' if made == 1 else 'were'} made to plan."
+    )
+    return "\n".join(lines) + "\n"
+
+
+def report(done: Report, style: Style) -> str:
+    """Return what became of each change, and the report in numbers."""
+    lines: list[str] = []
+    for target in done.targets:
+        outcomes = sorted(target.outcomes, key=lambda outcome: _rank(outcome.change))
+        shown = [each for each in outcomes if not (style.quiet and each.status is Status.DONE)]
+        lines += _target(target.plan, [line for outcome in shown for line in _outcome(outcome, style)], style)
+    counts = done.counts
+    lines.append(
+        f"Applied: {counts['created']} created, {counts['updated']} updated, {counts['deleted']} deleted; "
+        f"{counts['failed']} failed, {counts['stale']} stale, {counts['skipped']} skipped, "
+        f"{counts['dropped']} dropped by the service, {counted(counts['problems'], 'problem')}. "
+        f"{counted(done.reads + done.writes, 'request')} made."
+    )
+    return "\n".join(lines) + "\n"
+
+
+def validation(faults: Sequence[Fault], targets: int, style: Style) -> str:
+    """Return every fault with its place and the offending line, and the verdict."""
+    lines = [line for fault in faults for line in _fault(fault, style)]
+    numbers = Counter(fault.severity for fault in faults)
+    warnings = f", {counted(numbers['warning'], 'warning')}" if numbers["warning"] else ""
+    if numbers["error"]:
+        lines.append(f"Not valid: {counted(numbers['error'], 'error')}{warnings}.")
+    elif not style.quiet:
+        lines.append(f"Valid: {counted(targets, 'target')}{warnings}.")
+    return "".join(f"{line}\n" for line in lines)
+
+
+def _target(target: TargetPlan, shown: Iterable[str], style: Style) -> list[str]:
+    """Put a target's name above what is shown of it, and its problems below."""
+    lines = [*shown, *(_line("!", complaint(problem), "", style) for problem in target.problems)]
+    if style.verbose:
+        lines += [_line("?", f"{label(address)} is unmanaged", "", style) for address in target.unmanaged]
+    return [_painted(escaped(str(target.scope)), "target", style), *lines] if lines else []
+
+
+def _change(change: Change, style: Style) -> Iterator[str]:
+    said = "" if isinstance(change, Delete) and not style.verbose else ", ".join(details(change))
+    yield _line(MARKERS[type(change)], label(change.address), said, style)
+    if style.verbose:
+        yield from (f"      {line}" for line in rewritten(change))
+        yield from _requests(change)
+
+
+def _outcome(outcome: Outcome, style: Style) -> Iterator[str]:
+    said = f"{outcome.status}: {escaped(outcome.reason)}" if outcome.reason else str(outcome.status)
+    yield _line(MARKERS[type(outcome.change)], label(outcome.change.address), said, style)
+    if style.verbose:
+        yield from _requests(outcome.change)
+
+
+def _requests(change: Change) -> Iterator[str]:
+    return (f"      {escaped(str(request))}" for request in change.requests)
+
+
+def _line(marker: str, subject: str, said: str, style: Style) -> str:
+    """One line: the marker in column 3, the label from column 5, the rest from column 47 or two blanks later."""
+    room = " " * max(2, WIDTH - len(subject)) if said else ""
+    return f"  {_painted(f'{marker} {subject}', marker, style)}{room}{said}"
+
+
+def _fault(fault: Fault, style: Style) -> Iterator[str]:
+    place = f"{fault.path}:{fault.line}:{fault.column}" if fault.line else fault.path
+    severity = _painted("warning", "warning", style) + ": " if fault.severity == "warning" else ""
+    yield f"{_painted(escaped(place), 'target', style)}: {severity}{escaped(fault.message)}"
+    if fault.source:
+        yield f"    {escaped(fault.source)}"
+        caret = " " * len(escaped(fault.source[: fault.column - 1])) + "^"
+        yield f"    {caret[:-1]}{_painted('^', fault.severity, style)}"
+
+
+def _painted(text: str, role: str, style: Style) -> str:
+    return f"\x1b[{COLOURS[role]}m{text}\x1b[0m" if style.colour else text
+
+
+def _rank(change: Change) -> int:
+    return list(MARKERS).index(type(change))

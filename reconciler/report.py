@@ -1,0 +1,270 @@
+"""The report of an apply: what became of each change. Its counts are of results, not of plans.
+
+Made of the plan and its outcomes; written, shown, and read again.
+"""
+
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass
+from datetime import UTC, datetime
+from typing import Literal, Protocol
+
+from pydantic import AwareDatetime, Field
+
+from reconciler.apply import Outcome, Status, TargetOutcome
+from reconciler.errors import PlanRefused
+from reconciler.kind import Kinds
+from reconciler.plan import Change, Create, Delete, Problem, SectionPlan, TargetPlan, Update
+from reconciler.planfile import SavedPlan, utc
+from reconciler.sealed import Document, seal, unseal
+from reconciler.shapes import (
+    ChangeShape,
+    Content,
+    SectionShape,
+    TargetShape,
+    change_content,
+    placed_content,
+    problem_content,
+    read_address,
+    read_change,
+    read_problem,
+    read_scope,
+)
+
+FORMAT = "reconciler.report/v1"
+
+UNKNOWN = "the run broke off before it was known what became of it"
+
+DONE: dict[type[Change], str] = {Create: "created", Update: "updated", Delete: "deleted"}
+
+NOT_DONE = {
+    Status.FAILED: "failed",
+    Status.STALE: "stale",
+    Status.SKIPPED: "skipped",
+    Status.DROPPED: "dropped",
+}
+
+
+class Traffic(Protocol):
+    """How many requests a run made."""
+
+    reads: int
+    writes: int
+
+
+@dataclass(frozen=True, slots=True)
+class Report:
+    """What became of a plan.
+
+    Attributes:
+        service: the `{api_url}` that was written to.
+        started_at: when the first change could begin, with a time zone.
+        finished_at: when the last one had been verified.
+        tool_version: of the reconciler that made the plan.
+        manifests_digest: SHA-256 (hex) of the desired state the plan leads to.
+        reads: how many reads the run made.
+        writes: how many writes it made.
+        targets: those with changes or problems, in the order of the plan.
+    """
+
+    service: str
+    started_at: datetime
+    finished_at: datetime
+    tool_version: str
+    manifests_digest: str
+    reads: int
+    writes: int
+    targets: tuple[TargetOutcome, ...]
+
+    @property
+    def outcomes(self) -> Iterator[Outcome]:
+        """What became of all changes of all targets."""
+        return (outcome for target in self.targets for outcome in target.outcomes)
+
+    @property
+    def problems(self) -> Iterator[Problem]:
+        """What was wanted and could not be planned."""
+        return (problem for target in self.targets for problem in target.plan.problems)
+
+    @property
+    def counts(self) -> dict[str, int]:
+        """Results in numbers, in the shape of `CountsShape`."""
+        counts = dict.fromkeys((*DONE.values(), *NOT_DONE.values()), 0)
+        for outcome in self.outcomes:
+            done = outcome.status is Status.DONE
+            counts[DONE[type(outcome.change)] if done else NOT_DONE[outcome.status]] += 1
+        return counts | {"problems": sum(1 for _ in self.problems)}
+
+    @property
+    def exit_code(self) -> int:
+        """0: all done. 1: all changes done, but there are problems. 3: some changes are not done."""
+        if any(outcome.status is not Status.DONE for outcome in self.outcomes):
+            return 3
+        return 1 if any(self.problems) else 0
+
+
+def make_report(
+    saved: SavedPlan,
+    outcomes: Iterable[TargetOutcome],
+    started_at: datetime,
+    traffic: Traffic,
+    finished_at: datetime | None = None,
+) -> Report:
+    """Put together what became of a plan.
+
+    Args:
+        saved: the plan.
+        outcomes: of the targets that had changes; a change without an outcome is reported as failed.
+        started_at: with a time zone.
+        traffic: the requests of the run.
+        finished_at: with a time zone; now, if left out.
+    """
+    by_scope = {outcome.plan.scope: outcome for outcome in outcomes}
+    targets = [by_scope.get(target.scope) or _without_outcome(target) for target in saved.plan.targets]
+    return Report(
+        service=saved.header.service,
+        started_at=started_at,
+        finished_at=finished_at or datetime.now(UTC).replace(microsecond=0),
+        tool_version=saved.header.tool_version,
+        manifests_digest=saved.header.manifests_digest,
+        reads=traffic.reads,
+        writes=traffic.writes,
+        targets=tuple(target for target in targets if target.outcomes or any(target.plan.problems)),
+    )
+
+
+class CountsShape(Document):
+    """Results in numbers."""
+
+    created: int = Field(description="How many objects were created.")
+    updated: int = Field(description="How many objects and settings sections were changed.")
+    deleted: int = Field(description="How many objects were deleted.")
+    failed: int = Field(description="How many changes failed.")
+    stale: int = Field(description="How many changes were refused because the live object had moved.")
+    skipped: int = Field(description="How many changes were not begun because the run was ended.")
+    dropped: int = Field(description="How many changes the service took and did not carry out.")
+    problems: int = Field(description="How much of what is wanted could not be planned.")
+
+
+class RequestsShape(Document):
+    """How many requests a run made."""
+
+    reads: int = Field(ge=0, description="GET requests.")
+    writes: int = Field(ge=0, description="All others.")
+
+
+class OutcomeShape(Document):
+    """A change and what became of it."""
+
+    change: ChangeShape = Field(description="The change, as in a plan.")
+    status: Status = Field(description="What became of it.")
+    reason: str = Field(description="Why it is not done; empty where it is.")
+
+
+class SectionOutcomeShape(SectionShape):
+    """What became of one section of one target."""
+
+    outcomes: list[OutcomeShape] = Field(description="One for each change, in the order of the plan.")
+
+
+class TargetOutcomeShape(TargetShape):
+    """What became of one target."""
+
+    origin: str = Field(description="Its manifest, as path:line.")
+    sections: list[SectionOutcomeShape] = Field(description="Its declared sections.")
+
+
+class ReportDocument(Document):
+    """The report of an apply."""
+
+    format: Literal["reconciler.report/v1"] = Field(description="What this document is.")
+    service: str = Field(description="The URL of the service's API.")
+    started_at: AwareDatetime = Field(description="When the first change could begin, UTC.")
+    finished_at: AwareDatetime = Field(description="When the last change was done with, UTC.")
+    tool_version: str = Field(description="The version of the reconciler that made the plan.")
+    manifests_digest: str = Field(description="SHA-256 of the desired state that the plan leads to.")
+    requests: RequestsShape = Field(description="How many requests the run made.")
+    counts: CountsShape = Field(description="Results in numbers.")
+    targets: list[TargetOutcomeShape] = Field(description="Those with changes or problems, in the order of the plan.")
+    seal: str = Field(description="SHA-256 of all the rest; an edited report is refused.")
+
+
+def save_report(report: Report) -> str:
+    """Return a report as a document that `load_report` reads."""
+    return seal(
+        {
+            "format": FORMAT,
+            "service": report.service,
+            "started_at": utc(report.started_at),
+            "finished_at": utc(report.finished_at),
+            "tool_version": report.tool_version,
+            "manifests_digest": report.manifests_digest,
+            "requests": {"reads": report.reads, "writes": report.writes},
+            "counts": report.counts,
+            "targets": [_target_content(target) for target in report.targets],
+        }
+    )
+
+
+def load_report(text: str, kinds: Kinds) -> Report:
+    """Read what `save_report` returned.
+
+    Raises:
+        PlanRefused: it is not that, it was edited, or a newer reconciler wrote it.
+    """
+    document = unseal(text, ReportDocument, FORMAT)
+    report = Report(
+        service=document.service,
+        started_at=document.started_at.astimezone(UTC),
+        finished_at=document.finished_at.astimezone(UTC),
+        tool_version=document.tool_version,
+        manifests_digest=document.manifests_digest,
+        reads=document.requests.reads,
+        writes=document.requests.writes,
+        targets=tuple(_read_target(target, kinds) for target in document.targets),
+    )
+    if document.counts.model_dump() != report.counts:
+        raise PlanRefused("the apply report is damaged: its counts are not those of its outcomes")
+    return report
+
+
+def _without_outcome(target: TargetPlan) -> TargetOutcome:
+    return TargetOutcome(target, tuple(Outcome(change, Status.FAILED, UNKNOWN) for change in target.changes))
+
+
+def _target_content(target: TargetOutcome) -> Content:
+    outcomes = iter(target.outcomes)
+    return {
+        "level": target.plan.scope.level,
+        "ref": target.plan.scope.ref,
+        "origin": target.plan.origin,
+        "sections": [_section_content(section, outcomes) for section in target.plan.sections],
+    }
+
+
+def _section_content(section: SectionPlan, outcomes: Iterator[Outcome]) -> Content:
+    return {
+        "section": section.section,
+        "found": section.found,
+        "outcomes": [
+            {"change": change_content(outcome.change), "status": outcome.status, "reason": outcome.reason}
+            for _, outcome in zip(section.changes, outcomes, strict=False)
+        ],
+        "problems": [problem_content(problem) for problem in section.problems],
+        "unmanaged": [placed_content(address) for address in section.unmanaged],
+    }
+
+
+def _read_target(shape: TargetOutcomeShape, kinds: Kinds) -> TargetOutcome:
+    scope = read_scope(shape)
+    sections: list[SectionPlan] = []
+    outcomes: list[Outcome] = []
+    for each in shape.sections:
+        changes = [read_change(scope, each.section, outcome.change, kinds) for outcome in each.outcomes]
+        problems = [read_problem(scope, each.section, problem) for problem in each.problems]
+        unmanaged = [read_address(scope, each.section, address) for address in each.unmanaged]
+        sections.append(SectionPlan(each.section, each.found, tuple(changes), tuple(problems), tuple(unmanaged)))
+        outcomes += [
+            Outcome(change, outcome.status, outcome.reason)
+            for change, outcome in zip(changes, each.outcomes, strict=True)
+        ]
+    return TargetOutcome(TargetPlan(scope, tuple(sections), shape.origin), tuple(outcomes))
