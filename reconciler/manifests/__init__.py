@@ -1,0 +1,30 @@
+"""Files to the desired state: found, rendered, read, merged and checked, each fault at its place."""
+
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from types import MappingProxyType
+from typing import Any
+
+from reconciler.kind import Kinds
+from reconciler.manifests.reading import Manifests, assembled, read_catalogue
+
+__all__ = ["Manifests", "read_manifests"]
+
+NO_VALUES: Mapping[str, Any] = MappingProxyType({})
+
+
+def read_manifests(
+    paths: Sequence[Path], kinds: Kinds, *, values: Mapping[str, Any] = NO_VALUES, env_names: Sequence[str] = ()
+) -> Manifests:
+    """Read, render, merge and check manifests.
+
+    Args:
+        paths: files, and folders to search.
+        kinds: the sections there are.
+        values: for templates.
+        env_names: the environment variables that templates may read, as `env.NAME`.
+
+    Raises:
+        ManifestErrors: with all faults of all files.
+    """
+    return assembled(*read_catalogue(paths, kinds, values, env_names))

@@ -1,0 +1,127 @@
+"""Whether what is to be true of a target makes sense: form, names, and the rules across fields."""
+
+from collections.abc import Iterator, Mapping
+from typing import Any
+
+from pydantic import ValidationError
+
+from reconciler.address import Level, Scope
+from reconciler.manifests.complaints import Complaints
+from reconciler.manifests.layers import Effective, Path
+from reconciler.manifests.placeholders import has_placeholder
+from reconciler.manifests.shapes import OLD_NAMES, Shape
+from reconciler.manifests.structure import Misfit, adapter, misfits
+from reconciler.resource import Resource
+
+
+def checked(effective: Effective, shape: Shape, scope: Scope, complaints: Complaints) -> Any:
+    """Return a section of a target as its model; None, with complaints, where it is not what it should be."""
+    name = shape.kind.name
+    value = effective.sections[name]
+    type_ = shape.kind.models[scope.level]
+    fine = True
+    for path, key, message in _faults_of_names(shape, scope, value):
+        fine = False
+        complain(effective, path, message, complaints, key=key)
+    try:
+        section = adapter(type_).validate_python(value)
+    except ValidationError as error:
+        for misfit in misfits(error, value, type_):
+            _complain_of(effective, (name,), misfit, complaints)
+        return None
+    for path, message in _each(name, section, "contradictions"):
+        fine = False
+        complain(effective, path, message, complaints)
+    for path, message in _each(name, section, "doubts"):
+        complain(effective, path, message, complaints, severity="warning")
+    return section if fine else None
+
+
+def check_alone(effective: Effective, levels: tuple[Level, ...], complaints: Complaints) -> None:
+    """Check the form of the sections of a layer that is not a whole, or not that of a known target.
+
+    What only a target can tell is left to the targets: what placeholders come to, missing keys, rules across fields. Of
+    several levels at which a section may be declared, the one it fits best counts.
+    """
+    for name, value in effective.sections.items():
+        models = effective.shapes[name].kind.models
+        verdicts = [_verdict(models[level], value) for level in levels if level in models]
+        for misfit in min(reversed(verdicts), key=len, default=[]):
+            _complain_of(effective, (name,), misfit, complaints)
+
+
+def complain(
+    whole: Effective, path: Path, message: str, complaints: Complaints, *, key: bool = False, severity: str = "error"
+) -> None:
+    """Note what is wrong at a path of the merged spec, at its place in the layer that brought it."""
+    layer, place = whole.find(path, key=key)
+    if whole.scope and layer is not whole.layers[-1]:
+        message += f" (for {whole.scope})"
+    complaints.add(place, message, whole.scope or layer.document, severity)
+
+
+def _complain_of(effective: Effective, prefix: Path, misfit: Misfit, complaints: Complaints) -> None:
+    _, place = effective.find(prefix + misfit.path, key=misfit.key)
+    complain(effective, prefix + misfit.path, misfit.message(place.spot.text), complaints, key=misfit.key)
+
+
+def _verdict(type_: Any, value: Any) -> list[Misfit]:
+    try:
+        adapter(type_).validate_python(value)
+    except ValidationError as error:
+        return [misfit for misfit in misfits(error, value, type_) if not _depends_on_target(misfit)]
+    return []
+
+
+def _depends_on_target(misfit: Misfit) -> bool:
+    return (
+        misfit.errors[0]["type"] == "missing"
+        or has_placeholder(misfit.value)
+        or any(has_placeholder(step) for step in misfit.path)
+    )
+
+
+def _faults_of_names(shape: Shape, scope: Scope, value: Any) -> Iterator[tuple[Path, bool, str]]:
+    """Yield what is wrong with names, each with its path and whether it is a key; what is no name is passed over."""
+    name = shape.kind.name
+    if not isinstance(value, dict):
+        return
+    if shape.items:
+        for key in value:
+            fault = shape.items.fault_of_key(scope, key)
+            if fault:
+                yield (name, key), True, fault
+        yield from _faults_of_old_names(name, value)
+        return
+    for field in shape.lists.keys() & value.keys():
+        for index, entry in enumerate(value[field] if isinstance(value[field], list) else ()):
+            fault = shape.lists[field].fault_of_key(scope, entry) if isinstance(entry, str | int) else None
+            if fault:
+                yield (name, field, index), False, fault
+
+
+def _faults_of_old_names(name: str, items: Mapping[str, Any]) -> Iterator[tuple[Path, bool, str]]:
+    claimed: dict[str, str] = {}
+    for key, item in items.items():
+        written = item.get(OLD_NAMES, []) if isinstance(item, dict) else []
+        for index, old in enumerate(written if isinstance(written, list) else [written]):
+            path = (name, key, OLD_NAMES, index) if isinstance(written, list) else (name, key, OLD_NAMES)
+            if not isinstance(old, str):
+                continue
+            if old == key:
+                yield path, False, f"`{old}` cannot be renamed from itself: leave {OLD_NAMES} out"
+            elif items.get(old) is not None:
+                yield path, False, f"`{old}` is declared beside this: one of the two has to go"
+            elif old in claimed:
+                yield path, False, f"`{old}` is already what `{claimed[old]}` is renamed from"
+            claimed.setdefault(old, key)
+
+
+def _each(name: str, section: Any, method: str) -> Iterator[tuple[Path, str]]:
+    """Yield what the resources of a section say about themselves."""
+    resources: Mapping[Path, Resource | None] = (
+        {(name,): section} if isinstance(section, Resource) else {(name, key): item for key, item in section.items()}
+    )
+    for path, resource in resources.items():
+        if resource is not None:
+            yield from (((*path, field), message) for field, message in getattr(resource, method, tuple)())

@@ -1,0 +1,134 @@
+"""The files that hold manifests: found, bounded, and read as text."""
+
+import os
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+
+from reconciler.errors import Fault
+from reconciler.manifests.sources import fault
+
+LARGEST = 5 * 1024 * 1024
+SUFFIXES = (".yaml", ".yml", ".yaml.j2")
+CONFIGURATION = "reconciler.yaml"
+UTF_8_MARK = b"\xef\xbb\xbf"
+UTF_16_MARKS = (b"\xff\xfe", b"\xfe\xff")
+
+
+class Unreadable(Exception):
+    """A file or folder that cannot be read; says why.
+
+    Attributes:
+        fault: what is wrong with it.
+    """
+
+    def __init__(self, path: str, message: str) -> None:
+        self.fault: Fault = fault(path, 0, 0, message)
+        super().__init__(path, message)
+
+
+@dataclass(slots=True)
+class Search:
+    """What was found below the paths a user named.
+
+    Attributes:
+        files: in the order of the paths, and within folders by name; each file once.
+        faults: paths that lead to nothing, or to nothing readable.
+    """
+
+    files: list[str] = field(default_factory=list)
+    faults: list[Fault] = field(default_factory=list)
+    _seen: set[str] = field(default_factory=lambda: {os.path.realpath(CONFIGURATION)})
+
+    def named(self, path: str) -> None:
+        """Add a file whatever its name, or all manifests in a folder that are not hidden."""
+        real = os.path.realpath(path)
+        try:
+            entries = _entries(path)
+        except NotADirectoryError:
+            if real == os.path.realpath(CONFIGURATION):
+                self._fault(path, "is the tool's own configuration, not a manifest: leave it out")
+            self._add(path, real)
+            return
+        except (OSError, ValueError) as error:
+            self._fault(path, f"cannot be read: {_reason(error)}")
+            return
+        if not self._folder(entries, real, {real}):
+            self._fault(path, f"holds no manifests ({', '.join('*' + suffix for suffix in SUFFIXES)})")
+
+    def _folder(self, entries: list[os.DirEntry[str]], real: str, visited: set[str]) -> int:
+        """Add what a folder holds and return how many manifests that is; a folder visited is not visited again."""
+        count = 0
+        for entry in entries:
+            if entry.name.startswith("."):
+                continue
+            path = entry.path.removeprefix("./")
+            target = os.path.realpath(path) if entry.is_symlink() else f"{real}/{entry.name}"
+            if entry.is_dir():
+                if target not in visited:
+                    visited.add(target)
+                    count += self._inner(path, target, visited)
+            elif entry.name.endswith(SUFFIXES) and target != os.path.realpath(CONFIGURATION):
+                count += 1
+                if entry.is_file() or not Path(path).exists():
+                    self._add(path, target)
+                else:
+                    self._fault(path, "is not a file")
+        return count
+
+    def _inner(self, path: str, real: str, visited: set[str]) -> int:
+        try:
+            return self._folder(_entries(path), real, visited)
+        except OSError as error:
+            self._fault(path, f"cannot be read: {_reason(error)}")
+            return 0
+
+    def _add(self, path: str, real: str) -> None:
+        if real not in self._seen:
+            self._seen.add(real)
+            self.files.append(path)
+
+    def _fault(self, path: str, message: str) -> None:
+        self.faults.append(fault(path, 0, 0, message))
+
+
+def search(paths: Sequence[Path]) -> Search:
+    """Find the manifests at and below some paths."""
+    found = Search()
+    for path in paths:
+        found.named(str(path))
+    return found
+
+
+def read_text(path: str) -> str:
+    """Return a file's text, without a byte order mark.
+
+    Raises:
+        Unreadable: it cannot be opened, is larger than 5 MiB, or is not UTF-8.
+    """
+    try:
+        with open(path, "rb") as file:  # noqa: PTH123 - six times as fast as a Path, for ten thousand files
+            content = file.read(LARGEST + 1)
+    except (OSError, ValueError) as error:
+        raise Unreadable(path, f"cannot be read: {_reason(error)}") from error
+    if len(content) > LARGEST:
+        raise Unreadable(path, f"is larger than {LARGEST // 1024 // 1024} MiB")
+    if content.startswith(UTF_16_MARKS):
+        raise Unreadable(path, "is UTF-16 text: save it as UTF-8")
+    try:
+        text = content.removeprefix(UTF_8_MARK).decode()
+    except UnicodeDecodeError as error:
+        line = content.count(b"\n", 0, error.start) + 1
+        raise Unreadable(path, f"is not UTF-8 text (line {line}): save it as UTF-8") from error
+    if "\0" in text:
+        raise Unreadable(path, "is not text: it holds null bytes")
+    return text
+
+
+def _entries(folder: str) -> list[os.DirEntry[str]]:
+    with os.scandir(folder) as entries:
+        return sorted(entries, key=lambda entry: entry.name)
+
+
+def _reason(error: OSError | ValueError) -> str:
+    return (error.strerror or str(error)).lower() if isinstance(error, OSError) else str(error)

@@ -1,0 +1,145 @@
+"""Layers of settings, each one document's spec, laid over each other to what is to be true of one target."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any
+
+from reconciler.address import Scope
+from reconciler.manifests.documents import Document
+from reconciler.manifests.placeholders import Filling, fill, filling
+from reconciler.manifests.shapes import Shape, Shapes, spell, spell_entry, spell_key
+from reconciler.manifests.sources import Place
+
+Path = tuple[Any, ...]
+"""Keys and indices from a spec down to a value."""
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Layer:
+    """The settings that one document brings.
+
+    Attributes:
+        document: where they are written.
+        title: such as `profile baseline`.
+        sections: as written.
+        prune: as written; None where it is not.
+        placeholders: those used, each with where.
+        spelled: the sections with their names in canonical form; None where that takes a target, to fill in its path.
+    """
+
+    document: Document
+    title: str
+    sections: Mapping[str, Any]
+    prune: list[str] | None
+    placeholders: Mapping[str, Path]
+    spelled: Mapping[str, Any] | None
+
+    def values(self, values: Filling | None) -> Filling | None:
+        """Return what to fill in; None where there is nothing to be filled in."""
+        return values if self.spelled is None else None
+
+    def section(self, shape: Shape, values: Filling | None) -> Any:
+        """Return a section's value for a target."""
+        name = shape.kind.name
+        return self.spelled[name] if self.spelled is not None else spell(shape, self.sections[name], values)
+
+
+@dataclass(frozen=True, slots=True)
+class Effective:
+    """What is to be true of one target, and the layers that say so.
+
+    Attributes:
+        scope: the target; None for a profile or set looked at by itself.
+        layers: lowest first; the last is the target's own document, or a set's.
+        sections: merged, in the order of the kinds.
+        prune: of the topmost layer that has one.
+        values: what placeholders stand for; None to leave them as they are.
+        shapes: of all kinds.
+    """
+
+    scope: Scope | None
+    layers: tuple[Layer, ...]
+    sections: Mapping[str, Any]
+    prune: list[str]
+    values: Filling | None
+    shapes: Shapes
+
+    def find(self, path: Path, *, key: bool = False) -> tuple[Layer, Place]:
+        """Return the layer that brought what is at a path, and where; or else of the innermost thing around it."""
+        for length in range(len(path), 0, -1):
+            for layer in reversed(self.layers):
+                written = self.written(layer, path[:length])
+                if written:
+                    return layer, layer.document.find(("spec", *written), key=key or length < len(path))
+        layer = self.layers[-1]
+        return layer, layer.document.find(("spec",), key=True)
+
+    def written(self, layer: Layer, path: Path) -> Path | None:
+        """Return the path at which a layer writes what is at a path of the merged spec; None where it does not."""
+        if path[0] == "prune":
+            return None if layer.prune is None or (len(path) > 1 and path[1] >= len(layer.prune)) else path
+        shape, values = self.shapes.get(path[0]), layer.values(self.values)
+        here: Any = layer.sections
+        merged: Any = self.sections
+        written: list[Any] = []
+        for depth, step in enumerate(path):
+            merged = merged.get(step) if isinstance(merged, Mapping) else merged[step]
+            found = _candidate(shape, path[: depth + 1], here, merged, values)
+            if found is None:
+                return None
+            written.append(found)
+            here = here[found]
+        return tuple(written)
+
+
+def merge(shape: Shape, lower: Any, upper: Any) -> Any:
+    """Lay one value of a section over another: mappings key by key, sets of names united, all else replaced."""
+    if not isinstance(lower, dict) or not isinstance(upper, dict):
+        return upper
+    merged = dict(lower)
+    for key, value in upper.items():
+        below = lower.get(key)
+        if shape.unites(key) and isinstance(below, list) and isinstance(value, list):
+            merged[key] = below + [entry for entry in value if entry not in below]
+        else:
+            merged[key] = _overlay(below, value)
+    return merged
+
+
+def effective(scope: Scope | None, layers: tuple[Layer, ...], shapes: Shapes) -> Effective:
+    """Merge the layers, lowest first; sections that the target's level does not have are left out."""
+    values = filling(scope) if scope else None
+    sections: dict[str, Any] = {}
+    prune: list[str] = []
+    for layer in layers:
+        prune = prune if layer.prune is None else layer.prune
+        for name in layer.sections:
+            shape = shapes[name]
+            if scope is None or scope.level in shape.kind.models:
+                value = layer.section(shape, values)
+                sections[name] = merge(shape, sections[name], value) if name in sections else value
+    ordered = {name: sections[name] for name in shapes if name in sections}
+    return Effective(scope, layers, ordered, prune, values, shapes)
+
+
+def _overlay(lower: Any, upper: Any) -> Any:
+    if not isinstance(lower, dict) or not isinstance(upper, dict):
+        return upper
+    merged = dict(lower)
+    for key, value in upper.items():
+        merged[key] = _overlay(lower.get(key), value)
+    return merged
+
+
+def _candidate(shape: Shape | None, path: Path, here: Any, wanted: Any, values: Filling | None) -> Any:
+    """Return the key or index at which a layer writes what the merged spec has at a path; None where it does not."""
+    *_, step = path
+    if isinstance(here, list) and len(path) == 3 and shape and path[1] in shape.lists:
+        return next((i for i, entry in enumerate(here) if spell_entry(shape, path[1], entry, values) == wanted), None)
+    if isinstance(here, list):
+        return step if isinstance(step, int) and step < len(here) else None
+    if not isinstance(here, Mapping):
+        return None
+    if len(path) == 2 and shape:
+        return next((key for key in here if spell_key(shape, key, values) == step), None)
+    return next((key for key in here if (key if values is None else fill(key, values)) == step), None)

@@ -1,0 +1,92 @@
+"""The text of one file, and faults at places in it, safe to print."""
+
+from collections.abc import Hashable
+from dataclasses import dataclass
+from functools import lru_cache
+from typing import Any
+
+from reconciler.errors import Fault
+from reconciler.manifests.events import Spot, Survey, survey
+from reconciler.manifests.syntax import line_at
+
+LONGEST_SHOWN = 200
+"""Characters of a source line that are shown."""
+
+SHORTEST_SECRET = 4
+"""Characters from which on the value of an environment variable is kept out of messages."""
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Source:
+    """One file's text as the YAML reader gets it.
+
+    Attributes:
+        path: as the user named it.
+        text: without a byte order mark; of a template, what it rendered to.
+        secrets: the values of environment variables a template was given: never shown.
+        rendered: whether the text came out of a template.
+    """
+
+    path: str
+    text: str
+    secrets: tuple[str, ...] = ()
+    rendered: bool = False
+
+    def fault(self, line: int, column: int, message: str, severity: str = "error") -> Fault:
+        """Return a fault at a place of the text."""
+        source = line_at(self.text, line)
+        if self.rendered:
+            message += f" (line {line} of what the template renders to)"
+        for secret in self.secrets:
+            if len(secret) >= SHORTEST_SECRET:
+                source, message = source.replace(secret, "*" * len(secret)), message.replace(secret, "*" * len(secret))
+        return fault(self.path, line, column, message, source=source, severity=severity)
+
+
+@dataclass(frozen=True, slots=True)
+class Place:
+    """A line and column of a source, and what is written there if it is a scalar."""
+
+    source: Source
+    spot: Spot
+
+    def __str__(self) -> str:
+        """`path:line:column`."""
+        return f"{printable(self.source.path)}:{self.spot.line}:{self.spot.column}"
+
+
+def fault(path: str, line: int, column: int, message: str, *, source: str = "", severity: str = "error") -> Fault:
+    """Return a fault in which nothing can steer a terminal; a source line too long to show is cut, or left out."""
+    shown = "".join(character if character.isprintable() else " " for character in source)
+    if len(shown) > LONGEST_SHOWN:
+        shown = shown[:LONGEST_SHOWN] + "..." if column <= LONGEST_SHOWN else ""
+    return Fault(printable(path), line, column, printable(message), shown, severity)
+
+
+def printable(text: str) -> str:
+    """Return the text with everything that is not printable escaped."""
+    if text.isprintable():
+        return text
+    return "".join(character if character.isprintable() else ascii(character)[1:-1] for character in text)
+
+
+def find(source: Source, document: int, path: tuple[Hashable, ...], *, key: bool = False) -> Place | None:
+    """Return where the value at a path (or, if asked, its key) begins; None where the document has no such path.
+
+    The empty path is the document itself.
+    """
+    places = _survey(source)
+    root = places.roots[document]
+    spot, container = Spot(root.line, 1), root.value
+    for step in path:
+        spots: dict[Any, tuple[Spot, Spot]] = places.spots.get(id(container), {})
+        if step not in spots:
+            return None
+        spot = spots[step][0 if key else 1]
+        container = container[step]
+    return Place(source, spot)
+
+
+@lru_cache(maxsize=16)
+def _survey(source: Source) -> Survey:
+    return survey(source.text)

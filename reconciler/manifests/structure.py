@@ -1,0 +1,107 @@
+"""The form of a value: pydantic's verdict, brought to the keys and values it is about."""
+
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from functools import lru_cache
+from itertools import groupby
+from types import UnionType
+from typing import Annotated, Any, Union, get_args, get_origin
+
+from pydantic import BaseModel, TypeAdapter, ValidationError
+
+from reconciler.manifests.words import allowed_values, complaint, unknown
+
+Path = tuple[Any, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Misfit:
+    """What is wrong with one value, or with a key.
+
+    Attributes:
+        path: of the value; of a missing key, of the mapping that lacks it.
+        key: whether the key is meant.
+        errors: what pydantic says.
+        value: what stands there.
+        words: what is wrong, where pydantic's errors need no wording by the value.
+    """
+
+    path: Path
+    key: bool
+    errors: tuple[Mapping[str, Any], ...]
+    value: Any
+    words: str = ""
+
+    def message(self, text: str | None) -> str:
+        """Say it, given how the value is written."""
+        return self.words or complaint(list(self.errors), self.value, text)
+
+
+@lru_cache(maxsize=256)
+def adapter(type_: Any) -> TypeAdapter[Any]:
+    """Return what checks values of a type."""
+    return TypeAdapter(type_)
+
+
+def misfits(error: ValidationError, value: Any, type_: Any) -> list[Misfit]:
+    """Return what is wrong with the parts of a value; what pydantic says of one part several times, as one."""
+    found = [(*_target(details["loc"], value), details) for details in error.errors(include_url=False)]
+    result: list[Misfit] = []
+    for (path, key), group in groupby(found, key=lambda entry: entry[:2]):
+        errors = tuple(details for _, _, details in group)
+        result.append(_misfit(path, key, errors, value, type_))
+    return result
+
+
+def fields_at(type_: Any, path: Path) -> tuple[str, ...]:
+    """Return the keys that may be given in the mapping at a path of a value of a type."""
+    return tuple(dict.fromkeys(_fields(type_, path)))
+
+
+def _misfit(path: Path, key: bool, errors: tuple[Mapping[str, Any], ...], value: Any, type_: Any) -> Misfit:
+    *_, last = (None, *path)
+    match errors[0]["type"]:
+        case "literal_error" | "enum" if key:
+            return Misfit(path, True, errors, last, unknown("key", str(last), allowed_values(errors[0])))
+        case "extra_forbidden":
+            return Misfit(path, True, errors, value, unknown("key", str(last), fields_at(type_, path[:-1])))
+        case "missing":
+            return Misfit(path, True, errors, value, f"the key `{errors[0]['loc'][-1]}` is missing")
+    here = value
+    for step in path:
+        here = here[step]
+    return Misfit(path, key, errors, last if key else here)
+
+
+def _target(location: tuple[int | str, ...], value: Any) -> tuple[Path, bool]:
+    """Return the path of what pydantic complains of, and whether it is the key; names of alternatives are left out."""
+    path: list[Any] = []
+    for step in location:
+        inside = step in value if isinstance(value, dict) else isinstance(value, list) and isinstance(step, int)
+        if not inside:
+            return tuple(path), step == "[key]"
+        path.append(step)
+        value = value[step]
+    return tuple(path), False
+
+
+def _fields(type_: Any, path: Path) -> Iterator[str]:
+    for alternative in _alternatives(type_):
+        if isinstance(alternative, type) and issubclass(alternative, BaseModel):
+            if not path:
+                yield from alternative.model_fields
+            elif path[0] in alternative.model_fields:
+                yield from _fields(alternative.model_fields[path[0]].annotation, path[1:])
+        elif path and get_args(alternative):
+            yield from _fields(get_args(alternative)[-1], path[1:])
+
+
+def _alternatives(type_: Any) -> Iterator[Any]:
+    origin = get_origin(type_)
+    if origin is Annotated:
+        yield from _alternatives(get_args(type_)[0])
+    elif origin in {Union, UnionType}:
+        for alternative in get_args(type_):
+            yield from _alternatives(alternative)
+    else:
+        yield type_
