@@ -1,23 +1,43 @@
 """A pretend hosting service, embedded: for the demo, for tests, and to rehearse an apply on a copy of real state.
 
 It is written from the service's documents and shares no code with the client it is there to check. Importing this
-package is cheap: the server is imported when it is first needed.
+package is cheap: what it takes to serve is imported when it is first used.
 """
 
+from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
 from .errors import FaultError, SandboxError, StateError
 
 if TYPE_CHECKING:
+    from .faults import Fault, parse_fault
+    from .rate import parse_rate_limit
     from .server import Sandbox, running, serve
 
-__all__ = ["FaultError", "Sandbox", "SandboxError", "StateError", "running", "serve"]
+__all__ = [
+    "Fault",
+    "FaultError",
+    "Sandbox",
+    "SandboxError",
+    "StateError",
+    "parse_fault",
+    "parse_rate_limit",
+    "running",
+    "serve",
+]
+
+_ON_FIRST_USE = {
+    "Fault": "faults",
+    "Sandbox": "server",
+    "parse_fault": "faults",
+    "parse_rate_limit": "rate",
+    "running": "server",
+    "serve": "server",
+}
 
 
 def __getattr__(name: str) -> Any:
-    """The names of the server, imported on first use."""
-    if name in ("Sandbox", "running", "serve"):
-        from . import server  # noqa: PLC0415 - uvicorn and starlette cost 100 ms
-
-        return getattr(server, name)
-    raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+    """The names that take more than a moment to import."""
+    if name not in _ON_FIRST_USE:
+        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+    return getattr(import_module(f"{__name__}.{_ON_FIRST_USE[name]}"), name)

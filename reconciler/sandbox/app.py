@@ -1,23 +1,19 @@
 """The sandbox as an ASGI application: every request under `/api/v4` is answered and logged here."""
 
 import asyncio
-import json
-from collections.abc import Awaitable, Callable, MutableMapping
 from threading import RLock
 from typing import Any
 
-from .call import Answer, Call
+from .breaking import break_off
+from .call import Answer, Call, token_in
 from .errors import Refusal
+from .faults import Fault, Faults
+from .packet import Packet, Receive, Scope, Send
 from .parameters import merged, read_body, target_without_secrets, without_secrets
+from .rate import RateLimit
 from .router import Router
 from .routes import routes
 from .state import State
-
-Scope = MutableMapping[str, Any]
-Receive = Callable[[], Awaitable[MutableMapping[str, Any]]]
-Send = Callable[[MutableMapping[str, Any]], Awaitable[None]]
-
-_encode = json.JSONEncoder(ensure_ascii=False, separators=(",", ":")).encode
 
 
 class Application:
@@ -25,17 +21,22 @@ class Application:
 
     Attributes:
         state: what it remembers.
-        lock: held while a request is carried out; whoever reads or changes the attributes from elsewhere takes it.
-        log: one entry a request, in the order they were carried out, without any token.
         latency: seconds every answer takes.
+        rate_limit: how many requests it takes in a time.
+        faults: what goes wrong on purpose.
+        lock: held while a request is carried out; whoever reads or changes the attributes from elsewhere takes it.
+        log: one entry a request, in the order they were carried out, without any token; the status of a request that
+            gets no answer is None.
         peak: the most requests ever in flight at once.
     """
 
-    def __init__(self, state: State, latency: float = 0.0) -> None:
+    def __init__(self, state: State) -> None:
         self.state = state
+        self.latency = 0.0
+        self.rate_limit: RateLimit | None = None
+        self.faults = Faults()
         self.lock = RLock()
         self.log: list[dict[str, Any]] = []
-        self.latency = latency
         self.peak = 0
         self._in_flight = 0
         self._answered = 0
@@ -46,17 +47,23 @@ class Application:
         self._in_flight += 1
         self.peak = max(self.peak, self._in_flight)
         try:
-            body = await _read(receive)
+            request = _Request(scope, await _read(receive))
             with self.lock:
-                answer = self._carry_out(scope, body)
-            if self.latency:
-                await asyncio.sleep(self.latency)
+                packet, fault = self._take(request)
+            delay = self.latency + (fault.delay if fault else 0)
+            if delay:
+                await asyncio.sleep(delay)
+            if fault and fault.breaking:
+                await break_off(fault, packet, scope, receive, send)
+                return
+        except asyncio.CancelledError:
+            return  # the server stops; the connection is closed already
         finally:
             self._in_flight -= 1
-        await _send(send, answer)
+        await packet.send(send)
 
-    def _carry_out(self, scope: Scope, body: bytes) -> "Packet":
-        request = _Request(scope, body)
+    def _take(self, request: "_Request") -> tuple[Packet, Fault | None]:
+        """Count the request, let a fault befall it or carry it out, and log it."""
         entry = {
             "method": request.method,
             "target": target_without_secrets(request.target),
@@ -66,12 +73,22 @@ class Application:
             "in_flight": self._in_flight,
         }
         self.log.append(entry)
-        answer = self._answer(request, entry)
-        entry["status"] = answer.status
+        headers: list[tuple[str, str]] = []
+        packet: Packet | None = None
+        if self.rate_limit is not None:
+            headers, packet = self.rate_limit.count(token_in(request.headers, {}) or "")
+        fault = None if packet else self.faults.strike(request.method, request.target)
+        if packet is None:
+            packet = fault.packet() if fault and fault.instead else self._carry_out(request, entry)
+        if fault and fault.kind == "not-json":
+            packet.body = b"<!-- this is not JSON -->"
+        entry["status"] = None if fault and fault.silent else packet.status
         self._answered += 1
-        return Packet(answer, f"sandbox-{self._answered:06d}")
+        for name, value in [*headers, ("x-request-id", f"sandbox-{self._answered:06d}")]:
+            packet.add(name, value)
+        return packet, fault
 
-    def _answer(self, request: "_Request", entry: dict[str, Any]) -> Answer:
+    def _carry_out(self, request: "_Request", entry: dict[str, Any]) -> Packet:
         call = None
         try:
             content_type = request.headers.get("content-type", "")
@@ -84,11 +101,12 @@ class Application:
             call = Call(self.state, route, request.target, parts, sent, request.headers, url.rstrip("/"))
             if route.credential and not (route.parameters_first and self.state.deployed):
                 call.authenticate()
-            return route.serve(call)
+            answer = route.serve(call)
         except Refusal as refusal:
-            return Answer(refusal.status, refusal.body, refusal.headers)
+            answer = Answer(refusal.status, refusal.body, refusal.headers)
         finally:
             entry["changed"] = call is not None and call.changed
+        return Packet.json(answer.status, answer.headers, answer.body)
 
 
 class _Request:
@@ -105,23 +123,6 @@ class _Request:
         self.body = body
 
 
-class Packet:
-    """An answer as bytes."""
-
-    __slots__ = ("body", "headers", "status")
-
-    def __init__(self, answer: Answer, request_id: str) -> None:
-        self.status = answer.status
-        self.headers = [(b"x-request-id", request_id.encode())]
-        self.headers += [(name.encode(), value.encode()) for name, value in answer.headers]
-        self.body = b""
-        if answer.body is not None:
-            self.body = _encode(answer.body).encode()
-            self.headers.append((b"content-type", b"application/json"))
-        if answer.status != 204:
-            self.headers.append((b"content-length", str(len(self.body)).encode()))
-
-
 async def _read(receive: Receive) -> bytes:
     message = await receive()
     body: bytes = message.get("body", b"")
@@ -129,8 +130,3 @@ async def _read(receive: Receive) -> bytes:
         message = await receive()
         body += message.get("body", b"")
     return body
-
-
-async def _send(send: Send, packet: Packet) -> None:
-    await send({"type": "http.response.start", "status": packet.status, "headers": packet.headers})
-    await send({"type": "http.response.body", "body": packet.body})

@@ -89,7 +89,7 @@ class Call:
         """
         if self._authenticated:
             return
-        value = self._token_value()
+        value = token_in(self.headers, self.sent)
         if value is None:
             if not (self.route.anonymous and self.state.deployed and self.method in _READING):
                 raise refused(401, "401 Unauthorized")
@@ -158,17 +158,6 @@ class Call:
         if moment(updated_at).replace(microsecond=0) > since:
             raise refused(412, "412 Precondition Failed")
 
-    def _token_value(self) -> str | None:
-        bearer = self.headers.get("authorization", "")
-        if "private-token" in self.headers:
-            return self.headers["private-token"]
-        if bearer[:7].lower() == "bearer ":
-            return bearer[7:].strip()
-        for name in ("private_token", "access_token"):
-            if isinstance(self.sent.get(name), str):
-                return str(self.sent[name])
-        return None
-
     def _accept(self, user: User, token: Token) -> None:
         if token.revoked:
             raise _bad_token("Token was revoked. You have to re-authorize from the user.")
@@ -187,6 +176,17 @@ class Call:
                 },
             )
         self.user, self.token = user, token
+
+
+def token_in(headers: Mapping[str, str], sent: Mapping[str, Any]) -> str | None:
+    """The access token of a request: from its headers or, failing that, its parameters (spec section 5)."""
+    if "private-token" in headers:
+        return headers["private-token"]
+    bearer = headers.get("authorization", "")
+    if bearer[:7].lower() == "bearer ":
+        return bearer[7:].strip()
+    found = sent.get("private_token") or sent.get("access_token")
+    return found if isinstance(found, str) else None
 
 
 def find_project(call: Call, key: str) -> Project:

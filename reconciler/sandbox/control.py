@@ -11,7 +11,7 @@ from starlette.requests import Request
 from starlette.responses import JSONResponse, Response
 from starlette.routing import Route
 
-from .errors import SandboxError
+from .errors import FaultError, SandboxError
 
 
 class Controls(Protocol):
@@ -28,6 +28,9 @@ class Controls(Protocol):
 
     def clear_log(self) -> None:
         """Forget them."""
+
+    def set_faults(self, faults: list[Any]) -> None:
+        """Let these befall requests."""
 
 
 def control_app(controls: Controls) -> Starlette:
@@ -46,12 +49,16 @@ def control_app(controls: Controls) -> Starlette:
         controls.clear_log()
         return Response(status_code=204)
 
+    async def put_faults(request: Request) -> Response:
+        return await _replace(request, lambda given: controls.set_faults(_listed(given)))
+
     return Starlette(
         routes=[
             Route("/-/state", get_state, methods=["GET"]),
             Route("/-/state", put_state, methods=["PUT"]),
             Route("/-/log", get_log, methods=["GET"]),
             Route("/-/log", delete_log, methods=["DELETE"]),
+            Route("/-/faults", put_faults, methods=["PUT"]),
         ]
     )
 
@@ -62,3 +69,9 @@ async def _replace(request: Request, accept: Callable[[Any], None]) -> Response:
     except (ValueError, SandboxError) as error:
         return JSONResponse({"message": str(error)}, status_code=400)
     return Response(status_code=204)
+
+
+def _listed(given: Any) -> list[Any]:
+    if not isinstance(given, list):
+        raise FaultError("faults must be a list")
+    return given

@@ -3,7 +3,7 @@
 import asyncio
 import copy
 import socket
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import contextmanager
 from pathlib import Path
 from threading import Event, Thread
@@ -13,10 +13,14 @@ import uvicorn
 from uvicorn.protocols.http.h11_impl import H11Protocol
 from uvicorn.server import ServerState
 
-from .app import Application, Receive, Scope, Send
+from .app import Application
 from .control import control_app
+from .faults import Fault, Faults, read_fault
+from .packet import Receive, Scope, Send
+from .rate import parse_rate_limit
 from .state_file import dump, load, read_state
 
+AnyFault = Fault | str | Mapping[str, Any]
 _IDLE_SECONDS = 300
 
 
@@ -58,23 +62,41 @@ class Sandbox:
         fresh = load(state)
         with self._application.lock:
             self._application.state = fresh
+            self._application.faults = Faults()
             self.clear_log()
 
     def set_latency(self, milliseconds: float) -> None:
         """From now on every answer takes that long."""
         self._application.latency = milliseconds / 1000
 
+    def set_faults(self, faults: Iterable[AnyFault]) -> None:
+        """From now on these befall requests, and no others. Raises `FaultError` and changes nothing."""
+        armed = Faults([read_fault(fault) for fault in faults])
+        with self._application.lock:
+            self._application.faults = armed
+
+    def set_rate_limit(self, rate_limit: str | None) -> None:
+        """From now on `N/SECONDS`, or no limit. Raises `FaultError` and changes nothing."""
+        limit = None if rate_limit is None else parse_rate_limit(rate_limit)
+        with self._application.lock:
+            self._application.rate_limit = limit
+
 
 @contextmanager
 def running(
     state: Mapping[str, Any] | Path,
-    *,
     latency_ms: float = 0,
+    rate_limit: str | None = None,
+    faults: Iterable[AnyFault] = (),
     port: int = 0,
 ) -> Iterator[Sandbox]:
-    """A sandbox in a thread of its own on a loopback port, a free one for 0, until the block ends."""
-    application = Application(read_state(state), latency_ms / 1000)
-    listener = _Listener(application, "127.0.0.1", port)
+    """A sandbox in a thread of its own on a loopback port, a free one for 0, until the block ends.
+
+    Raises:
+        StateError: the state cannot be loaded.
+        FaultError: a fault or the rate limit cannot be understood.
+    """
+    listener = _Listener(_application(state, latency_ms, rate_limit, faults), "127.0.0.1", port)
     ready = Event()
     thread = Thread(target=lambda: asyncio.run(listener.serve(ready.set)), name="sandbox", daemon=True)
     thread.start()
@@ -92,15 +114,39 @@ def serve(
     host: str = "127.0.0.1",
     port: int = 8080,
     latency_ms: float = 0,
+    rate_limit: str | None = None,
+    faults: Iterable[AnyFault] = (),
     ready: Callable[[str], None],
 ) -> None:
-    """Serve in the foreground until interrupted; `ready` is told the `api_url` once it answers."""
-    application = Application(read_state(state), latency_ms / 1000)
-    listener = _Listener(application, host, port)
+    """Serve in the foreground until interrupted; `ready` is told the `api_url` once it answers.
+
+    Raises:
+        StateError: the state cannot be loaded.
+        FaultError: a fault or the rate limit cannot be understood.
+        OSError: the port is taken.
+    """
+    listener = _Listener(_application(state, latency_ms, rate_limit, faults), host, port)
     try:
         asyncio.run(listener.serve(lambda: ready(listener.sandbox.api_url)))
     except KeyboardInterrupt:
         return
+
+
+def _application(
+    state: Mapping[str, Any] | Path, latency_ms: float, rate_limit: str | None, faults: Iterable[AnyFault]
+) -> Application:
+    application = Application(read_state(state))
+    application.latency = latency_ms / 1000
+    application.rate_limit = None if rate_limit is None else parse_rate_limit(rate_limit)
+    application.faults = Faults([read_fault(fault) for fault in faults])
+    return application
+
+
+class _Connection(H11Protocol):
+    """A connection that the requests on it know, so that they can break it."""
+
+    def __init__(self, config: uvicorn.Config, connections: ServerState) -> None:
+        super().__init__(config, connections, {"connection": self})
 
 
 class _Listener:
@@ -123,6 +169,7 @@ class _Listener:
             log_config=None,
             log_level="error",
             access_log=False,
+            http="h11",
             lifespan="off",
             interface="asgi3",
             proxy_headers=False,
@@ -147,10 +194,10 @@ class _Listener:
 
     async def _hang_up(self) -> None:
         """Close idle connections, and break off what is still being answered."""
-        for task in list(self._connections.tasks):
-            task.cancel()
         for connection in list(self._connections.connections):
             connection.transport.abort()
+        for task in list(self._connections.tasks):
+            task.cancel()
         await asyncio.gather(*self._connections.tasks, return_exceptions=True)
         await asyncio.sleep(0)
 
@@ -165,6 +212,10 @@ def _open_socket(host: str, port: int) -> socket.socket:
     """A bound socket that says it is TCP, since only then asyncio sends small packets at once."""
     family, _, _, _, address = socket.getaddrinfo(host, port, type=socket.SOCK_STREAM)[0]
     found = socket.socket(family, socket.SOCK_STREAM, socket.IPPROTO_TCP)
-    found.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
-    found.bind(address)
+    try:
+        found.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+        found.bind(address)
+    except OSError:
+        found.close()
+        raise
     return found
