@@ -1,0 +1,387 @@
+"""For any desired and live state: the fewest requests, the wanted result, and nothing else touched.
+
+The oracle below knows the service's contract and the rules of counting, and shares no code with the planner.
+"""
+
+import copy
+from dataclasses import dataclass, field
+from typing import Any
+
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
+
+from reconciler.address import Level, Scope
+from reconciler.sandbox import Sandbox
+from reconciler.state import Section
+from tests.building import section
+from tests.conftest import a_small_service
+from tests.story import Story, failures
+
+PROJECTS = {100: "acme/api", 101: "acme/lib", 102: "acme/web", 103: "acme/tools/cli"}
+GROUPS = {10: "acme", 11: "acme/tools"}
+RULES, SCOPE = "container_repository_protection_rules", "job_token_scope"
+PUSH, DELETE = "minimum_access_level_for_push", "minimum_access_level_for_delete"
+APPROVALS = [
+    "allow_author_approval",
+    "allow_committer_approval",
+    "allow_overrides_to_approver_list_per_merge_request",
+    "retain_approvals_on_push",
+    "require_reauthentication_to_approve",
+]
+EVENTS = ["failed_pipeline", "new_issue", "moved_project"]
+DEFAULT_EVENTS = {"failed_pipeline": True, "new_issue": False, "moved_project": True}
+
+Plain = dict[str, Any]
+
+
+@dataclass
+class Expected:
+    """What the oracle expects of one run.
+
+    Attributes:
+        parts: how many parts are read for the plan.
+        writes: how many requests change something.
+        changed: which parts are changed, and so read again.
+        needed: references whose number some request needs.
+        known: references whose number comes along with what is read.
+        after: the live state afterwards.
+    """
+
+    after: dict[int, Plain]
+    parts: int = 0
+    writes: int = 0
+    changed: set[tuple[int, str]] = field(default_factory=set)
+    needed: set[tuple[str, int]] = field(default_factory=set)
+    known: set[tuple[str, int]] = field(default_factory=set)
+
+    def write(self, project: int, part: str, requests: int = 1) -> None:
+        self.writes += requests
+        self.changed.add((project, part))
+
+
+def expect(live: dict[int, Plain], wanted: dict[int, Plain], dialect: str) -> Expected:
+    """Work out what must happen."""
+    expected = Expected(copy.deepcopy(live))
+    for project, sections in wanted.items():
+        if "milestones" in sections:
+            expect_milestones(expected, project, live[project]["milestones"], sections)
+        if RULES in sections:
+            expect_rules(expected, project, live[project][RULES], sections)
+        if "trigger_tokens" in sections:
+            expect_tokens(expected, project, live[project]["trigger_tokens"], sections)
+        if SCOPE in sections:
+            expect_scope(expected, project, live[project][SCOPE], sections, dialect)
+        for name in ("approval_settings", "notification_settings"):
+            if name in sections:
+                expect_settings(expected, project, name, live[project][name], sections[name])
+    return expected
+
+
+def expect_items(expected: Expected, project: int, part: str, items: Plain, sections: Plain, creation: Any) -> None:
+    after = expected.after[project][part]
+    expected.parts += 1
+    listed = set(items)
+    for name, item in items.items():
+        old = None if item is None else item.get("renamed_from")
+        if item is None:
+            if name in after:
+                del after[name]
+                expected.write(project, part)
+        elif name in after or old in after:
+            found = name if name in after else old
+            fields = {key: value for key, value in item.items() if key != "renamed_from"}
+            if found != name or after[found] | fields != after[found]:
+                expected.write(project, part)
+            after[name] = after.pop(found) | fields
+        else:
+            fields = {key: value for key, value in item.items() if key != "renamed_from"}
+            after[name], requests = creation(fields)
+            expected.write(project, part, requests)
+    if part in sections["prune"]:
+        for name in set(after) - listed:
+            del after[name]
+            expected.write(project, part)
+
+
+def expect_milestones(expected: Expected, project: int, live: Plain, sections: Plain) -> None:
+    def creation(fields: Plain) -> tuple[Plain, int]:
+        whole = {"description": None, "start_date": None, "due_date": None, "state": "active"} | fields
+        return whole, 2 if whole["state"] == "closed" else 1
+
+    if live:
+        expected.known.add(("project", project))
+    expect_items(expected, project, "milestones", sections["milestones"], sections, creation)
+
+
+def expect_rules(expected: Expected, project: int, live: Plain, sections: Plain) -> None:
+    if live:
+        expected.known.add(("project", project))
+    expect_items(
+        expected, project, RULES, sections[RULES], sections, lambda fields: ({PUSH: None, DELETE: None} | fields, 1)
+    )
+
+
+def expect_tokens(expected: Expected, project: int, live: Plain, sections: Plain) -> None:
+    del live
+    expect_items(expected, project, "trigger_tokens", sections["trigger_tokens"], sections, lambda fields: (fields, 1))
+
+
+def expect_scope(expected: Expected, project: int, live: Plain, sections: Plain, dialect: str) -> None:
+    wanted, after = sections[SCOPE], expected.after[project][SCOPE]
+    if not wanted and SCOPE in sections["prune"]:
+        wanted = {"projects": [], "groups": []}
+    if "enabled" in wanted:
+        expected.parts += 1
+        if wanted["enabled"] != live["enabled"]:
+            expected.write(project, "enabled")
+            after["enabled"] = wanted["enabled"]
+    for part, sort, paths in (("projects", "project", PROJECTS), ("groups", "group", GROUPS)):
+        if part not in wanted:
+            continue
+        expected.parts += 1
+        expected.known |= {(sort, number) for number in live[part]}
+        if part == "projects" and dialect == "deployed":
+            expected.known.add(("project", project))
+        numbers = {path: number for number, path in paths.items()}
+        entries = {numbers.get(str(entry).lower(), entry): isinstance(entry, str) for entry in wanted[part]}
+        if part == "projects":
+            entries.pop(project, None)
+        added = set(entries) - live[part]
+        removed = live[part] - set(entries) if SCOPE in sections["prune"] else set()
+        expected.needed |= {(sort, number) for number in added if entries[number]}
+        if added | removed:
+            expected.write(project, part, len(added | removed))
+            expected.needed.add(("project", project))
+            after[part] = live[part] - removed | added
+
+
+def expect_settings(expected: Expected, project: int, name: str, live: Plain, wanted: Plain) -> None:
+    after = expected.after[project][name]
+    expected.parts += 1
+    for key, value in wanted.items():
+        if isinstance(value, dict):
+            shown = live["level"] == "custom"
+            values = {event: DEFAULT_EVENTS[event] if on is None else on for event, on in value.items()}
+            if any(not shown or live[key][event] != on for event, on in values.items()):
+                expected.changed.add((project, name))
+            after[key] |= values
+        elif live[key] != value:
+            expected.changed.add((project, name))
+            after[key] = value
+    expected.writes += (project, name) in expected.changed
+
+
+def optional(**fields: st.SearchStrategy[Any]) -> st.SearchStrategy[Plain]:
+    return st.fixed_dictionaries({}, optional=fields)
+
+
+STARTS = st.sampled_from([None, "2026-01-01", "2026-01-02"])
+DUES = st.sampled_from([None, "2026-02-01", "2026-02-02"])
+TEXTS = st.sampled_from([None, "a", "b"])
+STATES = st.sampled_from(["active", "closed"])
+MILESTONE = {"description": TEXTS, "start_date": STARTS, "due_date": DUES, "state": STATES}
+PUSHES, DELETES = st.sampled_from(["maintainer", "owner"]), st.sampled_from([None, "owner", "admin"])
+LEVELS = st.sampled_from(["global", "watch", "custom"])
+NAMES = ["a", "b", "c", "d"]
+
+
+def lives(project: int) -> st.SearchStrategy[Plain]:
+    events = st.fixed_dictionaries({event: st.booleans() for event in EVENTS})
+    pattern = PROJECTS[project] + "/"
+    return st.fixed_dictionaries(
+        {
+            "milestones": st.dictionaries(st.sampled_from(NAMES), st.fixed_dictionaries(MILESTONE)),
+            RULES: st.dictionaries(
+                st.sampled_from(NAMES).map(lambda name: pattern + name),
+                st.fixed_dictionaries({PUSH: PUSHES, DELETE: DELETES}),
+            ),
+            "trigger_tokens": st.dictionaries(st.sampled_from(NAMES), st.just({})),
+            SCOPE: st.fixed_dictionaries(
+                {
+                    "enabled": st.booleans(),
+                    "projects": st.sets(st.sampled_from(sorted(set(PROJECTS) - {project}))),
+                    "groups": st.sets(st.sampled_from(sorted(GROUPS))),
+                }
+            ),
+            "approval_settings": st.fixed_dictionaries({name: st.booleans() for name in APPROVALS}),
+            "notification_settings": st.fixed_dictionaries({"level": LEVELS, "events": events}),
+        }
+    )
+
+
+def entries(paths: dict[int, str]) -> st.SearchStrategy[list[str | int]]:
+    entry = st.sampled_from(sorted(paths)).flatmap(
+        lambda number: st.sampled_from([number, paths[number], paths[number].upper()])
+    )
+    return st.lists(
+        entry,
+        max_size=4,
+        unique_by=lambda each: {path: number for number, path in paths.items()}.get(str(each).lower(), each),
+    )
+
+
+def sections_of(project: int) -> st.SearchStrategy[Plain]:
+    pattern = PROJECTS[project] + "/"
+    notifications = st.one_of(
+        st.fixed_dictionaries({"level": LEVELS}),
+        st.fixed_dictionaries(
+            {
+                "level": st.just("custom"),
+                "events": st.dictionaries(st.sampled_from(EVENTS), st.sampled_from([True, False, None])),
+            }
+        ),
+    )
+    names = st.sampled_from([*NAMES, "new"])
+    return st.fixed_dictionaries(
+        {"prune": st.sets(st.sampled_from(["milestones", RULES, "trigger_tokens", SCOPE]))},
+        optional={
+            "milestones": st.dictionaries(names, st.none() | optional(**MILESTONE)),
+            RULES: st.dictionaries(
+                names.map(lambda name: pattern + name),
+                st.none() | st.fixed_dictionaries({PUSH: PUSHES}, optional={DELETE: DELETES}),
+            ),
+            "trigger_tokens": st.dictionaries(names, st.none() | st.just({})),
+            SCOPE: optional(enabled=st.booleans(), projects=entries(PROJECTS), groups=entries(GROUPS)),
+            "approval_settings": optional(**{name: st.booleans() for name in APPROVALS}),
+            "notification_settings": notifications,
+        },
+    ).map(with_renames)
+
+
+def with_renames(sections: Plain) -> Plain:
+    """Let the item `new` have been `d`, or `c`, wherever those are not declared themselves."""
+    for name in ("milestones", RULES, "trigger_tokens"):
+        for key, item in sections.get(name, {}).items():
+            old = key.removesuffix("new") + "d"
+            if item is not None and key.endswith("new") and old not in sections[name]:
+                sections[name] = sections[name] | {key: item | {"renamed_from": old}}
+    sections["prune"] &= set(sections)
+    return sections
+
+
+STATES_OF_ALL = st.fixed_dictionaries({project: lives(project) for project in (100, 102)})
+WANTED_OF_ALL = st.fixed_dictionaries({}, optional={project: sections_of(project) for project in (100, 102)})
+
+
+def service(live: dict[int, Plain], dialect: str) -> Plain:
+    """Write live state the way the sandbox reads it."""
+    state = a_small_service(dialect)
+    for project in state["projects"]:
+        if project["id"] not in live:
+            continue
+        found = live[project["id"]]
+        scope = found[SCOPE]
+        project |= {
+            "milestones": [{"title": title} | fields for title, fields in found["milestones"].items()],
+            RULES: [{"repository_path_pattern": pattern} | fields for pattern, fields in found[RULES].items()],
+            "trigger_tokens": [{"description": name, "owner": "ada"} for name in found["trigger_tokens"]],
+            SCOPE: {
+                "inbound_enabled": scope["enabled"],
+                "project_allowlist": sorted(scope["projects"]),
+                "group_allowlist": sorted(scope["groups"]),
+            },
+            "merge_request_approval_settings": found["approval_settings"] | {"selective_code_owner_removals": False},
+            "notification_settings": {"ada": found["notification_settings"]},
+        }
+    return state
+
+
+def found_in(state: Plain) -> dict[int, Plain]:
+    """Read the sandbox's state back into the form of the oracle."""
+    projects = {project["id"]: project for project in state["projects"]}
+    return {
+        number: {
+            "milestones": {
+                each["title"]: {name: each.get(name) for name in MILESTONE} for each in projects[number]["milestones"]
+            },
+            RULES: {
+                each["repository_path_pattern"]: {PUSH: each[PUSH], DELETE: each[DELETE]}
+                for each in projects[number][RULES]
+            },
+            "trigger_tokens": {each["description"]: {} for each in projects[number]["trigger_tokens"]},
+            SCOPE: {
+                "enabled": projects[number][SCOPE]["inbound_enabled"],
+                "projects": set(projects[number][SCOPE]["project_allowlist"]),
+                "groups": set(projects[number][SCOPE]["group_allowlist"]),
+            },
+            "approval_settings": {
+                name: projects[number]["merge_request_approval_settings"][name] for name in APPROVALS
+            },
+            "notification_settings": {
+                "level": projects[number]["notification_settings"]["ada"]["level"],
+                "events": {
+                    event: projects[number]["notification_settings"]["ada"]["events"].get(event, DEFAULT_EVENTS[event])
+                    for event in EVENTS
+                },
+            },
+        }
+        for number in (100, 102)
+    }
+
+
+def declared(wanted: dict[int, Plain]) -> list[Section]:
+    return [
+        section(name, value, Scope(Level.PROJECT, PROJECTS[project]), prune=name in sections["prune"])
+        for project, sections in wanted.items()
+        for name, value in sections.items()
+        if name != "prune"
+    ]
+
+
+def without_both_names(live: dict[int, Plain], wanted: dict[int, Plain]) -> None:
+    """Take renames away whose both names are live: those are problems, which have tests of their own."""
+    for project, sections in wanted.items():
+        for name in ("milestones", RULES, "trigger_tokens"):
+            for key, item in sections.get(name, {}).items():
+                if item and key in live[project][name] and item.get("renamed_from") in live[project][name]:
+                    del item["renamed_from"]
+
+
+thorough = settings(
+    max_examples=120,
+    deadline=None,
+    suppress_health_check=[HealthCheck.function_scoped_fixture, HealthCheck.too_slow, HealthCheck.data_too_large],
+)
+
+
+@thorough
+@given(live=STATES_OF_ALL, wanted=WANTED_OF_ALL)
+def test_plan_and_apply_make_the_fewest_requests_and_touch_nothing_else(
+    sandbox: Sandbox, dialect: str, live: dict[int, Plain], wanted: dict[int, Plain]
+) -> None:
+    wanted = copy.deepcopy(wanted)
+    without_both_names(live, wanted)
+    expected = expect(live, wanted, dialect)
+    with Story(sandbox, service(live, dialect)) as story:
+        sections = declared(wanted)
+        plan = story.plan(*sections)
+        assert list(plan.problems) == []
+        assert len(story.requests()) == expected.parts + len(expected.needed - expected.known)
+        assert plan.cost == expected.writes
+        outcomes = story.apply(plan)
+        assert failures(outcomes) == []
+        assert len(story.writes()) == expected.writes
+        assert len(story.requests()) == expected.writes + len(expected.changed)
+        assert all(entry["changed"] for entry in sandbox.log() if entry["method"] != "GET")
+        assert found_in(sandbox.state()) == expected.after
+        again = story.plan(*sections)
+        assert (list(again.changes), list(again.problems)) == ([], [])
+
+
+@thorough
+@given(live=STATES_OF_ALL, wanted=WANTED_OF_ALL, data=st.data())
+def test_applying_in_two_halves_equals_applying_at_once(
+    sandbox: Sandbox, dialect: str, live: dict[int, Plain], wanted: dict[int, Plain], data: st.DataObject
+) -> None:
+    wanted = copy.deepcopy(wanted)
+    without_both_names(live, wanted)
+    expected = expect(live, wanted, dialect)
+    with Story(sandbox, service(live, dialect)) as story:
+        sections = declared(wanted)
+        first = [each for each in sections if data.draw(st.booleans())]
+        writes = 0
+        for half in (first, [each for each in sections if each not in first]):
+            assert failures(story.apply(story.plan(*half))) == []
+            writes += len(story.writes())
+        assert writes == expected.writes
+        assert found_in(sandbox.state()) == expected.after
