@@ -144,8 +144,9 @@ def expect_scope(expected: Expected, project: int, live: Plain, sections: Plain,
             expected.known.add(("project", project))
         numbers = {path: number for number, path in paths.items()}
         entries = {numbers.get(str(entry).lower(), entry): isinstance(entry, str) for entry in wanted[part]}
-        if part == "projects":
-            entries.pop(project, None)
+        if part == "projects" and entries.pop(project, True) is False:
+            # Whether a number is the project's own can only be told once that is known.
+            expected.needed.add(("project", project))
         added = set(entries) - live[part]
         removed = live[part] - set(entries) if SCOPE in sections["prune"] else set()
         expected.needed |= {(sort, number) for number in added if entries[number]}
