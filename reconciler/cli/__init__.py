@@ -14,6 +14,7 @@ from reconciler.cli.plan import plan
 from reconciler.cli.render import render
 from reconciler.cli.sandbox import sandbox
 from reconciler.cli.schema import schema
+from reconciler.cli.settings import read_configuration
 from reconciler.cli.show import show
 from reconciler.cli.validate import validate
 from reconciler.errors import ReconcilerError, UsageError
@@ -25,13 +26,16 @@ from reconciler.errors import ReconcilerError, UsageError
     "64 wrong command line.",
 )
 @click.version_option(__version__, prog_name="reconciler")
-def cli() -> None:
+@click.pass_context
+def cli(context: click.Context) -> None:
     """Keep the settings of many projects as your YAML manifests say.
 
     Reads manifests, compares them with the hosting service, and makes the fewest changes that bring the two
     together. Configuration comes from flags, then the environment (RECONCILER_API_URL, RECONCILER_TOKEN, ...),
     then reconciler.yaml in the working directory.
     """
+    given = read_configuration()
+    context.default_map = dict.fromkeys(cli.commands, given)
 
 
 for command in (validate, render, plan, apply, drift, show, schema, sandbox, demo):
@@ -55,20 +59,20 @@ def run(arguments: list[str]) -> int:
         return 1
     except BrokenPipeError:
         # Whoever read the output has gone; the rest of it has nowhere to go, and neither has Python's last flush.
-        sys.stdout = None  # type: ignore[assignment]  # which is what an interpreter without a stdout has
+        sys.stdout = open(os.devnull, "w")
         return 1
     except ReconcilerError as error:
         click.echo(f"reconciler: {error}", err=True)
-        _trace(arguments)
+        _trace(error, arguments)
         return error.exit_code
     except Exception as error:  # noqa: BLE001  # the last resort: a bug of ours
         click.echo(f"reconciler: internal error: {type(error).__name__}; -vv shows where", err=True)
-        _trace(arguments)
+        _trace(error, arguments)
         return 1
     return code if isinstance(code, int) else 0
 
 
-def _trace(arguments: list[str]) -> None:
+def _trace(error: Exception, arguments: list[str]) -> None:
     """Show where it happened, if asked; frames hold no values, so no secret either."""
     if "-vv" in arguments or arguments.count("-v") > 1:
-        click.echo("".join(traceback.format_tb(sys.exception().__traceback__)), err=True)  # type: ignore[union-attr]  # called while one is handled
+        click.echo("".join(traceback.format_tb(error.__traceback__)), err=True)

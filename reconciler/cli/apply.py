@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING
 import click
 
 from reconciler.cli.options import MANIFESTS, OUTPUT, SELECTION, SERVICE, Given, options
-from reconciler.cli.session import Session
+from reconciler.cli.session import Session, read_file
 from reconciler.errors import PlanRefused, UsageError
 
 if TYPE_CHECKING:
@@ -39,6 +39,7 @@ if TYPE_CHECKING:
 @click.option("--tokens-command", metavar="CMD", help="Run this for each created token, with one JSON line on stdin.")
 def apply(
     given: Given,
+    *,
     plan_file: Path | None,
     max_age: str,
     yes: bool,
@@ -85,11 +86,7 @@ class _Stop(Event):
 def _saved_plan(session: Session, file: Path, client: "Client", max_age: str) -> "SavedPlan":
     from reconciler.planfile import load_plan, refuse_unless_current
 
-    try:
-        text = file.read_text(encoding="utf-8")
-    except (OSError, UnicodeDecodeError) as error:
-        raise PlanRefused(f"{file}: cannot be read: {error}") from error
-    saved = load_plan(text, session.kinds)
+    saved = load_plan(read_file(file), session.kinds)
     refuse_unless_current(saved, api_url=client.api_url, now=datetime.now(UTC), max_age=_duration(max_age))
     return saved
 
@@ -110,8 +107,8 @@ def _refuse(plan: "Plan", kinds: "Kinds", limits: "Limits", *, delivered: bool) 
     secret = delivering(plan, kinds)
     if secret and not delivered:
         reasons.append(
-            f"the plan creates {len(secret)} {secret[0].address.title}{'s' * (len(secret) > 1)}, whose value is shown only "
-            "once: say where it is to go with --tokens-to FILE or --tokens-command CMD"
+            f"the plan creates {len(secret)} {secret[0].address.title}{'s' * (len(secret) > 1)}, whose value is shown "
+            "only once: say where it is to go with --tokens-to FILE or --tokens-command CMD"
         )
     if reasons:
         raise PlanRefused("refused, nothing was changed: " + "\n".join(reasons))

@@ -8,20 +8,21 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from datetime import UTC, datetime
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import click
 
 from reconciler import __version__
 from reconciler.cli.options import Given
 from reconciler.cli.settings import open_client
-from reconciler.errors import OutputFailed
+from reconciler.errors import ConfigurationError, OutputFailed, UsageError
 
 if TYPE_CHECKING:
     from reconciler.kind import Kinds
     from reconciler.manifests import Manifests
     from reconciler.planfile import SavedPlan
     from reconciler.service import Client
+    from reconciler.state import DesiredState
 
 LOG = logging.getLogger("reconciler")
 
@@ -50,10 +51,19 @@ class Session:
         """
         from reconciler.manifests import read_manifests
 
-        found = read_manifests([Path(path) for path in self.given.paths or DEFAULT_PATHS], self.kinds)
+        paths = [Path(path) for path in self.given.paths or DEFAULT_PATHS]
+        found = read_manifests(paths, self.kinds, values=self._template_values(), env_names=self.given.environment)
         for warning in found.warnings:
             LOG.warning("%s", warning)
         return found
+
+    def _template_values(self) -> dict[str, Any]:
+        from reconciler.manifests.plain import read_mapping
+
+        values: dict[str, Any] = {}
+        for file in self.given.values_files:
+            values |= read_mapping(Path(file))
+        return values | dict(self.given.settings)
 
     @contextmanager
     def client(self) -> "Iterator[Client]":
@@ -65,12 +75,9 @@ class Session:
         """Read the manifests and live state and return the plan. Nothing is written: see `planning.draw_plan`."""
         from reconciler.planfile import Header, SavedPlan
         from reconciler.planning import draw_plan
-        from reconciler.selection import Selection, select
 
         manifests = self.manifests()
-        selection = Selection(self.given.targets, self.given.labels, self.given.sections)
-        desired = select(manifests.desired, selection)
-        plan = draw_plan(desired, client, self.kinds, self.given.concurrency)
+        plan = draw_plan(self.select(manifests.desired), client, self.kinds, self.given.concurrency)
         header = Header(
             service=client.api_url,
             created_at=datetime.now(UTC).replace(microsecond=0),
@@ -79,6 +86,19 @@ class Session:
             requests_made=client.traffic.reads,
         )
         return SavedPlan(header, plan)
+
+    def select(self, desired: "DesiredState") -> "DesiredState":
+        """Narrow a state to what `--target`, `--selector` and `--section` ask for.
+
+        Raises:
+            UsageError: nothing is left, or there is no such section.
+        """
+        from reconciler.selection import Selection, select
+
+        unknown = [name for name in self.given.sections if name not in self.kinds]
+        if unknown:
+            raise UsageError(f"no section {unknown[0]}; there are {', '.join(self.kinds)}")
+        return select(desired, Selection(self.given.targets, self.given.labels, self.given.sections))
 
     def tell(self, text: str) -> None:
         """Say something to whoever watches, unless they asked for quiet."""
@@ -107,6 +127,20 @@ class Session:
             partial.replace(path)
         except OSError as error:
             raise OutputFailed(f"{path}: {error.strerror}") from error
+
+
+def read_file(path: Path) -> str:
+    """Return the text of a file the user named.
+
+    Raises:
+        ConfigurationError: it cannot be read, or is not text.
+    """
+    try:
+        return path.read_text(encoding="utf-8")
+    except OSError as error:
+        raise ConfigurationError(f"{path}: {error.strerror}") from error
+    except UnicodeDecodeError:
+        raise ConfigurationError(f"{path}: not a text file") from None
 
 
 def _welcomes_colour() -> bool:

@@ -43,7 +43,7 @@ def read_configuration() -> Mapping[str, Any]:
     """
     if not CONFIGURATION.is_file():
         return {}
-    from reconciler.manifests import read_mapping
+    from reconciler.manifests.plain import read_mapping
 
     given = read_mapping(CONFIGURATION)
     for key in given:

@@ -1,1 +1,38 @@
 """`reconciler show`."""
+
+import json
+from pathlib import Path
+
+import click
+
+from reconciler.cli.options import OUTPUT, Given, options
+from reconciler.cli.session import Session, read_file
+
+
+@click.command(epilog="Example: reconciler show plan.json --format text")
+@click.argument("file", type=click.Path(path_type=Path, dir_okay=False))
+@options(OUTPUT)
+def show(given: Given, file: Path) -> int:
+    """Show a saved plan or the report of an apply, in any format."""
+    from reconciler.planfile import load_plan
+    from reconciler.render import render_plan, render_report
+    from reconciler.report import FORMAT, load_report
+
+    session = Session(given)
+    text = read_file(file)
+    verbose = bool(given.verbose)
+    if _format_of(text) == FORMAT:
+        report = load_report(text, session.kinds)
+        session.put_out(lambda format_, colour: render_report(report, format_, colour=colour, verbose=verbose))
+    else:
+        saved = load_plan(text, session.kinds)
+        session.put_out(lambda format_, colour: render_plan(saved, format_, colour=colour, verbose=verbose))
+    return 0
+
+
+def _format_of(text: str) -> object:
+    try:
+        document = json.loads(text)
+    except (ValueError, RecursionError):
+        return None
+    return document.get("format") if isinstance(document, dict) else None

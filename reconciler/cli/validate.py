@@ -20,8 +20,8 @@ def validate(given: Given) -> int:
     try:
         manifests = session.manifests()
     except ManifestErrors as errors:
-        session.put_out(lambda format_, colour: render_validation(errors.faults, 0, format_, colour=colour))
-        return errors.exit_code
-    targets = len(manifests.desired.targets)
-    session.put_out(lambda format_, colour: render_validation(manifests.warnings, targets, format_, colour=colour))
-    return 0
+        faults, targets, code = errors.faults, 0, errors.exit_code
+    else:
+        faults, targets, code = manifests.warnings, len(manifests.desired.targets), 0
+    session.put_out(lambda format_, colour: render_validation(faults, targets, format_, colour=colour))
+    return code

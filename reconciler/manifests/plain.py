@@ -1,0 +1,44 @@
+"""YAML that is no manifest: the configuration and template values to read, effective manifests to write."""
+
+from collections.abc import Iterable, Mapping
+from io import StringIO
+from pathlib import Path
+from typing import Any
+
+from reconciler.errors import ManifestErrors
+from reconciler.manifests.events import NotYaml, read
+from reconciler.manifests.files import Unreadable, read_text
+from reconciler.manifests.sources import Source, fault
+
+
+def read_mapping(path: Path) -> dict[str, Any]:
+    """Return the one mapping a YAML file holds.
+
+    Raises:
+        ManifestErrors: the file cannot be read, is not YAML, or holds something else.
+    """
+    try:
+        source = Source(str(path), read_text(str(path)))
+        roots = read(source.text)
+    except Unreadable as error:
+        raise ManifestErrors([error.fault]) from None
+    except NotYaml as error:
+        raise ManifestErrors([source.fault(flaw.line, flaw.column, flaw.message) for flaw in error.flaws]) from None
+    values = [root.value for root in roots]
+    if not values:
+        return {}
+    if len(values) > 1 or not isinstance(values[0], dict) or not all(isinstance(key, str) for key in values[0]):
+        raise ManifestErrors([fault(str(path), 0, 0, "holds something else than one mapping of names to values")])
+    return values[0]
+
+
+def write_yaml(documents: Iterable[Mapping[str, Any]]) -> str:
+    """Return documents as one YAML text that the manifest reader reads back to the same values."""
+    from ruamel.yaml import YAML  # noqa: PLC0415  # only what writes YAML needs it
+
+    yaml = YAML(typ="rt")
+    yaml.indent(mapping=2, sequence=4, offset=2)
+    yaml.width = 110
+    text = StringIO()
+    yaml.dump_all(documents, text)
+    return text.getvalue()
