@@ -18,6 +18,8 @@ from reconciler.manifests.specs import complain_of_clashes, fault_of_level
 from reconciler.manifests.words import unknown
 from reconciler.state import DesiredState, Section, Target
 
+CANONICAL = json.JSONEncoder(sort_keys=True, separators=(",", ":"))
+
 
 @dataclass(frozen=True, slots=True)
 class Assembled:
@@ -37,7 +39,7 @@ def desired_state(assembled: tuple[Assembled, ...]) -> DesiredState:
     """Return the targets with a digest that depends on nothing but what is to be true."""
     digest = hashlib.sha256()
     for each in assembled:
-        digest.update(json.dumps(_canonical(each), sort_keys=True, separators=(",", ":")).encode() + b"\n")
+        digest.update(CANONICAL.encode(_canonical(each)).encode() + b"\n")
     return DesiredState(tuple(each.target for each in assembled), digest.hexdigest())
 
 

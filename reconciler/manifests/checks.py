@@ -29,11 +29,9 @@ def checked(effective: Effective, shape: Shape, scope: Scope, complaints: Compla
         for misfit in misfits(error, value, type_):
             _complain_of(effective, (name,), misfit, complaints)
         return None
-    for path, message in _each(name, section, "contradictions"):
-        fine = False
-        complain(effective, path, message, complaints)
-    for path, message in _each(name, section, "doubts"):
-        complain(effective, path, message, complaints, severity="warning")
+    for path, message, severity in _remarks(name, section):
+        fine &= severity != "error"
+        complain(effective, path, message, complaints, severity=severity)
     return section if fine else None
 
 
@@ -117,11 +115,19 @@ def _faults_of_old_names(name: str, items: Mapping[str, Any]) -> Iterator[tuple[
             claimed.setdefault(old, key)
 
 
-def _each(name: str, section: Any, method: str) -> Iterator[tuple[Path, str]]:
-    """Yield what the resources of a section say about themselves."""
-    resources: Mapping[Path, Resource | None] = (
-        {(name,): section} if isinstance(section, Resource) else {(name, key): item for key, item in section.items()}
-    )
-    for path, resource in resources.items():
-        if resource is not None:
-            yield from (((*path, field), message) for field, message in getattr(resource, method, tuple)())
+def _remarks(name: str, section: Resource | Mapping[str, Resource | None]) -> Iterator[tuple[Path, str, str]]:
+    """Yield the contradictions within the resources of a section, and the doubts, with their severity."""
+    if isinstance(section, Resource):
+        yield from _remarks_of(section, (name,))
+        return
+    for key, item in section.items():
+        if item is not None:
+            yield from _remarks_of(item, (name, key))
+
+
+def _remarks_of(resource: Resource, path: Path) -> Iterator[tuple[Path, str, str]]:
+    type_ = resource.__class__
+    if type_.contradictions is not Resource.contradictions:
+        yield from (((*path, field), message, "error") for field, message in resource.contradictions())
+    if type_.doubts is not Resource.doubts:
+        yield from (((*path, field), message, "warning") for field, message in resource.doubts())

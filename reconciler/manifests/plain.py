@@ -6,28 +6,24 @@ from pathlib import Path
 from typing import Any
 
 from reconciler.errors import ManifestErrors
-from reconciler.manifests.events import NotYaml, read
 from reconciler.manifests.files import Unreadable, read_text
 from reconciler.manifests.sources import Source, fault
 
 
 def read_mapping(path: Path) -> dict[str, Any]:
-    """Return the one mapping a YAML file holds.
+    """Return the one mapping a YAML file holds; an empty one if the file holds nothing.
 
     Raises:
         ManifestErrors: the file cannot be read, is not YAML, or holds something else.
     """
     try:
-        source = Source(str(path), read_text(str(path)))
-        roots = read(source.text)
+        reading = Source(str(path), read_text(str(path))).read()
     except Unreadable as error:
         raise ManifestErrors([error.fault]) from None
-    except NotYaml as error:
-        raise ManifestErrors([source.fault(flaw.line, flaw.column, flaw.message) for flaw in error.flaws]) from None
-    values = [root.value for root in roots]
-    if not values:
-        return {}
-    if len(values) > 1 or not isinstance(values[0], dict) or not all(isinstance(key, str) for key in values[0]):
+    if reading.faults:
+        raise ManifestErrors(list(reading.faults))
+    values = [root.value for root in reading.roots] or [{}]
+    if len(values) > 1 or not isinstance(values[0], dict):
         raise ManifestErrors([fault(str(path), 0, 0, "holds something else than one mapping of names to values")])
     return values[0]
 

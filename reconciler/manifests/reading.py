@@ -12,7 +12,6 @@ from reconciler.manifests.assembly import Assembled, assemble, desired_state
 from reconciler.manifests.catalogue import Catalogue
 from reconciler.manifests.complaints import Complaints
 from reconciler.manifests.documents import Document
-from reconciler.manifests.events import NotYaml, read
 from reconciler.manifests.files import Unreadable, read_text, search
 from reconciler.manifests.shapes import shapes_of
 from reconciler.manifests.sources import Source, fault
@@ -55,20 +54,11 @@ def read_catalogue(
     for path in found.files:
         try:
             source = Source(path, read_text(path))
-            roots = read(source.text)
         except Unreadable as error:
             complaints.extend([error.fault])
             catalogue.whole = False
-            continue
-        except NotYaml as error:
-            complaints.extend(source.fault(flaw.line, flaw.column, flaw.message) for flaw in error.flaws)
-            catalogue.whole &= error.whole
-            roots = error.roots
         else:
-            if not roots:
-                complaints.extend([fault(path, 0, 0, "holds no document")])
-        for number, root in enumerate(roots):
-            catalogue.add(Document(source, number, root.line, root.value), complaints)
+            _add_documents(source, catalogue, complaints)
     return catalogue, complaints, tuple(found.files)
 
 
@@ -83,3 +73,13 @@ def assembled(catalogue: Catalogue, complaints: Complaints, files: tuple[str, ..
         raise ManifestErrors(complaints.faults)
     by_identity = {each.target.scope.identity: each for each in targets}
     return Manifests(desired_state(targets), complaints.warnings, files, by_identity)
+
+
+def _add_documents(source: Source, catalogue: Catalogue, complaints: Complaints) -> None:
+    reading = source.read()
+    complaints.extend(reading.faults)
+    catalogue.whole &= reading.whole
+    if not reading.roots and not reading.faults:
+        complaints.extend([fault(source.path, 0, 0, "holds no document")])
+    for number, root in enumerate(reading.roots):
+        catalogue.add(Document(source, number, root.line, root.value), complaints)

@@ -6,7 +6,8 @@ from functools import lru_cache
 from typing import Any
 
 from reconciler.errors import Fault
-from reconciler.manifests.events import Spot, Survey, survey
+from reconciler.manifests.events import Root, read_plain
+from reconciler.manifests.survey import Spot, Survey, survey
 from reconciler.manifests.syntax import line_at
 
 LONGEST_SHOWN = 200
@@ -32,6 +33,15 @@ class Source:
     secrets: tuple[str, ...] = ()
     rendered: bool = False
 
+    def read(self) -> "Reading":
+        """Return the documents, and everything that is wrong with the text as YAML."""
+        roots = read_plain(self.text)
+        if roots is not None:
+            return Reading(roots)
+        found = survey(self.text)
+        faults = tuple(self.fault(flaw.line, flaw.column, flaw.message) for flaw in found.flaws)
+        return Reading(found.roots, faults, found.whole)
+
     def fault(self, line: int, column: int, message: str, severity: str = "error") -> Fault:
         """Return a fault at a place of the text."""
         source = line_at(self.text, line)
@@ -41,6 +51,21 @@ class Source:
             if len(secret) >= SHORTEST_SECRET:
                 source, message = source.replace(secret, "*" * len(secret)), message.replace(secret, "*" * len(secret))
         return fault(self.path, line, column, message, source=source, severity=severity)
+
+
+@dataclass(frozen=True, slots=True)
+class Reading:
+    """What a text holds.
+
+    Attributes:
+        roots: the documents that could be read; empty ones are left out.
+        faults: what is wrong.
+        whole: whether the text could be read to its end.
+    """
+
+    roots: tuple[Root, ...]
+    faults: tuple[Fault, ...] = ()
+    whole: bool = True
 
 
 @dataclass(frozen=True, slots=True)
