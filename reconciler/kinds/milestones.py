@@ -74,7 +74,7 @@ def decode(_scope: Scope, entry: Json) -> Found:
 def create(path: str, title: Key, wanted: Resource, _target_id: int | None) -> tuple[Request, ...]:
     """A milestone is created active; one that is to be closed takes a second request."""
     given = {name: value for name, value in _json(wanted).items() if value is not None and name in FIELDS}
-    creation = Request("POST", path, {"title": title} | given)
+    creation = Request("POST", path, {"title": canonical_title(title)} | given)
     if wanted.model_dump()["state"] == "active":
         return (creation,)
     return creation, Request("PUT", path + "/{id}", {"state_event": "close"})
@@ -86,8 +86,8 @@ def update(path: str, title: Key, wanted: Resource, found: Found) -> tuple[Reque
     changed = {name: value for name, value in _json(wanted).items() if value != before[name]}
     if "state" in changed:
         changed["state_event"] = "close" if changed.pop("state") == "closed" else "activate"
-    if title not in found.names:
-        changed["title"] = title
+    if canonical_title(title) not in found.names:
+        changed["title"] = canonical_title(title)
     return (Request("PUT", f"{path}/{found.id}", changed),)
 
 

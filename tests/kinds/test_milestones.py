@@ -1,9 +1,27 @@
 """The life of a milestone."""
 
-from tests.building import section
-from tests.story import Story
+from collections.abc import Mapping
+
+import pytest
+
+from reconciler.kinds.milestones import fault_of_title
+from reconciler.service import Client
+from reconciler.wire import Request
+from tests.building import API, section
+from tests.kinds.behind import group_in, project_in, rewriting
+from tests.story import Story, failures
 
 URL = "projects/acme%2Fapi/milestones"
+
+
+def put(story: Story, *milestones: Mapping[str, object]) -> None:
+    """Let the project have these milestones and no others."""
+    with rewriting(story) as state:
+        project_in(state)["milestones"] = list(milestones)
+
+
+def titles(story: Story) -> list[str]:
+    return [each["title"] for each in project_in(story.sandbox.state())["milestones"]]
 
 
 def test_the_life_of_a_milestone(story: Story) -> None:
@@ -25,8 +43,209 @@ def test_the_life_of_a_milestone(story: Story) -> None:
     assert step({}, prune=True) == [f"DELETE {URL}/1"]
 
 
+@pytest.mark.parametrize(
+    ("fields", "sent"),
+    [
+        ({"description": "Two"}, '{"description": "Two"}'),
+        ({"description": None}, '{"description": null}'),
+        ({"description": ""}, '{"description": null}'),
+        ({"start_date": "2026-01-02"}, '{"start_date": "2026-01-02"}'),
+        ({"start_date": None}, '{"start_date": null}'),
+        ({"due_date": "2026-02-02"}, '{"due_date": "2026-02-02"}'),
+        ({"due_date": None}, '{"due_date": null}'),
+        ({"state": "closed"}, '{"state_event": "close"}'),
+    ],
+)
+def test_each_field_is_updated_alone_and_the_rest_stays(story: Story, fields: dict[str, object], sent: str) -> None:
+    before = {"title": "1.0", "description": "One", "start_date": "2026-01-01", "due_date": "2026-02-01"}
+    put(story, {"id": 7, **before})
+    assert story.step(section("milestones", {"1.0": fields})) == [f"PUT {URL}/7 {sent}"]
+    after = project_in(story.sandbox.state())["milestones"][0]
+    expected = {"state": "active"} | before | {name: value or None for name, value in fields.items()}
+    assert {name: after[name] for name in expected} == expected
+
+
 def test_a_milestone_created_closed_takes_two_requests(story: Story) -> None:
     assert story.step(section("milestones", {"done": {"state": "closed", "description": ""}})) == [
         f'POST {URL} {{"title": "done"}}',
         f'PUT {URL}/1 {{"state_event": "close"}}',
     ]
+
+
+def test_an_empty_item_is_content_with_whatever_milestone_there_is(story: Story) -> None:
+    put(story, {"title": "1.0", "description": "kept", "due_date": "2026-02-01", "state": "closed"})
+    assert story.step(section("milestones", {"1.0": {}})) == []
+    assert story.step(section("milestones", {"1.1": {}})) == [f'POST {URL} {{"title": "1.1"}}']
+
+
+def test_what_must_not_exist_and_does_not_is_in_order(story: Story) -> None:
+    assert story.step(section("milestones", {"1.0": None})) == []
+
+
+def test_a_plan_reads_the_list_once_and_nothing_else(story: Story) -> None:
+    story.plan(section("milestones", {"1.0": {}}))
+    assert story.requests() == [f"GET {URL}?per_page=100&page=1"]
+
+
+def test_what_no_manifest_mentions_is_reported_and_not_touched(story: Story) -> None:
+    put(story, {"title": "b"}, {"title": "a"}, {"title": "1.0"})
+    before = story.sandbox.state()
+    wanted = section("milestones", {"1.0": {}})
+    assert [each.name for each in story.plan(wanted).unmanaged] == ["a", "b"]
+    assert story.step(wanted) == []
+    assert story.sandbox.state() == before
+
+
+def test_pruning_deletes_what_is_not_listed_after_all_else(story: Story) -> None:
+    put(story, {"id": 1, "title": "old"}, {"id": 2, "title": "1.0"}, {"id": 3, "title": "older"})
+    assert story.step(section("milestones", {"1.0": {"state": "closed"}, "1.1": {}}, prune=True)) == [
+        f'POST {URL} {{"title": "1.1"}}',
+        f'PUT {URL}/2 {{"state_event": "close"}}',
+        f"DELETE {URL}/1",
+        f"DELETE {URL}/3",
+    ]
+    assert titles(story) == ["1.0", "1.1"]
+
+
+@pytest.mark.parametrize("old", ["1.0", ["1.0"], ["0.9", "1.0"]], ids=str)
+def test_a_rename_keeps_the_milestone_and_is_done_once(story: Story, old: object) -> None:
+    put(story, {"id": 5, "title": "1.0", "description": "kept"})
+    wanted = section("milestones", {"2.0": {"renamed_from": old, "state": "closed"}}, prune=True)
+    assert story.step(wanted) == [f'PUT {URL}/5 {{"state_event": "close", "title": "2.0"}}']
+    assert story.step(wanted) == []
+    assert titles(story) == ["2.0"]
+
+
+def test_a_rename_of_what_is_not_there_creates(story: Story) -> None:
+    assert story.step(section("milestones", {"2.0": {"renamed_from": "1.0", "due_date": "2026-02-01"}})) == [
+        f'POST {URL} {{"title": "2.0", "due_date": "2026-02-01"}}'
+    ]
+
+
+def test_a_rename_whose_both_names_are_live_is_a_problem_and_touches_neither(story: Story) -> None:
+    put(story, {"title": "1.0"}, {"title": "2.0"})
+    wanted = section("milestones", {"2.0": {"renamed_from": "1.0", "state": "closed"}, "3.0": {}}, prune=True)
+    assert story.problems(wanted) == [
+        'milestone.None: both this name and the former "1.0" are live; delete one of them'
+    ]
+    assert story.changes(wanted) == ["+ milestone 3.0"]
+
+
+def test_two_live_milestones_of_one_title_are_a_problem(story: Story) -> None:
+    put(story, {"id": 4, "title": "1.0"}, {"id": 3, "title": "1.0"})
+    assert story.problems(section("milestones", {"1.0": {"state": "closed"}})) == [
+        "milestone.None: 2 live ones of this name, where one is wanted: IDs 3, 4"
+    ]
+    assert story.problems(section("milestones", {"2.0": {"renamed_from": "1.0"}})) == [
+        'milestone.None: 2 live ones of the former "1.0": IDs 3, 4'
+    ]
+    assert story.step(section("milestones", {"1.0": None})) == [f"DELETE {URL}/3", f"DELETE {URL}/4"]
+
+
+def test_a_due_date_that_does_not_go_with_the_live_start_date_is_a_problem(story: Story) -> None:
+    put(story, {"id": 1, "title": "a", "start_date": "2026-02-01"}, {"id": 2, "title": "b", "due_date": "2026-02-01"})
+    wanted = section("milestones", {"a": {"due_date": "2026-02-01"}, "b": {"start_date": "2026-03-01"}})
+    assert story.problems(wanted) == [
+        "milestone.due_date: due_date must be after start_date, which is 2026-02-01",
+        "milestone.due_date: due_date must be after start_date, which is 2026-03-01",
+    ]
+    assert story.changes(wanted) == []
+
+
+def test_dates_that_clash_are_moved_together(story: Story) -> None:
+    put(story, {"id": 1, "title": "a", "start_date": "2026-01-01", "due_date": "2026-02-01"})
+    wanted = section("milestones", {"a": {"start_date": "2026-03-01", "due_date": "2026-04-01"}})
+    assert story.step(wanted) == [f'PUT {URL}/1 {{"start_date": "2026-03-01", "due_date": "2026-04-01"}}']
+
+
+def test_blanks_around_a_title_are_not_part_of_it(story: Story) -> None:
+    assert story.step(section("milestones", {" 1.0 ": {}})) == [f'POST {URL} {{"title": "1.0"}}']
+    assert titles(story) == ["1.0"]
+    assert story.step(section("milestones", {" 1.0": {"state": "closed"}}, prune=True)) == [
+        f'PUT {URL}/1 {{"state_event": "close"}}'
+    ]
+    assert story.step(section("milestones", {"2.0 ": {"renamed_from": " 1.0"}})) == [f'PUT {URL}/1 {{"title": "2.0"}}']
+
+
+def test_titles_are_compared_with_regard_to_case(story: Story) -> None:
+    put(story, {"title": "beta"})
+    assert story.step(section("milestones", {"Beta": {}})) == [f'POST {URL} {{"title": "Beta"}}']
+    assert titles(story) == ["beta", "Beta"]
+
+
+def test_a_title_must_not_be_blank() -> None:
+    assert fault_of_title(API, " \t") == "a title must not be blank"
+    assert fault_of_title(API, "1.0") is None
+
+
+def test_more_than_a_page_of_milestones_is_read_page_by_page(story: Story) -> None:
+    put(story, *({"id": number, "title": f"m{number:03}"} for number in range(1, 206)))
+    wanted = section("milestones", {f"m{number:03}": {} for number in range(1, 205)}, prune=True)
+    assert story.changes(wanted) == ["- milestone m205"]
+    assert story.requests() == [f"GET {URL}?per_page=100&page={page}" for page in (1, 2, 3)]
+    assert story.step(wanted) == [f"DELETE {URL}/205"]
+
+
+def test_exactly_one_page_of_milestones_takes_one_read(story: Story) -> None:
+    put(story, *({"title": f"m{number:03}"} for number in range(100)))
+    assert len(list(story.plan(section("milestones", {})).unmanaged)) == 100
+    assert story.requests() == [f"GET {URL}?per_page=100&page=1"]
+
+
+def test_a_title_that_a_group_above_has_cannot_be_created_and_holds_up_nothing_else(story: Story, dialect: str) -> None:
+    with rewriting(story) as state:
+        group_in(state)["milestones"] = [{"title": "1.0"}]
+    outcomes = story.apply(story.plan(section("milestones", {"1.0": {}, "1.1": {}})))
+    taken = "already being used for another group or project milestone."
+    reason = {"spec": f"title: {taken}", "deployed": f'Failed to create milestone {{:title=>["{taken}"]}}'}[dialect]
+    assert failures(outcomes) == [f"failed: milestone 1.0: POST {URL}: 400 {reason}"]
+    assert titles(story) == ["1.1"]
+
+
+def test_a_rename_to_a_title_that_a_group_above_has_is_refused(story: Story, dialect: str) -> None:
+    put(story, {"id": 3, "title": "1.0"})
+    with rewriting(story) as state:
+        group_in(state)["milestones"] = [{"title": "2.0"}]
+    outcomes = story.apply(story.plan(section("milestones", {"2.0": {"renamed_from": "1.0"}})))
+    taken = "already being used for another group or project milestone."
+    reason = {"spec": f"title: {taken}", "deployed": f'Failed to update milestone {{:title=>["{taken}"]}}'}[dialect]
+    assert failures(outcomes) == [f"failed: milestone 2.0: PUT {URL}/3: 400 {reason}"]
+
+
+def test_an_archived_project_shows_its_milestones_and_refuses_to_change_them(story: Story) -> None:
+    put(story, {"id": 1, "title": "1.0"}, {"id": 2, "title": "0.9"})
+    with rewriting(story) as state:
+        project_in(state)["archived"] = True
+    wanted = section("milestones", {"1.0": {"state": "closed"}, "1.1": {}, "0.9": None})
+    plan = story.plan(wanted)
+    assert list(plan.problems) == []
+    assert failures(story.apply(plan)) == [
+        f"failed: milestone 1.1: POST {URL}: 403 Forbidden",
+        f"failed: milestone 1.0: PUT {URL}/1: 403 Forbidden",
+        f"failed: milestone 0.9: DELETE {URL}/2: 403 Forbidden",
+    ]
+
+
+def test_without_issues_and_merge_requests_milestones_cannot_be_read(story: Story) -> None:
+    with rewriting(story) as state:
+        project_in(state).update(issues_enabled=False, merge_requests_enabled=False)
+    wanted = section("milestones", {"1.0": {}})
+    assert story.problems(wanted) == [f"milestone.None: cannot be read: GET {URL}: 403 Forbidden"]
+    assert story.changes(wanted) == []
+
+
+def test_what_another_writer_did_after_the_plan_fails_alone(story: Story, dialect: str) -> None:
+    put(story, {"id": 1, "title": "a"}, {"id": 2, "title": "b"})
+    plan = story.plan(section("milestones", {"a": {"state": "closed"}, "b": None, "c": {}, "d": {}}))
+    with Client(story.sandbox.api_url, "bob-token") as bob:
+        bob.send(Request("DELETE", f"{URL}/1"))
+        bob.send(Request("DELETE", f"{URL}/2"))
+        bob.send(Request("POST", URL, {"title": "c"}))
+    taken = "already being used for another group or project milestone."
+    reason = {"spec": f"title: {taken}", "deployed": f'Failed to create milestone {{:title=>["{taken}"]}}'}[dialect]
+    assert failures(story.apply(plan)) == [
+        f"failed: milestone c: POST {URL}: 400 {reason}",
+        f"failed: milestone a: PUT {URL}/1: 404 Not found",
+        f"failed: milestone b: DELETE {URL}/2: 404 Not found",
+    ]
+    assert titles(story) == ["c", "d"]
