@@ -1,5 +1,6 @@
 """The command line: connects the parts and speaks to a person. Commands import what they need when they run."""
 
+import os
 import sys
 import traceback
 from collections.abc import Sequence
@@ -44,7 +45,14 @@ for command in (validate, render, plan, apply, drift, show, schema, sandbox, dem
 
 def main(arguments: Sequence[str] | None = None) -> None:
     """Run the command line and exit with a code of the users' contract."""
-    sys.exit(run(list(sys.argv[1:] if arguments is None else arguments)))
+    try:
+        code = run(list(sys.argv[1:] if arguments is None else arguments))
+        sys.stdout.flush()
+    except BrokenPipeError:
+        # Whoever read the output has gone: the rest of it, and Python's last flush, go nowhere.
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        code = 1
+    sys.exit(code)
 
 
 def run(arguments: list[str]) -> int:
@@ -57,14 +65,12 @@ def run(arguments: list[str]) -> int:
     except (click.Abort, KeyboardInterrupt):
         click.echo("Interrupted.", err=True)
         return 1
-    except BrokenPipeError:
-        # Whoever read the output has gone; the rest of it has nowhere to go, and neither has Python's last flush.
-        sys.stdout = open(os.devnull, "w")
-        return 1
     except ReconcilerError as error:
         click.echo(f"reconciler: {error}", err=True)
         _trace(error, arguments)
         return error.exit_code
+    except BrokenPipeError:
+        raise
     except Exception as error:  # noqa: BLE001  # the last resort: a bug of ours
         click.echo(f"reconciler: internal error: {type(error).__name__}; -vv shows where", err=True)
         _trace(error, arguments)

@@ -9,7 +9,7 @@ from typing import Self
 import httpx
 
 from reconciler import __version__
-from reconciler.errors import AnswerLost, BadAnswer, Unreachable
+from reconciler.errors import AnswerLost, BadAnswer, ConfigurationError, Unreachable
 from reconciler.service.answers import plain, read_answer
 from reconciler.wire import Json, Request
 
@@ -43,6 +43,9 @@ class Client:
     Attributes:
         api_url: without a slash at its end.
         traffic: how many requests were made so far.
+
+    Raises:
+        ConfigurationError: the certificates cannot be used.
     """
 
     def __init__(self, api_url: str, token: str, *, ca_file: str | None = None) -> None:
@@ -102,13 +105,14 @@ class Client:
         # A write without a JSON content type is redirected by a service in maintenance, and would look carried out.
         headers = {} if method == "GET" else {"Content-Type": "application/json"}
         self.traffic.count(method)
+        request = f"{method} {path.partition('?')[0]}"
         try:
             return client.request(method, f"{self.api_url}/{path}", json=body, headers=headers)
         except (httpx.ConnectError, httpx.ConnectTimeout, httpx.UnsupportedProtocol, httpx.ProxyError) as error:
-            raise Unreachable(f"{method} {path}", f"{self.api_url} cannot be reached: {plain(str(error))}") from None
+            raise Unreachable(request, f"{self.api_url} cannot be reached: {plain(str(error))}") from None
         except (httpx.HTTPError, httpx.StreamError) as error:
             reason = plain(str(error)) or type(error).__name__
-            raise AnswerLost(f"{method} {path}", f"the answer was lost: {reason}") from None
+            raise AnswerLost(request, f"the answer was lost: {reason}") from None
 
     def _client(self) -> httpx.Client:
         client: httpx.Client | None = getattr(self._thread, "client", None)
@@ -121,7 +125,14 @@ class Client:
 
 
 def _tls_context(ca_file: str | None) -> ssl.SSLContext:
-    return httpx.create_ssl_context() if ca_file is None else ssl.create_default_context(cafile=ca_file)
+    if ca_file is None:
+        return httpx.create_ssl_context()
+    try:
+        return ssl.create_default_context(cafile=ca_file)
+    except ssl.SSLError:
+        raise ConfigurationError(f"{ca_file}: holds no certificates") from None
+    except OSError as error:
+        raise ConfigurationError(f"{ca_file}: {error.strerror}") from None
 
 
 def _next_page(response: httpx.Response, page: str, length: int) -> str:

@@ -1,0 +1,71 @@
+"""Running commands the way a user does, in a folder of their own, against the sandbox."""
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from reconciler.cli import run
+from reconciler.sandbox import Sandbox
+from tests.conftest import a_small_service
+
+
+@dataclass(frozen=True)
+class Ended:
+    """How a command ended."""
+
+    code: int
+    out: str
+    err: str
+
+
+@dataclass
+class Desk:
+    """A user at work: a folder, an environment, and the sandbox as the service."""
+
+    folder: Path
+    sandbox: Sandbox
+    _run: Callable[[list[str]], Ended]
+
+    def __call__(self, line: str, *more: str) -> Ended:
+        """Run a command; the line is split at blanks."""
+        return self._run([*line.split(), *more])
+
+    def write(self, name: str, text: str) -> Path:
+        """Write a file into the folder."""
+        path = self.folder / name
+        path.parent.mkdir(parents=True, exist_ok=True)
+        path.write_text(text)
+        return path
+
+    def project(self, spec: str, path: str = "acme/api", name: str = "manifests/project.yaml") -> None:
+        """Write a manifest of one project."""
+        self.write(name, f"apiVersion: reconciler/v1\nkind: Project\nmetadata: {{path: {path}}}\nspec: {spec}\n")
+
+    def service(self, **changes: Mapping[str, Any]) -> None:
+        """Give the sandbox its small service, with some fields of `acme/api` changed."""
+        state = a_small_service("deployed")
+        state["projects"][0] |= changes
+        self.sandbox.replace_state(state)
+
+
+@pytest.fixture
+def desk(tmp_path: Path, sandbox: Sandbox, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> Desk:
+    """A user at work, on a small service, as ada."""
+
+    def run_captured(arguments: list[str]) -> Ended:
+        capsys.readouterr()
+        code = run(arguments)
+        captured = capsys.readouterr()
+        return Ended(code, captured.out, captured.err)
+
+    monkeypatch.chdir(tmp_path)
+    for name in ("CI_API_V4_URL", "NO_COLOR", "RECONCILER_TOKEN_FILE"):
+        monkeypatch.delenv(name, raising=False)
+    monkeypatch.setenv("RECONCILER_API_URL", sandbox.api_url)
+    monkeypatch.setenv("RECONCILER_TOKEN", "ada-token")
+    desk = Desk(tmp_path, sandbox, run_captured)
+    desk.service()
+    return desk

@@ -1,0 +1,70 @@
+"""The commands as a whole: that each is explained, and what a wrong command line does."""
+
+import os
+import subprocess
+import sys
+
+import click
+import pytest
+
+from reconciler import __version__
+from reconciler.cli import cli
+from tests.cli.conftest import Desk
+
+
+@pytest.mark.parametrize("name", sorted(cli.commands))
+def test_every_command_and_every_option_is_explained_with_an_example(name: str, desk: Desk) -> None:
+    done = desk(f"{name} --help")
+    assert done.code == 0
+    assert "Example" in done.out
+    assert f"reconciler {name}" in done.out.partition("Example")[2]
+    options = [each for each in cli.commands[name].params if isinstance(each, click.Option)]
+    assert [each.name for each in options if not each.help] == []
+
+
+def test_the_version_is_told(desk: Desk) -> None:
+    assert desk("--version").out == f"reconciler, version {__version__}\n"
+
+
+@pytest.mark.parametrize(
+    ("line", "said"),
+    [
+        ("plam", "No such command 'plam'."),
+        ("plan --concurrency 0", "Invalid value for '--concurrency': 0 is not in the range 1<=x<=64."),
+        ("plan --token glpat-secret", "No such option '--token'."),
+        ("plan --selector team", "Invalid value for '--selector': takes KEY=VALUE"),
+        ("plan --report text", "Invalid value for '--report': takes FORMAT=FILE"),
+        ("apply --plan p.json manifests", "apply takes PATHS or --plan, not both"),
+        ("apply --tokens-to a --tokens-command b", "apply takes --tokens-to or --tokens-command, not both"),
+        ("schema nonsense", "no schema nonsense; there are manifest, plan, report, validation"),
+    ],
+)
+def test_a_wrong_command_line_ends_with_64_and_says_what_is_wrong(desk: Desk, line: str, said: str) -> None:
+    done = desk(line)
+    assert (done.code, done.out) == (64, "")
+    assert said in done.err
+    assert "glpat-secret" not in done.err
+
+
+def test_a_reader_that_goes_away_is_no_error_of_ours() -> None:
+    reading, writing = os.pipe()
+    os.close(reading)
+    line = [sys.executable, "-m", "reconciler", "schema"]
+    done = subprocess.run(line, stdout=writing, stderr=subprocess.PIPE, text=True, check=False)
+    os.close(writing)
+    assert (done.returncode, done.stderr) == (1, "")
+
+
+def test_a_bug_of_ours_is_one_line_and_a_traceback_only_when_asked_for(
+    desk: Desk, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def broken() -> None:
+        raise ZeroDivisionError("-".join(("glpat", "secret")))
+
+    monkeypatch.setattr("reconciler.kinds.all_kinds", broken)
+    done = desk("validate")
+    assert (done.code, done.out) == (1, "")
+    assert done.err == "reconciler: internal error: ZeroDivisionError; -vv shows where\n"
+    loud = desk("validate -vv")
+    assert "in broken" in loud.err
+    assert "glpat-secret" not in loud.err

@@ -1,0 +1,194 @@
+"""Where the configuration comes from, and what is refused."""
+
+from pathlib import Path
+
+import certifi
+import pytest
+
+from tests.canned import answer, canned
+from tests.cli.conftest import Desk
+
+PLANNED = (
+    "Plan: 0 to create, 0 to update, 0 to delete, 0 problems, 0 unmanaged. 0 requests to apply; 1 was made to plan.\n"
+)
+
+
+@pytest.fixture(autouse=True)
+def _manifest(desk: Desk) -> None:
+    desk.project("{milestones: {}}")
+
+
+def test_flags_win_over_the_environment_and_that_over_the_file(desk: Desk, monkeypatch: pytest.MonkeyPatch) -> None:
+    url = desk.sandbox.api_url
+    desk.write("reconciler.yaml", "api_url: http://127.0.0.1:9/file\nformat: text\npaths: manifests\n")
+    monkeypatch.setenv("RECONCILER_API_URL", "http://127.0.0.1:9/environment")
+    assert desk(f"plan --api-url {url}").out == PLANNED
+    assert "http://127.0.0.1:9/environment cannot be reached" in desk("plan").err
+    monkeypatch.delenv("RECONCILER_API_URL")
+    assert "http://127.0.0.1:9/file cannot be reached" in desk("plan").err
+
+
+def test_in_a_ci_job_the_service_is_known(desk: Desk, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.delenv("RECONCILER_API_URL")
+    monkeypatch.setenv("CI_API_V4_URL", desk.sandbox.api_url)
+    assert desk("plan").out == PLANNED
+
+
+@pytest.mark.parametrize(
+    ("text", "said"),
+    [
+        ("tokn_file: x\n", "reconciler.yaml: unknown key tokn_file; did you mean token_file?"),
+        (
+            "zzz: x\n",
+            "reconciler.yaml: unknown key zzz; known are api_url, ca_file, concurrency, format, insecure_http, log_format, "
+            "max_age, paths, token_file, tokens_command, tokens_to",
+        ),
+        ("token: x\n", "reconciler.yaml: a token does not belong here; set RECONCILER_TOKEN or token_file"),
+        ("- 1\n", "reconciler.yaml: holds something else than one mapping of names to values"),
+    ],
+)
+def test_a_wrong_configuration_file_is_refused(desk: Desk, text: str, said: str) -> None:
+    desk.write("reconciler.yaml", text)
+    done = desk("plan")
+    assert (done.code, done.out, done.err) == (1, "", f"reconciler: {said}\n")
+
+
+def test_a_configuration_file_that_is_not_yaml_is_shown_with_its_place(desk: Desk) -> None:
+    desk.write("reconciler.yaml", "paths: [a\n")
+    assert desk("plan").err.startswith("reconciler: reconciler.yaml:1:10: ")
+
+
+def test_an_empty_configuration_file_says_nothing(desk: Desk) -> None:
+    desk.write("reconciler.yaml", "# nothing yet\n")
+    assert desk("plan").out == PLANNED
+
+
+@pytest.mark.parametrize(
+    ("url", "said"),
+    [
+        (None, "no service: set RECONCILER_API_URL or --api-url, such as https://host/api/v4"),
+        ("ftp://host/api", "not the URL of an API: host; such as https://host/api/v4"),
+        ("host/api/v4", "not the URL of an API: host/api/v4; such as https://host/api/v4"),
+        ("https://ada:glpat-secret@host/api/v4", "not the URL of an API: host; such as https://host/api/v4"),
+        ("https://host/api/v4?private_token=glpat", "not the URL of an API: host; such as https://host/api/v4"),
+        (
+            "http://host/api/v4",
+            "http://host would send the token unprotected; use https, or --insecure-http if that is meant",
+        ),
+        (
+            "http://192.0.2.1/api/v4",
+            "http://192.0.2.1 would send the token unprotected; use https, or --insecure-http if that is meant",
+        ),
+    ],
+)
+def test_an_address_that_is_none_or_not_safe_is_refused(
+    desk: Desk, monkeypatch: pytest.MonkeyPatch, url: str | None, said: str
+) -> None:
+    monkeypatch.delenv("RECONCILER_API_URL")
+    if url is not None:
+        monkeypatch.setenv("RECONCILER_API_URL", url)
+    done = desk("plan")
+    assert (done.code, done.out, done.err) == (1, "", f"reconciler: {said}\n")
+
+
+def test_plain_http_to_another_host_can_be_allowed(desk: Desk) -> None:
+    done = desk("plan --insecure-http --api-url http://reconciler.invalid/api/v4")
+    assert "http://reconciler.invalid/api/v4 cannot be reached" in done.err
+
+
+def test_loopback_needs_no_protection(desk: Desk) -> None:
+    url = desk.sandbox.api_url.replace("127.0.0.1", "localhost")
+    assert desk(f"plan --api-url {url}").out == PLANNED
+
+
+def test_the_token_may_come_from_a_file_that_only_its_owner_reads(desk: Desk, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.delenv("RECONCILER_TOKEN")
+    file = desk.write("token", "ada-token\n")
+    file.chmod(0o600)
+    assert desk("plan --token-file token").out == PLANNED
+    file.chmod(0o640)
+    done = desk("plan --token-file token")
+    assert (done.code, done.err) == (1, "reconciler: token may be read by others; first: chmod 600 token\n")
+
+
+def test_a_token_file_that_is_missing_or_not_text_is_refused(desk: Desk) -> None:
+    assert desk("plan --token-file none").err == "reconciler: none: No such file or directory\n"
+    binary = Path("binary")
+    binary.write_bytes(b"\xff\xfe")
+    binary.chmod(0o600)
+    assert desk("plan --token-file binary").err == "reconciler: binary: not a text file\n"
+
+
+@pytest.mark.parametrize(
+    ("token", "said"),
+    [
+        ("", "no token: set RECONCILER_TOKEN or --token-file"),
+        ("glpat secret", "the token holds blanks or characters that no token has"),
+        ("glpät", "the token holds blanks or characters that no token has"),
+        ("gl\x1bpat", "the token holds blanks or characters that no token has"),
+    ],
+)
+def test_a_token_that_is_none_is_refused_without_being_shown(
+    desk: Desk, monkeypatch: pytest.MonkeyPatch, token: str, said: str
+) -> None:
+    monkeypatch.setenv("RECONCILER_TOKEN", token)
+    done = desk("plan")
+    assert (done.code, done.out, done.err) == (1, "", f"reconciler: {said}\n")
+
+
+def test_certificates_can_be_given(desk: Desk) -> None:
+    done = desk("plan --api-url https://127.0.0.1:9/api/v4")
+    assert "https://127.0.0.1:9/api/v4 cannot be reached" in done.err
+    done = desk("plan --api-url https://127.0.0.1:9/api/v4 --ca-file none.pem")
+    assert (done.code, done.err) == (1, "reconciler: none.pem: No such file or directory\n")
+    desk.write("empty.pem", "nothing")
+    done = desk("plan --api-url https://127.0.0.1:9/api/v4 --ca-file empty.pem")
+    assert (done.code, done.err) == (1, "reconciler: empty.pem: holds no certificates\n")
+    done = desk(f"plan --api-url https://127.0.0.1:9/api/v4 --ca-file {certifi.where()}")
+    assert "https://127.0.0.1:9/api/v4 cannot be reached" in done.err
+
+
+@pytest.mark.parametrize(
+    ("raw", "said"),
+    [
+        (
+            answer("200 OK", "<html>Sign in</html>", content_type="text/html"),
+            "cannot be read: GET projects/acme%2Fapi/milestones: the answer is not JSON (200, text/html)",
+        ),
+        (
+            answer("200 OK", "[{"),
+            "cannot be read: GET projects/acme%2Fapi/milestones: the answer is not JSON (200, application/json)",
+        ),
+        (
+            answer("200 OK", '[{"id": 1, "title": "a"}]'),
+            "cannot be read: GET projects/acme%2Fapi/milestones: the answer is not what the specification promises: "
+            "'state' is missing",
+        ),
+        (
+            answer("200 OK", '[{"id": 1, "title": "a", "state": "odd"}]'),
+            "cannot be read: GET projects/acme%2Fapi/milestones: the answer is not what the specification promises: "
+            "state: Input should be 'active' or 'closed'",
+        ),
+        (
+            answer("200 OK", "[1]"),
+            "cannot be read: GET projects/acme%2Fapi/milestones: the answer is not what the specification promises: "
+            "it has another shape",
+        ),
+        (
+            b"",
+            "cannot be read: GET projects/acme%2Fapi/milestones: the answer was lost: Server disconnected without "
+            "sending a response.",
+        ),
+        (
+            answer("301 Moved Permanently", location="https://h/api/v4/projects/7/milestones"),
+            "cannot be read: GET projects/acme%2Fapi/milestones: redirected to https://h/api/v4/projects/7/milestones",
+        ),
+    ],
+    ids=["html", "broken", "missing", "enum", "shape", "lost", "moved"],
+)
+def test_an_answer_nobody_can_plan_on_is_a_problem_that_names_the_request(desk: Desk, raw: bytes, said: str) -> None:
+    with canned(raw) as server:
+        done = desk(f"plan --api-url {server.api_url}")
+    assert done.code == 1
+    assert f"  ! milestone: {said}\n" in done.out
+    assert done.err == ""
