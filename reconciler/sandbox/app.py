@@ -62,6 +62,18 @@ class Application:
             self._in_flight -= 1
         await packet.send(send)
 
+    def begin_again(self, state: State) -> None:
+        """Remember that state and nothing else: no log, no faults, request IDs from 1."""
+        self.state = state
+        self.faults = Faults()
+        self._answered = 0
+        self.clear_log()
+
+    def clear_log(self) -> None:
+        """Forget the requests so far, and how many were in flight at once."""
+        self.log.clear()
+        self.peak = 0
+
     def _take(self, request: "_Request") -> tuple[Packet, Fault | None]:
         """Count the request, let a fault befall it or carry it out, and log it."""
         entry = {

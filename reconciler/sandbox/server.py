@@ -45,8 +45,7 @@ class Sandbox:
     def clear_log(self) -> None:
         """Forget the requests so far, and how many were in flight at once."""
         with self._application.lock:
-            self._application.log.clear()
-            self._application.peak = 0
+            self._application.clear_log()
 
     def peak_in_flight(self) -> int:
         """The most requests that were in flight at once."""
@@ -58,12 +57,14 @@ class Sandbox:
             return dump(self._application.state)
 
     def replace_state(self, state: Mapping[str, Any]) -> None:
-        """Begin again with this state: log, clock, IDs and faults too. Raises `StateError` and changes nothing."""
+        """Begin again with this state: log, faults, clock and IDs too; latency and rate limit stay.
+
+        Raises:
+            StateError: the state cannot be loaded; nothing has changed.
+        """
         fresh = load(state)
         with self._application.lock:
-            self._application.state = fresh
-            self._application.faults = Faults()
-            self.clear_log()
+            self._application.begin_again(fresh)
 
     def set_latency(self, milliseconds: float) -> None:
         """From now on every answer takes that long."""

@@ -1,0 +1,89 @@
+"""A small service and someone to ask it: real requests over a real socket."""
+
+from collections.abc import Mapping
+from types import TracebackType
+from typing import Any, Self
+
+import httpx
+
+from reconciler.sandbox import Sandbox
+
+WEB = "/projects/acme%2Fweb"
+HOST = "https://host.test"
+CREATED = "2026-01-01T00:00:00Z"
+Answer = tuple[int, Any]
+
+
+def a_service(dialect: str = "spec", **projects: Mapping[str, Any]) -> dict[str, Any]:
+    """One group with one subgroup, a project in each and one outside; keyword arguments add to `web`, `lib`, `far`."""
+    return {
+        "instance": {"dialect": dialect, "url": HOST, "enforce_job_token_allowlist": False},
+        "users": [
+            {"id": 1, "username": "root", "admin": True, "tokens": ["root-token"]},
+            {"id": 2, "username": "ada", "tokens": ["ada-token"], "emails": ["ada@example.com", "a@example.com"]},
+            {"id": 3, "username": "max", "tokens": ["max-token"]},
+            {"id": 4, "username": "dev", "tokens": ["dev-token"]},
+            {"id": 5, "username": "pia", "tokens": ["pia-token"]},
+            {"id": 6, "username": "gus", "tokens": ["gus-token"]},
+            {"id": 7, "username": "eve", "tokens": ["eve-token"]},
+        ],
+        "groups": [
+            {"id": 10, "path": "acme", "members": [{"user": "ada", "role": "owner"}], **projects.get("acme", {})},
+            {"id": 11, "path": "acme/team", **projects.get("team", {})},
+            {"id": 12, "path": "far", "members": [{"user": "eve", "role": "owner"}]},
+        ],
+        "projects": [
+            {"id": 100, "path": "acme/web", "members": MEMBERS, **projects.get("web", {})},
+            {"id": 101, "path": "acme/team/lib", **projects.get("lib", {})},
+            {"id": 102, "path": "far/off", **projects.get("far", {})},
+        ],
+    }
+
+
+MEMBERS = [
+    {"user": "max", "role": "maintainer"},
+    {"user": "dev", "role": "developer"},
+    {"user": "pia", "role": "planner"},
+    {"user": "gus", "role": "guest"},
+]
+
+
+class Asking:
+    """Asks a sandbox, as ada unless told otherwise."""
+
+    def __init__(self, sandbox: Sandbox) -> None:
+        self.sandbox = sandbox
+        self._client = httpx.Client(base_url=sandbox.base_url)
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *_: type[BaseException] | BaseException | TracebackType | None) -> None:
+        self._client.close()
+
+    def given(self, state: Mapping[str, Any]) -> "Asking":
+        """Begin with that state."""
+        self.sandbox.replace_state(state)
+        return self
+
+    def ask(self, line: str, body: Any = None, *, user: str | None = "ada", **headers: str) -> Answer:
+        """`METHOD /path` below `/api/v4`, with a JSON body: the status, and the JSON value or None."""
+        response = self.response(line, body, user=user, **headers)
+        return response.status_code, response.json() if response.content else None
+
+    def response(self, line: str, body: Any = None, *, user: str | None = "ada", **headers: str) -> httpx.Response:
+        """The same with the whole response; `If_Match=` becomes the header `If-Match`."""
+        method, path = line.split(" ", 1)
+        sent = {name.replace("_", "-"): value for name, value in headers.items()}
+        if user is not None:
+            sent["PRIVATE-TOKEN"] = f"{user}-token"
+        return self._client.request(method, f"/api/v4{path}", json=body, headers=sent)
+
+    def beside(self, line: str, body: Any = None) -> httpx.Response:
+        """`METHOD /-/path`, no token."""
+        method, path = line.split(" ", 1)
+        return self._client.request(method, path, json=body)
+
+    def changes(self) -> list[bool]:
+        """Of each request so far, whether it changed anything."""
+        return [entry["changed"] for entry in self.sandbox.log()]
