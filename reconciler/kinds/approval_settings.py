@@ -71,13 +71,13 @@ def body(_scope: Scope, wanted: Resource, found: Found) -> Mapping[str, Json]:
     """Return all settings that are not locked: what an update leaves out, older services reset to false.
 
     A locked setting is left out, for the service would keep the value behind the lock and show it again the day the
-    lock goes. Only a locked `selective_code_owner_removals` is sent as false: where a hidden true lies behind the
-    lock, the service refuses every update that does not mention it.
+    lock goes. Only `selective_code_owner_removals` that is locked as false is sent, as false: where a hidden true lies
+    behind the lock, the service refuses every update that does not mention it (deployed behaviour, section 12.1).
     """
     settings = {name: getattr(found.resource, name) for name in FIELDS}
     settings |= {name: getattr(wanted, name) for name in wanted.model_fields_set}
     sent = {name: value for name, value in settings.items() if name not in found.locked}
-    if "selective_code_owner_removals" in found.locked:
+    if "selective_code_owner_removals" in found.locked and not settings["selective_code_owner_removals"]:
         sent["selective_code_owner_removals"] = False
     return sent
 

@@ -1,9 +1,10 @@
-"""Changing the service behind the client's back, by rewriting the sandbox's state."""
+"""Changing the service behind the client's back, by rewriting the sandbox's state, or as somebody else."""
 
 from collections.abc import Iterator
 from contextlib import contextmanager
 from typing import Any
 
+from reconciler.service import Client
 from tests.story import Story
 
 
@@ -13,6 +14,15 @@ def rewriting(story: Story) -> Iterator[dict[str, Any]]:
     state = story.sandbox.state()
     yield state
     story.sandbox.replace_state(state)
+
+
+@contextmanager
+def speaking_with(story: Story, token: str) -> Iterator[None]:
+    """Let the story go on with another user's token."""
+    usual = story.client
+    with Client(story.sandbox.api_url, token) as story.client:
+        yield
+    story.client = usual
 
 
 def user_in(state: dict[str, Any], name: str = "ada") -> dict[str, Any]:

@@ -1,0 +1,327 @@
+"""The life of merge request approval settings: of a group, of a subgroup, of a project."""
+
+import json
+from collections.abc import Mapping
+from typing import Any
+
+import pytest
+
+from reconciler.address import Level, Scope
+from reconciler.errors import Refused
+from reconciler.wire import Request
+from tests.building import ACME, API, section
+from tests.kinds.behind import group_in, project_in, rewriting, speaking_with
+from tests.story import Story, failures
+
+TOOLS = Scope(Level.GROUP, "acme/tools")
+CLI = Scope(Level.PROJECT, "acme/tools/cli")
+
+GROUP_URL = "groups/acme/merge_request_approval_setting"
+TOOLS_URL = "groups/acme%2Ftools/merge_request_approval_setting"
+URL = "projects/acme%2Fapi/merge_request_approval_setting"
+CLI_URL = "projects/acme%2Ftools%2Fcli/merge_request_approval_setting"
+
+AUTHOR, COMMITTER = "allow_author_approval", "allow_committer_approval"
+OVERRIDES = "allow_overrides_to_approver_list_per_merge_request"
+RETAIN, SELECTIVE = "retain_approvals_on_push", "selective_code_owner_removals"
+AGAIN = "require_reauthentication_to_approve"
+
+FRESH_GROUP = {AUTHOR: True, COMMITTER: True, OVERRIDES: True, RETAIN: True, SELECTIVE: False, AGAIN: False}
+FRESH_PROJECT = {AUTHOR: False, COMMITTER: True, OVERRIDES: True, RETAIN: False, SELECTIVE: False, AGAIN: False}
+
+
+def wanted(value: object, scope: Scope = API) -> Any:
+    return section("approval_settings", value, scope)
+
+
+def line(url: str, sent: Mapping[str, bool]) -> str:
+    return f"PUT {url} {json.dumps(dict(sent), sort_keys=True)}"
+
+
+def in_order(writes: list[str]) -> list[str]:
+    """The same with the keys of every body sorted: their order means nothing."""
+    parts = [write.split(" ", 2) for write in writes]
+    return [f"{method} {url} {json.dumps(json.loads(body), sort_keys=True)}" for method, url, body in parts]
+
+
+def of_group(settings: Mapping[str, bool], path: str = "acme") -> Any:
+    """An edit: let a group have these settings, the rest as it is where nothing was ever set."""
+
+    def edit(state: dict[str, Any]) -> None:
+        group_in(state, path)["merge_request_approval_settings"] = {**FRESH_GROUP, **settings}
+
+    return edit
+
+
+def of_project(settings: Mapping[str, bool], path: str = "acme/api") -> Any:
+    """An edit: let a project have these settings of its own, the rest as it is in a fresh one."""
+
+    def edit(state: dict[str, Any]) -> None:
+        project_in(state, path)["merge_request_approval_settings"] = {**FRESH_PROJECT, **settings}
+
+    return edit
+
+
+def put(story: Story, *edits: Any) -> None:
+    with rewriting(story) as state:
+        for edit in edits:
+            edit(state)
+
+
+def raw(story: Story, scope: Scope = API) -> Any:
+    """What the service keeps, behind all locks; of a group, None where nothing was ever set."""
+    state = story.sandbox.state()
+    place = project_in(state, str(scope.ref)) if scope.level is Level.PROJECT else group_in(state, str(scope.ref))
+    return place.get("merge_request_approval_settings")
+
+
+def locked(*names: str, by: str = "group") -> list[str]:
+    return [f"approval settings.{name}: locked by the {by}" for name in sorted(names)]
+
+
+def test_the_life_of_a_project_s_approval_settings(story: Story) -> None:
+    def step(value: object) -> list[str]:
+        return in_order(story.step(wanted(value)))
+
+    assert step({}) == []
+    assert step(FRESH_PROJECT) == []
+    assert step({AUTHOR: True}) == [line(URL, FRESH_PROJECT | {AUTHOR: True})]
+    assert step({COMMITTER: False, OVERRIDES: False}) == [
+        line(URL, FRESH_PROJECT | {AUTHOR: True, COMMITTER: False, OVERRIDES: False})
+    ]
+    assert step({RETAIN: True, AGAIN: True}) == [
+        line(URL, {AUTHOR: True, COMMITTER: False, OVERRIDES: False, RETAIN: True, SELECTIVE: False, AGAIN: True})
+    ]
+    assert step(FRESH_PROJECT) == [line(URL, FRESH_PROJECT)]
+
+
+@pytest.mark.parametrize("name", FRESH_PROJECT)
+def test_each_setting_of_a_project_is_sent_with_all_others_and_they_stay(story: Story, dialect: str, name: str) -> None:
+    before = FRESH_PROJECT | {SELECTIVE: False, RETAIN: dialect == "deployed" and name == SELECTIVE}
+    put(story, of_project(before))
+    after = before | {name: not before[name]}
+    assert in_order(story.step(wanted({name: after[name]}))) == [line(URL, after)]
+    assert {key: raw(story)[key] for key in after} == after
+
+
+@pytest.mark.parametrize("name", [AUTHOR, COMMITTER, OVERRIDES, RETAIN, AGAIN])
+def test_the_first_write_to_a_group_keeps_what_it_shows_of_the_rest(story: Story, name: str) -> None:
+    assert raw(story, ACME) is None
+    after = FRESH_GROUP | {name: not FRESH_GROUP[name]}
+    assert in_order(story.step(wanted({name: after[name]}, ACME))) == [line(GROUP_URL, after)]
+    assert {key: raw(story, ACME)[key] for key in after} == after
+
+
+def test_the_life_of_a_group_s_approval_settings(story: Story) -> None:
+    def step(value: object) -> list[str]:
+        return in_order(story.step(wanted(value, ACME)))
+
+    assert step({}) == []
+    assert step(FRESH_GROUP) == []
+    assert raw(story, ACME) is None
+    strict = {AUTHOR: False, COMMITTER: False, OVERRIDES: False, RETAIN: False, SELECTIVE: False, AGAIN: True}
+    assert step(strict) == [line(GROUP_URL, strict)]
+    assert step({OVERRIDES: True}) == [line(GROUP_URL, strict | {OVERRIDES: True})]
+    assert step(FRESH_GROUP) == [line(GROUP_URL, FRESH_GROUP)]
+
+
+@pytest.mark.parametrize(("scope", "url"), [(ACME, GROUP_URL), (API, URL)], ids=str)
+def test_a_plan_reads_the_settings_once_and_nothing_else(story: Story, scope: Scope, url: str) -> None:
+    story.plan(wanted({AUTHOR: True, AGAIN: True}, scope))
+    assert story.requests() == [f"GET {url}"]
+
+
+def test_one_change_is_planned_however_many_settings_change(story: Story) -> None:
+    (change,) = story.plan(wanted({AUTHOR: True, COMMITTER: True, AGAIN: True})).changes
+    assert dict(change.after) == {AUTHOR: True, AGAIN: True}  # type: ignore[union-attr]  # an update
+
+
+def test_what_the_group_has_locked_is_a_problem_each_and_the_rest_is_done(story: Story) -> None:
+    put(story, of_group({AUTHOR: False, OVERRIDES: False, AGAIN: True}), of_project({OVERRIDES: True}))
+    value = wanted({AUTHOR: True, OVERRIDES: True, AGAIN: False, COMMITTER: False})
+    assert story.problems(value) == locked(AUTHOR, OVERRIDES, AGAIN)
+    assert failures(story.apply(story.plan(value))) == []
+    assert in_order(story.writes()) == [line(URL, {COMMITTER: False, RETAIN: False, SELECTIVE: False})]
+    assert story.problems(value) == locked(AUTHOR, OVERRIDES, AGAIN)
+    assert story.changes(value) == []
+
+
+def test_a_locked_setting_that_is_as_wanted_is_in_order(story: Story) -> None:
+    put(story, of_group({AUTHOR: False, COMMITTER: False, OVERRIDES: False, RETAIN: False, AGAIN: True}))
+    same = {AUTHOR: False, COMMITTER: False, OVERRIDES: False, RETAIN: False, SELECTIVE: False, AGAIN: True}
+    assert story.step(wanted(same)) == []
+
+
+def test_the_value_behind_a_lock_is_not_changed(story: Story) -> None:
+    own = FRESH_PROJECT | {AUTHOR: True, RETAIN: True}
+    put(story, of_group({AUTHOR: False, RETAIN: False}), of_project(own))
+    story.step(wanted({COMMITTER: False, AUTHOR: False}))
+    assert {name: raw(story)[name] for name in own} == own | {COMMITTER: False}
+
+
+def test_what_the_instance_has_locked_is_locked_in_groups_and_projects(story: Story) -> None:
+    with rewriting(story) as state:
+        state["instance"]["merge_request_approval_settings"] = {COMMITTER: False}
+    value = {AUTHOR: False, COMMITTER: True}
+    for scope in (ACME, API):
+        assert story.problems(wanted(value, scope)) == locked(COMMITTER, by="instance")
+    rest = {name: setting for name, setting in FRESH_GROUP.items() if name != COMMITTER}
+    story.apply(story.plan(wanted(value, ACME)))
+    assert in_order(story.writes()) == [line(GROUP_URL, rest | {AUTHOR: False})]
+
+
+REFUSAL = {
+    "spec": f"{SELECTIVE}: can only be enabled when {RETAIN} is disabled",
+    "deployed": f"{SELECTIVE} can only be enabled when {RETAIN} is enabled",
+}
+
+
+def test_selective_removals_are_had_on_the_side_of_retain_that_the_service_wants(story: Story, dialect: str) -> None:
+    right, wrong = {RETAIN: dialect == "deployed", SELECTIVE: True}, {RETAIN: dialect != "deployed", SELECTIVE: True}
+    assert failures(story.apply(story.plan(wanted(wrong)))) == [
+        f"failed: approval settings None: PUT {URL}: 400 {REFUSAL[dialect]}"
+    ]
+    assert in_order(story.step(wanted(right))) == [line(URL, FRESH_PROJECT | right)]
+    assert failures(story.apply(story.plan(wanted({RETAIN: wrong[RETAIN]})))) == [
+        f"failed: approval settings None: PUT {URL}: 400 {REFUSAL[dialect]}"
+    ]
+    both_off = {RETAIN: wrong[RETAIN], SELECTIVE: False}
+    assert in_order(story.step(wanted(both_off))) == [line(URL, FRESH_PROJECT | both_off)]
+
+
+def test_the_pair_that_servers_disagree_about_is_doubtful() -> None:
+    for pair in ({RETAIN: True, SELECTIVE: True}, {RETAIN: False, SELECTIVE: True}, {RETAIN: True}, {SELECTIVE: True}):
+        declared = wanted(pair).wanted["approval_settings"]
+        assert [field for field, _ in declared.doubts()] == ([SELECTIVE] if list(pair.values()) == [True, True] else [])
+
+
+def test_selective_removals_of_a_group_are_had_by_the_spec_and_dropped_in_production(
+    story: Story, dialect: str
+) -> None:
+    value = wanted({RETAIN: dialect == "deployed", SELECTIVE: True}, ACME)
+    outcomes = story.apply(story.plan(value))
+    assert (
+        failures(outcomes)
+        == {
+            "spec": [],
+            "deployed": [
+                f"dropped by the service: approval settings None: the service kept its own {SELECTIVE}",
+            ],
+        }[dialect]
+    )
+    assert in_order(story.writes()) == [line(GROUP_URL, FRESH_GROUP | {RETAIN: dialect == "deployed", SELECTIVE: True})]
+
+
+def test_a_group_that_does_not_retain_locks_its_own_selective_removals_in_production(
+    story: Story, dialect: str
+) -> None:
+    put(story, of_group({RETAIN: False}))
+    value = wanted({SELECTIVE: True, AUTHOR: False}, ACME)
+    assert story.problems(value) == {"spec": [], "deployed": locked(SELECTIVE)}[dialect]
+    assert failures(story.apply(story.plan(value))) == []
+    assert in_order(story.writes()) == [
+        line(GROUP_URL, FRESH_GROUP | {AUTHOR: False, RETAIN: False, SELECTIVE: dialect == "spec"})
+    ]
+
+
+def test_a_hidden_selective_removal_does_not_keep_a_project_from_being_changed(story: Story, dialect: str) -> None:
+    put(
+        story,
+        of_group({RETAIN: False}),
+        of_project({RETAIN: dialect == "deployed", SELECTIVE: True}, "acme/tools/cli"),
+    )
+    if dialect == "deployed":
+        with pytest.raises(Refused, match=REFUSAL[dialect]):
+            story.client.send(Request("PUT", CLI_URL, {AUTHOR: True}))
+    assert in_order(story.step(wanted({AUTHOR: True}, CLI))) == [
+        line(CLI_URL, {AUTHOR: True, COMMITTER: True, OVERRIDES: True, SELECTIVE: dialect == "spec", AGAIN: False})
+    ]
+
+
+def test_a_selective_removal_that_is_locked_on_stays_as_it_is_behind_the_lock(story: Story, dialect: str) -> None:
+    put(story, of_group({RETAIN: False, SELECTIVE: True}), of_project({SELECTIVE: True}))
+    story.step(wanted({AUTHOR: True}))
+    assert raw(story)[SELECTIVE] is (dialect == "spec")
+    assert raw(story)[AUTHOR] is True
+
+
+def test_a_project_below_a_changed_group_is_read_and_planned_again(story: Story) -> None:
+    both = wanted({AUTHOR: False}, ACME), wanted({AUTHOR: True, COMMITTER: False})
+    plan = story.plan(*both)
+    assert [str(change.requests[0]) for change in plan.changes] == [f"PUT {GROUP_URL}", f"PUT {URL}"]
+    outcomes = story.apply(plan)
+    assert [request.partition(" {")[0] for request in story.requests()] == [
+        f"PUT {GROUP_URL}",
+        f"GET {GROUP_URL}",
+        f"GET {URL}",
+        f"PUT {URL}",
+        f"GET {URL}",
+    ]
+    assert in_order(story.writes()) == [
+        line(GROUP_URL, FRESH_GROUP | {AUTHOR: False}),
+        line(URL, {COMMITTER: False, OVERRIDES: True, RETAIN: False, SELECTIVE: False, AGAIN: False}),
+    ]
+    assert failures(outcomes) == []
+    assert [f"{each.field}: {each.reason}" for target in outcomes for each in target.plan.problems] == [
+        f"{AUTHOR}: locked by the group"
+    ]
+    assert story.problems(*both) == locked(AUTHOR)
+
+
+def test_what_the_group_unlocks_the_project_has_in_the_same_run(story: Story) -> None:
+    put(story, of_group({AUTHOR: False, RETAIN: False}))
+    both = wanted({AUTHOR: True, RETAIN: True}, ACME), wanted({AUTHOR: True, RETAIN: True})
+    assert story.problems(*both) == locked(AUTHOR, RETAIN)
+    outcomes = story.apply(story.plan(*both))
+    assert in_order(story.writes()) == [
+        line(GROUP_URL, FRESH_GROUP),
+        line(URL, FRESH_PROJECT | {AUTHOR: True, RETAIN: True}),
+    ]
+    assert [problem for target in outcomes for problem in target.plan.problems] == []
+    assert failures(outcomes) == []
+    assert story.problems(*both) == story.changes(*both) == []
+
+
+def test_what_the_group_locks_as_wanted_the_project_need_not_write(story: Story) -> None:
+    both = wanted({AGAIN: True}, ACME), wanted({AGAIN: True})
+    assert story.changes(*both) == ["~ approval settings None", "~ approval settings None"]
+    assert in_order(story.step(*both)) == [line(GROUP_URL, FRESH_GROUP | {AGAIN: True})]
+
+
+def test_a_project_is_not_read_again_where_its_group_stays_as_it_is(story: Story) -> None:
+    story.apply(story.plan(wanted({AUTHOR: True}, ACME), wanted({AUTHOR: True})))
+    assert [request.partition(" {")[0] for request in story.requests()] == [f"PUT {URL}", f"GET {URL}"]
+
+
+def test_a_subgroup_has_settings_by_the_spec_and_none_in_production(story: Story, dialect: str) -> None:
+    value = wanted({AUTHOR: False}, TOOLS)
+    if dialect == "spec":
+        assert in_order(story.step(value)) == [line(TOOLS_URL, FRESH_GROUP | {AUTHOR: False})]
+        assert story.problems(wanted({AUTHOR: True}, CLI)) == locked(AUTHOR)
+    else:
+        assert story.problems(value) == [f"approval settings.None: cannot be read: GET {TOOLS_URL}: 403 Forbidden"]
+        assert story.changes(value) == []
+
+
+@pytest.mark.parametrize(("scope", "url", "token"), [(ACME, GROUP_URL, "bob-token")], ids=["a maintainer of a group"])
+def test_who_may_not_read_the_settings_is_told_so(story: Story, scope: Scope, url: str, token: str) -> None:
+    with speaking_with(story, token):
+        assert story.problems(wanted({AUTHOR: False}, scope)) == [
+            f"approval settings.None: cannot be read: GET {url}: 403 Forbidden"
+        ]
+
+
+def test_an_archived_project_is_changed_like_any_other(story: Story) -> None:
+    with rewriting(story) as state:
+        project_in(state)["archived"] = True
+    assert in_order(story.step(wanted({AUTHOR: True}))) == [line(URL, FRESH_PROJECT | {AUTHOR: True})]
+
+
+def test_what_another_writer_set_after_the_plan_is_not_overwritten_when_it_is_read_again_first(story: Story) -> None:
+    plan = story.plan(wanted({AUTHOR: True}))
+    with speaking_with(story, "bob-token"):
+        story.client.send(Request("PUT", URL, {COMMITTER: False}))
+    assert failures(story.apply(plan, recheck=True)) == [
+        "stale: approval settings None: it has changed since the plan was made"
+    ]
+    assert story.writes() == []

@@ -1,0 +1,290 @@
+"""The life of notification settings: overall, in a group, in a project."""
+
+from collections.abc import Mapping
+from typing import Any
+
+import pytest
+from pydantic import ValidationError
+
+from reconciler.address import Scope
+from tests.building import ACME, API, USER, section
+from tests.kinds.behind import group_in, project_in, rewriting, speaking_with, user_in
+from tests.story import Story, failures
+
+URLS = {
+    USER: "notification_settings",
+    ACME: "groups/acme/notification_settings",
+    API: "projects/acme%2Fapi/notification_settings",
+}
+
+EVERYWHERE = [
+    "new_note",
+    "new_issue",
+    "reopen_issue",
+    "close_issue",
+    "reassign_issue",
+    "issue_due",
+    "new_merge_request",
+    "push_to_merge_request",
+    "reopen_merge_request",
+    "close_merge_request",
+    "reassign_merge_request",
+    "merge_merge_request",
+    "failed_pipeline",
+    "fixed_pipeline",
+    "success_pipeline",
+    "moved_project",
+    "merge_when_pipeline_succeeds",
+]
+DEPLOYED_ONLY = [
+    "new_release",
+    "change_reviewer_merge_request",
+    "service_account_failed_pipeline",
+    "service_account_success_pipeline",
+    "service_account_fixed_pipeline",
+]
+ALL_EVENTS = sorted([*EVERYWHERE, *DEPLOYED_ONLY, "new_epic", "approver"])
+ABSENT = {
+    ("spec", USER): [*DEPLOYED_ONLY, "approver"],
+    ("spec", ACME): [*DEPLOYED_ONLY, "approver"],
+    ("spec", API): [*DEPLOYED_ONLY, "approver"],
+    ("deployed", USER): [],
+    ("deployed", ACME): ["approver"],
+    ("deployed", API): ["new_epic"],
+}
+"""What cannot be set there (spec section 6; deployed behaviour, section 1)."""
+
+at_every_level = pytest.mark.parametrize("scope", list(URLS), ids=str)
+
+
+def wanted(value: object, scope: Scope) -> Any:
+    return section("notification_settings", value, scope)
+
+
+def put(story: Story, scope: Scope, settings: Mapping[str, Any], name: str = "ada") -> None:
+    """Let a user have these settings there."""
+    with rewriting(story) as state:
+        if scope == USER:
+            user_in(state, name)["notification_settings"] = settings
+        else:
+            place = group_in(state) if scope == ACME else project_in(state)
+            place["notification_settings"] = {**place["notification_settings"], name: settings}
+
+
+def kept(story: Story, scope: Scope, name: str = "ada") -> dict[str, Any]:
+    """What the service remembers of a user's settings there."""
+    state = story.sandbox.state()
+    if scope == USER:
+        return dict(user_in(state, name)["notification_settings"])
+    return dict((group_in(state) if scope == ACME else project_in(state))["notification_settings"][name])
+
+
+@at_every_level
+def test_the_life_of_notification_settings(story: Story, scope: Scope) -> None:
+    url = URLS[scope]
+
+    def step(value: object) -> list[str]:
+        return story.step(wanted(value, scope))
+
+    assert step({}) == []
+    assert step({"level": "watch"}) == [f'PUT {url} {{"level": "watch"}}']
+    assert step({"level": "custom", "events": {"new_issue": True, "failed_pipeline": False}}) == [
+        f'PUT {url} {{"failed_pipeline": false, "new_issue": true, "level": "custom"}}'
+    ]
+    assert step({"level": "custom", "events": {"new_issue": True, "new_note": True}}) == [
+        f'PUT {url} {{"new_note": true}}'
+    ]
+    assert step({"level": "custom"}) == []
+    assert step({"level": "mention"}) == [f'PUT {url} {{"level": "mention"}}']
+    assert step({"level": "custom", "events": {"new_issue": False}}) == [
+        f'PUT {url} {{"new_issue": false, "level": "custom"}}'
+    ]
+    assert kept(story, scope)["events"] == {"failed_pipeline": False, "new_issue": False, "new_note": True}
+    default = "participating" if scope == USER else "global"
+    assert step({"level": None}) == [f'PUT {url} {{"level": "{default}"}}']
+
+
+@at_every_level
+@pytest.mark.parametrize("level", ["disabled", "participating", "watch", "global", "mention", "custom"])
+def test_every_level_can_be_had(story: Story, scope: Scope, level: str) -> None:
+    put(story, scope, {"level": "watch" if level == "disabled" else "disabled"})
+    assert story.step(wanted({"level": level}, scope)) == [f'PUT {URLS[scope]} {{"level": "{level}"}}']
+
+
+@at_every_level
+def test_a_plan_reads_the_settings_once_and_nothing_else(story: Story, scope: Scope) -> None:
+    story.plan(wanted({"level": "custom", "events": {"new_issue": True}}, scope))
+    assert story.requests() == [f"GET {URLS[scope]}"]
+
+
+@at_every_level
+def test_settings_that_were_never_made_have_the_default_level(story: Story, scope: Scope) -> None:
+    assert story.step(wanted({"level": None}, scope)) == []
+
+
+@at_every_level
+def test_the_settings_are_those_of_the_user_behind_the_token(story: Story, scope: Scope) -> None:
+    put(story, scope, {"level": "custom", "events": {"new_note": True}}, name="bob")
+    before = kept(story, scope, "bob")
+    story.step(wanted({"level": "custom", "events": {"new_note": False}}, scope))
+    assert kept(story, scope, "bob") == before
+    with speaking_with(story, "bob-token"):
+        assert story.step(wanted({"level": "custom", "events": {"new_note": True}}, scope)) == []
+
+
+@at_every_level
+def test_a_null_event_is_the_service_s_default(story: Story, scope: Scope) -> None:
+    nulls = dict.fromkeys(("failed_pipeline", "fixed_pipeline", "moved_project", "new_note", "success_pipeline"))
+    put(story, scope, {"level": "custom", "events": {}})
+    assert story.step(wanted({"level": "custom", "events": nulls}, scope)) == []
+    put(
+        story,
+        scope,
+        {"level": "custom", "events": {"failed_pipeline": False, "moved_project": False, "new_note": True}},
+    )
+    assert story.step(wanted({"level": "custom", "events": nulls}, scope)) == [
+        f'PUT {URLS[scope]} {{"failed_pipeline": true, "moved_project": true, "new_note": false}}'
+    ]
+
+
+@at_every_level
+def test_events_that_are_not_declared_stay_as_they_are(story: Story, scope: Scope) -> None:
+    put(story, scope, {"level": "custom", "events": {"close_issue": True, "fixed_pipeline": False}})
+    story.step(wanted({"level": "custom", "events": {"new_note": True}}, scope))
+    assert kept(story, scope)["events"] == {"close_issue": True, "fixed_pipeline": False, "new_note": True}
+
+
+@at_every_level
+def test_each_event_of_the_service_can_be_set_and_each_other_is_a_problem(
+    story: Story, dialect: str, scope: Scope
+) -> None:
+    put(story, scope, {"level": "custom"})
+    put_all = wanted({"level": "custom", "events": dict.fromkeys(ALL_EVENTS, True)}, scope)
+    absent = ABSENT[dialect, scope]
+    problems = [f"notification settings.events.{name}: this service has no such event here" for name in sorted(absent)]
+    plan = story.plan(put_all)
+    assert [f"{each.address.title}.{each.field}: {each.reason}" for each in plan.problems] == problems
+    assert failures(story.apply(plan)) == []
+    assert kept(story, scope)["events"] == {
+        name: True for name in ALL_EVENTS if name not in {*absent, "failed_pipeline", "fixed_pipeline", "moved_project"}
+    }
+    assert story.changes(put_all) == []
+    assert story.problems(put_all) == problems
+
+
+@at_every_level
+def test_each_event_of_the_service_can_be_switched_off(story: Story, dialect: str, scope: Scope) -> None:
+    names = [name for name in ALL_EVENTS if name not in ABSENT[dialect, scope]]
+    put(story, scope, {"level": "custom", "events": dict.fromkeys(names, True)})
+    story.step(wanted({"level": "custom", "events": dict.fromkeys(names, False)}, scope))
+    assert kept(story, scope)["events"] == dict.fromkeys(names, False)
+
+
+def test_an_event_that_cannot_be_seen_to_be_missing_is_dropped_and_then_a_problem(story: Story, dialect: str) -> None:
+    name = {"spec": "new_release", "deployed": "new_epic"}[dialect]
+    first, second = sorted([name, "new_note"])
+    unknown = wanted({"level": "custom", "events": {name: True, "new_note": True}}, API)
+    plan = story.plan(unknown)
+    assert list(plan.problems) == []
+    assert failures(story.apply(plan)) == [
+        f"dropped by the service: notification settings None: the service kept its own events.{name}"
+    ]
+    assert story.writes() == [f'PUT {URLS[API]} {{"{first}": true, "{second}": true, "level": "custom"}}']
+    assert story.changes(unknown) == []
+    assert story.problems(unknown) == [f"notification settings.events.{name}: this service has no such event here"]
+
+
+EMAIL_URL = URLS[USER]
+
+
+def test_an_address_is_set_changed_and_cleared(story: Story) -> None:
+    def step(address: str | None) -> list[str]:
+        return story.step(wanted({"notification_email": address}, USER))
+
+    assert step(None) == []
+    assert step("ada@example.com") == []
+    assert step("ops@example.com") == [f'PUT {EMAIL_URL} {{"notification_email": "ops@example.com"}}']
+    assert step("ops@example.com") == []
+    assert step("ada@example.com") == [f'PUT {EMAIL_URL} {{"notification_email": "ada@example.com"}}']
+    assert step("ops@example.com") == [f'PUT {EMAIL_URL} {{"notification_email": "ops@example.com"}}']
+    assert step(None) == [f'PUT {EMAIL_URL} {{"notification_email": ""}}']
+    assert kept(story, USER)["notification_email"] is None
+
+
+def test_level_events_and_address_go_in_one_request(story: Story) -> None:
+    value = {"level": "custom", "events": {"new_note": True}, "notification_email": "ops@example.com"}
+    assert story.step(wanted(value, USER)) == [
+        f'PUT {EMAIL_URL} {{"new_note": true, "level": "custom", "notification_email": "ops@example.com"}}'
+    ]
+
+
+@pytest.mark.parametrize(
+    ("value", "reads"),
+    [
+        ({"level": "watch"}, ["GET notification_settings"]),
+        ({"notification_email": "ops@example.com"}, ["GET notification_settings"]),
+        ({"notification_email": None}, ["GET notification_settings", "GET user"]),
+    ],
+    ids=["no address", "an address", "no address wanted"],
+)
+def test_the_user_is_read_only_where_no_address_is_wanted(
+    story: Story, value: dict[str, object], reads: list[str]
+) -> None:
+    story.plan(wanted(value, USER))
+    assert story.requests() == reads
+
+
+def test_an_address_that_is_not_declared_stays_as_it_is(story: Story) -> None:
+    put(story, USER, {"level": "watch", "notification_email": "ops@example.com"})
+    assert story.step(wanted({"level": "mention"}, USER)) == [f'PUT {EMAIL_URL} {{"level": "mention"}}']
+    assert kept(story, USER)["notification_email"] == "ops@example.com"
+
+
+def test_an_address_that_is_not_verified_is_refused_though_the_level_is_saved(story: Story) -> None:
+    strange = wanted({"level": "watch", "notification_email": "x@elsewhere.org"}, USER)
+    assert failures(story.apply(story.plan(strange))) == [
+        "failed: notification settings None: PUT notification_settings: "
+        "400 notification_email: must be an email you have verified"
+    ]
+    assert kept(story, USER)["level"] == "watch"
+    story.plan(strange)
+    assert failures(story.apply(story.plan(strange))) != []
+    assert story.writes() == [f'PUT {EMAIL_URL} {{"notification_email": "x@elsewhere.org"}}']
+
+
+@pytest.mark.parametrize("scope", [ACME, API], ids=str)
+def test_only_the_user_has_an_address(scope: Scope) -> None:
+    with pytest.raises(ValidationError, match="notification_email"):
+        wanted({"notification_email": None}, scope)
+
+
+@at_every_level
+def test_events_without_the_level_custom_beside_them_contradict_themselves(scope: Scope) -> None:
+    for level in ({"level": "watch"}, {"level": None}, {}):
+        declared = wanted({**level, "events": {"new_note": True}}, scope).wanted["notification_settings"]
+        assert [field for field, _ in declared.contradictions()] == ["events"]
+    fine = wanted({"level": "custom", "events": {"new_note": True}}, scope).wanted["notification_settings"]
+    assert list(fine.contradictions()) == []
+
+
+@pytest.mark.parametrize(
+    ("scope", "what"), [(Scope(ACME.level, "nowhere"), "Group"), (Scope(API.level, "acme/nowhere"), "Project")]
+)
+def test_a_place_that_cannot_be_seen_is_one_problem(story: Story, scope: Scope, what: str) -> None:
+    url = f"{scope.url}notification_settings"
+    assert story.problems(wanted({"level": "watch"}, scope)) == [
+        f"{scope.level}.None: not found, or not visible to this token (GET {url}: 404 {what} Not Found)"
+    ]
+
+
+def test_settings_of_all_levels_are_written_from_the_user_down(story: Story) -> None:
+    assert story.step(*(wanted({"level": "disabled"}, scope) for scope in URLS)) == [
+        f'PUT {url} {{"level": "disabled"}}' for url in URLS.values()
+    ]
+
+
+@pytest.mark.parametrize("address", [None, "ada@example.com", "ops@example.com"])
+def test_a_plan_for_the_user_that_is_read_again_first_is_not_stale(story: Story, address: str | None) -> None:
+    put(story, USER, {"notification_email": "ops@example.com"})
+    plan = story.plan(wanted({"level": "watch", "notification_email": address}, USER))
+    assert failures(story.apply(plan, recheck=True)) == []
