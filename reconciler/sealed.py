@@ -67,16 +67,6 @@ def unseal(text: str, shape: type[Shape], wanted: str) -> Shape:
         raise PlanRefused(f"{_the(wanted)} is damaged: {'; '.join(_faults(error))}") from error
 
 
-def format_of(text: str) -> str:
-    """Return the format that a document names; empty where it is no JSON or names none."""
-    try:
-        content = json.loads(text)
-    except (ValueError, RecursionError):
-        return ""
-    named = content.get("format") if isinstance(content, dict) else None
-    return named if isinstance(named, str) else ""
-
-
 def _read(text: str, wanted: str) -> dict[str, Json]:
     try:
         content = json.loads(text, parse_constant=_refuse)

@@ -6,8 +6,8 @@ What comes from the service or from manifests is shown so that it can neither st
 import json
 import re
 from collections.abc import Iterator
-from difflib import ndiff
-from itertools import takewhile
+from difflib import unified_diff
+from itertools import islice, takewhile
 from unicodedata import category
 
 from reconciler.address import Address
@@ -66,7 +66,7 @@ def details(change: Change) -> Iterator[str]:
                 yield f"renamed from {quoted(str(change.renamed_from))}"
             for name, after in change.after.items():
                 yield from _difference(escaped(name), change.before.get(name), after)
-        case Delete():
+        case Delete():  # pragma: no branch - mypy would see a fourth
             yield from _fields(change.before)
 
 
@@ -77,9 +77,8 @@ def rewritten(change: Change) -> Iterator[str]:
     for name, after in change.after.items():
         before = change.before.get(name)
         if isinstance(before, str) and isinstance(after, str) and "\n" in before + after:
-            for line in ndiff(before.splitlines(), after.splitlines()):
-                if line[0] in "-+":
-                    yield f"{escaped(name)} {escaped(line)}"
+            lines = unified_diff(before.splitlines(), after.splitlines(), n=0, lineterm="")
+            yield from (f"{escaped(name)} {escaped(line)}" for line in islice(lines, 2, None) if line[0] in "-+")
 
 
 def value(content: Json, start: int = 0) -> str:

@@ -1,0 +1,1 @@
+"""Outputs: what people and programs read of plans, reports and validations."""

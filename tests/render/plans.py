@@ -1,0 +1,117 @@
+"""Plans and reports as hypothesis makes them up: any text, any fields, every kind."""
+
+from datetime import UTC, datetime, timedelta
+
+from hypothesis import strategies as st
+
+from reconciler.address import Address, Key, Level, Scope
+from reconciler.apply import Outcome, Status, TargetOutcome
+from reconciler.diff import Fields
+from reconciler.kind import Kind, Part
+from reconciler.plan import Change, Create, Delete, Plan, Problem, SectionPlan, TargetPlan, Update
+from reconciler.planfile import Header, SavedPlan
+from reconciler.report import Report, make_report
+from reconciler.state import Section
+from reconciler.wire import Json, Request
+from tests.building import KINDS, section
+from tests.render.samples import Traffic
+
+texts = st.text(max_size=12)
+numbers = st.integers(1, 10**12)
+names: st.SearchStrategy[Key] = texts | numbers
+moments = st.datetimes(datetime(2020, 1, 1), datetime(2100, 1, 1), timezones=st.just(UTC))  # noqa: DTZ001 - they must be naive
+
+json_values: st.SearchStrategy[Json] = st.recursive(
+    st.none() | st.booleans() | st.integers() | st.floats(allow_nan=False, allow_infinity=False) | texts,
+    lambda inner: st.lists(inner, max_size=3) | st.dictionaries(texts, inner, max_size=3),
+    max_leaves=5,
+)
+fields: st.SearchStrategy[Fields] = st.dictionaries(texts, json_values, max_size=3)
+
+
+@st.composite
+def scopes(draw: st.DrawFn, level: Level | None = None) -> Scope:
+    """A user, a group or a project, by path or by number."""
+    chosen = level or draw(st.sampled_from(Level))
+    return Scope(chosen, None if chosen is Level.USER else draw(names.filter(bool)))
+
+
+@st.composite
+def requests(draw: st.DrawFn, scope: Scope, part: Part) -> Request:
+    """A write to a part of a target."""
+    below = draw(st.sampled_from(["", "/7", "/{id}"]))
+    target = scope.url
+    if isinstance(scope.ref, str) and draw(st.booleans()):
+        target = f"{scope.level}s/{draw(numbers)}/"
+    method = draw(st.sampled_from(["POST", "PUT", "PATCH", "DELETE"]))
+    return Request(method, f"{target}{part.suffix}{below}", draw(st.none() | fields))
+
+
+@st.composite
+def changes(draw: st.DrawFn, scope: Scope, kind: Kind) -> Change:
+    """A change to a section of a target."""
+    part = draw(st.sampled_from(kind.parts))
+    address = Address(scope, kind.name, part.name, part.title, draw(st.none() | names))
+    sent = tuple(draw(st.lists(requests(scope, part), max_size=2)))
+    match draw(st.sampled_from([Create, Update, Delete])):
+        case action if action is Create:
+            return Create(address, draw(fields), sent, draw(st.none() | numbers))
+        case action if action is Update:
+            return Update(address, draw(fields), draw(fields), sent, draw(texts), draw(st.none() | names))
+        case _:
+            return Delete(address, draw(fields), sent, draw(texts))
+
+
+@st.composite
+def section_plans(draw: st.DrawFn, scope: Scope) -> SectionPlan:
+    """What will happen to a section of a target."""
+    kind = draw(st.sampled_from([each for each in KINDS.values() if scope.level in each.models]))
+
+    def addresses() -> st.SearchStrategy[Address]:
+        return st.builds(Address, st.just(scope), st.just(kind.name), texts, texts, st.none() | names)
+
+    return SectionPlan(
+        kind.name,
+        draw(st.integers(0, 300)),
+        tuple(draw(st.lists(changes(scope, kind), max_size=3))),
+        tuple(draw(st.lists(st.builds(Problem, addresses(), texts, st.none() | texts), max_size=2))),
+        tuple(draw(st.lists(addresses(), max_size=2))),
+    )
+
+
+@st.composite
+def target_plans(draw: st.DrawFn) -> TargetPlan:
+    """What will happen to a target."""
+    scope = draw(scopes())
+    return TargetPlan(scope, tuple(draw(st.lists(section_plans(scope), max_size=2))), draw(texts))
+
+
+@st.composite
+def dependents(draw: st.DrawFn) -> Section:
+    """Settings that will be planned again."""
+    kind = KINDS["approval_settings"]
+    known = kind.models[Level.PROJECT].model_fields
+    wanted = draw(st.dictionaries(st.sampled_from(sorted(known)), st.booleans()))
+    return section(kind.name, wanted, draw(scopes(Level.PROJECT)))
+
+
+def saved_plans() -> st.SearchStrategy[SavedPlan]:
+    """A plan of up to three targets and its header."""
+    targets = st.lists(target_plans(), max_size=3, unique_by=lambda target: target.scope).map(tuple)
+    headers = st.builds(Header, texts, moments, texts, texts, st.integers(0, 10**6))
+    return st.builds(SavedPlan, headers, st.builds(Plan, targets, st.lists(dependents(), max_size=2).map(tuple)))
+
+
+@st.composite
+def reports(draw: st.DrawFn) -> Report:
+    """What became of a plan, of which some targets were never begun."""
+    saved = draw(saved_plans())
+    begun = [target for target in saved.plan.targets if draw(st.booleans())]
+    outcomes = [
+        TargetOutcome(
+            target, tuple(Outcome(change, draw(st.sampled_from(Status)), draw(texts)) for change in target.changes)
+        )
+        for target in begun
+    ]
+    started = draw(moments)
+    return make_report(saved, outcomes, started, Traffic(3, 4), started + timedelta(minutes=1))

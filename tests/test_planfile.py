@@ -1,0 +1,333 @@
+"""Plans to and from disk: nothing is lost, nothing secret is kept, and nothing doubtful is read."""
+
+import json
+from collections.abc import Callable
+from datetime import timedelta
+from typing import Any
+
+import pytest
+from hypothesis import given, settings
+
+from reconciler.errors import PlanRefused
+from reconciler.plan import Plan
+from reconciler.planfile import SavedPlan, load_plan, refuse_unless_current, save_plan
+from reconciler.report import save_report
+from reconciler.state import Section
+from tests.building import KINDS, section
+from tests.render.plans import saved_plans
+from tests.render.samples import API, HEADER, NOON, SECRET, done, sample, spoilt
+
+NO_PART = "damaged, or made by another reconciler: no section has the name '{}' and a part '{}'"
+
+Spoil = Callable[[dict[str, Any]], object]
+
+
+@settings(max_examples=60, deadline=None)
+@given(saved_plans())
+def test_what_is_saved_is_what_is_read(saved: SavedPlan) -> None:
+    assert load_plan(save_plan(saved), KINDS) == saved
+
+
+def test_the_same_plan_is_the_same_text() -> None:
+    assert save_plan(sample()) == save_plan(sample())
+
+
+def test_a_saved_plan_is_a_document_that_programs_can_read() -> None:
+    content = json.loads(save_plan(sample()))
+    assert len(content.pop("seal")) == 64
+    project = "projects/acme%2Fpayments%2Fapi"
+    approvals, milestones, tokens = content["targets"][0]["sections"]
+    assert {name: value for name, value in content.items() if name != "targets"} == {
+        "format": "reconciler.plan/v1",
+        "service": "https://git.example.com/api/v4",
+        "created_at": "2026-12-01T12:00:00Z",
+        "tool_version": "0.1.0",
+        "manifests_digest": "5f2c",
+        "requests_made": 8,
+        "summary": {"create": 1, "update": 2, "delete": 1, "problems": 1, "unmanaged": 3, "requests": 4},
+        "dependent": [],
+    }
+    assert approvals["problems"] == [
+        {
+            "part": "approval_settings",
+            "title": "approval settings",
+            "name": None,
+            "field": "retain_approvals_on_push",
+            "reason": "locked by the group",
+        }
+    ]
+    assert milestones == {
+        "section": "milestones",
+        "found": 2,
+        "changes": [
+            {
+                "action": "create",
+                "part": "milestones",
+                "title": "milestone",
+                "name": "2026.12",
+                "after": {"due_date": "2026-12-31"},
+                "target_id": None,
+                "requests": [
+                    {
+                        "method": "POST",
+                        "path": f"{project}/milestones",
+                        "body": {"title": "2026.12", "due_date": "2026-12-31"},
+                    }
+                ],
+            },
+            {
+                "action": "update",
+                "part": "milestones",
+                "title": "milestone",
+                "name": "2026.11",
+                "before": {"state": "active"},
+                "after": {"state": "closed"},
+                "renamed_from": "Nov 2026",
+                "fingerprint": milestones["changes"][1]["fingerprint"],
+                "requests": [
+                    {
+                        "method": "PUT",
+                        "path": f"{project}/milestones/31",
+                        "body": {"state_event": "close", "title": "2026.11"},
+                    }
+                ],
+            },
+        ],
+        "problems": [],
+        "unmanaged": [{"part": "milestones", "title": "milestone", "name": "Someday"}],
+    }
+    assert tokens["changes"] == [
+        {
+            "action": "delete",
+            "part": "trigger_tokens",
+            "title": "trigger token",
+            "name": "legacy-integration",
+            "before": {},
+            "fingerprint": tokens["changes"][0]["fingerprint"],
+            "requests": [{"method": "DELETE", "path": f"{project}/triggers/71", "body": None}],
+        }
+    ]
+
+
+def test_no_secret_is_kept() -> None:
+    text = save_plan(sample())
+    assert "legacy-integration" in text
+    assert SECRET not in text
+    assert SECRET[:4] not in text
+
+
+def test_a_plan_may_be_formatted_anew_but_not_edited() -> None:
+    text = save_plan(sample())
+    assert load_plan(json.dumps(json.loads(text), sort_keys=True), KINDS) == sample()
+    assert refusal(text.replace("2026-12-31", "2026-12-30")) == (
+        "the saved plan was edited after it was saved: its seal does not fit; make it again"
+    )
+
+
+@pytest.mark.parametrize(
+    ("text", "words"),
+    [
+        ("project acme\n", "not a saved plan: line 1, column 1 is not JSON"),
+        ('{"format": "reconciler.plan/v1",\n "service": }', "not a saved plan: line 2, column 13 is not JSON"),
+        ("", "not a saved plan: line 1, column 1 is not JSON"),
+        ('{"format": "reconciler.plan/v1", "service": NaN}', "not a saved plan: not JSON that can be read"),
+        ("[" * 200_000, "not a saved plan: not JSON that can be read"),
+        ("[]", "not a saved plan: the JSON is not an object"),
+        ("{}", "not a saved plan: it does not say that its format is reconciler.plan/v1"),
+        ('{"format": 1}', "not a saved plan: it does not say that its format is reconciler.plan/v1"),
+        ('{"format": "plan"}', "not a saved plan: it does not say that its format is reconciler.plan/v1"),
+        (
+            '{"format": "reconciler.plan/v2"}',
+            "the saved plan was made by a newer reconciler: its format is reconciler.plan/v2, not reconciler.plan/v1",
+        ),
+        (
+            '{"format": "reconciler.validation/v1"}',
+            "not a saved plan but a validation: its format is reconciler.validation/v1",
+        ),
+        (
+            '{"format": "reconciler.dream/v1"}',
+            "not a saved plan but something else: its format is reconciler.dream/v1",
+        ),
+        ('{"format": "reconciler.plan/v1"}', "the saved plan has no seal; make it again"),
+    ],
+)
+def test_what_is_no_saved_plan_is_called_what_it_is(text: str, words: str) -> None:
+    assert refusal(text) == words
+
+
+def test_a_report_is_no_plan() -> None:
+    assert refusal(save_report(done())) == "not a saved plan but an apply report: its format is reconciler.report/v1"
+
+
+def test_no_depth_of_nesting_is_too_much() -> None:
+    for depth in range(20, 1200, 20):
+        nested = '{"format": "reconciler.plan/v1", "seal": "", "targets": ' + "[" * depth + "]" * depth + "}"
+        assert refusal(nested) in {
+            "the saved plan was edited after it was saved: its seal does not fit; make it again",
+            "not a saved plan: not JSON that can be read",
+        }
+
+
+@pytest.mark.parametrize(
+    ("spoil", "words"),
+    [
+        (lambda plan: plan.pop("service"), "service is missing"),
+        (lambda plan: plan.update(token="x"), "token is not known here"),
+        (lambda plan: plan.update(targets={}), "targets should be a list"),
+        (lambda plan: plan.update(requests_made="8"), "requests_made should be a number"),
+        (lambda plan: plan.update(requests_made=-1), "requests_made input should be greater than or equal to 0"),
+        (lambda plan: plan.update(created_at="2026-12-01T12:00:00"), "created_at input should have timezone info"),
+        (lambda plan: first(plan).pop("action"), "targets[0].sections[1].changes[0] unable to extract tag using "
+         "discriminator 'action'"),
+        (lambda plan: first(plan).update(name=[]), "targets[0].sections[1].changes[0].name should be a string; "
+         "targets[0].sections[1].changes[0].name should be a number"),
+        (lambda plan: first(plan)["requests"][0].pop("body"),
+         "targets[0].sections[1].changes[0].requests[0].body is missing"),
+        (lambda plan: first(plan)["requests"][0].update(method="GET"),
+         "targets[0].sections[1].changes[0].requests[0].method input should be 'POST', 'PUT', 'PATCH' or 'DELETE'"),
+        (lambda plan: plan["summary"].update(delete=0), "its summary is not that of its changes"),
+    ],
+)  # fmt: skip
+def test_a_damaged_plan_is_refused_with_the_place(spoil: Spoil, words: str) -> None:
+    assert refusal(spoilt(save_plan(sample()), spoil)) == f"the saved plan is damaged: {words}"
+
+
+@pytest.mark.parametrize(
+    "path",
+    [
+        "",
+        "user",
+        "projects",
+        "projects/acme%2Fpayments%2Fapi",
+        "projects/acme%2Fpayments%2Fapi/hooks",
+        "projects/acme%2Fpayments%2Fapi/milestones/",
+        "projects/acme%2Fpayments%2Fapi/milestones/../hooks",
+        "projects/acme%2Fpayments%2Fapi/milestones/%2e%2e/hooks",
+        "projects/acme%2Fpayments%2Fapi/milestones/31?title=x",
+        "projects/acme%2Fpayments%2Fapi/milestones/31#",
+        "projects/acme%2Fpayments%2Fapi/milestones/31\n",
+        "projects/acme%2Fpayments%2Fapi/milestonesX",
+        "projects/acme%2Fpayments%2Flib/milestones",
+        "projects/../projects/acme%2Fpayments%2Fapi/milestones",
+        "groups/12/milestones",
+        "projects/x/milestones",
+        "/projects/acme%2Fpayments%2Fapi/milestones",
+        "//evil.example/projects/12/milestones",
+        "https://evil.example/projects/12/milestones",
+        "notification_settings",
+    ],
+)
+def test_a_request_that_leads_elsewhere_is_refused(path: str) -> None:
+    text = spoilt(save_plan(sample()), lambda plan: first(plan)["requests"][0].update(path=path))
+    assert refusal(text) == f"damaged: POST {path!r} does not lead to milestone of project acme/payments/api"
+
+
+@pytest.mark.parametrize("path", ["projects/12/milestones", "projects/acme%2Fpayments%2Fapi/milestones/{id}"])
+def test_a_request_may_name_its_project_by_number_and_an_object_that_is_still_to_be_created(path: str) -> None:
+    text = spoilt(save_plan(sample()), lambda plan: first(plan)["requests"][0].update(path=path))
+    assert [change.requests[0].path for change in load_plan(text, KINDS).plan.changes][1] == path
+
+
+@pytest.mark.parametrize(
+    ("spoil", "words"),
+    [
+        (lambda plan: plan["targets"][0].update(level="user"), "damaged: a user with the ref 'acme/payments/api'"),
+        (lambda plan: plan["targets"][0].update(ref=None), "damaged: a project with the ref None"),
+        (lambda plan: plan["targets"][0]["sections"][1].update(section="hooks"), NO_PART.format("hooks", "milestones")),
+        (lambda plan: first(plan).update(part="boards"), NO_PART.format("milestones", "boards")),
+    ],
+)
+def test_a_plan_for_what_is_not_there_is_refused(spoil: Spoil, words: str) -> None:
+    assert refusal(spoilt(save_plan(sample()), spoil)) == words
+
+
+def test_sections_that_will_be_planned_again_come_back_as_they_were() -> None:
+    again = section("approval_settings", {"allow_author_approval": False}, API)
+    saved = SavedPlan(HEADER, Plan((), (again,)))
+    assert json.loads(save_plan(saved))["dependent"] == [
+        {
+            "level": "project",
+            "ref": "acme/payments/api",
+            "section": "approval_settings",
+            "prune": False,
+            "wanted": {"allow_author_approval": False},
+        }
+    ]
+    assert load_plan(save_plan(saved), KINDS) == saved
+
+
+@pytest.mark.parametrize(
+    ("changed", "words"),
+    [
+        ({"section": "hooks"}, "no project has a section 'hooks'"),
+        ({"level": "user", "ref": None}, "no user has a section 'approval_settings'"),
+        ({"wanted": {"x": 1}}, "the approval_settings of project acme/payments/api are not valid"),
+    ],
+)
+def test_sections_that_could_not_be_planned_again_are_refused(changed: dict[str, Any], words: str) -> None:
+    saved = SavedPlan(HEADER, Plan((), (section("approval_settings", {}, API),)))
+    text = spoilt(save_plan(saved), lambda plan: plan["dependent"][0].update(changed))
+    assert refusal(text) == f"the saved plan is damaged: {words}"
+
+
+def test_only_settings_can_be_planned_again() -> None:
+    objects = Section(API, "milestones", {"milestones": {}})
+    with pytest.raises(TypeError, match="milestones holds objects, and only settings can be planned again"):
+        save_plan(SavedPlan(HEADER, Plan((), (objects,))))
+
+
+@pytest.mark.parametrize("api_url", ["https://git.example.com/api/v4", "HTTPS://Git.Example.com/api/v4/"])
+@pytest.mark.parametrize("age", [timedelta(), timedelta(hours=24), -timedelta(minutes=5)])
+def test_a_plan_for_this_service_is_current_for_a_day(api_url: str, age: timedelta) -> None:
+    refuse_unless_current(sample(), api_url=api_url, now=NOON + age, max_age=timedelta(hours=24))
+
+
+@pytest.mark.parametrize(
+    ("api_url", "age", "max_age", "words"),
+    [
+        (
+            "https://git.example.org/api/v4",
+            timedelta(),
+            timedelta(hours=24),
+            "the plan is for https://git.example.com/api/v4, and this is https://git.example.org/api/v4: "
+            "make a plan for this service, or apply it there",
+        ),
+        (
+            HEADER.service,
+            timedelta(hours=30, minutes=1),
+            timedelta(hours=24),
+            "the plan was made at 2026-12-01T12:00:00Z, 30 hours ago, and plans older than 24 hours are refused: "
+            "make a new one, or allow its age with --max-age",
+        ),
+        (
+            HEADER.service,
+            timedelta(hours=1),
+            timedelta(minutes=1),
+            "the plan was made at 2026-12-01T12:00:00Z, 1 hour ago, and plans older than 1 minute are refused: "
+            "make a new one, or allow its age with --max-age",
+        ),
+        (
+            HEADER.service,
+            -timedelta(minutes=6),
+            timedelta(hours=24),
+            "the plan was made in the future, at 2026-12-01T12:00:00Z, and it is 2026-12-01T11:54:00Z: "
+            "set the clock right",
+        ),
+    ],
+)
+def test_a_plan_that_is_not_current_is_refused(api_url: str, age: timedelta, max_age: timedelta, words: str) -> None:
+    with pytest.raises(PlanRefused) as refused:
+        refuse_unless_current(sample(), api_url=api_url, now=NOON + age, max_age=max_age)
+    assert str(refused.value) == words
+
+
+def first(plan: dict[str, Any]) -> Any:
+    """The creation of the milestone."""
+    return plan["targets"][0]["sections"][1]["changes"][0]
+
+
+def refusal(text: str) -> str:
+    """What is said when a text is refused."""
+    with pytest.raises(PlanRefused) as refused:
+        load_plan(text, KINDS)
+    return str(refused.value)

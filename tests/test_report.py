@@ -1,0 +1,128 @@
+"""The report of an apply: what became of each change, kept and read again."""
+
+import json
+from collections.abc import Callable
+from datetime import UTC, datetime
+from typing import Any
+
+import pytest
+from hypothesis import given, settings
+
+from reconciler.apply import Status, TargetOutcome
+from reconciler.errors import PlanRefused
+from reconciler.plan import Plan, TargetPlan
+from reconciler.planfile import SavedPlan, save_plan
+from reconciler.planner import make_plan
+from reconciler.report import UNKNOWN, Report, load_report, make_report, save_report
+from reconciler.state import Unreadable
+from tests.building import KINDS, desired, live, section
+from tests.render.plans import reports
+from tests.render.samples import API, HEADER, LIB, NOON, Traffic, done, sample, spoilt
+
+NOTHING_COUNTED = {"created": 0, "updated": 0, "deleted": 0, "failed": 0, "stale": 0, "skipped": 0, "dropped": 0}
+
+
+@settings(max_examples=60, deadline=None)
+@given(reports())
+def test_what_is_saved_is_what_is_read(report: Report) -> None:
+    assert load_report(save_report(report), KINDS) == report
+
+
+def test_a_saved_report_tells_results_and_not_intentions() -> None:
+    content = json.loads(save_report(done((Status.DROPPED, "the service kept its own"), (Status.FAILED, "400"))))
+    assert len(content.pop("seal")) == 64
+    (target,) = content.pop("targets")
+    assert content == {
+        "format": "reconciler.report/v1",
+        "service": "https://git.example.com/api/v4",
+        "started_at": "2026-12-01T12:00:00Z",
+        "finished_at": "2026-12-01T12:01:00Z",
+        "tool_version": "0.1.0",
+        "manifests_digest": "5f2c",
+        "requests": {"reads": 11, "writes": 4},
+        "counts": NOTHING_COUNTED | {"updated": 1, "deleted": 1, "failed": 1, "dropped": 1, "problems": 1},
+    }
+    planned = json.loads(save_plan(sample()))["targets"][0]
+    statuses = iter(
+        [("dropped by the service", "the service kept its own"), ("failed", "400"), ("done", ""), ("done", "")]
+    )
+    for planned_section in planned["sections"]:
+        planned_section["outcomes"] = [
+            dict(zip(("change", "status", "reason"), (change, *next(statuses)), strict=True))
+            for change in planned_section.pop("changes")
+        ]
+    assert target == planned
+
+
+@pytest.mark.parametrize("status", [Status.FAILED, Status.STALE, Status.SKIPPED, Status.DROPPED])
+def test_a_change_that_is_not_done_makes_the_exit_code_three(status: Status) -> None:
+    assert done((status, "why")).exit_code == 3
+
+
+def test_a_problem_makes_the_exit_code_one_where_all_changes_are_done() -> None:
+    assert done().exit_code == 1
+
+
+def test_the_exit_code_is_zero_where_all_is_done() -> None:
+    report = make_report(SavedPlan(HEADER, Plan(())), [], NOON, Traffic(0, 0))
+    assert report.exit_code == 0
+    assert report.counts == NOTHING_COUNTED | {"problems": 0}
+
+
+def test_a_report_ends_now_unless_told_otherwise() -> None:
+    before = datetime.now(UTC).replace(microsecond=0)
+    report = make_report(sample(), [], NOON, Traffic(0, 0))
+    assert before <= report.finished_at <= datetime.now(UTC)
+
+
+def test_changes_whose_outcome_never_came_are_failed() -> None:
+    report = make_report(sample(), [], NOON, Traffic(3, 1))
+    assert [(each.status, each.reason) for each in report.outcomes] == [(Status.FAILED, UNKNOWN)] * 4
+    assert report.counts == NOTHING_COUNTED | {"failed": 4, "problems": 1}
+
+
+def test_a_target_without_changes_is_reported_only_for_its_problems() -> None:
+    wanted = desired(section("milestones", {"x": {}}, API), section("milestones", {}, LIB))
+    found = live({(API, "milestones", "milestones"): Unreadable("403"), (LIB, "milestones", "milestones"): []})
+    saved = SavedPlan(HEADER, make_plan(wanted, found, KINDS)[0])
+    report = make_report(saved, [], NOON, Traffic(2, 0))
+    assert report.targets == (TargetOutcome(saved.plan.targets[0], ()),)
+    assert report.exit_code == 1
+
+
+def test_problems_are_those_of_the_plan_that_was_carried_out() -> None:
+    planned_again = TargetOutcome(TargetPlan(API, ()), ())
+    assert make_report(sample(), [planned_again], NOON, Traffic(2, 0)).counts["problems"] == 0
+
+
+@pytest.mark.parametrize(
+    ("spoil", "words"),
+    [
+        (lambda report: report["counts"].update(failed=0), "its counts are not those of its outcomes"),
+        (
+            lambda report: report["targets"][0]["sections"][0]["outcomes"][0].update(status="lost"),
+            "targets[0].sections[0].outcomes[0].status input should be 'done', 'failed', 'stale', 'skipped' or "
+            "'dropped by the service'",
+        ),
+    ],
+)
+def test_a_damaged_report_is_refused(spoil: Callable[[dict[str, Any]], object], words: str) -> None:
+    text = spoilt(save_report(done((Status.FAILED, "400"))), spoil)
+    with pytest.raises(PlanRefused) as refused:
+        load_report(text, KINDS)
+    assert str(refused.value) == f"the apply report is damaged: {words}"
+
+
+def test_an_edited_report_is_refused() -> None:
+    text = save_report(done((Status.FAILED, "400"))).replace('"failed": 1', '"failed": 0')
+    with pytest.raises(PlanRefused) as refused:
+        load_report(text, KINDS)
+    assert str(refused.value) == (
+        "the apply report was edited after it was saved: its seal does not fit; make it again"
+    )
+
+
+def test_a_plan_is_no_report() -> None:
+    with pytest.raises(PlanRefused) as refused:
+        load_report(save_plan(sample()), KINDS)
+    assert str(refused.value) == "not an apply report but a saved plan: its format is reconciler.plan/v1"
