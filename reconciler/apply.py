@@ -10,7 +10,7 @@ from enum import StrEnum
 from itertools import groupby
 from threading import Event
 
-from reconciler.address import Address, Scope
+from reconciler.address import Address, Key, Scope
 from reconciler.diff import fields_of, fingerprint
 from reconciler.endpoints import Collection, Singleton
 from reconciler.errors import OutputFailed, ServiceError
@@ -185,11 +185,11 @@ class _Application:
         now = self._now(change, part)
         if isinstance(change, Create):
             return "it exists by now" if now else ""
+        former = change.renamed_from if isinstance(change, Update) else None
         if change.fingerprint not in {fingerprint(found) for found in _all(part)}:
-            return "it has changed since the plan was made" if now else "it is gone by now"
-        if isinstance(change, Update) and change.renamed_from is not None and now:
-            return "its new name is taken by now"
-        return ""
+            left = now or (former is not None and self._named(part, change.address, {former}))
+            return "it has changed since the plan was made" if left else "it is gone by now"
+        return "its new name is taken by now" if former is not None and now else ""
 
     def _verified(self, outcomes: list[Outcome]) -> list[Outcome]:
         """Read again what was changed; what the service silently dropped is not done."""
@@ -229,15 +229,18 @@ class _Application:
         except ServiceError as error:
             return Unreadable(str(error))
 
-    def _now(self, change: Create | Update | Delete, live: Found | tuple[Found, ...]) -> list[Found]:
+    def _now(self, change: Change, live: Found | tuple[Found, ...]) -> list[Found]:
         """The live objects of a change's name, or of the target it refers to."""
-        address = change.address
+        names = {change.address.name}
+        if isinstance(change, Create):
+            names.add(change.target_id)
+        return self._named(live, change.address, names)
+
+    def _named(self, live: Found | tuple[Found, ...], address: Address, names: set[Key | None]) -> list[Found]:
         part = self._part(address.section, address.part)
-        if isinstance(live, Found) or isinstance(part, Singleton) or address.name is None:
+        if isinstance(live, Found) or isinstance(part, Singleton):
             return _all(live)
-        wanted = {identity(part, address.name)}
-        if isinstance(change, Create) and change.target_id is not None:
-            wanted.add(change.target_id)
+        wanted = {identity(part, name) for name in names if name is not None}
         return [found for found in live if not wanted.isdisjoint(identity(part, name) for name in found.names)]
 
     def _part(self, section: str, part: str) -> Part:

@@ -210,7 +210,7 @@ def lives(project: int) -> st.SearchStrategy[Plain]:
     )
 
 
-def entries(paths: dict[int, str]) -> st.SearchStrategy[list[str | int]]:
+def entries(paths: dict[int, str]) -> st.SearchStrategy[list[Any]]:
     entry = st.sampled_from(sorted(paths)).flatmap(
         lambda number: st.sampled_from([number, paths[number], paths[number].upper()])
     )

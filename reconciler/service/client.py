@@ -1,8 +1,10 @@
 """The client: token, pages, connections. One `httpx.Client` a thread, one TLS context for all of them."""
 
+import logging
 import ssl
 from dataclasses import dataclass, field
 from threading import Lock, local
+from time import monotonic
 from types import TracebackType
 from typing import Self
 
@@ -12,6 +14,8 @@ from reconciler import __version__
 from reconciler.errors import AnswerLost, BadAnswer, ConfigurationError, Unreachable
 from reconciler.service.answers import plain, read_answer
 from reconciler.wire import Json, Request
+
+LOG = logging.getLogger(__name__)
 
 PER_PAGE = 100
 """The largest page the service sends (deployed behaviour, section 7.3)."""
@@ -106,13 +110,16 @@ class Client:
         headers = {} if method == "GET" else {"Content-Type": "application/json"}
         self.traffic.count(method)
         request = f"{method} {path.partition('?')[0]}"
+        started = monotonic()
         try:
-            return client.request(method, f"{self.api_url}/{path}", json=body, headers=headers)
+            response = client.request(method, f"{self.api_url}/{path}", json=body, headers=headers)
         except (httpx.ConnectError, httpx.ConnectTimeout, httpx.UnsupportedProtocol, httpx.ProxyError) as error:
             raise Unreachable(request, f"{self.api_url} cannot be reached: {plain(str(error))}") from None
         except (httpx.HTTPError, httpx.StreamError) as error:
             reason = plain(str(error)) or type(error).__name__
             raise AnswerLost(request, f"the answer was lost: {reason}") from None
+        LOG.debug("%s %d, %.0f ms", request, response.status_code, 1000 * (monotonic() - started))
+        return response
 
     def _client(self) -> httpx.Client:
         client: httpx.Client | None = getattr(self._thread, "client", None)

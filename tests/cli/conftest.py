@@ -1,6 +1,6 @@
 """Running commands the way a user does, in a folder of their own, against the sandbox."""
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -44,7 +44,7 @@ class Desk:
         """Write a manifest of one project."""
         self.write(name, f"apiVersion: reconciler/v1\nkind: Project\nmetadata: {{path: {path}}}\nspec: {spec}\n")
 
-    def service(self, **changes: Mapping[str, Any]) -> None:
+    def service(self, **changes: Any) -> None:
         """Give the sandbox its small service, with some fields of `acme/api` changed."""
         state = a_small_service("deployed")
         state["projects"][0] |= changes

@@ -1,0 +1,272 @@
+"""`apply`: what it asks, refuses, does and reports."""
+
+import json
+import os
+import pty
+import signal
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from reconciler.cli.apply import _ending_gently
+from tests.cli.conftest import Desk
+
+MILESTONES = "{milestones: {a: {}, b: {}, old: null}}"
+
+REPORT = """\
+project acme/api
+  + milestone "a"                             done
+  + milestone "b"                             done
+  - milestone "old"                           done
+Applied: 2 created, 0 updated, 1 deleted; 0 failed, 0 stale, 0 skipped, 0 dropped by the service, 0 problems. \
+5 requests made.
+"""
+
+
+@pytest.fixture(autouse=True)
+def _service(desk: Desk) -> None:
+    desk.service(milestones=[{"title": "old"}])
+    desk.project(MILESTONES)
+
+
+def writes(desk: Desk) -> list[str]:
+    log = desk.sandbox.log()
+    return [f"{entry['method']} {entry['target'].rpartition('/')[2]}" for entry in log if entry["method"] != "GET"]
+
+
+def test_a_plan_is_carried_out_and_verified_and_then_there_is_nothing_to_do(desk: Desk) -> None:
+    done = desk("apply --yes")
+    assert (done.code, done.out, done.err) == (0, REPORT, "")
+    again = desk("apply")
+    assert (again.code, again.err) == (0, "")
+    assert again.out.startswith("Applied: 0 created, 0 updated, 0 deleted; ")
+
+
+def test_what_was_changed_need_not_be_read_again(desk: Desk) -> None:
+    assert desk("apply --yes --no-verify").out.endswith("4 requests made.\n")
+
+
+def test_without_a_terminal_nothing_is_applied_unasked(desk: Desk) -> None:
+    done = desk("apply")
+    assert (done.code, done.out) == (64, "")
+    assert done.err == (
+        "reconciler: apply asks before it changes anything, and there is no terminal to ask on; add --yes\n"
+    )
+    assert writes(desk) == []
+
+
+@pytest.fixture
+def terminal(monkeypatch: pytest.MonkeyPatch) -> Iterator[int]:
+    """A terminal as standard input; the value is the end a person types at."""
+    person, program = pty.openpty()
+    with os.fdopen(program, "r") as stdin:
+        monkeypatch.setattr("sys.stdin", stdin)
+        yield person
+    os.close(person)
+
+
+def test_on_a_terminal_it_shows_the_plan_and_asks(desk: Desk, terminal: int) -> None:
+    os.write(terminal, b"n\n")
+    refused = desk("apply")
+    assert (refused.code, refused.out) == (1, "")
+    assert refused.err == (
+        'project acme/api\n  + milestone "a"\n  + milestone "b"\n  - milestone "old"\n'
+        "Plan: 2 to create, 0 to update, 1 to delete, 0 problems, 0 unmanaged. 3 requests to apply; 1 was made to plan.\n"
+        "Apply this plan? [y/N]: Interrupted.\n"
+    )
+    assert writes(desk) == []
+    os.write(terminal, b"y\n")
+    assert desk("apply").out == REPORT
+
+
+def test_a_saved_plan_is_carried_out_once(desk: Desk) -> None:
+    assert desk("plan --out plan.json").code == 0
+    done = desk("apply --plan plan.json --yes --report json=report.json")
+    assert (done.code, done.err) == (0, "")
+    assert done.out == REPORT
+    assert desk("show report.json").out == REPORT
+    again = desk("apply --plan plan.json --yes")
+    assert again.code == 3
+    assert again.out == (
+        "project acme/api\n"
+        '  + milestone "a"                             stale: it exists by now\n'
+        '  + milestone "b"                             stale: it exists by now\n'
+        '  - milestone "old"                           stale: it is gone by now\n'
+        "Applied: 0 created, 0 updated, 0 deleted; 0 failed, 3 stale, 0 skipped, 0 dropped by the service, 0 problems. "
+        "1 request made.\n"
+    )
+
+
+def test_only_what_has_moved_since_is_refused(desk: Desk) -> None:
+    desk.project("{milestones: {new: {renamed_from: old}, a: {}}, approval_settings: {allow_author_approval: true}}")
+    assert desk("plan --out plan.json").code == 0
+    desk.service(milestones=[{"title": "old", "description": "touched"}])
+    done = desk("apply --plan plan.json --yes")
+    assert done.code == 3
+    assert '  + milestone "a"                             done\n' in done.out
+    assert "  ~ approval settings                         done\n" in done.out
+    assert '  ~ milestone "new"                           stale: it has changed since the plan was made\n' in done.out
+    assert writes(desk) == ["PUT merge_request_approval_setting", "POST milestones"]
+
+
+def test_a_rename_onto_a_name_that_is_taken_by_now_is_refused(desk: Desk) -> None:
+    desk.project("{milestones: {new: {renamed_from: old}}}")
+    assert desk("plan --out plan.json").code == 0
+    desk.service(milestones=[{"title": "old"}, {"title": "new"}])
+    assert "stale: its new name is taken by now" in desk("apply --plan plan.json --yes").out
+
+
+def test_what_cannot_be_read_again_is_refused(desk: Desk) -> None:
+    desk.project("{trigger_tokens: {old: null}}")
+    desk.service(trigger_tokens=[{"description": "old", "owner": "ada"}])
+    assert desk("plan --out plan.json").code == 0
+    desk.service(archived=True)
+    done = desk("apply --plan plan.json --yes")
+    assert done.code == 3
+    assert "stale: cannot be read again: GET projects/acme%2Fapi/triggers: 403 Forbidden" in done.out
+
+
+@pytest.mark.parametrize(
+    ("line", "said"),
+    [
+        ("--max-age 0m", "older than"),
+        ("--api-url http://127.0.0.1:9/api/v4", "make a plan for this service, or apply it there"),
+    ],
+)
+def test_a_plan_that_is_too_old_or_for_another_service_is_refused(desk: Desk, line: str, said: str) -> None:
+    desk("plan --out plan.json")
+    done = desk(f"apply --plan plan.json --yes {line}")
+    assert (done.code, done.out) == (1, "")
+    assert said in done.err
+    assert writes(desk) == []
+
+
+@pytest.mark.parametrize("age", ["24", "h", "1.5h", "-1h", ""])
+def test_an_age_that_is_none_is_a_wrong_command_line(desk: Desk, age: str) -> None:
+    desk("plan --out plan.json")
+    done = desk("apply --plan plan.json --yes --max-age", age)
+    assert done.code == 64
+    assert f"--max-age takes a number and m, h or d, such as 24h; not {age}" in done.err
+
+
+def test_losing_much_must_be_meant(desk: Desk) -> None:
+    desk.service(milestones=[{"title": f"m{number}"} for number in range(12)])
+    desk.project("{prune: [milestones], milestones: {m0: {}}}")
+    done = desk("apply --yes")
+    assert (done.code, done.out) == (1, "")
+    assert done.err == (
+        "reconciler: refused, nothing was changed: project acme/api would lose 11 of its 12 milestones; "
+        "if that is meant, add --allow-deletes 11\n"
+    )
+    assert writes(desk) == []
+    assert desk("apply --yes --allow-deletes 11 --max-changes 10").code == 1
+    assert desk("apply --yes --allow-deletes 11 --max-changes 11").code == 0
+
+
+def test_a_failed_change_stops_nothing_but_itself(desk: Desk) -> None:
+    desk.project("{milestones: {taken: {}, a: {}}}")
+    state = desk.sandbox.state()
+    state["groups"][0]["milestones"] = [{"title": "taken"}]
+    desk.sandbox.replace_state(state)
+    done = desk("apply --yes")
+    assert (done.code, done.err) == (3, "")
+    assert done.out == (
+        "project acme/api\n"
+        '  + milestone "a"                             done\n'
+        '  + milestone "taken"                         failed: POST projects/acme%2Fapi/milestones: 400 Failed to create '
+        'milestone {:title=>["already being used for another group or project milestone."]}\n'
+        "Applied: 1 created, 0 updated, 0 deleted; 1 failed, 0 stale, 0 skipped, 0 dropped by the service, 0 problems. "
+        "4 requests made.\n"
+    )
+
+
+TOKENS = "{trigger_tokens: {t1: {}, t2: {}}}"
+
+
+def live_tokens(desk: Desk) -> dict[str, str]:
+    tokens = desk.sandbox.state()["projects"][0]["trigger_tokens"]
+    return {token["description"]: token["token"] for token in tokens}
+
+
+def test_tokens_are_not_created_without_a_place_for_their_values(desk: Desk) -> None:
+    desk.project(TOKENS)
+    done = desk("apply --yes")
+    assert (done.code, done.out) == (1, "")
+    assert done.err == (
+        "reconciler: refused, nothing was changed: the plan creates 2 trigger tokens, whose value is shown only once: "
+        "say where it is to go with --tokens-to FILE or --tokens-command CMD\n"
+    )
+    assert writes(desk) == []
+
+
+def test_token_values_go_to_their_file_and_nowhere_else(desk: Desk) -> None:
+    desk.project(TOKENS)
+    done = desk("apply --yes -v --tokens-to tokens --report json=report.json")
+    assert done.code == 0
+    lines = [json.loads(line) for line in Path("tokens").read_text().splitlines()]
+    assert {line["description"]: line["token"] for line in lines} == live_tokens(desk)
+    everything = done.out + done.err + Path("report.json").read_text()
+    assert not [value for value in [*live_tokens(desk).values(), "ada-token"] if value in everything]
+
+
+def test_a_token_that_cannot_be_delivered_is_deleted_again_and_no_more_is_created(desk: Desk) -> None:
+    desk.project(TOKENS)
+    done = desk("apply --yes --tokens-command", "false")
+    assert done.code == 3
+    assert (
+        '  + trigger token "t1"                        failed: false ended with exit code 1; the undelivered token '
+        in done.out
+    )
+    assert "was deleted again\n" in done.out
+    assert '  + trigger token "t2"                        skipped: the run was ended before it\n' in done.out
+    assert live_tokens(desk) == {}
+
+
+def test_an_undelivered_token_that_cannot_be_deleted_is_named(desk: Desk) -> None:
+    desk.project(TOKENS)
+    desk.write(
+        "archive.py",
+        f"""
+import httpx
+url = "{desk.sandbox.base_url}/-/state"
+state = httpx.get(url).json()
+state["projects"][0]["archived"] = True
+httpx.put(url, json=state)
+raise SystemExit(1)
+""",
+    )
+    done = desk("apply --yes --tokens-command", f"{sys.executable} archive.py")
+    assert done.code == 3
+    [(_, value)] = live_tokens(desk).items()
+    assert value not in done.out + done.err
+    assert "could not be deleted again and should be: DELETE projects/acme%2Fapi/triggers/" in done.out
+
+
+def test_the_first_ctrl_c_finishes_what_is_in_flight_and_reports(desk: Desk) -> None:
+    desk.project("{trigger_tokens: {t1: {}, t2: {}}, milestones: {a: {}}}")
+    done = desk("apply --yes --tokens-command", "sh -c 'cat >/dev/null; kill -INT $PPID'")
+    assert done.code == 1
+    assert done.err == "Finishing what is in flight; once more to stop at once.\n"
+    assert '  + milestone "a"                             done\n' in done.out
+    assert '  + trigger token "t1"                        done\n' in done.out
+    assert '  + trigger token "t2"                        skipped: the run was ended before it\n' in done.out
+
+
+def test_the_second_ctrl_c_stops_at_once_and_the_old_handlers_come_back() -> None:
+    before = signal.getsignal(signal.SIGTERM)
+    with pytest.raises(KeyboardInterrupt), _ending_gently() as stop:
+        signal.raise_signal(signal.SIGTERM)
+        assert stop.is_set()
+        signal.raise_signal(signal.SIGINT)
+    assert signal.getsignal(signal.SIGTERM) is before
+
+
+def test_an_interrupted_command_says_so(desk: Desk, monkeypatch: pytest.MonkeyPatch) -> None:
+    def interrupted() -> None:
+        signal.raise_signal(signal.SIGINT)
+
+    monkeypatch.setattr("reconciler.kinds.all_kinds", interrupted)
+    done = desk("validate")
+    assert (done.code, done.out, done.err) == (1, "", "\nInterrupted.\n")

@@ -1,0 +1,63 @@
+"""`sandbox`, `schema` and `demo`."""
+
+import json
+import os
+import re
+import signal
+import subprocess
+import sys
+from pathlib import Path
+
+import httpx
+import yaml
+
+from tests.cli.conftest import Desk
+from tests.conftest import EXAMPLES
+
+STORY = Path(__file__).with_name("demo.txt")
+
+
+def test_the_sandbox_serves_until_ctrl_c(desk: Desk) -> None:
+    desk.write("state.yaml", "users: [{username: eve, tokens: [eve-token]}]\n")
+    line = [sys.executable, "-m", "reconciler", "sandbox", "--port", "0", "--state", "state.yaml"]
+    process = subprocess.Popen(line, stderr=subprocess.PIPE, text=True)
+    assert process.stderr is not None
+    said = process.stderr.readline()
+    url = re.findall(r"http://\S+?(?=;)", said)[0]
+    assert said == f"Serving {url}; tokens are in the state file. Ctrl-C ends it.\n"
+    assert httpx.get(f"{url}/user", headers={"PRIVATE-TOKEN": "eve-token"}).json()["username"] == "eve"
+    process.send_signal(signal.SIGINT)
+    assert (process.wait(), process.stderr.read()) == (0, "")
+    process.stderr.close()
+
+
+def test_a_state_that_is_none_is_refused(desk: Desk) -> None:
+    desk.write("state.yaml", "users: 3\n")
+    done = desk("sandbox --port 0 --state state.yaml")
+    assert (done.code, done.out) == (1, "")
+    assert done.err.startswith("reconciler: state.yaml: users")
+
+
+def test_schemas_are_printed_one_or_all_or_written(desk: Desk) -> None:
+    everything = json.loads(desk("schema").out)
+    assert json.loads(desk("schema plan").out) == everything["plan.schema.json"]
+    assert desk("schema --write schemas").out == ""
+    assert {file.name: json.loads(file.read_text()) for file in Path("schemas").iterdir()} == everything
+
+
+def test_the_demo_tells_its_whole_story(desk: Desk) -> None:
+    os.environ["RECONCILER_CONCURRENCY"] = "1"
+    done = desk("demo")
+    assert os.environ.pop("RECONCILER_CONCURRENCY") == "1"
+    assert (done.code, done.err) == (0, "")
+    assert done.out == STORY.read_text()
+
+
+def test_every_example_can_be_planned_applied_and_is_in_order_then(desk: Desk) -> None:
+    for example in sorted([*EXAMPLES.glob("*.yaml"), EXAMPLES / "acme"]):
+        if example.name == "state.yaml":
+            continue
+        desk.sandbox.replace_state(yaml.safe_load((EXAMPLES / "state.yaml").read_text()))
+        assert desk(f"drift {example}").code == 2, example
+        assert desk(f"apply {example} --yes --tokens-to tokens").code == 0, example
+        assert desk(f"drift {example}").code == 0, example
