@@ -1,0 +1,232 @@
+"""Pipeline trigger tokens: spec section 4.8, and how production differs."""
+
+from typing import Any
+
+import pytest
+
+from .asking import CREATED, HOST, WEB, Asking, a_service
+
+TRIGGERS = f"{WEB}/triggers"
+FORBIDDEN = (403, {"message": "403 Forbidden"})
+GONE = (404, {"message": "404 Not found"})
+BOTH = pytest.mark.parametrize("dialect", ["spec", "deployed"])
+SECRET = "glptt-1234567890"
+OURS = {"trigger_tokens": [{"id": 5, "description": "nightly", "owner": "ada", "token": SECRET}]}
+
+
+def user(number: int, username: str) -> dict[str, Any]:
+    """The record of an owner."""
+    return {
+        "id": number,
+        "username": username,
+        "public_email": "",
+        "name": username.capitalize(),
+        "state": "active",
+        "locked": False,
+        "avatar_url": None,
+        "web_url": f"{HOST}/{username}",
+    }
+
+
+NIGHTLY = {
+    "id": 5,
+    "description": "nightly",
+    "created_at": CREATED,
+    "updated_at": CREATED,
+    "last_used": None,
+    "token": SECRET,
+    "owner": user(2, "ada"),
+}
+
+
+def test_the_record_of_a_token_has_an_expiry_in_production_only(service: Asking) -> None:
+    service.given(a_service(web=OURS))
+    assert service.ask(f"GET {TRIGGERS}") == (200, [NIGHTLY])
+    service.given(a_service("deployed", web=OURS))
+    times = {name: CREATED.replace("Z", ".000Z") for name in ("created_at", "updated_at")}
+    assert service.ask(f"GET {TRIGGERS}/5") == (200, {**NIGHTLY, **times, "expires_at": None})
+
+
+@BOTH
+def test_a_token_lives(service: Asking, dialect: str) -> None:
+    service.given(a_service(dialect))
+    status, made = service.ask(f"POST {TRIGGERS}", {"description": "nightly"})
+    assert (status, made["id"], made["description"], made["token"][:6], len(made["token"])) == (
+        201,
+        1,
+        "nightly",
+        "glptt-",
+        46,
+    )
+    assert service.ask(f"GET {TRIGGERS}") == (200, [made])
+    status, renamed = service.ask(f"PUT {TRIGGERS}/1", {"description": "daily"})
+    assert (status, renamed) == (200, {**made, "description": "daily", "updated_at": renamed["updated_at"]})
+    assert renamed["updated_at"] > made["updated_at"]
+    assert service.ask(f"PUT {TRIGGERS}/1", {"description": "daily"}) == (200, renamed)
+    assert service.ask(f"DELETE {TRIGGERS}/1") == (204, None)
+    assert [service.ask(f"{method} {TRIGGERS}/1") for method in ("GET", "PUT", "DELETE")] == [GONE] * 3
+    assert service.changes()[:6] == [True, False, True, False, True, False]
+
+
+@BOTH
+def test_a_token_is_whole_for_its_owner_and_for_administrators_and_four_characters_for_others(
+    service: Asking, dialect: str
+) -> None:
+    service.given(a_service(dialect, web=OURS))
+    seen = {name: service.ask(f"GET {TRIGGERS}", user=name)[1][0]["token"] for name in ("ada", "root", "max")}
+    assert seen == {"ada": SECRET, "root": SECRET, "max": "1234"}
+
+
+@BOTH
+def test_only_its_owner_and_administrators_change_a_token_every_maintainer_deletes_it(
+    service: Asking, dialect: str
+) -> None:
+    service.given(a_service(dialect, web=OURS))
+    refused = {"message": "403 Forbidden - The current user is not authorized to update the pipeline trigger token"}
+    assert service.ask(f"PUT {TRIGGERS}/5", {"description": "x"}, user="max") == (403, refused)
+    assert service.ask(f"PUT {TRIGGERS}/5", {"description": "x"}, user="root")[0] == 200
+    assert service.ask(f"DELETE {TRIGGERS}/5", user="max") == (204, None)
+
+
+def test_descriptions_need_not_differ_nor_say_anything(service: Asking) -> None:
+    service.given(a_service("deployed"))
+    for description in ("x", "x", "", None):
+        assert service.ask(f"POST {TRIGGERS}", {"description": description})[0] == 201
+    shown = [entry["description"] for entry in service.ask(f"GET {TRIGGERS}")[1]]
+    assert shown == ["x", "x", "", None]
+
+
+def test_a_put_without_description_changes_nothing_by_the_spec_and_takes_it_away_in_production(
+    service: Asking,
+) -> None:
+    service.given(a_service(web=OURS))
+    assert service.ask(f"PUT {TRIGGERS}/5") == (200, NIGHTLY)
+    service.given(a_service("deployed", web=OURS))
+    assert service.ask(f"PUT {TRIGGERS}/5", {"expires_at": "2026-12-31"})[1]["description"] is None
+
+
+@pytest.mark.parametrize(
+    ("dialect", "body"),
+    [
+        ("spec", {"message": '400 (Bad request) "description" not given'}),
+        ("deployed", {"error": "description is missing"}),
+    ],
+)
+def test_a_token_must_be_described(service: Asking, dialect: str, body: Any) -> None:
+    service.given(a_service(dialect))
+    assert service.ask(f"POST {TRIGGERS}", {}) == (400, body)
+
+
+def test_the_spec_knows_no_expiry(service: Asking) -> None:
+    service.given(a_service())
+    status, made = service.ask(f"POST {TRIGGERS}", {"description": "x", "expires_at": "nonsense"})
+    assert (status, "expires_at" in made) == (201, False)
+
+
+def test_production_takes_an_expiry_of_less_than_a_year(service: Asking) -> None:
+    service.given(a_service("deployed"))
+    status, made = service.ask(f"POST {TRIGGERS}", {"description": "x", "expires_at": "2026-12-31T10:00:00+02:00"})
+    assert (status, made["expires_at"]) == (201, "2026-12-31T08:00:00.000Z")
+    late = '400 Bad request - {"expires_at":["must be before 2027-03-01"]}'
+    sent = {"description": "x", "expires_at": "2027-03-01"}
+    assert service.ask(f"POST {TRIGGERS}", sent) == (400, {"message": late})
+    sent["expires_at"] = "nonsense"
+    assert service.ask(f"POST {TRIGGERS}", sent) == (400, {"error": "expires_at is invalid"})
+    sent["expires_at"] = ""
+    assert service.ask(f"POST {TRIGGERS}", sent)[0] == 201
+
+
+def test_a_token_that_has_expired_is_made_and_gone(service: Asking) -> None:
+    service.given(a_service("deployed"))
+    sent = {"description": "x", "expires_at": "2026-02-28"}
+    assert service.ask(f"POST {TRIGGERS}", sent)[0] == 201
+    assert service.ask(f"GET {TRIGGERS}") == (200, [])
+    assert service.ask(f"GET {TRIGGERS}/1") == GONE
+
+
+@BOTH
+@pytest.mark.parametrize("off", [{"archived": True}, {"builds_enabled": False}])
+def test_archived_or_without_builds_there_are_no_tokens(service: Asking, dialect: str, off: dict[str, bool]) -> None:
+    service.given(a_service(dialect, web={**OURS, **off}))
+    for line in (f"GET {TRIGGERS}", f"GET {TRIGGERS}/5", f"PUT {TRIGGERS}/5", f"DELETE {TRIGGERS}/5"):
+        assert service.ask(line) == FORBIDDEN
+
+
+@BOTH
+def test_tokens_are_for_maintainers_and_a_put_looks_for_the_token_first(service: Asking, dialect: str) -> None:
+    service.given(a_service(dialect, web=OURS))
+    assert service.ask(f"GET {TRIGGERS}", user="dev") == FORBIDDEN
+    assert service.ask(f"PUT {TRIGGERS}/6", user="dev") == GONE
+    assert service.ask(f"PUT {TRIGGERS}/5", user="dev") == FORBIDDEN
+    assert service.ask(f"DELETE {TRIGGERS}/6", user="dev") == FORBIDDEN
+
+
+def test_in_production_parameters_are_checked_before_the_token(service: Asking) -> None:
+    service.given(a_service("deployed"))
+    assert service.ask(f"POST {TRIGGERS}", {}, user=None) == (400, {"error": "description is missing"})
+    assert service.ask(f"GET {TRIGGERS}/x", user="nobody") == (400, {"error": "trigger_id is invalid"})
+
+
+def test_what_has_changed_since_is_not_touched(service: Asking) -> None:
+    long_ago = "Thu, 01 Jan 1970 00:00:00 GMT"
+    denied = (412, {"message": "412 Precondition Failed"})
+    service.given(a_service(web=OURS))
+    assert service.ask(f"PUT {TRIGGERS}/5", {}, If_Unmodified_Since=long_ago) == denied
+    assert service.ask(f"DELETE {TRIGGERS}/5", If_Unmodified_Since=long_ago) == denied
+
+
+def test_a_token_may_have_lost_its_owner(service: Asking) -> None:
+    service.given(a_service(web={"trigger_tokens": [{"id": 5, "token": "glptt-abcdefgh"}]}))
+    status, (shown,) = service.ask(f"GET {TRIGGERS}")
+    assert (status, shown["token"], shown["owner"], shown["description"]) == (200, "abcd", None, None)
+
+
+RUN = "/projects/100/trigger/pipeline"
+
+
+def test_a_trigger_token_runs_a_pipeline_without_any_other_credential(service: Asking) -> None:
+    service.given(a_service(web=OURS))
+    sent = {"ref": "main", "token": SECRET, "variables": {"A": "b"}}
+    status, made = service.ask(f"POST {RUN}", sent, user=None)
+    assert (status, made["id"], made["status"], made["source"], made["user"]) == (
+        201,
+        1,
+        "created",
+        "trigger",
+        user(2, "ada"),
+    )
+    assert service.ask(f"GET {TRIGGERS}/5")[1]["last_used"] == "2026-03-01T00:00:01Z"
+    assert SECRET not in str(service.sandbox.log())
+
+
+@pytest.mark.parametrize(
+    ("sent", "answer"),
+    [
+        ({"token": SECRET}, (400, {"message": '400 (Bad request) "ref" not given'})),
+        ({"token": "wrong", "ref": "main"}, (404, {"message": "404 Not Found"})),
+        ({"token": SECRET, "ref": "gone"}, (400, {"message": {"base": ["Reference not found"]}})),
+        (
+            {"token": SECRET, "ref": "main", "variables": {"A": 1}},
+            (400, {"message": "variables needs to be a map of key-valued strings"}),
+        ),
+        (
+            {"token": SECRET, "ref": "main", "variables": "A"},
+            (400, {"message": "variables needs to be a map of key-valued strings"}),
+        ),
+    ],
+)
+def test_what_cannot_run_is_refused(service: Asking, sent: Any, answer: Any) -> None:
+    service.given(a_service(web=OURS))
+    assert service.ask(f"POST {RUN}", sent, user=None) == answer
+
+
+def test_a_wrong_token_does_not_tell_whether_the_project_exists(service: Asking) -> None:
+    service.given(a_service())
+    sent = {"token": "wrong", "ref": "main"}
+    assert service.ask("POST /projects/999/trigger/pipeline", sent) == (404, {"message": "404 Not Found"})
+
+
+def test_a_token_without_owner_runs_a_pipeline_of_nobody(service: Asking) -> None:
+    service.given(a_service(web={"trigger_tokens": [{"token": SECRET}]}))
+    assert service.ask(f"POST {RUN}?ref=main&token={SECRET}", user=None)[1]["user"] is None
+    assert service.sandbox.log()[0]["target"] == f"/api/v4{RUN}?ref=main&token=[REDACTED]"
