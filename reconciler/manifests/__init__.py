@@ -6,9 +6,11 @@ from types import MappingProxyType
 from typing import Any
 
 from reconciler.kind import Kinds
-from reconciler.manifests.reading import Manifests, assembled, read_catalogue
+from reconciler.manifests.manifests import Manifests, assembled
+from reconciler.manifests.reading import read_catalogue
+from reconciler.manifests.sets import Member
 
-__all__ = ["Manifests", "read_manifests"]
+__all__ = ["Manifests", "Member", "read_manifests"]
 
 NO_VALUES: Mapping[str, Any] = MappingProxyType({})
 

@@ -1,21 +1,21 @@
-"""The catalogue of documents to the desired state: every target with its layers merged and checked."""
+"""What has a say in each target, merged and checked, to the desired state."""
 
 import hashlib
 import json
 from collections.abc import Mapping
 from dataclasses import dataclass
+from itertools import combinations
 from types import MappingProxyType
 from typing import Any
 
-from reconciler.address import Level, Scope
-from reconciler.manifests.catalogue import Catalogue, DeclaredTarget
+from reconciler.address import Scope
 from reconciler.manifests.checks import check_alone, checked, complain
 from reconciler.manifests.complaints import Complaints
+from reconciler.manifests.contributions import Contribution
 from reconciler.manifests.layers import Effective, Layer, effective
-from reconciler.manifests.placeholders import filling
+from reconciler.manifests.sets import disagreements
 from reconciler.manifests.shapes import Shape, Shapes
 from reconciler.manifests.specs import complain_of_clashes, fault_of_level
-from reconciler.manifests.words import unknown
 from reconciler.state import DesiredState, Section, Target
 
 CANONICAL = json.JSONEncoder(sort_keys=True, separators=(",", ":"))
@@ -29,10 +29,15 @@ class Assembled:
     effective: Effective
 
 
-def assemble(catalogue: Catalogue, complaints: Complaints) -> tuple[Assembled, ...]:
-    """Return every target that is free of faults, in `Scope.order`."""
-    assembled = [_of_document(declared, catalogue, complaints) for declared in catalogue.targets.values()]
-    return tuple(sorted((each for each in assembled if each), key=lambda each: each.target.scope.order))
+def assemble(
+    contributed: list[tuple[Scope, list[Contribution]]], shapes: Shapes, complaints: Complaints
+) -> tuple[Assembled, ...]:
+    """Return the targets, with complaints of all that is wrong with them."""
+    return tuple(
+        _assembled(scope, parts, shapes, complaints)
+        for scope, parts in contributed
+        if _is_whole(scope, parts, shapes, complaints)
+    )
 
 
 def desired_state(assembled: tuple[Assembled, ...]) -> DesiredState:
@@ -43,65 +48,35 @@ def desired_state(assembled: tuple[Assembled, ...]) -> DesiredState:
     return DesiredState(tuple(each.target for each in assembled), digest.hexdigest())
 
 
-def _of_document(declared: DeclaredTarget, catalogue: Catalogue, complaints: Complaints) -> Assembled | None:
-    layers = _profiles(declared, catalogue, complaints)
-    if layers is None:
-        alone = effective(None, (declared.layer,), catalogue.shapes)
-        check_alone(alone, (declared.scope.level,), complaints)
-        return None
-    return _assembled(declared.scope, (*layers, declared.layer), declared.labels, catalogue.shapes, complaints)
+def _is_whole(scope: Scope, parts: list[Contribution], shapes: Shapes, complaints: Complaints) -> bool:
+    """Whether no profile is missing; where one is, the target's own document is checked by itself."""
+    if all(part.whole for part in parts):
+        return True
+    if parts[-1].priority is None:
+        check_alone(effective(None, parts[-1].layers[-1:], shapes), (scope.level,), complaints)
+    return False
 
 
-def _profiles(declared: DeclaredTarget, catalogue: Catalogue, complaints: Complaints) -> list[Layer] | None:
-    """Return the layers of the profiles; None, with complaints, where one is not there or does not fit the target."""
-    document, layers = declared.layer.document, []
-    for index, name in enumerate(declared.profiles):
-        path = ("metadata", "profiles", index)
-        layer = catalogue.profiles.get(name)
-        if layer is None:
-            if catalogue.whole:
-                complaints.add(document.find(path), unknown("profile", name, catalogue.profiles), document)
-            continue
-        lacking = [name for name in layer.placeholders if name not in filling(declared.scope)]
-        if lacking:
-            complaints.add(document.find(path), _unfillable(lacking[0], declared.scope, layer), document)
-            continue
-        layers.append(layer)
-    return layers if len(layers) == len(declared.profiles) else None
-
-
-def _unfillable(placeholder: str, scope: Scope, layer: Layer) -> str:
-    place = layer.document.find(("spec", *layer.placeholders[placeholder]))
-    if scope.level is Level.USER:
-        reason = "the user has no path"
-    elif isinstance(scope.ref, int):
-        reason = "a target given by `id` has no path here: give its `path` instead"
-    else:
-        reason = f"{scope} has no namespace"
-    return f"{layer.title} uses `{{{placeholder}}}` ({place}), and {reason}"
-
-
-def _assembled(
-    scope: Scope, layers: tuple[Layer, ...], labels: Mapping[str, str], shapes: Shapes, complaints: Complaints
-) -> Assembled | None:
+def _assembled(scope: Scope, parts: list[Contribution], shapes: Shapes, complaints: Complaints) -> Assembled:
+    layers = tuple(layer for part in parts for layer in part.layers)
     whole = effective(scope, layers, shapes)
-    for layer in layers[:-1]:
-        _check_layer(layer, whole, scope, complaints)
+    for layer in layers:
+        if layer.title:
+            _check_shared(layer, whole, scope, complaints)
+    if len(parts) > 2 or (len(parts) == 2 and parts[1].priority is not None):
+        _check_sets(scope, parts, shapes, complaints)
     sections = []
     for name in whole.sections:
         section = checked(whole, shapes[name], scope, complaints)
         if section is not None:
             pruned = name in whole.prune
             sections.append(Section(scope, name, shapes[name].kind.split(section, pruned), pruned))
-    for index, name in enumerate(whole.prune):
-        if name and not any(name in layer.document.value["spec"] for layer in layers):
-            message = f"{name} is to be pruned and is not declared: write `{name}: {{}}` if nothing may exist there"
-            complain(whole, ("prune", index), message, complaints)
-    origin = layers[-1].document.origin
-    return Assembled(Target(scope, tuple(sections), origin, MappingProxyType(dict(labels))), whole)
+    _check_prune(whole, complaints)
+    labels = {name: value for part in parts for name, value in part.labels.items()}
+    return Assembled(Target(scope, tuple(sections), layers[-1].document.origin, MappingProxyType(labels)), whole)
 
 
-def _check_layer(layer: Layer, whole: Effective, scope: Scope, complaints: Complaints) -> None:
+def _check_shared(layer: Layer, whole: Effective, scope: Scope, complaints: Complaints) -> None:
     """Complain of sections of a shared layer that the target's level does not have, or whose names come to the same."""
     for name, value in layer.sections.items():
         shape = whole.shapes[name]
@@ -110,6 +85,27 @@ def _check_layer(layer: Layer, whole: Effective, scope: Scope, complaints: Compl
             complaints.add(layer.document.find(("spec", name), key=True), f"{fault} (for {scope})", scope)
         elif layer.placeholders:
             complain_of_clashes(layer.document, shape, value, whole.values, complaints)
+
+
+def _check_sets(scope: Scope, parts: list[Contribution], shapes: Shapes, complaints: Complaints) -> None:
+    """Complain where two sets of equal priority want different things: nothing may depend on their order."""
+    for one, other in combinations([part for part in parts if part.priority is not None], 2):
+        if one.priority == other.priority:
+            first, second = effective(scope, one.layers, shapes), effective(scope, other.layers, shapes)
+            for path in disagreements(first, second):
+                _, place = first.find(path)
+                message = (
+                    f"{other.layers[-1].title} and {one.layers[-1].title} ({place}) have the same priority, "
+                    f"{one.priority}, and disagree here: give one of them a higher priority"
+                )
+                complain(second, path, message, complaints)
+
+
+def _check_prune(whole: Effective, complaints: Complaints) -> None:
+    for index, name in enumerate(whole.prune):
+        if name and not any(name in layer.document.value["spec"] for layer in whole.layers):
+            message = f"{name} is to be pruned but not declared: write `{name}: {{}}` if nothing may exist there"
+            complain(whole, ("prune", index), message, complaints)
 
 
 def _canonical(each: Assembled) -> Any:

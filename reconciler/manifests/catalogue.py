@@ -96,6 +96,9 @@ class Catalogue:
                     _complain_of_second(document, ("metadata", "name"), first, f"profile `{name}`", complaints)
             case ProjectSetDocument():
                 name = declared.metadata.name
+                if len(declared.select.model_fields_set & {"group", "projects"}) != 1:
+                    message = "select needs exactly one of `group` and `projects`"
+                    complaints.add(document.find(("select",), key=True), message, document)
                 layer = self._layer(document, "ProjectSet", f"set {name}", declared.spec, complaints, alone=True)
                 known = self.sets.setdefault(name, DeclaredSet(declared, layer))
                 if known.layer is not layer:

@@ -53,7 +53,7 @@ def complain(
 ) -> None:
     """Note what is wrong at a path of the merged spec, at its place in the layer that brought it."""
     layer, place = whole.find(path, key=key)
-    if whole.scope and layer is not whole.layers[-1]:
+    if whole.scope and layer.title:
         message += f" (for {whole.scope})"
     complaints.add(place, message, whole.scope or layer.document, severity)
 

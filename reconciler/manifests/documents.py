@@ -156,8 +156,8 @@ class Document:
 
     @property
     def origin(self) -> str:
-        """`path:line`."""
-        return f"{self.source.path}:{self.line}"
+        """`path:line`; of a document that a template rendered to, only the path."""
+        return self.source.path if self.source.own_line else f"{self.source.path}:{self.line}"
 
     def find(self, path: tuple[Any, ...], *, key: bool = False) -> Place:
         """Return where a value (or its key) is written, or the innermost thing around it that is."""

@@ -1,7 +1,7 @@
 """YAML text to plain values, straight from the parser's events: the quick reading, of files like most.
 
-The events come from libyaml; its `compose` and `load` would crash the interpreter on deep nesting. Whatever is not as it
-mostly is, flaws and anchors alike, is left to `survey`.
+The events come from libyaml, whose `compose` and `load` would crash the interpreter on deep nesting. Whatever is not as
+it mostly is, flaws and anchors alike, is left to `survey`.
 """
 
 from dataclasses import dataclass

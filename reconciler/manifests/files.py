@@ -24,9 +24,9 @@ class Unreadable(Exception):
         fault: what is wrong with it.
     """
 
-    def __init__(self, path: str, message: str) -> None:
-        self.fault: Fault = fault(path, 0, 0, message)
-        super().__init__(path, message)
+    def __init__(self, what: Fault) -> None:
+        self.fault = what
+        super().__init__(what)
 
 
 @dataclass(slots=True)
@@ -114,19 +114,23 @@ def read_text(path: str) -> str:
             if len(content) == USUAL:
                 content += file.read(LARGEST + 1 - USUAL)
     except (OSError, ValueError) as error:
-        raise Unreadable(path, f"cannot be read: {_reason(error)}") from error
+        raise _unreadable(path, f"cannot be read: {_reason(error)}") from error
     if len(content) > LARGEST:
-        raise Unreadable(path, f"is larger than {LARGEST // 1024 // 1024} MiB")
+        raise _unreadable(path, f"is larger than {LARGEST // 1024 // 1024} MiB")
     if content.startswith(UTF_16_MARKS):
-        raise Unreadable(path, "is UTF-16 text: save it as UTF-8")
+        raise _unreadable(path, "is UTF-16 text: save it as UTF-8")
     try:
         text = content.removeprefix(UTF_8_MARK).decode()
     except UnicodeDecodeError as error:
         line = content.count(b"\n", 0, error.start) + 1
-        raise Unreadable(path, f"is not UTF-8 text (line {line}): save it as UTF-8") from error
+        raise _unreadable(path, f"is not UTF-8 text (line {line}): save it as UTF-8") from error
     if "\0" in text:
-        raise Unreadable(path, "is not text: it holds null bytes")
+        raise _unreadable(path, "is not text: it holds null bytes")
     return text
+
+
+def _unreadable(path: str, message: str) -> Unreadable:
+    return Unreadable(fault(path, 0, 0, message))
 
 
 def _entries(folder: str) -> list[os.DirEntry[str]]:

@@ -64,6 +64,11 @@ class Effective:
     values: Filling | None
     shapes: Shapes
 
+    @property
+    def sets_prune(self) -> bool:
+        """Whether any layer says what is pruned, be it nothing."""
+        return any(layer.prune is not None for layer in self.layers)
+
     def find(self, path: Path, *, key: bool = False) -> tuple[Layer, Place]:
         """Return the layer that brought what is at a path, and where; or else of the innermost thing around it."""
         for length in range(len(path), 0, -1):

@@ -1,46 +1,22 @@
-"""All files to one catalogue of documents, and the catalogue to the manifests as the rest of the tool sees them."""
+"""All files to one catalogue of documents: found, rendered, read."""
 
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Callable, Mapping, Sequence
+from functools import cache
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
-from reconciler.address import Scope
-from reconciler.errors import Fault, ManifestErrors
 from reconciler.kind import Kinds
-from reconciler.manifests.assembly import Assembled, assemble, desired_state
 from reconciler.manifests.catalogue import Catalogue
 from reconciler.manifests.complaints import Complaints
 from reconciler.manifests.documents import Document
 from reconciler.manifests.files import Unreadable, read_text, search
 from reconciler.manifests.shapes import shapes_of
 from reconciler.manifests.sources import Source, fault
-from reconciler.state import DesiredState
 
+if TYPE_CHECKING:
+    from reconciler.manifests.templates import Templates
 
-@dataclass(frozen=True, slots=True)
-class Manifests:
-    """What the manifests declare, merged and free of faults.
-
-    Attributes:
-        desired: all targets.
-        warnings: what is doubtful, sorted by place.
-        files: those read, as the user named them.
-    """
-
-    desired: DesiredState
-    warnings: tuple[Fault, ...]
-    files: tuple[str, ...]
-    _assembled: Mapping[Any, Assembled]
-
-    def effective(self, scope: Scope) -> dict[str, Any]:
-        """Return the merged spec of a target as plain data.
-
-        Raises:
-            KeyError: no such target.
-        """
-        whole = self._assembled[scope.identity].effective
-        return {**({"prune": list(whole.prune)} if whole.prune else {}), **whole.sections}
+TEMPLATE = ".j2"
 
 
 def read_catalogue(
@@ -51,9 +27,10 @@ def read_catalogue(
     complaints = Complaints()
     complaints.extend(found.faults)
     catalogue = Catalogue(shapes_of(kinds), whole=not found.faults)
+    read_source = _reader(values, env_names)
     for path in found.files:
         try:
-            source = Source(path, read_text(path))
+            source = read_source(path)
         except Unreadable as error:
             complaints.extend([error.fault])
             catalogue.whole = False
@@ -62,17 +39,20 @@ def read_catalogue(
     return catalogue, complaints, tuple(found.files)
 
 
-def assembled(catalogue: Catalogue, complaints: Complaints, files: tuple[str, ...]) -> Manifests:
-    """Return the manifests.
+def _reader(values: Mapping[str, Any], env_names: Sequence[str]) -> Callable[[str], Source]:
+    """Return what reads a file, and renders it if it is a template."""
 
-    Raises:
-        ManifestErrors: with all faults.
-    """
-    targets = assemble(catalogue, complaints)
-    if complaints.errors:
-        raise ManifestErrors(complaints.faults)
-    by_identity = {each.target.scope.identity: each for each in targets}
-    return Manifests(desired_state(targets), complaints.warnings, files, by_identity)
+    @cache
+    def templates() -> "Templates":
+        from reconciler.manifests.templates import Templates  # noqa: PLC0415 - jinja2 takes 50 ms to import
+
+        return Templates(values, env_names)
+
+    def read(path: str) -> Source:
+        text = read_text(path)
+        return templates().source(path, text) if path.endswith(TEMPLATE) else Source(path, text)
+
+    return read
 
 
 def _add_documents(source: Source, catalogue: Catalogue, complaints: Complaints) -> None:

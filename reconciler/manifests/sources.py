@@ -1,6 +1,6 @@
 """The text of one file, and faults at places in it, safe to print."""
 
-from collections.abc import Hashable
+from collections.abc import Callable, Hashable
 from dataclasses import dataclass
 from functools import lru_cache
 from typing import Any
@@ -25,13 +25,13 @@ class Source:
         path: as the user named it.
         text: without a byte order mark; of a template, what it rendered to.
         secrets: the values of environment variables a template was given: never shown.
-        rendered: whether the text came out of a template.
+        own_line: of a template, the line of its own that brought a line and column of the text, where that is known.
     """
 
     path: str
     text: str
     secrets: tuple[str, ...] = ()
-    rendered: bool = False
+    own_line: Callable[[int, int], int | None] | None = None
 
     def read(self) -> "Reading":
         """Return the documents, and everything that is wrong with the text as YAML."""
@@ -45,8 +45,9 @@ class Source:
     def fault(self, line: int, column: int, message: str, severity: str = "error") -> Fault:
         """Return a fault at a place of the text."""
         source = line_at(self.text, line)
-        if self.rendered:
+        if self.own_line:
             message += f" (line {line} of what the template renders to)"
+            line = self.own_line(line, column) or line
         for secret in self.secrets:
             if len(secret) >= SHORTEST_SECRET:
                 source, message = source.replace(secret, "*" * len(secret)), message.replace(secret, "*" * len(secret))
@@ -77,7 +78,13 @@ class Place:
 
     def __str__(self) -> str:
         """`path:line:column`."""
-        return f"{printable(self.source.path)}:{self.spot.line}:{self.spot.column}"
+        return f"{self.line}:{self.spot.column}"
+
+    @property
+    def line(self) -> str:
+        """`path:line`."""
+        own_line = self.source.own_line and self.source.own_line(self.spot.line, self.spot.column)
+        return f"{printable(self.source.path)}:{own_line or self.spot.line}"
 
 
 def fault(path: str, line: int, column: int, message: str, *, source: str = "", severity: str = "error") -> Fault:

@@ -1,0 +1,85 @@
+"""Which projects a `ProjectSet` is about, and where two sets of equal standing disagree."""
+
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import dataclass
+from fnmatch import fnmatchcase
+from typing import Any
+
+from reconciler.manifests.catalogue import DeclaredSet
+from reconciler.manifests.documents import Select
+from reconciler.manifests.layers import Effective, Path
+from reconciler.manifests.shapes import Shape
+
+
+@dataclass(frozen=True, slots=True)
+class Member:
+    """A project of a group, as the service knows it.
+
+    Attributes:
+        path: its full path.
+        archived: whether it is archived.
+    """
+
+    path: str
+    archived: bool = False
+
+
+Discovered = Mapping[str, Iterable[Member]]
+"""By group, as sets name it, all projects in it and in its subgroups."""
+
+
+def members(declared: DeclaredSet, discovered: Discovered | None, documented: Iterable[str]) -> list[str]:
+    """Return the paths of the projects a set is about.
+
+    Args:
+        declared: the set.
+        discovered: what the groups hold; None if nobody has asked the service yet.
+        documented: the paths of the projects that have documents of their own: before the discovery, those in the group
+            are taken to be there and not archived.
+
+    Raises:
+        KeyError: a group is missing from `discovered`.
+    """
+    select = declared.declared.select
+    if not select.group:
+        candidates = select.projects
+    elif discovered is None:
+        candidates = [path for path in documented if path.casefold().startswith(f"{select.group.casefold()}/")]
+    else:
+        candidates = [member.path for member in discovered[select.group] if select.archived or not member.archived]
+    return [path for path in candidates if _passes(select, path)]
+
+
+def matches(glob: str, path: str) -> bool:
+    """Whether a glob is about a full path: `*` and `?` stay within a part of it, `**` is any number of parts."""
+    parts = path.casefold().split("/")
+    reached = {0}
+    for part in glob.casefold().split("/"):
+        if part == "**":
+            reached = set(range(min(reached, default=len(parts) + 1), len(parts) + 1))
+        else:
+            reached = {at + 1 for at in reached if at < len(parts) and fnmatchcase(parts[at], part)}
+    return len(parts) in reached
+
+
+def disagreements(one: Effective, other: Effective) -> Iterator[Path]:
+    """Yield the paths at which two sets want different things of one target."""
+    if one.sets_prune and other.sets_prune and set(one.prune) != set(other.prune):
+        yield ("prune",)
+    for name in one.sections.keys() & other.sections.keys():
+        yield from _differences(one.shapes[name], (name,), one.sections[name], other.sections[name])
+
+
+def _passes(select: Select, path: str) -> bool:
+    return any(matches(glob, path) for glob in select.include) and not any(
+        matches(glob, path) for glob in select.exclude
+    )
+
+
+def _differences(shape: Shape, path: Path, one: Any, other: Any) -> Iterator[Path]:
+    if isinstance(one, dict) and isinstance(other, dict):
+        for key in sorted(one.keys() & other.keys()):
+            if len(path) > 1 or not shape.unites(key):
+                yield from _differences(shape, (*path, key), one[key], other[key])
+    elif one != other or isinstance(one, bool) != isinstance(other, bool):
+        yield path
