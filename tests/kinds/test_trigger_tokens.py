@@ -1,0 +1,216 @@
+"""The life of a trigger token, whose value is delivered once and never seen again."""
+
+from collections.abc import Mapping
+from typing import Any
+
+import pytest
+
+from reconciler.kinds.trigger_tokens import fault_of_description
+from reconciler.service import Client
+from reconciler.wire import Request
+from tests.building import API, section
+from tests.kinds.behind import project_in, rewriting, speaking_with
+from tests.story import Story, failures
+
+URL = "projects/acme%2Fapi/triggers"
+
+
+def wanted(value: object, *, prune: bool = False) -> Any:
+    return section("trigger_tokens", value, prune=prune)
+
+
+def token(description: str | None, owner: str = "ada", **more: object) -> dict[str, object]:
+    return {"description": description, "owner": owner, **more}
+
+
+def put(story: Story, *tokens: Mapping[str, object]) -> None:
+    """Let the project have these tokens and no others."""
+    with rewriting(story) as state:
+        project_in(state)["trigger_tokens"] = list(tokens)
+
+
+def kept(story: Story) -> list[tuple[int, str | None]]:
+    """The IDs and descriptions of all tokens, expired ones too."""
+    return [(each["id"], each["description"]) for each in project_in(story.sandbox.state())["trigger_tokens"]]
+
+
+def test_the_life_of_a_trigger_token(story: Story) -> None:
+    def step(value: object, *, prune: bool = False) -> list[str]:
+        return story.step(wanted(value, prune=prune))
+
+    assert step({"nightly": {}, "deploy": {}}) == [
+        f'POST {URL} {{"description": "deploy"}}',
+        f'POST {URL} {{"description": "nightly"}}',
+    ]
+    assert step({"nightly": {}}) == []
+    assert step({"nightly build": {"renamed_from": "nightly"}}) == [f'PUT {URL}/2 {{"description": "nightly build"}}']
+    assert step({"nightly build": {"renamed_from": ["nightly"]}, "deploy": None}) == [f"DELETE {URL}/1"]
+    assert step({}, prune=True) == [f"DELETE {URL}/2"]
+
+
+def test_the_value_of_a_created_token_is_delivered_and_appears_nowhere_else(story: Story) -> None:
+    value = wanted({"nightly": {}, "deploy": {}})
+    plan = story.plan(value)
+    outcomes = story.apply(plan)
+    again = story.plan(value)
+    values = {each["description"]: each["token"] for each in project_in(story.sandbox.state())["trigger_tokens"]}
+    assert story.tokens == values
+    assert sorted(values) == ["deploy", "nightly"]
+    seen = repr((plan, outcomes, again, story.sandbox.log()))
+    for secret in values.values():
+        assert secret.startswith("glptt-")
+        assert secret not in seen
+        assert secret.removeprefix("glptt-")[:10] not in seen
+
+
+def test_a_rename_delivers_nothing(story: Story) -> None:
+    put(story, token("old"))
+    story.step(wanted({"new": {"renamed_from": "old"}}))
+    assert story.tokens == {}
+
+
+def test_the_value_of_a_live_token_is_not_kept(story: Story) -> None:
+    put(story, token("nightly", token="glptt-0123456789"), token("other", owner="bob", token="glptt-9876543210"))
+    plan = story.plan(wanted({"nightly": None}, prune=True))
+    assert len(list(plan.changes)) == 2
+    assert "0123" not in repr(plan)
+    assert "9876" not in repr(plan)
+
+
+def test_a_plan_reads_the_list_once_and_nothing_else(story: Story) -> None:
+    story.plan(wanted({"nightly": {}}))
+    assert story.requests() == [f"GET {URL}?per_page=100&page=1"]
+
+
+def test_what_must_not_exist_and_does_not_is_in_order(story: Story) -> None:
+    assert story.step(wanted({"nightly": None})) == []
+
+
+@pytest.mark.parametrize("old", ["old", ["older", "old"]], ids=str)
+def test_one_s_own_token_is_renamed_in_place(story: Story, old: object) -> None:
+    put(story, token("old", id=7))
+    value = wanted({"new": {"renamed_from": old}}, prune=True)
+    assert story.step(value) == [f'PUT {URL}/7 {{"description": "new"}}']
+    assert story.step(value) == []
+
+
+def test_another_s_token_cannot_be_renamed_and_stays(story: Story) -> None:
+    put(story, token("old", owner="bob", id=7))
+    value = wanted({"new": {"renamed_from": "old"}}, prune=True)
+    assert story.problems(value) == [
+        "trigger token.None: the token belongs to another user, and only its owner or an administrator may rename it"
+    ]
+    assert story.changes(value) == []
+
+
+def test_a_token_without_an_owner_cannot_be_renamed_either(story: Story) -> None:
+    put(story, {"description": "old"})
+    assert len(story.problems(wanted({"new": {"renamed_from": "old"}}))) == 1
+
+
+def test_an_administrator_renames_another_s_token(story: Story) -> None:
+    put(story, token("old", owner="bob", id=7))
+    with speaking_with(story, "root-token"):
+        assert story.step(wanted({"new": {"renamed_from": "old"}})) == [f'PUT {URL}/7 {{"description": "new"}}']
+
+
+def test_another_s_token_is_content_with_its_name_and_can_be_deleted(story: Story) -> None:
+    put(story, token("kept", owner="bob", id=7), token("old", owner="bob", id=8))
+    assert story.step(wanted({"kept": {}, "old": None})) == [f"DELETE {URL}/8"]
+    assert story.step(wanted({}, prune=True)) == [f"DELETE {URL}/7"]
+
+
+def test_a_rename_of_what_is_not_there_creates(story: Story) -> None:
+    assert story.step(wanted({"new": {"renamed_from": "old"}})) == [f'POST {URL} {{"description": "new"}}']
+
+
+def test_a_rename_whose_both_names_are_live_is_a_problem_and_touches_neither(story: Story) -> None:
+    put(story, token("old"), token("new"))
+    value = wanted({"new": {"renamed_from": "old"}}, prune=True)
+    assert story.problems(value) == [
+        'trigger token.None: both this name and the former "old" are live; delete one of them'
+    ]
+    assert story.changes(value) == []
+
+
+def test_several_tokens_of_one_description_are_a_problem_where_one_is_wanted(story: Story) -> None:
+    put(story, token("nightly", id=2), token("nightly", id=1), token("deploy", id=3))
+    values: list[object] = [{"nightly": {}}, {"new": {"renamed_from": "nightly"}}]
+    for value in values:
+        assert len(story.problems(wanted(value))) == 1
+        assert story.changes(wanted(value)) == []
+    assert story.problems(wanted({"nightly": {}})) == [
+        "trigger token.None: 2 live ones of this name, where one is wanted: IDs 1, 2"
+    ]
+
+
+def test_several_tokens_of_one_description_go_together(story: Story) -> None:
+    put(story, token("nightly", id=2), token("nightly", id=1), token("deploy", id=3))
+    assert story.step(wanted({"nightly": None})) == [f"DELETE {URL}/1", f"DELETE {URL}/2"]
+    put(story, token("nightly", id=2), token("nightly", id=1), token("deploy", id=3))
+    assert story.step(wanted({"deploy": {}}, prune=True)) == [f"DELETE {URL}/1", f"DELETE {URL}/2"]
+
+
+def test_a_token_that_has_expired_is_gone_and_is_created_again(story: Story) -> None:
+    put(story, token("nightly", id=1, expires_at="2026-02-28"), token("deploy", id=2, expires_at="2026-12-31"))
+    value = wanted({"nightly": {}, "deploy": {}}, prune=True)
+    assert story.step(value) == [f'POST {URL} {{"description": "nightly"}}']
+    assert kept(story) == [(1, "nightly"), (2, "deploy"), (3, "nightly")]
+
+
+def test_a_token_that_expires_after_the_plan_is_not_found(story: Story) -> None:
+    put(
+        story,
+        token("a", id=1, expires_at="2026-03-02"),
+        token("b", id=2, expires_at="2026-03-02"),
+    )
+    plan = story.plan(wanted({"a": None, "c": {"renamed_from": "b"}}))
+    with rewriting(story) as state:
+        state["instance"]["now"] = "2026-03-03"
+    assert failures(story.apply(plan)) == [
+        f"failed: trigger token c: PUT {URL}/2: 404 Not found",
+        f"failed: trigger token a: DELETE {URL}/1: 404 Not found",
+    ]
+
+
+def test_tokens_without_a_description_are_not_managed_and_can_be_pruned(story: Story) -> None:
+    put(story, token(None, id=1), token("", id=2), token("nightly", id=3))
+    value = wanted({"nightly": {}})
+    assert [each.name for each in story.plan(value).unmanaged] == ["", ""]
+    assert story.step(value) == []
+    assert kept(story) == [(1, None), (2, ""), (3, "nightly")]
+    assert story.step(wanted({"nightly": {}}, prune=True)) == [f"DELETE {URL}/1", f"DELETE {URL}/2"]
+
+
+def test_a_description_must_not_be_blank() -> None:
+    assert fault_of_description(API, "  ") == "a description must not be blank"
+    assert fault_of_description(API, "nightly") is None
+
+
+def test_more_than_a_page_of_tokens_is_read_page_by_page(story: Story) -> None:
+    put(story, *(token(f"t{number:03}", id=number) for number in range(1, 103)))
+    value = wanted({f"t{number:03}": {} for number in range(1, 102)}, prune=True)
+    assert story.changes(value) == ["- trigger token t102"]
+    assert story.requests() == [f"GET {URL}?per_page=100&page={page}" for page in (1, 2)]
+    assert story.step(value) == [f"DELETE {URL}/102"]
+
+
+@pytest.mark.parametrize("why", [{"builds_enabled": False}, {"archived": True}], ids=str)
+def test_tokens_cannot_be_read_without_builds_or_in_an_archive(story: Story, why: dict[str, bool]) -> None:
+    put(story, token("old"))
+    with rewriting(story) as state:
+        project_in(state).update(why)
+    value = wanted({"nightly": {}}, prune=True)
+    assert story.problems(value) == [f"trigger token.None: cannot be read: GET {URL}: 403 Forbidden"]
+    assert story.changes(value) == []
+
+
+def test_a_token_that_another_writer_made_after_the_plan_is_seen_when_it_is_read_again_first(story: Story) -> None:
+    value = wanted({"nightly": {}})
+    plan = story.plan(value)
+    with Client(story.sandbox.api_url, "bob-token") as bob:
+        bob.send(Request("POST", URL, {"description": "nightly"}))
+    assert failures(story.apply(plan, recheck=True)) == ["stale: trigger token nightly: it exists by now"]
+    assert story.tokens == {}
+    assert failures(story.apply(plan)) == []
+    assert story.problems(value) == ["trigger token.None: 2 live ones of this name, where one is wanted: IDs 1, 2"]
