@@ -105,7 +105,7 @@ class PlanDocument(Document):
     tool_version: str = Field(description="The version of the reconciler that made it.")
     manifests_digest: str = Field(description="SHA-256 of the effective desired state.")
     requests_made: int = Field(ge=0, description="How many reads it took to make the plan.")
-    summary: SummaryShape = Field(description="The plan in numbers.")
+    summary: SummaryShape = Field(description="How much would happen, and how much cannot.")
     targets: list[TargetPlanShape] = Field(description="Users, then groups, then projects.")
     dependent: list[DependentShape] = Field(
         description="Settings that are read and planned again after the groups above them were changed."

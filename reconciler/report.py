@@ -182,8 +182,8 @@ class ReportDocument(Document):
     finished_at: AwareDatetime = Field(description="When the last change was done with, UTC.")
     tool_version: str = Field(description="The version of the reconciler that made the plan.")
     manifests_digest: str = Field(description="SHA-256 of the desired state that the plan leads to.")
-    requests: RequestsShape = Field(description="How many requests the run made.")
-    counts: CountsShape = Field(description="Results in numbers.")
+    requests: RequestsShape = Field(description="What the run cost, in requests.")
+    counts: CountsShape = Field(description="How much was done, and how much was not.")
     targets: list[TargetOutcomeShape] = Field(description="Those with changes or problems, in the order of the plan.")
     seal: str = Field(description="SHA-256 of all the rest; an edited report is refused.")
 

@@ -78,7 +78,9 @@ def rewritten(change: Change) -> Iterator[str]:
         before = change.before.get(name)
         if isinstance(before, str) and isinstance(after, str) and "\n" in before + after:
             lines = unified_diff(before.splitlines(), after.splitlines(), n=0, lineterm="")
-            yield from (f"{escaped(name)} {escaped(line)}" for line in islice(lines, 2, None) if line[0] in "-+")
+            for line in islice(lines, 2, None):
+                if line[0] in "-+":
+                    yield f"{escaped(name)} {line[0]} {escaped(line[1:])}"
 
 
 def value(content: Json, start: int = 0) -> str:

@@ -12,7 +12,7 @@ from reconciler.plan import Change, Create, Delete, Plan, Problem, SectionPlan, 
 from reconciler.planfile import Header, SavedPlan
 from reconciler.report import Report, make_report
 from reconciler.state import Section
-from reconciler.wire import Json, Request
+from reconciler.wire import Json, Method, Request
 from tests.building import KINDS, section
 from tests.render.samples import Traffic
 
@@ -20,6 +20,8 @@ texts = st.text(max_size=12)
 numbers = st.integers(1, 10**12)
 names: st.SearchStrategy[Key] = texts | numbers
 moments = st.datetimes(datetime(2020, 1, 1), datetime(2100, 1, 1), timezones=st.just(UTC))  # noqa: DTZ001 - they must be naive
+
+methods: st.SearchStrategy[Method] = st.sampled_from(["POST", "PUT", "PATCH", "DELETE"])
 
 json_values: st.SearchStrategy[Json] = st.recursive(
     st.none() | st.booleans() | st.integers() | st.floats(allow_nan=False, allow_infinity=False) | texts,
@@ -43,8 +45,7 @@ def requests(draw: st.DrawFn, scope: Scope, part: Part) -> Request:
     target = scope.url
     if isinstance(scope.ref, str) and draw(st.booleans()):
         target = f"{scope.level}s/{draw(numbers)}/"
-    method = draw(st.sampled_from(["POST", "PUT", "PATCH", "DELETE"]))
-    return Request(method, f"{target}{part.suffix}{below}", draw(st.none() | fields))
+    return Request(draw(methods), f"{target}{part.suffix}{below}", draw(st.none() | fields))
 
 
 @st.composite

@@ -1,0 +1,80 @@
+"""Formats: found by their files, and imported only when asked for."""
+
+import json
+import subprocess
+import sys
+
+import pytest
+
+from reconciler.apply import Status
+from reconciler.errors import Fault, UsageError
+from reconciler.planfile import load_plan, save_plan
+from reconciler.render import FORMATS, render_plan, render_report, render_validation
+from reconciler.report import load_report, save_report
+from tests.building import KINDS
+from tests.render.samples import done, sample
+
+
+def test_every_format_is_a_module_and_helpers_are_none() -> None:
+    assert {"json", "terraform-report", "text"} <= set(FORMATS)
+    assert not any(name.startswith(("_", "-", "as")) for name in FORMATS)
+
+
+def test_knowing_the_formats_imports_none_of_them() -> None:
+    code = (
+        "import sys, reconciler.render; print(sorted(set(sys.modules) & {'pydantic', 'deepdiff', 'reconciler.plan'}))"
+    )
+    shown = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True).stdout
+    assert shown == "[]\n"
+
+
+def test_deepdiff_is_not_imported_for_plain_values() -> None:
+    code = (
+        "import sys; from tests.render.samples import sample; from reconciler.render import render_plan;"
+        "render_plan(sample(), verbose=True); print('deepdiff' in sys.modules)"
+    )
+    shown = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True).stdout
+    assert shown == "False\n"
+
+
+def test_an_unknown_format_is_a_mistake_of_the_caller() -> None:
+    with pytest.raises(UsageError) as mistaken:
+        render_plan(sample(), "pdf")
+    assert str(mistaken.value) == f"no format pdf; there are {', '.join(FORMATS)}"
+
+
+def test_a_format_that_is_not_for_reports_says_so() -> None:
+    with pytest.raises(UsageError) as mistaken:
+        render_report(done(), "terraform-report")
+    assert str(mistaken.value) == "the format terraform-report is not for a report"
+
+
+def test_the_json_of_a_plan_is_the_saved_plan() -> None:
+    text = render_plan(sample(), "json", colour=True, verbose=True, quiet=True)
+    assert text == save_plan(sample())
+    assert load_plan(text, KINDS) == sample()
+
+
+def test_the_json_of_a_report_is_the_saved_report() -> None:
+    report = done((Status.FAILED, "400"))
+    text = render_report(report, "json")
+    assert text == save_report(report)
+    assert load_report(text, KINDS) == report
+
+
+def test_the_json_of_a_validation_lists_the_faults() -> None:
+    faults = [Fault("a.yaml", 3, 5, "unknown key", "x: 1"), Fault("b.yaml", 0, 0, "is empty", severity="warning")]
+    assert json.loads(render_validation(faults, 3, "json")) == {
+        "format": "reconciler.validation/v1",
+        "valid": False,
+        "faults": [
+            {"path": "a.yaml", "line": 3, "column": 5, "severity": "error", "message": "unknown key"},
+            {"path": "b.yaml", "line": 0, "column": 0, "severity": "warning", "message": "is empty"},
+        ],
+        "targets": 3,
+    }
+    assert json.loads(render_validation(faults[1:], 3, "json"))["valid"] is True
+
+
+def test_the_terraform_report_is_three_numbers() -> None:
+    assert render_plan(sample(), "terraform-report") == '{"create": 1, "update": 2, "delete": 1}\n'

@@ -1,0 +1,299 @@
+"""Plans, reports and validations as people read them."""
+
+from unicodedata import category
+
+import pytest
+from hypothesis import given, settings
+
+from reconciler.address import Address, Level, Scope
+from reconciler.apply import Status
+from reconciler.errors import Fault
+from reconciler.plan import Change, Create, Delete, Plan, Problem, SectionPlan, TargetPlan, Update
+from reconciler.planfile import SavedPlan
+from reconciler.render import render_plan, render_report, render_validation
+from reconciler.wire import Json
+from tests.render.plans import saved_plans
+from tests.render.samples import API, HEADER, done, sample
+
+NUMBERS = (
+    "Plan: 1 to create, 2 to update, 1 to delete, 1 problem, 3 unmanaged. 4 requests to apply; 8 were made to plan."
+)
+
+
+def test_a_plan_is_one_line_a_change_grouped_by_target() -> None:
+    assert render_plan(sample()) == (
+        "project acme/payments/api\n"
+        '  + milestone "2026.12"                       due_date: 2026-12-31\n'
+        "  ~ approval settings                         allow_author_approval: true -> false\n"
+        '  ~ milestone "2026.11"                       renamed from "Nov 2026", state: active -> closed\n'
+        '  - trigger token "legacy-integration"\n'
+        "  ! approval settings.retain_approvals_on_push: locked by the group\n"
+        f"{NUMBERS}\n"
+    )
+
+
+def test_a_verbose_plan_names_requests_and_what_stays() -> None:
+    assert render_plan(sample(), verbose=True) == (
+        "project acme/payments/api\n"
+        '  + milestone "2026.12"                       due_date: 2026-12-31\n'
+        "      POST projects/acme%2Fpayments%2Fapi/milestones\n"
+        "  ~ approval settings                         allow_author_approval: true -> false\n"
+        "      PUT projects/acme%2Fpayments%2Fapi/merge_request_approval_setting\n"
+        '  ~ milestone "2026.11"                       renamed from "Nov 2026", state: active -> closed\n'
+        "      PUT projects/acme%2Fpayments%2Fapi/milestones/31\n"
+        '  - trigger token "legacy-integration"\n'
+        "      DELETE projects/acme%2Fpayments%2Fapi/triggers/71\n"
+        "  ! approval settings.retain_approvals_on_push: locked by the group\n"
+        '  ? milestone "Someday" is unmanaged\n'
+        "project acme/payments/lib\n"
+        '  ? milestone "Old" is unmanaged\n'
+        '  ? milestone "Older" is unmanaged\n'
+        f"{NUMBERS}\n"
+    )
+
+
+def test_a_quiet_plan_tells_problems_and_numbers() -> None:
+    assert render_plan(sample(), quiet=True) == (
+        f"project acme/payments/api\n  ! approval settings.retain_approvals_on_push: locked by the group\n{NUMBERS}\n"
+    )
+
+
+def test_colour_repeats_what_the_markers_say() -> None:
+    coloured = render_plan(sample(), colour=True, verbose=True)
+    assert coloured.splitlines()[:11] == [
+        "\x1b[1mproject acme/payments/api\x1b[0m",
+        '  \x1b[32m+ milestone "2026.12"\x1b[0m                       due_date: 2026-12-31',
+        "      POST projects/acme%2Fpayments%2Fapi/milestones",
+        "  \x1b[33m~ approval settings\x1b[0m                         allow_author_approval: true -> false",
+        "      PUT projects/acme%2Fpayments%2Fapi/merge_request_approval_setting",
+        '  \x1b[33m~ milestone "2026.11"\x1b[0m                       renamed from "Nov 2026", state: active -> closed',
+        "      PUT projects/acme%2Fpayments%2Fapi/milestones/31",
+        '  \x1b[31m- trigger token "legacy-integration"\x1b[0m',
+        "      DELETE projects/acme%2Fpayments%2Fapi/triggers/71",
+        "  \x1b[1;35m! approval settings.retain_approvals_on_push: locked by the group\x1b[0m",
+        '  \x1b[2m? milestone "Someday" is unmanaged\x1b[0m',
+    ]
+
+
+def test_a_plan_without_changes_is_one_line() -> None:
+    assert render_plan(SavedPlan(HEADER, Plan((TargetPlan(API, ()),)))) == (
+        "Plan: 0 to create, 0 to update, 0 to delete, 0 problems, 0 unmanaged. "
+        "0 requests to apply; 8 were made to plan.\n"
+    )
+
+
+def test_one_request_is_one_request() -> None:
+    header = type(HEADER)(HEADER.service, HEADER.created_at, "0.1.0", "5f2c", requests_made=1)
+    created = Create(address("milestone", "x"), {}, next(sample().plan.changes).requests)
+    text = render_plan(SavedPlan(header, plan_of(created)))
+    assert text.endswith("0 unmanaged. 1 request to apply; 1 was made to plan.\n")
+
+
+def test_labels_tell_what_kind_of_name_a_name_is() -> None:
+    assert lines_of(
+        Create(address("allowlisted project", "acme/payments/lib"), {}, ()),
+        Create(address("allowlisted project", 1234), {}, ()),
+        Create(address("protection rule", "acme/payments/api/a-very-long-repository-name*"), {"level": "owner"}, ()),
+    ) == [
+        '  + allowlisted project "acme/payments/lib"',
+        "  + allowlisted project 1234",
+        '  + protection rule "acme/payments/api/a-very-long-repository-name*"  level: owner',
+    ]
+
+
+def test_a_target_that_cannot_be_seen_is_a_problem() -> None:
+    gone = Problem(Address(API, "", "", "project", "acme/payments/api"), "not found, or not visible to this token")
+    plan = Plan((TargetPlan(API, (SectionPlan("", problems=(gone,)),)),))
+    assert render_plan(SavedPlan(HEADER, plan)).splitlines()[:2] == [
+        "project acme/payments/api",
+        '  ! project "acme/payments/api": not found, or not visible to this token',
+    ]
+
+
+def test_what_a_deletion_loses_is_told_to_those_who_ask() -> None:
+    deleted = Delete(address("milestone", "x"), {"state": "closed", "due_date": None, "description": "Old"}, (), "f")
+    assert lines_of(deleted) == ['  - milestone "x"']
+    assert lines_of(deleted, verbose=True) == [
+        '  - milestone "x"                             state: closed, description: Old'
+    ]
+
+
+@pytest.mark.parametrize(
+    ("value", "shown"),
+    [
+        (True, "true"),
+        (7, "7"),
+        (None, "none"),
+        ("2026-12-31", "2026-12-31"),
+        ("December release", "December release"),
+        ("it's here", "it's here"),
+        ("größer", "größer"),
+        ("", '""'),
+        (" blank ", '" blank "'),
+        ("true", '"true"'),
+        ("None", '"None"'),
+        ("2026.12", '"2026.12"'),
+        ("-1e5", '"-1e5"'),
+        ("[1]", '"[1]"'),
+        ("{x}", '"{x}"'),
+        ("a, b", '"a, b"'),
+        ("a -> b", '"a -> b"'),
+        ('say "x"', '"say \\"x\\""'),
+        ("one\ntwo\t\r", '"one\\ntwo\\t\\r"'),
+        ("\x1b[31mred\x9b0m\x7f", '"\\u001b[31mred\\u009b0m\\u007f"'),
+        ("abc\u202edef\u2066\ufeff", '"abc\\u202edef\\u2066\\ufeff"'),
+        ("a\u2028b\u2029", '"a\\u2028b\\u2029"'),
+        ("\ue000\U000e0041", '"\\ue000\\udb40\\udc41"'),
+        ("\ud800", '"\\ud800"'),
+        ("x" * 60, "x" * 60),
+        ("x" * 61, '"' + "x" * 59 + '…"'),
+        (["b", 1], '["b", 1]'),
+        ({"a": {"\u202e": None}}, '{"a": {"\\u202e": null}}'),
+    ],
+)
+def test_values_are_plain_where_nobody_can_mistake_them(value: Json, shown: str) -> None:
+    (line,) = lines_of(Update(address("milestone", "x"), {"field": "before"}, {"field": value}, (), "f"))
+    assert line == f'  ~ milestone "x"                             field: before -> {shown}'
+
+
+def test_long_texts_are_shown_where_they_differ() -> None:
+    before = "The December release, with all that the team has finished since the November release, no more."
+    assert details({"description": before}, {"description": before.replace("no more", "and a gift")}) == (
+        'description: "…er release, no more." -> "…er release, and a gift."'
+    )
+    assert details({"description": before}, {"description": before.replace("December", "May")}) == (
+        'description: "The December release, with all that the team has finished s…" -> '
+        '"The May release, with all that the team has finished since …"'
+    )
+
+
+def test_the_inside_of_nested_values_is_told_place_by_place() -> None:
+    before = {"rules": [{"name": "a", "level": 1}, {"name": "b"}], "gone": "not present"}
+    after = {"rules": [{"name": "a", "level": 2}], "new": "x\u202e"}
+    assert details({"policy": before}, {"policy": after}) == (
+        'policy.gone: not present -> none, policy.new: none -> "x\\u202e", policy.rules[0].level: 1 -> 2, '
+        'policy.rules[1]: {"name": "b"} -> none'
+    )
+    assert details({"policy": None}, {"policy": [1]}) == "policy: none -> [1]"
+
+
+def test_the_lines_of_a_text_that_change_are_told_to_those_who_ask() -> None:
+    before, after = "Goals\n- fast\n- small\n", "Goals\n- fast\n- \x1b[1mtiny"
+    changed = Update(
+        address("milestone", "x"), {"description": before, "n": 1}, {"description": after, "n": 2}, (), "f"
+    )
+    assert lines_of(changed, verbose=True) == [
+        '  ~ milestone "x"                             '
+        'description: "Goals\\n- fast\\n- small\\n" -> "Goals\\n- fast\\n- \\u001b[1mtiny", n: 1 -> 2',
+        "      description - - small",
+        "      description + - \\u001b[1mtiny",
+    ]
+
+
+def test_nothing_that_is_read_can_steer_a_terminal() -> None:
+    evil = "\x1b]0;owned\x07\n\u202e"
+    quoted = "\\u001b]0;owned\\u0007\\n\\u202e"
+    target = Scope(Level.PROJECT, f"acme/{evil}")
+    name = Address(target, "milestones", "milestones", evil, evil)
+    section = SectionPlan("x", 0, (Create(name, {evil: evil}, ()),), (Problem(name, evil, evil),), (name,))
+    text = render_plan(SavedPlan(HEADER, Plan((TargetPlan(target, (section,)),))), verbose=True)
+    assert text.splitlines()[:4] == [
+        f"project acme/{quoted}",
+        f'  + {quoted} "{quoted}"  {quoted}: "{quoted}"',
+        f'  ! {quoted} "{quoted}".{quoted}: {quoted}',
+        f'  ? {quoted} "{quoted}" is unmanaged',
+    ]
+
+
+@settings(max_examples=60, deadline=None)
+@given(saved_plans())
+def test_whatever_the_plan_there_is_a_line_for_each_change_and_no_special_character(saved: SavedPlan) -> None:
+    text = render_plan(saved)
+    shown = [target for target in saved.plan.targets if any(target.changes) or any(target.problems)]
+    entries = [*saved.plan.changes, *saved.plan.problems]
+    assert text.count("\n") == len(shown) + len(entries) + 1
+    assert {category(each) for each in text.replace("\n", "")}.isdisjoint({"Cc", "Cf", "Cs", "Co", "Zl", "Zp"})
+
+
+def test_a_report_tells_what_became_of_each_change() -> None:
+    report = done((Status.DROPPED, "the service kept its own level"), (Status.FAILED, "POST x: 400\x1b"))
+    numbers = (
+        "Applied: 0 created, 1 updated, 1 deleted; 1 failed, 0 stale, 0 skipped, 1 dropped by the service, 1 problem. "
+        "15 requests made.\n"
+    )
+    assert render_report(report) == (
+        "project acme/payments/api\n"
+        '  + milestone "2026.12"                       failed: POST x: 400\\u001b\n'
+        "  ~ approval settings                         dropped by the service: the service kept its own level\n"
+        '  ~ milestone "2026.11"                       done\n'
+        '  - trigger token "legacy-integration"        done\n'
+        "  ! approval settings.retain_approvals_on_push: locked by the group\n" + numbers
+    )
+    assert render_report(report, quiet=True) == (
+        "project acme/payments/api\n"
+        '  + milestone "2026.12"                       failed: POST x: 400\\u001b\n'
+        "  ~ approval settings                         dropped by the service: the service kept its own level\n"
+        "  ! approval settings.retain_approvals_on_push: locked by the group\n" + numbers
+    )
+    assert render_report(report, verbose=True).splitlines()[1:3] == [
+        '  + milestone "2026.12"                       failed: POST x: 400\\u001b',
+        "      POST projects/acme%2Fpayments%2Fapi/milestones",
+    ]
+
+
+ERROR = Fault("a.yaml", 3, 5, "unknown key `enabeld`; did you mean `enabled`?", "    enabeld: true")
+WARNING = Fault("b.yaml", 0, 0, "is empty", severity="warning")
+
+
+def test_faults_are_shown_with_the_line_and_a_caret() -> None:
+    assert render_validation([ERROR, WARNING], 0) == (
+        "a.yaml:3:5: unknown key `enabeld`; did you mean `enabled`?\n"
+        "        enabeld: true\n"
+        "        ^\n"
+        "b.yaml: warning: is empty\n"
+        "Not valid: 1 error, 1 warning.\n"
+    )
+
+
+def test_valid_manifests_are_counted() -> None:
+    assert render_validation([WARNING], 1) == "b.yaml: warning: is empty\nValid: 1 target, 1 warning.\n"
+    assert render_validation([], 2) == "Valid: 2 targets.\n"
+    assert render_validation([WARNING], 1, quiet=True) == "b.yaml: warning: is empty\n"
+
+
+def test_a_caret_stands_below_its_column_even_behind_what_is_escaped() -> None:
+    fault = Fault("a\x1b.yaml", 1, 5, "odd\n", "\t\x1b  x")
+    assert render_validation([fault], 0) == (
+        "a\\u001b.yaml:1:5: odd\\n\n    \\t\\u001b  x\n              ^\nNot valid: 1 error.\n"
+    )
+
+
+def test_colour_marks_places_and_severities() -> None:
+    assert render_validation([ERROR, WARNING], 0, colour=True) == (
+        "\x1b[1ma.yaml:3:5\x1b[0m: unknown key `enabeld`; did you mean `enabled`?\n"
+        "        enabeld: true\n"
+        "        \x1b[1;31m^\x1b[0m\n"
+        "\x1b[1mb.yaml\x1b[0m: \x1b[1;33mwarning\x1b[0m: is empty\n"
+        "Not valid: 1 error, 1 warning.\n"
+    )
+
+
+def address(title: str, name: str | int) -> Address:
+    """An object of a project."""
+    return Address(API, "milestones", "milestones", title, name)
+
+
+def plan_of(*changes: Change) -> Plan:
+    """A plan of some changes to one project."""
+    return Plan((TargetPlan(API, (SectionPlan("milestones", 0, changes),)),))
+
+
+def lines_of(*changes: Change, verbose: bool = False) -> list[str]:
+    """The lines of some changes, without the project above and the numbers below."""
+    return render_plan(SavedPlan(HEADER, plan_of(*changes)), verbose=verbose).splitlines()[1:-1]
+
+
+def details(before: dict[str, Json], after: dict[str, Json]) -> str:
+    """What is said of an update."""
+    (line,) = lines_of(Update(address("milestone", "x"), before, after, (), "f"))
+    return line.removeprefix('  ~ milestone "x"').strip()

@@ -1,0 +1,291 @@
+"""The JSON Schemas: up to date, explained throughout, and of one mind with the code."""
+
+import json
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+from hypothesis import given, settings
+from jsonschema import Draft202012Validator, FormatChecker, ValidationError
+from ruamel.yaml import YAML
+
+from reconciler.errors import Fault, OutputFailed
+from reconciler.manifests.documents import DOCUMENTS
+from reconciler.planfile import SavedPlan, save_plan
+from reconciler.render import render_validation
+from reconciler.report import Report, save_report
+from reconciler.schema import all_schemas, schema_text, write_schemas
+from tests.building import KINDS
+from tests.render.plans import reports, saved_plans
+
+ROOT = Path(__file__).parent.parent
+SCHEMAS = all_schemas(KINDS)
+MANIFEST = SCHEMAS["manifest.schema.json"]
+
+THE_CONTRACT = """
+apiVersion: reconciler/v1
+kind: Project
+metadata:
+  path: acme/payments/api
+  profiles: [baseline]
+  labels: {team: payments}
+spec:
+  prune: [job_token_scope]
+  notification_settings:
+    level: custom
+    events: {failed_pipeline: true, new_issue: false}
+  approval_settings:
+    allow_author_approval: false
+    selective_code_owner_removals: true
+  container_repository_protection_rules:
+    acme/payments/api/prod*:
+      minimum_access_level_for_push: maintainer
+      minimum_access_level_for_delete: admin
+  job_token_scope:
+    enabled: true
+    projects: [acme/payments/lib, 1234]
+    groups: [acme/platform]
+  milestones:
+    "2026.12":
+      description: December release
+      start_date: 2026-12-01
+      due_date: 2026-12-31
+      state: active
+    "2026.11": {state: closed, renamed_from: "Nov 2026"}
+  trigger_tokens:
+    nightly-build: {}
+    legacy-integration: null
+---
+apiVersion: reconciler/v1
+kind: ProjectSet
+metadata: {name: services, priority: 10, profiles: [baseline]}
+select:
+  group: acme
+  include: ["acme/services/**"]
+  exclude: ["acme/services/legacy-*"]
+  archived: false
+spec: {milestones: {}}
+---
+apiVersion: reconciler/v1
+kind: User
+spec: {notification_settings: {notification_email: null}}
+---
+apiVersion: reconciler/v1
+kind: Group
+metadata: {id: 12}
+spec: {approval_settings: {allow_author_approval: false}}
+---
+apiVersion: reconciler/v1
+kind: Profile
+metadata: {name: baseline}
+spec: {container_repository_protection_rules: {"{path}/prod*": null}, notification_settings: {level: null}}
+"""
+
+
+def unexpected(place: str, key: str) -> str:
+    """What is said of a key that is not known."""
+    return f"{place}: Additional properties are not allowed ('{key}' was unexpected)"
+
+
+@pytest.mark.parametrize("name", SCHEMAS)
+def test_the_files_are_up_to_date(name: str) -> None:
+    written = (ROOT / "schemas" / name).read_text(encoding="utf-8")
+    assert written == schema_text(SCHEMAS[name]), "run: python -m reconciler schema --write schemas"
+
+
+def test_no_other_files_lie_about() -> None:
+    assert {file.name for file in (ROOT / "schemas").iterdir()} == set(SCHEMAS)
+
+
+@pytest.mark.parametrize("name", SCHEMAS)
+def test_the_schemas_are_schemas(name: str) -> None:
+    schema = SCHEMAS[name]
+    Draft202012Validator.check_schema(schema)
+    stem = name.removesuffix(".schema.json")
+    assert schema["$schema"] == "https://json-schema.org/draft/2020-12/schema"
+    assert schema["$id"] == f"urn:reconciler:schema:{stem}:v1"
+
+
+@pytest.mark.parametrize("name", SCHEMAS)
+def test_every_key_is_described(name: str) -> None:
+    missing = [place for place, schema in properties(SCHEMAS[name]) if "description" not in schema]
+    assert missing == []
+
+
+def test_every_key_of_a_manifest_has_a_title_and_examples_that_are_right() -> None:
+    for place, schema in properties(MANIFEST):
+        assert schema["title"], place
+        assert schema["examples"], place
+        for example in schema["examples"]:
+            assert faults(example, {**schema, "$defs": MANIFEST["$defs"]}) == [], place
+
+
+def test_no_key_of_a_manifest_has_a_default() -> None:
+    assert [place for place, schema in properties(MANIFEST) if "default" in schema] == []
+
+
+def test_an_editor_is_told_which_texts_are_dates() -> None:
+    dated = [place for place, schema in properties(MANIFEST) if '"format": "date"' in json.dumps(schema)]
+    assert dated == ["$defs.milestones.Milestone.start_date", "$defs.milestones.Milestone.due_date"]
+
+
+def test_the_manifests_of_the_contract_are_valid() -> None:
+    assert [faults(document, MANIFEST) for document in documents(THE_CONTRACT)] == [[]] * 5
+
+
+def test_the_examples_are_valid() -> None:
+    texts = [file.read_text(encoding="utf-8") for file in sorted((ROOT / "examples").rglob("*.yaml"))]
+    manifests = [document for text in texts for document in documents(text) if "apiVersion" in document]
+    assert len(manifests) >= len(KINDS)
+    assert [faults(document, MANIFEST) for document in manifests] == [[]] * len(manifests)
+
+
+@pytest.mark.parametrize(
+    ("spoil", "words"),
+    [
+        (lambda it: it.pop("kind"), ["$: 'kind' is a required property"]),
+        (
+            lambda it: it.update(kind="Projekt"),
+            ["$.kind: 'Projekt' is not one of ['User', 'Group', 'Project', 'Profile', 'ProjectSet']"],
+        ),
+        (lambda it: it.update(apiVersion="v1"), ["$.apiVersion: 'reconciler/v1' was expected"] * 2),
+        (lambda it: it.pop("metadata"), ["$: 'metadata' is a required property"]),
+        (lambda it: it.update(specs={}), [unexpected("$", "specs")]),
+        (lambda it: it.update(select={"group": "acme"}), [unexpected("$", "select")]),
+        (lambda it: it["metadata"].update(name="x"), [unexpected("$.metadata", "name")]),
+        (
+            lambda it: it["metadata"].update(id=12),
+            ["$.metadata: {'path': 'acme/payments/api', 'profiles': ['baseline'], 'labels': {'team': 'payments'}, "
+             "'id': 12} is valid under each of {'required': ['id']}, {'required': ['path']}"],
+        ),
+        (
+            lambda it: it["metadata"].update(path="/acme"),
+            ["$.metadata.path: '/acme' does not match '^(?![0-9]+$)[^\\\\s/?#%\\\\\\\\]+(/[^\\\\s/?#%\\\\\\\\]+)*$'"],
+        ),
+        (lambda it: it["spec"].update(milestone={}), [unexpected("$.spec", "milestone")]),
+        (lambda it: it["spec"].update(milestones=None), ["$.spec.milestones: None is not of type 'object'"]),
+        (
+            lambda it: it["spec"].update(prune=["approval_settings"]),
+            ["$.spec.prune[0]: 'approval_settings' is not one of ['container_repository_protection_rules', "
+             "'job_token_scope', 'milestones', 'trigger_tokens']"],
+        ),
+        (
+            lambda it: it["spec"]["approval_settings"].update(allow_author_approval="no"),
+            ["$.spec.approval_settings.allow_author_approval: 'no' is not of type 'boolean'"],
+        ),
+        (
+            lambda it: it["spec"]["notification_settings"]["events"].update(new_isue=True),
+            ["$.spec.notification_settings.events: 'new_isue' is not one of " + str(
+                SCHEMAS["manifest.schema.json"]["$defs"]["notification_settings.project"]["properties"]["events"]
+                ["propertyNames"]["enum"])],
+        ),
+        (
+            lambda it: it["spec"]["notification_settings"].update(notification_email="a@b.example"),
+            [unexpected("$.spec.notification_settings", "notification_email")],
+        ),
+        (
+            lambda it: it["spec"]["job_token_scope"].update(projects=[0]),
+            ["$.spec.job_token_scope.projects[0]: 0 is not of type 'string'",
+             "$.spec.job_token_scope.projects[0]: 0 is less than or equal to the minimum of 0"],
+        ),
+        (
+            lambda it: it["spec"]["milestones"].update(x={"due_date": "31.12.2026"}),
+            ["$.spec.milestones.x.due_date: '31.12.2026' is not a 'date'",
+             "$.spec.milestones.x.due_date: '31.12.2026' is not of type 'null'",
+             "$.spec.milestones.x: {'due_date': '31.12.2026'} is not of type 'null'"],
+        ),
+    ],
+)  # fmt: skip
+def test_what_is_wrong_in_a_manifest_is_told_at_its_place(
+    spoil: Callable[[dict[str, Any]], object], words: list[str]
+) -> None:
+    manifest = documents(THE_CONTRACT)[0]
+    spoil(manifest)
+    assert faults(manifest, MANIFEST) == words
+
+
+def test_a_set_is_of_a_group_or_of_projects() -> None:
+    manifest = documents(THE_CONTRACT)[1]
+    manifest["select"] = {}
+    assert faults(manifest, MANIFEST) == [
+        "$.select: 'group' is a required property",
+        "$.select: 'projects' is a required property",
+    ]
+
+
+def test_the_schema_knows_the_keys_that_the_reader_knows() -> None:
+    for name, model in DOCUMENTS.items():
+        schema = MANIFEST["$defs"][name]
+        assert set(schema["properties"]) == set(model.model_fields), name
+        for key in ("metadata", "select"):
+            if key in model.model_fields:
+                inner: Any = model.model_fields[key].annotation
+                assert set(schema["properties"][key]["properties"]) == set(inner.model_fields), (name, key)
+
+
+@settings(max_examples=25, deadline=None)
+@given(saved_plans())
+def test_saved_plans_are_valid(saved: SavedPlan) -> None:
+    assert faults(json.loads(save_plan(saved)), SCHEMAS["plan.schema.json"]) == []
+
+
+@settings(max_examples=25, deadline=None)
+@given(reports())
+def test_saved_reports_are_valid(report: Report) -> None:
+    assert faults(json.loads(save_report(report)), SCHEMAS["report.schema.json"]) == []
+
+
+def test_validations_are_valid() -> None:
+    text = render_validation([Fault("a.yaml", 3, 5, "odd"), Fault("b.yaml", 0, 0, "empty", "", "warning")], 1, "json")
+    assert faults(json.loads(text), SCHEMAS["validation.schema.json"]) == []
+
+
+def test_all_schemas_are_written_into_a_folder(tmp_path: Path) -> None:
+    write_schemas(tmp_path / "new" / "schemas", KINDS)
+    written = {file.name: json.loads(file.read_text(encoding="utf-8")) for file in tmp_path.rglob("*.json")}
+    assert written == SCHEMAS
+
+
+def test_a_folder_that_is_a_file_is_told(tmp_path: Path) -> None:
+    (tmp_path / "schemas").touch()
+    with pytest.raises(OutputFailed, match="schemas: File exists"):
+        write_schemas(tmp_path / "schemas", KINDS)
+
+
+def documents(text: str) -> list[Any]:
+    """The documents of a YAML text, days as text."""
+    loaded = YAML(typ="safe", pure=True).load_all(text)
+    return [json.loads(json.dumps(document, default=str)) for document in loaded]
+
+
+def faults(value: object, schema: dict[str, Any]) -> list[str]:
+    """What a schema says is wrong with a value, and where; of alternatives, what is wrong with each."""
+    validator = Draft202012Validator(schema, format_checker=FormatChecker())
+    return [f"{fault.json_path}: {fault.message}" for error in validator.iter_errors(value) for fault in leaves(error)]
+
+
+def leaves(error: ValidationError) -> Iterator[ValidationError]:
+    """An error, or all those that led to it."""
+    if not error.context:
+        yield error
+    for each in error.context or ():
+        yield from leaves(each)
+
+
+def properties(schema: Any, place: str = "") -> Iterator[tuple[str, dict[str, Any]]]:
+    """Every schema of a key, with its place."""
+    if isinstance(schema, list):
+        for each in schema:
+            yield from properties(each, place)
+    elif isinstance(schema, dict):
+        for name, inner in schema.items():
+            if name == "properties" and "if" not in place:
+                for key, value in inner.items():
+                    yield f"{place}.{key}".lstrip("."), value
+                    yield from properties(value, f"{place}.{key}")
+            elif name == "$defs":
+                for key, value in inner.items():
+                    yield from properties(value, f"{place}.$defs.{key}".lstrip("."))
+            elif name not in {"if", "examples", "default", "const", "enum", "discriminator"}:
+                yield from properties(inner, place)
