@@ -47,9 +47,11 @@ class Application:
         self._in_flight += 1
         self.peak = max(self.peak, self._in_flight)
         try:
-            request = _Request(scope, await _read(receive))
+            body = await _read(receive)
+            if body is None:
+                return
             with self.lock:
-                packet, fault = self._take(request)
+                packet, fault = self._take(_Request(scope, body))
             delay = self.latency + (fault.delay if fault else 0)
             if delay:
                 await asyncio.sleep(delay)
@@ -135,10 +137,13 @@ class _Request:
         self.body = body
 
 
-async def _read(receive: Receive) -> bytes:
-    message = await receive()
-    body: bytes = message.get("body", b"")
-    while message.get("more_body"):
+async def _read(receive: Receive) -> bytes | None:
+    """The whole body; None where the client went before it was sent."""
+    body, more = b"", True
+    while more:
         message = await receive()
-        body += message.get("body", b"")
+        if message["type"] == "http.disconnect":
+            return None
+        body += message["body"]
+        more = message["more_body"]
     return body

@@ -157,8 +157,8 @@ class _Listener:
         self._application = application
         self._socket = _open_socket(host, port)
         self._connections = ServerState()
-        self._stopping: asyncio.Event | None = None
-        self._loop: asyncio.AbstractEventLoop | None = None
+        self._stopping: asyncio.Event
+        self._loop: asyncio.AbstractEventLoop
         self.sandbox = Sandbox(application, f"http://{host}:{self._socket.getsockname()[1]}")
         self._control = control_app(self.sandbox)
 
@@ -180,7 +180,7 @@ class _Listener:
             timeout_keep_alive=_IDLE_SECONDS,
         )
         config.load()
-        server = await self._loop.create_server(lambda: H11Protocol(config, self._connections, {}), sock=self._socket)
+        server = await self._loop.create_server(lambda: _Connection(config, self._connections), sock=self._socket)
         try:
             ready()
             await self._stopping.wait()
@@ -189,9 +189,8 @@ class _Listener:
             await self._hang_up()
 
     def stop(self) -> None:
-        """End `serve`, from another thread."""
-        if self._loop is not None and self._stopping is not None:
-            self._loop.call_soon_threadsafe(self._stopping.set)
+        """End `serve`, from another thread, once it is ready."""
+        self._loop.call_soon_threadsafe(self._stopping.set)
 
     async def _hang_up(self) -> None:
         """Close idle connections, and break off what is still being answered."""

@@ -199,7 +199,8 @@ class State:
         found = self.groups_by_path.get(path.lower())
         if found is None:
             parent, _, last = path.rpartition("/")
-            number, above = self.number("groups").give(), self.implied_group(parent) if parent else None
+            above = self.implied_group(parent) if parent else None
+            number = self.number("groups").give()
             found = Group(number, path, last, parent=above)
             self.groups[number] = self.groups_by_path[path.lower()] = found
         return found

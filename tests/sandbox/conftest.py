@@ -4,21 +4,21 @@ from collections.abc import Iterator
 
 import pytest
 
-from reconciler.sandbox import Sandbox, running
+from reconciler.sandbox import running
 
 from .asking import Asking
 
 
 @pytest.fixture(scope="session")
-def own_sandbox() -> Iterator[Sandbox]:
-    with running({}) as sandbox:
-        yield sandbox
+def asking() -> Iterator[Asking]:
+    """The one who asks, and the sandbox of this process."""
+    with running({}) as sandbox, Asking(sandbox) as asking:
+        yield asking
 
 
 @pytest.fixture
-def service(own_sandbox: Sandbox) -> Iterator[Asking]:
-    own_sandbox.replace_state({})
-    own_sandbox.set_latency(0)
-    own_sandbox.set_rate_limit(None)
-    with Asking(own_sandbox) as asking:
-        yield asking
+def service(asking: Asking) -> Asking:
+    """An empty service without latency and without a rate limit."""
+    asking.sandbox.set_latency(0)
+    asking.sandbox.set_rate_limit(None)
+    return asking.given({})

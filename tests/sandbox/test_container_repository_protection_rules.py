@@ -83,9 +83,7 @@ def test_one_of_the_levels_must_remain(service: Asking, dialect: str) -> None:
         ),
     ],
 )
-def test_what_is_no_pattern_is_unprocessable(
-    service: Asking, dialect: str, pattern: str, reasons: list[str]
-) -> None:
+def test_what_is_no_pattern_is_unprocessable(service: Asking, dialect: str, pattern: str, reasons: list[str]) -> None:
     service.given(a_service(dialect))
     assert service.ask(f"POST {RULES}", {PATTERN: pattern, PUSH: "owner"}) == unprocessable(*reasons)
 
@@ -157,9 +155,7 @@ def test_by_the_spec_rules_come_in_pages_in_production_all_at_once(service: Aski
 
 @BOTH
 @pytest.mark.parametrize("off", [{"archived": True}, {"container_registry_enabled": False}])
-def test_archived_or_without_a_registry_there_are_no_rules(
-    service: Asking, dialect: str, off: dict[str, bool]
-) -> None:
+def test_archived_or_without_a_registry_there_are_no_rules(service: Asking, dialect: str, off: dict[str, bool]) -> None:
     service.given(a_service(dialect, web={**ONE, **off}))
     for line in (f"GET {RULES}", f"PATCH {RULES}/7", f"DELETE {RULES}/7"):
         assert service.ask(line) == (403, {"message": "403 Forbidden"})

@@ -116,7 +116,10 @@ def test_what_is_on_a_list_already_conflicts_by_the_spec_and_is_a_bad_request_in
 ) -> None:
     web = {"job_token_scope": {"project_allowlist": [101], "group_allowlist": [10]}}
     service.given(a_service(web=web))
-    project, group = "This project is already in the job token allowlist.", "This group is already in the job token allowlist."
+    project, group = (
+        "This project is already in the job token allowlist.",
+        "This group is already in the job token allowlist.",
+    )
     conflict = [(409, {"message": f"409 Conflict: {text}"}) for text in (project, group)]
     again = [("POST " + LIST, {"target_project_id": 101}), ("POST " + GROUPS, {"target_group_id": 10})]
     assert [service.ask(*each) for each in again] == conflict
@@ -220,7 +223,7 @@ def test_a_list_holds_two_hundred(service: Asking) -> None:
     )
 
 
-LIB = {
+LIB: dict[str, Any] = {
     "id": 101,
     "description": None,
     "name": "lib",

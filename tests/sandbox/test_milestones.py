@@ -146,7 +146,12 @@ def test_a_milestone_expires_after_its_day(service: Asking) -> None:
     ("dialect", "line", "sent", "body"),
     [
         ("spec", f"POST {ALL}", {}, {"message": '400 (Bad request) "title" not given'}),
-        ("spec", f"PUT {ALL}/1", {"state_event": "open"}, {"message": {"state_event": ["does not have a valid value"]}}),
+        (
+            "spec",
+            f"PUT {ALL}/1",
+            {"state_event": "open"},
+            {"message": {"state_event": ["does not have a valid value"]}},
+        ),
         ("spec", f"PUT {ALL}/x", {}, {"message": {"milestone_id": ["is invalid"]}}),
         ("spec", f"GET {ALL}?state=all", None, {"message": {"state": ["does not have a valid value"]}}),
         ("deployed", f"POST {ALL}", {}, {"error": "title is missing"}),
@@ -161,7 +166,12 @@ def test_a_milestone_expires_after_its_day(service: Asking) -> None:
             },
         ),
         ("deployed", f"GET {ALL}?state=open", None, {"error": "state does not have a valid value"}),
-        ("deployed", f"GET {ALL}?iids[]=x&updated_after=x", None, {"error": "iids is invalid, updated_after is invalid"}),
+        (
+            "deployed",
+            f"GET {ALL}?iids[]=x&updated_after=x",
+            None,
+            {"error": "iids is invalid, updated_after is invalid"},
+        ),
     ],
 )
 def test_attributes_are_checked(service: Asking, dialect: str, line: str, sent: Any, body: Any) -> None:

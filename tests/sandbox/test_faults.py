@@ -1,0 +1,196 @@
+"""Faults: what each does to a request and its answer, and which requests it befalls."""
+
+from typing import Any
+
+import httpx
+import pytest
+
+from reconciler.sandbox import Fault, FaultError, parse_fault
+from reconciler.sandbox.faults import read_fault
+
+from .asking import WEB, Asking, a_service
+
+PUT = f"PUT {WEB}/notification_settings"
+WATCH = {"level": "watch"}
+
+
+def struck(service: Asking, *faults: Any) -> None:
+    """A new service with those faults."""
+    service.given(a_service()).sandbox.set_faults(faults)
+
+
+def level(service: Asking) -> str:
+    """What the settings are now, asked past all faults."""
+    service.sandbox.set_faults([])
+    return str(service.ask(f"GET {WEB}/notification_settings")[1]["level"])
+
+
+@pytest.mark.parametrize(
+    ("fault", "status", "headers", "body"),
+    [
+        ("status=503,retry_after=2", 503, {"retry-after": "2"}, '{"message":"503 Service Unavailable"}'),
+        ("status=409", 409, {}, '{"message":"409 Conflict: Resource lock"}'),
+        (
+            "status=429",
+            429,
+            {},
+            '{"message":{"error":"This endpoint has been requested too many times. Try again later."}}',
+        ),
+        ("status", 503, {}, '{"message":"503 Service Unavailable"}'),
+        (
+            "html",
+            502,
+            {"content-type": "text/html"},
+            "<html><body><center><h1>502 Bad Gateway</h1></center></body></html>\n",
+        ),
+        ("redirect", 302, {"location": "https://elsewhere.example.com/"}, ""),
+        ("kind=redirect,status=308", 308, {"location": "https://elsewhere.example.com/"}, ""),
+    ],
+)
+def test_an_answer_instead_of_the_service_carries_nothing_out(
+    service: Asking, fault: str, status: int, headers: dict[str, str], body: str
+) -> None:
+    struck(service, fault)
+    response = service.response(PUT, WATCH)
+    assert (response.status_code, response.text) == (status, body)
+    assert headers.items() <= dict(response.headers).items()
+    assert [(entry["status"], entry["changed"]) for entry in service.sandbox.log()] == [(status, False)]
+    assert level(service) == "global"
+
+
+@pytest.mark.parametrize(("fault", "after"), [("reset-before", "global"), ("reset-after", "watch")])
+def test_a_reset_comes_before_or_after_the_request_was_carried_out(service: Asking, fault: str, after: str) -> None:
+    struck(service, fault)
+    with pytest.raises(httpx.ReadError):
+        service.ask(PUT, WATCH)
+    assert [(entry["status"], entry["changed"]) for entry in service.sandbox.log()] == [(None, after == "watch")]
+    assert level(service) == after
+
+
+def test_a_hang_carries_out_and_says_nothing_until_the_client_goes(service: Asking) -> None:
+    struck(service, "hang-after")
+    with httpx.Client(timeout=0.2) as client, pytest.raises(httpx.ReadTimeout):
+        client.put(
+            f"{service.sandbox.api_url}{WEB}/notification_settings",
+            json=WATCH,
+            headers={"PRIVATE-TOKEN": "ada-token"},
+        )
+    assert level(service) == "watch"
+
+
+def test_a_hang_ends_the_connection_when_its_time_is_up(service: Asking) -> None:
+    struck(service, "hang-after,seconds=0.05")
+    with pytest.raises(httpx.HTTPError):
+        service.ask(PUT, WATCH)
+    assert level(service) == "watch"
+
+
+def test_a_truncated_body_is_half_of_what_was_promised(service: Asking) -> None:
+    struck(service, "truncate")
+    with pytest.raises(httpx.RemoteProtocolError, match="without sending complete message body"):
+        service.ask(PUT, WATCH)
+    assert service.sandbox.log()[0]["status"] == 200
+    assert level(service) == "watch"
+
+
+def test_where_there_is_no_body_to_truncate_the_connection_is_reset(service: Asking) -> None:
+    struck(service, "truncate")
+    with pytest.raises(httpx.ReadError):
+        service.ask(f"PATCH {WEB}/job_token_scope", {"enabled": True})
+
+
+def test_a_body_that_is_no_json_looks_like_the_answer(service: Asking) -> None:
+    struck(service, "not-json")
+    response = service.response(PUT, WATCH)
+    assert (response.status_code, response.headers["content-type"]) == (200, "application/json")
+    assert response.text == "<!-- this is not JSON -->"
+    assert level(service) == "watch"
+
+
+def test_a_slow_answer_is_an_answer(service: Asking) -> None:
+    struck(service, "slow,seconds=0.3")
+    response = service.response(PUT, WATCH)
+    assert (response.json(), response.elapsed.total_seconds() >= 0.3) == (WATCH, True)
+    assert Fault("slow").delay == 1
+
+
+def statuses(service: Asking, *lines: str) -> list[int]:
+    """The statuses of these requests."""
+    return [service.ask(line)[0] for line in lines]
+
+
+def test_a_fault_befalls_the_requests_it_names(service: Asking) -> None:
+    struck(service, "status=500,method=get,match=groups/acme")
+    lines = ("GET /groups/acme", "PUT /groups/acme/notification_settings", "GET /user", "GET /groups/acme/projects")
+    assert statuses(service, *lines) == [500, 200, 200, 500]
+
+
+@pytest.mark.parametrize(
+    ("which", "expected"),
+    [
+        ("", [500] * 6),
+        ("nth=2", [200, 500, 200, 200, 200, 200]),
+        ("times=2", [500, 500, 200, 200, 200, 200]),
+        ("nth=3,times=2", [200, 200, 500, 500, 200, 200]),
+        ("probability=0", [200] * 6),
+        ("probability=0.5,seed=1", [200, 500, 500, 200, 500, 200]),
+        ("probability=0.5,seed=2", [500, 500, 200, 500, 200, 200]),
+    ],
+)
+def test_a_fault_befalls_the_nth_the_first_few_or_some_of_them(
+    service: Asking, which: str, expected: list[int]
+) -> None:
+    for _ in range(2):
+        struck(service, ",".join(filter(None, ["status=500", which])))
+        assert statuses(service, *["GET /user"] * 6) == expected
+
+
+def test_chance_does_not_depend_on_the_order_of_requests(service: Asking) -> None:
+    lines = [f"GET /projects/{number}" for number in range(100, 120)]
+    struck(service, "status=500,probability=0.5,seed=3")
+    forwards = dict(zip(lines, statuses(service, *lines), strict=True))
+    struck(service, "status=500,probability=0.5,seed=3")
+    backwards = dict(zip(lines[::-1], statuses(service, *lines[::-1]), strict=True))
+    assert forwards == backwards
+    assert set(forwards.values()) > {500}
+
+
+def test_of_several_faults_the_first_strikes_and_all_count(service: Asking) -> None:
+    struck(service, "status=500,nth=1", {"kind": "status", "status": 502, "nth": 2}, Fault("status", status=504))
+    assert statuses(service, *["GET /user"] * 3) == [500, 502, 504]
+
+
+def test_a_fault_is_written_on_one_line() -> None:
+    assert parse_fault("status=503, retry_after=2, method=post, match=milestones, nth=1") == Fault(
+        "status", status=503, retry_after=2, method="POST", match="milestones", nth=1
+    )
+    assert parse_fault("hang-after,seconds=1.5,times=3,probability=0.25,seed=7") == Fault(
+        "hang-after", seconds=1.5, times=3, probability=0.25, seed=7
+    )
+    assert parse_fault("html,status=504") == parse_fault("status=504,kind=html") == Fault("html", status=504)
+
+
+@pytest.mark.parametrize(
+    ("spec", "message"),
+    [
+        ("", "fault '': the kind must be one of"),
+        ("crash", "fault 'crash': the kind must be one of"),
+        ("method=GET", "fault 'method=GET': the kind must be one of"),
+        ("html,POST", "fault 'html,POST': 'POST' is not name=value"),
+        ("html,verb=POST", "fault 'html,verb=POST': unknown name 'verb'; known are kind, status"),
+        ("status=999", "fault 'status=999': status cannot be '999'"),
+        ("html,nth=0", "fault 'html,nth=0': nth cannot be '0'"),
+        ("html,probability=2", "fault 'html,probability=2': probability cannot be '2'"),
+        ("slow,seconds=-1", "fault 'slow,seconds=-1': seconds cannot be '-1'"),
+        ("slow,seconds=soon", "fault 'slow,seconds=soon': seconds cannot be 'soon'"),
+    ],
+)
+def test_what_is_no_fault_is_quoted(spec: str, message: str) -> None:
+    with pytest.raises(FaultError) as caught:
+        parse_fault(spec)
+    assert str(caught.value).startswith(message)
+
+
+def test_a_mapping_that_is_no_fault_is_quoted() -> None:
+    with pytest.raises(FaultError, match="status cannot be None"):
+        read_fault({"kind": "html", "status": None})

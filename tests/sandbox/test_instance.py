@@ -1,0 +1,205 @@
+"""The endpoints every client begins with."""
+
+from typing import Any
+
+import pytest
+
+from .asking import CREATED, HOST, WEB, Asking, a_service
+from .test_job_token_scope import LIB
+from .test_trigger_tokens import user
+
+BOTH = pytest.mark.parametrize("dialect", ["spec", "deployed"])
+DETAILS = {
+    "visibility": "private",
+    "archived": False,
+    "container_registry_enabled": True,
+    "container_registry_access_level": "enabled",
+    "builds_access_level": "enabled",
+    "jobs_enabled": True,
+    "issues_enabled": True,
+    "merge_requests_enabled": True,
+    "marked_for_deletion_on": None,
+    "permissions": {"project_access": None, "group_access": {"access_level": 50, "notification_level": 3}},
+}
+
+
+def ids(service: Asking, query: str, **asked: Any) -> list[int]:
+    """The IDs of a group's projects."""
+    return [each["id"] for each in service.ask(f"GET /groups/acme/projects{query}", **asked)[1]]
+
+
+def test_the_user_is_the_one_behind_the_token(service: Asking) -> None:
+    service.given(a_service())
+    own = {
+        **user(2, "ada"),
+        "created_at": CREATED,
+        "email": "ada@example.com",
+        "commit_email": "ada@example.com",
+        "bot": False,
+        "two_factor_enabled": False,
+        "external": False,
+    }
+    assert service.ask("GET /user") == (200, own)
+    assert service.ask("GET /user", user="root")[1]["is_admin"]
+
+
+def test_the_version_is_the_instances(service: Asking) -> None:
+    state = a_service()
+    state["instance"] |= {"version": "17.0.1", "revision": "abc"}
+    service.given(state)
+    kas = {"enabled": False, "externalUrl": None, "externalK8sProxyUrl": None, "version": None}
+    shown = {"version": "17.0.1", "revision": "abc", "kas": kas, "enterprise": False}
+    assert service.ask("GET /version") == (200, shown)
+    assert service.ask("GET /version", user=None) == (401, {"message": "401 Unauthorized"})
+
+
+def test_a_token_describes_itself(service: Asking) -> None:
+    state = a_service()
+    state["users"][1]["tokens"] = [{"token": "ada-token", "scopes": ["read_api"], "expires_at": "2026-12-31"}]
+    service.given(state)
+    shown = {
+        "id": 2,
+        "name": "ada 1",
+        "revoked": False,
+        "created_at": CREATED,
+        "description": None,
+        "scopes": ["read_api"],
+        "user_id": 2,
+        "last_used_at": None,
+        "active": True,
+        "expires_at": "2026-12-31",
+        "last_used_ips": [],
+    }
+    assert service.ask("GET /personal_access_tokens/self") == (200, shown)
+
+
+def test_a_project_is_found_by_id_and_by_path_whatever_its_case(service: Asking) -> None:
+    service.given(a_service())
+    assert service.ask("GET /projects/101") == (200, {**LIB, **DETAILS})
+    assert service.ask("GET /projects/ACME%2FTeam%2Flib") == (200, {**LIB, **DETAILS})
+
+
+def test_a_project_tells_what_is_switched_off_and_ones_own_role(service: Asking) -> None:
+    web = {"builds_enabled": False, "container_registry_enabled": False, "topics": ["go"], "description": "Web"}
+    service.given(a_service(web=web, acme={"archived": True}))
+    shown = service.ask(f"GET {WEB}", user="max")[1]
+    assert shown["permissions"] == {
+        "project_access": {"access_level": 40, "notification_level": 3},
+        "group_access": None,
+    }
+    assert (shown["topics"], shown["tag_list"], shown["description"]) == (["go"], ["go"], "Web")
+    assert (shown["builds_access_level"], shown["container_registry_access_level"]) == ("disabled", "disabled")
+    assert shown["archived"]
+
+
+def test_a_project_in_a_personal_namespace_is_its_users(service: Asking) -> None:
+    state = a_service()
+    state["projects"] = [{"id": 1, "path": "ada/own"}]
+    shown = service.given(state).ask("GET /projects/1")[1]
+    namespace = {
+        "id": 2,
+        "name": "Ada",
+        "path": "ada",
+        "kind": "user",
+        "full_path": "ada",
+        "parent_id": None,
+        "avatar_url": None,
+        "web_url": f"{HOST}/ada",
+    }
+    assert (shown["namespace"], shown["name_with_namespace"]) == (namespace, "Ada / own")
+    assert service.ask("GET /projects/1/job_token_scope")[0] == 200
+    assert service.ask("GET /projects/1", user="max")[0] == 404
+
+
+@BOTH
+def test_who_may_see_what(service: Asking, dialect: str) -> None:
+    service.given(a_service(dialect, web={"visibility": "internal"}, far={"visibility": "public"}))
+    anonymous = 200 if dialect == "deployed" else 401
+    hidden = 404 if dialect == "deployed" else 401
+    seen = {
+        name: [service.ask(f"GET /projects/{number}", user=name)[0] for number in (100, 101, 102)]
+        for name in ("root", "ada", "max", "eve", None)
+    }
+    assert seen == {
+        "root": [200, 200, 200],
+        "ada": [200, 200, 200],
+        "max": [200, 404, 200],
+        "eve": [200, 404, 200],
+        None: [hidden, hidden, anonymous],
+    }
+
+
+def test_an_anonymous_look_at_a_public_project_is_short(service: Asking) -> None:
+    service.given(a_service("deployed", web={"visibility": "public"}, acme={"visibility": "public"}))
+    assert "archived" not in service.ask("GET /projects/100", user=None)[1]
+    assert "archived" not in service.ask("GET /groups/acme/projects", user=None)[1][0]
+
+
+def test_a_group_is_seen_by_whoever_is_a_member_below_it(service: Asking) -> None:
+    service.given(a_service(lib={"members": [{"user": "dev", "role": "guest"}]}))
+    team = {
+        "id": 11,
+        "web_url": f"{HOST}/groups/acme/team",
+        "name": "team",
+        "path": "team",
+        "description": "",
+        "visibility": "private",
+        "avatar_url": None,
+        "full_name": "acme / team",
+        "full_path": "acme/team",
+        "created_at": CREATED,
+        "parent_id": 10,
+        "archived": False,
+    }
+    assert service.ask("GET /groups/Acme%2FTeam", user="dev") == (200, team)
+    assert service.ask("GET /groups/10", user="max")[1]["parent_id"] is None
+    assert service.ask("GET /groups/acme%2Fteam", user="max") == (404, {"message": "404 Group Not Found"})
+    assert service.ask("GET /groups/999") == (404, {"message": "404 Group Not Found"})
+
+
+def test_a_groups_projects_are_listed_newest_first_and_with_its_subgroups_if_asked(service: Asking) -> None:
+    state = a_service()
+    state["projects"].append({"id": 5, "path": "acme/zoo", "name": "A zoo", "last_activity_at": "2026-02-01"})
+    service.given(state)
+    assert ids(service, "") == [100, 5]
+    assert ids(service, "?include_subgroups=true&with_shared=false") == [101, 100, 5]
+    assert ids(service, "?order_by=id&sort=asc") == [5, 100]
+    assert ids(service, "?order_by=name&sort=asc") == [5, 100]
+    assert ids(service, "?order_by=path&sort=asc") == [100, 5]
+    assert ids(service, "?order_by=last_activity_at") == [5, 100]
+    assert ids(service, "?include_subgroups=true&per_page=2&page=2") == [5]
+
+
+def test_only_what_may_be_seen_is_listed(service: Asking) -> None:
+    service.given(a_service())
+    assert ids(service, "?include_subgroups=true", user="max") == [100]
+    assert service.ask("GET /groups/acme/projects", user="eve") == (404, {"message": "404 Group Not Found"})
+
+
+def test_archived_projects_are_listed_with_the_others_unless_asked_apart(service: Asking) -> None:
+    service.given(a_service(team={"archived": True}))
+    query = "?include_subgroups=true"
+    assert [ids(service, query + more) for more in ("", "&archived=true", "&archived=false")] == [
+        [101, 100],
+        [101],
+        [100],
+    ]
+
+
+def test_a_simple_list_says_nothing_about_archives(service: Asking) -> None:
+    service.given(a_service())
+    assert service.ask("GET /groups/11/projects?simple=true") == (200, [LIB])
+    assert service.ask("GET /groups/11/projects") == (200, [{**LIB, **DETAILS}])
+
+
+def test_an_order_that_is_none_is_refused(service: Asking) -> None:
+    service.given(a_service())
+    body = {"message": {"order_by": ["does not have a valid value"]}}
+    assert service.ask("GET /groups/acme/projects?order_by=luck") == (400, body)
+
+
+def test_without_an_address_of_its_own_the_service_is_where_it_was_asked(service: Asking) -> None:
+    state = a_service()
+    del state["instance"]["url"]
+    service.given(state)
+    assert service.ask("GET /groups/10")[1]["web_url"] == f"{service.sandbox.base_url}/groups/acme"

@@ -1,0 +1,213 @@
+"""What holds for every request: tokens, paths, parameters, pages, errors (spec sections 1, 5, 7, 8)."""
+
+from typing import Any
+
+import httpx
+import pytest
+
+from .asking import HOST, WEB, Asking, a_service
+
+UNAUTHORIZED = (401, {"message": "401 Unauthorized"})
+MILESTONES = {"milestones": [{"title": str(number)} for number in range(1, 46)]}
+
+
+def with_tokens(*tokens: Any) -> dict[str, Any]:
+    """A service whose ada has those tokens."""
+    state = a_service()
+    state["users"][1]["tokens"] = [{"token": "ada-token", **token} for token in tokens]
+    return state
+
+
+def test_without_a_token_or_with_a_wrong_one_nobody_is_let_in(service: Asking) -> None:
+    service.given(a_service())
+    assert service.ask("GET /user", user=None) == UNAUTHORIZED
+    assert service.ask("GET /user", user="wrong") == UNAUTHORIZED
+    assert service.ask("GET /user", user=None, Authorization="Basic ada-token") == UNAUTHORIZED
+
+
+def test_a_token_is_taken_from_either_header_and_from_the_query(service: Asking) -> None:
+    service.given(a_service())
+    assert service.ask("GET /user", user=None, Authorization="Bearer ada-token")[1]["id"] == 2
+    assert service.ask("GET /user?private_token=ada-token", user=None)[1]["id"] == 2
+    assert service.ask("GET /user?access_token=ada-token", user=None)[1]["id"] == 2
+
+
+def test_an_expired_and_a_revoked_token_say_what_they_are(service: Asking) -> None:
+    service.given(with_tokens({"expires_at": "2026-03-01"}))
+    expired = "Token is expired. You can either do re-authorization or token refresh."
+    assert service.ask("GET /user") == (401, {"error": "invalid_token", "error_description": expired})
+    service.given(with_tokens({"revoked": True}))
+    revoked = "Token was revoked. You have to re-authorize from the user."
+    assert service.ask("GET /user") == (401, {"error": "invalid_token", "error_description": revoked})
+
+
+def test_a_token_for_reading_does_not_write(service: Asking) -> None:
+    service.given(with_tokens({"scopes": ["read_api"]}))
+    assert service.ask("GET /notification_settings")[0] == 200
+    body = {
+        "error": "insufficient_scope",
+        "error_description": "The request requires higher privileges than provided by the access token.",
+        "scope": "api",
+    }
+    assert service.ask("PUT /notification_settings", {"level": "watch"}) == (403, body)
+
+
+def test_a_narrow_token_knows_its_user_and_itself(service: Asking) -> None:
+    service.given(with_tokens({"scopes": ["read_user"]}))
+    lines = ("GET /user", "GET /version", "GET /personal_access_tokens/self", f"GET {WEB}")
+    assert [service.ask(line)[0] for line in lines] == [200, 200, 200, 403]
+
+
+def test_a_path_that_is_none_is_not_found(service: Asking) -> None:
+    service.given(a_service())
+    unknown = (404, {"error": "404 Not Found"})
+    for path in ("/nothing", "/projects/acme/web", "/projects/", "", "/projects/100/milestones/1/2/3"):
+        assert service.ask(f"GET {path}") == unknown
+    assert service.beside("GET /elsewhere").json() == {"error": "404 Not Found"}
+
+
+def test_a_method_a_path_does_not_have_is_not_allowed(service: Asking) -> None:
+    service.given(a_service())
+    response = service.response("POST /projects/100/job_token_scope")
+    assert (response.status_code, response.json()) == (405, {"error": "405 Not Allowed"})
+    assert response.headers["allow"] == "GET, PATCH"
+
+
+def test_a_head_is_a_get_without_a_body(service: Asking) -> None:
+    service.given(with_tokens({"scopes": ["read_api"]}))
+    response = service.response("HEAD /user")
+    assert (response.status_code, response.content) == (200, b"")
+
+
+def test_a_project_without_a_namespace_is_not_found(service: Asking) -> None:
+    service.given(a_service())
+    for key in ("web", "999", "9" * 30, "%C2%B2"):
+        assert service.ask(f"GET /projects/{key}") == (404, {"message": "404 Project Not Found"})
+
+
+def test_a_moved_project_is_pointed_at_and_not_written(service: Asking) -> None:
+    service.given(a_service(web={"renamed_from": ["acme/old"]}))
+    response = service.response("GET /projects/Acme%2FOld/milestones?search=a/b&page=2")
+    location = f"{HOST}/api/v4/projects/100/milestones?search=a/b&page=2"
+    assert (response.status_code, response.headers["location"]) == (301, location)
+    assert response.json() == f"This resource has been moved permanently to {location}"
+    assert service.response("GET /projects/acme%2Fold").headers["location"] == f"{HOST}/api/v4/projects/100"
+    body = {"message": "Non GET methods are not allowed for moved projects"}
+    assert service.ask("PATCH /projects/acme%2Fold/job_token_scope", {"enabled": True}) == (405, body)
+    assert service.ask("GET /projects/acme%2Fold", user="eve") == (404, {"message": "404 Project Not Found"})
+
+
+def test_a_path_taken_again_is_the_new_project(service: Asking) -> None:
+    service.given(a_service(web={"renamed_from": ["acme/team/lib"]}))
+    assert service.ask("GET /projects/acme%2Fteam%2Flib")[1]["id"] == 101
+
+
+def test_parameters_come_as_json_as_a_form_and_in_the_query(service: Asking) -> None:
+    service.given(a_service())
+    url, headers = f"{service.sandbox.api_url}{WEB}/milestones", {"PRIVATE-TOKEN": "ada-token"}
+    made = [
+        httpx.post(url, json={"title": "a"}, headers=headers),
+        httpx.post(url, data={"title": "b"}, headers=headers),
+        httpx.post(url, params={"title": "c"}, headers=headers),
+        httpx.post(url, content=b"title=d", params={"title": "e"}, headers=headers),
+    ]
+    assert [each.json()["title"] for each in made] == ["a", "b", "c", "e"]
+    assert [entry["body"] for entry in service.sandbox.log()] == [{"title": "a"}, None, None, None]
+
+
+def test_fields_with_brackets_are_lists_and_mappings(service: Asking) -> None:
+    service.given(a_service(web={**MILESTONES, "trigger_tokens": [{"token": "glptt-secret"}]}))
+    query = "?iids=9&iids[]=1&iids[]=2"
+    assert len(service.ask(f"GET {WEB}/milestones{query}")[1]) == 2
+    run = f"POST {WEB}/trigger/pipeline?ref=main&token=glptt-secret&variables[A]=b&variables[C]=d"
+    assert service.ask(run, user=None)[0] == 201
+
+
+@pytest.mark.parametrize(("sent", "stored"), [(7, "7"), (True, "true"), (False, "false")])
+def test_what_is_no_string_becomes_one(service: Asking, sent: Any, stored: str) -> None:
+    service.given(a_service())
+    assert service.ask(f"POST {WEB}/milestones", {"title": sent})[1]["title"] == stored
+
+
+@pytest.mark.parametrize(
+    ("word", "enabled"), [("1", True), ("ON", True), ("yes", True), ("0", False), ("off", False), ("F", False)]
+)
+def test_words_for_true_and_false_are_understood(service: Asking, word: str, enabled: bool) -> None:
+    service.given(a_service())
+    assert service.ask(f"PATCH {WEB}/job_token_scope", {"enabled": word}) == (204, None)
+    assert service.ask(f"GET {WEB}/job_token_scope")[1]["inbound_enabled"] is enabled
+
+
+def test_json_that_is_none_is_refused_and_json_that_is_no_object_is_ignored(service: Asking) -> None:
+    service.given(a_service())
+    headers = {"PRIVATE-TOKEN": "ada-token", "Content-Type": "application/json"}
+    url = f"{service.sandbox.api_url}/notification_settings"
+    for content in (b"{", b"\xff", b"[" * 100_000):
+        response = httpx.put(url, content=content, headers=headers)
+        assert (response.status_code, response.json()) == (400, {"error": "Invalid JSON format"})
+    assert httpx.put(url, content=b"[1]", headers=headers).status_code == 200
+    assert [entry["body"] for entry in service.sandbox.log()] == [None, None, None, [1]]
+
+
+def test_a_list_has_twenty_on_a_page_and_headers_that_lead_on(service: Asking) -> None:
+    service.given(a_service(web=MILESTONES))
+    response = service.response(f"GET {WEB}/milestones?state=active&page=2&private_token=ada-token")
+    assert len(response.json()) == 20
+    paging = {name: value for name, value in response.headers.items() if name.startswith("x-")}
+    base = f"{HOST}/api/v4{WEB}/milestones?state=active&"
+    assert paging == {
+        "x-request-id": "sandbox-000001",
+        "x-page": "2",
+        "x-per-page": "20",
+        "x-next-page": "3",
+        "x-prev-page": "1",
+        "x-total": "45",
+        "x-total-pages": "3",
+    }
+    assert response.headers["link"] == (
+        f'<{base}page=1&per_page=20>; rel="prev", <{base}page=3&per_page=20>; rel="next", '
+        f'<{base}page=1&per_page=20>; rel="first", <{base}page=3&per_page=20>; rel="last"'
+    )
+
+
+@pytest.mark.parametrize(
+    ("query", "shown", "page", "size", "following"),
+    [
+        ("", 20, "1", "20", "2"),
+        ("?page=3", 5, "3", "20", ""),
+        ("?page=9", 0, "9", "20", ""),
+        ("?page=0", 20, "1", "20", "2"),
+        ("?page=-1&per_page=-1", 20, "1", "20", "2"),
+        ("?per_page=1000", 45, "1", "100", ""),
+        ("?per_page=&page=", 20, "1", "20", "2"),
+    ],
+)
+def test_pages_are_clamped(service: Asking, query: str, shown: int, page: str, size: str, following: str) -> None:
+    service.given(a_service(web=MILESTONES))
+    response = service.response(f"GET {WEB}/milestones{query}")
+    headers = [response.headers[name] for name in ("x-page", "x-per-page", "x-next-page")]
+    assert (len(response.json()), headers) == (shown, [page, size, following])
+
+
+@pytest.mark.parametrize(
+    ("query", "body"),
+    [
+        ("?per_page=0", {"error": "per_page has a value not allowed"}),
+        ("?per_page=many&page=x", {"error": "page is invalid, per_page is invalid"}),
+    ],
+)
+def test_a_page_of_nothing_is_refused(service: Asking, query: str, body: Any) -> None:
+    service.given(a_service("deployed"))
+    assert service.ask(f"GET {WEB}/milestones{query}") == (400, body)
+
+
+def test_an_empty_list_has_one_page(service: Asking) -> None:
+    service.given(a_service())
+    response = service.response(f"GET {WEB}/milestones")
+    assert (response.json(), response.headers["x-total"], response.headers["x-total-pages"]) == ([], "0", "1")
+
+
+def test_several_missing_attributes_are_told_at_once(service: Asking) -> None:
+    service.given(a_service())
+    body = {"message": '400 (Bad request) "ref, token" not given'}
+    assert service.ask(f"POST {WEB}/trigger/pipeline") == (400, body)

@@ -1,0 +1,197 @@
+"""The sandbox on its socket: starting, stopping, overlapping, and what can be done from beside."""
+
+import asyncio
+import os
+import signal
+import socket
+from concurrent.futures import ThreadPoolExecutor
+from threading import Thread
+from time import perf_counter
+from typing import Any
+
+import httpx
+import pytest
+
+import reconciler.sandbox
+from reconciler.sandbox import FaultError, Sandbox, StateError, running, serve
+
+from .asking import WEB, Asking, a_service
+
+TOKEN = {"PRIVATE-TOKEN": "ada-token"}
+
+
+def test_a_sandbox_runs_as_long_as_its_block() -> None:
+    with running(a_service()) as sandbox:
+        assert httpx.get(f"{sandbox.api_url}/user", headers=TOKEN).json()["id"] == 2
+    with pytest.raises(httpx.ConnectError):
+        httpx.get(f"{sandbox.api_url}/user")
+
+
+def test_it_stops_although_a_connection_is_open_and_an_answer_outstanding() -> None:
+    with httpx.Client(headers=TOKEN) as idle, httpx.Client(headers=TOKEN) as busy, ThreadPoolExecutor(1) as pool:
+        with running(a_service(), faults=["hang-after,match=/version"]) as sandbox:
+            assert idle.get(f"{sandbox.api_url}/user").status_code == 200
+            hanging = pool.submit(busy.get, f"{sandbox.api_url}/version", timeout=30)
+            while not any(entry["target"] == "/api/v4/version" for entry in sandbox.log()):
+                pass
+        assert isinstance(hanging.exception(), httpx.RemoteProtocolError | httpx.ReadError)
+
+
+def test_it_stops_although_an_answer_is_delayed() -> None:
+    started = perf_counter()
+    with httpx.Client(headers=TOKEN) as busy, ThreadPoolExecutor(1) as pool:
+        with running(a_service(), latency_ms=30_000) as sandbox:
+            waiting = pool.submit(busy.get, f"{sandbox.api_url}/user", timeout=30)
+            while not sandbox.log():
+                pass
+        assert isinstance(waiting.exception(), httpx.RemoteProtocolError | httpx.ReadError)
+    assert perf_counter() - started < 10
+
+
+def test_it_takes_the_port_it_is_given_and_no_port_that_is_taken() -> None:
+    with socket.create_server(("127.0.0.1", 0)) as other:
+        port = other.getsockname()[1]
+        with pytest.raises(OSError, match="in use"), running({}, port=port):
+            pass
+    with running({}, port=port) as sandbox:
+        assert sandbox.base_url == f"http://127.0.0.1:{port}"
+
+
+def test_it_serves_in_the_foreground_until_interrupted() -> None:
+    answers: list[int] = []
+
+    def interrupt(api_url: str) -> None:
+        answers.append(httpx.get(f"{api_url}/user", headers=TOKEN).status_code)
+        os.kill(os.getpid(), signal.SIGINT)
+
+    def ready(api_url: str) -> None:
+        Thread(target=interrupt, args=[api_url]).start()
+
+    serve(a_service(), port=0, ready=ready, faults=["status=503,nth=9"], rate_limit="100/60")
+    assert answers == [200]
+
+
+def test_a_fault_that_cannot_be_understood_does_not_start() -> None:
+    with pytest.raises(FaultError), running({}, faults=["explode"]):
+        pass
+    with pytest.raises(FaultError), running({}, rate_limit="often"):
+        pass
+
+
+def test_slow_answers_overlap_and_the_peak_is_known(service: Asking) -> None:
+    service.given(a_service()).sandbox.set_latency(200)
+    url, started = f"{service.sandbox.api_url}/user", perf_counter()
+    with ThreadPoolExecutor(4) as pool:
+        answers = list(pool.map(lambda _: httpx.get(url, headers=TOKEN).status_code, range(4)))
+    assert answers == [200] * 4
+    assert perf_counter() - started < 0.75
+    assert sorted(entry["in_flight"] for entry in service.sandbox.log()) == [1, 2, 3, 4]
+    assert service.sandbox.peak_in_flight() == 4
+    service.sandbox.clear_log()
+    assert (service.sandbox.log(), service.sandbox.peak_in_flight()) == ([], 0)
+
+
+def test_the_log_tells_every_request_and_no_token(service: Asking) -> None:
+    service.given(a_service())
+    service.ask(f"PATCH {WEB}/job_token_scope?access_token=x&y", {"enabled": False, "private_token": "p", "l": [{}]})
+    service.ask("GET /nowhere?token=x")
+    assert service.sandbox.log() == [
+        {
+            "method": "PATCH",
+            "target": "/api/v4/projects/acme%2Fweb/job_token_scope?access_token=[REDACTED]&y",
+            "body": {"enabled": False, "private_token": "[REDACTED]", "l": [{}]},
+            "status": 204,
+            "changed": True,
+            "in_flight": 1,
+        },
+        {
+            "method": "GET",
+            "target": "/api/v4/nowhere?token=[REDACTED]",
+            "body": None,
+            "status": 404,
+            "changed": False,
+            "in_flight": 1,
+        },
+    ]
+
+
+def test_the_log_handed_out_is_a_copy(service: Asking) -> None:
+    service.given(a_service()).ask("GET /user")
+    service.sandbox.log()[0]["status"] = 1
+    assert service.sandbox.log()[0]["status"] == 200
+
+
+def test_state_log_and_faults_are_reached_from_beside(service: Asking) -> None:
+    service.given(a_service())
+    state = service.beside("GET /-/state").json()
+    assert state == service.sandbox.state()
+    service.ask(f"PATCH {WEB}/job_token_scope", {"enabled": False})
+    assert service.beside("GET /-/log").json() == service.sandbox.log()
+    assert service.beside("DELETE /-/log").status_code == 204
+    assert service.beside("GET /-/log").json() == []
+    assert service.beside("PUT /-/faults", ["status=500,times=1"]).status_code == 204
+    assert [service.ask("GET /user")[0] for _ in range(2)] == [500, 200]
+    assert service.beside("PUT /-/state", state).status_code == 204
+    assert service.sandbox.state() == state
+    assert service.sandbox.log() == []
+
+
+@pytest.mark.parametrize(
+    ("line", "body", "message"),
+    [
+        ("PUT /-/state", {"x": 1}, "unknown key 'x'; known are instance, users, groups, projects"),
+        ("PUT /-/faults", {"kind": "html"}, "faults must be a list"),
+        ("PUT /-/faults", [7], "fault 7: must be a mapping or a string"),
+    ],
+)
+def test_what_cannot_be_taken_from_beside_is_refused(service: Asking, line: str, body: Any, message: str) -> None:
+    before = service.given(a_service()).sandbox.state()
+    response = service.beside(line, body)
+    assert (response.status_code, response.json()) == (400, {"message": message})
+    assert service.sandbox.state() == before
+
+
+def test_what_is_no_json_from_beside_is_refused(service: Asking) -> None:
+    response = httpx.put(f"{service.sandbox.base_url}/-/state", content=b"{")
+    assert response.status_code == 400
+
+
+def test_another_state_begins_everything_again(service: Asking) -> None:
+    service.given(a_service())
+    first = service.response(f"POST {WEB}/milestones", {"title": "a"})
+    service.sandbox.set_faults(["status=500"])
+    again = service.given(a_service()).response(f"POST {WEB}/milestones", {"title": "a"})
+    assert (again.json(), again.headers) == (first.json(), first.headers)
+
+
+def test_a_bad_state_changes_nothing(service: Asking) -> None:
+    before = service.given(a_service()).sandbox.state()
+    with pytest.raises(StateError):
+        service.sandbox.replace_state({"users": [{}]})
+    assert service.sandbox.state() == before
+
+
+def test_a_client_that_goes_before_its_body_is_sent_has_asked_nothing(service: Asking) -> None:
+    service.given(a_service())
+    host, port = service.sandbox.base_url.removeprefix("http://").split(":")
+    head = b"PUT /api/v4/notification_settings HTTP/1.1\r\nHost: x\r\nPRIVATE-TOKEN: ada-token\r\nContent-Length: 9\r\n\r\n{"
+    with socket.create_connection((host, int(port))) as client:
+        client.sendall(head)
+        while service.sandbox.peak_in_flight() < 1:
+            pass
+    assert service.ask("GET /user")[0] == 200
+    assert [entry["method"] for entry in service.sandbox.log()] == ["GET"]
+
+
+def test_a_large_body_arrives_whole(service: Asking) -> None:
+    service.given(a_service())
+    sent = {"title": "a", "description": "x" * 500_000}
+    assert len(service.ask(f"POST {WEB}/milestones", sent)[1]["description"]) == 500_000
+
+
+def test_the_package_is_cheap_until_it_serves() -> None:
+    assert set(reconciler.sandbox.__all__) >= {"Sandbox", "running", "serve", "StateError", "parse_fault"}
+    assert issubclass(reconciler.sandbox.Sandbox, Sandbox)
+    with pytest.raises(AttributeError, match="no attribute 'walk'"):
+        _ = reconciler.sandbox.walk
+    assert asyncio.iscoroutinefunction(serve) is False

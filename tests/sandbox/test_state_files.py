@@ -1,0 +1,346 @@
+"""States: from files and mappings, to mappings, and what is wrong with bad ones."""
+
+import json
+from datetime import date
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from reconciler.sandbox import StateError, running
+from reconciler.sandbox.reading import Reading
+from reconciler.sandbox.state_file import dump, load, read_state
+
+from .asking import CREATED, Asking, a_service
+
+SEED = "2026-01-01T00:00:00.000Z"
+
+
+def test_what_is_left_out_has_a_default_and_ids_are_given_in_order() -> None:
+    state = {
+        "users": [{"username": "ada"}],
+        "groups": [{"path": "acme"}],
+        "projects": [{"path": "acme/b"}, {"path": "acme/a"}],
+    }
+    assert dump(load(state)) == {
+        "instance": {
+            "dialect": "spec",
+            "now": "2026-03-01T00:00:00.000Z",
+            "url": None,
+            "version": "18.9.0-ee",
+            "revision": "5a0d6b0c1f2",
+            "merge_request_approval_settings": {
+                "allow_author_approval": True,
+                "allow_committer_approval": True,
+                "allow_overrides_to_approver_list_per_merge_request": True,
+            },
+            "enforce_job_token_allowlist": False,
+        },
+        "users": [
+            {
+                "id": 1,
+                "username": "ada",
+                "name": "Ada",
+                "admin": False,
+                "emails": ["ada@example.com"],
+                "created_at": SEED,
+                "tokens": [],
+                "notification_settings": {"level": "participating", "notification_email": None, "events": {}},
+            }
+        ],
+        "groups": [
+            {
+                "id": 1,
+                "path": "acme",
+                "name": "acme",
+                "visibility": "private",
+                "archived": False,
+                "description": "",
+                "created_at": SEED,
+                "members": [],
+                "milestones": [],
+                "notification_settings": {},
+            }
+        ],
+        "projects": [a_plain_project(1, "b"), a_plain_project(2, "a")],
+    }
+
+
+def a_plain_project(number: int, name: str) -> dict[str, Any]:
+    """A project nobody said anything about."""
+    return {
+        "id": number,
+        "path": f"acme/{name}",
+        "name": name,
+        "visibility": "private",
+        "archived": False,
+        "description": None,
+        "created_at": SEED,
+        "members": [],
+        "last_activity_at": SEED,
+        "default_branch": "main",
+        "topics": [],
+        "renamed_from": [],
+        "container_registry_enabled": True,
+        "builds_enabled": True,
+        "issues_enabled": True,
+        "merge_requests_enabled": True,
+        "merge_request_approval_settings": {
+            "allow_author_approval": False,
+            "allow_committer_approval": True,
+            "allow_overrides_to_approver_list_per_merge_request": True,
+            "retain_approvals_on_push": False,
+            "selective_code_owner_removals": False,
+            "require_reauthentication_to_approve": False,
+        },
+        "container_repository_protection_rules": [],
+        "job_token_scope": {
+            "inbound_enabled": True,
+            "outbound_enabled": False,
+            "project_allowlist": [],
+            "group_allowlist": [],
+        },
+        "milestones": [],
+        "notification_settings": {},
+        "trigger_tokens": [],
+    }
+
+
+def test_nothing_is_a_state_too() -> None:
+    assert dump(load({}))["projects"] == []
+    assert dump(load(None)) == dump(load({"projects": None}))
+
+
+def test_given_ids_are_kept_and_the_others_go_round_them() -> None:
+    milestones = [{"title": "a"}, {"title": "b", "id": 1}, {"title": "c"}]
+    state = load({"projects": [{"path": "g/a"}, {"id": 1, "path": "g/b", "milestones": milestones}]})
+    assert [project.id for project in state.projects.values()] == [2, 1]
+    assert list(state.projects[1].sections["milestones"]) == [2, 1, 3]
+
+
+def test_what_is_deleted_leaves_its_id_unused(service: Asking) -> None:
+    service.given(a_service(web={"milestones": [{"id": 9, "title": "a"}]}))
+    service.ask("DELETE /projects/100/milestones/9")
+    assert service.ask("POST /projects/100/milestones", {"title": "b"})[1]["id"] == 10
+
+
+def test_a_state_comes_back_as_it_was(service: Asking, tmp_path: Path) -> None:
+    service.given(a_full_state())
+    service.ask("POST /projects/100/triggers", {"description": "new"})
+    before = service.sandbox.state()
+    assert service.given(json.loads(json.dumps(before))).sandbox.state() == before
+    path = tmp_path / "state.json"
+    path.write_text(json.dumps(before))
+    assert dump(read_state(path)) == before
+
+
+def a_full_state() -> dict[str, Any]:
+    """A state in which every section has something."""
+    state = a_service(
+        "deployed",
+        acme={
+            "merge_request_approval_settings": {"allow_author_approval": False},
+            "milestones": [{"title": "G"}],
+            "notification_settings": {"ada": {"level": "custom", "events": {"new_note": True, "new_issue": None}}},
+        },
+        web={
+            "renamed_from": ["acme/old"],
+            "milestones": [{"title": "1.0", "due_date": "2026-12-31", "iid": 4, "created_at": CREATED}],
+            "trigger_tokens": [{"description": "x", "owner": "ada", "expires_at": "2026-12-31", "last_used": SEED}],
+            "container_repository_protection_rules": [
+                {"repository_path_pattern": "acme/web/*", "minimum_access_level_for_delete": "admin"}
+            ],
+            "job_token_scope": {"project_allowlist": [101], "group_allowlist": [11]},
+        },
+    )
+    state["users"][1]["tokens"] = ["ada-token", {"token": "two", "revoked": True, "scopes": ["read_api"]}]
+    return state
+
+
+def test_a_file_is_yaml_or_json(tmp_path: Path) -> None:
+    text = (
+        "projects:\n- path: g/p\n  created_at: 2026-01-02\n  milestones:\n"
+        "  - {title: '1.0', due_date: 2026-12-31, created_at: 2026-01-02T03:04:05Z, updated_at: 2026-01-02 03:04:05}\n"
+    )
+    path = tmp_path / "state.yaml"
+    path.write_text(text)
+    project = dump(read_state(path))["projects"][0]
+    milestone = project["milestones"][0]
+    assert (project["created_at"], milestone["due_date"]) == ("2026-01-02T00:00:00.000Z", "2026-12-31")
+    assert milestone["created_at"] == milestone["updated_at"] == "2026-01-02T03:04:05.000Z"
+
+
+@pytest.mark.parametrize(
+    ("name", "content", "message"),
+    [
+        ("gone.yaml", None, "cannot be read"),
+        ("binary.yaml", b"\xff\xfe\xff", "cannot be read"),
+        ("broken.json", b"{", "is not JSON"),
+        ("deep.json", b"[" * 100_000, "is not JSON"),
+        ("broken.yaml", b"a: [", "is not YAML"),
+        ("deep.yaml", b"[" * 800, "is not YAML"),
+        ("date.yaml", b"a: 2026-13-45", "is not YAML"),
+        ("list.yaml", b"- a", "must be a mapping, not a list"),
+        ("key.yaml", b"project: []", "unknown key 'project'; known are instance, users, groups, projects"),
+    ],
+)
+def test_a_file_that_is_no_state_is_named(tmp_path: Path, name: str, content: bytes | None, message: str) -> None:
+    path = tmp_path / name
+    if content is not None:
+        path.write_bytes(content)
+    with pytest.raises(StateError) as caught:
+        read_state(path)
+    assert str(caught.value).startswith(f"{path}: {message}")
+
+
+def web(**more: Any) -> dict[str, Any]:
+    """A state with one project of the given keys."""
+    return {"users": [{"username": "ada"}], "projects": [{"path": "acme/web", **more}]}
+
+
+@pytest.mark.parametrize(
+    ("state", "message"),
+    [
+        ({"projects": {}}, "projects: must be a list, not a mapping"),
+        ({"projects": [7]}, "projects[0]: must be a mapping, not the int 7"),
+        ({"projects": [{}]}, "projects[0].path: is missing"),
+        ({"projects": [{"path": "web"}]}, "projects[0].path: must be a full path, namespace included"),
+        ({"projects": [{"path": "a/b"}, {"path": "A/B"}]}, "projects[1].path: the path 'A/B' is taken"),
+        ({"groups": [{"path": "a"}, {"path": "A"}]}, "groups[1].path: the path 'A' is taken"),
+        ({"groups": [{"path": "a/b"}]}, "groups[0].path: its parent 'a' must come before it"),
+        ({"users": [{"username": "a"}, {"username": "A"}]}, "users[1].username: the user 'A' is given twice"),
+        (
+            {"users": [{"username": "a", "tokens": ["x", "x"]}]},
+            "users[0].tokens[1].token: the same token is given twice",
+        ),
+        (
+            {"users": [{"username": "a", "notification_settings": {"notification_email": "x@y"}}]},
+            "users[0].notification_settings.notification_email: 'x@y' is none of the user's emails",
+        ),
+        ({"instance": {"dialect": "latin"}}, "instance.dialect: 'latin' is none of spec, deployed"),
+        (web(id=0), "projects[0].id: must be a whole number above zero, not 0"),
+        (web(id=True), "projects[0].id: must be a whole number above zero, not True"),
+        (web(archived="no"), "projects[0].archived: must be true or false, not a string"),
+        (web(members=[{"user": "eve", "role": "guest"}]), "projects[0].members[0].user: there is no user 'eve'"),
+        (
+            web(members=[{"user": "ada", "role": "boss"}]),
+            "projects[0].members[0].role: 'boss' is none of guest, planner, reporter, developer, maintainer, owner",
+        ),
+        (
+            web(milestones=[{"title": 1.0}]),
+            "projects[0].milestones[0].title: must be a string, not the float 1.0; quote it",
+        ),
+        (web(milestones=[{"title": " "}]), "projects[0].milestones[0].title: can't be blank"),
+        (
+            web(milestones=[{"title": "a", "due_date": "soon"}]),
+            "projects[0].milestones[0].due_date: must be a date like 2026-12-31, not 'soon'",
+        ),
+        (
+            web(milestones=[{"title": "a", "created_at": 7}]),
+            "projects[0].milestones[0].created_at: must be a time like 2026-12-31T23:59:59Z, not 7",
+        ),
+        (
+            web(milestones=[{"title": "a", "id": 3}, {"title": "b", "id": 3}]),
+            "projects[0].milestones[1].id: the ID 3 is given twice",
+        ),
+        (web(milestones=["a"]), "projects[0].milestones[0]: must be a mapping, not a string"),
+        (web(notification_settings=[]), "projects[0].notification_settings: must be a mapping, not a list"),
+        (
+            web(notification_settings={"eve": {}}),
+            "projects[0].notification_settings.eve: there is no user 'eve'",
+        ),
+        (
+            web(job_token_scope={"project_allowlist": [None]}),
+            "projects[0].job_token_scope.project_allowlist[0]: must be an ID, not null",
+        ),
+        (
+            web(container_repository_protection_rules=[{"repository_path_pattern": "x"}]),
+            "projects[0].container_repository_protection_rules[0]: needs a level for push or for delete",
+        ),
+        (
+            web(
+                container_repository_protection_rules=[
+                    {"repository_path_pattern": "x", "minimum_access_level_for_push": "owner"},
+                    {"repository_path_pattern": "x", "minimum_access_level_for_push": "admin"},
+                ]
+            ),
+            "projects[0].container_repository_protection_rules[1].repository_path_pattern: "
+            "the pattern 'x' is given twice",
+        ),
+    ],
+)
+def test_what_is_wrong_is_named_with_its_place(state: dict[str, Any], message: str) -> None:
+    with pytest.raises(StateError) as caught:
+        load(state)
+    assert str(caught.value) == message
+
+
+def test_what_a_state_only_refers_to_is_made_up(service: Asking) -> None:
+    scope = {"project_allowlist": [101, 55, 55], "group_allowlist": [66]}
+    state = {
+        "users": [{"username": "root", "admin": True, "tokens": ["root-token"]}],
+        "projects": [
+            {"id": 100, "path": "acme/payments/api", "job_token_scope": scope},
+            {"id": 101, "path": "acme/web", "job_token_scope": {"group_allowlist": [66]}},
+        ],
+    }
+    after = service.given(state).sandbox.state()
+    assert [(group["id"], group["path"]) for group in after["groups"]] == [
+        (1, "acme"),
+        (2, "acme/payments"),
+        (3, "unlisted"),
+        (66, "unlisted-66"),
+    ]
+    assert [(project["id"], project["path"]) for project in after["projects"]] == [
+        (100, "acme/payments/api"),
+        (101, "acme/web"),
+        (55, "unlisted/project-55"),
+    ]
+    listed = service.ask("GET /projects/100/job_token_scope/allowlist", user="root")[1]
+    assert [each["path_with_namespace"] for each in listed] == ["unlisted/project-55", "acme/web"]
+    assert service.given(after).sandbox.state() == after
+
+
+def test_the_example_of_the_design_loads() -> None:
+    state = {
+        "instance": {"enforce_job_token_allowlist": False},
+        "users": [
+            {
+                "id": 1,
+                "username": "root",
+                "name": "Root",
+                "admin": True,
+                "tokens": ["root-token"],
+                "emails": ["root@example.com"],
+            },
+            {"id": 2, "username": "ada", "name": "Ada", "tokens": ["ada-token"], "emails": ["ada@example.com"]},
+        ],
+        "groups": [{"id": 10, "path": "acme", "members": [{"user": "ada", "role": "owner"}]}],
+        "projects": [
+            {
+                "id": 100,
+                "path": "acme/payments/api",
+                "job_token_scope": {"project_allowlist": [101], "group_allowlist": [10]},
+                "milestones": [{"title": "1.0", "due_date": date(2026, 12, 31), "state": "active"}],
+            }
+        ],
+    }
+    assert list(load(state).groups_by_path) == ["acme", "acme/payments", "unlisted"]
+
+
+def test_the_fleet_loads_and_comes_back_as_it_was() -> None:
+    path = Path("/work/shared/data/fleet.json")
+    if not path.exists():
+        pytest.skip("the fleet is not part of the package")
+    before = dump(read_state(path))
+    assert dump(load(before)) == before
+    assert (len(before["projects"]), len(before["groups"])) == (40, 6)
+
+
+def test_a_moment_without_an_offset_is_utc() -> None:
+    assert Reading("2026-01-02T03:04:05", "").optional_time() == "2026-01-02T03:04:05.000Z"
+
+
+def test_a_bad_state_does_not_start() -> None:
+    with pytest.raises(StateError, match="unknown key 'x'"), running({"x": 1}):
+        pass
