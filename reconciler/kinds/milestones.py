@@ -1,5 +1,6 @@
 """Milestones of a project, each known by its title (spec 4.11)."""
 
+import re
 from collections.abc import Iterator
 from datetime import date
 from types import MappingProxyType
@@ -13,12 +14,14 @@ from reconciler.kind import Kind
 from reconciler.resource import Found, Item, Resource
 from reconciler.wire import Json, Request
 
+DAY = re.compile(r"[0-9]{4}-[0-9]{2}-[0-9]{2}")
+
 
 def _as_day(value: object) -> object:
-    if not isinstance(value, str):
+    if not (isinstance(value, str) and DAY.fullmatch(value)):
         return value
     try:
-        return date.fromisoformat(value) if len(value) == 10 else value
+        return date.fromisoformat(value)
     except ValueError as error:
         raise ValueError(f"not a day of the calendar: {value}") from error
 
@@ -29,7 +32,7 @@ Day = Annotated[date | None, BeforeValidator(_as_day, json_schema_input_type=str
 class Milestone(Item):
     """A milestone of a project."""
 
-    description: Annotated[str | None, BeforeValidator(lambda text: text or None)] = Field(
+    description: Annotated[str | None, BeforeValidator(lambda text: None if text == "" else text)] = Field(
         default=None, description="What it is about. Null, or empty, is none.", examples=["December release"]
     )
     start_date: Day = Field(default=None, description="First day, YYYY-MM-DD. Null is none.", examples=["2026-12-01"])

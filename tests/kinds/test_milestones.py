@@ -3,6 +3,7 @@
 from collections.abc import Mapping
 
 import pytest
+from pydantic import ValidationError
 
 from reconciler.kinds.milestones import fault_of_title
 from reconciler.service import Client
@@ -176,6 +177,22 @@ def test_titles_are_compared_with_regard_to_case(story: Story) -> None:
 def test_a_title_must_not_be_blank() -> None:
     assert fault_of_title(API, " \t") == "a title must not be blank"
     assert fault_of_title(API, "1.0") is None
+
+
+def test_a_date_is_a_day_of_the_calendar() -> None:
+    for impossible in ("2026-02-30", "2026-13-01", "0000-01-01"):
+        with pytest.raises(ValidationError, match=f"not a day of the calendar: {impossible}"):
+            section("milestones", {"1.0": {"due_date": impossible}})
+    others: list[object] = ["2026-2-3", "20260203", "2026-W01-1", "2026-02-03T00:00", "tomorrow", "", 20260203]
+    for other in others:
+        with pytest.raises(ValidationError, match="valid date"):
+            section("milestones", {"1.0": {"due_date": other}})
+
+
+@pytest.mark.parametrize("description", [False, 0, [], {}], ids=repr)
+def test_a_description_is_a_text_or_null(description: object) -> None:
+    with pytest.raises(ValidationError, match="valid string"):
+        section("milestones", {"1.0": {"description": description}})
 
 
 def test_more_than_a_page_of_milestones_is_read_page_by_page(story: Story) -> None:
