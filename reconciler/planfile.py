@@ -160,7 +160,7 @@ def refuse_unless_current(saved: SavedPlan, *, api_url: str, now: datetime, max_
     made_at = saved.header.created_at
     if _place(saved.header.service) != _place(api_url):
         raise PlanRefused(
-            f"the plan is for {saved.header.service}, and this is {api_url}: "
+            f"the plan is for {saved.header.service!r}, and this is {api_url!r}: "
             "make a plan for this service, or apply it there"
         )
     if made_at - now > CLOCK_SKEW:
@@ -249,7 +249,7 @@ def _read_dependent(shape: DependentShape, kinds: Kinds) -> Section:
     try:
         value = TypeAdapter(model).validate_python(shape.wanted)
     except ValidationError as error:
-        raise PlanRefused(f"the saved plan is damaged: the {shape.section} of {scope} are not valid") from error
+        raise PlanRefused(f"the saved plan is damaged: the {shape.section} of {str(scope)!r} are not valid") from error
     return Section(scope, shape.section, kinds[shape.section].split(value, shape.prune), shape.prune)
 
 

@@ -13,9 +13,9 @@ from reconciler.wire import Json
 
 
 class Document(BaseModel):
-    """The shape of a document, or of a piece of one."""
+    """The shape of a document, or of a piece of one. Most runs read none, so shapes are built when first needed."""
 
-    model_config = ConfigDict(strict=True, extra="forbid", frozen=True, hide_input_in_errors=True)
+    model_config = ConfigDict(strict=True, extra="forbid", frozen=True, hide_input_in_errors=True, defer_build=True)
 
 
 Shape = TypeVar("Shape", bound=Document)
@@ -104,7 +104,7 @@ def _faults(error: ValidationError) -> Iterator[str]:
         place = ""
         for step in fault["loc"]:
             if step not in ALTERNATIVES:
-                place += f"[{step}]" if isinstance(step, int) else f".{step}"
+                place += f".{step}" if str(step).isidentifier() else f"[{step!r}]"
         meaning = MEANINGS.get(fault["type"]) or fault["msg"][:1].lower() + fault["msg"][1:]
         yield f"{place.removeprefix('.')} {meaning}"
 

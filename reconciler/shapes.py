@@ -164,8 +164,8 @@ def read_change(scope: Scope, section: str, shape: CreateShape | UpdateShape | D
         PlanRefused: there is no such section or part, or a request leads elsewhere.
     """
     address = read_address(scope, section, shape)
-    allowed = _paths(scope, _part(section, shape.part, kinds))
-    requests = tuple(_read_request(request, allowed, address) for request in shape.requests)
+    part = _part(section, shape.part, kinds)
+    requests = tuple(_read_request(request, scope, part) for request in shape.requests)
     match shape:
         case CreateShape():
             return Create(address, shape.after, requests, shape.target_id)
@@ -189,15 +189,15 @@ def _part(section: str, name: str, kinds: Kinds) -> Part:
     )
 
 
+def _read_request(shape: RequestShape, scope: Scope, part: Part) -> Request:
+    if not _paths(scope, part).fullmatch(shape.path):
+        raise PlanRefused(f"damaged: {shape.method} {shape.path!r} does not lead to {part.title} of {str(scope)!r}")
+    return Request(shape.method, shape.path, shape.body)
+
+
 def _paths(scope: Scope, part: Part) -> re.Pattern[str]:
     """What a path of this part may look like: below the target, by path or by number, and then below the part."""
     target = re.escape(scope.url)
     if isinstance(scope.ref, str):
         target = f"(?:{target}|{scope.level}s/[0-9]+/)"
     return re.compile(rf"{target}{re.escape(part.suffix)}(?:/[A-Za-z0-9_-]+|/\{{id\}})*")
-
-
-def _read_request(shape: RequestShape, allowed: re.Pattern[str], address: Address) -> Request:
-    if not allowed.fullmatch(shape.path):
-        raise PlanRefused(f"damaged: {shape.method} {shape.path!r} does not lead to {address.title} of {address.scope}")
-    return Request(shape.method, shape.path, shape.body)

@@ -6,7 +6,7 @@ from datetime import timedelta
 from typing import Any
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 
 from reconciler.errors import PlanRefused
 from reconciler.plan import Plan
@@ -14,7 +14,7 @@ from reconciler.planfile import SavedPlan, load_plan, refuse_unless_current, sav
 from reconciler.report import save_report
 from reconciler.state import Section
 from tests.building import KINDS, section
-from tests.render.plans import saved_plans
+from tests.render.plans import patiently, saved_plans
 from tests.render.samples import API, HEADER, NOON, SECRET, done, sample, spoilt
 
 NO_PART = "damaged, or made by another reconciler: no section has the name '{}' and a part '{}'"
@@ -22,7 +22,7 @@ NO_PART = "damaged, or made by another reconciler: no section has the name '{}' 
 Spoil = Callable[[dict[str, Any]], object]
 
 
-@settings(max_examples=60, deadline=None)
+@patiently
 @given(saved_plans())
 def test_what_is_saved_is_what_is_read(saved: SavedPlan) -> None:
     assert load_plan(save_plan(saved), KINDS) == saved
@@ -173,6 +173,7 @@ def test_no_depth_of_nesting_is_too_much() -> None:
     [
         (lambda plan: plan.pop("service"), "service is missing"),
         (lambda plan: plan.update(token="x"), "token is not known here"),
+        (lambda plan: plan.update({"\x1b]0;": 1}), "['\\x1b]0;'] is not known here"),
         (lambda plan: plan.update(targets={}), "targets should be a list"),
         (lambda plan: plan.update(requests_made="8"), "requests_made should be a number"),
         (lambda plan: plan.update(requests_made=-1), "requests_made input should be greater than or equal to 0"),
@@ -219,7 +220,7 @@ def test_a_damaged_plan_is_refused_with_the_place(spoil: Spoil, words: str) -> N
 )
 def test_a_request_that_leads_elsewhere_is_refused(path: str) -> None:
     text = spoilt(save_plan(sample()), lambda plan: first(plan)["requests"][0].update(path=path))
-    assert refusal(text) == f"damaged: POST {path!r} does not lead to milestone of project acme/payments/api"
+    assert refusal(text) == f"damaged: POST {path!r} does not lead to milestone of 'project acme/payments/api'"
 
 
 @pytest.mark.parametrize("path", ["projects/12/milestones", "projects/acme%2Fpayments%2Fapi/milestones/{id}"])
@@ -261,7 +262,7 @@ def test_sections_that_will_be_planned_again_come_back_as_they_were() -> None:
     [
         ({"section": "hooks"}, "no project has a section 'hooks'"),
         ({"level": "user", "ref": None}, "no user has a section 'approval_settings'"),
-        ({"wanted": {"x": 1}}, "the approval_settings of project acme/payments/api are not valid"),
+        ({"wanted": {"x": 1}}, "the approval_settings of 'project acme/payments/api' are not valid"),
     ],
 )
 def test_sections_that_could_not_be_planned_again_are_refused(changed: dict[str, Any], words: str) -> None:
@@ -289,7 +290,7 @@ def test_a_plan_for_this_service_is_current_for_a_day(api_url: str, age: timedel
             "https://git.example.org/api/v4",
             timedelta(),
             timedelta(hours=24),
-            "the plan is for https://git.example.com/api/v4, and this is https://git.example.org/api/v4: "
+            "the plan is for 'https://git.example.com/api/v4', and this is 'https://git.example.org/api/v4': "
             "make a plan for this service, or apply it there",
         ),
         (

@@ -6,7 +6,7 @@ from datetime import UTC, datetime
 from typing import Any
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 
 from reconciler.apply import Status, TargetOutcome
 from reconciler.errors import PlanRefused
@@ -16,13 +16,13 @@ from reconciler.planner import make_plan
 from reconciler.report import UNKNOWN, Report, load_report, make_report, save_report
 from reconciler.state import Unreadable
 from tests.building import KINDS, desired, live, section
-from tests.render.plans import reports
+from tests.render.plans import patiently, reports
 from tests.render.samples import API, HEADER, LIB, NOON, Traffic, done, sample, spoilt
 
 NOTHING_COUNTED = {"created": 0, "updated": 0, "deleted": 0, "failed": 0, "stale": 0, "skipped": 0, "dropped": 0}
 
 
-@settings(max_examples=60, deadline=None)
+@patiently
 @given(reports())
 def test_what_is_saved_is_what_is_read(report: Report) -> None:
     assert load_report(save_report(report), KINDS) == report

@@ -6,7 +6,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from jsonschema import Draft202012Validator, FormatChecker, ValidationError
 from ruamel.yaml import YAML
 
@@ -17,7 +17,7 @@ from reconciler.render import render_validation
 from reconciler.report import Report, save_report
 from reconciler.schema import all_schemas, schema_text, write_schemas
 from tests.building import KINDS
-from tests.render.plans import reports, saved_plans
+from tests.render.plans import patiently, reports, saved_plans
 
 ROOT = Path(__file__).parent.parent
 SCHEMAS = all_schemas(KINDS)
@@ -224,13 +224,13 @@ def test_the_schema_knows_the_keys_that_the_reader_knows() -> None:
                 assert set(schema["properties"][key]["properties"]) == set(inner.model_fields), (name, key)
 
 
-@settings(max_examples=25, deadline=None)
+@patiently
 @given(saved_plans())
 def test_saved_plans_are_valid(saved: SavedPlan) -> None:
     assert faults(json.loads(save_plan(saved)), SCHEMAS["plan.schema.json"]) == []
 
 
-@settings(max_examples=25, deadline=None)
+@patiently
 @given(reports())
 def test_saved_reports_are_valid(report: Report) -> None:
     assert faults(json.loads(save_report(report)), SCHEMAS["report.schema.json"]) == []

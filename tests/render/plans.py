@@ -2,6 +2,7 @@
 
 from datetime import UTC, datetime, timedelta
 
+from hypothesis import HealthCheck, settings
 from hypothesis import strategies as st
 
 from reconciler.address import Address, Key, Level, Scope
@@ -15,6 +16,9 @@ from reconciler.state import Section
 from reconciler.wire import Json, Method, Request
 from tests.building import KINDS, section
 from tests.render.samples import Traffic
+
+patiently = settings(max_examples=50, deadline=None, suppress_health_check=[HealthCheck.too_slow])
+"""For tests that may run on a busy machine."""
 
 texts = st.text(max_size=12)
 numbers = st.integers(1, 10**12)

@@ -3,7 +3,7 @@
 from unicodedata import category
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 
 from reconciler.address import Address, Level, Scope
 from reconciler.apply import Status
@@ -12,7 +12,7 @@ from reconciler.plan import Change, Create, Delete, Plan, Problem, SectionPlan, 
 from reconciler.planfile import SavedPlan
 from reconciler.render import render_plan, render_report, render_validation
 from reconciler.wire import Json
-from tests.render.plans import saved_plans
+from tests.render.plans import patiently, saved_plans
 from tests.render.samples import API, HEADER, done, sample
 
 NUMBERS = (
@@ -205,7 +205,7 @@ def test_nothing_that_is_read_can_steer_a_terminal() -> None:
     ]
 
 
-@settings(max_examples=60, deadline=None)
+@patiently
 @given(saved_plans())
 def test_whatever_the_plan_there_is_a_line_for_each_change_and_no_special_character(saved: SavedPlan) -> None:
     text = render_plan(saved)
