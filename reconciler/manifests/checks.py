@@ -1,6 +1,7 @@
 """Whether what is to be true of a target makes sense: form, names, and the rules across fields."""
 
 from collections.abc import Iterator, Mapping
+from functools import cache
 from typing import Any
 
 from pydantic import ValidationError
@@ -10,7 +11,7 @@ from reconciler.manifests.complaints import Complaints
 from reconciler.manifests.layers import Effective, Path
 from reconciler.manifests.placeholders import has_placeholder
 from reconciler.manifests.shapes import OLD_NAMES, Shape
-from reconciler.manifests.structure import Misfit, adapter, misfits
+from reconciler.manifests.structure import Misfit, misfits
 from reconciler.resource import Resource
 
 
@@ -24,7 +25,7 @@ def checked(effective: Effective, shape: Shape, scope: Scope, complaints: Compla
         fine = False
         complain(effective, path, message, complaints, key=key)
     try:
-        section = adapter(type_).validate_python(value)
+        section = shape.check[scope.level](value)
     except ValidationError as error:
         for misfit in misfits(error, value, type_):
             _complain_of(effective, (name,), misfit, complaints)
@@ -42,8 +43,8 @@ def check_alone(effective: Effective, levels: tuple[Level, ...], complaints: Com
     several levels at which a section may be declared, the one it fits best counts.
     """
     for name, value in effective.sections.items():
-        models = effective.shapes[name].kind.models
-        verdicts = [_verdict(models[level], value) for level in levels if level in models]
+        shape = effective.shapes[name]
+        verdicts = [_verdict(shape, level, value) for level in levels if level in shape.check]
         for misfit in min(reversed(verdicts), key=len, default=[]):
             _complain_of(effective, (name,), misfit, complaints)
 
@@ -63,11 +64,11 @@ def _complain_of(effective: Effective, prefix: Path, misfit: Misfit, complaints:
     complain(effective, prefix + misfit.path, misfit.message(place.spot.text), complaints, key=misfit.key)
 
 
-def _verdict(type_: Any, value: Any) -> list[Misfit]:
+def _verdict(shape: Shape, level: Level, value: Any) -> list[Misfit]:
     try:
-        adapter(type_).validate_python(value)
+        shape.check[level](value)
     except ValidationError as error:
-        return [misfit for misfit in misfits(error, value, type_) if not _depends_on_target(misfit)]
+        return [misfit for misfit in misfits(error, value, shape.kind.models[level]) if not _depends_on_target(misfit)]
     return []
 
 
@@ -101,7 +102,9 @@ def _faults_of_names(shape: Shape, scope: Scope, value: Any) -> Iterator[tuple[P
 def _faults_of_old_names(name: str, items: Mapping[str, Any]) -> Iterator[tuple[Path, bool, str]]:
     claimed: dict[str, str] = {}
     for key, item in items.items():
-        written = item.get(OLD_NAMES, []) if isinstance(item, dict) else []
+        if not isinstance(item, dict) or OLD_NAMES not in item:
+            continue
+        written = item[OLD_NAMES]
         for index, old in enumerate(written if isinstance(written, list) else [written]):
             path = (name, key, OLD_NAMES, index) if isinstance(written, list) else (name, key, OLD_NAMES)
             if not isinstance(old, str):
@@ -117,17 +120,15 @@ def _faults_of_old_names(name: str, items: Mapping[str, Any]) -> Iterator[tuple[
 
 def _remarks(name: str, section: Resource | Mapping[str, Resource | None]) -> Iterator[tuple[Path, str, str]]:
     """Yield the contradictions within the resources of a section, and the doubts, with their severity."""
-    if isinstance(section, Resource):
-        yield from _remarks_of(section, (name,))
-        return
-    for key, item in section.items():
-        if item is not None:
-            yield from _remarks_of(item, (name, key))
-
-
-def _remarks_of(resource: Resource, path: Path) -> Iterator[tuple[Path, str, str]]:
-    type_ = resource.__class__
-    if type_.contradictions is not Resource.contradictions:
+    resources = {None: section} if isinstance(section, Resource) else section
+    for key, resource in resources.items():
+        if resource is None or _is_silent(resource.__class__):
+            continue
+        path = (name,) if key is None else (name, key)
         yield from (((*path, field), message, "error") for field, message in resource.contradictions())
-    if type_.doubts is not Resource.doubts:
         yield from (((*path, field), message, "warning") for field, message in resource.doubts())
+
+
+@cache
+def _is_silent(type_: type[Resource]) -> bool:
+    return type_.contradictions is Resource.contradictions and type_.doubts is Resource.doubts

@@ -5,6 +5,7 @@ it mostly is, flaws and anchors alike, is left to `survey`.
 """
 
 from dataclasses import dataclass
+from sys import intern
 from typing import Any
 
 import yaml
@@ -71,7 +72,7 @@ def _build(text: str) -> tuple[Root, ...]:  # noqa: C901, PLR0912 - calls would 
             if key is NO_KEY:
                 if value.__class__ is not str or value in container or value == "<<":
                     raise _NotPlain
-                key = value
+                key = intern(value)
                 continue
             container[key] = value
             key = NO_KEY

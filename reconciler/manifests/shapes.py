@@ -1,9 +1,13 @@
 """How the values of a section are made, and the one spelling in which its names can be compared."""
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
+from functools import lru_cache
 from typing import Any
 
+from pydantic import TypeAdapter
+
+from reconciler.address import Level
 from reconciler.endpoints import Collection
 from reconciler.kind import Kind, Kinds
 from reconciler.manifests.placeholders import Filling, fill, fill_all
@@ -20,11 +24,13 @@ class Shape:
         kind: the section.
         items: the collection whose items the section's keys name; None where its keys are fields.
         lists: by field, the collections whose names the field lists.
+        check: by level, what turns a value into its model, or raises pydantic's `ValidationError`.
     """
 
     kind: Kind
     items: Collection | None
     lists: Mapping[str, Collection]
+    check: Mapping[Level, Callable[[Any], Any]]
 
     def unites(self, field: str) -> bool:
         """Whether lists of that field, from several layers, are added up."""
@@ -61,11 +67,17 @@ def spell_entry(shape: Shape, field: str, entry: Any, values: Filling | None) ->
 
 
 def _shape(kind: Kind) -> Shape:
+    check = {level: _check(model) for level, model in kind.models.items()}
     collections = {part.name: part for part in kind.parts if isinstance(part, Collection)}
     if all(isinstance(model, type) and issubclass(model, Resource) for model in kind.models.values()):
-        return Shape(kind, None, collections)
+        return Shape(kind, None, collections, check)
     (items,) = collections.values()
-    return Shape(kind, items, {})
+    return Shape(kind, items, {}, check)
+
+
+@lru_cache(maxsize=256)
+def _check(type_: Any) -> Callable[[Any], Any]:
+    return TypeAdapter(type_).validator.validate_python
 
 
 def _name(collection: Collection, name: Any, values: Filling | None) -> Any:

@@ -46,7 +46,8 @@ def read_layer(
     if not placeholders:
         spelled = {name: spell(shapes[name], value, None) for name, value in sections.items()}
         for name, value in sections.items():
-            complain_of_clashes(document, shapes[name], value, None, complaints)
+            if isinstance(value, dict) and len(spelled[name]) < len(value):
+                complain_of_clashes(document, shapes[name], value, None, complaints)
     return Layer(document, title, sections, prune, placeholders, spelled)
 
 

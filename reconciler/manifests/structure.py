@@ -2,12 +2,11 @@
 
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
-from functools import lru_cache
 from itertools import groupby
 from types import UnionType
 from typing import Annotated, Any, Union, get_args, get_origin
 
-from pydantic import BaseModel, TypeAdapter, ValidationError
+from pydantic import BaseModel, ValidationError
 
 from reconciler.manifests.words import allowed_values, complaint, unknown
 
@@ -35,12 +34,6 @@ class Misfit:
     def message(self, text: str | None) -> str:
         """Say it, given how the value is written."""
         return self.words or complaint(list(self.errors), self.value, text)
-
-
-@lru_cache(maxsize=256)
-def adapter(type_: Any) -> TypeAdapter[Any]:
-    """Return what checks values of a type."""
-    return TypeAdapter(type_)
 
 
 def misfits(error: ValidationError, value: Any, type_: Any) -> list[Misfit]:
