@@ -22,15 +22,12 @@ def read_body(content_type: str, body: bytes) -> Any:
     """The JSON value of the body, or the fields of a form; None for neither.
 
     Raises:
-        Refusal: 400 for JSON that is none.
+        Refusal: 400 for JSON that is none, and for half a surrogate pair in it.
     """
     if not body:
         return None
     if "json" in content_type:
-        try:
-            return json.loads(body)
-        except (ValueError, RecursionError):
-            raise Refusal(400, {"error": "Invalid JSON format"}) from None
+        return _read_json(body)
     if content_type.startswith("application/x-www-form-urlencoded"):
         return from_pairs(parse_qsl(body.decode("latin-1"), keep_blank_values=True))
     return None
@@ -67,6 +64,18 @@ def target_without_secrets(target: str) -> str:
     pairs = [pair.partition("=") for pair in query.split("&")]
     kept = [f"{name}={REDACTED}" if "token" in name.lower() else name + sign + value for name, sign, value in pairs]
     return f"{path}?{'&'.join(kept)}"
+
+
+def _read_json(body: bytes) -> Any:
+    try:
+        value = json.loads(body)
+        if b"\\u" in body:
+            json.dumps(value, ensure_ascii=False).encode()
+    except UnicodeEncodeError:
+        raise Refusal(400, {"error": "Bad Request"}) from None
+    except (ValueError, RecursionError):
+        raise Refusal(400, {"error": "Invalid JSON format"}) from None
+    return value
 
 
 def _under(found: dict[str, Any], name: str, sort: type) -> Any:

@@ -145,8 +145,10 @@ def test_json_that_is_none_is_refused_and_json_that_is_no_object_is_ignored(serv
     for content in (b"{", b"\xff", b"[" * 100_000):
         response = httpx.put(url, content=content, headers=headers)
         assert (response.status_code, response.json()) == (400, {"error": "Invalid JSON format"})
-    assert httpx.put(url, content=b"[1]", headers=headers).status_code == 200
-    assert [entry["body"] for entry in service.sandbox.log()] == [None, None, None, [1]]
+    half = httpx.put(url, content=b'{"level": "\\ud800"}', headers=headers)
+    assert (half.status_code, half.json()) == (400, {"error": "Bad Request"})
+    assert httpx.put(url, content=b'["\\u00e9"]', headers=headers).status_code == 200
+    assert [entry["body"] for entry in service.sandbox.log()] == [None, None, None, None, ["é"]]
 
 
 def test_a_list_has_twenty_on_a_page_and_headers_that_lead_on(service: Asking) -> None:

@@ -26,6 +26,10 @@ Entry = dict[str, Any]
 _KEPT = (AUTHOR, COMMITTER, OVERRIDES, RETAIN, SELECTIVE, AGAIN)
 _FRESH_PROJECT = {**dict.fromkeys(_KEPT, False), COMMITTER: True, OVERRIDES: True}
 _FRESH_GROUP = {**dict.fromkeys(_KEPT, True), SELECTIVE: False, AGAIN: False}
+_ATTRIBUTES = {
+    False: tuple(boolean(name, blank=False) for name in _KEPT),
+    True: tuple(boolean(name, blank=False) for name in NAMES),
+}
 _FIRST_WRITE = dict.fromkeys(_KEPT, False)
 
 
@@ -82,9 +86,7 @@ def _group(call: Call) -> Group:
 
 def _sent(call: Call) -> Columns:
     """What to write. The two `require_` names are one setting, of which the later name wins."""
-    names = NAMES if call.state.deployed else _KEPT
-    any_of = NAMES if call.state.deployed else ()
-    sent = read(call, *(boolean(name, blank=False) for name in names), any_of=any_of)
+    sent = read(call, *_ATTRIBUTES[call.state.deployed], any_of=NAMES if call.state.deployed else ())
     if PASSWORD in sent:
         sent.setdefault(AGAIN, sent.pop(PASSWORD))
         sent.pop(PASSWORD, None)

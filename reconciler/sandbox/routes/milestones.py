@@ -20,20 +20,24 @@ from ..reading import Reading
 from ..state import PLANNER, SEED, Group, Owner, Project, Section, State
 
 SECTION = "milestones"
-STATES = ("active", "closed")
 _EVENTS = {"close": "closed", "activate": "active"}
 _CHANGEABLE = ("title", "description", "start_date", "due_date", "state_event")
 _ANCESTORS = ("include_ancestors", "include_parent_milestones")
-_TEXT_FILTERS = ("title", "search", "search_title", "sort", "containing_date", "start_date", "end_date")
 TAKEN = "already being used for another group or project milestone."
-_SORTS = {
-    "due_date_asc": ("due_date", False),
-    "due_date_desc": ("due_date", True),
-    "start_date_asc": ("start_date", False),
-    "start_date_desc": ("start_date", True),
-    "name_asc": ("title", False),
-    "name_desc": ("title", True),
+_SORTS = {"due_date": "due_date", "start_date": "start_date", "name": "title"}
+_FILTERS = (
+    integers("iids"),
+    integers("ids"),
+    *(text(name) for name in ("title", "search", "search_title", "sort", "containing_date", "start_date", "end_date")),
+    *(time(name) for name in ("updated_before", "updated_after")),
+    *(boolean(name) for name in _ANCESTORS),
+)
+_STATE = {
+    False: text("state", values=("active", "closed")),
+    True: text("state", values=("active", "closed", "all", "")),
 }
+_NEW = (text("title", required=True), *(text(name) for name in ("description", "start_date", "due_date")))
+_CHANGES = (*(text(name) for name in _CHANGEABLE[:4]), text("state_event", values=tuple(_EVENTS)))
 
 
 @dataclass(slots=True)
@@ -64,25 +68,18 @@ class Shelf(dict[int, Milestone]):
 
 def list_milestones(call: Call) -> Answer:
     """`GET /projects/:id/milestones`: by due date, those without one last, and newest first among equals."""
-    states = STATES if not call.state.deployed else (*STATES, "all", "")
-    sent = read(
-        call,
-        integers("iids"),
-        integers("ids"),
-        text("state", values=states),
-        *(text(name) for name in _TEXT_FILTERS),
-        *(time(name) for name in ("updated_before", "updated_after")),
-        *(boolean(name) for name in _ANCESTORS),
-    )
+    sent = read(call, _STATE[call.state.deployed], *_FILTERS)
     if sent.keys() >= set(_ANCESTORS):
-        raise _exclusive(call.state)
+        key = "error" if call.state.deployed else "message"
+        raise Refusal(400, {key: f"{', '.join(_ANCESTORS)} are mutually exclusive"})
     project = readable_project(call)
     ancestors = any(sent.get(name) for name in _ANCESTORS)
     places: list[Group | Project] = [project, *(project.groups() if ancestors else ())]
     found = [(place, each) for place in places for each in shelf(place).values() if _matches(each, sent, ancestors)]
     found.sort(key=lambda pair: -pair[1].id)
-    field, backwards = _SORTS.get(sent.get("sort") or "", ("due_date", False))
-    found.sort(key=lambda pair: getattr(pair[1], field) or "", reverse=backwards)
+    wanted, _, way = (sent.get("sort") or "").rpartition("_")
+    field = _SORTS.get(wanted, "due_date")
+    found.sort(key=lambda pair: getattr(pair[1], field) or "", reverse=way == "desc" and wanted in _SORTS)
     found.sort(key=lambda pair: getattr(pair[1], field) is None)
     return page_of(call, found, lambda pair: show_milestone(call, *pair))
 
@@ -96,11 +93,10 @@ def get_milestone(call: Call) -> Answer:
 
 def create_milestone(call: Call) -> Answer:
     """`POST /projects/:id/milestones`: a new one is active, whatever is sent."""
-    sent = read(call, text("title", required=True), *(text(name) for name in ("description", "start_date", "due_date")))
+    sent = read(call, *_NEW)
     project = writable_project(call)
     wanted = Milestone(0, 0, "", None, None, None, "active", "", "")
-    wrong = _fill(wanted, sent)
-    wrong.update(_title_faults(wanted.title, project))
+    wrong = _fill(wanted, sent) | _title_faults(wanted.title, project)
     if wrong:
         raise _refuse(call.state, "create", wrong)
     wanted.id, wanted.iid = call.state.number(SECTION).give(), shelf(project).last + 1
@@ -113,9 +109,7 @@ def create_milestone(call: Call) -> Answer:
 def update_milestone(call: Call) -> Answer:
     """`PUT /projects/:id/milestones/:milestone_id`: the state is saved first, even if the rest is then refused."""
     number = call.number("milestone_id")
-    events = text("state_event", values=tuple(_EVENTS))
-    any_of = _CHANGEABLE if call.state.deployed else ()
-    sent = read(call, *(text(name) for name in _CHANGEABLE[:4]), events, any_of=any_of)
+    sent = read(call, *_CHANGES, any_of=_CHANGEABLE if call.state.deployed else ())
     project = writable_project(call)
     milestone = find_milestone(project, number)
     if not call.state.deployed:
@@ -196,12 +190,8 @@ def _matches(each: Milestone, sent: dict[str, Any], ancestors: bool) -> bool:
 
 def _in_time(each: Milestone, sent: dict[str, Any]) -> bool:
     begins, ends = each.start_date or "0000", each.due_date or "9999"
-    day, first, last = sent.get("containing_date"), sent.get("start_date"), sent.get("end_date")
+    day, first, last = (sent.get(name) for name in ("containing_date", "start_date", "end_date"))
     return (not day or begins <= day <= ends) and (not (first and last) or (begins <= last and ends >= first))
-
-
-def _exclusive(state: State) -> Refusal:
-    return Refusal(400, {"error" if state.deployed else "message": f"{', '.join(_ANCESTORS)} are mutually exclusive"})
 
 
 def _fill(milestone: Milestone, sent: dict[str, Any]) -> dict[str, list[str]]:
@@ -213,8 +203,8 @@ def _fill(milestone: Milestone, sent: dict[str, Any]) -> dict[str, list[str]]:
         milestone.description = sent["description"]
     for name in ("start_date", "due_date"):
         if name in sent:
-            head = (sent[name] or "").partition("-")[0]
-            if head.isdigit() and len(head) > 4:
+            year, dash, _ = (sent[name] or "").partition("-")
+            if dash and year.isdigit() and len(year) > 4:
                 wrong[name] = ["date must not be after 9999-12-31"]
             else:
                 setattr(milestone, name, _day(sent[name]))
@@ -234,9 +224,8 @@ def _title_faults(title: str, project: Project) -> dict[str, list[str]]:
     if not title:
         return {"title": ["can't be blank"]}
     places: Iterator[Group | Project] = chain((project,), project.groups())
-    if any(each.title == title for place in places for each in shelf(place).values()):
-        return {"title": [TAKEN]}
-    return {}
+    taken = any(each.title == title for place in places for each in shelf(place).values())
+    return {"title": [TAKEN]} if taken else {}
 
 
 def _refuse(state: State, verb: str, wrong: dict[str, list[str]]) -> Refusal:
@@ -285,7 +274,7 @@ def _load(reading: Reading, state: State, _owner: Owner) -> Shelf:
                 fields["description"].optional_text(),
                 fields["start_date"].optional_date(),
                 fields["due_date"].optional_date(),
-                fields["state"].choice(STATES, "active"),
+                fields["state"].choice(("active", "closed"), "active"),
                 created,
                 fields["updated_at"].optional_time() or created,
             )
@@ -298,15 +287,14 @@ def _dump(found: Shelf) -> list[dict[str, Any]]:
 
 
 _PATH = "/projects/:id/milestones"
-_ONE = f"{_PATH}/:milestone_id"
 SECTIONS = (
     Section(SECTION, "group", _load, _dump, numbered=True),
     Section(SECTION, "project", _load, _dump, numbered=True),
 )
 ROUTES = (
     Route("GET", _PATH, list_milestones, anonymous=True),
-    Route("GET", _ONE, get_milestone, anonymous=True),
+    Route("GET", f"{_PATH}/:milestone_id", get_milestone, anonymous=True),
     Route("POST", _PATH, create_milestone),
-    Route("PUT", _ONE, update_milestone),
-    Route("DELETE", _ONE, delete_milestone),
+    Route("PUT", f"{_PATH}/:milestone_id", update_milestone),
+    Route("DELETE", f"{_PATH}/:milestone_id", delete_milestone),
 )

@@ -7,9 +7,9 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
-from ..attributes import boolean, read, text
+from ..attributes import Attribute, boolean, read, text
 from ..call import Answer, Call, Route, find_project
-from ..errors import Refusal, refused
+from ..errors import refused
 from ..reading import Reading
 from ..state import Group, Owner, Project, Section, State, User
 
@@ -57,6 +57,8 @@ _NEVER_NULL = {
     **dict.fromkeys(_ACCOUNTS, False),
 }
 _ON_UNLESS_SET = frozenset({"failed_pipeline", "fixed_pipeline"})
+_SPEC = tuple(boolean(name) for name in SPEC_EVENTS)
+_DEPLOYED = {place: tuple(boolean(name) for name in names) for place, names in DEPLOYED_EVENTS.items()}
 
 
 @dataclass(slots=True)
@@ -156,18 +158,14 @@ def _update(call: Call, setting: Setting, sent: Mapping[str, Any]) -> None:
 
 def _set_email(call: Call, user: User, setting: Setting, email: str) -> None:
     if email and email not in user.emails:
-        raise _refuse_email()
+        raise refused(400, {"notification_email": ["must be an email you have verified"]})
     if (email or None) != setting.email:
         setting.email = email or None
         call.changed = True
 
 
-def _refuse_email() -> Refusal:
-    return refused(400, {"notification_email": ["must be an email you have verified"]})
-
-
-def _booleans(state: State, place: str) -> list[Any]:
-    return [boolean(name) for name in (DEPLOYED_EVENTS[place] if state.deployed else SPEC_EVENTS)]
+def _booleans(state: State, place: str) -> tuple[Attribute, ...]:
+    return _DEPLOYED[place] if state.deployed else _SPEC
 
 
 def _show(state: State, place: str, setting: Setting, user: User) -> dict[str, Any]:
