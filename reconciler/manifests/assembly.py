@@ -103,7 +103,7 @@ def _check_sets(scope: Scope, parts: list[Contribution], shapes: Shapes, complai
 
 def _check_prune(whole: Effective, complaints: Complaints) -> None:
     for index, name in enumerate(whole.prune):
-        if name and not any(name in layer.document.value["spec"] for layer in whole.layers):
+        if name and not any(name in layer.document.value.get("spec", {}) for layer in whole.layers):
             message = f"{name} is to be pruned but not declared: write `{name}: {{}}` if nothing may exist there"
             complain(whole, ("prune", index), message, complaints)
 

@@ -8,10 +8,12 @@ from pydantic import ValidationError
 
 from reconciler.address import Level, Scope
 from reconciler.manifests.complaints import Complaints
+from reconciler.manifests.documents import KIND_OF
 from reconciler.manifests.layers import Effective, Path
 from reconciler.manifests.placeholders import has_placeholder
 from reconciler.manifests.shapes import OLD_NAMES, Shape
-from reconciler.manifests.structure import Misfit, misfits
+from reconciler.manifests.structure import Misfit, fields_at, misfits
+from reconciler.manifests.words import listed
 from reconciler.resource import Resource
 
 
@@ -28,7 +30,7 @@ def checked(effective: Effective, shape: Shape, scope: Scope, complaints: Compla
         section = shape.check[scope.level](value)
     except ValidationError as error:
         for misfit in misfits(error, value, type_):
-            _complain_of(effective, (name,), misfit, complaints)
+            _complain_of(effective, (name,), misfit, complaints, _owners(misfit, shape))
         return None
     for path, message, severity in _remarks(name, section):
         fine &= severity != "error"
@@ -59,9 +61,22 @@ def complain(
     complaints.add(place, message, whole.scope or layer.document, severity)
 
 
-def _complain_of(effective: Effective, prefix: Path, misfit: Misfit, complaints: Complaints) -> None:
+def _complain_of(
+    effective: Effective, prefix: Path, misfit: Misfit, complaints: Complaints, instead: str | None = None
+) -> None:
     _, place = effective.find(prefix + misfit.path, key=misfit.key)
-    complain(effective, prefix + misfit.path, misfit.message(place.spot.text), complaints, key=misfit.key)
+    message = instead or misfit.message(place.spot.text)
+    complain(effective, prefix + misfit.path, message, complaints, key=misfit.key)
+
+
+def _owners(misfit: Misfit, shape: Shape) -> str | None:
+    """Say to which levels a key belongs that is unknown only here."""
+    if misfit.errors[0]["type"] != "extra_forbidden":
+        return None
+    *before, key = misfit.path
+    models = shape.kind.models.items()
+    owners = [KIND_OF[level] for level, model in models if key in fields_at(model, tuple(before))]
+    return f"`{key}` belongs to {listed(owners)}" if owners else None
 
 
 def _verdict(shape: Shape, level: Level, value: Any) -> list[Misfit]:

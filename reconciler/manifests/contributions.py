@@ -43,7 +43,7 @@ def contributions(
         paths = members(declared, discovered, projects)
         if not paths and (discovered is not None or not declared.declared.select.group):
             _complain_of_emptiness(declared, complaints)
-        for path in dict.fromkeys(paths):
+        for path in {path.casefold(): path for path in paths}.values():
             scope = Scope(Level.PROJECT, path)
             parts.setdefault(scope.identity, (scope, []))[1].append(contribution)
     for identity, target in catalogue.targets.items():

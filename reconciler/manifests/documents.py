@@ -34,7 +34,19 @@ def plausible_path(path: str) -> str:
     return path
 
 
+def plausible_project_path(path: str) -> str:
+    """Check what every full path of a project has in common.
+
+    Raises:
+        ValueError: says what is wrong.
+    """
+    if "/" not in path.strip("/"):
+        raise ValueError(f"the full path of a project begins with that of its group or user: acme/{path.strip('/')}")
+    return plausible_path(path)
+
+
 FullPath = Annotated[str, AfterValidator(plausible_path)]
+ProjectPath = Annotated[str, AfterValidator(plausible_project_path)]
 Name = Annotated[str, Field(min_length=1)]
 Spec = Annotated[dict[str, Any], Field(description="The sections, by name, and `prune`.")]
 
@@ -51,10 +63,16 @@ class UserMetadata(_Shape):
 
 
 class TargetMetadata(UserMetadata):
-    """Which group or project, by exactly one of `path` and `id`."""
+    """Which group, by exactly one of `path` and `id`."""
 
     path: FullPath = Field(default="", description="The full path.")
     id: Annotated[int, Field(gt=0)] = Field(default=0, description="The numeric ID.")
+
+
+class ProjectMetadata(TargetMetadata):
+    """Which project."""
+
+    path: ProjectPath = Field(default="", description="The full path.")
 
 
 class ProfileMetadata(_Shape):
@@ -74,7 +92,7 @@ class Select(_Shape):
     """Which projects a set is about: those of a group, or those listed, that pass the globs."""
 
     group: FullPath = Field(default="", description="A group, subgroups included.")
-    projects: list[FullPath] = Field(default=[], description="Full paths.")
+    projects: list[ProjectPath] = Field(default=[], description="Full paths.")
     include: list[Name] = Field(default=["**"], description="Globs on the full path.")
     exclude: list[Name] = Field(default=[], description="Globs on the full path.")
     archived: bool = Field(default=False, description="Whether archived projects are among them.")
@@ -103,7 +121,7 @@ class ProjectDocument(_Document):
     """Settings of one project."""
 
     kind: Literal["Project"]
-    metadata: TargetMetadata
+    metadata: ProjectMetadata
 
 
 class ProfileDocument(_Document):

@@ -102,6 +102,11 @@ def search(paths: Sequence[Path]) -> Search:
     return found
 
 
+def is_manifest(path: str) -> bool:
+    """Whether a search would take a file for a manifest: its name says so, and no part of its path is hidden."""
+    return path.endswith(SUFFIXES) and not any(part.startswith(".") and part != "." for part in path.split("/"))
+
+
 def read_text(path: str) -> str:
     """Return a file's text, without a byte order mark.
 
@@ -115,6 +120,15 @@ def read_text(path: str) -> str:
                 content += file.read(LARGEST + 1 - USUAL)
     except (OSError, ValueError) as error:
         raise _unreadable(path, f"cannot be read: {_reason(error)}") from error
+    return as_text(path, content)
+
+
+def as_text(path: str, content: bytes) -> str:
+    """Return a file's content as text, without a byte order mark.
+
+    Raises:
+        Unreadable: it is larger than 5 MiB, or not UTF-8.
+    """
     if len(content) > LARGEST:
         raise _unreadable(path, f"is larger than {LARGEST // 1024 // 1024} MiB")
     if content.startswith(UTF_16_MARKS):

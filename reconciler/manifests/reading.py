@@ -1,16 +1,14 @@
 """All files to one catalogue of documents: found, rendered, read."""
 
-from collections.abc import Callable, Mapping, Sequence
-from functools import cache
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from reconciler.kind import Kinds
 from reconciler.manifests.catalogue import Catalogue
 from reconciler.manifests.complaints import Complaints
 from reconciler.manifests.documents import Document
-from reconciler.manifests.files import Unreadable, read_text, search
-from reconciler.manifests.shapes import shapes_of
+from reconciler.manifests.files import Unreadable, as_text, read_text, search
 from reconciler.manifests.sources import Source, fault
 
 if TYPE_CHECKING:
@@ -19,40 +17,52 @@ if TYPE_CHECKING:
 TEMPLATE = ".j2"
 
 
-def read_catalogue(
-    paths: Sequence[Path], kinds: Kinds, values: Mapping[str, Any], env_names: Sequence[str]
-) -> tuple[Catalogue, Complaints, tuple[str, ...]]:
-    """Return what the files declare, what is wrong with them, and the files."""
-    found = search(paths)
-    complaints = Complaints()
-    complaints.extend(found.faults)
-    catalogue = Catalogue(shapes_of(kinds), whole=not found.faults)
-    read_source = _reader(values, env_names)
-    for path in found.files:
+@dataclass(slots=True)
+class Reader:
+    """Reads files one after the other.
+
+    Attributes:
+        catalogue: what they declare.
+        complaints: what is wrong with them.
+        files: those read.
+        values: for templates.
+        env_names: the environment variables that templates may read.
+    """
+
+    catalogue: Catalogue
+    values: Mapping[str, Any]
+    env_names: Sequence[str]
+    complaints: Complaints = field(default_factory=Complaints)
+    files: list[str] = field(default_factory=list)
+    _templates: "Templates | None" = None
+
+    def search(self, paths: Sequence[Path]) -> None:
+        """Read all manifests at and below some paths."""
+        found = search(paths)
+        self.complaints.extend(found.faults)
+        self.catalogue.whole &= not found.faults
+        for path in found.files:
+            self.read(path)
+
+    def read(self, path: str, content: bytes | None = None) -> None:
+        """Read a file, or its content if that is given."""
+        self.files.append(path)
         try:
-            source = read_source(path)
+            source = self._source(path, read_text(path) if content is None else as_text(path, content))
         except Unreadable as error:
-            complaints.extend([error.fault])
-            catalogue.whole = False
+            self.complaints.extend([error.fault])
+            self.catalogue.whole = False
         else:
-            _add_documents(source, catalogue, complaints)
-    return catalogue, complaints, tuple(found.files)
+            _add_documents(source, self.catalogue, self.complaints)
 
+    def _source(self, path: str, text: str) -> Source:
+        if not path.endswith(TEMPLATE):
+            return Source(path, text)
+        if self._templates is None:
+            from reconciler.manifests.templates import Templates  # noqa: PLC0415 - jinja2 takes 50 ms to import
 
-def _reader(values: Mapping[str, Any], env_names: Sequence[str]) -> Callable[[str], Source]:
-    """Return what reads a file, and renders it if it is a template."""
-
-    @cache
-    def templates() -> "Templates":
-        from reconciler.manifests.templates import Templates  # noqa: PLC0415 - jinja2 takes 50 ms to import
-
-        return Templates(values, env_names)
-
-    def read(path: str) -> Source:
-        text = read_text(path)
-        return templates().source(path, text) if path.endswith(TEMPLATE) else Source(path, text)
-
-    return read
+            self._templates = Templates(self.values, self.env_names)
+        return self._templates.source(path, text)
 
 
 def _add_documents(source: Source, catalogue: Catalogue, complaints: Complaints) -> None:

@@ -38,10 +38,13 @@ class Misfit:
 
 def misfits(error: ValidationError, value: Any, type_: Any) -> list[Misfit]:
     """Return what is wrong with the parts of a value; what pydantic says of one part several times, as one."""
-    found = [(*_target(details["loc"], value), details) for details in error.errors(include_url=False)]
-    result: list[Misfit] = []
-    for (path, key), group in groupby(found, key=lambda entry: entry[:2]):
-        errors = tuple(details for _, _, details in group)
+    found = []
+    for details in error.errors(include_url=False):
+        path, key = _target(details["loc"], value)
+        found.append((path, key, details["loc"] if details["type"] == "missing" else (), details))
+    result = []
+    for (path, key, _), group in groupby(found, key=lambda entry: entry[:3]):
+        errors = tuple(details for *_, details in group)
         result.append(_misfit(path, key, errors, value, type_))
     return result
 
