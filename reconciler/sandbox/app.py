@@ -1,6 +1,7 @@
 """The sandbox as an ASGI application: every request under `/api/v4` is answered and logged here."""
 
 import asyncio
+from contextlib import suppress
 from threading import RLock
 from typing import Any
 
@@ -81,7 +82,7 @@ class Application:
         entry = {
             "method": request.method,
             "target": target_without_secrets(request.target),
-            "body": None,
+            "body": request.shown_body(),
             "status": 500,
             "changed": False,
             "in_flight": self._in_flight,
@@ -94,7 +95,7 @@ class Application:
         fault = None if packet else self.faults.strike(request.method, request.target)
         if packet is None:
             packet = fault.packet() if fault and fault.instead else self._carry_out(request, entry)
-        if fault and fault.kind == "not-json":
+        if fault and fault.kind == "not-json" and packet.body:
             packet.body = b"<!-- this is not JSON -->"
         entry["status"] = None if fault and fault.silent else packet.status
         self._answered += 1
@@ -105,10 +106,7 @@ class Application:
     def _carry_out(self, request: "_Request", entry: dict[str, Any]) -> Packet:
         call = None
         try:
-            content_type = request.headers.get("content-type", "")
-            fields = read_body(content_type, request.body)
-            if "json" in content_type:
-                entry["body"] = without_secrets(fields)
+            fields = read_body(request.content_type, request.body)
             route, parts = self._router.find(request.method, request.path)
             url = self.state.instance.url or f"http://{request.headers.get('host', 'localhost')}"
             sent = merged(request.query, fields)
@@ -126,7 +124,7 @@ class Application:
 class _Request:
     """A request as received."""
 
-    __slots__ = ("body", "headers", "method", "path", "query", "target")
+    __slots__ = ("body", "content_type", "headers", "method", "path", "query", "target")
 
     def __init__(self, scope: Scope, body: bytes) -> None:
         self.method: str = scope["method"]
@@ -134,7 +132,14 @@ class _Request:
         self.query: str = scope["query_string"].decode("latin-1")
         self.target = f"{self.path}?{self.query}" if self.query else self.path
         self.headers = {name.decode("latin-1"): value.decode("latin-1") for name, value in scope["headers"]}
+        self.content_type = self.headers.get("content-type", "")
         self.body = body
+
+    def shown_body(self) -> Any:
+        """The JSON of the body without any token, for the log; None where it is none."""
+        with suppress(Refusal):
+            return without_secrets(read_body(self.content_type, self.body)) if "json" in self.content_type else None
+        return None
 
 
 async def _read(receive: Receive) -> bytes | None:

@@ -10,8 +10,8 @@ A fault is written `KIND[,name=value...]`, for example `status=503,retry_after=2
 | `reset-before` | a TCP reset | no |
 | `reset-after` | a TCP reset | yes |
 | `hang-after` | nothing, until it goes away itself or `seconds` have passed | yes |
-| `truncate` | half the body, then the end of the connection | yes |
-| `not-json` | a body that is no JSON, under the status and headers of the real one | yes |
+| `truncate` | half the body, then the end of the connection; a reset where there is no body | yes |
+| `not-json` | a body that is no JSON, under the status and headers of the real one, if that has a body | yes |
 | `slow` | the answer, `seconds` later (default 1) | yes |
 
 Which requests: those of the `method`, with `match` in their path or query; of these every one, or the `nth`, or the

@@ -2,7 +2,7 @@
 
 import json
 from typing import Any
-from urllib.parse import parse_qsl
+from urllib.parse import parse_qsl, unquote
 
 from .errors import Refusal
 
@@ -59,10 +59,12 @@ def without_secrets(value: Any) -> Any:
 def target_without_secrets(target: str) -> str:
     """A path with its query, every token in it taken out."""
     path, mark, query = target.partition("?")
-    if not mark or "token" not in query.lower():
+    if "token" not in unquote(query).lower():
         return target
     pairs = [pair.partition("=") for pair in query.split("&")]
-    kept = [f"{name}={REDACTED}" if "token" in name.lower() else name + sign + value for name, sign, value in pairs]
+    kept = [
+        f"{name}={REDACTED}" if "token" in unquote(name).lower() else name + sign + value for name, sign, value in pairs
+    ]
     return f"{path}?{'&'.join(kept)}"
 
 

@@ -54,7 +54,8 @@ def test_an_answer_instead_of_the_service_carries_nothing_out(
     response = service.response(PUT, WATCH)
     assert (response.status_code, response.text) == (status, body)
     assert headers.items() <= dict(response.headers).items()
-    assert [(entry["status"], entry["changed"]) for entry in service.sandbox.log()] == [(status, False)]
+    logged = [(entry["body"], entry["status"], entry["changed"]) for entry in service.sandbox.log()]
+    assert logged == [(WATCH, status, False)]
     assert level(service) == "global"
 
 
@@ -104,6 +105,7 @@ def test_a_body_that_is_no_json_looks_like_the_answer(service: Asking) -> None:
     response = service.response(PUT, WATCH)
     assert (response.status_code, response.headers["content-type"]) == (200, "application/json")
     assert response.text == "<!-- this is not JSON -->"
+    assert service.ask(f"PATCH {WEB}/job_token_scope", {"enabled": True}) == (204, None)
     assert level(service) == "watch"
 
 

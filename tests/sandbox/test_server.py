@@ -94,7 +94,7 @@ def test_slow_answers_overlap_and_the_peak_is_known(service: Asking) -> None:
 def test_the_log_tells_every_request_and_no_token(service: Asking) -> None:
     service.given(a_service())
     service.ask(f"PATCH {WEB}/job_token_scope?access_token=x&y", {"enabled": False, "private_token": "p", "l": [{}]})
-    service.ask("GET /nowhere?token=x")
+    service.ask("GET /nowhere?t%6Fken=x")
     assert service.sandbox.log() == [
         {
             "method": "PATCH",
@@ -106,7 +106,7 @@ def test_the_log_tells_every_request_and_no_token(service: Asking) -> None:
         },
         {
             "method": "GET",
-            "target": "/api/v4/nowhere?token=[REDACTED]",
+            "target": "/api/v4/nowhere?t%6Fken=[REDACTED]",
             "body": None,
             "status": 404,
             "changed": False,

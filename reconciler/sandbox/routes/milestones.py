@@ -32,10 +32,7 @@ _FILTERS = (
     *(time(name) for name in ("updated_before", "updated_after")),
     *(boolean(name) for name in _ANCESTORS),
 )
-_STATE = {
-    False: text("state", values=("active", "closed")),
-    True: text("state", values=("active", "closed", "all", "")),
-}
+_STATE = [text("state", values=("active", "closed", *more)) for more in ((), ("all", ""))]
 _NEW = (text("title", required=True), *(text(name) for name in ("description", "start_date", "due_date")))
 _CHANGES = (*(text(name) for name in _CHANGEABLE[:4]), text("state_event", values=tuple(_EVENTS)))
 
