@@ -58,7 +58,7 @@ def without_secrets(value: Any) -> Any:
 
 def target_without_secrets(target: str) -> str:
     """A path with its query, every token in it taken out."""
-    path, mark, query = target.partition("?")
+    path, _, query = target.partition("?")
     if "token" not in unquote(query).lower():
         return target
     pairs = [pair.partition("=") for pair in query.split("&")]
