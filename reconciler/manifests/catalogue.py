@@ -95,16 +95,20 @@ class Catalogue:
                 if first is not layer:
                     _complain_of_second(document, ("metadata", "name"), first, f"profile `{name}`", complaints)
             case ProjectSetDocument():
-                name = declared.metadata.name
-                if len(declared.select.model_fields_set & {"group", "projects"}) != 1:
-                    message = "select needs exactly one of `group` and `projects`"
-                    complaints.add(document.find(("select",), key=True), message, document)
-                layer = self._layer(document, "ProjectSet", f"set {name}", declared.spec, complaints, alone=True)
-                known = self.sets.setdefault(name, DeclaredSet(declared, layer))
-                if known.layer is not layer:
-                    _complain_of_second(document, ("metadata", "name"), known.layer, f"set `{name}`", complaints)
+                self._set(document, declared, complaints)
             case UserDocument() | GroupDocument() | ProjectDocument():
                 self._target(document, declared, complaints)
+
+    def _set(self, document: Document, declared: ProjectSetDocument, complaints: Complaints) -> None:
+        name = declared.metadata.name
+        layer = self._layer(document, "ProjectSet", f"set {name}", declared.spec, complaints, alone=True)
+        if len(declared.select.model_fields_set & {"group", "projects"}) != 1:
+            message = "select needs exactly one of `group` and `projects`"
+            complaints.add(document.find(("select",), key=True), message, document)
+            return
+        first = self.sets.setdefault(name, DeclaredSet(declared, layer))
+        if first.layer is not layer:
+            _complain_of_second(document, ("metadata", "name"), first.layer, f"set `{name}`", complaints)
 
     def _target(
         self, document: Document, declared: UserDocument | GroupDocument | ProjectDocument, complaints: Complaints
@@ -150,7 +154,9 @@ def _kind_of(document: Document, complaints: Complaints) -> str | None:
         complaints.add(document.find(()), message, document)
     else:
         place = document.find(("kind",))
-        complaints.add(place, unknown("kind", place.spot.text or _what(kind), DOCUMENTS), document)
+        text = place.spot.text
+        message = unknown("kind", text, DOCUMENTS) if text else f"must be one of {listed(DOCUMENTS, 'or')}"
+        complaints.add(place, message, document)
     return None
 
 

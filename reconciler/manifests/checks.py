@@ -47,7 +47,7 @@ def check_alone(effective: Effective, levels: tuple[Level, ...], complaints: Com
     for name, value in effective.sections.items():
         shape = effective.shapes[name]
         verdicts = [_verdict(shape, level, value) for level in levels if level in shape.check]
-        for misfit in min(reversed(verdicts), key=len, default=[]):
+        for misfit in min(reversed(verdicts), key=_weight, default=[]):
             _complain_of(effective, (name,), misfit, complaints)
 
 
@@ -85,6 +85,10 @@ def _verdict(shape: Shape, level: Level, value: Any) -> list[Misfit]:
     except ValidationError as error:
         return [misfit for misfit in misfits(error, value, shape.kind.models[level]) if not _depends_on_target(misfit)]
     return []
+
+
+def _weight(verdict: list[Misfit]) -> tuple[int, int]:
+    return len(verdict), sum(misfit.errors[0]["type"] == "extra_forbidden" for misfit in verdict)
 
 
 def _depends_on_target(misfit: Misfit) -> bool:

@@ -73,7 +73,7 @@ def fault_of_use(use: str) -> str | None:
     if use in {"{", "}"}:
         return f"a lone `{use}`: a literal brace is written `{use * 2}`"
     guess = closest(use, NAMES)
-    hint = f"did you mean `{{{guess}}}`?" if guess else "there are `{path}`, `{name}` and `{namespace}`;"
+    hint = f"did you mean `{{{guess}}}`?" if guess else "there are `{path}`, `{name}` and `{namespace}`"
     return f"unknown placeholder `{{{use}}}`; {hint} (a literal brace is written `{{{{`)"
 
 

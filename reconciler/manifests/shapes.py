@@ -81,9 +81,9 @@ def _check(type_: Any) -> Callable[[Any], Any]:
 
 
 def _name(collection: Collection, name: Any, values: Filling | None) -> Any:
-    if isinstance(name, bool) or not isinstance(name, str | int):
+    if not isinstance(name, str):
         return name
-    if values is not None and isinstance(name, str):
+    if values is not None:
         name = fill(name, values, lower=collection.lowers_placeholders)
     return collection.canonical_key(name)
 

@@ -42,13 +42,11 @@ def read_layer(
             sections[name] = value
     prune = _prune(document, spec[PRUNE], shapes, complaints) if PRUNE in spec else None
     placeholders = _placeholders(document, sections, complaints) if title else {}
-    spelled = None
-    if not placeholders:
-        spelled = {name: spell(shapes[name], value, None) for name, value in sections.items()}
-        for name, value in sections.items():
-            if isinstance(value, dict) and len(spelled[name]) < len(value):
-                complain_of_clashes(document, shapes[name], value, None, complaints)
-    return Layer(document, title, sections, prune, placeholders, spelled)
+    spelled = {name: spell(shapes[name], value, None) for name, value in sections.items()}
+    for name, value in sections.items():
+        if isinstance(value, dict) and len(spelled[name]) < len(value):
+            complain_of_clashes(document, shapes[name], value, None, complaints)
+    return Layer(document, title, sections, prune, placeholders, None if placeholders else spelled)
 
 
 def complain_of_clashes(

@@ -33,7 +33,8 @@ class Misfit:
 
     def message(self, text: str | None) -> str:
         """Say it, given how the value is written."""
-        return self.words or complaint(list(self.errors), self.value, text)
+        entry = bool(self.path) and isinstance(self.path[-1], int)
+        return self.words or complaint(list(self.errors), self.value, text, entry=entry)
 
 
 def misfits(error: ValidationError, value: Any, type_: Any) -> list[Misfit]:

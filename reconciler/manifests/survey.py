@@ -18,6 +18,9 @@ MOST_EXPANSION = 10_000
 MERGE_KEY = (
     "merge keys (`<<`) are not YAML 1.2: share settings through a Profile, or repeat the whole value by an alias"
 )
+LEFT_OUT: Any = object()
+"""In place of a key that is wrong in itself, so that nobody complains of it again."""
+
 TYPE_NAMES: dict[type, str] = {bool: "true or false", int: "a number", float: "a number", type(None): "null"}
 
 
@@ -159,8 +162,9 @@ class _Surveyor:
                 self._key, self._key_event = self._checked_key(value, event), event
                 return
             key, self._key = self._key, NO_KEY
-            container[key] = value
-            self._note(key, self._key_event, event)
+            if key is not LEFT_OUT:
+                container[key] = value
+                self._note(key, self._key_event, event)
         elif container is not None:
             container.append(value)
             self._note(len(container) - 1, event, event)
@@ -177,6 +181,7 @@ class _Surveyor:
             return self._misfit(key, event)
         if key == "<<" and event.__class__ is yaml.ScalarEvent and event.implicit[0]:
             self._flaw(event, MERGE_KEY)
+            return LEFT_OUT
         if key in self._container:
             first = self.spots[id(self._container)][key][0]
             self._flaw(event, f"`{key}` is given twice; first on line {first.line}, column {first.column}")

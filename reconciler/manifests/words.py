@@ -57,18 +57,21 @@ def listed(words: Iterable[str], last: str = "and") -> str:
     return f"{', '.join(most)} {last} {end}" if most else str(end)
 
 
-def complaint(errors: list[Mapping[str, Any]], value: Any, text: str | None) -> str:
+def complaint(errors: list[Mapping[str, Any]], value: Any, text: str | None, *, entry: bool = False) -> str:
     """Say what pydantic's complaints about one value come to.
 
     Args:
         errors: all it says of the value; of a value that may be of several types, something for each.
         value: what was read.
         text: how the value was written, if it is a scalar.
+        entry: whether it is an entry of a list.
     """
     rules = [error for error in errors if error["type"] not in EXPECTED]
     if rules:
         return _broken(rules[0], value)
     expected = list(dict.fromkeys(EXPECTED[error["type"]] for error in errors))
+    if value is None and entry:
+        return f"must be {listed(expected, 'or')}, not null"
     return _mistaken(expected, value, short(str(value) if text is None else text))
 
 
@@ -109,9 +112,11 @@ def _mistaken(expected: list[str], value: Any, text: str) -> str:  # noqa: PLR09
             return f"{message}, not a list"
         case None:
             return f"{message}, not null; to leave it alone, leave it out"
-        case bool() | int() | float() if "text" in expected:
+        case bool() | int() | float() if expected == ["text"]:
             what = "true or false" if isinstance(value, bool) else "a number"
             return f"{message}: `{text}` is {what}, quote it"
+        case "true" | "false" if "true or false" in expected:
+            return f"{message}: leave the quotes out"
         case str() if "true or false" in expected and value.lower() in TRUTHS:
             return f"{message}: `{text}` is text, write {TRUTHS[value.lower()]}"
         case str() if "a whole number" in expected and value.isdecimal():
