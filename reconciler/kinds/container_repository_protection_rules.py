@@ -2,6 +2,7 @@
 
 import re
 from collections.abc import Iterator
+from operator import index
 from types import MappingProxyType
 from typing import Literal
 
@@ -66,8 +67,8 @@ def decode(_scope: Scope, entry: Json) -> Found:
     return Found(
         ProtectionRule.model_validate({name: entry.get(name) or None for name in LEVEL_FIELDS}),
         names=(str(entry["repository_path_pattern"]),),
-        id=int(entry["id"]),
-        owner_id=entry.get("project_id"),
+        id=index(entry["id"]),
+        owner_id=None if entry.get("project_id") is None else index(entry["project_id"]),
     )
 
 

@@ -1,6 +1,7 @@
 """The CI job token scope of a project: the switch, and the allowlists of projects and of groups (spec 4.2)."""
 
 from collections.abc import Mapping
+from operator import index
 from types import MappingProxyType
 from typing import Annotated
 from urllib.parse import unquote, urlsplit
@@ -69,14 +70,14 @@ def switch_body(_scope: Scope, wanted: Resource, _found: Found) -> Mapping[str, 
 
 def decode_project(scope: Scope, entry: Json) -> Found:
     """Read one entry; the project's own tells the project's numeric ID."""
-    number, path = int(entry["id"]), str(entry["path_with_namespace"])
+    number, path = index(entry["id"]), str(entry["path_with_namespace"])
     itself = scope.ref == number or (isinstance(scope.ref, str) and scope.ref.casefold() == path.casefold())
     return Found(Allowed(), names=(path, number), id=number, owner_id=number if itself else None)
 
 
 def decode_group(_scope: Scope, entry: Json) -> Found:
     """Read one entry, whose path is only in its web address, below `/groups/`; some servers send none."""
-    number = int(entry["id"])
+    number = index(entry["id"])
     _, found, path = urlsplit(entry.get("web_url") or "").path.partition("/groups/")
     return Found(Allowed(), names=(unquote(path), number) if found else (number,), id=number)
 

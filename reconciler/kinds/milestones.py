@@ -3,6 +3,7 @@
 import re
 from collections.abc import Iterator
 from datetime import date
+from operator import index
 from types import MappingProxyType
 from typing import Annotated, Literal
 
@@ -69,8 +70,8 @@ def decode(_scope: Scope, entry: Json) -> Found:
     return Found(
         Milestone.model_validate({name: entry.get(name) for name in FIELDS} | {"state": entry["state"]}),
         names=(str(entry["title"]),),
-        id=int(entry["id"]),
-        owner_id=entry.get("project_id"),
+        id=index(entry["id"]),
+        owner_id=None if entry.get("project_id") is None else index(entry["project_id"]),
     )
 
 

@@ -8,6 +8,7 @@ from pydantic import AfterValidator, Field
 
 from reconciler.address import Level, Scope
 from reconciler.endpoints import Singleton
+from reconciler.errors import BadAnswer
 from reconciler.kind import Kind
 from reconciler.resource import Found, Resource
 from reconciler.wire import Json, Reader
@@ -114,9 +115,12 @@ def decode(scope: Scope, answer: Json) -> Found:
 
 def complete(reader: Reader, answer: Json, wanted: Mapping[str, Json]) -> Json:
     """Fetch the primary address where it is wanted: the service never shows that the address is unset."""
-    if wanted.get("notification_email", "") is None:
-        return answer | {"primary_email": reader.get("user")["email"]}
-    return answer
+    if wanted.get("notification_email", "") is not None or not isinstance(answer, dict):
+        return answer
+    match reader.get("user"):
+        case {"email": str(address)}:
+            return answer | {"primary_email": address}
+    raise BadAnswer("GET user", "the answer is not what the specification promises: 'email' is missing")
 
 
 def body(_scope: Scope, wanted: Resource, found: Found) -> Mapping[str, Json]:

@@ -1,5 +1,6 @@
 """Pipeline trigger tokens of a project, each known by its description, which need not be unique (spec 4.8)."""
 
+from operator import index
 from types import MappingProxyType
 
 from reconciler.address import Key, Level, Scope
@@ -27,7 +28,7 @@ def decode(_scope: Scope, entry: Json) -> Found:
     return Found(
         TriggerToken(),
         names=(str(entry["description"] or ""),),
-        id=int(entry["id"]),
+        id=index(entry["id"]),
         locked=locked if len(entry.get("token") or "") <= SHORTENED else {},
     )
 

@@ -7,6 +7,11 @@ import pytest
 from pydantic import ValidationError
 
 from reconciler.address import Scope
+from reconciler.kinds.notification_settings import SETTINGS
+from reconciler.live import read_part
+from reconciler.resource import Found
+from reconciler.state import Unreadable
+from reconciler.wire import Json
 from tests.building import ACME, API, USER, section
 from tests.kinds.behind import group_in, project_in, rewriting, speaking_with, user_in
 from tests.story import Story, failures
@@ -232,6 +237,23 @@ def test_the_user_is_read_only_where_no_address_is_wanted(
 ) -> None:
     story.plan(wanted(value, USER))
     assert story.requests() == reads
+
+
+class Nobody:
+    """A reader for which the user has no address."""
+
+    def get(self, path: str) -> Json:
+        return {"notification_settings": {"level": "watch", "notification_email": "a@example.com"}, "user": {}}[path]
+
+    def pages(self, path: str) -> list[Json]:
+        return [self.get(path)]
+
+
+def test_a_user_without_a_primary_address_makes_the_settings_unreadable_where_none_is_wanted() -> None:
+    assert read_part(Nobody(), SETTINGS, USER, {"notification_email": None}) == Unreadable(
+        "GET user: the answer is not what the specification promises: 'email' is missing"
+    )
+    assert isinstance(read_part(Nobody(), SETTINGS, USER, {"level": "watch"}), Found)
 
 
 def test_an_address_that_is_not_declared_stays_as_it_is(story: Story) -> None:

@@ -1,0 +1,381 @@
+"""What must hold for every kind there is, and for every kind there will be."""
+
+import ast
+import json
+import re
+from collections.abc import Iterator
+from functools import cache
+from pathlib import Path
+from typing import get_args
+
+import pytest
+import yaml
+from hypothesis import HealthCheck, example, given, settings
+from hypothesis import strategies as st
+
+from reconciler.address import Key, Scope
+from reconciler.diff import differences, fields_of, fingerprint
+from reconciler.endpoints import Singleton
+from reconciler.errors import ServiceError
+from reconciler.kind import Part
+from reconciler.live import read_part
+from reconciler.manifests import read_manifests
+from reconciler.resource import Found, Item, Resource
+from reconciler.sandbox import Sandbox
+from reconciler.state import LivePart, Section, Unreadable
+from reconciler.wire import Json, Reader
+from tests.building import KINDS
+from tests.conftest import EXAMPLES
+from tests.story import Story
+
+ROOT = Path(__file__).parent.parent
+PACKAGE = ROOT / "reconciler"
+
+EVERY_KIND = sorted(KINDS)
+
+Recording = dict[str, Json]
+"""By path, what was answered."""
+
+
+def test_every_kind_casts_its_three_shadows() -> None:
+    shadows = ["reconciler/sandbox/routes/{}.py", "tests/kinds/test_{}.py", "examples/{}.yaml"]
+    wanted = [shadow.format(name) for name in EVERY_KIND for shadow in shadows]
+    assert [shadow for shadow in wanted if not (ROOT / shadow).is_file()] == []
+
+
+def test_every_kind_has_the_name_of_its_module() -> None:
+    modules = {path.stem for path in (PACKAGE / "kinds").glob("*.py")} - {"__init__"}
+    assert set(EVERY_KIND) == modules
+
+
+def test_no_two_kinds_stand_in_the_same_place_and_no_two_parts_have_one_name_or_path() -> None:
+    assert [kind.order for kind in KINDS.values()] == sorted({kind.order for kind in KINDS.values()})
+    for kind in KINDS.values():
+        assert len({part.name for part in kind.parts}) == len({part.suffix for part in kind.parts}) == len(kind.parts)
+
+
+@pytest.mark.parametrize("name", EVERY_KIND)
+def test_every_field_says_what_it_is_and_gives_examples(name: str) -> None:
+    for model in models(name):
+        for field, info in model.model_fields.items():
+            assert info.description, f"{model.__name__}.{field}"
+            assert info.examples, f"{model.__name__}.{field}"
+
+
+@pytest.mark.parametrize("name", EVERY_KIND)
+def test_every_kind_names_the_section_of_the_specification_that_its_module_names(name: str) -> None:
+    first_line = (PACKAGE / "kinds" / f"{name}.py").read_text().partition("\n")[0]
+    assert f"(spec {KINDS[name].spec})" in first_line
+
+
+def models(name: str) -> Iterator[type[Resource]]:
+    """The types of a kind's sections, or of their items."""
+    for model in KINDS[name].models.values():
+        if isinstance(model, type) and issubclass(model, Resource):
+            yield model
+        else:
+            (item, _) = get_args(get_args(model)[1])
+            assert issubclass(item, Item)
+            yield item
+
+
+def the_state(dialect: str) -> dict[str, Json]:
+    """The state in which all examples can be rehearsed."""
+    state: dict[str, Json] = yaml.safe_load((EXAMPLES / "state.yaml").read_text())
+    state["instance"]["dialect"] = dialect
+    return state
+
+
+@cache
+def the_sections(name: str) -> tuple[Section, ...]:
+    """What the example of a kind declares."""
+    targets = read_manifests([EXAMPLES / f"{name}.yaml"], KINDS).desired.targets
+    return tuple(section for target in targets for section in target.sections)
+
+
+def scopes(name: str) -> tuple[Scope, ...]:
+    """The targets of the example of a kind."""
+    return tuple(section.scope for section in the_sections(name))
+
+
+@pytest.mark.parametrize("name", EVERY_KIND)
+def test_every_example_is_of_one_kind_and_of_all_its_levels_and_parts(name: str) -> None:
+    assert {section.kind for section in the_sections(name)} == {name}
+    assert sorted(scope.level for scope in scopes(name)) == sorted(KINDS[name].models)
+    declared = {part for section in the_sections(name) for part in section.wanted}
+    assert declared == {part.name for part in KINDS[name].parts}
+
+
+@pytest.mark.parametrize("name", EVERY_KIND)
+def test_every_example_changes_each_of_its_targets_and_ends_in_order(story: Story, dialect: str, name: str) -> None:
+    story.sandbox.replace_state(the_state(dialect))
+    changes = list(story.plan(*the_sections(name)).changes)
+    assert {change.address.scope for change in changes} == set(scopes(name))
+    assert len(story.step(*the_sections(name))) >= len(changes)
+
+
+KNOWING = {"kinds", "sandbox", "demo"}
+"""The rooms where kinds may be named; the command that plays the demo is one more."""
+
+ANY = {
+    "container",
+    "setting",
+    "request",
+    "repository",
+    "group",
+    "project",
+    "token",
+    "scope",
+    "rule",
+    "enabled",
+    "job",
+    "merge",
+}
+"""Words that kinds share with everything else."""
+
+
+def words() -> set[str]:
+    """What tells one of a kind: its name, and the words of its name and of its paths that mean nothing else."""
+    parts = [part for kind in KINDS.values() for part in kind.parts]
+    phrases = [*KINDS, *(part.suffix for part in parts), *(part.title for part in parts)]
+    single = {word.removesuffix("s") for phrase in phrases for word in re.split(r"[ _/]", phrase)}
+    return {*KINDS, *(single - ANY)}
+
+
+def test_the_words_that_tell_one_of_a_kind_are_found() -> None:
+    assert {"allowlist", "approval", "milestone", "notification", "protection", "registry", "trigger"} <= words()
+    assert not words() & ANY
+
+
+def code_of(path: Path) -> Iterator[tuple[int, str]]:
+    """The names and the single-word strings of a module, with their lines; not its prose, and not its examples."""
+    tree = ast.parse(path.read_text())
+    prose = {
+        id(inner)
+        for node in ast.walk(tree)
+        if isinstance(node, ast.keyword) and node.arg in ("examples", "description")
+        for inner in ast.walk(node)
+    }
+    for node in ast.walk(tree):
+        match node:
+            case ast.Constant(value=str() as text) if id(node) not in prose and not re.search(r"\s", text):
+                yield node.lineno, text
+            case ast.Name(id=name) | ast.Attribute(attr=name) | ast.arg(arg=name) | ast.keyword(arg=str() as name):
+                yield getattr(node, "lineno", 0), name
+            case ast.FunctionDef(name=name) | ast.ClassDef(name=name) | ast.alias(name=name):
+                yield node.lineno, name
+            case ast.ImportFrom(module=str() as name):
+                yield node.lineno, name
+
+
+def test_no_module_outside_the_kinds_and_the_sandbox_knows_a_kind() -> None:
+    telling = re.compile("|".join(sorted(words())), re.IGNORECASE)
+    known = [
+        f"{path.relative_to(ROOT)}:{line}: {text}"
+        for path in sorted(PACKAGE.rglob("*.py"))
+        if path.relative_to(PACKAGE).parts[0] not in KNOWING and path.stem not in KNOWING
+        for line, text in code_of(path)
+        if telling.search(text)
+    ]
+    assert known == []
+
+
+def test_code_that_knows_a_kind_would_be_found(tmp_path: Path) -> None:
+    module = tmp_path / "module.py"
+    module.write_text(
+        '"""About milestones."""\n'
+        'def plan(part: str, name: str = Field(examples=["milestone"])) -> bool:\n'
+        '    """Plan a milestone."""\n'
+        '    raise ValueError("write null for a milestone")\n'
+        '    return part == "milestones" or trigger_of(name)\n'
+    )
+    found = [text for line, text in code_of(module) if line == 5 and re.search("milestone|trigger", text)]
+    assert sorted(found) == ["milestones", "trigger_of"]
+    assert [text for line, text in code_of(module) if line < 5 and "milestone" in text] == []
+
+
+class Answering:
+    """A reader that answers every request with the same JSON, and every list with one such entry."""
+
+    def __init__(self, answer: Json) -> None:
+        self.answer = answer
+
+    def get(self, path: str) -> Json:
+        assert path
+        return self.answer
+
+    def pages(self, path: str) -> list[Json]:
+        return [self.get(path)]
+
+
+class Replaying:
+    """A reader that answers from a recording: by path, a JSON value."""
+
+    def __init__(self, recording: Recording) -> None:
+        self.recording = recording
+
+    def get(self, path: str) -> Json:
+        return self.recording[path]
+
+    def pages(self, path: str) -> list[Json]:
+        return list(self.get(path))
+
+
+class Recorder:
+    """A reader that keeps what another one was answered."""
+
+    def __init__(self, reader: Reader) -> None:
+        self.reader = reader
+        self.recording: Recording = {}
+
+    def get(self, path: str) -> Json:
+        return self.recording.setdefault(path, self.reader.get(path))
+
+    def pages(self, path: str) -> list[Json]:
+        return list(self.recording.setdefault(path, self.reader.pages(path)))
+
+
+PLACES = [
+    (kind.name, scope, part)
+    for kind in KINDS.values()
+    if (EXAMPLES / f"{kind.name}.yaml").is_file()
+    for scope in scopes(kind.name)
+    for part in kind.parts
+]
+PARTS = [pytest.param(part, scope, id=f"{scope.level}-{name}-{part.name}") for name, scope, part in PLACES]
+COLLECTIONS = [pytest.param(part, scope, id=part.name) for _, scope, part in PLACES if part.is_collection]
+
+
+@pytest.fixture(scope="module", params=["spec", "deployed"])
+def recordings(shared_sandbox: Sandbox, request: pytest.FixtureRequest) -> dict[str, Recording]:
+    """By part, all answers that reading it takes where the example of its kind was applied."""
+    found: dict[str, Recording] = {}
+    for kind in KINDS.values():
+        with Story(shared_sandbox, the_state(request.param)) as story:
+            story.step(*the_sections(kind.name))
+            for part in kind.parts:
+                recorder = Recorder(story.client)
+                for scope in scopes(kind.name):
+                    read_part(recorder, part, scope, all_fields(part))
+                found[part.name] = recorder.recording
+    return found
+
+
+def all_fields(part: Part) -> dict[str, Json]:
+    """A declaration of all fields there are, as null: whatever can be read for it, is."""
+    kinds = [kind for kind in KINDS.values() if part in kind.parts]
+    return dict.fromkeys(name for kind in kinds for model in models(kind.name) for name in model.model_fields)
+
+
+def assert_sound(live: LivePart, part: Part) -> None:
+    """Whatever was answered, what comes of it can be planned with."""
+    if isinstance(live, Unreadable):
+        assert live.reason
+        return
+    assert isinstance(live, Found if isinstance(part, Singleton) else tuple)
+    for found in [live] if isinstance(live, Found) else live:
+        assert differences(found.resource, found.resource) == ({}, {})
+        assert all(is_number(number) for number in (found.id, found.owner_id) if number is not None)
+        assert all(isinstance(name, str) or is_number(name) for name in found.names)
+        assert bool(found.names) is part.is_collection
+        json.dumps(dict(fields_of(found.resource)), allow_nan=False)
+        assert len(fingerprint(found)) == 16
+
+
+def is_number(value: Key) -> bool:
+    return isinstance(value, int) and not isinstance(value, bool)
+
+
+@pytest.mark.parametrize(("part", "scope"), PARTS)
+def test_what_the_sandbox_answers_is_read(part: Part, scope: Scope, recordings: dict[str, Recording]) -> None:
+    live = read_part(Replaying(recordings[part.name]), part, scope, all_fields(part))
+    assert live not in ((), None)
+    assert not isinstance(live, Unreadable)
+    assert_sound(live, part)
+
+
+WORTH = st.one_of(
+    st.none(),
+    st.booleans(),
+    st.integers(),
+    st.floats(),
+    st.text(max_size=8),
+    st.sampled_from(["1", "custom", "closed", "2026-12-31", "https://h/groups/a", "https://[", "/../"]),
+)
+
+ANYTHING = st.recursive(
+    WORTH,
+    lambda inner: st.one_of(st.lists(inner, max_size=3), st.dictionaries(st.text(max_size=8), inner, max_size=3)),
+    max_leaves=8,
+)
+
+patiently = settings(deadline=None, suppress_health_check=[HealthCheck.too_slow])
+
+
+@pytest.mark.parametrize(("part", "scope"), PARTS)
+@given(answer=ANYTHING)
+@example(answer=None)
+@example(answer=[])
+@example(answer={})
+@settings(patiently, max_examples=40)
+def test_any_answer_is_read_or_is_unreadable(part: Part, scope: Scope, answer: Json) -> None:
+    for declared in ({}, all_fields(part)):
+        assert_sound(read_part(Answering(answer), part, scope, declared), part)
+
+
+@st.composite
+def nearly(draw: st.DrawFn, answer: Json) -> Json:
+    """An answer that is right save in one place; a list stays a list."""
+    if not isinstance(answer, list):
+        return altered(draw, answer)
+    place = draw(st.sampled_from(range(len(answer))))
+    return [altered(draw, entry) if number == place else entry for number, entry in enumerate(answer)]
+
+
+def altered(draw: st.DrawFn, value: Json) -> Json:
+    """The same with one thing within it replaced or left out."""
+    deeper = bool(value) and isinstance(value, dict | list) and draw(st.integers(0, 7)) > 0
+    if not deeper:
+        return draw(ANYTHING)
+    copy = value.copy()
+    place = draw(st.sampled_from(sorted(copy) if isinstance(copy, dict) else range(len(copy))))
+    if draw(st.integers(0, 7)) == 0:
+        del copy[place]
+    else:
+        copy[place] = altered(draw, copy[place])
+    return copy
+
+
+@pytest.mark.parametrize(("part", "scope"), PARTS)
+@given(data=st.data())
+@settings(patiently, max_examples=40)
+def test_an_answer_that_is_nearly_right_is_read_or_is_unreadable(
+    part: Part, scope: Scope, recordings: dict[str, Recording], data: st.DataObject
+) -> None:
+    recording = {path: data.draw(nearly(answer)) for path, answer in recordings[part.name].items()}
+    assert_sound(read_part(Replaying(recording), part, scope, all_fields(part)), part)
+
+
+@pytest.mark.parametrize("number", [1e999, float("nan"), 1.5, "1", "1/../2", [1], {}, ""], ids=repr)
+@pytest.mark.parametrize(("part", "scope"), COLLECTIONS)
+def test_a_number_that_is_none_makes_an_answer_unreadable(
+    part: Part, scope: Scope, recordings: dict[str, Recording], number: Json
+) -> None:
+    right = recordings[part.name][scope.url + part.suffix][0]
+    for field in {"id", *(right.keys() & {"project_id"})}:
+        assert read_part(Answering(right | {field: number}), part, scope, {}) == Unreadable(
+            f"GET {scope.url}{part.suffix}: the answer is not what the specification promises: it has another shape"
+        )
+
+
+class Failing(Answering):
+    """A reader that is told no."""
+
+    def get(self, path: str) -> Json:
+        raise ServiceError(f"GET {path}", "418 no")
+
+
+@pytest.mark.parametrize(("part", "scope"), PARTS)
+def test_a_refusal_makes_a_part_unreadable_and_says_which(part: Part, scope: Scope) -> None:
+    live = read_part(Failing(None), part, scope, {})
+    assert live == Unreadable(f"GET {scope.url}{part.suffix}: 418 no")
