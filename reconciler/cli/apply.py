@@ -5,6 +5,7 @@ import sys
 from collections.abc import Iterator
 from contextlib import contextmanager
 from datetime import UTC, datetime, timedelta
+from functools import partial
 from pathlib import Path
 from threading import Event
 from types import FrameType
@@ -73,7 +74,7 @@ def apply(
             started = datetime.now(UTC)
             outcomes = list(apply_plan(saved.plan, client, session.kinds, terms))
         report = make_report(saved, outcomes, started, client.traffic)
-    session.put_out(lambda format_, colour: render_report(report, format_, colour=colour, verbose=bool(given.verbose)))
+    session.put_out(partial(render_report, report))
     return 1 if stop.by_signal else report.exit_code
 
 

@@ -1,5 +1,7 @@
 """`reconciler drift`."""
 
+from functools import partial
+
 import click
 
 from reconciler.cli.options import MANIFESTS, OUTPUT, SELECTION, SERVICE, Given, options
@@ -18,9 +20,7 @@ def drift(given: Given) -> int:
         saved = session.draw(client)
     drifted, problems = any(saved.plan.changes), any(saved.plan.problems)
     in_order = not (drifted or problems) and given.format_ == "text"
-    session.put_out(
-        lambda format_, colour: render_plan(saved, format_, colour=colour, verbose=bool(given.verbose)), quiet=in_order
-    )
+    session.put_out(partial(render_plan, saved), silent=in_order)
     if problems:
         return 1
     return CHANGES_PENDING if drifted else 0

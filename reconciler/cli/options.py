@@ -7,11 +7,10 @@ from typing import Any
 
 import click
 
+from reconciler.render import FORMATS
+
 Command = Callable[..., int | None]
 Decorator = Callable[[Command], Command]
-
-
-FORMATS = ("text", "json")
 
 
 def _pair(_context: click.Context, parameter: click.Parameter, values: tuple[str, ...]) -> tuple[tuple[str, str], ...]:

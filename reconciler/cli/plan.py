@@ -1,5 +1,6 @@
 """`reconciler plan`."""
 
+from functools import partial
 from pathlib import Path
 
 import click
@@ -24,7 +25,7 @@ def plan(given: Given, out: Path | None, detailed_exitcode: bool) -> int:
         saved = session.draw(client)
     if out is not None:
         session.save(out, save_plan(saved))
-    session.put_out(lambda format_, colour: render_plan(saved, format_, colour=colour, verbose=bool(given.verbose)))
+    session.put_out(partial(render_plan, saved))
     if any(saved.plan.problems):
         return 1
     return CHANGES_PENDING if detailed_exitcode and any(saved.plan.changes) else 0

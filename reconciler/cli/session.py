@@ -104,16 +104,17 @@ class Session:
         """Say something to whoever watches, unless they asked for quiet."""
         LOG.info("%s", text)
 
-    def put_out(self, write: Callable[[str, bool], str], *, quiet: bool = False) -> None:
-        """Put the result on stdout, unless `quiet`, and into each report.
+    def put_out(self, write: Callable[..., str], *, silent: bool = False) -> None:
+        """Put the result into each report, and on stdout unless `silent`.
 
         Args:
-            write: turns a format's name, and whether colour is welcome, into text.
+            write: turns a format's name, and the style of `render.Style` by name, into text.
         """
         for format_, file in self.given.reports:
-            self.save(Path(file), write(format_, False))
-        if not quiet:
-            click.echo(write(self.given.format_, _welcomes_colour()), nl=False, color=True)
+            self.save(Path(file), write(format_))
+        if not silent:
+            style = {"colour": _welcomes_colour(), "verbose": bool(self.given.verbose), "quiet": self.given.quiet}
+            click.echo(write(self.given.format_, **style), nl=False, color=True)
 
     def save(self, path: Path, text: str) -> None:
         """Write a file whole or not at all.

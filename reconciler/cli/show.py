@@ -1,6 +1,7 @@
 """`reconciler show`."""
 
 import json
+from functools import partial
 from pathlib import Path
 
 import click
@@ -20,13 +21,10 @@ def show(given: Given, file: Path) -> int:
 
     session = Session(given)
     text = read_file(file)
-    verbose = bool(given.verbose)
     if _format_of(text) == FORMAT:
-        report = load_report(text, session.kinds)
-        session.put_out(lambda format_, colour: render_report(report, format_, colour=colour, verbose=verbose))
+        session.put_out(partial(render_report, load_report(text, session.kinds)))
     else:
-        saved = load_plan(text, session.kinds)
-        session.put_out(lambda format_, colour: render_plan(saved, format_, colour=colour, verbose=verbose))
+        session.put_out(partial(render_plan, load_plan(text, session.kinds)))
     return 0
 
 

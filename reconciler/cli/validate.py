@@ -1,5 +1,7 @@
 """`reconciler validate`."""
 
+from functools import partial
+
 import click
 
 from reconciler.cli.options import MANIFESTS, OUTPUT, Given, options
@@ -23,5 +25,5 @@ def validate(given: Given) -> int:
         faults, targets, code = errors.faults, 0, errors.exit_code
     else:
         faults, targets, code = manifests.warnings, len(manifests.desired.targets), 0
-    session.put_out(lambda format_, colour: render_validation(faults, targets, format_, colour=colour))
+    session.put_out(partial(render_validation, faults, targets))
     return code

@@ -4,6 +4,7 @@ import json
 import os
 import pty
 import signal
+import subprocess
 import sys
 from collections.abc import Iterator
 from pathlib import Path
@@ -246,12 +247,20 @@ raise SystemExit(1)
 
 def test_the_first_ctrl_c_finishes_what_is_in_flight_and_reports(desk: Desk) -> None:
     desk.project("{trigger_tokens: {t1: {}, t2: {}}, milestones: {a: {}}}")
-    done = desk("apply --yes --tokens-command", "sh -c 'cat >/dev/null; kill -INT $PPID'")
-    assert done.code == 1
-    assert done.err == "Finishing what is in flight; once more to stop at once.\n"
-    assert '  + milestone "a"                             done\n' in done.out
-    assert '  + trigger token "t1"                        done\n' in done.out
-    assert '  + trigger token "t2"                        skipped: the run was ended before it\n' in done.out
+    os.mkfifo("gate")
+    line = [sys.executable, "-m", "reconciler", "apply", "--yes", "--tokens-command", "sh -c 'cat >/dev/null; read x <gate'"]
+    with subprocess.Popen(line, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True) as process:
+        assert process.stdout is not None
+        assert process.stderr is not None
+        with Path("gate").open("w") as gate:
+            process.send_signal(signal.SIGINT)
+            assert process.stderr.readline() == "Finishing what is in flight; once more to stop at once.\n"
+            gate.write("\n")
+        out = process.stdout.read()
+        assert (process.wait(), process.stderr.read()) == (1, "")
+    assert '  + milestone "a"                             done\n' in out
+    assert '  + trigger token "t1"                        done\n' in out
+    assert '  + trigger token "t2"                        skipped: the run was ended before it\n' in out
 
 
 def test_the_second_ctrl_c_stops_at_once_and_the_old_handlers_come_back() -> None:
