@@ -9,6 +9,7 @@ from dataclasses import dataclass, replace
 from enum import StrEnum
 from itertools import groupby
 from threading import Event
+from typing import Any
 
 from reconciler.address import Address, Key, Scope
 from reconciler.diff import fields_of, fingerprint
@@ -18,7 +19,7 @@ from reconciler.kind import Kinds, Part
 from reconciler.live import read_part
 from reconciler.plan import Change, Create, Delete, Plan, TargetPlan, Update
 from reconciler.planner import identity, plan_section
-from reconciler.resource import Found, Wanted
+from reconciler.resource import Found, Resource
 from reconciler.state import LivePart, LiveState, Section, Unreadable
 from reconciler.wire import Json, Request, Service
 
@@ -222,7 +223,7 @@ class _Application:
             (section, part): self._read(self._part(section, part), after) for (section, part), after in wanted.items()
         }
 
-    def _read(self, part: Part, wanted: Wanted | Mapping[str, Json]) -> LivePart:
+    def _read(self, part: Part, wanted: Resource | Mapping[Any, Any]) -> LivePart:
         """Read one part; while writing, no failure to read is worth losing the rest of the run for."""
         try:
             return read_part(self.service, part, self.target.scope, wanted)

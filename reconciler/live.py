@@ -5,7 +5,7 @@ Only declared parts are read. Nothing here can write: it is handed a `Reader`.
 
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from concurrent.futures import ThreadPoolExecutor
-from typing import TypeVar
+from typing import Any, TypeVar
 
 from pydantic import ValidationError
 
@@ -38,7 +38,7 @@ def read_live(desired: DesiredState, reader: Reader, kinds: Kinds, concurrency: 
     return LiveState(parts, learn_ids(parts, kinds))
 
 
-def read_part(reader: Reader, part: Part, scope: Scope, wanted: Wanted | Mapping[str, Json]) -> LivePart:
+def read_part(reader: Reader, part: Part, scope: Scope, wanted: Resource | Mapping[Any, Any]) -> LivePart:
     """Read one part of one target.
 
     Args:
