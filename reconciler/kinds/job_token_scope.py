@@ -68,11 +68,10 @@ def switch_body(_scope: Scope, wanted: Resource, _found: Found) -> Mapping[str, 
     return wanted.model_dump()
 
 
-def decode_project(scope: Scope, entry: Json) -> Found:
-    """Read one entry; the project's own tells the project's numeric ID."""
+def decode_project(_scope: Scope, entry: Json) -> Found:
+    """Read one entry, which may be the project itself."""
     number, path = index(entry["id"]), str(entry["path_with_namespace"])
-    itself = scope.ref == number or (isinstance(scope.ref, str) and scope.ref.casefold() == path.casefold())
-    return Found(Allowed(), names=(path, number), id=number, owner_id=number if itself else None)
+    return Found(Allowed(), names=(path, number), id=number)
 
 
 def decode_group(_scope: Scope, entry: Json) -> Found:

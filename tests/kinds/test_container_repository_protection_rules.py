@@ -51,6 +51,7 @@ def test_the_life_of_a_protection_rule(story: Story) -> None:
     ]
     assert step({"acme/api/prod*": {PUSH: "owner"}}) == [f'PATCH {URL}/2 {{"{PUSH}": "owner"}}']
     assert step({"acme/api/prod*": {DELETE: "maintainer"}}) == [f'PATCH {URL}/2 {{"{DELETE}": "maintainer"}}']
+    assert step({"acme/api/prod*": {PUSH: "admin", DELETE: "maintainer"}}) == [f'PATCH {URL}/2 {{"{PUSH}": "admin"}}']
     assert step({"acme/api/prod*": {PUSH: None}}) == [f'PATCH {URL}/2 {{"{PUSH}": ""}}']
     assert step({"acme/api/prod*": {PUSH: "admin", DELETE: None}}) == [
         f'PATCH {URL}/2 {{"{PUSH}": "admin", "{DELETE}": ""}}'
