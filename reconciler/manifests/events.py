@@ -1,7 +1,7 @@
 """YAML text to plain values, straight from the parser's events: the quick reading, of files like most.
 
 The events come from libyaml, whose `compose` and `load` would crash the interpreter on deep nesting. Whatever is not as
-it mostly is, flaws and anchors alike, is left to `survey`.
+it mostly is, flaws and anchors alike, is left to `survey`; so is everything where PyYAML comes without libyaml.
 """
 
 from dataclasses import dataclass
@@ -31,6 +31,8 @@ class Root:
 
 def read_plain(text: str) -> tuple[Root, ...] | None:
     """Return the documents of a text without the empty ones; None where it has flaws, anchors or tags."""
+    if LOADER is yaml.SafeLoader:
+        return None
     try:
         return _build(text)
     except (_NotPlain, ValueError, yaml.YAMLError):

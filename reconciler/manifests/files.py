@@ -44,8 +44,9 @@ class Search:
 
     def named(self, path: str) -> None:
         """Add a file whatever its name, or all manifests in a folder that are not hidden."""
-        real = os.path.realpath(path)
+        real = path
         try:
+            real = os.path.realpath(path)
             entries = _entries(path)
         except NotADirectoryError:
             if real == os.path.realpath(CONFIGURATION):

@@ -113,10 +113,13 @@ class _Surveyor:
         value: Any = event.value
         self._nodes += 1
         try:
+            value.encode()
             if event.tag is not None:
                 value = resolve_tagged(event.tag, value)
             elif event.implicit[0] and (not value or value[0] in MAY_BE_OTHER_THAN_TEXT):
                 value = resolve(value)
+        except UnicodeEncodeError:
+            self._flaw(event, "an escape in this text stands for no character", hopeless=True)
         except ValueError as error:
             self._flaw(event, str(error))
         if event.anchor:

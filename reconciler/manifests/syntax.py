@@ -9,7 +9,7 @@ import yaml
 NOT_PRINTABLE = re.compile("[^\t\n\r\x20-\x7e\x85\xa0-\ud7ff\ue000-\ufffd\U00010000-\U0010ffff]")
 LINE_BREAK = re.compile("\r\n|[\n\r\x85\u2028\u2029]")
 
-UNCLOSED = "the {what} begun on line {line} is not closed: {end} is missing, or a comma"
+UNCLOSED_TEXT = "the quoted text begun on line {line} is not closed"
 TRANSLATIONS = (
     ("mapping values are not allowed", "a colon may not stand here: quote the text it is in, or check the indentation"),
     ("could not find expected ':'", "a key needs a colon and a space behind it; or check the indentation"),
@@ -17,21 +17,25 @@ TRANSLATIONS = (
     ("invalid Unicode character escape", "this escape stands for no character"),
     ("hexdecimal number", "this escape needs more hexadecimal digits"),
     ("hexadecimal number", "this escape needs more hexadecimal digits"),
-    ("unexpected end of stream", "the quoted text begun on line {line} is not closed"),
-    ("unexpected document separator", "the quoted text begun on line {line} is not closed"),
-    ("']'", UNCLOSED.format(what="list", line="{line}", end="`]`")),
-    ("'}'", UNCLOSED.format(what="mapping", line="{line}", end="`}}`")),
+    ("unexpected end of stream", UNCLOSED_TEXT),
+    ("unexpected document", UNCLOSED_TEXT),
     ("node content", "a value is missing here, or a bracket is not closed"),
+    ("<document start>", "this does not belong to what stands before it: check the indentation"),
+    ("or ']'", "the list begun on line {line} is not closed: `]` is missing, or a comma"),
+    ("or '}'", "the mapping begun on line {line} is not closed: `}}` is missing, or a comma"),
     ("undefined tag handle", "unknown tag: manifests are plain YAML, leave the tag out"),
     ("incompatible YAML document", "manifests are YAML 1.2: leave the %YAML line out"),
-    ("<document start>", "this does not belong to what stands before it: check the indentation"),
+    ("unknown directive", "`%` begins a directive: quote the text if it is meant as text"),
     ("expected key", "a key and a colon were expected here: check the indentation of the mapping begun on line {line}"),
     ("'-' indicator", "an entry `- ...` was expected here: check the indentation of the list begun on line {line}"),
     ("expected <block end>", "this does not belong to what was begun on line {line}: check the indentation"),
-    ("block sequence entries are not allowed", "a list entry `- ...` may not stand here: put it on its own line"),
+    ("sequence entries are not allowed", "a list entry `- ...` may not stand here: put it on its own line"),
+    ("comment or line break", "text behind `|` or `>` begins on the next line"),
+    ("chomping or indentation", "text behind `|` or `>` begins on the next line"),
     ("while scanning an alias", "`*` begins an alias: quote the text if it is meant as text"),
     ("while scanning an anchor", "`&` begins an anchor: quote the text if it is meant as text"),
-)  # fmt: skip
+)
+"""What libyaml, or PyYAML's own parser, says, in part, and how we say it."""
 
 
 @dataclass(frozen=True, slots=True, order=True)
@@ -77,7 +81,7 @@ def _message(problem: str, context: str, begun: int, character: str) -> str:
 def _wrong_beginning(character: str) -> str:
     if character == "\t":
         return "a tab may not indent: use spaces"
-    return f"a value may not begin with `{character}`: quote it"
+    return f"a value may not begin with {character} : quote it"
 
 
 def _unprintable(text: str) -> Flaw:

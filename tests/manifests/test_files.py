@@ -1,0 +1,164 @@
+"""Which files are read, and what is said of those that cannot be."""
+
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from reconciler.manifests import is_manifest, read_contents
+from tests.manifests.conftest import KINDS, Folder
+
+USER = "apiVersion: reconciler/v1\nkind: User\n"
+
+
+def project(path: str) -> str:
+    return f"apiVersion: reconciler/v1\nkind: Project\nmetadata: {{path: {path}}}\n"
+
+
+def test_folders_are_searched_recursively_and_in_order(folder: Folder) -> None:
+    names = ["b.yaml", "a.yml", "sub/c.yaml", "sub/deeper/d.yaml.j2", "A.yaml", "x.yaml/inside.yaml"]
+    for number, name in enumerate(names):
+        folder.put(f"fleet/{name}", project(f"acme/p{number}"))
+    for name in ["notes.txt", "e.json", ".hidden.yaml", ".git/f.yaml", "g.yaml~", "h.j2", "i.yml.j2"]:
+        folder.put(f"fleet/{name}", "not a manifest: [")
+    assert folder.read("fleet").files == (
+        "fleet/A.yaml",
+        "fleet/a.yml",
+        "fleet/b.yaml",
+        "fleet/sub/c.yaml",
+        "fleet/sub/deeper/d.yaml.j2",
+        "fleet/x.yaml/inside.yaml",
+    )
+
+
+def test_a_file_that_is_named_is_read_whatever_it_is_called_and_only_once(folder: Folder) -> None:
+    folder.put("fleet/.hidden", project("acme/api"))
+    folder.put("fleet/a.yaml", USER)
+    Path("fleet/b.yaml").symlink_to("a.yaml")
+    read = folder.read("fleet/.hidden", "fleet", "./fleet/a.yaml", str(Path("fleet").resolve()))
+    assert read.files == ("fleet/.hidden", "fleet/a.yaml")
+
+
+def test_paths_stay_as_the_user_named_them(folder: Folder) -> None:
+    folder.put("a.yaml", "x")
+    message = "a manifest is a mapping with apiVersion, kind, metadata and spec, not a single value\n    x\n    ^"
+    assert folder.faults(".") == f"a.yaml:1:1: {message}"
+    assert folder.faults("../" + Path.cwd().name) == f"../{Path.cwd().name}/a.yaml:1:1: {message}"
+    assert folder.faults(str(Path.cwd())) == f"{Path.cwd()}/a.yaml:1:1: {message}"
+
+
+def test_the_tool_s_own_configuration_is_no_manifest(folder: Folder) -> None:
+    folder.put("reconciler.yaml", "api_url: https://code.example.com/api/v4")
+    assert folder.faults(".") == ".: holds no manifests (*.yaml, *.yml, *.yaml.j2)"
+    folder.put("fleet/reconciler.yaml", USER)
+    assert folder.read(".").files == ("fleet/reconciler.yaml",)
+    said = "reconciler.yaml: is the tool's own configuration, not a manifest: leave it out"
+    assert folder.faults("reconciler.yaml", "fleet") == said
+
+
+def test_links_in_circles_are_harmless(folder: Folder) -> None:
+    folder.put("fleet/sub/a.yaml", USER)
+    Path("fleet/sub/up").symlink_to("..")
+    Path("fleet/sub/here").symlink_to(".")
+    Path("fleet/other").symlink_to("sub")
+    assert folder.read("fleet").files == ("fleet/other/a.yaml",)
+    Path("circle.yaml").symlink_to("circle.yaml")
+    assert folder.faults("circle.yaml") == "circle.yaml: cannot be read: too many levels of symbolic links"
+
+
+def test_everything_that_cannot_be_read_is_said_at_once(folder: Folder) -> None:
+    folder.put("fleet/binary.yaml", b"\x7fELF\0\0\0")
+    folder.put("fleet/comment.yaml", "# nothing but a comment\n---\n")
+    folder.put("fleet/empty.yaml", "")
+    folder.put("fleet/empty.yaml.j2", "{% if false %}x: 1{% endif %}")
+    folder.put("fleet/latin1.yaml", "a: 1\nb: caf\xe9\n".encode("latin-1"))
+    folder.put("fleet/utf16.yaml", "a: 1".encode("utf-16"))
+    folder.put("fleet/utf16be.yaml", b"\xfe\xff" + "a: 1".encode("utf-16-be"))
+    folder.put("fleet/utf8.yaml", b"\xef\xbb\xbf" + USER.encode())
+    folder.put("fleet/too-large.yaml", "#" * (5 * 1024 * 1024) + "\n")
+    folder.put("fleet/large.yaml", "#" * (5 * 1024 * 1024 - 1) + "\n")
+    Path("fleet/gone.yaml").symlink_to("nowhere")
+    Path("bare").mkdir()
+    os.mkfifo("fleet/pipe.yaml")
+    said = folder.faults("fleet", "bare", "missing", "missing.yaml", "nul\0")
+    assert said.splitlines() == [
+        "bare: holds no manifests (*.yaml, *.yml, *.yaml.j2)",
+        "fleet/binary.yaml: is not text: it holds null bytes",
+        "fleet/comment.yaml: holds no document",
+        "fleet/empty.yaml: holds no document",
+        "fleet/empty.yaml.j2: holds no document",
+        "fleet/gone.yaml: cannot be read: no such file or directory",
+        "fleet/large.yaml: holds no document",
+        "fleet/latin1.yaml: is not UTF-8 text (line 2): save it as UTF-8",
+        "fleet/pipe.yaml: is not a file",
+        "fleet/too-large.yaml: is larger than 5 MiB",
+        "fleet/utf16.yaml: is UTF-16 text: save it as UTF-8",
+        "fleet/utf16be.yaml: is UTF-16 text: save it as UTF-8",
+        "missing: cannot be read: no such file or directory",
+        "missing.yaml: cannot be read: no such file or directory",
+        "nul\\x00: cannot be read: embedded null byte",
+    ]
+
+
+def test_a_name_cannot_steer_the_terminal(folder: Folder) -> None:
+    folder.put("a\x1b[2J.yaml", "")
+    assert folder.faults(".") == "a\\x1b[2J.yaml: holds no document"
+
+
+def test_a_folder_whose_depth_the_system_refuses_is_said_to_be_so(folder: Folder) -> None:
+    name = "d" * 250
+    home = Path.cwd()
+    for _ in range(18):
+        Path(name).mkdir()
+        os.chdir(name)
+    os.chdir(home)
+    folder.put("a.yaml", USER)
+    assert "cannot be read: file name too long" in folder.faults(".")
+
+
+def test_a_pipe_that_is_named_is_read() -> None:
+    program = "from pathlib import Path; from reconciler.kinds import all_kinds; from reconciler.manifests import *; "
+    program += "print(*read_manifests([Path('/dev/stdin')], all_kinds()).files)"
+    done = subprocess.run(
+        [sys.executable, "-c", program],
+        input=USER,
+        capture_output=True,
+        text=True,
+        check=True,
+        cwd=Path(__file__).parents[2],
+    )
+    assert done.stdout == "/dev/stdin\n"
+
+
+def test_what_is_hidden_by_an_unreadable_file_is_not_complained_of(folder: Folder) -> None:
+    folder.write(
+        a_yaml="apiVersion: reconciler/v1\nkind: Profile\nmetadata: {name: base}\nspec: [\n",
+        b_yaml="apiVersion: reconciler/v1\nkind: User\nmetadata: {profiles: [base]}\nspec: {prune: [milestones]}\n",
+    )
+    said = "a.yaml:4:8: a value is missing here, or a bracket is not closed\n    spec: [\n           ^"
+    assert folder.faults() == said
+
+
+def test_files_need_not_be_on_disk() -> None:
+    contents = {"old/a.yaml": USER.encode(), "old/b.yaml.j2": project("acme/{{ name }}").encode()}
+    read = read_contents(contents, KINDS, values={"name": "api"})
+    assert read.files == ("old/a.yaml", "old/b.yaml.j2")
+    assert [str(target.scope) for target in read.desired.targets] == ["user", "project acme/api"]
+    assert read_contents({}, KINDS).desired.targets == ()
+
+
+@pytest.mark.parametrize(
+    ("path", "expected"),
+    [
+        ("a.yaml", True),
+        ("a/b.yml", True),
+        ("./a/b.yaml.j2", True),
+        ("a/.b.yaml", False),
+        (".c/a.yaml", False),
+        ("a.txt", False),
+    ],
+)
+def test_which_names_are_those_of_manifests(path: str, expected: bool) -> None:
+    assert is_manifest(path) == expected
