@@ -4,7 +4,7 @@ import json
 from collections.abc import Collection, Mapping
 from hashlib import sha256
 
-from reconciler.resource import Found, Resource
+from reconciler.resource import POLICIES, Found, Resource
 from reconciler.wire import Json
 
 Fields = Mapping[str, Json]
@@ -14,7 +14,7 @@ Fields = Mapping[str, Json]
 def fields_of(resource: Resource) -> Fields:
     """Return the set fields as JSON, former names aside, mapping fields taken apart into `field.key`."""
     fields: dict[str, Json] = {}
-    for name, value in resource.model_dump(mode="json", include=resource.model_fields_set - {"renamed_from"}).items():
+    for name, value in resource.model_dump(mode="json", include=resource.model_fields_set - POLICIES).items():
         if isinstance(value, dict):
             fields |= {f"{name}.{key}": inner for key, inner in value.items()}
         else:

@@ -17,6 +17,7 @@ ReconcilerError                 1
     ├── NotFound                    404: not there, or not visible to the token
     ├── Refused                     400, 405, 409, 412, 422: the service will not carry this out
     ├── RateLimited                 429: too many requests
+    ├── WaitTooLong                 the service asks for a longer wait than the run may take
     └── ServerFailure               5xx
 ```
 """
@@ -97,7 +98,10 @@ class ServiceError(ReconcilerError):
         request: method and path, such as `GET projects/acme%2Fapi/milestones`; never a query or a body.
         reason: what the service said, or what kept it from answering.
         status: the HTTP status, or None where none came.
+        ambiguous: whether the request, if it was a write, may have been carried out nevertheless.
     """
+
+    ambiguous: ClassVar[bool] = False
 
     def __init__(self, request: str, reason: str, status: int | None = None) -> None:
         self.request = request
@@ -113,9 +117,13 @@ class Unreachable(ServiceError):
 class AnswerLost(ServiceError):
     """The connection broke or timed out before the answer was complete; a write may have been carried out."""
 
+    ambiguous = True
+
 
 class BadAnswer(ServiceError):
     """The answer is not what the service's contract promises."""
+
+    ambiguous = True
 
 
 class Moved(ServiceError):
@@ -142,5 +150,11 @@ class RateLimited(ServiceError):
     """429."""
 
 
+class WaitTooLong(ServiceError):
+    """The service asks for a longer wait than the run may take."""
+
+
 class ServerFailure(ServiceError):
     """5xx."""
+
+    ambiguous = True

@@ -56,9 +56,9 @@ def read_part(reader: Reader, part: Part, scope: Scope, wanted: Resource | Mappi
                     answer = part.complete(
                         reader, answer, fields_of(wanted) if isinstance(wanted, Resource) else wanted
                     )
-                return _decode(part, scope, answer)
+                return decode(part, scope, answer)
             case Collection():
-                return tuple(_decode(part, scope, entry) for entry in reader.pages(path))
+                return tuple(decode(part, scope, entry) for entry in reader.pages(path))
     except (Unauthorized, Unreachable):
         raise
     except ServiceError as error:
@@ -113,8 +113,12 @@ def _declared_parts(desired: DesiredState) -> Iterator[tuple[PartAddress, Wanted
                 yield (target.scope, section.kind, part), wanted
 
 
-def _decode(part: Part, scope: Scope, answer: Json) -> Found:
-    """Let the kind read an answer, whatever it is: what it trips over is the answer's fault."""
+def decode(part: Part, scope: Scope, answer: Json) -> Found:
+    """Let the kind read an answer, whatever it is.
+
+    Raises:
+        BadAnswer: the kind tripped over it, which is the answer's fault.
+    """
     try:
         return part.decode(scope, answer)
     except (ValidationError, AttributeError, IndexError, KeyError, TypeError, ValueError) as error:

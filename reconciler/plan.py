@@ -20,12 +20,14 @@ class Create:
     Attributes:
         after: the declared fields.
         target_id: the numeric ID of the target the object refers to, where it refers to one.
+        beside: the IDs of the live objects of the same name, where it is to succeed them.
     """
 
     address: Address
     after: Fields
     requests: tuple[Request, ...]
     target_id: int | None = None
+    beside: tuple[int, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)

@@ -1,13 +1,14 @@
 """The planner: desired state and live state in, plan out. Pure, and ignorant of what the kinds are."""
 
 from collections.abc import Iterable, Mapping
+from datetime import timedelta
 
 from reconciler.address import Address, Key, Level
 from reconciler.diff import become, differences, fields_of, fingerprint, without
 from reconciler.endpoints import Collection, Singleton
 from reconciler.kind import Kind, Kinds
 from reconciler.plan import Change, Create, Delete, Plan, Problem, SectionPlan, TargetPlan, Update
-from reconciler.resource import Found, Resource, Wanted
+from reconciler.resource import Found, Resource, Rotated, Wanted
 from reconciler.state import DesiredState, LivePart, LiveState, Reference, Section, Target, Unknown, Unreadable
 
 
@@ -19,13 +20,13 @@ def make_plan(desired: DesiredState, live: LiveState, kinds: Kinds) -> tuple[Pla
     """
     targets, missing = [], set()
     for target in desired.targets:
-        planned, unresolved = plan_target(target, live, kinds)
+        planned, unresolved = plan_target(target, live, kinds, desired.grace)
         targets.append(planned)
         missing |= unresolved
     return Plan(tuple(targets), _dependent(desired, targets, kinds)), frozenset(missing)
 
 
-def plan_target(target: Target, live: LiveState, kinds: Kinds) -> tuple[TargetPlan, set[Reference]]:
+def plan_target(target: Target, live: LiveState, kinds: Kinds, grace: timedelta) -> tuple[TargetPlan, set[Reference]]:
     """Plan one target; the second value is as of `make_plan`."""
     missing: set[Reference] = set()
     absent = _absence(target, live)
@@ -33,7 +34,7 @@ def plan_target(target: Target, live: LiveState, kinds: Kinds) -> tuple[TargetPl
         return TargetPlan(target.scope, (absent,), target.origin), missing
     sections = []
     for section in target.sections:
-        planning = _SectionPlanning(section, kinds[section.kind], live, missing)
+        planning = _SectionPlanning(section, kinds[section.kind], live, missing, grace)
         sections.append(planning.run())
     return TargetPlan(target.scope, tuple(sections), target.origin), missing
 
@@ -87,8 +88,10 @@ def _may_be_below(project: Key | None, group: Key | None) -> bool:
 class _SectionPlanning:
     """The planning of one section: collects changes and problems part by part."""
 
-    def __init__(self, section: Section, kind: Kind, live: LiveState, missing: set[Reference]) -> None:
-        self.section, self.kind, self.live, self.missing = section, kind, live, missing
+    def __init__(
+        self, section: Section, kind: Kind, live: LiveState, missing: set[Reference], grace: timedelta = timedelta()
+    ) -> None:
+        self.section, self.kind, self.live, self.missing, self.grace = section, kind, live, missing, grace
         self.scope = section.scope
         self.creates: list[Change] = []
         self.updates: list[Change] = []
@@ -157,7 +160,9 @@ class _CollectionPlanning:
     def __init__(self, planning: _SectionPlanning, part: Collection, live: tuple[Found, ...]) -> None:
         self.planning, self.part = planning, part
         self.scope, self.ids, self.missing = planning.scope, planning.live.ids, planning.missing
-        self.live = sorted((found for found in live if not self._is_itself(found.names)), key=lambda found: found.id or 0)
+        self.live = sorted(
+            (found for found in live if not self._is_itself(found.names)), key=lambda found: found.id or 0
+        )
         self.by_name: dict[Key, list[Found]] = {}
         for found in self.live:
             for name in found.names:
@@ -191,7 +196,12 @@ class _CollectionPlanning:
         if wanted is None:
             for found in matches:
                 self._delete(name, found)
-            return
+        elif isinstance(wanted, Rotated) and wanted.rotate_after is not None and matches:
+            self._rotate(name, wanted, wanted.rotate_after, matches)
+        else:
+            self._plan_wanted(name, wanted, matches, target_id)
+
+    def _plan_wanted(self, name: Key, wanted: Resource, matches: list[Found], target_id: int | None) -> None:
         old_names = [old for old in getattr(wanted, "renamed_from", ()) if self._find(old)]
         olds = [found for old in old_names for found in self._claim(old)]
         match matches, olds:
@@ -217,6 +227,23 @@ class _CollectionPlanning:
                 self.added.add(target_id)
             requests = self.part.create(path, name, wanted, target_id)
             self.planning.creates.append(Create(self._address(name), fields_of(wanted), requests, target_id))
+
+    def _rotate(self, name: Key, wanted: Resource, age: timedelta, matches: list[Found]) -> None:
+        """Create a successor where the newest is too old; delete what the newest has succeeded, once it is settled."""
+        dated = [(found.created_at, found) for found in matches if found.created_at is not None]
+        if len(dated) < len(matches):
+            self._problem(name, "the service does not tell how old it is, so it cannot be rotated")
+            return
+        *_, newest = sorted(born for born, _ in dated)
+        now = self.planning.live.read_at
+        if now - newest >= age:
+            ids = tuple(found.id for found in matches if found.id is not None)
+            requests = self.part.create(self.scope.url + self.part.suffix, name, wanted, None)
+            self.planning.creates.append(Create(self._address(name), fields_of(wanted), requests, beside=ids))
+        if now - newest >= self.planning.grace:
+            for born, found in dated:
+                if born < newest:
+                    self._delete(name, found)
 
     def _update(self, name: Key, wanted: Resource, found: Found) -> None:
         former = None if identity(self.part, name) in map(self._identity, found.names) else found.names[0]

@@ -2,6 +2,7 @@
 
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
+from datetime import datetime, timedelta
 from typing import Annotated
 
 from pydantic import BaseModel, BeforeValidator, ConfigDict, Field
@@ -49,6 +50,32 @@ class Item(Resource):
     )
 
 
+def _as_duration(value: object) -> object:
+    if not isinstance(value, str):
+        return value
+    units = {"d": "days", "h": "hours", "m": "minutes"}
+    if not (value[:-1].isdecimal() and value[-1] in units and int(value[:-1]) > 0):
+        raise ValueError("a time is a number and d, h or m, such as 90d")
+    return timedelta(**{units[value[-1]]: int(value[:-1])})
+
+
+Duration = Annotated[timedelta, BeforeValidator(_as_duration, json_schema_input_type=str)]
+
+
+class Rotated(Item):
+    """An item that can be succeeded by a new one of the same name, since names are not unique."""
+
+    rotate_after: Duration | None = Field(
+        default=None,
+        description="The age, such as 90d, at which a successor is created and delivered. The old one is deleted by a "
+        "later run, once the successor has reached the age that `--grace` says.",
+        examples=["90d"],
+    )
+
+
+POLICIES = frozenset({"renamed_from", "rotate_after"})
+"""Fields that say how to get somewhere, not what should be there: they are not compared and not sent."""
+
 Wanted = Resource | Mapping[Key, Resource | None]
 """What is wanted of one part: of a singleton its fields, of a collection its items (None: must not exist)."""
 
@@ -63,6 +90,7 @@ class Found:
             record.
         id: its own numeric ID, where it has one.
         owner_id: the numeric ID of the project it belongs to, where the answer tells.
+        created_at: when it was created, where the answer tells and it matters.
         locked: fields that cannot be changed, each with the reason; a key of a mapping field as `field.key`.
     """
 
@@ -70,4 +98,5 @@ class Found:
     names: tuple[Key, ...] = ()
     id: int | None = None
     owner_id: int | None = None
+    created_at: datetime | None = None
     locked: Mapping[str, str] = field(default_factory=dict)

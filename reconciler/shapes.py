@@ -44,6 +44,7 @@ class CreateShape(Placed):
     action: Literal["create"] = Field(description="The object is created.")
     after: Fields = Field(description="The declared fields.")
     target_id: int | None = Field(description="The numeric ID of the project or group that the name refers to, if any.")
+    beside: list[int] = Field(description="The IDs of live objects of the same name that this one succeeds.")
     requests: list[RequestShape] = Field(description="What is sent, in this order.")
 
 
@@ -104,6 +105,7 @@ def change_content(change: Change) -> Content:
                 **place,
                 "after": dict(change.after),
                 "target_id": change.target_id,
+                "beside": list(change.beside),
                 "requests": requests,
             }
         case Update():
@@ -168,7 +170,7 @@ def read_change(scope: Scope, section: str, shape: CreateShape | UpdateShape | D
     requests = tuple(_read_request(request, scope, part) for request in shape.requests)
     match shape:
         case CreateShape():
-            return Create(address, shape.after, requests, shape.target_id)
+            return Create(address, shape.after, requests, shape.target_id, tuple(shape.beside))
         case UpdateShape():
             return Update(address, shape.before, shape.after, requests, shape.fingerprint, shape.renamed_from)
         case DeleteShape():  # pragma: no branch - mypy would see a fourth

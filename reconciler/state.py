@@ -2,6 +2,7 @@
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
+from datetime import UTC, datetime, timedelta
 
 from reconciler.address import Level, Scope
 from reconciler.resource import Found, Wanted
@@ -48,10 +49,12 @@ class DesiredState:
     Attributes:
         targets: users, then groups, then projects.
         digest: SHA-256 (hex) of the effective desired state, whatever files and order it came from.
+        grace: the age a successor must have before what it succeeds is deleted.
     """
 
     targets: tuple[Target, ...]
     digest: str
+    grace: timedelta = timedelta()
 
 
 @dataclass(frozen=True, slots=True)
@@ -95,7 +98,9 @@ class LiveState:
     Attributes:
         parts: by scope, section and part: a `Found` for a singleton, a tuple of them for a collection.
         ids: numeric IDs by reference; paths in lower case.
+        read_at: when it was read.
     """
 
     parts: Mapping[PartAddress, LivePart]
     ids: Mapping[Reference, int | Unknown]
+    read_at: datetime = field(default_factory=lambda: datetime.now(UTC))

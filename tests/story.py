@@ -2,12 +2,11 @@
 
 import json
 from collections.abc import Mapping
-from threading import Event
 from types import TracebackType
 from typing import Any, Self
 
 from reconciler.address import Address
-from reconciler.apply import Status, TargetOutcome, Terms, apply_plan
+from reconciler.apply import NoRecord, Status, Stop, TargetOutcome, Terms, apply_plan
 from reconciler.plan import Create, Delete, Plan, Update
 from reconciler.planning import draw_plan
 from reconciler.sandbox import Sandbox
@@ -47,7 +46,9 @@ class Story:
     def apply(self, plan: Plan, *, recheck: bool = False, verify: bool = True) -> list[TargetOutcome]:
         """Carry out a plan."""
         self.sandbox.clear_log()
-        terms = Terms(concurrency=1, verify=verify, recheck=recheck, deliver=self._deliver, stop=Event())
+        terms = Terms(
+            concurrency=1, verify=verify, recheck=recheck, deliver=self._deliver, stop=Stop(), record=NoRecord()
+        )
         return list(apply_plan(plan, self.client, KINDS, terms))
 
     def step(self, *sections: Section) -> list[str]:

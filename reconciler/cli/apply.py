@@ -7,7 +7,6 @@ from contextlib import contextmanager
 from datetime import UTC, datetime, timedelta
 from functools import partial
 from pathlib import Path
-from threading import Event
 from types import FrameType
 from typing import TYPE_CHECKING
 
@@ -18,7 +17,7 @@ from reconciler.cli.session import Session, read_file
 from reconciler.errors import PlanRefused, UsageError
 
 if TYPE_CHECKING:
-    from reconciler.apply import Deliver
+    from reconciler.apply import Deliver, Stop
     from reconciler.guard import Limits
     from reconciler.kind import Kinds
     from reconciler.plan import Plan
@@ -51,7 +50,7 @@ def apply(
     tokens_command: str | None,
 ) -> int:
     """Carry out what `plan` shows, or a saved plan: the fewest requests, then a look at what they did."""
-    from reconciler.apply import Terms, apply_plan
+    from reconciler.apply import NoRecord, Stop, Terms, apply_plan
     from reconciler.guard import Limits
     from reconciler.render import render_report
     from reconciler.report import make_report
@@ -69,19 +68,14 @@ def apply(
         if any(saved.plan.changes) and not yes:
             _ask(session, saved)
         deliver = _sink(tokens_to, tokens_command)
-        with _ending_gently() as stop:
-            terms = Terms(given.concurrency, not no_verify, plan_file is not None, deliver, stop)
+        stop = Stop()
+        with _ending_gently(stop) as signals:
+            terms = Terms(given.concurrency, not no_verify, plan_file is not None, deliver, stop, NoRecord())
             started = datetime.now(UTC)
             outcomes = list(apply_plan(saved.plan, client, session.kinds, terms))
         report = make_report(saved, outcomes, started, client.traffic)
     session.put_out(partial(render_report, report))
-    return 1 if stop.by_signal else report.exit_code
-
-
-class _Stop(Event):
-    """Ends the run after what is in flight; knows whether a signal asked for it."""
-
-    by_signal = False
+    return 1 if signals else report.exit_code
 
 
 def _saved_plan(session: Session, file: Path, client: "Client", max_age: str) -> "SavedPlan":
@@ -133,20 +127,23 @@ def _sink(file: Path | None, command: str | None) -> "Deliver | None":
 
 
 @contextmanager
-def _ending_gently() -> Iterator[_Stop]:
-    """The first Ctrl-C or SIGTERM lets what is in flight finish; a second one stops at once."""
-    stop = _Stop()
+def _ending_gently(stop: "Stop") -> Iterator[list[int]]:
+    """The first Ctrl-C or SIGTERM lets what is in flight finish; a second one stops at once.
 
-    def handle(_number: int, _frame: FrameType | None) -> None:
-        if stop.by_signal:
+    The list holds the signals that came.
+    """
+    signals: list[int] = []
+
+    def handle(number: int, _frame: FrameType | None) -> None:
+        if signals:
             raise KeyboardInterrupt
-        stop.by_signal = True
-        stop.set()
+        signals.append(number)
+        stop.because("the run was ended before it")
         click.echo("Finishing what is in flight; once more to stop at once.", err=True)
 
     before = {number: signal.signal(number, handle) for number in (signal.SIGINT, signal.SIGTERM)}
     try:
-        yield stop
+        yield signals
     finally:
         for number, handler in before.items():
             signal.signal(number, handler)

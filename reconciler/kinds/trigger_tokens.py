@@ -1,19 +1,20 @@
 """Pipeline trigger tokens of a project, each known by its description, which need not be unique (spec 4.8)."""
 
+from datetime import UTC, datetime
 from operator import index
 from types import MappingProxyType
 
 from reconciler.address import Key, Level, Scope
 from reconciler.endpoints import Collection
 from reconciler.kind import Kind
-from reconciler.resource import Found, Item, Resource
+from reconciler.resource import Found, Resource, Rotated
 from reconciler.wire import Json, Request
 
 SHORTENED = 4
 """How many characters the service shows of a token that belongs to somebody else (spec section 8)."""
 
 
-class TriggerToken(Item):
+class TriggerToken(Rotated):
     """A token that starts pipelines. Its value is delivered once, when it is created, and never read again."""
 
 
@@ -25,10 +26,12 @@ def fault_of_description(_scope: Scope, description: Key) -> str | None:
 def decode(_scope: Scope, entry: Json) -> Found:
     """Read one token, of its value only whether it is shown whole: only owner and administrators may rename it."""
     locked = {"renamed_from": "the token belongs to another user, and only its owner or an administrator may rename it"}
+    created_at = entry.get("created_at")
     return Found(
         TriggerToken(),
         names=(str(entry["description"] or ""),),
         id=index(entry["id"]),
+        created_at=None if created_at is None else datetime.fromisoformat(created_at).astimezone(UTC),
         locked=locked if len(entry.get("token") or "") <= SHORTENED else {},
     )
 

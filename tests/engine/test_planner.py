@@ -1,5 +1,8 @@
 """The planner on plain values: what is changed, what is left, what cannot be done."""
 
+from dataclasses import replace
+from datetime import UTC, datetime, timedelta
+
 import pytest
 
 from reconciler.address import Level, Scope
@@ -327,3 +330,45 @@ def test_project_approvals_below_a_changed_group_are_to_be_planned_again() -> No
     plan, _ = make_plan(desired(*wanted), live({**answers, MILESTONES: []}), KINDS)
     assert [each.scope for each in plan.dependent] == [API, by_number]
     assert plan.cost == 4
+
+
+NOW = datetime(2026, 11, 21, tzinfo=UTC)
+
+
+def born(number: int, days_ago: float, **more: object) -> dict[str, object]:
+    return token(number, "deploy") | {"created_at": (NOW - timedelta(days=days_ago)).isoformat()} | more
+
+
+def rotated(*entries: dict[str, object], grace: timedelta = timedelta()) -> list[str]:
+    wanted = desired(section("trigger_tokens", {"deploy": {"rotate_after": "90d"}}))
+    found = replace(live({TOKENS: list(entries)}), read_at=NOW)
+    plan, _ = make_plan(replace(wanted, grace=grace), found, KINDS)
+    return listed(plan)
+
+
+CREATION = "+ trigger token deploy: POST projects/acme%2Fapi/triggers {'description': 'deploy'}"
+
+
+def test_a_token_is_rotated_when_its_time_has_come_and_not_before() -> None:
+    assert rotated() == [CREATION]
+    assert rotated(born(1, 89.9)) == []
+    assert rotated(born(1, 90)) == [CREATION]
+
+
+def test_a_succeeded_token_goes_in_a_later_run_and_never_before_its_successor_is_settled() -> None:
+    deletion = "- trigger token deploy: DELETE projects/acme%2Fapi/triggers/1 {}"
+    assert rotated(born(1, 91), born(2, 0.1)) == [deletion]
+    assert rotated(born(1, 91), born(2, 0.1), grace=timedelta(hours=3)) == []
+    assert rotated(born(1, 200), born(2, 91)) == [CREATION, deletion]
+
+
+def test_what_a_successor_stands_beside_is_remembered() -> None:
+    wanted = desired(section("trigger_tokens", {"deploy": {"rotate_after": "90d"}}))
+    plan, _ = make_plan(wanted, replace(live({TOKENS: [born(4, 91)]}), read_at=NOW), KINDS)
+    assert [change.beside for change in plan.changes if isinstance(change, Create)] == [(4,)]
+
+
+def test_a_token_of_unknown_age_cannot_be_rotated() -> None:
+    assert rotated(token(1, "deploy")) == [
+        "! trigger token deploy None: the service does not tell how old it is, so it cannot be rotated"
+    ]

@@ -1,0 +1,17 @@
+"""Carrying out a plan. Dry run is not calling this."""
+
+from reconciler.apply.outcomes import Deliver, NoRecord, Outcome, Record, Status, Stop, TargetOutcome, Terms
+from reconciler.apply.run import apply_plan, delivering
+
+__all__ = [
+    "Deliver",
+    "NoRecord",
+    "Outcome",
+    "Record",
+    "Status",
+    "Stop",
+    "TargetOutcome",
+    "Terms",
+    "apply_plan",
+    "delivering",
+]

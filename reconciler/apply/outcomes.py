@@ -1,0 +1,117 @@
+"""What goes into carrying out a plan, and what comes out of it."""
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from enum import StrEnum
+from threading import Event
+from typing import Protocol
+
+from reconciler.address import Address
+from reconciler.plan import Change, TargetPlan
+from reconciler.wire import Request
+
+Deliver = Callable[[Address, str], None]
+"""Takes the value of a created token to where it is to go, once and for good, or raises `OutputFailed`."""
+
+
+class Status(StrEnum):
+    """What became of a change."""
+
+    DONE = "done"
+    FAILED = "failed"
+    STALE = "stale"
+    SKIPPED = "skipped"
+    DROPPED = "dropped by the service"
+
+
+@dataclass(frozen=True, slots=True)
+class Outcome:
+    """A change and what became of it.
+
+    Attributes:
+        reason: why it is not done; empty where it is.
+    """
+
+    change: Change
+    status: Status
+    reason: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class TargetOutcome:
+    """What became of one target.
+
+    Attributes:
+        plan: as it was carried out; it differs from the plan where a group's change made planning again necessary.
+        outcomes: one for each change, in the order of the plan.
+    """
+
+    plan: TargetPlan
+    outcomes: tuple[Outcome, ...]
+
+
+class Record(Protocol):
+    """Keeps what is about to be sent, and what came of it, where a crash does not reach."""
+
+    def intend(self, address: Address, request: Request) -> int:
+        """Note a write before it is sent; the number tells its result apart from others."""
+
+    def result(self, number: int, status: str, reason: str = "") -> None:
+        """Note what came of it: `done`, `failed` or `in doubt`."""
+
+
+class NoRecord:
+    """A `Record` that keeps nothing."""
+
+    def intend(self, address: Address, request: Request) -> int:
+        """Note nothing."""
+        del address, request
+        return 0
+
+    def result(self, number: int, status: str, reason: str = "") -> None:
+        """Note nothing."""
+
+
+class Stop:
+    """Ends a run: what is in flight is finished, and nothing else is begun.
+
+    Attributes:
+        event: set once the run is to end; whoever waits watches it.
+    """
+
+    def __init__(self) -> None:
+        self.event = Event()
+        self._reason = ""
+
+    @property
+    def reason(self) -> str:
+        """Why the run is to end; empty while it is not."""
+        return self._reason if self.event.is_set() else ""
+
+    def because(self, reason: str) -> None:
+        """End the run; the first reason stays."""
+        if not self.event.is_set():
+            self._reason = reason
+            self.event.set()
+
+
+@dataclass(frozen=True, slots=True)
+class Terms:
+    """How a plan is carried out.
+
+    Attributes:
+        concurrency: how many targets at once.
+        verify: whether what was changed is read again afterwards.
+        recheck: whether what will be changed is read again before, and refused as stale if it has moved: for a plan
+            that comes from a file.
+        deliver: where values of created tokens go; None where none is created.
+        stop: ends the run.
+        record: keeps intents and results.
+    """
+
+    concurrency: int
+    verify: bool
+    recheck: bool
+    deliver: Deliver | None
+    stop: Stop
+    record: Record

@@ -1,0 +1,181 @@
+"""One target's plan carried out: its changes one after another, each request recorded, doubts settled by reading."""
+
+from dataclasses import replace
+
+from reconciler.address import Address
+from reconciler.apply.looking import Look, Reread
+from reconciler.apply.outcomes import Outcome, Status, TargetOutcome, Terms
+from reconciler.endpoints import Collection
+from reconciler.errors import OutputFailed, ServiceError, WaitTooLong
+from reconciler.kind import Kinds
+from reconciler.live import decode
+from reconciler.plan import Change, Create, TargetPlan
+from reconciler.planner import identity, plan_section
+from reconciler.state import LiveState, Section
+from reconciler.wire import Json, Request, Service
+
+TRIES = 3
+"""How often a creation is sent whose answer is lost each time and that is found not to have been carried out."""
+
+
+class TargetRun:
+    """The application of one target's plan."""
+
+    def __init__(self, target: TargetPlan, service: Service, kinds: Kinds, terms: Terms) -> None:
+        self.target, self.service, self.kinds, self.terms = target, service, kinds, terms
+        self.look = Look(service, kinds, target.scope)
+        self.planned_again: set[str] = set()
+        self.in_doubt: set[int] = set()
+
+    def run(self, dependent: list[Section]) -> TargetOutcome:
+        """Carry out the plan.
+
+        Args:
+            dependent: the sections to read and plan again first, since a group above was changed.
+        """
+        for section in dependent:
+            if not self.terms.stop.reason:
+                self._plan_again(section)
+        stale = self._stale() if self.terms.recheck else {}
+        outcomes = []
+        for change in self.target.changes:
+            if id(change) in stale:
+                outcomes.append(Outcome(change, Status.STALE, stale[id(change)]))
+            else:
+                outcomes.append(self._carry_out(change))
+        return TargetOutcome(self.target, tuple(self._verified(outcomes) if self.terms.verify else outcomes))
+
+    def _plan_again(self, section: Section) -> None:
+        """Replace the plan of a section that a change to a group may have changed."""
+        kind = self.kinds[section.kind]
+        parts = {
+            (section.scope, section.kind, name): self.look.read(kind.part(name), wanted)
+            for name, wanted in section.wanted.items()
+        }
+        self.planned_again.add(section.kind)
+        planned = plan_section(section, LiveState(parts, {}), self.kinds)
+        sections = [planned if old.section == section.kind else old for old in self.target.sections]
+        self.target = replace(self.target, sections=tuple(sections))
+
+    def _stale(self) -> dict[int, str]:
+        """Read again what will be changed; return by change why it is out of date."""
+        old = [change for change in self.target.changes if change.address.section not in self.planned_again]
+        live = self.look.again(old)
+        return {id(change): why for change in old if (why := self.look.staleness(change, live))}
+
+    def _carry_out(self, change: Change) -> Outcome:
+        if self.terms.stop.reason:
+            return Outcome(change, Status.SKIPPED, self.terms.stop.reason)
+        answers: list[Json] = []
+        try:
+            for request in change.requests:
+                answers.append(self._send(change, _complete(request, answers)))
+                if isinstance(change, Create) and len(answers) == 1:
+                    self._deliver(change, answers[0])
+        except (ServiceError, OutputFailed) as error:
+            if isinstance(error, WaitTooLong):
+                self.terms.stop.because(error.reason)
+            if isinstance(error, ServiceError) and error.ambiguous:
+                self.in_doubt.add(id(change))
+            return Outcome(change, Status.FAILED, str(error))
+        return Outcome(change, Status.DONE)
+
+    def _send(self, change: Change, request: Request) -> Json:
+        """Send one request; a creation whose answer is lost is looked for, and sent again only if it is not there."""
+        number = self.terms.record.intend(change.address, request)
+        tries = TRIES if isinstance(change, Create) and request.method == "POST" else 1
+        try:
+            for left in reversed(range(tries)):
+                try:
+                    answer = self.service.send(request)
+                    break
+                except ServiceError as error:
+                    if tries == 1 or not error.ambiguous:
+                        raise
+                    answer = self._read_back(change, request, error)
+                    if answer is not None:
+                        break
+                    if not left:
+                        raise
+        except ServiceError as error:
+            self.terms.record.result(number, "in doubt" if error.ambiguous else "failed", str(error))
+            raise
+        self.terms.record.result(number, "done")
+        return answer
+
+    def _read_back(self, change: Change, request: Request, lost: ServiceError) -> Json:
+        """Return the entry of the object that a creation with a lost answer has made; None if it has made none.
+
+        Raises:
+            ServiceError: ambiguous, if it cannot be told.
+        """
+        part = self.kinds[change.address.section].part(change.address.part)
+        if not isinstance(part, Collection) or not isinstance(change, Create):
+            raise lost
+        try:
+            entries = self.service.pages(request.path)
+            found = [(entry, decode(part, change.address.scope, entry)) for entry in entries]
+        except ServiceError as error:
+            raise type(lost)(str(request), f"{lost.reason}; looking whether it was carried out: {error}") from error
+        names = {identity(part, name) for name in (change.address.name, change.target_id) if name is not None}
+        new = [
+            entry
+            for entry, each in found
+            if each.id not in change.beside and not names.isdisjoint(identity(part, name) for name in each.names)
+        ]
+        if len(new) > 1:
+            raise type(lost)(str(request), f"{lost.reason}; and there are {len(new)} new ones of this name now")
+        return new[0] if new else None
+
+    def _deliver(self, change: Create, answer: Json) -> None:
+        """Hand over the value of a created token; one that cannot be delivered is deleted again."""
+        field = secret_field(change.address, self.kinds)
+        if field is None:
+            return
+        try:
+            if self.terms.deliver is None:
+                raise OutputFailed("there is nowhere to deliver its value to")
+            self.terms.deliver(change.address, answer[field])
+        except OutputFailed as error:
+            self.terms.stop.because("a token could not be delivered, so that the run was ended")
+            raise OutputFailed(f"{error}; {self._revoke(change, answer['id'])}") from error
+
+    def _revoke(self, change: Create, number: int) -> str:
+        request = Request("DELETE", f"{change.requests[0].path}/{number}")
+        try:
+            self._send(change, request)
+        except ServiceError as error:
+            return f"the undelivered token {number} could not be deleted again and should be: {error}"
+        return f"the undelivered token {number} was deleted again"
+
+    def _verified(self, outcomes: list[Outcome]) -> list[Outcome]:
+        """Read again what was changed or may have been; what the service silently dropped is not done."""
+        known = [each for each in outcomes if each.status is Status.DONE or id(each.change) in self.in_doubt]
+        live = self.look.again(each.change for each in known)
+        return [self._settle(each, live) if each in known else each for each in outcomes]
+
+    def _settle(self, outcome: Outcome, live: Reread) -> Outcome:
+        """Return what became of a change by what the service shows of it."""
+        doubtful = outcome.status is not Status.DONE
+        try:
+            shortfall = self.look.shortfall(outcome.change, live)
+        except LookupError as error:
+            if doubtful:
+                return outcome
+            return replace(outcome, status=Status.FAILED, reason=f"carried out, but cannot be verified: {error}")
+        if not shortfall:
+            return Outcome(outcome.change, Status.DONE)
+        return outcome if doubtful else replace(outcome, status=Status.DROPPED, reason=shortfall)
+
+
+def secret_field(address: Address, kinds: Kinds) -> str | None:
+    """Return the field of the answer to a creation that must be delivered, or None."""
+    part = kinds[address.section].part(address.part)
+    return part.delivers if isinstance(part, Collection) else None
+
+
+def _complete(request: Request, answers: list[Json]) -> Request:
+    """Fill in the ID of the object that the first request created."""
+    if "{id}" not in request.path:
+        return request
+    return replace(request, path=request.path.replace("{id}", str(answers[0]["id"])))
