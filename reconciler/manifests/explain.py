@@ -1,6 +1,6 @@
 """Where each layer's say in a value is written."""
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 from typing import Any
 
 from reconciler.manifests.layers import Effective, Layer, Path
@@ -27,14 +27,13 @@ def sayings(whole: Effective, path: Path) -> Iterator[tuple[str, Any]]:
     for layer in whole.layers:
         written = whole.written(layer, path)
         if written:
-            yield layer.document.find(("spec", *written), key=True).line, _value(whole, layer, path)
+            yield layer.document.find(("spec", *written), key=True).line, _value(whole, layer, path, written)
 
 
-def _value(whole: Effective, layer: Layer, path: Sequence[Any]) -> Any:
-    name, *inner = path
-    if name == "prune":
-        return layer.prune
-    value = layer.section(whole.shapes[name], whole.values)
-    for step in inner:
-        value = value[step]
+def _value(whole: Effective, layer: Layer, path: Path, written: Path) -> Any:
+    if path[0] == "prune":
+        return layer.prune if len(path) == 1 else (layer.prune or [])[path[1]]
+    value = layer.section(whole.shapes[path[0]], whole.values)
+    for step, own_step in zip(path[1:], written[1:], strict=True):
+        value = value[own_step if isinstance(value, list) else step]
     return value

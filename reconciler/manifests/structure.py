@@ -8,7 +8,7 @@ from typing import Annotated, Any, Union, get_args, get_origin
 
 from pydantic import BaseModel, ValidationError
 
-from reconciler.manifests.words import allowed_values, complaint, unknown
+from reconciler.manifests.words import EXPECTED, allowed_values, complaint, unknown
 
 Path = tuple[Any, ...]
 
@@ -43,11 +43,18 @@ def misfits(error: ValidationError, value: Any, type_: Any) -> list[Misfit]:
     for details in error.errors(include_url=False):
         path, key = _target(details["loc"], value)
         found.append((path, key, details["loc"] if details["type"] == "missing" else (), details))
+    found.sort(key=lambda entry: [str(step) for step in entry[0]])
     result = []
     for (path, key, _), group in groupby(found, key=lambda entry: entry[:3]):
         errors = tuple(details for *_, details in group)
         result.append(_misfit(path, key, errors, value, type_))
-    return result
+    return [misfit for misfit in result if not any(_goes_deeper(other, misfit) for other in result)]
+
+
+def _goes_deeper(other: Misfit, misfit: Misfit) -> bool:
+    """Whether a value is nearly right in another of several forms: what keeps it from this one is of no interest."""
+    beyond = len(other.path) > len(misfit.path) and other.path[: len(misfit.path)] == misfit.path
+    return beyond and all(error["type"] in EXPECTED for error in misfit.errors)
 
 
 def fields_at(type_: Any, path: Path) -> tuple[str, ...]:
@@ -58,7 +65,7 @@ def fields_at(type_: Any, path: Path) -> tuple[str, ...]:
 def _misfit(path: Path, key: bool, errors: tuple[Mapping[str, Any], ...], value: Any, type_: Any) -> Misfit:
     *_, last = (None, *path)
     match errors[0]["type"]:
-        case "literal_error" | "enum" if key:
+        case "literal_error" if key:
             return Misfit(path, True, errors, last, unknown("key", str(last), allowed_values(errors[0])))
         case "extra_forbidden":
             return Misfit(path, True, errors, value, unknown("key", str(last), fields_at(type_, path[:-1])))
@@ -74,12 +81,10 @@ def _target(location: tuple[int | str, ...], value: Any) -> tuple[Path, bool]:
     """Return the path of what pydantic complains of, and whether it is the key; names of alternatives are left out."""
     path: list[Any] = []
     for step in location:
-        inside = step in value if isinstance(value, dict) else isinstance(value, list) and isinstance(step, int)
-        if not inside:
-            return tuple(path), step == "[key]"
-        path.append(step)
-        value = value[step]
-    return tuple(path), False
+        if step in value if isinstance(value, dict) else isinstance(value, list) and isinstance(step, int):
+            path.append(step)
+            value = value[step]
+    return tuple(path), location[-1:] == ("[key]",)
 
 
 def _fields(type_: Any, path: Path) -> Iterator[str]:

@@ -192,7 +192,7 @@ class _Surveyor:
 
     def _misfit(self, key: Any, event: Any) -> str:
         if key.__class__ in {dict, list}:
-            self._flaw(event, "a key must be text", hopeless=True)
+            self._flaw(event, "a key must be text: quote it if the bracket is part of it", hopeless=True)
         text = str(getattr(event, "value", key))
         self._flaw(event, f"`{text}` is {TYPE_NAMES[key.__class__]}, and a key must be text: quote it")
         return text

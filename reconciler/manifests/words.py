@@ -89,7 +89,7 @@ def short(text: str) -> str:
 def _broken(error: Mapping[str, Any], value: Any) -> str:
     context = error.get("ctx", {})
     match error["type"]:
-        case "literal_error" | "enum":
+        case "literal_error":
             allowed = allowed_values(error)
             guess = closest(value, allowed) if isinstance(value, str) else None
             hint = f"; did you mean `{guess}`?" if guess and len(allowed) > 1 else ""

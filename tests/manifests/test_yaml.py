@@ -96,8 +96,8 @@ FLAWS = {
     "a: *x": "1:4 the alias `*x` has no anchor `&x` before it",
     "a: &x 1\n---\nb: *x": "3:4 the alias `*x` has no anchor `&x` before it",
     "a: " + "1" * 301: "1:4 a number of more than 300 characters: quote it if it is meant as text",
-    "[x]: 1": "1:1 a key must be text",
-    "a: &x []\n*x : 1": "2:1 a key must be text",
+    "[x]: 1": "1:1 a key must be text: quote it if the bracket is part of it",
+    "a: &x []\n*x : 1": "2:1 a key must be text: quote it if the bracket is part of it",
     "a: &x 12\n*x : 1": "2:1 `12` is a number, and a key must be text: quote it",
     "a: [": "1:5 a value is missing here, or a bracket is not closed",
     "a: {b: c": "1:9 the mapping begun on line 1 is not closed: `}` is missing, or a comma",
@@ -200,19 +200,18 @@ def test_ten_thousand_aliases_are_fine_and_one_more_is_not() -> None:
 
 
 PLAIN_TEXT = st.text(st.characters(codec="utf-8", exclude_categories=("Cc", "Cs", "Cn", "Co", "Zl", "Zp")), max_size=20)
-VALUES = st.recursive(
-    st.none()
-    | st.booleans()
-    | st.integers()
-    | st.floats(allow_nan=False)
-    | PLAIN_TEXT
-    | st.sampled_from(["yes", "2026.12", "0o7", "~", "<<", "- a", "a: b", "2026-12-01", "null", "'"]),
-    lambda inner: st.lists(inner, max_size=4) | st.dictionaries(PLAIN_TEXT, inner, max_size=4),
-    max_leaves=12,
-)
+WORDS = st.sampled_from(["yes", "2026.12", "0o7", "~", "<<", "- a", "a: b", "2026-12-01", "null", "'"])
 
 
-@given(VALUES)
+def _values(text: st.SearchStrategy[str]) -> st.SearchStrategy[Any]:
+    return st.recursive(
+        st.none() | st.booleans() | st.integers() | st.floats(allow_nan=False) | text,
+        lambda inner: st.lists(inner, max_size=4) | st.dictionaries(text, inner, max_size=4),
+        max_leaves=12,
+    )
+
+
+@given(_values(PLAIN_TEXT | WORDS))
 def test_what_pyyaml_writes_is_read_back(value: Any) -> None:
     text = yaml.dump(value, allow_unicode=True, Dumper=_Writer)
     (root,) = read_all(text).roots
@@ -254,16 +253,14 @@ def test_any_text_is_read_or_told_what_is_wrong(text: str) -> None:
         assert flaw.message
 
 
-@given(VALUES)
+@given(_values(st.text("abcxoeEinfNu 0123456789.+-~_é\n", max_size=12)))
 def test_what_another_reader_of_yaml_1_2_reads_is_read_alike(value: Any) -> None:
     ruamel = YAML(typ="safe", pure=True)
     text = StringIO()
     ruamel.dump(value, text)
     found = read_all(text.getvalue())
-    if not found.flaws:
-        assert [root.value for root in found.roots] == [ruamel.load(text.getvalue())]
-    else:
-        assert [flaw.message[:10] for flaw in found.flaws] == ["merge keys"]
+    assert [root.value for root in found.roots] == [ruamel.load(text.getvalue())]
+    assert found.flaws == ()
 
 
 @pytest.fixture

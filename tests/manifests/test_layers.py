@@ -1,0 +1,203 @@
+"""What profiles and a target's own document come to together."""
+
+from typing import Any
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from reconciler.address import Level, Scope
+from reconciler.manifests.placeholders import fill, filling
+from tests.manifests.conftest import Folder
+
+
+def profile(name: str, spec: str) -> str:
+    return f"---\napiVersion: reconciler/v1\nkind: Profile\nmetadata: {{name: {name}}}\nspec:\n{spec}"
+
+
+def project(spec: str, profiles: str = "", path: str = "acme/api") -> str:
+    metadata = f"{{path: {path}, profiles: [{profiles}]}}"
+    return f"---\napiVersion: reconciler/v1\nkind: Project\nmetadata: {metadata}\nspec:\n{spec or '  {}'}"
+
+
+def merged(folder: Folder, *documents: str) -> dict[str, Any]:
+    folder.put("a.yaml", "\n".join(documents))
+    read = folder.read()
+    return read.effective(read.desired.targets[0].scope)
+
+
+def test_mappings_merge_key_by_key_and_the_later_layer_wins(folder: Folder) -> None:
+    assert merged(
+        folder,
+        profile("one", "  notification_settings: {level: custom, events: {new_issue: true, new_note: true}}"),
+        profile("two", "  notification_settings: {events: {new_note: false}}\n  trigger_tokens: {nightly: {}}"),
+        project("  notification_settings: {events: {new_epic: true}}", "one, two"),
+    ) == {
+        "notification_settings": {
+            "level": "custom",
+            "events": {"new_issue": True, "new_note": False, "new_epic": True},
+        },
+        "trigger_tokens": {"nightly": {}},
+    }
+
+
+def test_the_order_of_profiles_is_theirs_in_the_document(folder: Folder) -> None:
+    one = profile("one", "  milestones: {a: {state: closed}}")
+    two = profile("two", "  milestones: {a: {state: active}}")
+    assert merged(folder, one, two, project("", "one, two")) == {"milestones": {"a": {"state": "active"}}}
+    assert merged(folder, one, two, project("", "two, one")) == {"milestones": {"a": {"state": "closed"}}}
+
+
+def test_allowlists_unite_and_other_lists_are_replaced(folder: Folder) -> None:
+    assert merged(
+        folder,
+        profile(
+            "one",
+            "  prune: [job_token_scope, milestones]\n"
+            "  milestones: {a: {renamed_from: [x, y]}}\n"
+            "  job_token_scope: {projects: [acme/lib, 7], groups: [acme]}",
+        ),
+        project(
+            "  prune: [job_token_scope]\n"
+            "  milestones: {a: {renamed_from: [z]}}\n"
+            "  job_token_scope: {projects: [7, acme/web], enabled: true}",
+            "one",
+        ),
+    ) == {
+        "prune": ["job_token_scope"],
+        "job_token_scope": {"projects": ["acme/lib", 7, "acme/web"], "groups": ["acme"], "enabled": True},
+        "milestones": {"a": {"renamed_from": ["z"]}},
+    }
+
+
+def test_nothing_pruned_is_said_by_an_empty_list(folder: Folder) -> None:
+    base = profile("base", "  prune: [milestones]\n  milestones: {}")
+    assert merged(folder, base, project("", "base")) == {"prune": ["milestones"], "milestones": {}}
+    assert merged(folder, base, project("  prune: []", "base")) == {"milestones": {}}
+
+
+def test_null_replaces_an_item_and_a_mapping_replaces_null(folder: Folder) -> None:
+    assert merged(
+        folder,
+        profile("one", "  milestones: {a: {state: closed}, b: null, c: {description: x, due_date: 2026-12-01}}"),
+        project("  milestones: {a: null, b: {state: active}, c: {due_date: null}}", "one"),
+    ) == {"milestones": {"a": None, "b": {"state": "active"}, "c": {"description": "x", "due_date": None}}}
+
+
+def test_two_spellings_of_a_name_are_one_item_across_layers(folder: Folder) -> None:
+    assert merged(
+        folder,
+        profile("one", '  milestones: {" 2026 ": {state: closed, renamed_from: " Old "}}'),
+        project("  milestones: {'2026': {description: x}}", "one"),
+    ) == {"milestones": {"2026": {"state": "closed", "renamed_from": "Old", "description": "x"}}}
+
+
+def test_placeholders_stand_for_the_target(folder: Folder) -> None:
+    assert merged(
+        folder,
+        profile(
+            "base",
+            "  milestones:\n"
+            '    "{name} of {namespace}": {description: "{{path}} is {path}", renamed_from: ["{name}", "{{x"], state: active}\n'
+            '    "{{}}": null\n'
+            "  container_repository_protection_rules:\n"
+            '    "{path}/prod*": {renamed_from: "{path}/old*", minimum_access_level_for_push: owner}\n'
+            '    "{path}/gone*": null\n'
+            '  job_token_scope: {projects: ["{namespace}/lib", 3], enabled: true}\n'
+            "  approval_settings: {allow_author_approval: true}\n",
+        ),
+        project("", "base", path="Acme/Tools/API"),
+    ) == {
+        "approval_settings": {"allow_author_approval": True},
+        "container_repository_protection_rules": {
+            "acme/tools/api/prod*": {"renamed_from": "acme/tools/api/old*", "minimum_access_level_for_push": "owner"},
+            "acme/tools/api/gone*": None,
+        },
+        "job_token_scope": {"projects": ["Acme/Tools/lib", 3], "enabled": True},
+        "milestones": {
+            "API of Acme/Tools": {
+                "description": "{path} is Acme/Tools/API",
+                "renamed_from": ["API", "{x"],
+                "state": "active",
+            },
+            "{}": None,
+        },
+    }
+
+
+def test_braces_in_a_project_s_own_document_are_just_braces(folder: Folder) -> None:
+    assert merged(folder, project('  milestones: {"{path} {": {description: "}}"}}')) == {
+        "milestones": {"{path} {": {"description": "}}"}}
+    }
+
+
+def test_a_profile_without_placeholders_suits_everybody(folder: Folder) -> None:
+    folder.put(
+        "a.yaml",
+        profile("base", "  notification_settings: {level: watch}")
+        + "\n---\napiVersion: reconciler/v1\nkind: User\nmetadata: {profiles: [base], labels: {who: me}}"
+        + "\n---\napiVersion: reconciler/v1\nkind: Group\nmetadata: {id: 12, profiles: [base]}"
+        + "\n---\napiVersion: reconciler/v1\nkind: Project\nmetadata: {id: 7, profiles: [base]}",
+    )
+    read = folder.read()
+    assert [(str(target.scope), dict(target.labels)) for target in read.desired.targets] == [
+        ("user", {"who": "me"}),
+        ("group 12", {}),
+        ("project 7", {}),
+    ]
+    for target in read.desired.targets:
+        assert read.effective(target.scope) == {"notification_settings": {"level": "watch"}}
+
+
+@given(st.text(alphabet="{}ab"), st.text(alphabet="{}pathnme", max_size=12))
+def test_what_is_written_with_doubled_braces_comes_out_as_meant(before: str, after: str) -> None:
+    values = filling(Scope(Level.PROJECT, "acme/Web"))
+    doubled = [part.replace("{", "{{").replace("}", "}}") for part in (before, after)]
+    assert fill("{path}".join(doubled), values) == f"{before}acme/Web{after}"
+    assert fill("{path}".join(doubled), values, lower=True) == f"{before}acme/web{after}"
+
+
+@pytest.mark.parametrize(
+    ("field", "expected"),
+    [
+        ("milestones.2026.12.state", [("a.yaml:6", "closed"), ("a.yaml:15", "active")]),
+        ("milestones.2026.12", [("a.yaml:6", {"state": "closed"}), ("a.yaml:15", {"state": "active"})]),
+        (("milestones", "2026.12", "state"), [("a.yaml:6", "closed"), ("a.yaml:15", "active")]),
+        ("milestones.api.description", [("a.yaml:7", "of acme/api")]),
+        ("milestones.2026", []),
+        ("milestones.2026.12.nothing", []),
+        ("milestones.2026.12.state.deeper", []),
+        ("", []),
+        ("prune", [("a.yaml:13", ["job_token_scope"])]),
+        ("job_token_scope.projects", [("a.yaml:8", ["acme/lib"]), ("a.yaml:16", ["acme/web"])]),
+        (("prune", 0), [("a.yaml:13", "job_token_scope")]),
+        (("prune", 1), []),
+        (("job_token_scope", "projects", 1), [("a.yaml:16", "acme/web")]),
+    ],
+)
+def test_who_has_a_say_in_a_field(field: Any, expected: list[tuple[str, Any]], folder: Folder) -> None:
+    folder.put(
+        "a.yaml",
+        """\
+apiVersion: reconciler/v1
+kind: Profile
+metadata: {name: base}
+spec:
+  milestones:
+    "2026.12": {state: closed}
+    "{name}": {description: "of {path}"}
+  job_token_scope: {projects: [acme/lib]}
+---
+apiVersion: reconciler/v1
+kind: Project
+metadata: {path: acme/api, profiles: [base]}
+spec: {prune: [job_token_scope],
+  milestones: {
+    " 2026.12": {state: active}},
+  job_token_scope: {projects: [acme/web]}}
+""",
+    )
+    read = folder.read()
+    assert read.explain(Scope(Level.PROJECT, "ACME/api"), field) == expected
+    with pytest.raises(KeyError):
+        read.explain(Scope(Level.PROJECT, "acme/web"), field)

@@ -1,0 +1,49 @@
+"""YAML files that are no manifests: the configuration, values for templates, and what `render` writes."""
+
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from reconciler.errors import ManifestErrors
+from reconciler.manifests.plain import read_mapping, write_yaml
+from reconciler.manifests.survey import survey
+from tests.manifests.conftest import Folder
+
+
+@pytest.mark.parametrize(
+    ("text", "expected"),
+    [("a: 1\nb: {c: [yes]}\n", {"a": 1, "b": {"c": ["yes"]}}), ("", {}), ("# nothing\n", {}), ("{}", {})],
+)
+def test_one_mapping_is_read(text: str, expected: object, folder: Folder) -> None:
+    folder.put("values.yaml", text)
+    assert read_mapping(Path("values.yaml")) == expected
+
+
+@pytest.mark.parametrize(
+    ("text", "expected"),
+    [
+        ("- 1", "values.yaml: holds something else than one mapping of names to values"),
+        ("a: 1\n---\nb: 1", "values.yaml: holds something else than one mapping of names to values"),
+        ("a: 1\na: 2", "values.yaml:2:1: `a` is given twice; first on line 1, column 1\n    a: 2\n    ^"),
+        ("\0", "values.yaml: is not text: it holds null bytes"),
+    ],
+)
+def test_anything_else_is_told_apart(text: str, expected: str, folder: Folder) -> None:
+    folder.put("values.yaml", text)
+    with pytest.raises(ManifestErrors) as caught:
+        read_mapping(Path("values.yaml"))
+    assert str(caught.value) == expected
+
+
+def test_what_is_written_is_read_back_the_same() -> None:
+    documents: list[dict[str, Any]] = [
+        {"kind": "User", "spec": {"milestones": {"2026.10": None, "yes": {"description": "a: b # c\n\n  d"}}}},
+        {
+            "prune": ["a", "b"],
+            "dates": ["2026-12-01", "0o7", "~", "{path}", 12, True],
+            "empty": {},
+            "long": "x y " * 100,
+        },
+    ]
+    assert [root.value for root in survey(write_yaml(documents)).roots] == documents
