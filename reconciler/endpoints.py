@@ -62,6 +62,7 @@ class Collection:
         refers_to: the level of the targets whose paths or IDs the names are, or None where names are just names.
         by_number: whether writes need the target's own numeric ID in their path.
         delivers: the field of the answer to a creation that is a secret, to be delivered and never shown; or None.
+        shown_whole: whether that field's value is shown whole, as it is to those who may know it.
     """
 
     name: str
@@ -76,6 +77,7 @@ class Collection:
     refers_to: Level | None = None
     by_number: bool = False
     delivers: str | None = None
+    shown_whole: Callable[[str], bool] = bool
 
     is_collection: ClassVar[bool] = True
 

@@ -1,11 +1,13 @@
 """Narrowing a run: by target, by label, by section. Pure."""
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Collection, Iterable, Iterator
 from dataclasses import dataclass, replace
 from fnmatch import fnmatchcase
 
+from reconciler.address import Address, Scope
 from reconciler.errors import UsageError
-from reconciler.state import DesiredState, Target
+from reconciler.plan import Plan, SectionPlan, TargetPlan
+from reconciler.state import DesiredState, Section, Target
 
 
 @dataclass(frozen=True, slots=True)
@@ -16,11 +18,13 @@ class Selection:
         targets: globs on paths or numeric IDs; `user` for the user.
         labels: all of these `key=value` pairs must be among a target's labels.
         sections: names of sections.
+        only: targets and sections; None for all.
     """
 
     targets: tuple[str, ...] = ()
     labels: tuple[tuple[str, str], ...] = ()
     sections: tuple[str, ...] = ()
+    only: Collection[tuple[Scope, str]] | None = None
 
 
 def select(desired: DesiredState, selection: Selection) -> DesiredState:
@@ -35,17 +39,36 @@ def select(desired: DesiredState, selection: Selection) -> DesiredState:
     return replace(desired, targets=targets)
 
 
+def restrict(plan: Plan, addresses: Collection[Address]) -> Plan:
+    """Return a plan less all changes and problems that are not of these addresses."""
+    return replace(plan, targets=tuple(replace(t, sections=tuple(_kept(t, addresses))) for t in plan.targets))
+
+
+def _kept(target: TargetPlan, addresses: Collection[Address]) -> Iterator[SectionPlan]:
+    for section in target.sections:
+        changes = tuple(change for change in section.changes if change.address in addresses)
+        problems = tuple(problem for problem in section.problems if problem.address in addresses)
+        yield replace(section, changes=changes, problems=problems)
+
+
 def _selected(targets: Iterable[Target], selection: Selection) -> Iterator[Target]:
     for target in targets:
         if selection.targets and not any(_matches(target, glob) for glob in selection.targets):
             continue
         if any(target.labels.get(key) != value for key, value in selection.labels):
             continue
-        if selection.sections:
-            kept = tuple(section for section in target.sections if section.kind in selection.sections)
-            yield replace(target, sections=kept)
+        if selection.sections or selection.only is not None:
+            kept = tuple(section for section in target.sections if _wants(selection, section))
+            if kept or selection.only is None:
+                yield replace(target, sections=kept)
         else:
             yield target
+
+
+def _wants(selection: Selection, section: Section) -> bool:
+    if selection.sections and section.kind not in selection.sections:
+        return False
+    return selection.only is None or (section.scope, section.kind) in selection.only
 
 
 def _matches(target: Target, glob: str) -> bool:

@@ -1,6 +1,7 @@
 """Carrying out a plan. Dry run is not calling this."""
 
 from reconciler.apply.outcomes import Deliver, NoRecord, Outcome, Record, Status, Stop, TargetOutcome, Terms
+from reconciler.apply.recovery import recover
 from reconciler.apply.run import apply_plan, delivering
 
 __all__ = [
@@ -14,4 +15,5 @@ __all__ = [
     "Terms",
     "apply_plan",
     "delivering",
+    "recover",
 ]

@@ -9,7 +9,7 @@ from itertools import groupby
 
 from reconciler.address import Scope
 from reconciler.apply.outcomes import TargetOutcome, Terms
-from reconciler.apply.target import TargetRun, secret_field
+from reconciler.apply.target import TargetRun, collection_of
 from reconciler.kind import Kinds
 from reconciler.plan import Create, Plan, TargetPlan
 from reconciler.state import Section
@@ -39,5 +39,5 @@ def delivering(plan: Plan, kinds: Kinds) -> list[Create]:
     return [
         change
         for change in plan.changes
-        if isinstance(change, Create) and secret_field(change.address, kinds) is not None
+        if isinstance(change, Create) and collection_of(change.address, kinds).delivers is not None
     ]

@@ -69,9 +69,7 @@ class TargetRun:
         answers: list[Json] = []
         try:
             for request in change.requests:
-                answers.append(self._send(change, _complete(request, answers)))
-                if isinstance(change, Create) and len(answers) == 1:
-                    self._deliver(change, answers[0])
+                answers.append(self._send(change, _complete(request, answers), first=not answers))
         except (ServiceError, OutputFailed) as error:
             if isinstance(error, WaitTooLong):
                 self.terms.stop.because(error.reason)
@@ -80,38 +78,45 @@ class TargetRun:
             return Outcome(change, Status.FAILED, str(error))
         return Outcome(change, Status.DONE)
 
-    def _send(self, change: Change, request: Request) -> Json:
-        """Send one request; a creation whose answer is lost is looked for, and sent again only if it is not there."""
+    def _send(self, change: Change, request: Request, *, first: bool = False) -> Json:
+        """Send one request, and note before and after it what is certain.
+
+        The answer to the first request of a creation may hold a value to deliver; that is part of carrying it out.
+        """
         number = self.terms.record.intend(change.address, request)
-        tries = TRIES if isinstance(change, Create) and request.method == "POST" else 1
         try:
-            for left in reversed(range(tries)):
-                try:
-                    answer = self.service.send(request)
-                    break
-                except ServiceError as error:
-                    if tries == 1 or not error.ambiguous:
-                        raise
-                    answer = self._read_back(change, request, error)
-                    if answer is not None:
-                        break
-                    if not left:
-                        raise
-        except ServiceError as error:
-            self.terms.record.result(number, "in doubt" if error.ambiguous else "failed", str(error))
+            if first and isinstance(change, Create):
+                answer = self._create(change, request)
+                self._deliver(change, answer)
+            else:
+                answer = self.service.send(request)
+        except (ServiceError, OutputFailed) as error:
+            doubtful = isinstance(error, ServiceError) and error.ambiguous
+            self.terms.record.result(number, "in doubt" if doubtful else "failed", str(error))
             raise
         self.terms.record.result(number, "done")
         return answer
 
-    def _read_back(self, change: Change, request: Request, lost: ServiceError) -> Json:
+    def _create(self, change: Create, request: Request) -> Json:
+        """Send a creation; one whose answer is lost is looked for, and sent again only if it is not there."""
+        for _ in range(TRIES - 1):
+            try:
+                return self.service.send(request)
+            except ServiceError as error:
+                if not error.ambiguous:
+                    raise
+                entry = self._read_back(change, request, error)
+                if entry is not None:
+                    return entry
+        return self.service.send(request)
+
+    def _read_back(self, change: Create, request: Request, lost: ServiceError) -> Json:
         """Return the entry of the object that a creation with a lost answer has made; None if it has made none.
 
         Raises:
             ServiceError: ambiguous, if it cannot be told.
         """
-        part = self.kinds[change.address.section].part(change.address.part)
-        if not isinstance(part, Collection) or not isinstance(change, Create):
-            raise lost
+        part = collection_of(change.address, self.kinds)
         try:
             entries = self.service.pages(request.path)
             found = [(entry, decode(part, change.address.scope, entry)) for entry in entries]
@@ -121,7 +126,10 @@ class TargetRun:
         new = [
             entry
             for entry, each in found
-            if each.id not in change.beside and not names.isdisjoint(identity(part, name) for name in each.names)
+            if each.id not in change.beside
+            and not names.isdisjoint(identity(part, name) for name in each.names)
+            # What is not shown whole belongs to somebody else, who has just created one of the same name.
+            and (part.delivers is None or part.shown_whole(str(entry.get(part.delivers) or "")))
         ]
         if len(new) > 1:
             raise type(lost)(str(request), f"{lost.reason}; and there are {len(new)} new ones of this name now")
@@ -129,7 +137,7 @@ class TargetRun:
 
     def _deliver(self, change: Create, answer: Json) -> None:
         """Hand over the value of a created token; one that cannot be delivered is deleted again."""
-        field = secret_field(change.address, self.kinds)
+        field = collection_of(change.address, self.kinds).delivers
         if field is None:
             return
         try:
@@ -163,15 +171,22 @@ class TargetRun:
             if doubtful:
                 return outcome
             return replace(outcome, status=Status.FAILED, reason=f"carried out, but cannot be verified: {error}")
+        if not shortfall and doubtful and self._is_secret(outcome.change):
+            return replace(outcome, reason=f"{outcome.reason}; it is there, but its value was not delivered: delete it")
         if not shortfall:
             return Outcome(outcome.change, Status.DONE)
         return outcome if doubtful else replace(outcome, status=Status.DROPPED, reason=shortfall)
 
+    def _is_secret(self, change: Change) -> bool:
+        return isinstance(change, Create) and collection_of(change.address, self.kinds).delivers is not None
 
-def secret_field(address: Address, kinds: Kinds) -> str | None:
-    """Return the field of the answer to a creation that must be delivered, or None."""
+
+def collection_of(address: Address, kinds: Kinds) -> Collection:
+    """Return the collection in which an object is created."""
     part = kinds[address.section].part(address.part)
-    return part.delivers if isinstance(part, Collection) else None
+    if not isinstance(part, Collection):
+        raise TypeError(f"nothing can be created in {address.section}.{address.part}")
+    return part
 
 
 def _complete(request: Request, answers: list[Json]) -> Request:

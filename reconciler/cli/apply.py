@@ -4,25 +4,42 @@ import signal
 import sys
 from collections.abc import Iterator
 from contextlib import contextmanager
+from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
 from functools import partial
 from pathlib import Path
 from types import FrameType
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import click
+from click.core import ParameterSource
 
 from reconciler.cli.options import MANIFESTS, OUTPUT, SELECTION, SERVICE, Given, options
 from reconciler.cli.session import Session, read_file
 from reconciler.errors import PlanRefused, UsageError
 
 if TYPE_CHECKING:
-    from reconciler.apply import Deliver, Stop
-    from reconciler.guard import Limits
+    from reconciler.apply import Deliver, Record, Stop, TargetOutcome
     from reconciler.kind import Kinds
     from reconciler.plan import Plan
     from reconciler.planfile import SavedPlan
     from reconciler.service import Client
+
+
+@dataclass(frozen=True, slots=True)
+class Wishes:
+    """The options that only `apply` has."""
+
+    plan_file: Path | None
+    max_age: str
+    yes: bool
+    allow_deletes: int | None
+    max_changes: int | None
+    no_verify: bool
+    tokens_to: Path | None
+    tokens_command: str | None
+    grace: str
+    journal: Path | None
 
 
 @click.command(epilog="Examples: reconciler apply manifests --yes;  reconciler apply --plan plan.json --yes")
@@ -37,70 +54,116 @@ if TYPE_CHECKING:
     "--tokens-to", type=click.Path(path_type=Path), metavar="FILE", help="Append created tokens here, mode 0600."
 )
 @click.option("--tokens-command", metavar="CMD", help="Run this for each created token, with one JSON line on stdin.")
-def apply(
-    given: Given,
-    *,
-    plan_file: Path | None,
-    max_age: str,
-    yes: bool,
-    allow_deletes: int | None,
-    max_changes: int | None,
-    no_verify: bool,
-    tokens_to: Path | None,
-    tokens_command: str | None,
-) -> int:
+@click.option(
+    "--grace",
+    default="0m",
+    metavar="TIME",
+    show_default=True,
+    help="Keep a rotated token until its successor is so old.",
+)
+@click.option(
+    "--journal", type=click.Path(path_type=Path), metavar="FILE", help="Note each write before and after it, on disk."
+)
+def apply(given: Given, **own: Any) -> int:
     """Carry out what `plan` shows, or a saved plan: the fewest requests, then a look at what they did."""
-    from reconciler.apply import NoRecord, Stop, Terms, apply_plan
-    from reconciler.guard import Limits
     from reconciler.render import render_report
     from reconciler.report import make_report
 
-    if plan_file is not None and given.paths:
-        raise UsageError("apply takes PATHS or --plan, not both")
-    if tokens_to is not None and tokens_command is not None:
-        raise UsageError("apply takes --tokens-to or --tokens-command, not both")
+    wishes = Wishes(**own)
+    _check(given, wishes)
     session = Session(given)
     with session.client() as client:
-        saved = _saved_plan(session, plan_file, client, max_age) if plan_file else session.draw(client)
-        _refuse(
-            saved.plan, session.kinds, Limits(allow_deletes, max_changes), delivered=bool(tokens_to or tokens_command)
-        )
-        if any(saved.plan.changes) and not yes:
+        saved = _plan(session, wishes, client)
+        _refuse(saved.plan, session.kinds, wishes)
+        if any(saved.plan.changes) and not wishes.yes:
             _ask(session, saved)
-        deliver = _sink(tokens_to, tokens_command)
-        stop = Stop()
-        with _ending_gently(stop) as signals:
-            terms = Terms(given.concurrency, not no_verify, plan_file is not None, deliver, stop, NoRecord())
-            started = datetime.now(UTC)
-            outcomes = list(apply_plan(saved.plan, client, session.kinds, terms))
+        started = datetime.now(UTC)
+        outcomes, interrupted = _carry_out(session, wishes, saved, client)
         report = make_report(saved, outcomes, started, client.traffic)
     session.put_out(partial(render_report, report))
-    return 1 if signals else report.exit_code
+    return 1 if interrupted else report.exit_code
 
 
-def _saved_plan(session: Session, file: Path, client: "Client", max_age: str) -> "SavedPlan":
+def _check(given: Given, wishes: Wishes) -> None:
+    """Refuse options that do not go together."""
+    source = click.get_current_context().get_parameter_source("paths")
+    if wishes.plan_file is not None and given.paths and source is ParameterSource.COMMANDLINE:
+        raise UsageError("apply takes PATHS or --plan, not both")
+    if wishes.plan_file is not None and any((given.targets, given.labels, given.sections, given.retry_failed)):
+        raise UsageError("apply carries out a saved plan whole; narrow it when it is made")
+    if wishes.tokens_to is not None and wishes.tokens_command is not None:
+        raise UsageError("apply takes --tokens-to or --tokens-command, not both")
+
+
+def _plan(session: Session, wishes: Wishes, client: "Client") -> "SavedPlan":
+    grace = _duration("--grace", wishes.grace)
+    if wishes.plan_file is None:
+        return session.draw(client, grace)
+    return _saved_plan(session, wishes.plan_file, client, _duration("--max-age", wishes.max_age))
+
+
+def _carry_out(
+    session: Session, wishes: Wishes, saved: "SavedPlan", client: "Client"
+) -> "tuple[list[TargetOutcome], bool]":
+    """Apply the plan; the second value tells whether a signal ended it early."""
+    from reconciler.apply import Stop, Terms, apply_plan
+
+    deliver = _sink(wishes)
+    stop = Stop()
+    with _journal(session, wishes, saved, client, deliver) as record, _ending_gently(stop) as signals:
+        terms = Terms(
+            concurrency=session.given.concurrency,
+            verify=not wishes.no_verify,
+            recheck=wishes.plan_file is not None,
+            deliver=deliver,
+            stop=stop,
+            record=record,
+        )
+        return list(apply_plan(saved.plan, client, session.kinds, terms)), bool(signals)
+
+
+@contextmanager
+def _journal(
+    session: Session, wishes: Wishes, saved: "SavedPlan", client: "Client", deliver: "Deliver | None"
+) -> "Iterator[Record]":
+    """Settle what a run that was killed left in doubt, and keep the journal of this one."""
+    from reconciler.apply import NoRecord, recover
+    from reconciler.journal import Journal, read_interrupted
+
+    if wishes.journal is None:
+        yield NoRecord()
+        return
+    interrupted = read_interrupted(read_file(wishes.journal)) if wishes.journal.exists() else None
+    if interrupted is not None:
+        for sentence in recover(interrupted, saved.plan, client, session.kinds, deliver):
+            session.tell(sentence)
+    with Journal(wishes.journal, client.api_url, saved.header.manifests_digest) as journal:
+        yield journal
+
+
+def _saved_plan(session: Session, file: Path, client: "Client", max_age: timedelta) -> "SavedPlan":
     from reconciler.planfile import load_plan, refuse_unless_current
 
     saved = load_plan(read_file(file), session.kinds)
-    refuse_unless_current(saved, api_url=client.api_url, now=datetime.now(UTC), max_age=_duration(max_age))
+    refuse_unless_current(saved, api_url=client.api_url, now=datetime.now(UTC), max_age=max_age)
     return saved
 
 
-def _duration(text: str) -> timedelta:
+def _duration(option: str, text: str) -> timedelta:
     units = {"m": "minutes", "h": "hours", "d": "days"}
-    if not text[:-1].isdigit() or text[-1:] not in units:
-        raise UsageError(f"--max-age takes a number and m, h or d, such as 24h; not {text}")
+    if not text[:-1].isdecimal() or text[-1:] not in units:
+        raise UsageError(f"{option} takes a number and m, h or d, such as 24h; not {text}")
     return timedelta(**{units[text[-1]]: int(text[:-1])})
 
 
-def _refuse(plan: "Plan", kinds: "Kinds", limits: "Limits", *, delivered: bool) -> None:
+def _refuse(plan: "Plan", kinds: "Kinds", wishes: Wishes) -> None:
     """Refuse what must not be applied, before anything is."""
     from reconciler.apply import delivering
-    from reconciler.guard import objections
+    from reconciler.guard import Limits, objections
 
-    reasons = list(objections(plan, limits))
+    reasons = list(objections(plan, Limits(wishes.allow_deletes, wishes.max_changes)))
     secret = delivering(plan, kinds)
-    if secret and not delivered:
+    if secret and wishes.tokens_to is None and wishes.tokens_command is None:
         reasons.append(
             f"the plan creates {len(secret)} {secret[0].address.title}{'s' * (len(secret) > 1)}, whose value is shown "
             "only once: say where it is to go with --tokens-to FILE or --tokens-command CMD"
@@ -118,12 +181,12 @@ def _ask(session: Session, saved: "SavedPlan") -> None:
     click.confirm("Apply this plan?", abort=True, err=True)
 
 
-def _sink(file: Path | None, command: str | None) -> "Deliver | None":
+def _sink(wishes: Wishes) -> "Deliver | None":
     from reconciler.delivery import TokenCommand, TokenFile
 
-    if file is not None:
-        return TokenFile(file)
-    return None if command is None else TokenCommand(command)
+    if wishes.tokens_to is not None:
+        return TokenFile(wishes.tokens_to)
+    return None if wishes.tokens_command is None else TokenCommand(wishes.tokens_command)
 
 
 @contextmanager

@@ -98,6 +98,12 @@ SELECTION: list[Decorator] = [
         callback=_pair,
         help="Only targets with this label; repeatable, all must match.",
     ),
+    click.option(
+        "--retry-failed",
+        type=click.Path(path_type=str),
+        metavar="REPORT",
+        help="Only what a former apply did not do, by its report in JSON.",
+    ),
     click.option("--section", "sections", multiple=True, metavar="NAME", help="Only this section; repeatable."),
 ]
 
@@ -145,6 +151,7 @@ class Given:
     targets: tuple[str, ...] = ()
     labels: tuple[tuple[str, str], ...] = ()
     sections: tuple[str, ...] = ()
+    retry_failed: str | None = None
     api_url: str | None = None
     token_file: str | None = None
     ca_file: str | None = None

@@ -4,9 +4,10 @@ import json
 import logging
 import os
 import sys
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager
-from datetime import UTC, datetime
+from dataclasses import replace
+from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -18,6 +19,7 @@ from reconciler.cli.settings import open_client
 from reconciler.errors import ConfigurationError, OutputFailed, UsageError
 
 if TYPE_CHECKING:
+    from reconciler.address import Address
     from reconciler.kind import Kinds
     from reconciler.manifests import Manifests
     from reconciler.planfile import SavedPlan
@@ -71,13 +73,22 @@ class Session:
         with open_client(self.given) as client:
             yield client
 
-    def draw(self, client: "Client") -> "SavedPlan":
-        """Read the manifests and live state and return the plan. Nothing is written: see `planning.draw_plan`."""
+    def draw(self, client: "Client", grace: timedelta = timedelta()) -> "SavedPlan":
+        """Read the manifests and live state and return the plan. Nothing is written: see `planning.draw_plan`.
+
+        Args:
+            grace: see `DesiredState.grace`.
+        """
         from reconciler.planfile import Header, SavedPlan
         from reconciler.planning import draw_plan
+        from reconciler.selection import restrict
 
         manifests = self.manifests()
-        plan = draw_plan(self.select(manifests.desired), client, self.kinds, self.given.concurrency)
+        failed = self._failed()
+        desired = self.select(manifests.desired, failed)
+        plan = draw_plan(replace(desired, grace=grace), client, self.kinds, self.given.concurrency)
+        if failed is not None:
+            plan = restrict(plan, failed)
         header = Header(
             service=client.api_url,
             created_at=datetime.now(UTC).replace(microsecond=0),
@@ -87,8 +98,18 @@ class Session:
         )
         return SavedPlan(header, plan)
 
-    def select(self, desired: "DesiredState") -> "DesiredState":
-        """Narrow a state to what `--target`, `--selector` and `--section` ask for.
+    def _failed(self) -> "frozenset[Address] | None":
+        """What a former run did not do, if it is to be done now."""
+        if self.given.retry_failed is None:
+            return None
+        from reconciler.apply import Status
+        from reconciler.report import load_report
+
+        report = load_report(read_file(Path(self.given.retry_failed)), self.kinds)
+        return frozenset(each.change.address for each in report.outcomes if each.status is not Status.DONE)
+
+    def select(self, desired: "DesiredState", failed: "Iterable[Address] | None" = None) -> "DesiredState":
+        """Narrow a state to what `--target`, `--selector` and `--section` ask for, and to what has failed.
 
         Raises:
             UsageError: nothing is left, or there is no such section.
@@ -98,7 +119,8 @@ class Session:
         unknown = [name for name in self.given.sections if name not in self.kinds]
         if unknown:
             raise UsageError(f"no section {unknown[0]}; there are {', '.join(self.kinds)}")
-        return select(desired, Selection(self.given.targets, self.given.labels, self.given.sections))
+        only = None if failed is None else {(each.scope, each.section) for each in failed}
+        return select(desired, Selection(self.given.targets, self.given.labels, self.given.sections, only))
 
     def tell(self, text: str) -> None:
         """Say something to whoever watches, unless they asked for quiet."""

@@ -32,8 +32,13 @@ def decode(_scope: Scope, entry: Json) -> Found:
         names=(str(entry["description"] or ""),),
         id=index(entry["id"]),
         created_at=None if created_at is None else datetime.fromisoformat(created_at).astimezone(UTC),
-        locked=locked if len(entry.get("token") or "") <= SHORTENED else {},
+        locked={} if shown_whole(entry.get("token") or "") else locked,
     )
+
+
+def shown_whole(value: str) -> bool:
+    """Tell whether this is a token and not its first characters."""
+    return len(value) > SHORTENED
 
 
 def create(path: str, description: Key, _wanted: Resource, _target_id: int | None) -> tuple[Request, ...]:
@@ -55,6 +60,7 @@ TOKENS = Collection(
     update=update,
     fault_of_key=fault_of_description,
     delivers="token",
+    shown_whole=shown_whole,
 )
 
 KIND = Kind(
