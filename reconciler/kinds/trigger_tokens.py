@@ -26,12 +26,12 @@ def fault_of_description(_scope: Scope, description: Key) -> str | None:
 def decode(_scope: Scope, entry: Json) -> Found:
     """Read one token, of its value only whether it is shown whole: only owner and administrators may rename it."""
     locked = {"renamed_from": "the token belongs to another user, and only its owner or an administrator may rename it"}
-    created_at = entry.get("created_at")
+    told = entry.get("created_at")
     return Found(
         TriggerToken(),
         names=(str(entry["description"] or ""),),
         id=index(entry["id"]),
-        created_at=None if created_at is None else datetime.fromisoformat(created_at).astimezone(UTC),
+        created_at=None if told is None else moment(told),
         locked={} if shown_whole(entry.get("token") or "") else locked,
     )
 
@@ -39,6 +39,12 @@ def decode(_scope: Scope, entry: Json) -> Found:
 def shown_whole(value: str) -> bool:
     """Tell whether this is a token and not its first characters."""
     return len(value) > SHORTENED
+
+
+def moment(told: str) -> datetime:
+    """Read a time, which is UTC where it does not say otherwise."""
+    when = datetime.fromisoformat(told)
+    return when if when.tzinfo else when.replace(tzinfo=UTC)
 
 
 def create(path: str, description: Key, _wanted: Resource, _target_id: int | None) -> tuple[Request, ...]:

@@ -1,13 +1,15 @@
 """The life of a trigger token, whose value is delivered once and never seen again."""
 
 from collections.abc import Mapping
+from datetime import UTC, datetime, timedelta
 from typing import Any
 
 import pytest
 
-from reconciler.kinds.trigger_tokens import fault_of_description
+from reconciler.kinds.trigger_tokens import TOKENS, fault_of_description
+from reconciler.live import read_part
 from reconciler.service import Client
-from reconciler.wire import Request
+from reconciler.wire import Json, Request
 from tests.building import API, section
 from tests.kinds.behind import project_in, rewriting, speaking_with
 from tests.story import Story, failures
@@ -214,3 +216,52 @@ def test_a_token_that_another_writer_made_after_the_plan_is_seen_when_it_is_read
     assert story.tokens == {}
     assert failures(story.apply(plan)) == []
     assert story.problems(value) == ["trigger token.None: 2 live ones of this name, where one is wanted: IDs 1, 2"]
+
+
+def test_a_token_that_is_too_old_gets_a_successor_and_goes_in_a_later_run(story: Story) -> None:
+    an_hour_ago = datetime.now(UTC) - timedelta(hours=1)
+    put(story, token("nightly", id=1, created_at=(an_hour_ago - timedelta(days=90)).isoformat()))
+    with rewriting(story) as state:
+        state["instance"]["now"] = an_hour_ago.isoformat()
+    value = wanted({"nightly": {"rotate_after": "90d"}})
+    assert failures(story.apply(story.plan(value))) == []
+    assert story.writes() == [f'POST {URL} {{"description": "nightly"}}']
+    assert list(story.tokens) == ["nightly"]
+    assert story.step(value) == [f"DELETE {URL}/1"]
+    assert story.step(value) == []
+
+
+@pytest.mark.parametrize(
+    ("told", "meant"),
+    [
+        ("2026-03-01T10:00:00Z", datetime(2026, 3, 1, 10, tzinfo=UTC)),
+        ("2026-03-01T10:00:00.123Z", datetime(2026, 3, 1, 10, 0, 0, 123000, tzinfo=UTC)),
+        ("2026-03-01T12:00:00+02:00", datetime(2026, 3, 1, 10, tzinfo=UTC)),
+        ("2026-03-01T10:00:00", datetime(2026, 3, 1, 10, tzinfo=UTC)),
+        (None, None),
+    ],
+)
+def test_a_token_tells_when_it_was_created(told: str | None, meant: datetime | None) -> None:
+    assert TOKENS.decode(API, {"id": 1, "description": "nightly", "created_at": told}).created_at == meant
+
+
+@pytest.mark.parametrize("told", ["0001-01-01T00:00:00+14:00", "9999-12-31T23:59:59-12:00"])
+def test_a_token_from_the_edge_of_time_is_read_like_any_other(told: str) -> None:
+    reader = Telling({"id": 1, "description": "nightly", "created_at": told})
+    found = read_part(reader, TOKENS, API, {})
+    assert isinstance(found, tuple)
+    assert [each.names for each in found] == [("nightly",)]
+
+
+class Telling:
+    """A reader whose lists have one entry."""
+
+    def __init__(self, entry: Json) -> None:
+        self.entry = entry
+
+    def get(self, path: str) -> Json:
+        raise AssertionError(path)
+
+    def pages(self, path: str) -> list[Json]:
+        assert path == URL
+        return [self.entry]
