@@ -96,7 +96,7 @@ class Catalogue:
                     _complain_of_second(document, ("metadata", "name"), first, f"profile `{name}`", complaints)
             case ProjectSetDocument():
                 self._set(document, declared, complaints)
-            case UserDocument() | GroupDocument() | ProjectDocument():
+            case _:
                 self._target(document, declared, complaints)
 
     def _set(self, document: Document, declared: ProjectSetDocument, complaints: Complaints) -> None:

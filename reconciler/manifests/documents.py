@@ -178,14 +178,8 @@ class Document:
         return self.source.path if self.source.own_line else f"{self.source.path}:{self.line}"
 
     def find(self, path: tuple[Any, ...], *, key: bool = False) -> Place:
-        """Return where a value (or its key) is written, or the innermost thing around it that is."""
-        for length in range(len(path), 0, -1):
-            place = find(self.source, self.number, path[:length], key=key or length < len(path))
-            if place:
-                return place
-        place = find(self.source, self.number, ())
-        assert place  # noqa: S101 - the document itself is always there
-        return place
+        """Return where a value (or its key) is written; see `sources.find`."""
+        return find(self.source, self.number, path, key=key)
 
 
 def scope_of(document: UserDocument | GroupDocument | ProjectDocument) -> Scope:

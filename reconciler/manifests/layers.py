@@ -71,13 +71,13 @@ class Effective:
 
     def find(self, path: Path, *, key: bool = False) -> tuple[Layer, Place]:
         """Return the layer that brought what is at a path, and where; or else of the innermost thing around it."""
-        for length in range(len(path), 0, -1):
-            for layer in reversed(self.layers):
-                written = self.written(layer, path[:length])
-                if written:
-                    return layer, layer.document.find(("spec", *written), key=key or length < len(path))
-        layer = self.layers[-1]
-        return layer, layer.document.find(("spec",), key=True)
+        layer, written, whole = next(
+            (layer, written, length == len(path))
+            for length in range(len(path), 0, -1)
+            for layer in reversed(self.layers)
+            if (written := self.written(layer, path[:length]))
+        )
+        return layer, layer.document.find(("spec", *written), key=key or not whole)
 
     def written(self, layer: Layer, path: Path) -> Path | None:
         """Return the path at which a layer writes what is at a path of the merged spec; None where it does not."""

@@ -102,21 +102,22 @@ def printable(text: str) -> str:
     return "".join(character if character.isprintable() else ascii(character)[1:-1] for character in text)
 
 
-def find(source: Source, document: int, path: tuple[Hashable, ...], *, key: bool = False) -> Place | None:
-    """Return where the value at a path (or, if asked, its key) begins; None where the document has no such path.
+def find(source: Source, document: int, path: tuple[Hashable, ...], *, key: bool = False) -> Place:
+    """Return where the value at a path (or, if asked, its key) begins; or else the key of the innermost around it.
 
     The empty path is the document itself.
     """
     places = _survey(source)
     root = places.roots[document]
-    spot, container = Spot(root.line, 1), root.value
+    own, container = Spot(root.line, 1), root.value
+    value = own
     for step in path:
         spots: dict[Any, tuple[Spot, Spot]] = places.spots.get(id(container), {})
         if step not in spots:
-            return None
-        spot = spots[step][0 if key else 1]
+            return Place(source, own)
+        own, value = spots[step]
         container = container[step]
-    return Place(source, spot)
+    return Place(source, own if key else value)
 
 
 @lru_cache(maxsize=16)

@@ -54,7 +54,7 @@ def misfits(error: ValidationError, value: Any, type_: Any) -> list[Misfit]:
 def _goes_deeper(other: Misfit, misfit: Misfit) -> bool:
     """Whether a value is nearly right in another of several forms: what keeps it from this one is of no interest."""
     beyond = len(other.path) > len(misfit.path) and other.path[: len(misfit.path)] == misfit.path
-    return beyond and all(error["type"] in EXPECTED for error in misfit.errors)
+    return beyond and all(error["type"] in {*EXPECTED, "extra_forbidden"} for error in misfit.errors)
 
 
 def fields_at(type_: Any, path: Path) -> tuple[str, ...]:

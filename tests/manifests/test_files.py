@@ -1,5 +1,6 @@
 """Which files are read, and what is said of those that cannot be."""
 
+import gc
 import os
 import subprocess
 import sys
@@ -147,6 +148,16 @@ def test_files_need_not_be_on_disk() -> None:
     assert read.files == ("old/a.yaml", "old/b.yaml.j2")
     assert [str(target.scope) for target in read.desired.targets] == ["user", "project acme/api"]
     assert read_contents({}, KINDS).desired.targets == ()
+
+
+def test_the_garbage_collector_is_left_as_it_was(folder: Folder) -> None:
+    folder.write(a_yaml=USER)
+    states = []
+    for switch in (gc.disable, gc.enable):
+        switch()
+        folder.read()
+        states.append(gc.isenabled())
+    assert states == [False, True]
 
 
 @pytest.mark.parametrize(

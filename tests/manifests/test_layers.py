@@ -157,22 +157,32 @@ def test_what_is_written_with_doubled_braces_comes_out_as_meant(before: str, aft
     assert fill("{path}".join(doubled), values, lower=True) == f"{before}acme/web{after}"
 
 
+def test_a_section_of_the_wrong_form_in_one_layer_does_not_hide_the_others(folder: Folder) -> None:
+    folder.put("a.yaml", profile("base", "  milestones: [a]") + "\n" + project("  milestones: {a: {stat: x}}", "base"))
+    said = [line for line in folder.faults().splitlines() if not line.startswith(" ")]
+    assert said == [
+        "a.yaml:6:15: must be a mapping, not a list",
+        "a.yaml:12:20: unknown key `stat`; did you mean `state`?",
+    ]
+
+
 @pytest.mark.parametrize(
     ("field", "expected"),
     [
-        ("milestones.2026.12.state", [("a.yaml:6", "closed"), ("a.yaml:15", "active")]),
-        ("milestones.2026.12", [("a.yaml:6", {"state": "closed"}), ("a.yaml:15", {"state": "active"})]),
-        (("milestones", "2026.12", "state"), [("a.yaml:6", "closed"), ("a.yaml:15", "active")]),
-        ("milestones.api.description", [("a.yaml:7", "of acme/api")]),
+        ("milestones.2026.12.state", [("a.yaml:6", "closed"), ("a.yaml:16", "active")]),
+        ("milestones.2026.12", [("a.yaml:6", {"state": "closed"}), ("a.yaml:16", {"state": "active"})]),
+        (("milestones", "2026.12", "state"), [("a.yaml:6", "closed"), ("a.yaml:16", "active")]),
+        ("milestones.api.description", [("a.yaml:8", "of acme/api")]),
+        ("milestones.gone.state", [("a.yaml:16", "active")]),
         ("milestones.2026", []),
         ("milestones.2026.12.nothing", []),
         ("milestones.2026.12.state.deeper", []),
         ("", []),
-        ("prune", [("a.yaml:13", ["job_token_scope"])]),
-        ("job_token_scope.projects", [("a.yaml:8", ["acme/lib"]), ("a.yaml:16", ["acme/web"])]),
-        (("prune", 0), [("a.yaml:13", "job_token_scope")]),
+        ("prune", [("a.yaml:14", ["job_token_scope"])]),
+        ("job_token_scope.projects", [("a.yaml:9", ["acme/lib"]), ("a.yaml:17", ["acme/web"])]),
+        (("prune", 0), [("a.yaml:14", "job_token_scope")]),
         (("prune", 1), []),
-        (("job_token_scope", "projects", 1), [("a.yaml:16", "acme/web")]),
+        (("job_token_scope", "projects", 1), [("a.yaml:17", "acme/web")]),
     ],
 )
 def test_who_has_a_say_in_a_field(field: Any, expected: list[tuple[str, Any]], folder: Folder) -> None:
@@ -185,6 +195,7 @@ metadata: {name: base}
 spec:
   milestones:
     "2026.12": {state: closed}
+    gone: null
     "{name}": {description: "of {path}"}
   job_token_scope: {projects: [acme/lib]}
 ---
@@ -193,7 +204,7 @@ kind: Project
 metadata: {path: acme/api, profiles: [base]}
 spec: {prune: [job_token_scope],
   milestones: {
-    " 2026.12": {state: active}},
+    " 2026.12": {state: active}, gone: {state: active}},
   job_token_scope: {projects: [acme/web]}}
 """,
     )

@@ -29,12 +29,14 @@ spec:
 """,
     )
     monkeypatch.setenv("CI_COMMIT", "abc: 123")
+    folder.put("user.yaml.j2", "apiVersion: reconciler/v1\nkind: User\n")
     read = folder.read(values={"services": ["api", "web"], "release": {"name": "2026.12"}}, env_names=("CI_COMMIT",))
     assert [(str(target.scope), target.origin) for target in read.desired.targets] == [
+        ("user", "user.yaml.j2"),
         ("project acme/api", "fleet.yaml.j2"),
         ("project acme/web", "fleet.yaml.j2"),
     ]
-    web = read.desired.targets[1].scope
+    web = read.desired.targets[2].scope
     assert read.effective(web) == {"milestones": {"2026.12": {"description": "abc: 123"}}}
     assert read.explain(web, "milestones.2026.12.description") == [("fleet.yaml.j2:8", "abc: 123")]
 

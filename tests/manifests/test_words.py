@@ -1,5 +1,6 @@
 """What is said of values by rules that no kind has yet: kinds to come may use all of pydantic."""
 
+from collections.abc import Iterator
 from types import MappingProxyType
 from typing import Annotated, Literal
 
@@ -19,6 +20,12 @@ class Inner(BaseModel):
     deep: int = 0
 
 
+class Outer(BaseModel):
+    model_config = ConfigDict(extra="forbid", strict=True)
+
+    inside: Inner = Inner()
+
+
 class Wiki(Resource):
     """A section that has every sort of field."""
 
@@ -28,13 +35,19 @@ class Wiki(Resource):
     list_: Annotated[list[str], Field(alias="list", min_length=1, max_length=2)] = Field(default=[])
     pairs: Annotated[list[int], Field(min_length=2)] = Field(default=[])
     inner: Inner = Inner()
-    either: bool | list[int] | dict[str, Inner] = False
+    either: bool | list[int] | dict[str, Annotated[Inner, "for people"]] = False
+    form: Inner | Outer = Inner()
     nothing: None = None
     mode: Literal["only"] = "only"
     level: Literal[1, 2] = 1
     callable_: Annotated[type, Field(alias="callable")] = int
     needed: str
     needed_too: Annotated[str, Field()]
+
+    def contradictions(self) -> Iterator[tuple[str, str]]:
+        """A rule about a field that need not be declared."""
+        if self.needed == self.needed_too:
+            yield "size", "one of the two has to differ"
 
 
 WIKI = Kind(
@@ -71,6 +84,8 @@ SAID = {
     "inner: {deap: 1}": "unknown key `deap`; did you mean `deep`?",
     "inner: 3": "must be a mapping, not `3`",
     "either: {a: {dep: 1}}": "unknown key `dep`; did you mean `deep`?",
+    "either: [{}]": "must be a whole number, not a mapping",
+    "form: {inside: {dep: 1}}": "unknown key `dep`; did you mean `deep`?",
     f"either: {'x' * 70}": f"must be true or false, a list or a mapping: [{'x' * 60}...]",
     "nothing: 1": "must be null, not `1`",
     "mode: every": "must be only",
@@ -83,6 +98,12 @@ SAID = {
 def test_what_is_said_of(field: str, folder: Folder) -> None:
     folder.put("a.yaml", HEAD + field)
     assert SAID[field] in [line.split(": ", 1)[1] for line in folder.faults(kinds=KINDS).splitlines() if line[0] == "a"]
+
+
+def test_a_rule_about_a_field_that_is_not_written_is_shown_at_what_is(folder: Folder) -> None:
+    folder.put("a.yaml", HEAD.replace("needed_too: b", "needed_too: a"))
+    said = "a.yaml:5:3: one of the two has to differ\n      wiki:\n      ^"
+    assert folder.faults(kinds=KINDS) == said
 
 
 def test_missing_keys_are_said_of_what_lacks_them_but_not_of_a_profile(folder: Folder) -> None:
