@@ -2,11 +2,13 @@
 
 from collections.abc import Iterator
 from pathlib import Path
-from typing import Any
 
 import pytest
 
+from reconciler.cli import run
 from reconciler.sandbox import Sandbox, running
+from tests.desk import Desk, Ended
+from tests.states import a_small_service
 from tests.story import Story
 
 EXAMPLES = Path(__file__).parent.parent / "examples"
@@ -40,27 +42,21 @@ def story(sandbox: Sandbox, dialect: str) -> Iterator[Story]:
         yield story
 
 
-def a_small_service(dialect: str) -> dict[str, Any]:
-    """Return a state: the owner ada, the maintainer bob, a group, a subgroup and four projects."""
-    return {
-        "instance": {"enforce_job_token_allowlist": False, "dialect": dialect},
-        "users": [
-            {"id": 1, "username": "root", "admin": True, "tokens": ["root-token"], "emails": ["root@example.com"]},
-            {"id": 2, "username": "ada", "tokens": ["ada-token"], "emails": ["ada@example.com", "ops@example.com"]},
-            {"id": 3, "username": "bob", "tokens": ["bob-token"], "emails": ["bob@example.com"]},
-        ],
-        "groups": [
-            {
-                "id": 10,
-                "path": "acme",
-                "members": [{"user": "ada", "role": "owner"}, {"user": "bob", "role": "maintainer"}],
-            },
-            {"id": 11, "path": "acme/tools"},
-        ],
-        "projects": [
-            {"id": 100, "path": "acme/api"},
-            {"id": 101, "path": "acme/lib"},
-            {"id": 102, "path": "acme/web"},
-            {"id": 103, "path": "acme/tools/cli"},
-        ],
-    }
+@pytest.fixture
+def desk(tmp_path: Path, sandbox: Sandbox, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> Desk:
+    """A user at work, on a small service, as ada."""
+
+    def run_captured(arguments: list[str]) -> Ended:
+        capsys.readouterr()
+        code = run(arguments)
+        captured = capsys.readouterr()
+        return Ended(code, captured.out, captured.err)
+
+    monkeypatch.chdir(tmp_path)
+    for name in ("CI_API_V4_URL", "NO_COLOR", "RECONCILER_TOKEN_FILE"):
+        monkeypatch.delenv(name, raising=False)
+    monkeypatch.setenv("RECONCILER_API_URL", sandbox.api_url)
+    monkeypatch.setenv("RECONCILER_TOKEN", "ada-token")
+    desk = Desk(tmp_path, sandbox, run_captured)
+    desk.service()
+    return desk

@@ -6,7 +6,7 @@ from types import TracebackType
 from typing import Any, Self
 
 from reconciler.address import Address
-from reconciler.apply import NoRecord, Status, Stop, TargetOutcome, Terms, apply_plan
+from reconciler.apply import NoRecord, Record, Status, Stop, TargetOutcome, Terms, apply_plan
 from reconciler.plan import Create, Delete, Plan, Update
 from reconciler.planning import draw_plan
 from reconciler.sandbox import Sandbox
@@ -24,11 +24,12 @@ class Story:
         tokens: the values of created tokens that were delivered, by name.
     """
 
-    def __init__(self, sandbox: Sandbox, state: Mapping[str, Any], token: str = "ada-token") -> None:
+    def __init__(self, sandbox: Sandbox, state: Mapping[str, Any], client: Client | None = None) -> None:
         self.sandbox = sandbox
         sandbox.replace_state(state)
-        self.client = Client(sandbox.api_url, token)
+        self.client = client or Client(sandbox.api_url, "ada-token")
         self.tokens: dict[object, str] = {}
+        self.record: Record = NoRecord()
 
     def __enter__(self) -> Self:
         return self
@@ -47,7 +48,7 @@ class Story:
         """Carry out a plan."""
         self.sandbox.clear_log()
         terms = Terms(
-            concurrency=1, verify=verify, recheck=recheck, deliver=self._deliver, stop=Stop(), record=NoRecord()
+            concurrency=1, verify=verify, recheck=recheck, deliver=self.deliver, stop=Stop(), record=self.record
         )
         return list(apply_plan(plan, self.client, KINDS, terms))
 
@@ -81,7 +82,8 @@ class Story:
             f"{signs[type(each)]} {each.address.title} {each.address.name}" for each in self.plan(*sections).changes
         ]
 
-    def _deliver(self, address: Address, value: str) -> None:
+    def deliver(self, address: Address, value: str) -> None:
+        """Take the value of a created token."""
         self.tokens[address.name] = value
 
 

@@ -14,7 +14,7 @@ from reconciler.address import Level, Scope
 from reconciler.sandbox import Sandbox
 from reconciler.state import Section
 from tests.building import section
-from tests.conftest import a_small_service
+from tests.states import a_small_service
 from tests.story import Story, failures
 
 PROJECTS = {100: "acme/api", 101: "acme/lib", 102: "acme/web", 103: "acme/tools/cli"}

@@ -13,7 +13,7 @@ import pytest
 
 from reconciler.apply import Stop
 from reconciler.cli.apply import _ending_gently
-from tests.cli.conftest import Desk
+from tests.desk import Desk
 
 MILESTONES = "{milestones: {a: {}, b: {}, old: null}}"
 

@@ -9,7 +9,7 @@ import pytest
 
 from reconciler import __version__
 from reconciler.cli import cli
-from tests.cli.conftest import Desk
+from tests.desk import Desk
 
 
 @pytest.mark.parametrize("name", sorted(cli.commands))

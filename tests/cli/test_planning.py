@@ -5,8 +5,8 @@ from pathlib import Path
 
 import pytest
 
-from tests.cli.conftest import Desk
 from tests.conftest import EXAMPLES
+from tests.desk import Desk
 
 SPEC = """
   prune: [job_token_scope]

@@ -11,8 +11,8 @@ from pathlib import Path
 import httpx
 import yaml
 
-from tests.cli.conftest import Desk
 from tests.conftest import EXAMPLES
+from tests.desk import Desk
 
 STORY = Path(__file__).with_name("demo.txt")
 

@@ -6,7 +6,7 @@ import certifi
 import pytest
 
 from tests.canned import answer, canned
-from tests.cli.conftest import Desk
+from tests.desk import Desk
 
 PLANNED = (
     "Plan: 0 to create, 0 to update, 0 to delete, 0 problems, 0 unmanaged. 0 requests to apply; 1 was made to plan.\n"

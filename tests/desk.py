@@ -5,11 +5,8 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-import pytest
-
-from reconciler.cli import run
 from reconciler.sandbox import Sandbox
-from tests.conftest import a_small_service
+from tests.states import a_small_service
 
 
 @dataclass(frozen=True)
@@ -49,23 +46,3 @@ class Desk:
         state = a_small_service("deployed")
         state["projects"][0] |= changes
         self.sandbox.replace_state(state)
-
-
-@pytest.fixture
-def desk(tmp_path: Path, sandbox: Sandbox, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> Desk:
-    """A user at work, on a small service, as ada."""
-
-    def run_captured(arguments: list[str]) -> Ended:
-        capsys.readouterr()
-        code = run(arguments)
-        captured = capsys.readouterr()
-        return Ended(code, captured.out, captured.err)
-
-    monkeypatch.chdir(tmp_path)
-    for name in ("CI_API_V4_URL", "NO_COLOR", "RECONCILER_TOKEN_FILE"):
-        monkeypatch.delenv(name, raising=False)
-    monkeypatch.setenv("RECONCILER_API_URL", sandbox.api_url)
-    monkeypatch.setenv("RECONCILER_TOKEN", "ada-token")
-    desk = Desk(tmp_path, sandbox, run_captured)
-    desk.service()
-    return desk

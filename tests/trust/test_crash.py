@@ -1,0 +1,105 @@
+"""An apply that is cut off at any request: the next run converges, and the journal tells what was in doubt."""
+
+import os
+import signal
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from reconciler.apply import recover
+from reconciler.journal import Journal, read_interrupted
+from reconciler.sandbox import Sandbox
+from reconciler.service import Client
+from reconciler.wire import Json, Request
+from tests.building import KINDS
+from tests.desk import Desk
+from tests.story import Story, failures
+from tests.trust.everything import essence, service, wanted
+
+
+class Killed(BaseException):
+    """What nothing catches, as nothing catches SIGKILL."""
+
+
+class Mortal(Client):
+    """A client whose process is killed at a certain write, before or after the service has carried it out."""
+
+    def __init__(self, api_url: str, moment: str, write: int) -> None:
+        super().__init__(api_url, "ada-token")
+        self.moment, self.left = moment, write
+
+    def send(self, request: Request) -> Json:
+        self.left -= 1
+        if self.left < 0 or (self.left == 0 and self.moment == "before"):
+            raise Killed
+        answer = super().send(request)
+        if self.left == 0:
+            raise Killed
+        return answer
+
+
+def undisturbed(sandbox: Sandbox) -> tuple[int, dict[str, object]]:
+    """Return how many writes an apply takes that nothing disturbs, and what it comes to."""
+    with Story(sandbox, service()) as story:
+        assert failures(story.apply(story.plan(*wanted()))) == []
+        return len(story.writes()), essence(sandbox.state())
+
+
+@pytest.mark.parametrize("moment", ["before", "after"])
+def test_killed_at_any_request_the_next_run_converges(sandbox: Sandbox, tmp_path: Path, moment: str) -> None:
+    writes, result = undisturbed(sandbox)
+    assert writes == 23
+    for write in range(1, writes + 1):
+        file = tmp_path / f"{write}.jsonl"
+        with Story(sandbox, service(), Mortal(sandbox.api_url, moment, write)) as story:
+            plan = story.plan(*wanted())
+            with pytest.raises(Killed), Journal(file, sandbox.api_url, "digest") as story.record:
+                story.apply(plan)
+            delivered = dict(story.tokens)
+        with Client(sandbox.api_url, "ada-token") as client:
+            story.client = client
+            again = story.plan(*wanted())
+            interrupted = read_interrupted(file.read_text())
+            assert interrupted is not None
+            assert interrupted.done == write - 1
+            told = list(recover(interrupted, again, client, KINDS, story.deliver))
+            verdict = (
+                "it was carried out."
+                if moment == "after"
+                else "it was not carried out, or not wholly, and is planned again."
+            )
+            assert told[1].startswith(f"In doubt was {interrupted.doubtful[0]}: ")
+            assert told[1].endswith(verdict) or "milestones" in told[1]
+            with Journal(file, sandbox.api_url, "digest") as story.record:
+                assert failures(story.apply(again)) == []
+            assert read_interrupted(file.read_text()) is None
+        assert essence(sandbox.state()) == result
+        values = {
+            each["token"]
+            for each in sandbox.state()["projects"][0]["trigger_tokens"]
+            if each["description"][:3] == "new"
+        }
+        assert set(story.tokens.values()) == values
+        assert delivered.items() <= story.tokens.items()
+
+
+def test_a_process_that_is_really_killed_leaves_a_journal_for_the_next_one(desk: Desk) -> None:
+    desk.project("{trigger_tokens: {t1: {}, t2: {}}, milestones: {a: {}}}")
+    os.mkfifo("gate")
+    line = [sys.executable, "-m", "reconciler", "apply", "--yes", "--journal", "journal"]
+    line += ["--tokens-command", "sh -c 'cat >/dev/null; read x <gate'"]
+    with subprocess.Popen(line) as process, Path("gate").open("w"):
+        process.send_signal(signal.SIGKILL)
+    done = desk("apply --yes --journal journal --tokens-to tokens")
+    assert (done.code, done.out.count("done")) == (0, 1)
+    first, second, third = done.err.splitlines()
+    assert first.startswith("The run that began at ")
+    assert first.endswith(" was cut off: 1 writes were certainly carried out, 1 were in doubt.")
+    assert second == ("In doubt was POST projects/acme%2Fapi/triggers (project acme/api, 't1'): it was carried out.")
+    assert third == "Its value may not have been delivered: it was delivered now."
+    lines = Path("tokens").read_text()
+    tokens = desk.sandbox.state()["projects"][0]["trigger_tokens"]
+    assert [each["description"] for each in tokens if each["token"] in lines] == ["t1", "t2"]
+    assert not [each for each in tokens if each["token"] in Path("journal").read_text()]

@@ -1,0 +1,161 @@
+"""What holds after every single request of an apply, and when somebody else writes at the same time."""
+
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from typing import Any
+
+import pytest
+
+from reconciler.address import Level, Scope
+from reconciler.sandbox import Sandbox
+from reconciler.service import Client
+from reconciler.wire import Json, Request
+from tests.building import ACME, API, section
+from tests.states import a_small_service
+from tests.story import Story, failures
+
+ON, OFF = {"inbound_enabled": True}, {"inbound_enabled": False}
+
+
+class Watched(Client):
+    """A client that lets somebody look, or interfere, right before and after each write."""
+
+    def __init__(self, api_url: str, before: Callable[[Request], None], after: Callable[[], None]) -> None:
+        super().__init__(api_url, "ada-token")
+        self.before, self.after = before, after
+
+    def send(self, request: Request) -> Json:
+        self.before(request)
+        answer = super().send(request)
+        self.after()
+        return answer
+
+
+@contextmanager
+def watched(
+    sandbox: Sandbox,
+    project: dict[str, Any],
+    before: Callable[[Request], None] = lambda _request: None,
+    after: Callable[[], None] = lambda: None,
+) -> Iterator[Story]:
+    """A story whose writes are watched, on the small service with some fields of `acme/api` changed."""
+    state = a_small_service("deployed")
+    state["projects"][0] |= project
+    with Story(sandbox, state, Watched(sandbox.api_url, before, after)) as story:
+        yield story
+
+
+@pytest.mark.parametrize(
+    ("live", "wanted"),
+    [
+        (OFF | {"project_allowlist": [103]}, {"enabled": True, "projects": [101, 102], "groups": [11]}),
+        (ON | {"project_allowlist": [101, 103]}, {"enabled": True, "projects": [102, 101], "groups": []}),
+        (ON | {"project_allowlist": [101], "group_allowlist": [11]}, {"enabled": False, "projects": [], "groups": []}),
+    ],
+    ids=["switching on", "replacing", "switching off"],
+)
+def test_nobody_who_has_access_before_and_after_is_ever_cut_off(
+    sandbox: Sandbox, live: dict[str, Any], wanted: dict[str, Any]
+) -> None:
+    def with_access() -> set[int]:
+        scope = sandbox.state()["projects"][0]["job_token_scope"]
+        return set(scope["project_allowlist"]) if scope["inbound_enabled"] else {101, 102, 103}
+
+    moments: list[set[int]] = []
+    with watched(sandbox, {"job_token_scope": live}, after=lambda: moments.append(with_access())) as story:
+        first = with_access()
+        assert failures(story.apply(story.plan(section("job_token_scope", wanted, prune=True)))) == []
+        assert len(moments) >= 2
+        assert all(moment >= first & moments[-1] for moment in moments)
+
+
+def test_an_image_that_is_protected_before_and_after_is_always_protected(sandbox: Sandbox) -> None:
+    owner = {"minimum_access_level_for_push": "owner"}
+    rules = [{"repository_path_pattern": f"acme/api/{name}"} | owner for name in ("a", "b")]
+    moments: list[set[str]] = []
+
+    def look() -> None:
+        live = sandbox.state()["projects"][0]["container_repository_protection_rules"]
+        moments.append({each["repository_path_pattern"] for each in live if each["minimum_access_level_for_push"]})
+
+    with watched(sandbox, {"container_repository_protection_rules": rules}, after=look) as story:
+        wanted = {"acme/api/*": owner, "acme/api/c": owner | {"renamed_from": "acme/api/b"}}
+        plan = story.plan(section("container_repository_protection_rules", wanted, prune=True))
+        assert failures(story.apply(plan)) == []
+    assert moments == [
+        {"acme/api/*", "acme/api/a", "acme/api/b"},
+        {"acme/api/*", "acme/api/a", "acme/api/c"},
+        {"acme/api/*", "acme/api/c"},
+    ]
+
+
+def test_no_project_setting_is_written_before_its_group_has_let_it_go(sandbox: Sandbox) -> None:
+    state = a_small_service("deployed")
+    names = ["allow_author_approval", "allow_committer_approval", "allow_overrides_to_approver_list_per_merge_request"]
+    state["groups"][0]["merge_request_approval_settings"] = dict.fromkeys([*names, "retain_approvals_on_push"], False)
+    with Story(sandbox, state) as story:
+        group = section("approval_settings", {"allow_author_approval": True}, ACME)
+        project = section("approval_settings", {"allow_author_approval": True})
+        plan = story.plan(group, project)
+        assert [str(problem.reason) for problem in plan.problems] == ["locked by the group"]
+        outcomes = story.apply(plan)
+        assert failures(outcomes) == []
+        assert [problem for target in outcomes for problem in target.plan.problems] == []
+        assert [request.partition(" {")[0] for request in story.requests()] == [
+            "PUT groups/acme/merge_request_approval_setting",
+            "GET groups/acme/merge_request_approval_setting",
+            "GET projects/acme%2Fapi/merge_request_approval_setting",
+            "PUT projects/acme%2Fapi/merge_request_approval_setting",
+            "GET projects/acme%2Fapi/merge_request_approval_setting",
+        ]
+
+
+def test_what_another_writer_does_meanwhile_outside_our_fields_is_not_lost(sandbox: Sandbox) -> None:
+    theirs: list[str] = []
+
+    def interfere(request: Request) -> None:
+        """Before each of our writes, somebody else writes to the same objects and beside them."""
+        state = sandbox.state()
+        project = state["projects"][0]
+        theirs.append(str(request))
+        for milestone in project["milestones"]:
+            milestone["description"] = f"theirs {len(theirs)}"
+        project["milestones"].append({"title": f"theirs {len(theirs)}"})
+        project["trigger_tokens"].append({"description": "theirs", "owner": "bob"})
+        sandbox.replace_state(state)
+
+    live = {"milestones": [{"title": "a"}, {"title": "b"}], "trigger_tokens": [{"description": "old", "owner": "ada"}]}
+    with watched(sandbox, live, before=interfere) as story:
+        wanted = {"a": {"due_date": "2026-12-31"}, "b": {"state": "closed"}, "c": {}}
+        plan = story.plan(section("milestones", wanted), section("trigger_tokens", {"old": None}))
+        assert failures(story.apply(plan)) == []
+    project = sandbox.state()["projects"][0]
+    milestones = {each["title"]: each for each in project["milestones"]}
+    assert len(theirs) == 4
+    assert (milestones["a"]["due_date"], milestones["a"]["description"]) == ("2026-12-31", "theirs 4")
+    assert (milestones["b"]["state"], milestones["b"]["description"]) == ("closed", "theirs 4")
+    assert sorted(title for title in milestones if title.startswith("theirs")) == [f"theirs {n}" for n in (1, 2, 3, 4)]
+    assert [each["description"] for each in project["trigger_tokens"]] == ["theirs"] * 4
+
+
+@pytest.mark.parametrize("elsewhere", [API, Scope(Level.PROJECT, "acme/lib")], ids=str)
+def test_what_another_writer_creates_first_is_neither_doubled_nor_undone(sandbox: Sandbox, elsewhere: Scope) -> None:
+    def interfere(_request: Request) -> None:
+        state = sandbox.state()
+        for project in state["projects"]:
+            if project["path"] == elsewhere.ref and not project["milestones"]:
+                project["milestones"] = [{"title": "a", "description": "theirs"}]
+        sandbox.replace_state(state)
+
+    with watched(sandbox, {}, before=interfere) as story:
+        outcomes = story.apply(story.plan(section("milestones", {"a": {"description": "ours"}})))
+    milestones = [each for project in sandbox.state()["projects"] for each in project["milestones"]]
+    if elsewhere == API:
+        assert [(each["title"], each["description"]) for each in milestones] == [("a", "theirs")]
+        assert failures(outcomes) == [
+            "failed: milestone a: POST projects/acme%2Fapi/milestones: 400 Failed to create milestone "
+            '{:title=>["already being used for another group or project milestone."]}'
+        ]
+    else:
+        assert failures(outcomes) == []
+        assert sorted(each["description"] for each in milestones) == ["ours", "theirs"]
