@@ -52,5 +52,6 @@ def become(found: Resource, wanted: Resource) -> Resource:
 
 def fingerprint(found: Found) -> str:
     """Return a short digest of all that was read of an object."""
-    read = [found.id, sorted(map(str, found.names)), fields_of(found.resource), sorted(found.locked.items())]
+    shown = fields_of(found.resource) if found.shown is None else found.shown
+    read = [found.id, sorted(map(str, found.names)), shown, sorted(found.locked.items())]
     return sha256(json.dumps(read, sort_keys=True).encode()).hexdigest()[:16]

@@ -5,6 +5,7 @@ Only declared parts are read. Nothing here can write: it is handed a `Reader`.
 
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from concurrent.futures import ThreadPoolExecutor
+from operator import index
 from typing import Any, TypeVar
 
 from pydantic import ValidationError
@@ -121,7 +122,7 @@ def decode(part: Part, scope: Scope, answer: Json) -> Found:
     """
     try:
         return part.decode(scope, answer)
-    except (ValidationError, AttributeError, IndexError, KeyError, TypeError, ValueError) as error:
+    except (ValidationError, ArithmeticError, AttributeError, LookupError, TypeError, ValueError) as error:
         reason = "the answer is not what the specification promises: " + _what_is_odd(error)
         raise BadAnswer(f"GET {scope.url}{part.suffix}", reason) from error
 
@@ -141,7 +142,7 @@ def _ask_for_id(reference: Reference, reader: Reader) -> int | Unknown:
         path += "?with_projects=false"
     try:
         answer = reader.get(path)
-        return int(answer["id"])
+        return index(answer["id"])
     except (Unauthorized, Unreachable):
         raise
     except NotFound:

@@ -173,13 +173,15 @@ class _CollectionPlanning:
 
     def run(self, wanted: Mapping[Key, Resource | None]) -> None:
         self.planning.found += len(self.live)
-        for name in sorted(wanted, key=lambda key: (isinstance(key, int), key)):
+        # What must not exist comes last, for a rename may have claimed it by then.
+        for name in sorted(wanted, key=lambda key: (wanted[key] is None, isinstance(key, int), key)):
             if not self._is_itself((name,)):
                 self._plan_item(name, wanted[name])
         for found in sorted(self.live, key=lambda found: str(found.names[0])):
             if id(found) in self.claimed:
                 continue
-            if self.planning.section.prune and not self._may_be_unresolvable(found):
+            # A wanted path that cannot be looked up may be a former path of any entry: then none is removed.
+            if self.planning.section.prune and not self.unresolvable:
                 self._delete(found.names[0], found)
             else:
                 self.planning.unmanaged.append(self._address(found.names[0]))
@@ -189,17 +191,15 @@ class _CollectionPlanning:
         if isinstance(target_id, Unknown):
             self.unresolvable = True
             self._problem(name, target_id.reason)
-            return
-        matches = self._claim(name if target_id is None else target_id)
-        if self.part.refers_to and target_id is None:
-            return
-        if wanted is None:
-            for found in matches:
-                self._delete(name, found)
-        elif isinstance(wanted, Rotated) and wanted.rotate_after is not None and matches:
-            self._rotate(name, wanted, wanted.rotate_after, matches)
-        else:
-            self._plan_wanted(name, wanted, matches, target_id)
+        elif wanted is None:
+            renamed = self.claimed.copy()
+            for found in self._claim(name):
+                if id(found) not in renamed:
+                    self._delete(name, found)
+        elif target_id is not None and not self._is_itself((target_id,)):
+            self._plan_wanted(name, wanted, self._claim(target_id), target_id)
+        elif not self.part.refers_to:
+            self._plan_wanted(name, wanted, self._claim(name), None)
 
     def _plan_wanted(self, name: Key, wanted: Resource, matches: list[Found], target_id: int | None) -> None:
         old_names = [old for old in getattr(wanted, "renamed_from", ()) if self._find(old)]
@@ -207,6 +207,8 @@ class _CollectionPlanning:
         match matches, olds:
             case [], []:
                 self._create(name, wanted, target_id)
+            case [_, *_], [] if isinstance(wanted, Rotated) and wanted.rotate_after is not None:
+                self._rotate(name, wanted, wanted.rotate_after, matches)
             case ([found], []) | ([], [found]):
                 self._update(name, wanted, found)
             case [], _:
@@ -300,10 +302,6 @@ class _CollectionPlanning:
         itself = self._identity(self.scope.ref)
         number = self.ids.get(Reference(self.scope.level, str(itself)))
         return any(self._identity(name) in (itself, number) for name in names)
-
-    def _may_be_unresolvable(self, found: Found) -> bool:
-        """Whether an entry without a path may be one whose wanted path could not be looked up: then it stays."""
-        return self.unresolvable and all(isinstance(name, int) for name in found.names)
 
     def _identity(self, name: Key) -> Key:
         return identity(self.part, name)

@@ -3,7 +3,7 @@
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 from datetime import datetime, timedelta
-from typing import Annotated
+from typing import Annotated, Any
 
 from pydantic import BaseModel, BeforeValidator, ConfigDict, Field
 
@@ -92,6 +92,7 @@ class Found:
         owner_id: the numeric ID of the project it belongs to, where the answer tells.
         created_at: when it was created, where the answer tells and it matters.
         locked: fields that cannot be changed, each with the reason; a key of a mapping field as `field.key`.
+        shown: what the service showed before it was completed, where it was; None where that makes no difference.
     """
 
     resource: Resource
@@ -100,3 +101,4 @@ class Found:
     owner_id: int | None = None
     created_at: datetime | None = None
     locked: Mapping[str, str] = field(default_factory=dict)
+    shown: Mapping[str, Any] | None = None

@@ -6,7 +6,7 @@ from reconciler.address import Address
 from reconciler.apply.looking import Look, Reread
 from reconciler.apply.outcomes import Outcome, Status, TargetOutcome, Terms
 from reconciler.endpoints import Collection
-from reconciler.errors import OutputFailed, ServiceError, WaitTooLong
+from reconciler.errors import NotFound, OutputFailed, Refused, ServiceError, WaitTooLong
 from reconciler.kind import Kinds
 from reconciler.live import decode
 from reconciler.plan import Change, Create, TargetPlan
@@ -73,7 +73,7 @@ class TargetRun:
         except (ServiceError, OutputFailed) as error:
             if isinstance(error, WaitTooLong):
                 self.terms.stop.because(error.reason)
-            if isinstance(error, ServiceError) and error.ambiguous:
+            if isinstance(error, ServiceError) and (error.ambiguous or isinstance(error, Refused | NotFound)):
                 self.in_doubt.add(id(change))
             return Outcome(change, Status.FAILED, str(error))
         return Outcome(change, Status.DONE)
@@ -157,7 +157,10 @@ class TargetRun:
         return f"the undelivered token {number} was deleted again"
 
     def _verified(self, outcomes: list[Outcome]) -> list[Outcome]:
-        """Read again what was changed or may have been; what the service silently dropped is not done."""
+        """Read again what was changed or may have been; what the service silently dropped is not done.
+
+        What was refused because somebody else had done it already is as wanted, and so is done.
+        """
         known = [each for each in outcomes if each.status is Status.DONE or id(each.change) in self.in_doubt]
         live = self.look.again(each.change for each in known)
         return [self._settle(each, live) if each in known else each for each in outcomes]
@@ -172,7 +175,7 @@ class TargetRun:
                 return outcome
             return replace(outcome, status=Status.FAILED, reason=f"carried out, but cannot be verified: {error}")
         if not shortfall and doubtful and self._is_secret(outcome.change):
-            return replace(outcome, reason=f"{outcome.reason}; it is there, but its value was not delivered: delete it")
+            return replace(outcome, reason=f"{outcome.reason}; one is there, whose value was not delivered: delete it")
         if not shortfall:
             return Outcome(outcome.change, Status.DONE)
         return outcome if doubtful else replace(outcome, status=Status.DROPPED, reason=shortfall)

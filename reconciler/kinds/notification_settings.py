@@ -109,8 +109,9 @@ def decode(scope: Scope, answer: Json) -> Found:
     if scope.level is not Level.USER:
         return Found(NotificationSettings.model_validate(fields), locked=locked)
     email = answer.get("notification_email")
-    fields["notification_email"] = None if email == answer.get("primary_email") else email
-    return Found(UserNotificationSettings.model_validate(fields), locked=locked)
+    whole = fields | {"notification_email": None if email == answer.get("primary_email") else email}
+    shown = fields | {"notification_email": email}
+    return Found(UserNotificationSettings.model_validate(whole), locked=locked, shown=shown)
 
 
 def complete(reader: Reader, answer: Json, wanted: Mapping[str, Json]) -> Json:

@@ -104,6 +104,13 @@ def test_a_rename_is_one_update_and_keeps_the_object() -> None:
     ]
 
 
+def test_what_is_renamed_is_not_deleted_under_its_old_name() -> None:
+    wanted = section("milestones", {"a": None, "new": {"renamed_from": "a"}})
+    assert planned({MILESTONES: [milestone(4, "a")]}, wanted) == [
+        "~ milestone new: PUT projects/acme%2Fapi/milestones/4 {'title': 'new'}"
+    ]
+
+
 def test_a_rename_whose_both_names_are_live_is_a_problem_and_deletes_neither() -> None:
     wanted = section("milestones", {"new": {"renamed_from": "old"}}, prune=True)
     assert planned({MILESTONES: [milestone(4, "old"), milestone(5, "new")]}, wanted) == [
@@ -235,6 +242,13 @@ def test_a_target_known_by_its_number_needs_no_lookup() -> None:
     ]
 
 
+@pytest.mark.parametrize("name", ["acme/api", "ACME/Api", 7])
+@pytest.mark.parametrize("scope", [API, Scope(Level.PROJECT, 7)], ids=str)
+def test_the_project_itself_is_never_added_however_it_is_called(scope: Scope, name: object) -> None:
+    wanted = section("job_token_scope", {"projects": [name]}, scope)
+    assert planned({(scope, "job_token_scope", "projects"): []}, wanted, project_acme_api=7) == []
+
+
 def test_one_project_given_by_path_and_by_number_is_added_once() -> None:
     wanted = section("job_token_scope", {"projects": ["acme/lib", 8]})
     assert planned({PROJECTS: [entry(7, "acme/api")]}, wanted, project_acme_lib=8) == [
@@ -242,14 +256,14 @@ def test_one_project_given_by_path_and_by_number_is_added_once() -> None:
     ]
 
 
-def test_an_unknown_path_is_a_problem_and_keeps_entries_that_may_be_it() -> None:
+def test_an_unknown_path_is_a_problem_and_keeps_all_entries_for_any_may_be_it() -> None:
     wanted = section("job_token_scope", {"groups": ["acme/gone"]}, prune=True)
     groups = [{"id": 1, "name": "a"}, {"id": 2, "web_url": "https://h/groups/acme/b"}]
     answers: dict[tuple[Scope, str, str], object] = {GROUPS: groups}
     assert planned(answers, wanted, group_acme_gone=Unknown("no such group"), project_acme_api=7) == [
-        "- allowlisted group acme/b: DELETE projects/7/job_token_scope/groups_allowlist/2 {}",
         "! allowlisted group acme/gone None: no such group",
         "? allowlisted group 1",
+        "? allowlisted group acme/b",
     ]
 
 
@@ -371,4 +385,11 @@ def test_what_a_successor_stands_beside_is_remembered() -> None:
 def test_a_token_of_unknown_age_cannot_be_rotated() -> None:
     assert rotated(token(1, "deploy")) == [
         "! trigger token deploy None: the service does not tell how old it is, so it cannot be rotated"
+    ]
+
+
+def test_a_rotated_token_whose_former_name_is_live_too_is_a_problem() -> None:
+    wanted = section("trigger_tokens", {"deploy": {"rotate_after": "90d", "renamed_from": "nightly"}}, prune=True)
+    assert planned({TOKENS: [born(1, 1), token(2, "nightly")]}, wanted) == [
+        '! trigger token deploy None: both this name and the former "nightly" are live; delete one of them'
     ]

@@ -10,7 +10,7 @@ from reconciler.address import Level, Scope
 from reconciler.sandbox import Sandbox
 from reconciler.service import Client
 from reconciler.wire import Json, Request
-from tests.building import ACME, API, section
+from tests.building import ACME, API, USER, section
 from tests.states import a_small_service
 from tests.story import Story, failures
 
@@ -159,3 +159,9 @@ def test_what_another_writer_creates_first_is_neither_doubled_nor_undone(sandbox
     else:
         assert failures(outcomes) == []
         assert sorted(each["description"] for each in milestones) == ["ours", "theirs"]
+
+
+def test_a_saved_plan_is_not_stale_for_what_was_read_beside_it(sandbox: Sandbox) -> None:
+    with Story(sandbox, a_small_service("deployed")) as story:
+        plan = story.plan(section("notification_settings", {"level": "watch", "notification_email": None}, USER))
+        assert failures(story.apply(plan, recheck=True)) == []
