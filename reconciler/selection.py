@@ -34,7 +34,7 @@ def select(desired: DesiredState, selection: Selection) -> DesiredState:
         UsageError: nothing is left of a state that was not empty, which is never what was meant.
     """
     targets = tuple(_selected(desired.targets, selection))
-    if desired.targets and not targets:
+    if desired.targets and not targets and selection.only is None:
         raise UsageError("no target is selected: check --target and --selector against the manifests")
     return replace(desired, targets=targets)
 

@@ -106,7 +106,10 @@ class Session:
         from reconciler.report import load_report
 
         report = load_report(read_file(Path(self.given.retry_failed)), self.kinds)
-        return frozenset(each.change.address for each in report.outcomes if each.status is not Status.DONE)
+        failed = frozenset(each.change.address for each in report.outcomes if each.status is not Status.DONE)
+        if not failed:
+            self.tell(f"Nothing failed in {self.given.retry_failed}.")
+        return failed
 
     def select(self, desired: "DesiredState", failed: "Iterable[Address] | None" = None) -> "DesiredState":
         """Narrow a state to what `--target`, `--selector` and `--section` ask for, and to what has failed.

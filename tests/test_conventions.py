@@ -1,0 +1,54 @@
+"""Conventions that hold because a test says so."""
+
+import ast
+import re
+from pathlib import Path
+
+ROOT = Path(__file__).parent.parent
+SOURCES = sorted((ROOT / "reconciler").rglob("*.py"))
+EVERYTHING = [*SOURCES, *sorted((ROOT / "tests").rglob("*.py"))]
+
+ALLOWED_PRAGMAS = 4
+"""Lines that no test can reach, each with its reason: one more is a decision, not an accident."""
+
+
+def lines_with(pattern: str, files: list[Path]) -> list[str]:
+    found = re.compile(pattern)
+    return [line for file in files for line in file.read_text().splitlines() if found.search(line)]
+
+
+def test_what_coverage_passes_over_is_counted_and_has_its_reason() -> None:
+    passed_over = lines_with(r"#\s*pragma: no", SOURCES)
+    assert len(passed_over) == ALLOWED_PRAGMAS, passed_over
+    assert [line for line in passed_over if not re.search(r"pragma: no \w+ - \w+", line)] == []
+
+
+def test_every_silenced_complaint_has_its_reason() -> None:
+    marker = r"#\s*(type: ignore|noqa)"
+    reason = r"#\s*(type: ignore\[[\w-]+\]|noqa: [A-Z0-9, ]+)\s*(#|-|–)\s*\w+"
+    silenced = lines_with(marker, EVERYTHING)
+    assert [line.strip() for line in silenced if "marker =" not in line and not re.search(reason, line)] == []
+
+
+def test_every_module_begins_by_saying_its_place() -> None:
+    assert [str(file) for file in SOURCES if not ast.get_docstring(ast.parse(file.read_text()))] == []
+
+
+def test_no_module_is_named_for_nothing() -> None:
+    nameless = {"utils", "util", "helpers", "common", "base", "manager", "models", "misc"}
+    assert [str(file) for file in SOURCES if file.stem in nameless] == []
+
+
+def test_nothing_is_left_for_later() -> None:
+    words = "|".join(["TO" + "DO", "FIX" + "ME", "XX" + "X"])
+    assert lines_with(rf"\b({words})\b", EVERYTHING) == []
+
+
+def test_nothing_pretends_to_be_something_else() -> None:
+    assert lines_with("unittest" + r"\.mock|Magic" + "Mock", EVERYTHING) == []
+
+
+def test_the_readme_has_one_line_that_runs_the_checks() -> None:
+    lines = [line for line in (ROOT / "README.md").read_text().splitlines() if line.endswith("./check")]
+    assert len(lines) == 1
+    assert "grep -m 1" in (ROOT / ".ci" / "run").read_text()
