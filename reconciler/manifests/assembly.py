@@ -110,7 +110,11 @@ def _check_prune(whole: Effective, complaints: Complaints) -> None:
 
 def _canonical(each: Assembled) -> Any:
     whole = each.effective
-    sections = {name: _unordered(whole.shapes[name], section) for name, section in whole.sections.items()}
+    shapes = whole.shapes
+    sections = {
+        name: _unordered(shapes[name], section) if shapes[name].lists else section
+        for name, section in whole.sections.items()
+    }
     return [str(each.target.scope), sections, sorted(whole.prune)]
 
 

@@ -138,13 +138,24 @@ def _overlay(lower: Any, upper: Any) -> Any:
 
 def _candidate(shape: Shape | None, path: Path, here: Any, wanted: Any, values: Filling | None) -> Any:
     """Return the key or index at which a layer writes what the merged spec has at a path; None where it does not."""
-    *_, step = path
-    if isinstance(here, list) and len(path) == 3 and shape and path[1] in shape.lists:
-        return next((i for i, entry in enumerate(here) if spell_entry(shape, path[1], entry, values) == wanted), None)
+    *above, step = path
     if isinstance(here, list):
-        return step if isinstance(step, int) and step < len(here) else None
+        return _index(shape, path, here, wanted, values)
     if not isinstance(here, Mapping):
         return None
-    if len(path) == 2 and shape:
-        return next((key for key in here if spell_key(shape, key, values) == step), None)
-    return next((key for key in here if (key if values is None else fill(key, values)) == step), None)
+
+    def spelled(key: str) -> Any:
+        if len(above) == 1 and shape:
+            return spell_key(shape, key, values)
+        return key if values is None else fill(key, values)
+
+    if step in here and spelled(step) == step:
+        return step
+    return next((key for key in here if spelled(key) == step), None)
+
+
+def _index(shape: Shape | None, path: Path, here: list[Any], wanted: Any, values: Filling | None) -> int | None:
+    """Return where in its list a layer has an entry: lists of names are united, so that there only the name counts."""
+    if len(path) == 3 and shape and path[1] in shape.lists:
+        return next((i for i, entry in enumerate(here) if spell_entry(shape, path[1], entry, values) == wanted), None)
+    return path[-1] if isinstance(path[-1], int) and path[-1] < len(here) else None

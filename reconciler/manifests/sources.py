@@ -13,8 +13,8 @@ from reconciler.manifests.syntax import line_at
 LONGEST_SHOWN = 200
 """Characters of a source line that are shown."""
 
-SHORTEST_SECRET = 4
-"""Characters from which on the value of an environment variable is kept out of messages."""
+LONGEST_MESSAGE = 2000
+"""Characters of a message; what is beyond is something of the user's, quoted."""
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -24,7 +24,7 @@ class Source:
     Attributes:
         path: as the user named it.
         text: without a byte order mark; of a template, what it rendered to.
-        secrets: the values of environment variables a template was given: never shown.
+        secrets: what a template was given that is never to be shown, the longest first.
         own_line: of a template, the line of its own that brought a line and column of the text, where that is known.
     """
 
@@ -49,8 +49,7 @@ class Source:
             message += f" (line {line} of what the template renders to)"
             line = self.own_line(line, column) or line
         for secret in self.secrets:
-            if len(secret) >= SHORTEST_SECRET:
-                source, message = source.replace(secret, "*" * len(secret)), message.replace(secret, "*" * len(secret))
+            source, message = source.replace(secret, "*" * len(secret)), message.replace(secret, "*" * len(secret))
         return fault(self.path, line, column, message, source=source, severity=severity)
 
 
@@ -89,9 +88,11 @@ class Place:
 
 def fault(path: str, line: int, column: int, message: str, *, source: str = "", severity: str = "error") -> Fault:
     """Return a fault in which nothing can steer a terminal; a source line too long to show is cut, or left out."""
+    if len(source) > LONGEST_SHOWN:
+        source = source[:LONGEST_SHOWN] + "..." if column <= LONGEST_SHOWN else ""
+    if len(message) > LONGEST_MESSAGE:
+        message = message[:LONGEST_MESSAGE] + "..."
     shown = "".join(character if character.isprintable() else " " for character in source)
-    if len(shown) > LONGEST_SHOWN:
-        shown = shown[:LONGEST_SHOWN] + "..." if column <= LONGEST_SHOWN else ""
     return Fault(printable(path), line, column, printable(message), shown, severity)
 
 

@@ -48,13 +48,13 @@ def misfits(error: ValidationError, value: Any, type_: Any) -> list[Misfit]:
     for (path, key, _), group in groupby(found, key=lambda entry: entry[:3]):
         errors = tuple(details for *_, details in group)
         result.append(_misfit(path, key, errors, value, type_))
-    return [misfit for misfit in result if not any(_goes_deeper(other, misfit) for other in result)]
+    beyond = {misfit.path[:length] for misfit in result for length in range(len(misfit.path))}
+    return [misfit for misfit in result if misfit.path not in beyond or not _is_about_form(misfit)]
 
 
-def _goes_deeper(other: Misfit, misfit: Misfit) -> bool:
-    """Whether a value is nearly right in another of several forms: what keeps it from this one is of no interest."""
-    beyond = len(other.path) > len(misfit.path) and other.path[: len(misfit.path)] == misfit.path
-    return beyond and all(error["type"] in {*EXPECTED, "extra_forbidden"} for error in misfit.errors)
+def _is_about_form(misfit: Misfit) -> bool:
+    """Whether a value is merely not of some form: of no interest where it is nearly right in another."""
+    return all(error["type"] in {*EXPECTED, "extra_forbidden"} for error in misfit.errors)
 
 
 def fields_at(type_: Any, path: Path) -> tuple[str, ...]:

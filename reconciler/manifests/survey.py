@@ -176,8 +176,9 @@ class _Surveyor:
 
     def _note(self, key: Any, key_event: Any, event: Any) -> None:
         where = key_event if is_nothing(event) else event
-        spots = _spot(key_event), _spot(where, getattr(event, "value", None))
-        self.spots.setdefault(id(self._container), {})[key] = spots
+        value = _spot(where, getattr(event, "value", None))
+        spots = self.spots.setdefault(id(self._container), {})
+        spots[key] = (value if key_event is event else _spot(key_event)), value
 
     def _checked_key(self, key: Any, event: Any) -> Any:
         if key.__class__ is not str:

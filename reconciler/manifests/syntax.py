@@ -2,6 +2,7 @@
 
 import re
 from dataclasses import dataclass
+from functools import lru_cache
 from typing import Any
 
 import yaml
@@ -59,8 +60,14 @@ def explain(error: yaml.YAMLError | UnicodeEncodeError, text: str) -> Flaw:
 
 def line_at(text: str, line: int) -> str:
     """Return the text of a line, empty beyond the end."""
-    lines = LINE_BREAK.split(text)
+    lines = _lines(text)
     return lines[line - 1] if line <= len(lines) else ""
+
+
+@lru_cache(maxsize=16)
+def _lines(text: str) -> list[str]:
+    """Take a text apart once, for there may be as many flaws as lines."""
+    return LINE_BREAK.split(text)
 
 
 def _within(text: str, line: int, column: int) -> tuple[int, int]:

@@ -23,6 +23,9 @@ from reconciler.manifests.syntax import LINE_BREAK, line_at
 MOST_NUMBERS = 1_000_000
 """What all `range()`s of one template may come to."""
 
+SHORTEST_SECRET = 4
+"""Characters from which on a line of an environment variable is kept out of messages."""
+
 ENVIRONMENT = "env"
 OPEN, CLOSE = "\ue000", "\ue001"
 MARK = re.compile(f"{OPEN}([0-9]+){CLOSE}")
@@ -48,13 +51,16 @@ class Templates:
         Raises:
             Unreadable: it cannot be rendered; names the template's own line.
         """
-        secrets = tuple(self._environment.values())
+        secrets = self._environment.secrets
         written = Source(path, text, secrets)
         rendered = self._render(written, _Sandbox())
 
         @cache
         def marks() -> tuple[tuple[int, int], ...]:
-            return _marks(self._render(written, _Sandbox(extensions=[_Marking])), rendered)
+            try:
+                return _marks(self._render(written, _Sandbox(extensions=[_Marking])), rendered)
+            except Unreadable:
+                return ()
 
         def own_line(line: int, column: int) -> int | None:
             offset = _offset(rendered, line, column)
@@ -81,6 +87,8 @@ class _Environment(dict[str, str]):
     def __init__(self, names: Sequence[str]) -> None:
         super().__init__({name: os.environ[name] for name in names if name in os.environ})
         self.named = frozenset(names)
+        lines = {line for value in self.values() for line in value.splitlines() if len(line) >= SHORTEST_SECRET}
+        self.secrets = tuple(sorted(lines, key=len, reverse=True))
 
     def fault_of(self, name: str) -> str:
         """Say why a variable is not here."""

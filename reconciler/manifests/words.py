@@ -3,6 +3,7 @@
 import re
 from collections.abc import Iterable, Mapping
 from difflib import get_close_matches
+from functools import lru_cache
 from typing import Any
 
 EXPECTED = {
@@ -46,8 +47,13 @@ def unknown(what: str, word: str, allowed: Iterable[str]) -> str:
 
 def closest(word: str, allowed: Iterable[str]) -> str | None:
     """Return the allowed word that is most like this one, if any is."""
+    return _closest(word[:LONGEST].lower(), tuple(allowed))
+
+
+@lru_cache(maxsize=1024)
+def _closest(word: str, allowed: tuple[str, ...]) -> str | None:
     by_lower = {known.lower(): known for known in allowed}
-    matches = get_close_matches(word[:LONGEST].lower(), by_lower, n=1)
+    matches = get_close_matches(word, by_lower, n=1)
     return by_lower[matches[0]] if matches else None
 
 

@@ -4,6 +4,7 @@ import gc
 import os
 import subprocess
 import sys
+import time
 from pathlib import Path
 
 import pytest
@@ -140,6 +141,31 @@ def test_what_is_hidden_by_an_unreadable_file_is_not_complained_of(folder: Folde
     )
     said = "a.yaml:4:8: a value is missing here, or a bracket is not closed\n    spec: [\n           ^"
     assert folder.faults() == said
+
+
+def test_as_many_faults_as_a_file_can_hold_are_told_in_a_moment(folder: Folder) -> None:
+    folder.put("a.yaml", "{" + ", ".join(f"k{n}: " for n in range(6_000)) + ", kind: User, apiVersion: reconciler/v1}")
+    folder.put("b.yaml", "kind: User\napiVersion: reconciler/v1\n" + "".join(f"k{n}:\n" for n in range(6_000)))
+    begun = time.process_time()
+    folder.put(
+        "c.yaml", project("a/b") + "spec:\n  milestones:\n" + "".join(f"    k{n}: {{x: 1}}\n" for n in range(6_000))
+    )
+    assert folder.faults().count("unknown key") == 18_000
+    assert time.process_time() - begun < 30
+
+
+def test_a_message_quotes_only_so_much(folder: Folder) -> None:
+    folder.put("a.yaml", f"apiVersion: reconciler/v1\nkind: User\nmetadata: {{profiles: ['{'p' * 300}']}}")
+    folder.put("b.yaml", f"{project('acme/' + 'x' * 3000)}---\n{project('acme/' + 'x' * 3000)}")
+    said = folder.faults().splitlines()
+    assert said == [
+        f"a.yaml:3:23: unknown profile `{'p' * 60}...`; there is none",
+        f"    metadata: {{profiles: ['{'p' * 177}...",
+        "                          ^",
+        f"b.yaml:7:18: project acme/{'x' * 1987}...",
+        f"    metadata: {{path: acme/{'x' * 178}...",
+        "                     ^",
+    ]
 
 
 def test_files_need_not_be_on_disk() -> None:

@@ -3,7 +3,7 @@
 from typing import Any
 
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from reconciler.address import Level, Scope
@@ -149,6 +149,7 @@ def test_a_profile_without_placeholders_suits_everybody(folder: Folder) -> None:
         assert read.effective(target.scope) == {"notification_settings": {"level": "watch"}}
 
 
+@settings(deadline=None)
 @given(st.text(alphabet="{}ab"), st.text(alphabet="{}pathnme", max_size=12))
 def test_what_is_written_with_doubled_braces_comes_out_as_meant(before: str, after: str) -> None:
     values = filling(Scope(Level.PROJECT, "acme/Web"))

@@ -153,6 +153,11 @@ def test_where_marks_would_change_what_is_rendered_the_rendered_line_is_named(fo
     assert folder.faults() == f"{said}\n    '3': [\n          ^"
 
 
+def test_marks_that_would_make_rendering_fail_are_done_without(folder: Folder) -> None:
+    folder.put("t.yaml.j2", "{% set a %}x{% endset %}{% if a != 'x' %}{{ nobody }}{% endif %}\na: [\n")
+    assert folder.faults().startswith("t.yaml.j2:2:5: a value is missing here")
+
+
 def test_what_comes_first_out_of_an_expression_has_no_line_of_its_own(folder: Folder) -> None:
     folder.put("t.yaml.j2", "{{ '- [' }}")
     assert folder.faults().startswith("t.yaml.j2:1:4: a value is missing here")
@@ -168,6 +173,9 @@ def test_the_value_of_an_environment_variable_is_never_shown(folder: Folder, mon
     said = folder.faults(env_names=("TITLE", "TINY"))
     assert "secret" not in said
     assert said.splitlines()[1] == "      milestones: {a: {state: ************, description: abc, x: ************}}"
+    monkeypatch.setenv("KEY", "-----BEGIN-----\nglpat-secret-2\n")
+    folder.put("t.yaml.j2", "a: |\n  {{ env.KEY | indent }}: [\n b: 1\n")
+    assert "glpat" not in folder.faults(env_names=("TITLE", "KEY"))
     folder.put("t.yaml.j2", HEAD + "  {{ env.TITLE }}: {}")
     assert folder.faults(env_names=("TITLE",)).startswith("t.yaml.j2:5:3: unknown section `************`; known are")
 

@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 import yaml
-from hypothesis import example, given
+from hypothesis import example, given, settings
 from hypothesis import strategies as st
 from ruamel.yaml import YAML
 
@@ -162,7 +162,10 @@ def test_places_are_counted_in_characters_from_one() -> None:
         "ä": (Spot(2, 1), Spot(2, 4)),
         "empty": (Spot(3, 1), Spot(3, 1, "")),
     }
-    assert found.spots[id(mapping.value["ä"])] == {0: (Spot(2, 5), Spot(2, 5, "ö")), 1: (Spot(2, 8), Spot(2, 8, "é"))}
+    assert found.spots[id(mapping.value["ä"])] == {
+        0: (Spot(2, 5, "ö"), Spot(2, 5, "ö")),
+        1: (Spot(2, 8, "é"), Spot(2, 8, "é")),
+    }
 
 
 def test_what_is_not_written_is_where_it_would_be() -> None:
@@ -225,6 +228,7 @@ def _values(text: st.SearchStrategy[str]) -> st.SearchStrategy[Any]:
     )
 
 
+@settings(deadline=None)
 @given(_values(PLAIN_TEXT | WORDS))
 def test_what_pyyaml_writes_is_read_back(value: Any) -> None:
     text = yaml.dump(value, allow_unicode=True, Dumper=_Writer)
@@ -254,6 +258,7 @@ PIECES = ["- ", ": ", ", ", "&x ", "*x", "!!str ", "!x", "? ", "---\n", "...\n",
 SNIPPETS = st.lists(st.sampled_from([*"ab:[]{}'\"#|>%1~\\@`\n\t\r\x85\x1b\ud800é", *PIECES]), max_size=25).map("".join)
 
 
+@settings(deadline=None)
 @given(SNIPPETS | st.text(max_size=40))
 @example("a: [\n")
 def test_any_text_is_read_or_told_what_is_wrong(text: str) -> None:
@@ -267,6 +272,7 @@ def test_any_text_is_read_or_told_what_is_wrong(text: str) -> None:
         assert flaw.message
 
 
+@settings(deadline=None)
 @given(_values(st.text("abny ~_-é\n", max_size=12) | WORDS.filter(lambda word: word != "<<")))
 def test_what_another_reader_of_yaml_1_2_reads_is_read_alike(value: Any) -> None:
     ruamel = YAML(typ="safe", pure=True)
