@@ -259,15 +259,15 @@ def test_the_first_ctrl_c_finishes_what_is_in_flight_and_reports(desk: Desk) -> 
         "apply",
         "--yes",
         "--tokens-command",
-        "sh -c 'cat >/dev/null; read x <gate'",
+        "sh -c 'cat >/dev/null; echo waiting >&2; read x <gate'",
     ]
     with subprocess.Popen(line, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True) as process:
         assert process.stdout is not None
         assert process.stderr is not None
-        with Path("gate").open("w") as gate:
-            process.send_signal(signal.SIGINT)
-            assert process.stderr.readline() == "Finishing what is in flight; once more to stop at once.\n"
-            gate.write("\n")
+        assert process.stderr.readline() == "waiting\n"
+        process.send_signal(signal.SIGINT)
+        assert process.stderr.readline() == "Finishing what is in flight; once more to stop at once.\n"
+        Path("gate").write_text("\n")
         out = process.stdout.read()
         assert (process.wait(), process.stderr.read()) == (1, "")
     assert '  + milestone "a"                             done\n' in out

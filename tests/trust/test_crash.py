@@ -89,9 +89,12 @@ def test_a_process_that_is_really_killed_leaves_a_journal_for_the_next_one(desk:
     desk.project("{trigger_tokens: {t1: {}, t2: {}}, milestones: {a: {}}}")
     os.mkfifo("gate")
     line = [sys.executable, "-m", "reconciler", "apply", "--yes", "--journal", "journal"]
-    line += ["--tokens-command", "sh -c 'cat >/dev/null; read x <gate'"]
-    with subprocess.Popen(line) as process, Path("gate").open("w"):
+    line += ["--tokens-command", "sh -c 'cat >/dev/null; echo waiting >&2; read x <gate'"]
+    with subprocess.Popen(line, stderr=subprocess.PIPE, text=True) as process:
+        assert process.stderr is not None
+        assert process.stderr.readline() == "waiting\n"
         process.send_signal(signal.SIGKILL)
+        Path("gate").write_text("\n")
     done = desk("apply --yes --journal journal --tokens-to tokens")
     assert (done.code, done.out.count("done")) == (0, 1)
     first, second, third = done.err.splitlines()
