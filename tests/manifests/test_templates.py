@@ -7,6 +7,7 @@ from pathlib import Path
 
 import pytest
 
+import reconciler.manifests
 from reconciler.errors import ConfigurationError
 from tests.manifests.conftest import Folder
 
@@ -193,6 +194,15 @@ def test_a_value_called_env_may_not_hide_the_environment(folder: Folder) -> None
     assert read.effective(read.desired.targets[0].scope) == {"milestones": {"production": {}}}
     with pytest.raises(ConfigurationError, match="a template value may not be called `env` beside --env"):
         folder.read(values={"env": "production"}, env_names=("HOME",))
+
+
+def test_models_are_imported_only_for_manifests() -> None:
+    program = "import sys, reconciler.manifests.plain; print('pydantic' in sys.modules)"
+    path = {**os.environ, "PYTHONPATH": str(Path(__file__).parents[2])}
+    done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=True, env=path)
+    assert done.stdout == "False\n"
+    with pytest.raises(AttributeError, match=r"module 'reconciler.manifests' has no attribute 'nothing'"):
+        _ = reconciler.manifests.nothing
 
 
 def test_jinja2_is_imported_only_for_a_template(folder: Folder) -> None:
