@@ -64,7 +64,8 @@ class Manifests:
             KeyError: no such target.
         """
         whole = self._assembled[scope.identity].effective
-        return _copied({**({"prune": whole.prune} if whole.prune else {}), **whole.sections})
+        spec: dict[str, Any] = _copied({**({"prune": whole.prune} if whole.prune else {}), **whole.sections})
+        return spec
 
     def explain(self, scope: Scope, path: str | Sequence[str | int]) -> list[tuple[str, Any]]:
         """Return who has a say in a field of a target's spec, lowest layer first, as `path:line` and value.
