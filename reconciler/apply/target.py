@@ -6,7 +6,7 @@ from reconciler.address import Address
 from reconciler.apply.looking import Look, Reread
 from reconciler.apply.outcomes import Outcome, Status, TargetOutcome, Terms
 from reconciler.endpoints import Collection
-from reconciler.errors import NotFound, OutputFailed, Refused, ServiceError, WaitTooLong
+from reconciler.errors import BadAnswer, NotFound, OutputFailed, Refused, ServiceError, WaitTooLong
 from reconciler.kind import Kinds
 from reconciler.live import decode
 from reconciler.plan import Change, Create, TargetPlan
@@ -99,16 +99,33 @@ class TargetRun:
 
     def _create(self, change: Create, request: Request) -> Json:
         """Send a creation; one whose answer is lost is looked for, and sent again only if it is not there."""
-        for _ in range(TRIES - 1):
+        left = TRIES
+        while True:
+            left -= 1
             try:
-                return self.service.send(request)
+                return self._checked(change, request, self.service.send(request))
             except ServiceError as error:
                 if not error.ambiguous:
                     raise
                 entry = self._read_back(change, request, error)
                 if entry is not None:
                     return entry
-        return self.service.send(request)
+                if not left:
+                    raise
+
+    def _checked(self, change: Create, request: Request, answer: Json) -> Json:
+        """Return the answer to a creation if it holds what is needed of it.
+
+        Raises:
+            BadAnswer: it does not.
+        """
+        secret = collection_of(change.address, self.kinds).delivers
+        if len(change.requests) == 1 and secret is None:
+            return answer
+        whole = isinstance(answer, dict) and isinstance(answer.get("id"), int)
+        if whole and (secret is None or isinstance(answer.get(secret), str)):
+            return answer
+        raise BadAnswer(str(request), "the answer is not what the specification promises: it is not the new object")
 
     def _read_back(self, change: Create, request: Request, lost: ServiceError) -> Json:
         """Return the entry of the object that a creation with a lost answer has made; None if it has made none.

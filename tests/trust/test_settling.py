@@ -1,0 +1,237 @@
+"""Doubts and how they are settled, one by one."""
+
+from collections.abc import Callable
+from typing import Any
+
+import pytest
+
+from reconciler.apply import NoRecord, Stop, Terms, apply_plan, recover
+from reconciler.errors import AnswerLost, OutputFailed, WaitTooLong
+from reconciler.journal import Intent, Interrupted
+from reconciler.sandbox import Sandbox
+from reconciler.service import Client
+from reconciler.state import Section
+from reconciler.wire import Json, Request
+from tests.building import ACME, API, KINDS, section
+from tests.states import a_small_service
+from tests.story import Story, failures
+
+TOKENS = section("trigger_tokens", {"t": {}})
+URL = "projects/acme%2Fapi/triggers"
+
+
+class Meddled(Client):
+    """A client whose writes go through somebody's hands, who is given the real sending."""
+
+    def __init__(self, api_url: str, meddle: Callable[[Request, Callable[[], Json]], Json]) -> None:
+        super().__init__(api_url, "ada-token")
+        self.meddle = meddle
+
+    def send(self, request: Request) -> Json:
+        return self.meddle(request, lambda: super(Meddled, self).send(request))
+
+
+def applied(
+    sandbox: Sandbox, meddle: Callable[[Request, Callable[[], Json]], Json], *sections: Section, **project: Any
+) -> tuple[Story, list[str]]:
+    state = a_small_service("deployed")
+    state["projects"][0] |= project
+    with Story(sandbox, state, Meddled(sandbox.api_url, meddle)) as story:
+        return story, failures(story.apply(story.plan(*sections)))
+
+
+def archive(sandbox: Sandbox) -> None:
+    state = sandbox.state()
+    state["projects"][0]["archived"] = True
+    sandbox.replace_state(state)
+
+
+def lost(request: Request) -> AnswerLost:
+    return AnswerLost(str(request), "the answer was lost: reset")
+
+
+def test_a_creation_whose_fate_cannot_be_read_is_reported_by_name(sandbox: Sandbox) -> None:
+    def meddle(request: Request, send: Callable[[], Json]) -> Json:
+        send()
+        archive(sandbox)
+        raise lost(request)
+
+    story, told = applied(sandbox, meddle, TOKENS)
+    assert told == [
+        f"failed: trigger token t: POST {URL}: the answer was lost: reset; looking whether it was carried out: "
+        f"GET {URL}: 403 Forbidden"
+    ]
+    assert story.tokens == {}
+
+
+def test_a_creation_beside_another_new_one_of_the_same_name_is_reported_by_name(sandbox: Sandbox) -> None:
+    def meddle(request: Request, send: Callable[[], Json]) -> Json:
+        send()
+        send()
+        raise lost(request)
+
+    _, told = applied(sandbox, meddle, TOKENS)
+    assert told == [
+        f"failed: trigger token t: POST {URL}: the answer was lost: reset; and there are 2 new ones of this name now; "
+        "one is there, whose value was not delivered: delete it"
+    ]
+
+
+def test_what_somebody_else_has_just_created_is_not_taken_for_ours(sandbox: Sandbox) -> None:
+    def meddle(request: Request, send: Callable[[], Json]) -> Json:
+        if not sandbox.state()["projects"][0]["trigger_tokens"]:
+            with Client(sandbox.api_url, "bob-token") as bob:
+                bob.send(request)
+            raise lost(request)
+        return send()
+
+    story, told = applied(sandbox, meddle, TOKENS)
+    assert told == []
+    tokens = {each["owner"]: each["token"] for each in sandbox.state()["projects"][0]["trigger_tokens"]}
+    assert story.tokens == {"t": tokens["ada"]}
+
+
+def test_a_creation_that_is_lost_every_time_is_given_up(sandbox: Sandbox) -> None:
+    tries = []
+
+    def meddle(request: Request, _send: Callable[[], Json]) -> Json:
+        tries.append(request)
+        raise lost(request)
+
+    _, told = applied(sandbox, meddle, TOKENS)
+    assert told == [f"failed: trigger token t: POST {URL}: the answer was lost: reset"]
+    assert len(tries) == 3
+
+
+@pytest.mark.parametrize("odd", [[], {}, {"id": "7", "token": "glptt"}, {"id": 7, "token": None}])
+def test_an_odd_answer_to_a_creation_is_settled_by_reading(sandbox: Sandbox, odd: Json) -> None:
+    def meddle(_request: Request, send: Callable[[], Json]) -> Json:
+        send()
+        return odd
+
+    story, told = applied(sandbox, meddle, TOKENS)
+    assert told == []
+    assert list(story.tokens.values()) == [each["token"] for each in sandbox.state()["projects"][0]["trigger_tokens"]]
+
+
+def test_an_odd_answer_matters_only_where_something_is_needed_of_it(sandbox: Sandbox) -> None:
+    def meddle(_request: Request, send: Callable[[], Json]) -> Json:
+        send()
+        return "odd"
+
+    story, told = applied(sandbox, meddle, section("milestones", {"a": {}}))
+    assert told == []
+    assert len(story.writes()) == 1
+
+
+def test_a_change_whose_answer_was_lost_is_done_if_the_service_shows_it(sandbox: Sandbox) -> None:
+    def meddle(request: Request, send: Callable[[], Json]) -> Json:
+        send()
+        raise lost(request)
+
+    wanted = section("milestones", {"a": None, "b": {"state": "closed"}})
+    _, told = applied(sandbox, meddle, wanted, milestones=[{"title": "a"}, {"title": "b"}])
+    assert told == []
+
+
+def test_a_change_that_cannot_be_verified_is_not_called_done(sandbox: Sandbox) -> None:
+    def meddle(_request: Request, send: Callable[[], Json]) -> Json:
+        answer = send()
+        archive(sandbox)
+        return answer
+
+    _, told = applied(sandbox, meddle, TOKENS)
+    assert told == [f"failed: trigger token t: carried out, but cannot be verified: GET {URL}: 403 Forbidden"]
+
+
+def test_a_wait_that_is_too_long_ends_the_run_and_says_when_to_come_back(sandbox: Sandbox) -> None:
+    def meddle(request: Request, _send: Callable[[], Json]) -> Json:
+        raise WaitTooLong(str(request), "come back at 2026-11-21T12:00:00Z")
+
+    _, told = applied(sandbox, meddle, section("milestones", {"a": {}, "b": {}}))
+    assert told == [
+        "failed: milestone a: POST projects/acme%2Fapi/milestones: come back at 2026-11-21T12:00:00Z",
+        "skipped: milestone b: come back at 2026-11-21T12:00:00Z",
+    ]
+
+
+def test_a_run_that_is_to_end_plans_nothing_again(sandbox: Sandbox) -> None:
+    with Story(sandbox, a_small_service("deployed")) as story:
+        group = section("approval_settings", {"allow_author_approval": False}, ACME)
+        plan = story.plan(group, section("approval_settings", {"allow_committer_approval": False}))
+        stop = Stop()
+        stop.because("enough")
+        stop.because("later reasons do not count")
+        terms = Terms(1, verify=True, recheck=False, deliver=None, stop=stop, record=NoRecord())
+        story.sandbox.clear_log()
+        assert failures(list(apply_plan(plan, story.client, KINDS, terms))) == [
+            "skipped: approval settings None: enough",
+            "skipped: approval settings None: enough",
+        ]
+        assert story.requests() == []
+
+
+def test_without_a_place_for_its_value_a_token_does_not_stay(sandbox: Sandbox) -> None:
+    with Story(sandbox, a_small_service("deployed")) as story:
+        plan = story.plan(TOKENS)
+        terms = Terms(1, verify=True, recheck=False, deliver=None, stop=Stop(), record=NoRecord())
+        [told] = failures(list(apply_plan(plan, story.client, KINDS, terms)))
+        assert told.startswith(
+            "failed: trigger token t: there is nowhere to deliver its value to; the undelivered token "
+        )
+        assert sandbox.state()["projects"][0]["trigger_tokens"] == []
+
+
+def test_a_service_that_is_gone_is_a_failure_of_each_change_and_of_nothing_else(sandbox: Sandbox) -> None:
+    with Story(sandbox, a_small_service("deployed")) as story:
+        plan = story.plan(section("milestones", {"a": {}}))
+        with Client("http://127.0.0.1:9/api/v4", "ada-token") as nowhere:
+            story.client = nowhere
+            [told] = failures(story.apply(plan, recheck=True))
+    assert told.startswith(
+        "stale: milestone a: cannot be read again: GET projects/acme%2Fapi/milestones: http://127.0.0.1:9"
+    )
+
+
+LEFT = Intent(API, "trigger_tokens", "trigger_tokens", "t", f"POST {URL}")
+
+
+@pytest.mark.parametrize(
+    ("tokens", "said"),
+    [
+        (
+            [{"description": "t", "owner": "bob"}],
+            "it cannot be read any more; delete the object, and the next run creates it anew",
+        ),
+        (
+            [{"description": "t", "owner": "ada"}] * 2,
+            "it cannot be read any more; delete the object, and the next run creates it anew",
+        ),
+        ([{"description": "t", "owner": "ada"}], "the disk is full"),
+    ],
+    ids=["somebody else's", "two of them", "nowhere to put it"],
+)
+def test_a_value_that_a_killed_run_left_undelivered_is_named(sandbox: Sandbox, tokens: list[Any], said: str) -> None:
+    def deliver(*_: object) -> None:
+        raise OutputFailed("the disk is full")
+
+    state = a_small_service("deployed")
+    state["projects"][0]["trigger_tokens"] = tokens
+    with Story(sandbox, state) as story:
+        told = list(recover(Interrupted("2026-11-21", 3, (LEFT,)), story.plan(), story.client, KINDS, deliver))
+    assert told == [
+        "The run that began at 2026-11-21 was cut off: 3 writes were certainly carried out, 1 were in doubt.",
+        f"In doubt was POST {URL} (project acme/api, 't'): it was carried out.",
+        f"Its value may not have been delivered: {said}.",
+    ]
+
+
+def test_without_a_sink_an_undelivered_value_is_named_all_the_same(sandbox: Sandbox) -> None:
+    unknown = Intent(API, "other", "other", "t", "POST x")
+    with Story(sandbox, a_small_service("deployed")) as story:
+        told = list(recover(Interrupted("2026-11-21", 0, (LEFT, unknown)), story.plan(), story.client, KINDS, None))
+    assert told[2:] == [
+        "Its value may not have been delivered: there is nowhere to deliver it to; delete the object, and the next run "
+        "creates it anew.",
+        "In doubt was POST x (project acme/api, 't'): it was carried out.",
+    ]
