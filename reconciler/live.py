@@ -12,7 +12,7 @@ from pydantic import ValidationError
 
 from reconciler.address import Level, Scope
 from reconciler.diff import fields_of
-from reconciler.endpoints import Collection, Singleton
+from reconciler.endpoints import Collection
 from reconciler.errors import BadAnswer, Moved, NotFound, ServiceError, Unauthorized, Unreachable
 from reconciler.kind import Kinds, Part
 from reconciler.resource import Found, Resource, Wanted
@@ -50,16 +50,12 @@ def read_part(reader: Reader, part: Part, scope: Scope, wanted: Resource | Mappi
     """
     path = scope.url + part.suffix
     try:
-        match part:
-            case Singleton():
-                answer = reader.get(path)
-                if part.complete is not None:
-                    answer = part.complete(
-                        reader, answer, fields_of(wanted) if isinstance(wanted, Resource) else wanted
-                    )
-                return decode(part, scope, answer)
-            case Collection():
-                return tuple(decode(part, scope, entry) for entry in reader.pages(path))
+        if isinstance(part, Collection):
+            return tuple(decode(part, scope, entry) for entry in reader.pages(path))
+        answer = reader.get(path)
+        if part.complete is not None:
+            answer = part.complete(reader, answer, fields_of(wanted) if isinstance(wanted, Resource) else wanted)
+        return decode(part, scope, answer)
     except (Unauthorized, Unreachable):
         raise
     except ServiceError as error:

@@ -215,7 +215,7 @@ class _CollectionPlanning:
                 self._problem(name, f"{len(olds)} live ones of the former {_names(old_names)}: {_ids(olds)}")
             case _, []:
                 self._problem(name, f"{len(matches)} live ones of this name, where one is wanted: {_ids(matches)}")
-            case _, _:
+            case _:
                 self._problem(name, f"both this name and the former {_names(old_names)} are live; delete one of them")
 
     def _create(self, name: Key, wanted: Resource, target_id: int | None) -> None:

@@ -25,7 +25,7 @@ def test_what_coverage_passes_over_is_counted_and_has_its_reason() -> None:
 
 def test_every_silenced_complaint_has_its_reason() -> None:
     marker = r"#\s*(type: ignore|noqa)"
-    reason = r"#\s*(type: ignore\[[\w-]+\]|noqa: [A-Z0-9, ]+)\s*(#|-|–)\s*\w+"
+    reason = r"#\s*(type: ignore\[[\w-]+\]|noqa: [A-Z0-9, ]+)\s*(#|-)\s*\w+"
     silenced = lines_with(marker, EVERYTHING)
     assert [line.strip() for line in silenced if "marker =" not in line and not re.search(reason, line)] == []
 

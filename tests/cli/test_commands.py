@@ -9,6 +9,7 @@ import pytest
 
 from reconciler import __version__
 from reconciler.cli import cli
+from reconciler.cli.demo import _run
 from tests.desk import Desk
 
 
@@ -53,6 +54,11 @@ def test_a_reader_that_goes_away_is_no_error_of_ours() -> None:
     done = subprocess.run(line, stdout=writing, stderr=subprocess.PIPE, text=True, check=False)
     os.close(writing)
     assert (done.returncode, done.stderr) == (1, "")
+
+
+def test_the_demo_does_not_go_on_when_its_story_goes_wrong() -> None:
+    with pytest.raises(AssertionError, match="reconciler --version ended with 0 instead of 3"):
+        _run("--version", 3)
 
 
 def test_a_bug_of_ours_is_one_line_and_a_traceback_only_when_asked_for(

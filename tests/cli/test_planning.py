@@ -194,6 +194,16 @@ def test_what_is_rendered_is_the_same_desired_state(desk: Desk) -> None:
     )
 
 
+def test_users_and_targets_known_by_number_are_rendered_too(desk: Desk) -> None:
+    desk.write(
+        "manifests/project.yaml",
+        "apiVersion: reconciler/v1\nkind: User\nspec:\n  notification_settings:\n    level: watch\n"
+        "---\napiVersion: reconciler/v1\nkind: Project\nmetadata:\n  id: 7\nspec:\n  prune:\n    - milestones\n"
+        "  milestones: {}\n",
+    )
+    assert desk("render").out == (desk.folder / "manifests/project.yaml").read_text()
+
+
 def test_templates_get_their_values_from_files_and_the_command_line(
     desk: Desk, monkeypatch: pytest.MonkeyPatch
 ) -> None:

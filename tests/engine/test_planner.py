@@ -393,3 +393,10 @@ def test_a_rotated_token_whose_former_name_is_live_too_is_a_problem() -> None:
     assert planned({TOKENS: [born(1, 1), token(2, "nightly")]}, wanted) == [
         '! trigger token deploy None: both this name and the former "nightly" are live; delete one of them'
     ]
+
+
+def test_a_settings_section_that_would_contradict_itself_is_a_problem() -> None:
+    wanted = section("notification_settings", {"events": {"new_issue": True}})
+    assert planned({NOTIFICATIONS: {"level": "watch"}}, wanted) == [
+        "! notification settings None events: `events` need `level: custom` beside them; the service ignores them at other levels"
+    ]

@@ -58,7 +58,7 @@ ACME = [
 
 
 def scopes(targets: object) -> list[str]:
-    return [str(target.scope) for target in targets]  # type: ignore[attr-defined]
+    return [str(target.scope) for target in targets]  # type: ignore[attr-defined]  # targets of any sort
 
 
 def test_a_set_of_listed_projects_needs_nobody_to_be_asked(folder: Folder) -> None:

@@ -1,0 +1,87 @@
+"""Reading live state through a reader that answers from memory."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from threading import Event
+
+import pytest
+
+from reconciler.address import Level
+from reconciler.errors import Forbidden, Moved, NotFound, ServiceError, Unauthorized, Unreachable
+from reconciler.live import look_up, read_live, side_by_side
+from reconciler.state import Reference, Unknown
+from reconciler.wire import Json
+from tests.building import API, KINDS, desired, section
+
+LIB = Reference(Level.PROJECT, "acme/lib")
+GROUP = Reference(Level.GROUP, "acme")
+
+
+@dataclass
+class Memory:
+    """A `wire.Reader` that answers from memory and remembers what it was asked."""
+
+    answers: Mapping[str, Json]
+    asked: list[str] = field(default_factory=list)
+
+    def get(self, path: str) -> Json:
+        self.asked.append(path)
+        answer = self.answers[path]
+        if isinstance(answer, ServiceError):
+            raise answer
+        return answer
+
+    def pages(self, path: str) -> list[Json]:
+        return list(self.get(path))
+
+
+def test_numbers_are_asked_for_once_each() -> None:
+    reader = Memory({"projects/acme%2Flib": {"id": 8}, "groups/acme?with_projects=false": {"id": 10}})
+    assert look_up([LIB, GROUP, LIB], reader, 1) == {GROUP: 10, LIB: 8}
+    assert reader.asked == ["groups/acme?with_projects=false", "projects/acme%2Flib", "projects/acme%2Flib"]
+
+
+@pytest.mark.parametrize(
+    ("answer", "reason"),
+    [
+        (NotFound("GET x", "404 Project Not Found", 404), "no such project, or not visible to this token"),
+        (Moved("GET x", "redirected to https://h/projects/7", 301), "moved: redirected to https://h/projects/7"),
+        (Forbidden("GET x", "403 Forbidden", 403), "GET x: 403 Forbidden"),
+        ({}, "GET projects/acme%2Flib: the answer holds no id"),
+        ([], "GET projects/acme%2Flib: the answer holds no id"),
+        ({"id": "7"}, "GET projects/acme%2Flib: the answer holds no id"),
+        ({"id": 1.5}, "GET projects/acme%2Flib: the answer holds no id"),
+    ],
+)
+def test_a_number_that_cannot_be_had_is_unknown_with_its_reason(answer: Json, reason: str) -> None:
+    assert look_up([LIB], Memory({"projects/acme%2Flib": answer}), 1) == {LIB: Unknown(reason)}
+
+
+@pytest.mark.parametrize("error", [Unauthorized("GET x", "401"), Unreachable("GET x", "refused")], ids=repr)
+def test_without_token_or_service_nothing_is_read(error: ServiceError) -> None:
+    with pytest.raises(type(error)):
+        look_up([LIB], Memory({"projects/acme%2Flib": error}), 1)
+    wanted = desired(section("milestones", {}), section("trigger_tokens", {}))
+    with pytest.raises(type(error)):
+        read_live(wanted, Memory({f"{API.url}milestones": error, f"{API.url}triggers": error}), KINDS, 1)
+
+
+def test_results_keep_the_order_of_their_tasks_and_the_first_error_drops_the_rest() -> None:
+    begun: list[int] = []
+    released = Event()
+
+    def work(task: int) -> int:
+        begun.append(task)
+        if task == 0:
+            released.wait()
+        if task == 2:
+            released.set()
+        if task == 5:
+            raise ValueError("five")
+        return task
+
+    assert side_by_side(work, [0, 1, 2, 3], 2) == [0, 1, 2, 3]
+    begun.clear()
+    with pytest.raises(ValueError, match="five"):
+        side_by_side(work, [5, *range(6, 500)], 1)
+    assert len(begun) < 494
