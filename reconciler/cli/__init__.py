@@ -1,6 +1,5 @@
 """The command line: connects the parts and speaks to a person. Commands import what they need when they run."""
 
-import os
 import sys
 import traceback
 from collections.abc import Sequence
@@ -45,14 +44,7 @@ for command in (validate, render, plan, apply, drift, show, schema, sandbox, dem
 
 def main(arguments: Sequence[str] | None = None) -> None:
     """Run the command line and exit with a code of the users' contract."""
-    try:
-        code = run(list(sys.argv[1:] if arguments is None else arguments))
-        sys.stdout.flush()
-    except BrokenPipeError:
-        # Whoever read the output has gone: the rest of it, and Python's last flush, go nowhere.
-        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
-        code = 1
-    sys.exit(code)
+    sys.exit(run(list(sys.argv[1:] if arguments is None else arguments)))
 
 
 def run(arguments: list[str]) -> int:
@@ -69,8 +61,6 @@ def run(arguments: list[str]) -> int:
         click.echo(f"reconciler: {error}", err=True)
         _trace(error, arguments)
         return error.exit_code
-    except BrokenPipeError:
-        raise
     except Exception as error:  # noqa: BLE001  # the last resort: a bug of ours
         click.echo(f"reconciler: internal error: {type(error).__name__}; -vv shows where", err=True)
         _trace(error, arguments)

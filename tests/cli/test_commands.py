@@ -1,5 +1,6 @@
 """The commands as a whole: that each is explained, and what a wrong command line does."""
 
+import importlib
 import os
 import subprocess
 import sys
@@ -8,7 +9,7 @@ import click
 import pytest
 
 from reconciler import __version__
-from reconciler.cli import cli
+from reconciler.cli import cli, main
 from reconciler.cli.demo import _run
 from tests.desk import Desk
 
@@ -21,6 +22,11 @@ def test_every_command_and_every_option_is_explained_with_an_example(name: str, 
     assert f"reconciler {name}" in done.out.partition("Example")[2]
     options = [each for each in cli.commands[name].params if isinstance(each, click.Option)]
     assert [each.name for each in options if not each.help] == []
+
+
+def test_the_package_can_be_run_and_imported() -> None:
+    module = importlib.import_module("reconciler.__main__")
+    assert module.main is main
 
 
 def test_the_version_is_told(desk: Desk) -> None:
