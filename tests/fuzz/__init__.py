@@ -1,0 +1,1 @@
+"""Fuzzing, by hand and for as long as one likes."""
