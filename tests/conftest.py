@@ -14,6 +14,13 @@ from tests.story import Story
 EXAMPLES = Path(__file__).parent.parent / "examples"
 
 
+def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter) -> None:
+    """Tell how many combinations the tests that count them went through."""
+    told = [value for each in terminalreporter.getreports("passed") for value in each.user_properties]
+    for name in dict.fromkeys(name for name, _ in told):
+        terminalreporter.write_line(f"{name}: {sum(int(str(count)) for each, count in told if each == name)}")
+
+
 @pytest.fixture(scope="session")
 def shared_sandbox() -> Iterator[Sandbox]:
     """The sandbox of this process."""

@@ -33,4 +33,6 @@ def sandbox(port: int, state: Path | None, latency: int, rate_limit: str | None,
         )
     except SandboxError as error:
         raise ConfigurationError(str(error)) from error
+    except OSError as error:
+        raise ConfigurationError(f"port {port}: {error.strerror}") from error
     return 0

@@ -38,6 +38,13 @@ def test_a_state_that_is_none_is_refused(desk: Desk) -> None:
     assert done.err.startswith("reconciler: state.yaml: users")
 
 
+def test_a_port_that_is_taken_is_named(desk: Desk) -> None:
+    port = desk.sandbox.base_url.rpartition(":")[2]
+    done = desk(f"sandbox --port {port}")
+    assert (done.code, done.out) == (1, "")
+    assert done.err.startswith(f"reconciler: port {port}: ")
+
+
 def test_schemas_are_printed_one_or_all_or_written(desk: Desk) -> None:
     everything = json.loads(desk("schema").out)
     assert json.loads(desk("schema plan").out) == everything["plan.schema.json"]

@@ -4,6 +4,7 @@ import os
 import signal
 import subprocess
 import sys
+from collections.abc import Callable
 from pathlib import Path
 
 import pytest
@@ -48,7 +49,9 @@ def undisturbed(sandbox: Sandbox) -> tuple[int, dict[str, object]]:
 
 
 @pytest.mark.parametrize("moment", ["before", "after"])
-def test_killed_at_any_request_the_next_run_converges(sandbox: Sandbox, tmp_path: Path, moment: str) -> None:
+def test_killed_at_any_request_the_next_run_converges(
+    sandbox: Sandbox, tmp_path: Path, moment: str, record_property: Callable[[str, object], None]
+) -> None:
     writes, result = undisturbed(sandbox)
     assert writes == 23
     for write in range(1, writes + 1):
@@ -83,6 +86,7 @@ def test_killed_at_any_request_the_next_run_converges(sandbox: Sandbox, tmp_path
         }
         assert set(story.tokens.values()) == values
         assert delivered.items() <= story.tokens.items()
+    record_property("kills at request boundaries survived", writes)
 
 
 def test_a_process_that_is_really_killed_leaves_a_journal_for_the_next_one(desk: Desk) -> None:
