@@ -3,8 +3,8 @@
 Made of the plan and its outcomes; written, shown, and read again.
 """
 
-from collections.abc import Iterable, Iterator
-from dataclasses import dataclass
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from typing import Literal, Protocol
 
@@ -50,6 +50,10 @@ class Traffic(Protocol):
     reads: int
     writes: int
 
+    @property
+    def waited(self) -> Mapping[str, float]:
+        """Seconds in which the run waited, by reason."""
+
 
 @dataclass(frozen=True, slots=True)
 class Report:
@@ -63,6 +67,7 @@ class Report:
         manifests_digest: SHA-256 (hex) of the desired state the plan leads to.
         reads: how many reads the run made.
         writes: how many writes it made.
+        waited: seconds in which the run waited, by reason; whole tenths.
         targets: those with changes or problems, in the order of the plan.
     """
 
@@ -74,6 +79,7 @@ class Report:
     reads: int
     writes: int
     targets: tuple[TargetOutcome, ...]
+    waited: Mapping[str, float] = field(default_factory=dict)
 
     @property
     def outcomes(self) -> Iterator[Outcome]:
@@ -128,6 +134,7 @@ def make_report(
         manifests_digest=saved.header.manifests_digest,
         reads=traffic.reads,
         writes=traffic.writes,
+        waited={str(reason): round(seconds, 1) for reason, seconds in sorted(traffic.waited.items())},
         targets=tuple(target for target in targets if target.outcomes or any(target.plan.problems)),
     )
 
@@ -150,6 +157,7 @@ class RequestsShape(Document):
 
     reads: int = Field(ge=0, description="GET requests.")
     writes: int = Field(ge=0, description="All others.")
+    waited: dict[str, float] = Field(description="Seconds in which the run waited, by reason.")
 
 
 class OutcomeShape(Document):
@@ -198,7 +206,7 @@ def save_report(report: Report) -> str:
             "finished_at": utc(report.finished_at),
             "tool_version": report.tool_version,
             "manifests_digest": report.manifests_digest,
-            "requests": {"reads": report.reads, "writes": report.writes},
+            "requests": {"reads": report.reads, "writes": report.writes, "waited": dict(report.waited)},
             "counts": report.counts,
             "targets": [_target_content(target) for target in report.targets],
         }
@@ -220,6 +228,7 @@ def load_report(text: str, kinds: Kinds) -> Report:
         manifests_digest=document.manifests_digest,
         reads=document.requests.reads,
         writes=document.requests.writes,
+        waited=document.requests.waited,
         targets=tuple(_read_target(target, kinds) for target in document.targets),
     )
     if document.counts.model_dump() != report.counts:

@@ -13,6 +13,7 @@ from reconciler.errors import PlanRefused
 from reconciler.plan import Plan, TargetPlan
 from reconciler.planfile import SavedPlan, save_plan
 from reconciler.planner import make_plan
+from reconciler.render import render_report
 from reconciler.report import UNKNOWN, Report, load_report, make_report, save_report
 from reconciler.state import Unreadable
 from tests.building import KINDS, desired, live, section
@@ -39,7 +40,7 @@ def test_a_saved_report_tells_results_and_not_intentions() -> None:
         "finished_at": "2026-12-01T12:01:00Z",
         "tool_version": "0.1.0",
         "manifests_digest": "5f2c",
-        "requests": {"reads": 11, "writes": 4},
+        "requests": {"reads": 11, "writes": 4, "waited": {}},
         "counts": NOTHING_COUNTED | {"updated": 1, "deleted": 1, "failed": 1, "dropped": 1, "problems": 1},
     }
     planned = json.loads(save_plan(sample()))["targets"][0]
@@ -126,3 +127,11 @@ def test_a_plan_is_no_report() -> None:
     with pytest.raises(PlanRefused) as refused:
         load_report(save_plan(sample()), KINDS)
     assert str(refused.value) == "not an apply report but a saved plan: its format is reconciler.plan/v1"
+
+
+def test_a_report_tells_what_the_run_waited_for_and_how_long() -> None:
+    report = make_report(sample(), [], NOON, Traffic(3, 1, {"rate limit of the service": 61.26, "own rate": 0.04}))
+    assert report.waited == {"own rate": 0.0, "rate limit of the service": 61.3}
+    assert load_report(save_report(report), KINDS) == report
+    last = render_report(report).splitlines()[-1]
+    assert last.endswith("4 requests made. Waited 61.3 s for rate limit of the service.")

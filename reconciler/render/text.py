@@ -49,9 +49,15 @@ def report(done: Report, style: Style) -> str:
         f"Applied: {counts['created']} created, {counts['updated']} updated, {counts['deleted']} deleted; "
         f"{counts['failed']} failed, {counts['stale']} stale, {counts['skipped']} skipped, "
         f"{counts['dropped']} dropped by the service, {counted(counts['problems'], 'problem')}. "
-        f"{counted(done.reads + done.writes, 'request')} made."
+        f"{counted(done.reads + done.writes, 'request')} made.{_waited(done)}"
     )
     return "\n".join(lines) + "\n"
+
+
+def _waited(done: Report) -> str:
+    """Tell for what the run waited, if it waited long enough to be felt."""
+    waits = [f"{seconds:.1f} s for {reason}" for reason, seconds in done.waited.items() if seconds >= 0.1]
+    return f" Waited {', '.join(waits)}." if waits else ""
 
 
 def validation(faults: Sequence[Fault], targets: int, style: Style) -> str:

@@ -2,7 +2,7 @@
 
 import json
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from datetime import UTC, datetime, timedelta
 from typing import Any
 
@@ -67,6 +67,7 @@ class Traffic:
 
     reads: int
     writes: int
+    waited: dict[str, float] = field(default_factory=dict)
 
 
 MILESTONES = {
