@@ -187,19 +187,29 @@ class _CollectionPlanning:
                 self.planning.unmanaged.append(self._address(found.names[0]))
 
     def _plan_item(self, name: Key, wanted: Resource | None) -> None:
+        if wanted is None:
+            self._plan_absence(name)
+            return
         target_id = self._resolve(name, self.part.refers_to) if self.part.refers_to else None
         if isinstance(target_id, Unknown):
             self.unresolvable = True
             self._problem(name, target_id.reason)
-        elif wanted is None:
-            renamed = self.claimed.copy()
-            for found in self._claim(name):
-                if id(found) not in renamed:
-                    self._delete(name, found)
         elif target_id is not None and not self._is_itself((target_id,)):
             self._plan_wanted(name, wanted, self._claim(target_id), target_id)
         elif not self.part.refers_to:
             self._plan_wanted(name, wanted, self._claim(name), None)
+
+    def _plan_absence(self, name: Key) -> None:
+        """Delete what must not exist, unless a rename has claimed it, or a wanted path may be a former one of it."""
+        claimed = self.claimed.copy()
+        if self.unresolvable:
+            return
+        if self.part.refers_to and any(not isinstance(found.names[0], str) for found in self.live):
+            number = self._resolve(name, self.part.refers_to)
+            name = number if isinstance(number, int) else name
+        for found in self._claim(name):
+            if id(found) not in claimed:
+                self._delete(name, found)
 
     def _plan_wanted(self, name: Key, wanted: Resource, matches: list[Found], target_id: int | None) -> None:
         old_names = [old for old in getattr(wanted, "renamed_from", ()) if self._find(old)]

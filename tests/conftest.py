@@ -60,7 +60,7 @@ def desk(tmp_path: Path, sandbox: Sandbox, monkeypatch: pytest.MonkeyPatch, caps
         return Ended(code, captured.out, captured.err)
 
     monkeypatch.chdir(tmp_path)
-    for name in ("CI_API_V4_URL", "NO_COLOR", "RECONCILER_TOKEN_FILE"):
+    for name in ("CI_API_V4_URL", "CI_NODE_INDEX", "CI_NODE_TOTAL", "NO_COLOR", "RECONCILER_TOKEN_FILE"):
         monkeypatch.delenv(name, raising=False)
     monkeypatch.setenv("RECONCILER_API_URL", sandbox.api_url)
     monkeypatch.setenv("RECONCILER_TOKEN", "ada-token")

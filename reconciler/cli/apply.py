@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any
 import click
 from click.core import ParameterSource
 
-from reconciler.cli.options import MANIFESTS, OUTPUT, SELECTION, SERVICE, Given, options
+from reconciler.cli.options import FLEET, MANIFESTS, OUTPUT, SELECTION, SERVICE, Given, options
 from reconciler.cli.session import Session, read_file
 from reconciler.errors import PlanRefused, UsageError
 
@@ -43,7 +43,7 @@ class Wishes:
 
 
 @click.command(epilog="Examples: reconciler apply manifests --yes;  reconciler apply --plan plan.json --yes")
-@options(MANIFESTS, SELECTION, SERVICE, OUTPUT)
+@options(MANIFESTS, SELECTION, FLEET, SERVICE, OUTPUT)
 @click.option("--plan", "plan_file", type=click.Path(path_type=Path), metavar="FILE", help="Apply this saved plan.")
 @click.option("--max-age", default="24h", metavar="TIME", show_default=True, help="Refuse an older saved plan.")
 @click.option("--yes", is_flag=True, help="Do not ask.")
@@ -89,7 +89,9 @@ def _check(given: Given, wishes: Wishes) -> None:
     source = click.get_current_context().get_parameter_source("paths")
     if wishes.plan_file is not None and given.paths and source is ParameterSource.COMMANDLINE:
         raise UsageError("apply takes PATHS or --plan, not both")
-    if wishes.plan_file is not None and any((given.targets, given.labels, given.sections, given.retry_failed)):
+    if wishes.plan_file is not None and any(
+        (given.targets, given.labels, given.sections, given.retry_failed, given.since, given.everything, given.shard)
+    ):
         raise UsageError("apply carries out a saved plan whole; narrow it when it is made")
     if wishes.tokens_to is not None and wishes.tokens_command is not None:
         raise UsageError("apply takes --tokens-to or --tokens-command, not both")

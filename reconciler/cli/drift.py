@@ -4,13 +4,13 @@ from functools import partial
 
 import click
 
-from reconciler.cli.options import MANIFESTS, OUTPUT, SELECTION, SERVICE, Given, options
+from reconciler.cli.options import FLEET, MANIFESTS, OUTPUT, SELECTION, SERVICE, Given, options
 from reconciler.cli.plan import CHANGES_PENDING
 from reconciler.cli.session import Session
 
 
 @click.command(epilog="Example, for cron: reconciler drift manifests --report json=drift.json")
-@options(MANIFESTS, SELECTION, SERVICE, OUTPUT)
+@options(MANIFESTS, SELECTION, FLEET, SERVICE, OUTPUT)
 def drift(given: Given) -> int:
     """Tell what differs from the manifests: exit 2 on drift, quiet when in order. Cannot write."""
     from reconciler.render import render_plan

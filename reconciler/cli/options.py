@@ -107,6 +107,21 @@ SELECTION: list[Decorator] = [
     click.option("--section", "sections", multiple=True, metavar="NAME", help="Only this section; repeatable."),
 ]
 
+FLEET: list[Decorator] = [
+    click.option(
+        "--since",
+        metavar="REV",
+        help="Only targets whose effective manifests differ from those at this git revision; what these declared and "
+        "the present ones do not is deleted.",
+    ),
+    click.option("--all", "everything", is_flag=True, help="With --since: all targets, whether they differ or not."),
+    click.option(
+        "--shard",
+        metavar="I/N",
+        help="Only this part of the targets, for N jobs side by side.  [env: CI_NODE_INDEX, CI_NODE_TOTAL]",
+    ),
+]
+
 SERVICE: list[Decorator] = [
     click.option(
         "--api-url",
@@ -152,6 +167,9 @@ class Given:
     labels: tuple[tuple[str, str], ...] = ()
     sections: tuple[str, ...] = ()
     retry_failed: str | None = None
+    since: str | None = None
+    everything: bool = False
+    shard: str | None = None
     api_url: str | None = None
     token_file: str | None = None
     ca_file: str | None = None

@@ -5,14 +5,14 @@ from pathlib import Path
 
 import click
 
-from reconciler.cli.options import MANIFESTS, OUTPUT, SELECTION, SERVICE, Given, options
+from reconciler.cli.options import FLEET, MANIFESTS, OUTPUT, SELECTION, SERVICE, Given, options
 from reconciler.cli.session import Session
 
 CHANGES_PENDING = 2
 
 
 @click.command(epilog="Example: reconciler plan manifests --out plan.json")
-@options(MANIFESTS, SELECTION, SERVICE, OUTPUT)
+@options(MANIFESTS, SELECTION, FLEET, SERVICE, OUTPUT)
 @click.option("--out", type=click.Path(path_type=Path), metavar="FILE", help="Save the plan, for apply --plan.")
 @click.option("--detailed-exitcode", is_flag=True, help="Exit with 2 where there is something to change.")
 def plan(given: Given, out: Path | None, detailed_exitcode: bool) -> int:

@@ -1,28 +1,98 @@
 """`reconciler render`."""
 
+import json
+from collections.abc import Iterable
 from typing import TYPE_CHECKING, Any
 
 import click
 
 from reconciler.cli.options import MANIFESTS, SELECTION, VERBOSITY, Given, options
 from reconciler.cli.session import Session
+from reconciler.errors import UsageError
 
 if TYPE_CHECKING:
     from reconciler.manifests import Manifests
     from reconciler.state import Target
 
 
-@click.command(epilog="Example: reconciler render manifests --target acme/payments/api")
+@click.command(
+    epilog="Examples: reconciler render manifests --target acme/payments/api;  reconciler render --target acme/api "
+    "--explain approval_settings.allow_author_approval"
+)
 @options(MANIFESTS, SELECTION, VERBOSITY)
-def render(given: Given) -> int:
-    """Print the effective desired state: every target with its profiles merged in, as YAML that validates."""
+@click.option(
+    "--explain",
+    metavar="FIELD",
+    help="Tell instead which file:line sets this field, such as milestones.2026.12.state, lowest layer first.",
+)
+def render(given: Given, explain: str | None) -> int:
+    """Print the effective desired state: every target with its profiles merged in, as YAML that validates.
+
+    The service is not asked what is in the groups of sets: of these, only projects are shown that have manifests of
+    their own, and those that --target names in full.
+    """
     from reconciler.manifests.plain import write_yaml
 
     session = Session(given)
-    manifests = session.manifests()
+    manifests = _with_named(session.manifests(), given.targets)
     targets = session.select(manifests.desired).targets
-    click.echo(write_yaml(_document(target, manifests) for target in targets), nl=False)
+    if explain is None:
+        click.echo(write_yaml(_document(target, manifests) for target in targets), nl=False)
+    else:
+        click.echo(_explained(targets, manifests, explain), nl=False)
     return 0
+
+
+def _with_named(manifests: "Manifests", targets: tuple[str, ...]) -> "Manifests":
+    """Take projects that are named in full to be in the groups that their paths begin with, beside those documented."""
+    from reconciler.address import Level
+    from reconciler.manifests import Member
+
+    named = [target for target in targets if "/" in target and not set(target) & set("*?[]")]
+    if not (manifests.groups and named):
+        return manifests
+    documented = [str(each.scope.ref) for each in manifests.desired.targets if each.scope.level is Level.PROJECT]
+    paths = dict.fromkeys([*documented, *named])
+    return manifests.with_discovered(
+        {
+            group: [Member(path) for path in paths if path.casefold().startswith(f"{group.casefold()}/")]
+            for group in manifests.groups
+        }
+    )
+
+
+def _explained(targets: "Iterable[Target]", manifests: "Manifests", field: str) -> str:
+    """Return the layers that set a field of each target.
+
+    Raises:
+        UsageError: no manifest sets it.
+    """
+    told = "".join(_explanation(target, manifests, field) for target in targets)
+    if not told:
+        raise UsageError(f"no manifest sets {field} for what is selected")
+    return told
+
+
+def _explanation(target: "Target", manifests: "Manifests", field: str) -> str:
+    """Return the layers that set a field, lowest first, and `*` before the one that wins, or before all that unite."""
+    from functools import reduce
+    from operator import getitem
+
+    from reconciler.manifests.explain import steps
+    from reconciler.manifests.sources import printable
+
+    spec = manifests.effective(target.scope)
+    path = steps(field, spec)
+    if not path:
+        return ""
+    effective: Any = reduce(getitem, path, spec)
+    sayings = manifests.explain(target.scope, path)
+    width = max(len(place) for place, _ in sayings)
+    lines = [printable(f"{target.scope}: {field}")]
+    for number, (place, value) in enumerate(sayings, 1):
+        wins = sayings[-1][1] != effective or number == len(sayings)
+        lines.append(f"  {'*' if wins else ' '} {place:{width}}  {printable(json.dumps(value, ensure_ascii=False))}")
+    return "\n".join(lines) + "\n"
 
 
 def _document(target: "Target", manifests: "Manifests") -> dict[str, Any]:

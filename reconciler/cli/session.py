@@ -53,19 +53,32 @@ class Session:
         """
         from reconciler.manifests import read_manifests
 
-        paths = [Path(path) for path in self.given.paths or DEFAULT_PATHS]
-        found = read_manifests(paths, self.kinds, values=self._template_values(), env_names=self.given.environment)
-        for warning in found.warnings:
-            LOG.warning("%s", warning)
+        found = read_manifests(self.paths, self.kinds, values=self.template_values(), env_names=self.given.environment)
+        self.warn(found.warnings)
         return found
 
-    def _template_values(self) -> dict[str, Any]:
+    @property
+    def paths(self) -> list[Path]:
+        """The files and folders that hold the manifests."""
+        return [Path(path) for path in self.given.paths or DEFAULT_PATHS]
+
+    def template_values(self, content: Callable[[Path], bytes | None] = lambda _file: None) -> dict[str, Any]:
+        """Return what templates are given.
+
+        Args:
+            content: tells what is in a file of values, if not what is on disk.
+        """
         from reconciler.manifests.plain import read_mapping
 
         values: dict[str, Any] = {}
         for file in self.given.values_files:
-            values |= read_mapping(Path(file))
+            values |= read_mapping(Path(file), content(Path(file)))
         return values | dict(self.given.settings)
+
+    def warn(self, doubts: "Iterable[object]") -> None:
+        """Tell what is doubtful."""
+        for doubt in doubts:
+            LOG.warning("%s", doubt)
 
     @contextmanager
     def client(self) -> "Iterator[Client]":
@@ -79,21 +92,22 @@ class Session:
         Args:
             grace: see `DesiredState.grace`.
         """
+        from reconciler.cli.fleet import scope_of_run
         from reconciler.planfile import Header, SavedPlan
         from reconciler.planning import draw_plan
         from reconciler.selection import restrict
 
-        manifests = self.manifests()
         failed = self._failed()
-        desired = self.select(manifests.desired, failed)
-        plan = draw_plan(replace(desired, grace=grace), client, self.kinds, self.given.concurrency)
+        scope = scope_of_run(self, client, failed)
+        desired = replace(scope.desired, grace=grace)
+        plan = draw_plan(desired, client, self.kinds, self.given.concurrency, scope.ids)
         if failed is not None:
             plan = restrict(plan, failed)
         header = Header(
             service=client.api_url,
             created_at=datetime.now(UTC).replace(microsecond=0),
             tool_version=__version__,
-            manifests_digest=manifests.desired.digest,
+            manifests_digest=desired.digest,
             requests_made=client.traffic.reads,
         )
         return SavedPlan(header, plan)

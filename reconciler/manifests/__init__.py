@@ -9,11 +9,12 @@ from typing import TYPE_CHECKING, Any
 if TYPE_CHECKING:
     from reconciler.manifests.files import is_manifest
     from reconciler.manifests.manifests import Manifests, read_contents, read_manifests
-    from reconciler.manifests.sets import Member
+    from reconciler.manifests.sets import Hidden, Member
 
-__all__ = ["Manifests", "Member", "is_manifest", "read_contents", "read_manifests"]
+__all__ = ["Hidden", "Manifests", "Member", "is_manifest", "read_contents", "read_manifests"]
 
 HOMES = {
+    "Hidden": "sets",
     "Manifests": "manifests",
     "Member": "sets",
     "is_manifest": "files",

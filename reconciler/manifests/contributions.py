@@ -10,7 +10,7 @@ from reconciler.manifests.complaints import Complaints
 from reconciler.manifests.documents import Document
 from reconciler.manifests.layers import Layer
 from reconciler.manifests.placeholders import NAMES, filling
-from reconciler.manifests.sets import Discovered, members
+from reconciler.manifests.sets import Discovered, Hidden, members
 from reconciler.manifests.words import unknown
 
 
@@ -42,7 +42,7 @@ def contributions(
         contribution = _of_set(declared, catalogue, complaints)
         paths = members(declared, discovered, projects)
         if not paths and (discovered is not None or not declared.declared.select.group):
-            _complain_of_emptiness(declared, complaints)
+            _complain_of_emptiness(declared, discovered, complaints)
         for path in {path.casefold(): path for path in paths}.values():
             scope = Scope(Level.PROJECT, path)
             parts.setdefault(scope.identity, (scope, []))[1].append(contribution)
@@ -65,8 +65,12 @@ def _of_set(declared: DeclaredSet, catalogue: Catalogue, complaints: Complaints)
     return Contribution((*layers, declared.layer), whole, metadata.labels, metadata.priority)
 
 
-def _complain_of_emptiness(declared: DeclaredSet, complaints: Complaints) -> None:
+def _complain_of_emptiness(declared: DeclaredSet, discovered: Discovered | None, complaints: Complaints) -> None:
     document = declared.layer.document
+    found = (discovered or {}).get(declared.declared.select.group)
+    if isinstance(found, Hidden):
+        complaints.add(document.find(("select", "group")), found.reason, document)
+        return
     message = f"{declared.layer.title} matches no project"
     complaints.add(document.find(("select",), key=True), message, document, "warning")
 

@@ -47,11 +47,18 @@ class Manifests:
         selected = (declared.declared.select.group for declared in self._catalogue.sets.values())
         return tuple(sorted({group for group in selected if group}))
 
+    @property
+    def groups_with_archived(self) -> frozenset[str]:
+        """Those of `groups` of which a set asks for archived projects too."""
+        selected = (declared.declared.select for declared in self._catalogue.sets.values())
+        return frozenset(select.group for select in selected if select.group and select.archived)
+
     def with_discovered(self, discovered: Discovered) -> "Manifests":
         """Return the manifests with the sets in force, given for each of `groups` the projects below it.
 
         Raises:
-            ManifestErrors: what is wrong shows only now, such as two sets that disagree on a project.
+            ManifestErrors: what is wrong shows only now, such as two sets that disagree on a project, or a group whose
+                projects cannot be listed.
             KeyError: a group is missing.
         """
         with _collector_paused():

@@ -6,18 +6,23 @@ from pathlib import Path
 from typing import Any
 
 from reconciler.errors import ManifestErrors
-from reconciler.manifests.files import Unreadable, read_text
+from reconciler.manifests.files import Unreadable, as_text, read_text
 from reconciler.manifests.sources import Source, fault
 
 
-def read_mapping(path: Path) -> dict[str, Any]:
+def read_mapping(path: Path, content: bytes | None = None) -> dict[str, Any]:
     """Return the one mapping a YAML file holds; an empty one if the file holds nothing.
+
+    Args:
+        path: the file.
+        content: what is in it, if it is not on disk.
 
     Raises:
         ManifestErrors: the file cannot be read, is not YAML, or holds something else.
     """
     try:
-        reading = Source(str(path), read_text(str(path))).read()
+        text = read_text(str(path)) if content is None else as_text(str(path), content)
+        reading = Source(str(path), text).read()
     except Unreadable as error:
         raise ManifestErrors([error.fault]) from None
     if reading.faults:

@@ -24,7 +24,14 @@ class Member:
     archived: bool = False
 
 
-Discovered = Mapping[str, Iterable[Member]]
+@dataclass(frozen=True, slots=True)
+class Hidden:
+    """A group whose projects cannot be listed, and why."""
+
+    reason: str
+
+
+Discovered = Mapping[str, Iterable[Member] | Hidden]
 """By group, as sets name it, all projects in it and in its subgroups."""
 
 
@@ -46,7 +53,9 @@ def members(declared: DeclaredSet, discovered: Discovered | None, documented: It
     elif discovered is None:
         candidates = [path for path in documented if path.casefold().startswith(f"{select.group.casefold()}/")]
     else:
-        candidates = [member.path for member in discovered[select.group] if select.archived or not member.archived]
+        found = discovered[select.group]
+        shown = () if isinstance(found, Hidden) else found
+        candidates = [member.path for member in shown if select.archived or not member.archived]
     return [path for path in candidates if _passes(select, path)]
 
 

@@ -1,0 +1,191 @@
+"""What the manifests were at a git revision: their files, read from the repository without a checkout."""
+
+import os
+import subprocess
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+
+from reconciler.errors import ConfigurationError
+from reconciler.manifests import is_manifest
+
+CONFIGURATION = "reconciler.yaml"
+BLOB, LINK = "blob", "120000"
+MOST_LINKS = 40
+"""How many symbolic links are followed for one file, as by the operating system."""
+
+
+@dataclass(frozen=True, slots=True)
+class _Entry:
+    mode: str
+    object: str
+
+
+@dataclass(slots=True)
+class Snapshot:
+    """A git revision of the repository that holds the manifests.
+
+    Attributes:
+        revision: as the user named it.
+        top: the folder that the repository is checked out in.
+        commit: the full ID of the commit.
+    """
+
+    revision: str
+    top: Path
+    commit: str
+    _files: dict[str, _Entry] = field(default_factory=dict, repr=False)
+
+    def manifests(self, paths: Sequence[Path]) -> dict[str, bytes]:
+        """Return what was in the manifests at and below some paths, each as `REVISION:path`.
+
+        What is a folder or a file now need not have been there then.
+
+        Raises:
+            ConfigurationError: a path is outside the repository, or git fails.
+        """
+        found: dict[str, str] = {}
+        seen = {self._within(Path(CONFIGURATION))}
+        for path in paths:
+            start = self._within(path)
+            if start == ".." or start.startswith("../"):
+                raise ConfigurationError(f"--since {self.revision}: {path} is not in the git repository {self.top}")
+            for inner, name in self._below(start, str(path)):
+                if inner in self._files and inner not in seen:
+                    seen.add(inner)
+                    found[f"{self.revision}:{name}"] = self._files[inner].object
+        return dict(zip(found, self._contents(list(found.values())), strict=True))
+
+    def file(self, path: Path) -> bytes | None:
+        """Return what was in one file; None where it was not there, or is no file of the repository."""
+        entry = self._files.get(self._target(self._within(path)))
+        return None if entry is None else self._contents([entry.object])[0]
+
+    def parted(self) -> str | None:
+        """Return the commit at which the present one parted from this one; None where it only came after it.
+
+        An empty text stands for two histories that have nothing in common.
+        """
+        base = _try(self.top, "merge-base", self.commit, "HEAD")
+        return None if base == self.commit else base or ""
+
+    def _within(self, path: Path) -> str:
+        """Return a path as the repository knows it; one that is outside begins with `..`."""
+        inner = os.path.relpath(os.path.realpath(path), self.top)
+        return "" if inner == "." else inner
+
+    def _below(self, inner: str, shown: str, visited: frozenset[str] = frozenset()) -> Iterator[tuple[str, str]]:
+        """Yield the manifests at or below a path, as the repository knows them, with the path to show for each."""
+        inner = self._target(inner)
+        if inner in self._files:
+            yield inner, shown
+            return
+        prefix = f"{inner}/" if inner else ""
+        for name, entry in self._files.items():
+            if not name.startswith(prefix):
+                continue
+            rest = name.removeprefix(prefix)
+            below = os.path.normpath(f"{shown}/{rest}")
+            if is_manifest(rest):
+                yield self._target(name), below
+            elif entry.mode == LINK and inner not in visited and is_manifest(f"{rest}/any.yaml"):
+                yield from self._below(name, below, visited | {inner})
+
+    def _target(self, inner: str) -> str:
+        """Return where a path leads to through symbolic links; that may be nowhere."""
+        for _ in range(MOST_LINKS):
+            entry = self._files.get(inner)
+            if entry is None or entry.mode != LINK:
+                break
+            target = self._contents([entry.object])[0].decode(errors="surrogateescape")
+            inner = os.path.relpath(os.path.normpath(self.top / Path(inner).parent / target), self.top)
+        return inner
+
+    def _contents(self, objects: Sequence[str]) -> list[bytes]:
+        """Read objects, all of them with one process."""
+        if not objects:
+            return []
+        answer = _run(self.top, "cat-file", "--batch", sent="\n".join(objects).encode() + b"\n")
+        contents, at = [], 0
+        for _ in objects:
+            end = answer.index(b"\n", at)
+            size = int(answer[at:end].split()[-1])
+            contents.append(answer[end + 1 : end + 1 + size])
+            at = end + size + 2
+        return contents
+
+
+def snapshot(revision: str, path: Path) -> Snapshot:
+    """Return a revision of the git repository that holds a path.
+
+    Raises:
+        ConfigurationError: there is no git, no repository, no such revision, or none in this shallow clone.
+    """
+    if not revision or revision.startswith("-"):
+        raise ConfigurationError(f"--since takes a git revision, such as main or HEAD~1; not {revision!r}")
+    folder = _folder(path)
+    found = _git(folder, ["rev-parse", "--show-toplevel"])
+    if found.returncode != 0:
+        raise ConfigurationError(f"--since {revision}: {folder} cannot be read as a git repository: {_said(found)}")
+    top = _line(found)
+    commit = _try(folder, "rev-parse", "--verify", "--quiet", f"{revision}^{{commit}}")
+    if commit is None:
+        raise ConfigurationError(_why_there_is_none(revision, folder))
+    listing = _run(folder, "ls-tree", "-r", "-z", "--full-tree", commit).decode(errors="surrogateescape")
+    return Snapshot(revision, Path(top), commit, dict(_entries(listing)))
+
+
+def _folder(path: Path) -> Path:
+    """The folder a path is in, or the next one above it that is there."""
+    path = Path(os.path.realpath(path))
+    return path if path.is_dir() else _folder(path.parent)
+
+
+def _entries(listing: str) -> Iterator[tuple[str, _Entry]]:
+    for line in listing.split("\0")[:-1]:
+        described, _, name = line.partition("\t")
+        mode, type_, object_ = described.split(" ")
+        if type_ == BLOB:
+            yield name, _Entry(mode, object_)
+
+
+def _why_there_is_none(revision: str, folder: Path) -> str:
+    if _try(folder, "rev-parse", "--is-shallow-repository") == "true":
+        return (
+            f"--since {revision}: this clone is shallow and does not reach that far: fetch more of the history first, "
+            "with `git fetch --unshallow` or, in a CI job, with GIT_DEPTH: 0"
+        )
+    return f"--since {revision}: there is no such commit in this repository; if it is elsewhere, `git fetch` it first"
+
+
+def _try(folder: Path, *arguments: str) -> str | None:
+    """Return a line that git answers; None where git says no."""
+    done = _git(folder, arguments)
+    return _line(done) if done.returncode == 0 else None
+
+
+def _run(folder: Path, *arguments: str, sent: bytes = b"") -> bytes:
+    """Return what git answers.
+
+    Raises:
+        ConfigurationError: git failed, with what it said.
+    """
+    done = _git(folder, arguments, sent)
+    if done.returncode != 0:
+        raise ConfigurationError(f"git {arguments[0]} failed: {_said(done)}")
+    return done.stdout
+
+
+def _git(folder: Path, arguments: Sequence[str], sent: bytes = b"") -> "subprocess.CompletedProcess[bytes]":
+    try:
+        return subprocess.run(["git", "-C", str(folder), *arguments], input=sent, capture_output=True, check=False)
+    except FileNotFoundError:
+        raise ConfigurationError("--since needs git, which is not installed here") from None
+
+
+def _line(done: "subprocess.CompletedProcess[bytes]") -> str:
+    return done.stdout.decode(errors="surrogateescape").strip("\n")
+
+
+def _said(done: "subprocess.CompletedProcess[bytes]") -> str:
+    return " ".join(done.stderr.decode(errors="replace").split()).removeprefix("fatal: ")

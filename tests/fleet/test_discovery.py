@@ -1,0 +1,188 @@
+"""Sets over groups: one list a group, the IDs that come along, and what is said where a group cannot be listed."""
+
+from typing import Any
+
+import pytest
+
+from reconciler.address import Level
+from reconciler.discovery import discover
+from reconciler.errors import Forbidden, NotFound, Unauthorized
+from reconciler.manifests import Hidden, Member
+from reconciler.state import Reference
+from tests.canned import answer, canned
+from tests.desk import Desk
+from tests.states import a_small_service
+
+SETS = """\
+apiVersion: reconciler/v1
+kind: ProjectSet
+metadata: {name: all}
+select: {group: acme}
+spec:
+  milestones: {"{name} 1": {}}
+---
+apiVersion: reconciler/v1
+kind: ProjectSet
+metadata: {name: tools}
+select: {group: acme/tools}
+spec:
+  milestones: {tools: {}}
+---
+apiVersion: reconciler/v1
+kind: ProjectSet
+metadata: {name: again}
+select: {group: Acme, include: ["*/lib"]}
+spec:
+  job_token_scope: {projects: [acme/api]}
+"""
+
+PLAN = """\
+project acme/api
+  + milestone "api 1"
+project acme/lib
+  + allowlisted project "acme/api"
+  + milestone "lib 1"
+project acme/tools/cli
+  + milestone "cli 1"
+  + milestone "tools"
+Plan: 5 to create, 0 to update, 0 to delete, 0 problems, 0 unmanaged. 5 requests to apply; 6 were made to plan.
+"""
+
+
+def reads(desk: Desk) -> list[str]:
+    return sorted(entry["target"].removeprefix("/api/v4/").partition("?")[0] for entry in desk.sandbox.log())
+
+
+def archived(desk: Desk) -> None:
+    """Archive `acme/web`."""
+    state = a_small_service("deployed")
+    state["projects"][2]["archived"] = True
+    desk.sandbox.replace_state(state)
+
+
+def test_each_group_is_listed_once_and_the_ids_it_brings_need_not_be_asked_for(desk: Desk) -> None:
+    archived(desk)
+    desk.write("manifests/sets.yaml", SETS)
+    desk.sandbox.clear_log()
+    done = desk("plan")
+    assert (done.code, done.out, done.err) == (0, PLAN, "")
+    assert reads(desk) == [
+        "groups/acme%2Ftools/projects",
+        "groups/acme/projects",
+        "projects/acme%2Fapi/milestones",
+        "projects/acme%2Flib/job_token_scope/allowlist",
+        "projects/acme%2Flib/milestones",
+        "projects/acme%2Ftools%2Fcli/milestones",
+    ]
+    (listed,) = [entry["target"] for entry in desk.sandbox.log() if entry["target"].startswith("/api/v4/groups/acme/")]
+    assert listed.startswith(
+        "/api/v4/groups/acme/projects?include_subgroups=true&with_shared=false&archived=false&order_by=id&sort=asc"
+    )
+    assert desk("apply --yes").out.endswith("0 problems. 15 requests made.\n")
+    assert desk("plan").out.startswith("Plan: 0 to create, 0 to update, 0 to delete, 0 problems, 0 unmanaged. ")
+
+
+def test_archived_projects_are_listed_only_if_a_set_asks_for_them(desk: Desk) -> None:
+    archived(desk)
+    desk.write("manifests/sets.yaml", SETS.replace("{group: acme/tools}", "{group: ACME, archived: true}"))
+    desk.sandbox.clear_log()
+    done = desk("plan")
+    assert 'project acme/web\n  + milestone "tools"\nPlan: ' in done.out
+    assert [entry["target"] for entry in desk.sandbox.log() if "archived=" in entry["target"]] == []
+    assert sum(target.startswith("groups/") for target in reads(desk)) == 1
+
+
+def test_lists_of_many_projects_are_followed_to_their_end(desk: Desk) -> None:
+    state = a_small_service("deployed")
+    state["projects"] = [{"id": 1000 + number, "path": f"acme/p{number}"} for number in range(250)]
+    desk.sandbox.replace_state(state)
+    desk.write("manifests/sets.yaml", SETS.partition("---")[0])
+    desk.sandbox.clear_log()
+    assert "Plan: 250 to create, " in desk("plan").out
+    assert sum(target.startswith("groups/") for target in reads(desk)) == 3
+
+
+def test_every_group_that_cannot_be_listed_is_told_at_once_where_it_is_named(desk: Desk) -> None:
+    desk.write("manifests/sets.yaml", SETS.replace("group: acme/tools", "group: nobody").replace("Acme", "nowhere"))
+    done = desk("plan")
+    assert (done.code, done.out) == (1, "")
+    assert done.err == (
+        "reconciler: manifests/sets.yaml:11:17: the projects of group nobody cannot be listed (GET groups/nobody/projects"
+        ": 404 Group Not Found): there is no such group, or none this token may see; if the service cannot list the "
+        "projects of any group, list them here, as `projects` instead of `group`\n"
+        "    select: {group: nobody}\n"
+        "                    ^\n"
+        "manifests/sets.yaml:18:17: the projects of group nowhere cannot be listed (GET groups/nowhere/projects: "
+        "404 Group Not Found): there is no such group, or none this token may see; if the service cannot list the "
+        "projects of any group, list them here, as `projects` instead of `group`\n"
+        '    select: {group: nowhere, include: ["*/lib"]}\n'
+        "                    ^\n"
+    )
+
+
+def test_a_service_without_such_lists_is_met_with_advice(desk: Desk) -> None:
+    desk.write("manifests/sets.yaml", SETS.partition("---")[0])
+    with canned(answer("404 Not Found", '{"error": "404 Not Found"}')) as server:
+        done = desk(f"plan --api-url {server.api_url}")
+    assert done.code == 1
+    assert "if the service cannot list the projects of any group, list them here, as `projects` instead" in done.err
+
+
+def test_a_set_that_matches_nothing_is_warned_of_once(desk: Desk) -> None:
+    desk.write(
+        "manifests/sets.yaml",
+        SETS.replace('["*/lib"]', '["*/none"]')
+        + "---\napiVersion: reconciler/v1\nkind: ProjectSet\nmetadata: {name: few}\nselect: {projects: [a/b], exclude: ['**']}\n",
+    )
+    done = desk("plan")
+    assert done.code == 0
+    assert [line.partition("warning: ")[2] for line in done.err.splitlines() if "warning" in line] == [
+        "set few matches no project",
+        "set again matches no project",
+    ]
+
+
+class Lists:
+    """A service that answers each list with something, or raises it."""
+
+    def __init__(self, found: Any) -> None:
+        self.found = found
+
+    def get(self, path: str) -> Any:
+        raise AssertionError(path)
+
+    def pages(self, path: str) -> list[Any]:
+        assert path.startswith("groups/a%2Fb/projects?")
+        if isinstance(self.found, Exception):
+            raise self.found
+        return list(self.found)
+
+
+def test_what_is_found_are_paths_and_ids() -> None:
+    found = discover(
+        {"a/B": False, "A/b": False}, Lists([{"id": 1, "path_with_namespace": "A/b/C", "archived": True}]), 1
+    )
+    assert found.groups == {"a/B": (Member("A/b/C", archived=True),), "A/b": (Member("A/b/C", archived=True),)}
+    assert found.ids == {Reference(Level.PROJECT, "a/b/c"): 1}
+
+
+@pytest.mark.parametrize(
+    ("found", "reason"),
+    [
+        (Forbidden("GET x", "403 Forbidden", 403), "403 Forbidden"),
+        ([{"id": 1}], "the answer is not what the specification promises"),
+        ([{"id": "1", "path_with_namespace": "a/b/c"}], "the answer is not what the specification promises"),
+        ([{"id": 1, "path_with_namespace": 2}], "the answer is not what the specification promises"),
+        ([1], "the answer is not what the specification promises"),
+    ],
+)
+def test_a_list_nobody_can_use_is_hidden_with_its_reason(found: Any, reason: str) -> None:
+    said = f"the projects of group a/b cannot be listed (GET groups/a%2Fb/projects: {reason})"
+    assert discover({"a/b": False}, Lists(found), 1).groups == {"a/b": Hidden(said)}
+
+
+def test_a_group_that_is_not_there_is_hidden_and_a_wrong_token_ends_it_all() -> None:
+    hidden = discover({"a/b": False}, Lists(NotFound("GET x", "404 Not Found", 404)), 1).groups["a/b"]
+    assert isinstance(hidden, Hidden)
+    with pytest.raises(Unauthorized):
+        discover({"a/b": False}, Lists(Unauthorized("GET x", "401", 401)), 1)
