@@ -9,20 +9,24 @@ ReconcilerError                 1
 ├── OutputFailed                1   a report, a plan or a token could not be written where it was to go
 └── ServiceError                1   a request was not answered as it should be; names the request
     ├── Unreachable                 no connection: refused, no such host, no secure channel; ends a run
+    │   └── Untrusted               the certificate of the service cannot be verified
+    ├── Unsendable                  the request makes no URL or no header, so that it was not sent
     ├── AnswerLost                  the connection broke or timed out; whether a write was carried out is unknown
     ├── BadAnswer                   an answer that is not what the service's contract promises: HTML, broken JSON
-    ├── Moved                       301, 302, 307, 308: redirects are not followed
+    ├── Moved                       3xx: a redirect that is not followed, or a write to a project that has moved
     ├── Unauthorized                401: the token is missing, wrong, expired or revoked
     ├── Forbidden                   403: the token may not do this
     ├── NotFound                    404: not there, or not visible to the token
     ├── Refused                     400, 405, 409, 412, 422: the service will not carry this out
     ├── RateLimited                 429: too many requests
-    ├── WaitTooLong                 the service asks for a longer wait than the run may take
+    ├── WaitTooLong                 the service asks for a longer wait than the run may take; ends a run
+    ├── Stopped                     the run was ended while the request waited for its turn
     └── ServerFailure               5xx
 ```
 """
 
 from dataclasses import dataclass
+from datetime import datetime
 from typing import ClassVar
 
 
@@ -98,20 +102,33 @@ class ServiceError(ReconcilerError):
         request: method and path, such as `GET projects/acme%2Fapi/milestones`; never a query or a body.
         reason: what the service said, or what kept it from answering.
         status: the HTTP status, or None where none came.
-        ambiguous: whether the request, if it was a write, may have been carried out nevertheless.
+        ambiguous: whether the request, if it was a write, may have been carried out nevertheless, by this or by an
+            earlier try.
     """
 
-    ambiguous: ClassVar[bool] = False
+    ambiguous: bool = False
 
     def __init__(self, request: str, reason: str, status: int | None = None) -> None:
         self.request = request
         self.reason = reason
         self.status = status
-        super().__init__(f"{request}: {reason}")
+        super().__init__(request, reason)
+
+    def __str__(self) -> str:
+        """The request and the reason."""
+        return f"{self.request}: {self.reason}"
 
 
 class Unreachable(ServiceError):
     """No connection to the service could be made, so nothing was carried out."""
+
+
+class Untrusted(Unreachable):
+    """The certificate of the service cannot be verified."""
+
+
+class Unsendable(ServiceError):
+    """The request cannot be put on the wire, so nothing was carried out."""
 
 
 class AnswerLost(ServiceError):
@@ -127,7 +144,7 @@ class BadAnswer(ServiceError):
 
 
 class Moved(ServiceError):
-    """The service answered with a redirect, which is not followed."""
+    """The service answered with a redirect that is not followed, or a write is meant for what has moved."""
 
 
 class Unauthorized(ServiceError):
@@ -151,7 +168,19 @@ class RateLimited(ServiceError):
 
 
 class WaitTooLong(ServiceError):
-    """The service asks for a longer wait than the run may take."""
+    """The service asks for a longer wait than the run may take; nothing is sent any more.
+
+    Attributes:
+        come_back: when it is worth trying again, with a time zone.
+    """
+
+    def __init__(self, request: str, reason: str, come_back: datetime) -> None:
+        self.come_back = come_back
+        super().__init__(request, reason)
+
+
+class Stopped(ServiceError):
+    """The run was ended while the request waited for its turn."""
 
 
 class ServerFailure(ServiceError):

@@ -1,71 +1,93 @@
-"""The client: token, pages, connections. One `httpx.Client` a thread, one TLS context for all of them."""
+"""The client: the token, threads, tries. One line a thread, one governor and one TLS context for all of them."""
 
 import logging
 import ssl
-from dataclasses import dataclass, field
-from threading import Lock, local
-from time import monotonic
+from collections.abc import Mapping
+from random import Random
+from threading import Event, Lock, local
 from types import TracebackType
 from typing import Self
 
 import httpx
 
 from reconciler import __version__
-from reconciler.errors import AnswerLost, BadAnswer, ConfigurationError, Unreachable
-from reconciler.service.answers import plain, read_answer
+from reconciler.address import Level
+from reconciler.errors import ConfigurationError, Moved, RateLimited, ServiceError
+from reconciler.service.answers import Answer, plain, read_answer
+from reconciler.service.dates import pause_asked_for
+from reconciler.service.deadlines import Transport
+from reconciler.service.governor import Governor
+from reconciler.service.line import Connect, Line, proxy_for
+from reconciler.service.pages import read_list
+from reconciler.service.policy import DEFAULT_POLICY, Clock, Policy, SystemClock
+from reconciler.service.redirects import FOLLOWED, Moves, target_of
+from reconciler.service.retries import backoff, is_in_doubt, is_passing
+from reconciler.service.traffic import Traffic, Wait
 from reconciler.wire import Json, Request
 
 LOG = logging.getLogger(__name__)
 
-PER_PAGE = 100
-"""The largest page the service sends (deployed behaviour, section 7.3)."""
+LONGEST_ID = 64
+"""Characters of the service's own number of a request that are logged."""
 
-TIMEOUT = httpx.Timeout(connect=10, read=60, write=60, pool=None)
-"""Seconds."""
-
-
-@dataclass(slots=True)
-class Traffic:
-    """How many requests were made, counted by all threads."""
-
-    reads: int = 0
-    writes: int = 0
-    _lock: Lock = field(default_factory=Lock)
-
-    def count(self, method: str) -> None:
-        """Count one request."""
-        with self._lock:
-            if method == "GET":
-                self.reads += 1
-            else:
-                self.writes += 1
+NO_ANSWER = Answer(0, "", {}, b"")
 
 
 class Client:
     """A `wire.Service` over HTTP. Safe to use from any thread.
 
+    Args:
+        connect: opens the connections of one thread.
+
     Attributes:
         api_url: without a slash at its end.
-        traffic: how many requests were made so far.
+        traffic: what was asked of the service so far, and what was waited for.
+        stop: set it to end a run that waits: whoever waits because the service asked for it, or before another try,
+            gets `Stopped`. What need not wait is still sent, so that what was begun can be finished.
 
     Raises:
-        ConfigurationError: the certificates cannot be used.
+        ConfigurationError: the certificates, the URL or the proxy that the environment names cannot be used.
     """
 
-    def __init__(self, api_url: str, token: str, *, ca_file: str | None = None) -> None:
+    def __init__(
+        self,
+        api_url: str,
+        token: str,
+        *,
+        ca_file: str | None = None,
+        policy: Policy = DEFAULT_POLICY,
+        clock: Clock | None = None,
+        random: Random | None = None,
+        connect: Connect = Transport,
+    ) -> None:
         self.api_url = api_url.rstrip("/")
         self.traffic = Traffic()
+        self.stop = Event()
+        self._token = token
+        self._policy = policy
+        self._clock = clock or SystemClock()
+        self._random = random or Random()  # noqa: S311 - spreads retries, keeps no secret
+        self._governor = Governor(policy, self._clock, self.traffic, self.stop)
+        self._moves = Moves()
         self._headers = {
             "PRIVATE-TOKEN": token,
             "User-Agent": f"reconciler/{__version__}",
             "Accept": "application/json",
+            "Accept-Encoding": "gzip",
         }
+        # A write without a JSON content type is redirected by a service in maintenance, and would look carried out.
+        self._write_headers = self._headers | {"Content-Type": "application/json"}
         self._tls = (
             _tls_context(ca_file) if self.api_url.startswith("https:") else ssl.SSLContext(ssl.PROTOCOL_TLS_CLIENT)
         )
+        self._connect = connect
         self._thread = local()
-        self._clients: list[httpx.Client] = []
+        self._lines: list[Line] = []
         self._lock = Lock()
+        try:
+            self._line()
+        except (httpx.InvalidURL, ValueError, ImportError) as error:
+            raise ConfigurationError(f"{self.api_url} or its proxy cannot be used: {plain(str(error))}") from None
 
     def __enter__(self) -> Self:
         """Return the client itself."""
@@ -73,62 +95,111 @@ class Client:
 
     def __exit__(self, *_: type[BaseException] | BaseException | TracebackType | None) -> None:
         """Close all connections."""
-        for client in self._clients:
-            client.close()
+        for line in self._lines:
+            line.close()
+
+    @property
+    def moved(self) -> Mapping[tuple[Level, str], int]:
+        """The projects that turned out to have moved: their numeric ID by level and the path that was asked for."""
+        return self._moves.found
 
     def get(self, path: str) -> Json:
-        """See `wire.Reader`."""
-        return read_answer(f"GET {path}", self._exchange("GET", path))
+        """See `wire.Reader`. A redirect within the API is followed once."""
+        value, _ = self._carry_out("GET", path)
+        return value
 
     def pages(self, path: str) -> list[Json]:
-        """See `wire.Reader`. Goes by `x-next-page`; where a server sends no page headers, by the length of pages."""
-        items: list[Json] = []
-        page = "1"
-        while page:
-            request = f"GET {path}"
-            response = self._exchange("GET", f"{path}?per_page={PER_PAGE}&page={page}")
-            entries = read_answer(request, response)
-            if not isinstance(entries, list):
-                raise BadAnswer(request, "the answer is not a list", response.status_code)
-            if entries and entries == items[-len(entries) :]:
-                break
-            items += entries
-            following = _next_page(response, page, len(entries))
-            if following and not (following.isdecimal() and int(following) > int(page)):
-                reason = f"the next page after page {page} cannot be {following!r}"
-                raise BadAnswer(request, reason, response.status_code)
-            page = following
-        return items
+        """See `wire.Reader`. A list that changes while it is read is read again."""
+        return read_list(lambda page: self._carry_out("GET", page), path)
 
     def send(self, request: Request) -> Json:
-        """See `wire.Service`."""
-        return read_answer(str(request), self._exchange(request.method, request.path, request.body))
+        """See `wire.Service`. Redirects are not followed; a DELETE is done if an earlier try of it may have been.
 
-    def _exchange(self, method: str, path: str, body: Json = None) -> httpx.Response:
-        client = self._client()
-        # A write without a JSON content type is redirected by a service in maintenance, and would look carried out.
-        headers = {} if method == "GET" else {"Content-Type": "application/json"}
-        self.traffic.count(method)
+        Raises:
+            ServiceError: ambiguous, if it may have been carried out all the same.
+        """
+        number = self._moves.number(request.path)
+        if number is not None and not self._policy.follow_moved:
+            reason = f"the project has moved, and is project {number} now; it is written to only with --follow-moved"
+            raise Moved(str(request), reason)
+        value, _ = self._carry_out(request.method, request.path, request.body)
+        return value
+
+    def _carry_out(self, method: str, path: str, body: Json = None) -> tuple[Json, Answer]:
+        """Send a request, again where that is safe and may help, and read its answer."""
         request = f"{method} {path.partition('?')[0]}"
-        started = monotonic()
-        try:
-            response = client.request(method, f"{self.api_url}/{path}", json=body, headers=headers)
-        except (httpx.ConnectError, httpx.ConnectTimeout, httpx.UnsupportedProtocol, httpx.ProxyError) as error:
-            raise Unreachable(request, f"{self.api_url} cannot be reached: {plain(str(error))}") from None
-        except (httpx.HTTPError, httpx.StreamError) as error:
-            reason = plain(str(error)) or type(error).__name__
-            raise AnswerLost(request, f"the answer was lost: {reason}") from None
-        LOG.debug("%s %d, %.0f ms", request, response.status_code, 1000 * (monotonic() - started))
-        return response
+        in_doubt, tries, rest = False, 0, 0.0
+        while True:
+            answer = NO_ANSWER
+            try:
+                if rest:
+                    self._governor.pause(request, Wait.RETRY, rest)
+                tries += 1
+                answer = self._ask(request, method, path, body, tries)
+                return read_answer(request, answer), answer
+            except ServiceError as error:
+                if in_doubt and method == "DELETE" and error.status in (400, 404):
+                    return None, answer
+                pause = pause_asked_for(answer.headers, self._clock.now()) if answer.headers else None
+                doubtful = method != "GET" and is_in_doubt(error, pause)
+                in_doubt = in_doubt or doubtful
+                error.ambiguous = in_doubt
+                error.reason = error.reason.replace(self._token or "\0", "[the token]")
+                if not is_passing(method, error, in_doubt=doubtful) or not self._may_retry(tries):
+                    raise
+                rest = self._rest(error, pause, tries)
 
-    def _client(self) -> httpx.Client:
-        client: httpx.Client | None = getattr(self._thread, "client", None)
-        if client is None:
-            client = httpx.Client(headers=self._headers, verify=self._tls, timeout=TIMEOUT, follow_redirects=False)
-            self._thread.client = client
+    def _may_retry(self, tries: int) -> bool:
+        policy = self._policy
+        return tries < policy.tries and self.traffic.may_retry(policy.retry_share, policy.retry_allowance)
+
+    def _rest(self, error: ServiceError, pause: float | None, tries: int) -> float:
+        """Return the seconds to wait before another try; what the service asks for, everybody waits for."""
+        seconds = backoff(self._policy, tries, self._random)
+        everybody = isinstance(error, RateLimited)
+        if pause or everybody:
+            asked = pause or min(seconds, self._policy.max_wait)
+            self._governor.hold(asked, Wait.RATE_LIMIT if everybody else Wait.UNAVAILABLE)
+            return 0.0
+        return seconds
+
+    def _ask(self, request: str, method: str, path: str, body: Json, tries: int) -> Answer:
+        """Try once. A read that is redirected within the API is sent there."""
+        path = self._moves.present(path)
+        answer = self._exchange(request, method, path, body, tries)
+        if method == "GET" and answer.status in FOLLOWED and "location" in answer.headers:
+            target = target_of(self.api_url, path, answer.headers["location"])
+            if target is not None:
+                self._moves.learn(path, target)
+                return self._exchange(request, method, target, body, tries)
+        return answer
+
+    def _exchange(self, request: str, method: str, path: str, body: Json, tries: int) -> Answer:
+        """Send one request once it may be sent: the one place where requests are counted and logged."""
+        line = self._line()
+        headers = self._headers if method == "GET" else self._write_headers
+        started = self._governor.enter(request)
+        answer = NO_ANSWER
+        self.traffic.count(method)
+        try:
+            answer = line.exchange(method, path, headers, body)
+        finally:
+            self._governor.leave(started, answer.status or None, answer.headers)
+            if LOG.isEnabledFor(logging.DEBUG):
+                milliseconds = 1000 * (self._clock.monotonic() - started)
+                number = plain(answer.headers.get("x-request-id", ""))[:LONGEST_ID]
+                said = answer.status or "not answered"
+                LOG.debug("%s %s, %.0f ms, try %d, request %s", request, said, milliseconds, tries, number or "unknown")
+        return answer
+
+    def _line(self) -> Line:
+        line: Line | None = getattr(self._thread, "line", None)
+        if line is None:
+            line = Line(self.api_url, self._policy, self._connect(self._tls, proxy_for(self.api_url), self._clock))
+            self._thread.line = line
             with self._lock:
-                self._clients.append(client)
-        return client
+                self._lines.append(line)
+        return line
 
 
 def _tls_context(ca_file: str | None) -> ssl.SSLContext:
@@ -140,11 +211,3 @@ def _tls_context(ca_file: str | None) -> ssl.SSLContext:
         raise ConfigurationError(f"{ca_file}: holds no certificates") from None
     except OSError as error:
         raise ConfigurationError(f"{ca_file}: {error.strerror}") from None
-
-
-def _next_page(response: httpx.Response, page: str, length: int) -> str:
-    """The number of the next page, or an empty string at the end."""
-    following = response.headers.get("x-next-page")
-    if following is not None:
-        return str(following)
-    return str(int(page) + 1) if length == PER_PAGE else ""

@@ -1,0 +1,104 @@
+"""One thread's line to the service: one request out, one whole answer back, or one of our own errors."""
+
+import ssl
+from collections.abc import Callable, Mapping
+from urllib.parse import urlsplit
+from urllib.request import getproxies, proxy_bypass
+
+import httpx
+
+from reconciler.errors import AnswerLost, BadAnswer, ServiceError, Unreachable, Unsendable, Untrusted
+from reconciler.service.answers import Answer, plain
+from reconciler.service.deadlines import Transport
+from reconciler.service.policy import Clock, Policy
+from reconciler.wire import Json
+
+PACKINGS = ("", "identity", "gzip")
+"""The content encodings that are unpacked. 64 KiB of gzip are 64 MiB at most; of others, any number."""
+
+FAULTS = (httpx.HTTPError, httpx.InvalidURL, httpx.StreamError, httpx.CookieConflict, OSError, ValueError)
+"""Whatever httpx and what lies beneath it raise; their errors stop here."""
+
+
+UNSENDABLE = (httpx.InvalidURL, httpx.UnsupportedProtocol, httpx.LocalProtocolError, ValueError)
+"""Those that no second try will be rid of."""
+
+Connect = Callable[[ssl.SSLContext, str | None, Clock], Transport]
+"""What opens a thread's connections, by TLS context, the URL of a proxy, and the clock."""
+
+
+class Line:
+    """The connections of one thread. A request on it knows nothing of retries, of rates and of redirects."""
+
+    def __init__(self, api_url: str, policy: Policy, transport: Transport) -> None:
+        self._api_url = api_url
+        self._policy = policy
+        self._transport = transport
+        timeouts = {"connect": policy.connect_timeout, "read": policy.read_timeout, "write": policy.read_timeout}
+        self._extensions = {"timeout": timeouts | {"pool": None}}
+
+    def exchange(self, method: str, path: str, headers: Mapping[str, str], body: Json) -> Answer:
+        """Send one request to `{api_url}/{path}` and return its answer.
+
+        Raises:
+            Unreachable: nothing was sent.
+            Unsendable: nothing ever will be.
+            AnswerLost: something was sent, and no whole answer came back.
+            BadAnswer: the answer is larger than it may be, or packed in a way nobody asked for.
+        """
+        request = f"{method} {path.partition('?')[0]}"
+        self._transport.deadline.begin(self._policy.total_timeout)
+        try:
+            url = f"{self._api_url}/{path}"
+            sent = httpx.Request(method, url, headers=headers, json=body, extensions=self._extensions)
+            response = self._transport.handle_request(sent)
+            try:
+                return self._receive(request, response)
+            finally:
+                response.close()
+        except FAULTS as error:
+            raise self._named(request, error) from None
+
+    def close(self) -> None:
+        """Close all connections."""
+        self._transport.close()
+
+    def _receive(self, request: str, response: httpx.Response) -> Answer:
+        headers = {name.decode("latin-1").lower(): value.decode("latin-1") for name, value in response.headers.raw}
+        packing = headers.get("content-encoding", "").strip().lower()
+        if packing not in PACKINGS:
+            reason = f"the answer is packed in a way nobody asked for: {plain(packing)}"
+            raise BadAnswer(request, reason, response.status_code)
+        body = bytearray()
+        for chunk in response.iter_bytes():
+            body += chunk
+            if len(body) > self._policy.largest_answer:
+                largest = f"{self._policy.largest_answer / 2**20:g} MiB"
+                raise BadAnswer(request, f"the answer is larger than {largest}", response.status_code)
+        return Answer(response.status_code, response.reason_phrase, headers, bytes(body))
+
+    def _named(self, request: str, error: Exception) -> ServiceError:
+        """Turn an error of httpx into our own, by whether anything was sent."""
+        reason = plain(str(error)) or type(error).__name__
+        if self._transport.deadline.sent and not isinstance(error, httpx.ProxyError):
+            return AnswerLost(request, f"the answer was lost: {reason}")
+        if isinstance(error, UNSENDABLE):
+            return Unsendable(request, f"it cannot be sent: {reason}")
+        cause: BaseException | None = error
+        while cause is not None:
+            if isinstance(cause, ssl.SSLCertVerificationError):
+                return Untrusted(request, f"{self._api_url} cannot be trusted: {plain(cause.verify_message)}; {ADVICE}")
+            cause = cause.__cause__
+        return Unreachable(request, f"{self._api_url} cannot be reached: {reason}")
+
+
+ADVICE = "an authority that this machine does not know is named with --ca-file"
+
+
+def proxy_for(api_url: str) -> str | None:
+    """Return the proxy that the environment names for a URL (`https_proxy`, `no_proxy` and so on), or None."""
+    url = urlsplit(api_url)
+    if proxy_bypass(url.netloc):
+        return None
+    proxies = getproxies()
+    return proxies.get(url.scheme) or proxies.get("all")

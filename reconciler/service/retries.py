@@ -1,0 +1,38 @@
+"""Which failures are worth another try, which may have been carried out all the same, and how long to wait."""
+
+from random import Random
+
+from reconciler.errors import AnswerLost, BadAnswer, RateLimited, ServiceError, Unreachable, Untrusted
+from reconciler.service.policy import Policy
+
+PASSING = frozenset({408, 409, 425, 429, 500, 502, 503, 504})
+"""Statuses that a later try may not meet. 409 is a lock on the object (deployed behaviour, section 7.2)."""
+
+
+def is_in_doubt(error: ServiceError, pause: float | None) -> bool:
+    """Whether a write that failed like this may have been carried out.
+
+    Args:
+        pause: what the answer's `Retry-After` asked for; with a 503, it says that nothing was carried out.
+    """
+    if isinstance(error, (AnswerLost, BadAnswer)):
+        return True
+    return error.status is not None and error.status >= 500 and not (error.status == 503 and pause is not None)
+
+
+def is_passing(method: str, error: ServiceError, *, in_doubt: bool) -> bool:
+    """Whether the same request may be sent again, and may then succeed.
+
+    A POST that may have been carried out is not sent again: there would be two of what it creates. One that meets 409
+    or 425 is not either, since only the specification knows what it means there.
+    """
+    if isinstance(error, Unreachable):
+        return not isinstance(error, Untrusted)
+    if method == "POST":
+        return not in_doubt and (isinstance(error, RateLimited) or error.status == 503)
+    return isinstance(error, AnswerLost) or error.status in PASSING
+
+
+def backoff(policy: Policy, tries: int, random: Random) -> float:
+    """Return how many seconds to wait after so many tries: any number up to a bound that doubles each time."""
+    return random.uniform(0, min(policy.longest_backoff, policy.first_backoff * 2 ** (tries - 1)))
