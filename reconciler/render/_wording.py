@@ -24,6 +24,9 @@ CONTEXT = 12
 SPECIAL = frozenset({"Cc", "Cf", "Cs", "Co", "Zl", "Zp"})
 """Unicode categories never shown as they are: controls, bidi and other format marks, line separators."""
 
+COMMAND = re.compile(r"##(?=\w*\[)")
+"""How a line tells the log of a CI job what to do: `##vso[`, `##teamcity[`, `##[`."""
+
 MORE_THAN_TEXT = re.compile(
     r"""true|false|none|null|[-+]?[\d.]+(e[-+]?\d+)?|[\[{'].*|.*(["…]|, | -> ).*""", re.IGNORECASE
 )
@@ -31,10 +34,10 @@ MORE_THAN_TEXT = re.compile(
 
 
 def escaped(text: str) -> str:
-    r"""Return text with every special character as JSON writes it, such as \u202e."""
-    if text.isprintable():
-        return text
-    return "".join(json.dumps(each)[1:-1] if category(each) in SPECIAL else each for each in text)
+    r"""Return text with every special character as JSON writes it, such as \u202e, and without commands of CI logs."""
+    if not text.isprintable():
+        text = "".join(json.dumps(each)[1:-1] if category(each) in SPECIAL else each for each in text)
+    return COMMAND.sub(r"#\\u0023", text)
 
 
 def quoted(text: str) -> str:
@@ -64,10 +67,24 @@ def details(change: Change) -> Iterator[str]:
         case Update():
             if change.renamed_from is not None:
                 yield f"renamed from {quoted(str(change.renamed_from))}"
-            for name, after in change.after.items():
-                yield from _difference(escaped(name), change.before.get(name), after)
+            for name, was, will_be in differing(change):
+                yield f"{name}: {was} -> {will_be}"
         case Delete():  # pragma: no branch - mypy would see a fourth
             yield from _fields(change.before)
+
+
+def differing(change: Update) -> Iterator[tuple[str, str, str]]:
+    """Yield each place that an update changes, what is there and what will be, each on one line."""
+    for field, after in change.after.items():
+        before = change.before.get(field)
+        if isinstance(before, list | dict) and isinstance(after, list | dict):
+            from reconciler.render._inside import inside  # noqa: PLC0415 - 130 ms, and hardly ever needed
+
+            for path, was, will_be in inside(before, after):
+                yield escaped(field + path), value(was), value(will_be)
+        else:
+            start = _start(before, after) if isinstance(before, str) and isinstance(after, str) else 0
+            yield escaped(field), value(before, start), value(after, start)
 
 
 def rewritten(change: Change) -> Iterator[str]:
@@ -95,7 +112,11 @@ def value(content: Json, start: int = 0) -> str:
     if not isinstance(content, str):
         return _shortened(escaped(json.dumps(content, ensure_ascii=False)), start)
     shown = _shortened(content, start)
-    is_plain = content.isprintable() and content == content.strip() != "" and not MORE_THAN_TEXT.fullmatch(content)
+    is_plain = (
+        content.isprintable()
+        and escaped(content) == content == content.strip() != ""
+        and not MORE_THAN_TEXT.fullmatch(content)
+    )
     return content if shown == content and is_plain else quoted(shown)
 
 
@@ -106,17 +127,6 @@ def counted(number: int, noun: str) -> str:
 
 def _fields(fields: Fields) -> Iterator[str]:
     return (f"{escaped(name)}: {value(content)}" for name, content in fields.items() if content is not None)
-
-
-def _difference(name: str, before: Json, after: Json) -> Iterator[str]:
-    if isinstance(before, list | dict) and isinstance(after, list | dict):
-        from reconciler.render._inside import inside  # noqa: PLC0415 - 130 ms, and hardly ever needed
-
-        for path, was, will_be in inside(before, after):
-            yield f"{name}{escaped(path)}: {value(was)} -> {value(will_be)}"
-        return
-    start = _start(before, after) if isinstance(before, str) and isinstance(after, str) else 0
-    yield f"{name}: {value(before, start)} -> {value(after, start)}"
 
 
 def _start(before: str, after: str) -> int:

@@ -1,0 +1,165 @@
+"""Markdown for the note of a merge request: numbers first, then what needs somebody, then the changes by target.
+
+Whatever comes from the service or from manifests stands in code, so that it is nothing but text; and at the beginning
+of a line stands nothing but words of ours, so that it is no quick action.
+"""
+
+from collections import Counter
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from itertools import groupby
+
+from reconciler.apply import Outcome, Status, TargetOutcome
+from reconciler.errors import Fault
+from reconciler.plan import Change, Create, Delete, Problem, SectionPlan, TargetPlan, Update
+from reconciler.planfile import SavedPlan, summary, utc
+from reconciler.render import Style
+from reconciler.render._note import Block, clipped, code, code_in_html, collapsible, fitted
+from reconciler.render._wording import complaint, counted, details, differing, label, quoted
+from reconciler.report import Report
+
+ACTIONS: dict[type[Change], str] = {Create: "create", Update: "update", Delete: "delete"}
+"""In the order in which they are shown within a target."""
+
+TO_DO: dict[type[Change], str] = {action: f"to {word}" for action, word in ACTIONS.items()}
+
+DONE: dict[type[Change], str] = {Create: "created", Update: "updated", Delete: "deleted"}
+
+FEW = 10
+"""How many changes are shown without a click."""
+
+MARKERS: dict[type[Change], str] = {Create: "+", Update: "~", Delete: "-"}
+
+
+def plan(saved: SavedPlan, _style: Style) -> str:
+    """Return what would be changed and what cannot be."""
+    numbers = summary(saved.plan)
+    words = [f"{numbers[action]} to {action}" for action in ACTIONS.values() if numbers[action]]
+    words += [counted(numbers["problems"], "problem")] if numbers["problems"] else []
+    sections = (section for target in saved.plan.targets for section in target.sections)
+    made = saved.header.requests_made
+    head = (
+        f"## Plan: {', '.join(words) or 'nothing to change'}\n\n"
+        f"{_table((*ACTIONS.values(), 'problems'), _planned(sections))}"
+        f"{counted(numbers['requests'], 'request')} to apply, {made} {'was' if made == 1 else 'were'} made to plan; "
+        f"{counted(numbers['unmanaged'], 'unmanaged object')}.\n"
+        f"Read from {code(saved.header.service)} at {utc(saved.header.created_at)}.\n\n"
+    )
+    is_open = sum(numbers[action] for action in ACTIONS.values()) <= FEW
+    changes = (_group(target, tuple(target.changes), TO_DO, is_open=is_open) for target in saved.plan.targets)
+    return fitted(head, [_problems(saved.plan.problems), *changes])
+
+
+def report(done: Report, _style: Style) -> str:
+    """Return what became of the changes: what is not done, what could not be planned, and what is done."""
+    counts = done.counts
+    words = [f"{counts[word]} {word}" for word in ("created", "updated", "deleted", "failed", "stale", "skipped")]
+    words.append(f"{counts['dropped']} dropped by the service")
+    words.append(counted(counts["problems"], "problem"))
+    requests = counted(done.reads + done.writes, "request")
+    head = (
+        f"## Applied: {', '.join(each for each in words if each[0] != '0') or 'nothing to change'}\n\n"
+        f"{_table(('done', 'not done', 'problems'), _became(done.targets))}"
+        f"{requests} made.\n"
+        f"Written to {code(done.service)} from {utc(done.started_at)} to {utc(done.finished_at)}.\n\n"
+    )
+    return fitted(head, [_unfinished(done.outcomes), _problems(done.problems), *map(_done, done.targets)])
+
+
+def validation(faults: Sequence[Fault], targets: int, _style: Style) -> str:
+    """Return the faults of the manifests, by file, each with its line."""
+    numbers = Counter(fault.severity for fault in faults)
+    verdict = _severities(numbers) or counted(targets, "target")
+    head = f"## {'Not valid' if numbers['error'] else 'Valid'}: {verdict}\n\n"
+    files = [(path, tuple(found)) for path, found in groupby(faults, lambda fault: fault.path)]
+    files.sort(key=lambda file: all(fault.severity != "error" for fault in file[1]))
+    return fitted(head, (_file(path, found) for path, found in files))
+
+
+def _planned(sections: Iterable[SectionPlan]) -> Iterator[tuple[str, str]]:
+    """Yield the section and the column of each change and problem of a plan."""
+    for section in sections:
+        yield from ((section.section, ACTIONS[type(change)]) for change in section.changes)
+        yield from ((section.section, "problems") for _ in section.problems)
+
+
+def _became(targets: Iterable[TargetOutcome]) -> Iterator[tuple[str, str]]:
+    """Yield the section and the column of each outcome and problem of a report."""
+    for target in targets:
+        for outcome in target.outcomes:
+            yield outcome.change.address.section, "done" if outcome.status is Status.DONE else "not done"
+        yield from ((section.section, "problems") for section in target.plan.sections for _ in section.problems)
+
+
+def _table(columns: Sequence[str], counted_in: Iterable[tuple[str, str]]) -> str:
+    """Count by section and column."""
+    counts = Counter(counted_in)
+    if not counts:
+        return ""
+    lines = [f"| section | {' | '.join(columns)} |", f"|---|{'---:|' * len(columns)}"]
+    for section in sorted({section for section, _ in counts}):
+        # a cell ends at a pipe even within code
+        name = code(section).replace("|", "\\u007c") if section else "whole target"
+        lines.append(f"| {name} | {' | '.join(str(counts[section, column]) for column in columns)} |")
+    return "\n".join(lines) + "\n\n"
+
+
+def _problems(problems: Iterable[Problem]) -> Block:
+    entries = [f"- {code(str(each.address.scope))}: {code(complaint(each))}\n" for each in problems]
+    return Block("problem", f"### {counted(len(entries), 'problem')}\n\n", tuple(entries))
+
+
+def _unfinished(outcomes: Iterable[Outcome]) -> Block:
+    entries = [
+        f"- {code(str(each.change.address.scope))}: {ACTIONS[type(each.change)]} {code(label(each.change.address))}: "
+        f"{each.status}{f': {code(each.reason)}' if each.reason else ''}\n"
+        for each in outcomes
+        if each.status is not Status.DONE
+    ]
+    return Block("unfinished change", f"### {counted(len(entries), 'unfinished change')}\n\n", tuple(entries))
+
+
+def _done(target: TargetOutcome) -> Block:
+    changes = [each.change for each in target.outcomes if each.status is Status.DONE]
+    return _group(target.plan, changes, DONE, is_open=False)
+
+
+def _group(target: TargetPlan, changes: Sequence[Change], verbs: Mapping[type[Change], str], *, is_open: bool) -> Block:
+    """Return the changes of one target, shown by a click."""
+    numbers = Counter(type(change) for change in changes)
+    words = (f"{numbers[action]} {word}" for action, word in verbs.items() if numbers[action])
+    ordered = sorted(changes, key=lambda change: list(ACTIONS).index(type(change)))
+    title = f"{code_in_html(str(target.scope))}: {', '.join(words)}"
+    return collapsible(title, "change", "diff", ("".join(_change(change)) for change in ordered), is_open=is_open)
+
+
+def _change(change: Change) -> Iterator[str]:
+    """Yield the lines of a change: what it is about, and each field with a sign of its own."""
+    yield f"{MARKERS[type(change)]} {clipped(label(change.address))}\n"
+    if isinstance(change, Update):
+        if change.renamed_from is not None:
+            names = (clipped(quoted(str(name))) for name in (change.renamed_from, change.address.name))
+            yield "-     name: {}\n+     name: {}\n".format(*names)
+        for field, was, will_be in differing(change):
+            yield f"-     {clipped(field)}: {was}\n+     {clipped(field)}: {will_be}\n"
+    else:
+        yield from (f"{MARKERS[type(change)]}     {clipped(line)}\n" for line in details(change))
+
+
+def _file(path: str, faults: Sequence[Fault]) -> Block:
+    numbers = Counter(fault.severity for fault in faults)
+    entries = ("".join(_fault(fault)) for fault in faults)
+    return collapsible(
+        f"{code_in_html(path)}: {_severities(numbers)}", "fault", "text", entries, is_open=bool(numbers["error"])
+    )
+
+
+def _fault(fault: Fault) -> Iterator[str]:
+    place = f" {fault.line}:{fault.column}" if fault.line else ""
+    yield f"{fault.severity}{place}: {clipped(fault.message)}\n"
+    if fault.source:
+        caret = len(clipped(fault.source[: fault.column - 1]))
+        yield f"  | {clipped(fault.source)}\n  | {' ' * caret}^\n"
+
+
+def _severities(numbers: Mapping[str, int]) -> str:
+    return ", ".join(counted(numbers[severity], severity) for severity in ("error", "warning") if numbers.get(severity))

@@ -1,0 +1,74 @@
+"""Plans and reports of a chosen size, to see how outputs grow."""
+
+from datetime import timedelta
+
+from reconciler.address import Address, Level, Scope
+from reconciler.apply import Outcome, Status, TargetOutcome
+from reconciler.plan import Change, Create, Delete, Plan, Problem, SectionPlan, TargetPlan, Update
+from reconciler.planfile import SavedPlan
+from reconciler.report import Report, make_report
+from reconciler.wire import Request
+from tests.render.samples import HEADER, NOON, Traffic
+
+EACH = 5
+"""How many changes a target has."""
+
+
+def many(number: int, problems: int = 0) -> SavedPlan:
+    """Return a plan of that many changes, to several fields each, and of problems, both in targets of several groups."""
+    targets = tuple(target(each, problems) for each in range(number // EACH))
+    return SavedPlan(HEADER, Plan(targets))
+
+
+def carried_out(saved: SavedPlan, every: int = 10) -> Report:
+    """Return the report of a plan of which one change in `every` failed."""
+    numbered = iter(range(10**6))
+    outcomes = [
+        TargetOutcome(
+            each,
+            tuple(
+                Outcome(change, Status.DONE)
+                if next(numbered) % every
+                else Outcome(change, Status.FAILED, "PUT projects/7/milestones/3: 500 Internal Server Error")
+                for change in each.changes
+            ),
+        )
+        for each in saved.plan.targets
+    ]
+    return make_report(saved, outcomes, NOON, Traffic(900, 4000), NOON + timedelta(minutes=4))
+
+
+def target(number: int, problems: int) -> TargetPlan:
+    """Return what happens to one project."""
+    scope = Scope(Level.PROJECT, f"{['acme', 'globex', 'initech'][number % 3]}/team-{number % 17}/service-{number}")
+    milestones = tuple(milestone(scope, each) for each in range(EACH - 2))
+    settings = Address(scope, "approval_settings", "approval_settings", "approval settings")
+    flags = Update(
+        settings,
+        {"allow_author_approval": True, "require_password_to_approve": False},
+        {"allow_author_approval": False, "require_password_to_approve": True},
+        (Request("PUT", f"{scope.url}merge_request_approval_setting", {}),),
+        "f",
+    )
+    locked = (Problem(settings, "locked by the group", "retain_approvals_on_push"),) if number < problems else ()
+    token = Address(scope, "trigger_tokens", "trigger_tokens", "trigger token", "legacy-integration")
+    gone = Delete(token, {"description": "legacy-integration"}, (Request("DELETE", f"{scope.url}triggers/71"),), "f")
+    return TargetPlan(
+        scope,
+        (
+            SectionPlan("approval_settings", 1, (flags,), locked),
+            SectionPlan("milestones", 5, milestones, (), (milestone(scope, 9).address,)),
+            SectionPlan("trigger_tokens", 1, (gone,)),
+        ),
+        "manifests/projects.yaml:3",
+    )
+
+
+def milestone(scope: Scope, number: int) -> Change:
+    """Return what happens to one milestone: the first is created, the others change."""
+    address = Address(scope, "milestones", "milestones", "milestone", f"2026.{number + 1:02}")
+    after = {"due_date": f"2026-{number + 1:02}-28", "description": f"Release {number + 1}.\n- fast\n- tiny\n"}
+    if not number:
+        return Create(address, after, (Request("POST", f"{scope.url}milestones", after),))
+    before = {"due_date": f"2026-{number + 1:02}-27", "description": f"Release {number + 1}.\n- fast\n- small\n"}
+    return Update(address, before, after, (Request("PUT", f"{scope.url}milestones/{number}", after),), "f")

@@ -1,0 +1,287 @@
+"""Notes for merge requests: what they say, what fits, and that no string of others' becomes Markdown, HTML or more."""
+
+import re
+from itertools import pairwise
+
+import pytest
+from hypothesis import example, given
+from hypothesis import strategies as st
+from markdown_it import MarkdownIt
+from markdown_it.token import Token
+
+from reconciler.address import Address, Level, Scope
+from reconciler.apply import Status
+from reconciler.errors import Fault
+from reconciler.plan import Change, Create, Delete, Plan, Problem, SectionPlan, TargetPlan, Update
+from reconciler.planfile import SavedPlan
+from reconciler.render import render_plan, render_report, render_validation
+from reconciler.render._note import LIMIT, Block, code, fitted
+from reconciler.report import Report
+from tests.render.many import carried_out, many
+from tests.render.plans import patiently, reports, saved_plans
+from tests.render.samples import API, HEADER, done, sample
+
+
+def test_a_plan_begins_with_numbers_and_problems() -> None:
+    assert render_plan(sample(), "markdown") == (
+        """\
+## Plan: 1 to create, 2 to update, 1 to delete, 1 problem
+
+| section | create | update | delete | problems |
+|---|---:|---:|---:|---:|
+| `approval_settings` | 0 | 1 | 0 | 1 |
+| `milestones` | 1 | 1 | 0 | 0 |
+| `trigger_tokens` | 0 | 0 | 1 | 0 |
+
+4 requests to apply, 8 were made to plan; 3 unmanaged objects.
+Read from `https://git.example.com/api/v4` at 2026-12-01T12:00:00Z.
+
+### 1 problem
+
+- `project acme/payments/api`: `approval settings.retain_approvals_on_push: locked by the group`
+
+<details open>
+<summary><code>project acme/payments/api</code>: 1 to create, 2 to update, 1 to delete</summary>
+
+```diff
++ milestone "2026.12"
++     due_date: 2026-12-31
+~ approval settings
+-     allow_author_approval: true
++     allow_author_approval: false
+~ milestone "2026.11"
+-     name: "Nov 2026"
++     name: "2026.11"
+-     state: active
++     state: closed
+- trigger token "legacy-integration"
+```
+
+</details>
+"""
+    )
+
+
+def test_a_plan_without_changes_says_so() -> None:
+    header = type(HEADER)(HEADER.service, HEADER.created_at, "0.1.0", "5f2c", requests_made=1)
+    assert render_plan(SavedPlan(header, Plan((TargetPlan(API, ()),))), "markdown") == (
+        """\
+## Plan: nothing to change
+
+0 requests to apply, 1 was made to plan; 0 unmanaged objects.
+Read from `https://git.example.com/api/v4` at 2026-12-01T12:00:00Z.
+"""
+    )
+
+
+def test_many_changes_are_shown_by_a_click() -> None:
+    assert render_plan(many(10), "markdown").count("<details open>\n") == 2
+    assert render_plan(many(15), "markdown").count("<details>\n") == 3
+
+
+def test_a_report_begins_with_what_is_not_done() -> None:
+    report = done((Status.DROPPED, "the service kept its own level"), (Status.FAILED, ""))
+    assert render_report(report, "markdown") == (
+        """\
+## Applied: 1 updated, 1 deleted, 1 failed, 1 dropped by the service, 1 problem
+
+| section | done | not done | problems |
+|---|---:|---:|---:|
+| `approval_settings` | 0 | 1 | 1 |
+| `milestones` | 1 | 1 | 0 |
+| `trigger_tokens` | 1 | 0 | 0 |
+
+15 requests made.
+Written to `https://git.example.com/api/v4` from 2026-12-01T12:00:00Z to 2026-12-01T12:01:00Z.
+
+### 2 unfinished changes
+
+- `project acme/payments/api`: update `approval settings`: dropped by the service: `the service kept its own level`
+- `project acme/payments/api`: create `milestone "2026.12"`: failed
+
+### 1 problem
+
+- `project acme/payments/api`: `approval settings.retain_approvals_on_push: locked by the group`
+
+<details>
+<summary><code>project acme/payments/api</code>: 1 updated, 1 deleted</summary>
+
+```diff
+~ milestone "2026.11"
+-     name: "Nov 2026"
++     name: "2026.11"
+-     state: active
++     state: closed
+- trigger token "legacy-integration"
+```
+
+</details>
+"""
+    )
+
+
+def test_a_report_of_nothing_says_so() -> None:
+    empty = carried_out(SavedPlan(HEADER, Plan(())))
+    assert render_report(empty, "markdown").startswith("## Applied: nothing to change\n\n4900 requests made.\n")
+
+
+def test_a_target_that_cannot_be_seen_is_a_problem_of_the_whole_target() -> None:
+    gone = Problem(Address(API, "", "", "project", "acme/payments/api"), "not found, or not visible to this token")
+    plan = Plan((TargetPlan(API, (SectionPlan("", problems=(gone,)),)),))
+    assert "\n| whole target | 0 | 0 | 0 | 1 |\n" in render_plan(SavedPlan(HEADER, plan), "markdown")
+
+
+ERROR = Fault("a.yaml", 3, 5, "unknown key `enabeld`; did you mean `enabled`?", "    enabeld: true")
+WARNING = Fault("0.yaml", 0, 0, "is empty", severity="warning")
+
+
+def test_a_validation_tells_errors_first_by_file() -> None:
+    assert render_validation([WARNING, ERROR], 3, "markdown") == (
+        """\
+## Not valid: 1 error, 1 warning
+
+<details open>
+<summary><code>a.yaml</code>: 1 error</summary>
+
+```text
+error 3:5: unknown key `enabeld`; did you mean `enabled`?
+  |     enabeld: true
+  |     ^
+```
+
+</details>
+
+<details>
+<summary><code>0.yaml</code>: 1 warning</summary>
+
+```text
+warning: is empty
+```
+
+</details>
+"""
+    )
+
+
+def test_what_is_valid_is_counted() -> None:
+    assert render_validation([], 2, "markdown") == "## Valid: 2 targets\n"
+    assert render_validation([WARNING], 2, "markdown").startswith("## Valid: 1 warning\n\n<details>\n")
+
+
+def test_a_note_that_is_too_long_counts_exactly_what_it_leaves_out() -> None:
+    note = render_plan(many(5000, problems=9), "markdown")
+    (left_out,) = re.findall(r"\*\*Shortened: (\d+) of 5000 changes left out here\.\*\*", note)
+    shown = len(re.findall(r'^[-+~] [a-z ]+(?: ".*")?$', note, re.MULTILINE))
+    assert (shown + int(left_out), note.count("\n- `")) == (5000, 9)
+    assert LIMIT * 0.98 < len(note) <= LIMIT
+    assert note.endswith("```\n\n</details>\n")
+
+
+def test_when_not_even_the_problems_fit_no_change_is_shown() -> None:
+    note = render_report(carried_out(many(5000, problems=1000), every=2), "markdown")
+    (failures,) = re.findall(r"\*\*Shortened: (\d+) of 2500 unfinished changes, 1000 of 1000 problems, ", note)
+    assert note.count("\n- `") + int(failures) == 2500
+    assert "2500 of 2500 changes left out here.** The other reports of this run have all of it.\n\n### 2500" in note
+    assert "<details" not in note
+    assert len(note) <= LIMIT
+
+
+@pytest.mark.parametrize(("limit", "shown"), [(2030, 2), (2029, 1), (1530, 1), (1529, 0)])
+def test_a_note_may_have_just_so_many_characters(limit: int, shown: int) -> None:
+    blocks = [Block("thing", "#\n", ("x" * 999 + "\n", "x" * 999 + "\n"), "\n"), Block("other", "#\n", ())]
+    note = fitted("h" * 26 + "\n", blocks, limit)
+    assert note.count("x\n") == shown
+    assert (f"**Shortened: {2 - shown} of 2 things left out here.**" in note) is (shown < 2)
+
+
+@pytest.mark.parametrize(
+    ("text", "shown"),
+    [
+        ("plain", "`plain`"),
+        ("", "` `"),
+        ("a`b``c", "```a`b``c```"),
+        ("`", "`` ` ``"),
+        (" x", "`  x `"),
+        ("@all", "`@all`"),
+        ("x" * 301, f"`{'x' * 299}…`"),
+        ("a\n/close", "`a\\n/close`"),
+        ("##vso[x]", "`#\\u0023vso[x]`"),
+    ],
+)
+def test_code_is_code_whatever_it_holds(text: str, shown: str) -> None:
+    assert code(text) == shown
+
+
+EVIL = (
+    "`</code></summary></details><img src=x onerror=alert(1)> [x](javascript:y) https://a.example @all\n/close\n```\n"
+    "| *b* _i_ ~~s~~ :tada: !1 #2 $`x`$ &#64; \x1b]0;x\x07\u202e <!-- \\"
+)
+evil = st.lists(st.sampled_from([*EVIL.split(" "), "\n", " ", "``", "\\"]), max_size=6).map("".join) | st.just(EVIL)
+
+RENDERER = MarkdownIt("commonmark", {"html": True}).enable(["table", "strikethrough"])
+MARKUP = {"inline", "fence", "html_block", "heading", "paragraph", "table", "thead", "tbody", "tr", "th", "td"}
+LISTS = {"bullet_list", "list_item"}
+PLAIN = re.compile(r"[\w ,.:;()-]*")
+HTML = re.compile(r"<details( open)?>\n<summary><code>([\w ./-]|&#\d+;|…)*</code>: [\w ,]+</summary>\n|</details>\n")
+
+
+def assert_harmless(note: str) -> None:
+    """Nothing but what we write ourselves is Markdown; all else is code, and no line begins with it."""
+    for token in RENDERER.parse(note):
+        assert token.type.removesuffix("_open").removesuffix("_close") in MARKUP | LISTS, token
+        if token.type == "html_block":
+            assert HTML.fullmatch(token.content), token.content
+        for child in token.children or []:
+            assert_plain(child)
+    assert [line for line in note.split("\n") if re.match(r"\s*(/|@|##\w*\[|::)", line)] == []
+    assert "\x1b" not in note
+    assert "\u202e" not in note
+
+
+def assert_plain(token: Token) -> None:
+    assert token.type in {"text", "code_inline", "softbreak", "strong_open", "strong_close"}, token
+    if token.type == "text":
+        assert PLAIN.fullmatch(token.content), token.content
+
+
+def hostile(text: str) -> SavedPlan:
+    """A plan in which every string is another's."""
+    scope = Scope(Level.PROJECT, text or "x")
+    address = Address(scope, text, text, text, text)
+    changes: tuple[Change, ...] = (
+        Create(address, {text: text, "list": [text]}, ()),
+        Update(address, {text: text, "n": {"a": text}}, {text: f"{text}!", "n": {"a": "", text: 1}}, (), text, text),
+        Delete(address, {text: text}, (), text),
+    )
+    section = SectionPlan(text, 1, changes, (Problem(address, text, text),), (address,))
+    header = type(HEADER)(text, HEADER.created_at, text, text, 1)
+    return SavedPlan(header, Plan((TargetPlan(scope, (section,), text),)))
+
+
+@patiently
+@given(evil)
+@example(EVIL)
+def test_no_string_is_more_than_text(text: str) -> None:
+    saved = hostile(text)
+    assert_harmless(render_plan(saved, "markdown"))
+    assert_harmless(render_report(carried_out(saved, 2), "markdown"))
+    fault = Fault(text, 3, 2, text, text)
+    assert_harmless(render_validation([fault, Fault(text, 0, 0, text, "", "warning")], 1, "markdown"))
+
+
+@patiently
+@given(saved_plans(), reports())
+def test_whatever_the_plan_the_note_is_harmless(saved: SavedPlan, report: Report) -> None:
+    assert_harmless(render_plan(saved, "markdown"))
+    assert_harmless(render_report(report, "markdown"))
+
+
+def test_every_string_is_shown_as_it_is() -> None:
+    tokens = RENDERER.parse(render_plan(hostile("a`b|*c*"), "markdown"))
+    codes = {child.content for token in tokens for child in token.children or [] if child.type == "code_inline"}
+    assert codes == {"a`b\\u007c*c*", "a`b|*c*", "project a`b|*c*", 'a`b|*c* "a`b|*c*".a`b|*c*: a`b|*c*'}
+
+
+def test_groups_are_in_the_order_of_the_plan() -> None:
+    names = re.findall("service-([0-9]+)<", render_plan(many(100), "markdown"))
+    assert all(int(one) + 1 == int(next_) for one, next_ in pairwise(names))
