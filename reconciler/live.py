@@ -13,11 +13,23 @@ from pydantic import ValidationError
 from reconciler.address import Level, Scope
 from reconciler.diff import fields_of
 from reconciler.endpoints import Collection
-from reconciler.errors import BadAnswer, Moved, NotFound, ServiceError, Unauthorized, Unreachable
+from reconciler.errors import (
+    BadAnswer,
+    Moved,
+    NotFound,
+    ServiceError,
+    Stopped,
+    Unauthorized,
+    Unreachable,
+    WaitTooLong,
+)
 from reconciler.kind import Kinds, Part
 from reconciler.resource import Found, Resource, Wanted
 from reconciler.state import DesiredState, LivePart, LiveState, PartAddress, Reference, Unknown, Unreadable
 from reconciler.wire import Json, Reader
+
+ENDS_A_RUN = (Stopped, Unauthorized, Unreachable, WaitTooLong)
+"""After these nothing else can be read either."""
 
 Task = TypeVar("Task")
 Result = TypeVar("Result")
@@ -27,7 +39,7 @@ def read_live(desired: DesiredState, reader: Reader, kinds: Kinds, concurrency: 
     """Read every declared part of every target.
 
     Raises:
-        Unauthorized, Unreachable: since then nothing else can be read either. Any other failure is an `Unreadable`.
+        ServiceError: one that `ENDS_A_RUN`. Any other failure is an `Unreadable`.
     """
     wanted = list(_declared_parts(desired))
 
@@ -46,7 +58,7 @@ def read_part(reader: Reader, part: Part, scope: Scope, wanted: Resource | Mappi
         wanted: what is declared of it, or of a singleton the declared fields as JSON.
 
     Raises:
-        Unauthorized, Unreachable: see `read_live`.
+        ServiceError: see `read_live`.
     """
     path = scope.url + part.suffix
     try:
@@ -56,7 +68,7 @@ def read_part(reader: Reader, part: Part, scope: Scope, wanted: Resource | Mappi
         if part.complete is not None:
             answer = part.complete(reader, answer, fields_of(wanted) if isinstance(wanted, Resource) else wanted)
         return decode(part, scope, answer)
-    except (Unauthorized, Unreachable):
+    except ENDS_A_RUN:
         raise
     except ServiceError as error:
         return Unreadable(str(error), absent=isinstance(error, NotFound))
@@ -66,7 +78,7 @@ def look_up(references: Iterable[Reference], reader: Reader, concurrency: int) -
     """Ask for the numeric ID of each path, once each.
 
     Raises:
-        Unauthorized, Unreachable: see `read_live`.
+        ServiceError: see `read_live`.
     """
     ordered = sorted(references, key=lambda reference: (reference.level, reference.path))
 
@@ -139,7 +151,7 @@ def _ask_for_id(reference: Reference, reader: Reader) -> int | Unknown:
     try:
         answer = reader.get(path)
         return index(answer["id"])
-    except (Unauthorized, Unreachable):
+    except ENDS_A_RUN:
         raise
     except NotFound:
         return Unknown(f"no such {reference.level}, or not visible to this token")

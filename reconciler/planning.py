@@ -27,7 +27,7 @@ def draw_plan(
         known: numeric IDs that need not be asked for.
 
     Raises:
-        Unauthorized, Unreachable: nothing could be read. Any other failure is a problem in the plan.
+        ServiceError: one that `live.ENDS_A_RUN`. Any other failure is a problem in the plan.
     """
     live = read_live(desired, reader, kinds, concurrency)
     ids: dict[Reference, int | Unknown] = {**known, **live.ids}

@@ -6,7 +6,7 @@ Made of the plan and its outcomes; written, shown, and read again.
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
-from typing import Literal, Protocol
+from typing import Any, Literal, Protocol
 
 from pydantic import AwareDatetime, Field
 
@@ -51,7 +51,7 @@ class Traffic(Protocol):
     writes: int
 
     @property
-    def waited(self) -> Mapping[str, float]:
+    def waited(self) -> Mapping[Any, float]:
         """Seconds in which the run waited, by reason."""
 
 

@@ -1,12 +1,12 @@
 """Narrowing a run: by target, by label, by section. Pure."""
 
-from collections.abc import Collection, Iterable, Iterator
+from collections.abc import Collection, Iterable, Iterator, Mapping
 from dataclasses import dataclass, replace
 from fnmatch import fnmatchcase
 
 from reconciler.address import Address, Scope
 from reconciler.errors import UsageError
-from reconciler.plan import Plan, SectionPlan, TargetPlan
+from reconciler.plan import Plan, Problem, SectionPlan, TargetPlan
 from reconciler.state import DesiredState, Section, Target
 
 
@@ -42,6 +42,20 @@ def select(desired: DesiredState, selection: Selection) -> DesiredState:
 def restrict(plan: Plan, addresses: Collection[Address]) -> Plan:
     """Return a plan less all changes and problems that are not of these addresses."""
     return replace(plan, targets=tuple(replace(t, sections=tuple(_kept(t, addresses))) for t in plan.targets))
+
+
+def hold_back(plan: Plan, moved: Mapping[Scope, str]) -> Plan:
+    """Return a plan in which targets that have moved, each to where the mapping says, are a problem and not changed."""
+    return replace(plan, targets=tuple(_held_back(target, moved.get(target.scope)) for target in plan.targets))
+
+
+def _held_back(target: TargetPlan, place: str | None) -> TargetPlan:
+    if place is None:
+        return target
+    address = Address(target.scope, "", "", str(target.scope.level), target.scope.ref)
+    reason = f"moved to {place}: name it so in the manifest, or write to it all the same with --follow-moved"
+    sections = tuple(replace(section, changes=()) for section in target.sections)
+    return replace(target, sections=(*sections, SectionPlan("", problems=(Problem(address, reason),))))
 
 
 def _kept(target: TargetPlan, addresses: Collection[Address]) -> Iterator[SectionPlan]:

@@ -13,6 +13,7 @@ from reconciler.sandbox import Sandbox
 from reconciler.service import Client
 from reconciler.state import Section
 from tests.building import KINDS, desired
+from tests.service.clock import SwiftClock
 
 PREFIX = "/api/v4/"
 
@@ -27,7 +28,7 @@ class Story:
     def __init__(self, sandbox: Sandbox, state: Mapping[str, Any], client: Client | None = None) -> None:
         self.sandbox = sandbox
         sandbox.replace_state(state)
-        self.client = client or Client(sandbox.api_url, "ada-token")
+        self.client = client or Client(sandbox.api_url, "ada-token", clock=SwiftClock())
         self.tokens: dict[object, str] = {}
         self.record: Record = NoRecord()
 

@@ -79,8 +79,8 @@ class Stop:
         event: set once the run is to end; whoever waits watches it.
     """
 
-    def __init__(self) -> None:
-        self.event = Event()
+    def __init__(self, event: Event | None = None) -> None:
+        self.event = event or Event()
         self._reason = ""
 
     @property

@@ -6,7 +6,7 @@ from reconciler.address import Address
 from reconciler.apply.looking import Look, Reread
 from reconciler.apply.outcomes import Outcome, Status, TargetOutcome, Terms
 from reconciler.endpoints import Collection
-from reconciler.errors import BadAnswer, NotFound, OutputFailed, Refused, ServiceError, WaitTooLong
+from reconciler.errors import AnswerLost, BadAnswer, NotFound, OutputFailed, Refused, ServiceError, Stopped, WaitTooLong
 from reconciler.kind import Kinds
 from reconciler.live import decode
 from reconciler.plan import Change, Create, TargetPlan
@@ -73,6 +73,8 @@ class TargetRun:
         except (ServiceError, OutputFailed) as error:
             if isinstance(error, WaitTooLong):
                 self.terms.stop.because(error.reason)
+            if isinstance(error, Stopped) and not error.ambiguous and not answers:
+                return Outcome(change, Status.SKIPPED, "the run was ended before it")
             if isinstance(error, ServiceError) and (error.ambiguous or isinstance(error, Refused | NotFound)):
                 self.in_doubt.add(id(change))
             return Outcome(change, Status.FAILED, str(error))
@@ -138,7 +140,7 @@ class TargetRun:
             entries = self.service.pages(request.path)
             found = [(entry, decode(part, change.address.scope, entry)) for entry in entries]
         except ServiceError as error:
-            raise type(lost)(str(request), f"{lost.reason}; looking whether it was carried out: {error}") from error
+            raise AnswerLost(str(request), f"{lost.reason}; looking whether it was carried out: {error}") from error
         names = {identity(part, name) for name in (change.address.name, change.target_id) if name is not None}
         new = [
             entry
@@ -149,7 +151,7 @@ class TargetRun:
             and (part.delivers is None or part.shown_whole(str(entry.get(part.delivers) or "")))
         ]
         if len(new) > 1:
-            raise type(lost)(str(request), f"{lost.reason}; and there are {len(new)} new ones of this name now")
+            raise AnswerLost(str(request), f"{lost.reason}; and there are {len(new)} new ones of this name now")
         return new[0] if new else None
 
     def _deliver(self, change: Create, answer: Json) -> None:

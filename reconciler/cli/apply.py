@@ -16,6 +16,7 @@ from click.core import ParameterSource
 
 from reconciler.cli.options import FLEET, MANIFESTS, OUTPUT, SELECTION, SERVICE, Given, options
 from reconciler.cli.session import Session, read_file
+from reconciler.cli.settings import duration
 from reconciler.errors import PlanRefused, UsageError
 
 if TYPE_CHECKING:
@@ -98,10 +99,10 @@ def _check(given: Given, wishes: Wishes) -> None:
 
 
 def _plan(session: Session, wishes: Wishes, client: "Client") -> "SavedPlan":
-    grace = _duration("--grace", wishes.grace)
+    grace = duration("--grace", wishes.grace)
     if wishes.plan_file is None:
         return session.draw(client, grace)
-    return _saved_plan(session, wishes.plan_file, client, _duration("--max-age", wishes.max_age))
+    return _saved_plan(session, wishes.plan_file, client, duration("--max-age", wishes.max_age))
 
 
 def _carry_out(
@@ -111,7 +112,7 @@ def _carry_out(
     from reconciler.apply import Stop, Terms, apply_plan
 
     deliver = _sink(wishes)
-    stop = Stop()
+    stop = Stop(client.stop)
     with _journal(session, wishes, saved, client, deliver) as record, _ending_gently(stop) as signals:
         terms = Terms(
             concurrency=session.given.concurrency,
@@ -149,13 +150,6 @@ def _saved_plan(session: Session, file: Path, client: "Client", max_age: timedel
     saved = load_plan(read_file(file), session.kinds)
     refuse_unless_current(saved, api_url=client.api_url, now=datetime.now(UTC), max_age=max_age)
     return saved
-
-
-def _duration(option: str, text: str) -> timedelta:
-    units = {"m": "minutes", "h": "hours", "d": "days"}
-    if not text[:-1].isdecimal() or text[-1:] not in units:
-        raise UsageError(f"{option} takes a number and m, h or d, such as 24h; not {text}")
-    return timedelta(**{units[text[-1]]: int(text[:-1])})
 
 
 def _refuse(plan: "Plan", kinds: "Kinds", wishes: Wishes) -> None:

@@ -152,6 +152,21 @@ SERVICE: list[Decorator] = [
         show_default=True,
         help="How many requests at once.",
     ),
+    click.option(
+        "--rate",
+        envvar="RECONCILER_RATE",
+        metavar="N/SECONDS",
+        help="Send no more than N requests in so many seconds.",
+    ),
+    click.option(
+        "--max-wait",
+        default="5m",
+        envvar="RECONCILER_MAX_WAIT",
+        metavar="TIME",
+        show_default=True,
+        help="End the run where the service asks for a longer wait.",
+    ),
+    click.option("--follow-moved", is_flag=True, help="Write to a project that has moved, where it is now."),
 ]
 
 
@@ -175,6 +190,9 @@ class Given:
     ca_file: str | None = None
     insecure_http: bool = False
     concurrency: int = 8
+    rate: str | None = None
+    max_wait: str = "5m"
+    follow_moved: bool = False
     format_: str = "text"
     reports: tuple[tuple[str, str], ...] = ()
     verbose: int = 0

@@ -19,7 +19,7 @@ from reconciler.cli.settings import open_client
 from reconciler.errors import ConfigurationError, OutputFailed, UsageError
 
 if TYPE_CHECKING:
-    from reconciler.address import Address
+    from reconciler.address import Address, Scope
     from reconciler.kind import Kinds
     from reconciler.manifests import Manifests
     from reconciler.planfile import SavedPlan
@@ -95,7 +95,7 @@ class Session:
         from reconciler.cli.fleet import scope_of_run
         from reconciler.planfile import Header, SavedPlan
         from reconciler.planning import draw_plan
-        from reconciler.selection import restrict
+        from reconciler.selection import hold_back, restrict
 
         failed = self._failed()
         scope = scope_of_run(self, client, failed)
@@ -103,6 +103,9 @@ class Session:
         plan = draw_plan(desired, client, self.kinds, self.given.concurrency, scope.ids)
         if failed is not None:
             plan = restrict(plan, failed)
+        moved = self._moved(client)
+        if not self.given.follow_moved:
+            plan = hold_back(plan, moved)
         header = Header(
             service=client.api_url,
             created_at=datetime.now(UTC).replace(microsecond=0),
@@ -111,6 +114,21 @@ class Session:
             requests_made=client.traffic.reads,
         )
         return SavedPlan(header, plan)
+
+    def _moved(self, client: "Client") -> "dict[Scope, str]":
+        """Tell which projects turned out to have moved, and where to."""
+        from reconciler.address import Scope
+        from reconciler.errors import ServiceError
+
+        places = {}
+        for (level, path), number in client.moved.items():
+            try:
+                place = f"{client.get(f'projects/{number}')['path_with_namespace']} (ID {number})"
+            except (ServiceError, LookupError, TypeError):
+                place = f"ID {number}"
+            LOG.warning("%s %s has moved to %s", level, path, place)
+            places[Scope(level, path)] = place
+        return places
 
     def _failed(self) -> "frozenset[Address] | None":
         """What a former run did not do, if it is to be done now."""

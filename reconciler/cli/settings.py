@@ -4,6 +4,7 @@ import os
 import shlex
 import stat
 from collections.abc import Mapping
+from datetime import timedelta
 from difflib import get_close_matches
 from ipaddress import ip_address
 from pathlib import Path
@@ -11,7 +12,7 @@ from typing import TYPE_CHECKING, Any
 from urllib.parse import urlsplit
 
 from reconciler.cli.options import Given
-from reconciler.errors import ConfigurationError
+from reconciler.errors import ConfigurationError, UsageError
 
 if TYPE_CHECKING:
     from reconciler.service import Client
@@ -26,7 +27,9 @@ KEYS = {
     "insecure_http": "insecure_http",
     "log_format": "log_format",
     "max_age": "max_age",
+    "max_wait": "max_wait",
     "paths": "paths",
+    "rate": "rate",
     "token_file": "token_file",
     "tokens_command": "tokens_command",
     "tokens_to": "tokens_to",
@@ -63,10 +66,33 @@ def open_client(given: Given) -> "Client":
 
     Raises:
         ConfigurationError: no address, no token, an address that is not safe, a token file that others may read.
+        UsageError: a rate or a time that is none.
     """
-    from reconciler.service import Client
+    from reconciler.service import Client, Policy, Rate
 
-    return Client(_api_url(given), _token(given), ca_file=given.ca_file)
+    try:
+        rate = None if given.rate is None else Rate.parse(given.rate)
+    except ValueError as error:
+        raise UsageError(f"--rate: {error}") from None
+    policy = Policy(
+        concurrency=given.concurrency,
+        rate=rate,
+        max_wait=duration("--max-wait", given.max_wait).total_seconds(),
+        follow_moved=given.follow_moved,
+    )
+    return Client(_api_url(given), _token(given), ca_file=given.ca_file, policy=policy)
+
+
+def duration(option: str, text: str) -> timedelta:
+    """Read a time such as 24h.
+
+    Raises:
+        UsageError: it is none.
+    """
+    units = {"s": "seconds", "m": "minutes", "h": "hours", "d": "days"}
+    if not text[:-1].isdecimal() or text[-1:] not in units:
+        raise UsageError(f"{option} takes a number and s, m, h or d, such as 24h; not {text}")
+    return timedelta(**{units[text[-1]]: int(text[:-1])})
 
 
 def _api_url(given: Given) -> str:

@@ -150,7 +150,7 @@ def test_an_age_that_is_none_is_a_wrong_command_line(desk: Desk, age: str) -> No
     desk("plan --out plan.json")
     done = desk("apply --plan plan.json --yes --max-age", age)
     assert done.code == 64
-    assert f"--max-age takes a number and m, h or d, such as 24h; not {age}" in done.err
+    assert f"--max-age takes a number and s, m, h or d, such as 24h; not {age}" in done.err
 
 
 def test_losing_much_must_be_meant(desk: Desk) -> None:

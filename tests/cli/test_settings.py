@@ -41,7 +41,7 @@ def test_in_a_ci_job_the_service_is_known(desk: Desk, monkeypatch: pytest.Monkey
         (
             "zzz: x\n",
             "reconciler.yaml: unknown key zzz; known are api_url, ca_file, concurrency, format, insecure_http, log_format, "
-            "max_age, paths, token_file, tokens_command, tokens_to",
+            "max_age, max_wait, paths, rate, token_file, tokens_command, tokens_to",
         ),
         ("token: x\n", "reconciler.yaml: a token does not belong here; set RECONCILER_TOKEN or token_file"),
         ("- 1\n", "reconciler.yaml: holds something else than one mapping of names to values"),

@@ -16,6 +16,7 @@ from reconciler.service import Client
 from reconciler.wire import Json, Request
 from tests.building import KINDS
 from tests.desk import Desk
+from tests.service.clock import SwiftClock
 from tests.story import Story, failures
 from tests.trust.everything import essence, service, wanted
 
@@ -28,7 +29,7 @@ class Mortal(Client):
     """A client whose process is killed at a certain write, before or after the service has carried it out."""
 
     def __init__(self, api_url: str, moment: str, write: int) -> None:
-        super().__init__(api_url, "ada-token")
+        super().__init__(api_url, "ada-token", clock=SwiftClock())
         self.moment, self.left = moment, write
 
     def send(self, request: Request) -> Json:

@@ -11,6 +11,7 @@ from reconciler.sandbox import Sandbox
 from reconciler.service import Client
 from reconciler.wire import Json, Request
 from tests.building import ACME, API, USER, section
+from tests.service.clock import SwiftClock
 from tests.states import a_small_service
 from tests.story import Story, failures
 
@@ -21,7 +22,7 @@ class Watched(Client):
     """A client that lets somebody look, or interfere, right before and after each write."""
 
     def __init__(self, api_url: str, before: Callable[[Request], None], after: Callable[[], None]) -> None:
-        super().__init__(api_url, "ada-token")
+        super().__init__(api_url, "ada-token", clock=SwiftClock())
         self.before, self.after = before, after
 
     def send(self, request: Request) -> Json:

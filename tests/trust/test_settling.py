@@ -1,11 +1,14 @@
 """Doubts and how they are settled, one by one."""
 
 from collections.abc import Callable
+from datetime import UTC, datetime
 from typing import Any
 
 import pytest
 
+from reconciler.address import Address
 from reconciler.apply import NoRecord, Stop, Terms, apply_plan, recover
+from reconciler.apply.target import collection_of
 from reconciler.errors import AnswerLost, OutputFailed, WaitTooLong
 from reconciler.journal import Intent, Interrupted
 from reconciler.sandbox import Sandbox
@@ -13,6 +16,7 @@ from reconciler.service import Client
 from reconciler.state import Section
 from reconciler.wire import Json, Request
 from tests.building import ACME, API, KINDS, section
+from tests.service.clock import SwiftClock
 from tests.states import a_small_service
 from tests.story import Story, failures
 
@@ -24,7 +28,7 @@ class Meddled(Client):
     """A client whose writes go through somebody's hands, who is given the real sending."""
 
     def __init__(self, api_url: str, meddle: Callable[[Request, Callable[[], Json]], Json]) -> None:
-        super().__init__(api_url, "ada-token")
+        super().__init__(api_url, "ada-token", clock=SwiftClock())
         self.meddle = meddle
 
     def send(self, request: Request) -> Json:
@@ -146,7 +150,7 @@ def test_a_change_that_cannot_be_verified_is_not_called_done(sandbox: Sandbox) -
 
 def test_a_wait_that_is_too_long_ends_the_run_and_says_when_to_come_back(sandbox: Sandbox) -> None:
     def meddle(request: Request, _send: Callable[[], Json]) -> Json:
-        raise WaitTooLong(str(request), "come back at 2026-11-21T12:00:00Z")
+        raise WaitTooLong(str(request), "come back at 2026-11-21T12:00:00Z", datetime(2026, 11, 21, 12, tzinfo=UTC))
 
     _, told = applied(sandbox, meddle, section("milestones", {"a": {}, "b": {}}))
     assert told == [
@@ -185,7 +189,7 @@ def test_without_a_place_for_its_value_a_token_does_not_stay(sandbox: Sandbox) -
 def test_a_service_that_is_gone_is_a_failure_of_each_change_and_of_nothing_else(sandbox: Sandbox) -> None:
     with Story(sandbox, a_small_service("deployed")) as story:
         plan = story.plan(section("milestones", {"a": {}}))
-        with Client("http://127.0.0.1:9/api/v4", "ada-token") as nowhere:
+        with story.client, Client("http://127.0.0.1:9/api/v4", "ada-token", clock=SwiftClock()) as nowhere:
             story.client = nowhere
             [told] = failures(story.apply(plan, recheck=True))
     assert told.startswith(
@@ -235,3 +239,9 @@ def test_without_a_sink_an_undelivered_value_is_named_all_the_same(sandbox: Sand
         "creates it anew.",
         "In doubt was POST x (project acme/api, 't'): it was carried out.",
     ]
+
+
+def test_nothing_can_be_created_where_there_are_only_settings() -> None:
+    settings = Address(API, "approval_settings", "approval_settings", "approval settings")
+    with pytest.raises(TypeError, match="nothing can be created in approval_settings"):
+        collection_of(settings, KINDS)

@@ -1,0 +1,37 @@
+"""Projects that have moved: read where they are now, told, and not written to unasked."""
+
+import pytest
+
+from tests.desk import Desk
+
+TOLD = "project acme/old has moved to acme/api (ID 100)\n"
+
+
+@pytest.fixture(autouse=True)
+def _service(desk: Desk) -> None:
+    desk.service(renamed_from=["acme/old"])
+    desk.project("{milestones: {a: {}}}", "acme/old")
+
+
+def test_a_project_that_has_moved_is_a_problem_that_tells_its_new_path(desk: Desk) -> None:
+    done = desk("plan")
+    assert (done.code, done.err) == (1, TOLD)
+    assert done.out == (
+        "project acme/old\n"
+        '  ! project "acme/old": moved to acme/api (ID 100): name it so in the manifest, or write to it all the same with '
+        "--follow-moved\n"
+        "Plan: 0 to create, 0 to update, 0 to delete, 1 problem, 0 unmanaged. 0 requests to apply; 3 were made to plan.\n"
+    )
+
+
+def test_it_is_written_to_where_it_is_now_only_when_that_is_asked_for(desk: Desk) -> None:
+    assert desk("apply --yes").code == 1
+    assert desk.sandbox.state()["projects"][0]["milestones"] == []
+    done = desk("apply --yes --follow-moved")
+    assert (done.code, done.err) == (0, TOLD)
+    assert [each["title"] for each in desk.sandbox.state()["projects"][0]["milestones"]] == ["a"]
+
+
+def test_a_place_that_cannot_be_read_is_told_by_its_number(desk: Desk) -> None:
+    desk.sandbox.set_faults([{"kind": "not-json", "match": "/projects/100", "method": "GET", "nth": 2, "times": 9}])
+    assert desk("plan").err == "project acme/old has moved to ID 100\n"
