@@ -71,15 +71,15 @@ class Snapshot:
 
     def _within(self, path: Path) -> str:
         """Return a path as the repository knows it; one that is outside begins with `..`."""
-        inner = os.path.relpath(os.path.realpath(path), self.top)
-        return "" if inner == "." else inner
+        return _relative(os.path.realpath(path), self.top)
 
-    def _below(self, inner: str, shown: str, visited: frozenset[str] = frozenset()) -> Iterator[tuple[str, str]]:
+    def _below(self, inner: str, shown: str, around: frozenset[str] = frozenset()) -> Iterator[tuple[str, str]]:
         """Yield the manifests at or below a path, as the repository knows them, with the path to show for each."""
         inner = self._target(inner)
         if inner in self._files:
             yield inner, shown
             return
+        around |= {inner}
         prefix = f"{inner}/" if inner else ""
         for name, entry in self._files.items():
             if not name.startswith(prefix):
@@ -88,18 +88,20 @@ class Snapshot:
             below = os.path.normpath(f"{shown}/{rest}")
             if is_manifest(rest):
                 yield self._target(name), below
-            elif entry.mode == LINK and inner not in visited and is_manifest(f"{rest}/any.yaml"):
-                yield from self._below(name, below, visited | {inner})
+            elif entry.mode == LINK and is_manifest(f"{rest}/any.yaml"):
+                folder = self._target(name)
+                if folder not in self._files and folder not in around:
+                    yield from self._below(folder, below, around)
 
     def _target(self, inner: str) -> str:
-        """Return where a path leads to through symbolic links; that may be nowhere."""
+        """Return where a path leads to through symbolic links; that may be outside."""
         for _ in range(MOST_LINKS):
             entry = self._files.get(inner)
             if entry is None or entry.mode != LINK:
-                break
+                return inner
             target = self._contents([entry.object])[0].decode(errors="surrogateescape")
-            inner = os.path.relpath(os.path.normpath(self.top / Path(inner).parent / target), self.top)
-        return inner
+            inner = _relative(self.top / Path(inner).parent / target, self.top)
+        return ".."
 
     def _contents(self, objects: Sequence[str]) -> list[bytes]:
         """Read objects, all of them with one process."""
@@ -109,9 +111,11 @@ class Snapshot:
         contents, at = [], 0
         for _ in objects:
             end = answer.index(b"\n", at)
-            size = int(answer[at:end].split()[-1])
-            contents.append(answer[end + 1 : end + 1 + size])
-            at = end + size + 2
+            size = answer[at:end].split()[-1]
+            if not size.isdigit():
+                raise ConfigurationError(f"--since {self.revision}: git lacks some of its files; `git fsck` tells more")
+            contents.append(answer[end + 1 : end + 1 + int(size)])
+            at = end + int(size) + 2
         return contents
 
 
@@ -133,6 +137,11 @@ def snapshot(revision: str, path: Path) -> Snapshot:
         raise ConfigurationError(_why_there_is_none(revision, folder))
     listing = _run(folder, "ls-tree", "-r", "-z", "--full-tree", commit).decode(errors="surrogateescape")
     return Snapshot(revision, Path(top), commit, dict(_entries(listing)))
+
+
+def _relative(path: str | Path, top: Path) -> str:
+    inner = os.path.relpath(os.path.normpath(path), top)
+    return "" if inner == "." else inner
 
 
 def _folder(path: Path) -> Path:

@@ -54,12 +54,14 @@ def merge_reports(parts: Mapping[str, Report]) -> Report:
     _refuse_unless_alike("version of the reconciler", {file: report.tool_version for file, report in parts.items()})
     _refuse_twice({file: [target.plan.scope for target in report.targets] for file, report in parts.items()})
     targets = [target for report in reports for target in report.targets]
+    reasons = sorted({reason for report in reports for reason in report.waited})
     return replace(
         reports[0],
         started_at=min(report.started_at for report in reports),
         finished_at=max(report.finished_at for report in reports),
         reads=sum(report.reads for report in reports),
         writes=sum(report.writes for report in reports),
+        waited={reason: round(sum(report.waited.get(reason, 0.0) for report in reports), 1) for reason in reasons},
         targets=_ordered(targets, lambda target: target.plan.scope),
     )
 

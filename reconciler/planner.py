@@ -198,6 +198,8 @@ class _CollectionPlanning:
             self._plan_wanted(name, wanted, self._claim(target_id), target_id)
         elif not self.part.refers_to:
             self._plan_wanted(name, wanted, self._claim(name), None)
+        elif target_id is None:
+            self.unresolvable = True
 
     def _plan_absence(self, name: Key) -> None:
         """Delete what must not exist, unless a rename has claimed it, or a wanted path may be a former one of it."""

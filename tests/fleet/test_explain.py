@@ -1,0 +1,84 @@
+"""`render --explain`: which file:line sets a field."""
+
+import pytest
+
+from tests.desk import Desk
+
+LAYERS = """\
+apiVersion: reconciler/v1
+kind: Profile
+metadata: {name: base}
+spec:
+  approval_settings:
+    allow_author_approval: true
+  job_token_scope:
+    projects: [acme/lib]
+  milestones:
+    "2026.12": {description: "a\\tb"}
+---
+apiVersion: reconciler/v1
+kind: ProjectSet
+metadata: {name: all, profiles: [base]}
+select: {group: acme}
+spec:
+  prune: [milestones]
+  approval_settings: {allow_author_approval: true}
+  job_token_scope: {projects: [acme/web]}
+"""
+
+
+@pytest.fixture(autouse=True)
+def _layers(desk: Desk) -> None:
+    desk.write("manifests/base.yaml", LAYERS)
+    desk.project("{approval_settings: {allow_author_approval: false}}")
+
+
+def test_the_layers_of_a_field_lowest_first_and_the_winner_marked(desk: Desk) -> None:
+    done = desk("render --target acme/api --explain approval_settings.allow_author_approval")
+    assert (done.code, done.err) == (0, "")
+    assert done.out == (
+        "project acme/api: approval_settings.allow_author_approval\n"
+        "    manifests/base.yaml:6     true\n"
+        "    manifests/base.yaml:18    true\n"
+        "  * manifests/project.yaml:4  false\n"
+    )
+
+
+def test_layers_that_unite_all_count(desk: Desk) -> None:
+    assert desk("render --explain job_token_scope.projects").out == (
+        "project acme/api: job_token_scope.projects\n"
+        '  * manifests/base.yaml:8   ["acme/lib"]\n'
+        '  * manifests/base.yaml:19  ["acme/web"]\n'
+    )
+
+
+def test_keys_may_hold_dots_and_whole_sections_can_be_explained(desk: Desk) -> None:
+    assert desk("render --explain milestones.2026.12.description").out == (
+        'project acme/api: milestones.2026.12.description\n  * manifests/base.yaml:10  "a\\tb"\n'
+    )
+    assert desk("render --explain prune").out == (
+        'project acme/api: prune\n  * manifests/base.yaml:17  ["milestones"]\n'
+    )
+
+
+def test_a_project_that_only_a_set_is_about_can_be_named_and_nobody_is_asked(
+    desk: Desk, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.delenv("RECONCILER_API_URL")
+    assert desk("render --target Acme/new/project --explain approval_settings.allow_author_approval").out == (
+        "project Acme/new/project: approval_settings.allow_author_approval\n"
+        "    manifests/base.yaml:6   true\n"
+        "  * manifests/base.yaml:18  true\n"
+    )
+    assert desk("render --target acme/new --section approval_settings").out == (
+        "apiVersion: reconciler/v1\nkind: Project\nmetadata:\n  path: acme/new\n"
+        "spec:\n  approval_settings:\n    allow_author_approval: true\n"
+    )
+    assert desk("render --target other/new").code == 64
+    assert desk("render --target acme/n*").code == 64
+
+
+def test_a_field_that_nobody_sets(desk: Desk) -> None:
+    done = desk("render --explain approval_settings.nonsense")
+    assert (done.code, done.out) == (64, "")
+    assert done.err == "reconciler: no manifest sets approval_settings.nonsense for what is selected\n"

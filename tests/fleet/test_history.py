@@ -1,0 +1,188 @@
+"""Manifests of a git revision: which files they are, and what is said where they cannot be had."""
+
+import os
+import subprocess
+from pathlib import Path
+
+import pytest
+
+from reconciler.errors import ConfigurationError
+from reconciler.history import snapshot
+from tests.desk import Desk
+from tests.fleet.repository import NOBODY, Repository, repository
+
+
+@pytest.fixture
+def checkout(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Repository:
+    """A repository with a folder of manifests; the working directory is one of its folders."""
+    made = repository(tmp_path / "r")
+    for name in (
+        "work/manifests/a.yaml",
+        "work/manifests/deep/b.yml",
+        "work/manifests/deep/c.yaml.j2",
+        "work/manifests/.hidden/d.yaml",
+        "work/manifests/notes.txt",
+        "work/reconciler.yaml",
+        "shared/p.yaml",
+        "shared/q.yaml",
+    ):
+        (made.folder / name).parent.mkdir(parents=True, exist_ok=True)
+        (made.folder / name).write_text(f"{name} of then\n")
+    monkeypatch.chdir(made.folder / "work")
+    return made
+
+
+@pytest.fixture(autouse=True)
+def _git_of_nobody(monkeypatch: pytest.MonkeyPatch) -> None:
+    for name, value in NOBODY.items():
+        monkeypatch.setenv(name, value)
+
+
+def read(*paths: str, revision: str = "HEAD") -> dict[str, str]:
+    found = snapshot(revision, Path(paths[0])).manifests([Path(path) for path in paths])
+    return {name: content.decode() for name, content in found.items()}
+
+
+def refusal(revision: str, *paths: str) -> str:
+    with pytest.raises(ConfigurationError) as caught:
+        read(*paths or (".",), revision=revision)
+    return str(caught.value)
+
+
+@pytest.fixture
+def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """A folder outside any repository."""
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setenv("GIT_CEILING_DIRECTORIES", str(tmp_path.parent))
+    return tmp_path
+
+
+def test_the_files_are_those_that_a_search_would_have_found_then(checkout: Repository) -> None:
+    checkout.commit()
+    checkout.git("rm", "--quiet", "-r", "work/manifests/deep")
+    (checkout.folder / "work/manifests/a.yaml").write_text("now")
+    assert read("manifests") == {
+        "HEAD:manifests/a.yaml": "work/manifests/a.yaml of then\n",
+        "HEAD:manifests/deep/b.yml": "work/manifests/deep/b.yml of then\n",
+        "HEAD:manifests/deep/c.yaml.j2": "work/manifests/deep/c.yaml.j2 of then\n",
+    }
+    assert list(read(".")) == ["HEAD:manifests/a.yaml", "HEAD:manifests/deep/b.yml", "HEAD:manifests/deep/c.yaml.j2"]
+    assert list(read("manifests/notes.txt", "../shared", "manifests/a.yaml", str(checkout.folder))) == [
+        "HEAD:manifests/notes.txt",
+        "HEAD:../shared/p.yaml",
+        "HEAD:../shared/q.yaml",
+        "HEAD:manifests/a.yaml",
+        f"HEAD:{checkout.folder}/work/manifests/deep/b.yml",
+        f"HEAD:{checkout.folder}/work/manifests/deep/c.yaml.j2",
+    ]
+    assert read("manifests/new.yaml") == {}
+
+
+def test_the_revision_may_be_anything_that_stands_for_a_commit(checkout: Repository) -> None:
+    commit = checkout.commit()
+    checkout.git("tag", "--annotate", "v1", "--message", "first")
+    assert list(read("../shared", revision="v1")) == ["v1:../shared/p.yaml", "v1:../shared/q.yaml"]
+    assert list(read("../shared/p.yaml", revision=commit[:10])) == [f"{commit[:10]}:../shared/p.yaml"]
+
+
+def test_symbolic_links_are_followed_within_the_repository(checkout: Repository) -> None:
+    manifests = checkout.folder / "work/manifests"
+    (manifests / "linked").symlink_to("../../shared")
+    (manifests / "deep/again").symlink_to("..")
+    (manifests / "one.yaml").symlink_to("../../shared/p.yaml")
+    (manifests / "whole.yaml").symlink_to(checkout.folder / "shared/q.yaml")
+    (manifests / "outside.yaml").symlink_to("/etc/hostname")
+    (manifests / "round.yaml").symlink_to("round.yaml")
+    (manifests / "notes").symlink_to("notes.txt")
+    checkout.commit()
+    assert read("manifests") == {
+        "HEAD:manifests/a.yaml": "work/manifests/a.yaml of then\n",
+        "HEAD:manifests/deep/b.yml": "work/manifests/deep/b.yml of then\n",
+        "HEAD:manifests/deep/c.yaml.j2": "work/manifests/deep/c.yaml.j2 of then\n",
+        "HEAD:manifests/linked/p.yaml": "shared/p.yaml of then\n",
+        "HEAD:manifests/linked/q.yaml": "shared/q.yaml of then\n",
+    }
+
+
+def test_submodules_are_other_repositories(checkout: Repository) -> None:
+    commit = checkout.commit()
+    checkout.git("update-index", "--add", "--cacheinfo", f"160000,{commit},work/manifests/sub.yaml")
+    checkout.git("commit", "--quiet", "--message", "with a submodule")
+    assert "HEAD:manifests/sub.yaml" not in read("manifests")
+
+
+def test_a_file_can_be_read_by_itself(checkout: Repository) -> None:
+    (checkout.folder / "values.yaml").symlink_to("shared/p.yaml")
+    checkout.commit()
+    then = snapshot("HEAD", Path())
+    assert then.file(Path("../shared/q.yaml")) == b"shared/q.yaml of then\n"
+    assert then.file(Path("../values.yaml")) == b"shared/p.yaml of then\n"
+    assert then.file(Path("none.yaml")) is None
+    assert then.file(Path("/etc/hostname")) is None
+
+
+def test_an_empty_repository_and_one_without_files(checkout: Repository) -> None:
+    assert refusal("HEAD") == (
+        "--since HEAD: there is no such commit in this repository; if it is elsewhere, `git fetch` it first"
+    )
+    checkout.git("commit", "--quiet", "--allow-empty", "--message", "nothing")
+    assert read(".") == {}
+
+
+@pytest.mark.parametrize("revision", ["nonsense", "HEAD~7", "0" * 40, "HEAD:work", "a b", "--output=/tmp/x", ""])
+def test_what_is_no_commit_is_refused(checkout: Repository, revision: str) -> None:
+    checkout.commit()
+    assert refusal(revision).startswith(("--since", "--since takes a git revision"))
+
+
+def test_a_path_outside_the_repository_is_refused(checkout: Repository, tmp_path: Path) -> None:
+    checkout.commit()
+    (tmp_path / "other").mkdir()
+    assert refusal("HEAD", ".", "../../other") == (
+        f"--since HEAD: ../../other is not in the git repository {checkout.folder}"
+    )
+
+
+def test_where_there_is_no_repository_git_says_why(folder: Path) -> None:
+    assert refusal("HEAD", "none/at/all").startswith(
+        f"--since HEAD: {folder} cannot be read as a git repository: not a git repository"
+    )
+    subprocess.run(["git", "init", "--quiet", "--bare", "bare.git"], check=True)
+    assert "must be run in a work tree" in refusal("HEAD", "bare.git")
+
+
+def test_without_git_that_is_said(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("PATH", str(folder))
+    assert refusal("HEAD") == "--since needs git, which is not installed here"
+
+
+def test_a_shallow_clone_says_how_to_get_more(desk: Desk, git: Repository) -> None:
+    desk.project("{milestones: {}}")
+    first = git.commit()
+    git.commit()
+    clone = ["git", "clone", "--quiet", "--depth", "1", f"file://{desk.folder}", "clone"]
+    subprocess.run(clone, cwd=desk.folder, env={**os.environ, **NOBODY}, check=True)
+    os.chdir(desk.folder / "clone")
+    for revision in (first, "HEAD~1"):
+        done = desk(f"plan --since {revision}")
+        assert (done.code, done.out, done.err) == (
+            1,
+            "",
+            f"reconciler: --since {revision}: this clone is shallow and does not reach that far: fetch more of the "
+            "history first, with `git fetch --unshallow` or, in a CI job, with GIT_DEPTH: 0\n",
+        )
+    subprocess.run(["git", "fetch", "--quiet", "--unshallow"], check=True)
+    assert desk("plan --since HEAD~1").code == 0
+
+
+def test_a_damaged_repository_is_no_empty_one(checkout: Repository) -> None:
+    commit = checkout.commit()
+    then = snapshot("HEAD", Path())
+    objects = checkout.folder / ".git/objects"
+    for found in objects.rglob("*"):
+        if found.is_file() and found.parent.name != commit[:2]:
+            found.unlink()
+    with pytest.raises(ConfigurationError) as caught:
+        then.manifests([Path()])
+    assert str(caught.value) == "--since HEAD: git lacks some of its files; `git fsck` tells more"
+    assert refusal("HEAD") == "git ls-tree failed: not a tree object"

@@ -1,0 +1,188 @@
+"""Shards: every target in exactly one, the same whatever else there is, with the groups that decide over it."""
+
+import json
+from collections import Counter
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from reconciler.address import Key, Level, Scope
+from reconciler.errors import UsageError
+from reconciler.merging import merge_reports
+from reconciler.shards import Shard, read_shard, share
+from reconciler.state import DesiredState
+from tests.building import KINDS, USER, desired, section
+from tests.desk import Desk
+from tests.render.samples import done
+
+
+def fleet(*refs: tuple[Level, Key, bool]) -> DesiredState:
+    """Targets, each with approval settings or only with notification settings."""
+    return desired(
+        *(
+            section("approval_settings" if inheriting else "notification_settings", {}, Scope(level, ref))
+            for level, ref, inheriting in refs
+        )
+    )
+
+
+def projects(number: int) -> list[tuple[Level, Key, bool]]:
+    return [(Level.PROJECT, f"acme/p{each}", False) for each in range(number)]
+
+
+def shards(state: DesiredState, total: int) -> dict[str, int]:
+    """The shard of each target; that it is in one only is seen to."""
+    parts = [share(state, state, Shard(number, total), KINDS) for number in range(1, total + 1)]
+    found = [(str(target.scope), number) for number, part in enumerate(parts, 1) for target in part.targets]
+    assert sorted(name for name, _ in found) == sorted(str(target.scope) for target in state.targets)
+    assert all(part.digest == state.digest for part in parts)
+    return dict(found)
+
+
+paths = st.lists(st.sampled_from(["a", "b", "c"]), min_size=2, max_size=4).map("/".join)
+targets = st.one_of(
+    st.tuples(st.just(Level.GROUP), st.one_of(paths, st.integers(1, 3)), st.booleans()),
+    st.tuples(st.just(Level.PROJECT), st.one_of(paths, st.integers(1, 3)), st.booleans()),
+)
+
+
+@given(st.lists(targets, unique_by=lambda each: each[:2], max_size=12), st.integers(1, 5))
+def test_every_target_is_in_one_shard_with_all_groups_that_may_decide_over_it(
+    refs: list[tuple[Level, Key, bool]], total: int
+) -> None:
+    found = shards(fleet(*refs), total)
+    groups = [ref for level, ref, inheriting in refs if level is Level.GROUP and inheriting]
+    for level, ref, inheriting in refs:
+        for group in groups if level is Level.PROJECT and inheriting else []:
+            if isinstance(ref, int) or isinstance(group, int) or ref.startswith(f"{group}/"):
+                assert found[f"project {ref}"] == found[f"group {group}"]
+
+
+@given(st.integers(1, 8))
+def test_nothing_moves_when_targets_are_added_and_little_when_shards_are(total: int) -> None:
+    before = shards(fleet(*projects(60)), total)
+    after = shards(fleet(*projects(90)), total)
+    assert {name: after[name] for name in before} == before
+    more = shards(fleet(*projects(60)), total + 1)
+    assert {number for name, number in more.items() if number != before[name]} <= {total + 1}
+
+
+def test_shards_are_about_equal() -> None:
+    sizes = Counter(shards(fleet(*projects(2000)), 8).values())
+    assert sorted(sizes) == [1, 2, 3, 4, 5, 6, 7, 8]
+    assert min(sizes.values()) > 200
+    assert max(sizes.values()) < 300
+
+
+def test_where_a_target_goes_is_the_same_for_good() -> None:
+    state = fleet((Level.GROUP, "Acme", True), (Level.PROJECT, "acme/api", True), *projects(4))
+    state = desired(*(s for t in state.targets for s in t.sections), section("notification_settings", {}, USER))
+    assert shards(state, 5) == {
+        "group Acme": 1,
+        "project acme/api": 1,
+        "project acme/p0": 5,
+        "project acme/p1": 3,
+        "project acme/p2": 3,
+        "project acme/p3": 1,
+        "user": 3,
+    }
+
+
+def test_what_a_run_is_narrowed_to_stays_where_it_was() -> None:
+    whole = fleet((Level.GROUP, "acme", True), *((Level.PROJECT, f"acme/p{each}", True) for each in range(20)))
+    (number,) = set(shards(whole, 7).values())
+    part = DesiredState(whole.targets[5:8], whole.digest)
+    assert share(part, whole, Shard(number, 7), KINDS).targets == part.targets
+
+
+@pytest.mark.parametrize("text", ["", "1", "0/2", "3/2", "1/0", "-1/2", "1/2/3", "a/b", " 1/2", "1/2\n"])
+def test_what_is_no_shard_is_refused(text: str) -> None:
+    with pytest.raises(UsageError):
+        read_shard(text)
+
+
+MANIFESTS = "".join(
+    f"---\napiVersion: reconciler/v1\nkind: Project\nmetadata: {{path: acme/{name}}}\nspec: {{milestones: {{m: {{}}}}}}\n"
+    for name in ("api", "lib", "web", "tools/cli")
+)
+
+
+def test_plans_of_shards_are_put_together_and_applied_as_one(desk: Desk, monkeypatch: pytest.MonkeyPatch) -> None:
+    desk.write("manifests/all.yaml", MANIFESTS)
+    whole = desk("plan").out
+    monkeypatch.setenv("CI_NODE_TOTAL", "3")
+    sizes = []
+    for number in (1, 2, 3):
+        monkeypatch.setenv("CI_NODE_INDEX", str(number))
+        done = desk(f"plan --out plan-{number}.json --format json")
+        assert done.code == 0
+        sizes.append(json.loads(done.out)["summary"]["create"])
+    assert (sum(sizes), sorted(sizes)) == (4, [0, 1, 3])
+    merged = desk("merge-plans plan-3.json plan-1.json plan-2.json --out plan.json")
+    assert (merged.code, merged.out, merged.err) == (0, whole, "")
+    assert desk("show plan.json").out == whole
+    assert desk("apply --plan plan.json --yes").out.startswith('project acme/api\n  + milestone "m"')
+    monkeypatch.setenv("CI_NODE_INDEX", "1")
+    assert "0 to create" in desk("plan --shard 1/1").out
+
+
+def test_reports_of_shards_are_put_together(desk: Desk) -> None:
+    desk.write("manifests/all.yaml", MANIFESTS)
+    for number in (1, 2, 3):
+        assert desk(f"apply --yes --shard {number}/3 --report json=report-{number}.json").code == 0
+    merged = desk("merge-reports report-3.json report-2.json report-1.json --out report.json")
+    assert (merged.code, merged.err) == (0, "")
+    assert merged.out == "".join(
+        f'project acme/{name}\n  + milestone "m"                             done\n'
+        for name in ("api", "lib", "tools/cli", "web")
+    ) + (
+        "Applied: 4 created, 0 updated, 0 deleted; 0 failed, 0 stale, 0 skipped, 0 dropped by the service, 0 problems. "
+        "12 requests made.\n"
+    )
+    assert desk("show report.json").out == merged.out
+    parts = [json.loads(Path(f"report-{number}.json").read_text()) for number in (1, 2, 3)]
+    report = json.loads(Path("report.json").read_text())
+    assert report["started_at"] == min(part["started_at"] for part in parts)
+    assert report["finished_at"] == max(part["finished_at"] for part in parts)
+
+
+def test_waits_add_up_by_reason() -> None:
+    one = replace(done(), waited={"rate limit": 1.25, "retry": 0.5})
+    other = replace(done(), waited={"rate limit": 2.0}, targets=())
+    assert merge_reports({"a": one, "b": other}).waited == {"rate limit": 3.2, "retry": 0.5}
+
+
+def test_what_are_no_parts_of_one_whole_is_refused(desk: Desk) -> None:
+    desk.write("manifests/all.yaml", MANIFESTS)
+    desk("apply --yes --report json=a.json --shard 1/3")
+    desk("plan --out 1.json --shard 1/3")
+    desk("plan --out 2.json --shard 2/3")
+    desk("plan --out again.json")
+    desk.project("{milestones: {}}", "acme/more")
+    desk("plan --out other.json")
+    assert desk("merge-plans 1.json 2.json again.json").err == (
+        "reconciler: not parts of one whole: project acme/api is in 1.json and in again.json\n"
+    )
+    assert desk("merge-plans 1.json other.json").err == (
+        "reconciler: not parts of one whole: 1.json and other.json are not of the same manifests\n"
+    )
+    assert "not an apply report" in desk("merge-reports 1.json").err
+    assert "not a saved plan" in desk("merge-plans a.json").err
+    assert desk("merge-plans").code == 64
+    assert desk("merge-plans none.json").code == 1
+    assert desk("plan --shard 4/3").err == ("reconciler: --shard takes I/N with I from 1 to N, such as 2/5; not 4/3\n")
+    assert desk("apply --plan 1.json --shard 1/3").code == 64
+    assert desk("apply --plan 1.json --since HEAD").code == 64
+
+
+def test_problems_and_failures_of_parts_are_those_of_the_whole(desk: Desk) -> None:
+    desk.write("manifests/all.yaml", MANIFESTS.replace("acme/lib", "acme/none"))
+    for number in (1, 2):
+        desk(f"apply --yes --shard {number}/2 --report json=r{number}.json")
+        desk(f"plan --shard {number}/2 --out p{number}.json")
+    assert desk("merge-plans p1.json p2.json").code == 1
+    merged = desk("merge-reports r1.json r2.json --format json")
+    assert (merged.code, json.loads(merged.out)["counts"]["problems"]) == (1, 1)

@@ -1,0 +1,319 @@
+"""`--since`: only what differs is planned, and what was declared and is not any more is deleted. On real repositories."""
+
+import pytest
+
+from tests.desk import Desk
+from tests.fleet.repository import Repository
+
+PROFILE = """\
+apiVersion: reconciler/v1
+kind: Profile
+metadata: {{name: base}}
+spec: {{milestones: {spec}}}
+"""
+
+USING = """\
+apiVersion: reconciler/v1
+kind: Project
+metadata: {path: acme/api, profiles: [base]}
+"""
+
+NOTHING = (
+    "Plan: 0 to create, 0 to update, 0 to delete, 0 problems, 0 unmanaged. 0 requests to apply; 0 were made to plan.\n"
+)
+
+
+def requests(desk: Desk) -> list[str]:
+    return sorted(entry["target"].removeprefix("/api/v4/").partition("?")[0] for entry in desk.sandbox.log())
+
+
+def test_only_what_has_changed_is_planned_and_asked_for(desk: Desk, git: Repository) -> None:
+    desk.project("{milestones: {a: {}}}")
+    desk.project("{milestones: {b: {}}}", "acme/lib", "manifests/lib.yaml")
+    git.commit()
+    desk.project("{milestones: {b: {}, c: {}}}", "acme/lib", "manifests/lib.yaml")
+    desk.sandbox.clear_log()
+    done = desk("plan --since HEAD")
+    assert (done.code, done.err) == (0, "")
+    assert done.out == (
+        'project acme/lib\n  + milestone "b"\n  + milestone "c"\n'
+        "Plan: 2 to create, 0 to update, 0 to delete, 0 problems, 0 unmanaged. 2 requests to apply; 1 was made to plan.\n"
+    )
+    assert requests(desk) == ["projects/acme%2Flib/milestones"]
+    assert 'project acme/api\n  + milestone "a"\n' in desk("plan --since HEAD --all").out
+
+
+def test_where_nothing_has_changed_there_is_nothing_to_do_and_nobody_is_asked(desk: Desk, git: Repository) -> None:
+    desk.project("{milestones: {a: {}}}")
+    git.commit()
+    desk.write("manifests/project.yaml", "# a comment\n" + (desk.folder / "manifests/project.yaml").read_text())
+    for line in ("plan --since HEAD", "plan --since HEAD --target acme/api", "plan --since HEAD --section milestones"):
+        done = desk(line)
+        assert (done.code, done.out, done.err) == (0, NOTHING, "")
+    assert desk("plan --since HEAD --target acme/none").code == 64
+    assert desk("drift --since HEAD").code == 0
+    assert desk("drift").code == 2
+
+
+def test_a_changed_profile_touches_all_who_use_it(desk: Desk, git: Repository) -> None:
+    desk.write("manifests/base.yaml", PROFILE.format(spec="{a: {}}"))
+    desk.write("manifests/api.yaml", USING)
+    desk.write("manifests/lib.yaml", USING.replace("acme/api", "acme/lib"))
+    desk.project("{milestones: {a: {}}}", "acme/web", "manifests/web.yaml")
+    git.commit()
+    desk.write("manifests/base.yaml", PROFILE.format(spec="{b: {}}"))
+    done = desk("plan --since HEAD")
+    assert done.out == (
+        'project acme/api\n  + milestone "b"\nproject acme/lib\n  + milestone "b"\n'
+        "Plan: 2 to create, 0 to update, 0 to delete, 0 problems, 0 unmanaged. 2 requests to apply; 2 were made to plan.\n"
+    )
+
+
+def test_what_was_declared_and_is_not_any_more_is_deleted_and_nothing_else(desk: Desk, git: Repository) -> None:
+    desk.service(
+        milestones=[{"title": "ours"}, {"title": "theirs"}, {"title": "kept"}],
+        trigger_tokens=[{"description": "ours", "owner": "ada"}, {"description": "theirs", "owner": "ada"}],
+        job_token_scope={"inbound_enabled": True, "project_allowlist": [101, 102], "group_allowlist": [10]},
+    )
+    desk.project(
+        """
+  milestones: {ours: {}, kept: {}, absent: null, Gone: {}}
+  trigger_tokens: {ours: {}}
+  approval_settings: {allow_author_approval: true}
+  job_token_scope: {projects: [acme/lib], groups: [acme]}
+"""
+    )
+    git.commit()
+    desk.project("{milestones: {kept: {}}, job_token_scope: {enabled: true, projects: [102]}}")
+    done = desk("plan --since HEAD")
+    assert (done.code, done.err) == (0, "")
+    assert done.out == (
+        "project acme/api\n"
+        '  - allowlisted project "acme/lib"\n'
+        '  - allowlisted group "acme"\n'
+        '  - milestone "ours"\n'
+        '  - trigger token "ours"\n'
+        "Plan: 0 to create, 0 to update, 4 to delete, 0 problems, 2 unmanaged. 4 requests to apply; 5 were made to plan.\n"
+    )
+    assert desk("apply --since HEAD --yes").code == 0
+    assert "0 to delete" in desk("plan --since HEAD").out
+
+
+def test_pruning_stays_with_what_is_declared(desk: Desk, git: Repository) -> None:
+    desk.service(
+        job_token_scope={"inbound_enabled": True, "project_allowlist": [101, 102], "group_allowlist": [10, 11]}
+    )
+    desk.project("{job_token_scope: {projects: [acme/lib, acme/web], groups: [acme/tools]}}")
+    git.commit()
+    desk.project("{prune: [job_token_scope], job_token_scope: {projects: [acme/lib]}}")
+    assert desk("plan --since HEAD").out == (
+        "project acme/api\n"
+        '  - allowlisted project "acme/web"\n'
+        '  - allowlisted group "acme/tools"\n'
+        "Plan: 0 to create, 0 to update, 2 to delete, 0 problems, 1 unmanaged. 2 requests to apply; 2 were made to plan.\n"
+    )
+
+
+def test_a_rename_is_no_deletion(desk: Desk, git: Repository) -> None:
+    desk.service(milestones=[{"title": "old"}])
+    desk.project("{milestones: {old: {}}}")
+    git.commit()
+    desk.project("{milestones: {new: {renamed_from: old}}}")
+    assert desk("plan --since HEAD").out.startswith(
+        'project acme/api\n  ~ milestone "new"                           renamed from "old"\nPlan: 0 to create, 1 to update, 0 '
+    )
+
+
+def test_manifests_may_be_renamed_moved_and_split(desk: Desk, git: Repository) -> None:
+    desk.project("{milestones: {a: {}}}")
+    desk.project("{milestones: {b: {}}}", "acme/lib", "manifests/lib.yaml")
+    git.commit()
+    text = (desk.folder / "manifests/project.yaml").read_text()
+    desk.write("manifests/deep/er/all.yml", f"{text}---\n{(desk.folder / 'manifests/lib.yaml').read_text()}")
+    git.git("rm", "--quiet", "-r", "manifests/project.yaml", "manifests/lib.yaml")
+    git.commit()
+    assert desk("plan --since HEAD~1").out == NOTHING
+    assert desk("plan manifests/deep --since HEAD~1").out == (
+        'project acme/api\n  + milestone "a"\nproject acme/lib\n  + milestone "b"\n'
+        "Plan: 2 to create, 0 to update, 0 to delete, 0 problems, 0 unmanaged. 2 requests to apply; 2 were made to plan.\n"
+    )
+
+
+def test_all_that_a_removed_target_declared_is_deleted_and_the_guard_counts_it(desk: Desk, git: Repository) -> None:
+    titles = [f"m{number:02}" for number in range(21)]
+    desk.service(milestones=[{"title": title} for title in [*titles, "theirs"]])
+    desk.project(f"{{milestones: {{{', '.join(f'{title}: {{}}' for title in titles)}}}, approval_settings: {{}}}}")
+    desk.project("{milestones: {b: {}}}", "acme/lib", "manifests/lib.yaml")
+    git.commit()
+    git.git("rm", "--quiet", "manifests/project.yaml")
+    desk.sandbox.clear_log()
+    done = desk("plan --since HEAD -v")
+    assert done.code == 0
+    assert '  - milestone "m20"' in done.out
+    assert "Plan: 0 to create, 0 to update, 21 to delete, 0 problems, 1 unmanaged. " in done.out
+    assert requests(desk) == ["projects/acme%2Fapi", "projects/acme%2Fapi/milestones"]
+    refused = desk("apply --since HEAD --yes")
+    assert refused.code == 1
+    assert refused.err == (
+        "reconciler: refused, nothing was changed: project acme/api would lose 21 of its 22 milestones; if that is "
+        "meant, add --allow-deletes 21\nthe plan deletes 21 objects, more than 20 in all; if that is meant, add "
+        "--allow-deletes 21\n"
+    )
+    assert desk("apply --since HEAD --yes --allow-deletes 21").code == 0
+    assert "HEAD:manifests/project.yaml:1" in desk("plan --since HEAD --format json").out
+
+
+def test_a_removed_target_that_is_gone_is_no_problem(desk: Desk, git: Repository) -> None:
+    desk.project("{milestones: {a: {}}}", "acme/gone")
+    desk.project("{milestones: {b: {}}}", "acme/lib", "manifests/lib.yaml")
+    desk.write(
+        "manifests/others.yaml",
+        "apiVersion: reconciler/v1\nkind: User\nspec: {notification_settings: {level: watch}}\n---\n"
+        "apiVersion: reconciler/v1\nkind: Group\nmetadata: {path: acme}\nspec: {notification_settings: {level: watch}}\n",
+    )
+    git.commit()
+    git.git("rm", "--quiet", "manifests/project.yaml", "manifests/others.yaml")
+    done = desk("plan --since HEAD")
+    assert (done.code, done.out) == (0, NOTHING.replace("0 were made", "2 were made"))
+
+
+@pytest.mark.parametrize(
+    ("then", "now"),
+    [("path: acme/api", "id: 100"), ("id: 100", "path: Acme/API"), ("path: acme/old", "path: acme/api")],
+)
+def test_a_target_called_otherwise_is_the_same_target(desk: Desk, git: Repository, then: str, now: str) -> None:
+    desk.service(milestones=[{"title": "a"}, {"title": "b"}], renamed_from=["acme/old"])
+    text = "apiVersion: reconciler/v1\nkind: Project\nmetadata: {%s}\nspec: {milestones: %s}\n"
+    desk.write("manifests/project.yaml", text % (then, "{a: {}, b: {}}"))
+    git.commit()
+    desk.write("manifests/project.yaml", text % (now, "{a: {}}"))
+    name = now.partition(": ")[2]
+    assert desk("plan --since HEAD").out.startswith(
+        f'project {name}\n  - milestone "b"\nPlan: 0 to create, 0 to update, 1 to delete, 0 problems, 0 unmanaged. '
+    )
+    desk.write("manifests/project.yaml", text % (now, "{a: {}, b: {}}"))
+    assert desk("plan --since HEAD").out.startswith("Plan: 0 to create, 0 to update, 0 to delete, 0 problems, 0 ")
+
+
+SET = """\
+apiVersion: reconciler/v1
+kind: ProjectSet
+metadata: {name: all}
+select: {group: acme}
+spec: {milestones: {"{name} 1": {}}}
+"""
+
+
+def test_what_a_removed_set_declared_is_deleted_in_every_project_it_was_about(desk: Desk, git: Repository) -> None:
+    desk.service(milestones=[{"title": "api 1"}])
+    desk.write("manifests/set.yaml", SET)
+    desk.project("{milestones: {b: {}}}", "acme/lib", "manifests/lib.yaml")
+    git.commit()
+    git.git("rm", "--quiet", "manifests/set.yaml")
+    desk.sandbox.clear_log()
+    assert desk("plan --since HEAD").out == (
+        'project acme/api\n  - milestone "api 1"\nproject acme/lib\n  + milestone "b"\n'
+        "Plan: 1 to create, 0 to update, 1 to delete, 0 problems, 0 unmanaged. 2 requests to apply; 5 were made to plan.\n"
+    )
+    assert requests(desk) == [
+        "groups/acme/projects",
+        "projects/acme%2Fapi/milestones",
+        "projects/acme%2Flib/milestones",
+        "projects/acme%2Ftools%2Fcli/milestones",
+        "projects/acme%2Fweb/milestones",
+    ]
+
+
+def test_a_changed_set_touches_the_projects_it_is_about(desk: Desk, git: Repository) -> None:
+    desk.write("manifests/set.yaml", SET.replace("group: acme", "group: acme, archived: true"))
+    git.commit()
+    desk.write("manifests/set.yaml", SET.replace("group: acme", "group: acme, exclude: ['**/api']"))
+    assert desk("plan --since HEAD").out == NOTHING.replace("0 were made", "2 were made")
+    desk.write("manifests/set.yaml", SET.replace(" 1", " 2"))
+    assert "Plan: 4 to create" in desk("plan --since HEAD").out
+
+
+def test_the_group_of_a_removed_set_may_be_gone(desk: Desk, git: Repository) -> None:
+    desk.write("manifests/set.yaml", SET.replace("acme", "gone"))
+    desk.project("{milestones: {b: {}}}")
+    git.commit()
+    git.git("rm", "--quiet", "manifests/set.yaml")
+    done = desk("plan --since HEAD")
+    assert (done.code, done.out, done.err) == (0, NOTHING.replace("0 were made", "1 was made"), "")
+
+
+def test_templates_are_given_the_values_of_their_time(desk: Desk, git: Repository) -> None:
+    desk.service(milestones=[{"title": "one"}])
+    desk.write(
+        "manifests/project.yaml.j2",
+        "apiVersion: reconciler/v1\nkind: Project\nmetadata: {path: acme/api}\nspec: {milestones: {'{{ title }}': {}}}\n",
+    )
+    desk.write("values.yaml", "title: one\n")
+    git.commit()
+    desk.write("values.yaml", "title: two\n")
+    assert desk("plan --since HEAD --values values.yaml").out.startswith(
+        'project acme/api\n  + milestone "two"\n  - milestone "one"\n'
+    )
+    assert desk("plan --since HEAD --set title=three").out.startswith("Plan: 0 to create")
+    desk.write("new.yaml", "title: four\n")
+    assert desk("plan --since HEAD --values new.yaml").out.startswith("Plan: 0 to create")
+
+
+def test_a_merge_costs_what_it_brought(desk: Desk, git: Repository) -> None:
+    desk.project("{milestones: {a: {}}}")
+    desk.project("{milestones: {b: {}}}", "acme/lib", "manifests/lib.yaml")
+    git.commit()
+    git.git("checkout", "--quiet", "-b", "feature")
+    desk.project("{milestones: {a: {}, feature: {}}}")
+    git.commit()
+    git.git("checkout", "--quiet", "main")
+    desk.project("{milestones: {b: {}, main: {}}}", "acme/lib", "manifests/lib.yaml")
+    git.commit()
+    git.git("merge", "--quiet", "--no-edit", "feature")
+    brought_by_feature = desk("plan --since HEAD^1")
+    assert (brought_by_feature.code, brought_by_feature.err) == (0, "")
+    assert "project acme/api\n" in brought_by_feature.out
+    assert "project acme/lib\n" not in brought_by_feature.out
+    assert "project acme/lib\n" in desk("plan --since HEAD^2").out
+    assert "Plan: 4 to create" in desk("plan --since HEAD~2").out
+
+
+def test_a_revision_that_is_no_ancestor_is_taken_as_it_is_with_a_warning(desk: Desk, git: Repository) -> None:
+    desk.service(milestones=[{"title": "main"}])
+    desk.project("{milestones: {a: {}}}")
+    parted = git.commit()
+    git.git("checkout", "--quiet", "-b", "feature")
+    git.git("checkout", "--quiet", "main")
+    desk.project("{milestones: {a: {}, main: {}}}")
+    git.commit()
+    git.git("checkout", "--quiet", "feature")
+    done = desk("plan --since main")
+    assert '  - milestone "main"\n' in done.out
+    assert done.err == (
+        "--since main: this is no ancestor of what is checked out: what was declared there since, and is not here, "
+        f"counts as removed; to leave that alone, give --since {parted}, where the two parted\n"
+    )
+    assert desk(f"plan --since {parted}").out == NOTHING
+    git.git("checkout", "--quiet", "--orphan", "elsewhere")
+    git.commit("elsewhere")
+    assert desk("plan --since main").err == (
+        "--since main: this is no ancestor of what is checked out: what was declared there since, and is not here, "
+        "counts as removed\n"
+    )
+
+
+def test_all_without_since_is_no_sense(desk: Desk) -> None:
+    done = desk("plan --all")
+    assert (done.code, done.err) == (
+        64,
+        "reconciler: --all goes with --since; without it, all targets are planned anyway\n",
+    )
+
+
+def test_faults_of_then_are_told_with_their_revision(desk: Desk, git: Repository) -> None:
+    desk.project("{milestone: {}}")
+    git.commit()
+    desk.project("{milestones: {}}")
+    done = desk("plan --since HEAD")
+    assert (done.code, done.out) == (1, "")
+    assert done.err.startswith("reconciler: HEAD:manifests/project.yaml:4:8: ")
