@@ -20,12 +20,17 @@ def _manifest(desk: Desk) -> None:
 
 def test_flags_win_over_the_environment_and_that_over_the_file(desk: Desk, monkeypatch: pytest.MonkeyPatch) -> None:
     url = desk.sandbox.api_url
-    desk.write("reconciler.yaml", "api_url: http://127.0.0.1:9/file\nformat: text\npaths: manifests\n")
-    monkeypatch.setenv("RECONCILER_API_URL", "http://127.0.0.1:9/environment")
-    assert desk(f"plan --api-url {url}").out == PLANNED
-    assert "http://127.0.0.1:9/environment cannot be reached" in desk("plan").err
-    monkeypatch.delenv("RECONCILER_API_URL")
-    assert "http://127.0.0.1:9/file cannot be reached" in desk("plan").err
+    nothing = answer("200 OK", "[]")
+    with canned(nothing) as in_file, canned(nothing) as in_environment:
+        desk.write("reconciler.yaml", f"api_url: {in_file.api_url}\nformat: text\npaths: manifests\n")
+        monkeypatch.setenv("RECONCILER_API_URL", in_environment.api_url)
+        assert desk(f"plan --api-url {url}").out == PLANNED
+        assert (len(in_environment.requests), len(in_file.requests)) == (0, 0)
+        assert desk("plan").out == PLANNED
+        assert (len(in_environment.requests), len(in_file.requests)) == (1, 0)
+        monkeypatch.delenv("RECONCILER_API_URL")
+        assert desk("plan").out == PLANNED
+        assert (len(in_environment.requests), len(in_file.requests)) == (1, 1)
 
 
 def test_in_a_ci_job_the_service_is_known(desk: Desk, monkeypatch: pytest.MonkeyPatch) -> None:
