@@ -1,0 +1,87 @@
+"""JUnit XML for the test reports of a pipeline: a target is a test, drift is a failure, a problem is an error."""
+
+import re
+from collections.abc import Iterable
+from datetime import datetime, timedelta
+from xml.etree.ElementTree import Element, SubElement, indent, tostring
+
+from reconciler.apply import Status, TargetOutcome
+from reconciler.plan import TargetPlan
+from reconciler.planfile import SavedPlan, utc
+from reconciler.render import Style
+from reconciler.render._wording import complaint, counted, details, escaped, label
+from reconciler.report import Report
+
+NO_XML = re.compile("[^\t\n\r\x20-\ud7ff\ue000-\ufffd\U00010000-\U0010ffff]")
+"""What no XML document may hold, not even as a reference."""
+
+
+def plan(saved: SavedPlan, _style: Style) -> str:
+    """Return a test for each target, which fails if there is something to change."""
+    targets = saved.plan.targets
+    cases = [_case(target, _drift(target), "to change") for target in targets]
+    return _document("reconciler plan", cases, saved.header.created_at)
+
+
+def report(done: Report, _style: Style) -> str:
+    """Return a test for each target that had changes or problems, which fails if a change is not done."""
+    cases = [_case(target.plan, _unfinished(target), "not done") for target in done.targets]
+    return _document("reconciler apply", cases, done.started_at, done.finished_at - done.started_at)
+
+
+def _drift(target: TargetPlan) -> list[str]:
+    return [
+        f"{type(change).__name__.lower()} {label(change.address)}{''.join(f', {each}' for each in details(change))}"
+        for change in target.changes
+    ]
+
+
+def _unfinished(target: TargetOutcome) -> list[str]:
+    return [
+        f"{type(outcome.change).__name__.lower()} {label(outcome.change.address)}, {outcome.status}"
+        f"{outcome.reason and ': '}{escaped(outcome.reason)}"
+        for outcome in target.outcomes
+        if outcome.status is not Status.DONE
+    ]
+
+
+def _case(target: TargetPlan, failures: list[str], trouble: str) -> Element:
+    """Return the test of one target.
+
+    Some readers show but one of a test's failure and errors, and most of them the failure: it holds everything.
+    """
+    name = _valid(str(target.scope))
+    case = Element("testcase", {"classname": f"reconciler.{target.scope.level}", "name": name})
+    if target.origin:
+        case.set("file", _valid(target.origin.rpartition(":")[0] or target.origin))
+    problems = [complaint(problem) for problem in target.problems]
+    if problems:
+        _add(case, "error", counted(len(problems), "problem"), problems)
+    if failures:
+        also = f", {counted(len(problems), 'problem')}" if problems else ""
+        _add(case, "failure", f"{counted(len(failures), 'object')} {trouble}{also}", [*failures, *problems])
+    return case
+
+
+def _add(case: Element, tag: str, message: str, lines: Iterable[str]) -> None:
+    SubElement(case, tag, {"message": message, "type": tag}).text = _valid("\n".join(lines))
+
+
+def _document(name: str, cases: list[Element], at: datetime, duration: timedelta = timedelta()) -> str:
+    """Put the tests into a suite with their numbers."""
+    numbers = {
+        "tests": str(len(cases)),
+        "failures": str(sum(case.find("failure") is not None for case in cases)),
+        "errors": str(sum(case.find("error") is not None for case in cases)),
+        "time": f"{duration.total_seconds():.3f}",
+    }
+    root = Element("testsuites", numbers)
+    suite = SubElement(root, "testsuite", {"name": name, **numbers, "timestamp": utc(at)})
+    suite.extend(cases)
+    indent(root)
+    return f'<?xml version="1.0" encoding="UTF-8"?>\n{tostring(root, encoding="unicode")}\n'
+
+
+def _valid(text: str) -> str:
+    """Return text of one or more lines without what XML cannot hold."""
+    return NO_XML.sub(lambda each: f"\\u{ord(each[0]):04x}", "\n".join(map(escaped, text.split("\n"))))
