@@ -5,7 +5,7 @@ What comes from the service or from manifests is shown so that it can neither st
 
 import json
 import re
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from difflib import unified_diff
 from itertools import islice, takewhile
 from unicodedata import category
@@ -123,6 +123,11 @@ def value(content: Json, start: int = 0) -> str:
 def counted(number: int, noun: str) -> str:
     """Return a number with its noun: `1 problem`, `2 problems`."""
     return f"{number} {noun}{'' if number == 1 else 's'}"
+
+
+def waits(waited: Mapping[str, float]) -> Iterator[str]:
+    """Yield for how long a run waited for what, where it was long enough to be felt."""
+    return (f"{seconds:.1f} s for {escaped(reason)}" for reason, seconds in waited.items() if seconds >= 0.1)
 
 
 def _fields(fields: Fields) -> Iterator[str]:

@@ -14,7 +14,7 @@ from reconciler.plan import Change, Create, Delete, Problem, SectionPlan, Target
 from reconciler.planfile import SavedPlan, summary, utc
 from reconciler.render import Style
 from reconciler.render._note import Block, clipped, code, code_in_html, collapsible, fitted
-from reconciler.render._wording import complaint, counted, details, differing, label, quoted
+from reconciler.render._wording import complaint, counted, details, differing, label, quoted, waits
 from reconciler.report import Report
 
 ACTIONS: dict[type[Change], str] = {Create: "create", Update: "update", Delete: "delete"}
@@ -55,11 +55,12 @@ def report(done: Report, _style: Style) -> str:
     words = [f"{counts[word]} {word}" for word in ("created", "updated", "deleted", "failed", "stale", "skipped")]
     words.append(f"{counts['dropped']} dropped by the service")
     words.append(counted(counts["problems"], "problem"))
+    waited = ", ".join(map(code, waits(done.waited)))
     requests = counted(done.reads + done.writes, "request")
     head = (
         f"## Applied: {', '.join(each for each in words if each[0] != '0') or 'nothing to change'}\n\n"
         f"{_table(('done', 'not done', 'problems'), _became(done.targets))}"
-        f"{requests} made.\n"
+        f"{requests} made{waited and f'; waited {waited}'}.\n"
         f"Written to {code(done.service)} from {utc(done.started_at)} to {utc(done.finished_at)}.\n\n"
     )
     return fitted(head, [_unfinished(done.outcomes), _problems(done.problems), *map(_done, done.targets)])

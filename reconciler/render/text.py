@@ -8,7 +8,7 @@ from reconciler.errors import Fault
 from reconciler.plan import Change, Create, Delete, TargetPlan, Update
 from reconciler.planfile import SavedPlan, summary
 from reconciler.render import Style
-from reconciler.render._wording import complaint, counted, details, escaped, label, rewritten
+from reconciler.render._wording import complaint, counted, details, escaped, label, rewritten, waits
 from reconciler.report import Report
 
 WIDTH = 42
@@ -45,19 +45,14 @@ def report(done: Report, style: Style) -> str:
         shown = [each for each in outcomes if not (style.quiet and each.status is Status.DONE)]
         lines += _target(target.plan, [line for outcome in shown for line in _outcome(outcome, style)], style)
     counts = done.counts
+    waited = ", ".join(waits(done.waited))
     lines.append(
         f"Applied: {counts['created']} created, {counts['updated']} updated, {counts['deleted']} deleted; "
         f"{counts['failed']} failed, {counts['stale']} stale, {counts['skipped']} skipped, "
         f"{counts['dropped']} dropped by the service, {counted(counts['problems'], 'problem')}. "
-        f"{counted(done.reads + done.writes, 'request')} made.{_waited(done)}"
+        f"{counted(done.reads + done.writes, 'request')} made.{waited and f' Waited {waited}.'}"
     )
     return "\n".join(lines) + "\n"
-
-
-def _waited(done: Report) -> str:
-    """Tell for what the run waited, if it waited long enough to be felt."""
-    waits = [f"{seconds:.1f} s for {reason}" for reason, seconds in done.waited.items() if seconds >= 0.1]
-    return f" Waited {', '.join(waits)}." if waits else ""
 
 
 def validation(faults: Sequence[Fault], targets: int, style: Style) -> str:

@@ -1,6 +1,7 @@
 """Notes for merge requests: what they say, what fits, and that no string of others' becomes Markdown, HTML or more."""
 
 import re
+from dataclasses import replace
 from itertools import pairwise
 
 import pytest
@@ -123,6 +124,10 @@ Written to `https://git.example.com/api/v4` from 2026-12-01T12:00:00Z to 2026-12
 def test_a_report_of_nothing_says_so() -> None:
     empty = carried_out(SavedPlan(HEADER, Plan(())))
     assert render_report(empty, "markdown").startswith("## Applied: nothing to change\n\n4900 requests made.\n")
+    waited = replace(empty, waited={"the rate limit": 61.24, "a retry": 0.04, "`x`": 1})
+    assert "\n4900 requests made; waited `61.2 s for the rate limit`, `` 1.0 s for `x` ``.\n" in render_report(
+        waited, "markdown"
+    )
 
 
 def test_a_target_that_cannot_be_seen_is_a_problem_of_the_whole_target() -> None:
