@@ -1,0 +1,40 @@
+"""Faults of the manifests as a merge request's code quality report, which shows each beside its line."""
+
+import json
+from collections import Counter
+from collections.abc import Sequence
+from hashlib import sha256
+from posixpath import normpath
+
+from reconciler.errors import Fault
+from reconciler.render import Style
+from reconciler.render._wording import escaped
+
+SEVERITIES = {"error": "critical", "warning": "minor"}
+
+
+def validation(faults: Sequence[Fault], _targets: int, _style: Style) -> str:
+    """Return an issue for each fault.
+
+    Its fingerprint stays when lines are moved, so that a merge request tells new faults from old ones; of faults of
+    one file that read alike, each has its own.
+    """
+    seen = Counter[tuple[str, str]]()
+    issues = []
+    for fault in faults:
+        path = escaped(normpath(fault.path))
+        seen[path, fault.message] += 1
+        issues.append(
+            {
+                "description": escaped(fault.message),
+                "check_name": f"reconciler-{fault.severity}",
+                "fingerprint": _digest(path, fault.message, str(seen[path, fault.message])),
+                "severity": SEVERITIES[fault.severity],
+                "location": {"path": path, "lines": {"begin": max(1, fault.line)}},
+            }
+        )
+    return json.dumps(issues, indent=2) + "\n"
+
+
+def _digest(*parts: str) -> str:
+    return sha256(json.dumps(parts).encode()).hexdigest()

@@ -1,0 +1,54 @@
+"""The code quality report, as merge requests read it."""
+
+import json
+from dataclasses import replace
+
+import pytest
+
+from reconciler.errors import Fault, UsageError
+from reconciler.render import render_plan, render_validation
+from tests.render.samples import sample
+
+UNKNOWN = Fault("./manifests/a.yaml", 3, 5, "unknown key `enabeld`", "    enabeld: true")
+EMPTY = Fault("b.yaml", 0, 0, "is empty\x1b", severity="warning")
+
+
+def test_each_fault_is_an_issue_at_its_line() -> None:
+    assert json.loads(render_validation([UNKNOWN, EMPTY], 3, "codequality")) == [
+        {
+            "description": "unknown key `enabeld`",
+            "check_name": "reconciler-error",
+            "fingerprint": "40a06898abfcad205697c8c8dd6355633c4ad28667d7ca4a591455bbc6f51ef5",
+            "severity": "critical",
+            "location": {"path": "manifests/a.yaml", "lines": {"begin": 3}},
+        },
+        {
+            "description": "is empty\\u001b",
+            "check_name": "reconciler-warning",
+            "fingerprint": "695ec4c9e118c80f32b85b590e32f95917ddd8e0c33530f911f3c72438155082",
+            "severity": "minor",
+            "location": {"path": "b.yaml", "lines": {"begin": 1}},
+        },
+    ]
+
+
+def test_valid_manifests_have_no_issues() -> None:
+    assert render_validation([], 3, "codequality") == "[]\n"
+
+
+def fingerprints(*faults: Fault) -> list[str]:
+    return [issue["fingerprint"] for issue in json.loads(render_validation(faults, 1, "codequality"))]
+
+
+def test_a_fault_that_moves_stays_the_same_issue() -> None:
+    assert fingerprints(UNKNOWN) == fingerprints(replace(UNKNOWN, line=7, path="manifests//a.yaml"))
+
+
+def test_faults_that_read_alike_are_issues_of_their_own() -> None:
+    alike = [UNKNOWN, replace(UNKNOWN, line=9), replace(UNKNOWN, path="c.yaml"), replace(UNKNOWN, message="odd")]
+    assert len(set(fingerprints(*alike))) == 4
+
+
+def test_there_is_no_code_quality_of_a_plan() -> None:
+    with pytest.raises(UsageError, match="the format codequality is not for a plan"):
+        render_plan(sample(), "codequality")
