@@ -8,8 +8,8 @@ from dataclasses import dataclass
 from operator import index
 
 from reconciler.address import Level, Scope
-from reconciler.errors import NotFound, ServiceError, Unauthorized, Unreachable
-from reconciler.live import side_by_side
+from reconciler.errors import NotFound, ServiceError
+from reconciler.live import ENDS_A_RUN, side_by_side
 from reconciler.manifests import Hidden, Member
 from reconciler.state import Reference
 from reconciler.wire import Json, Reader
@@ -40,7 +40,7 @@ def discover(groups: Mapping[str, bool], reader: Reader, concurrency: int) -> Di
         concurrency: how many requests at once.
 
     Raises:
-        Unauthorized, Unreachable: nothing can be read. Any other failure makes a group `Hidden`.
+        ServiceError: one that `ENDS_A_RUN`. Any other failure makes a group `Hidden`.
     """
     archived: dict[str, bool] = {}
     for group, wanted in groups.items():
@@ -66,7 +66,7 @@ def _list(group: str, reader: Reader, *, archived: bool) -> tuple[_Project, ...]
     query = QUERY.format(archived="" if archived else "&archived=false")
     try:
         return tuple(_project(entry) for entry in reader.pages(f"{path}?{query}"))
-    except (Unauthorized, Unreachable):
+    except ENDS_A_RUN:
         raise
     except NotFound as error:
         return Hidden(

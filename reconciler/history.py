@@ -1,8 +1,9 @@
 """What the manifests were at a git revision: their files, read from the repository without a checkout."""
 
+import hashlib
 import os
 import subprocess
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 
@@ -11,6 +12,8 @@ from reconciler.manifests import is_manifest
 
 CONFIGURATION = "reconciler.yaml"
 BLOB, LINK = "blob", "120000"
+SHA_1 = 40
+"""Characters of an object's ID in most repositories; in the others it is a SHA-256."""
 MOST_LINKS = 40
 """How many symbolic links are followed for one file, as by the operating system."""
 
@@ -36,8 +39,8 @@ class Snapshot:
     commit: str
     _files: dict[str, _Entry] = field(default_factory=dict, repr=False)
 
-    def manifests(self, paths: Sequence[Path]) -> dict[str, bytes]:
-        """Return what was in the manifests at and below some paths, each as `REVISION:path`.
+    def manifests(self, paths: Sequence[Path]) -> dict[str, str]:
+        """Return the manifests at and below some paths as they were then: the object that each was, by its path.
 
         What is a folder or a file now need not have been there then.
 
@@ -53,8 +56,13 @@ class Snapshot:
             for inner, name in self._below(start, str(path)):
                 if inner in self._files and inner not in seen:
                     seen.add(inner)
-                    found[f"{self.revision}:{name}"] = self._files[inner].object
-        return dict(zip(found, self._contents(list(found.values())), strict=True))
+                    found[name] = self._files[inner].object
+        return found
+
+    def contents(self, manifests: Mapping[str, str]) -> dict[str, bytes]:
+        """Return what was in manifests, each as `REVISION:path`."""
+        names = (f"{self.revision}:{name}" for name in manifests)
+        return dict(zip(names, self._contents(list(manifests.values())), strict=True))
 
     def file(self, path: Path) -> bytes | None:
         """Return what was in one file; None where it was not there, or is no file of the repository."""
@@ -117,6 +125,17 @@ class Snapshot:
             contents.append(answer[end + 1 : end + 1 + int(size)])
             at = end + int(size) + 2
         return contents
+
+
+def is_as_then(path: str, then: str) -> bool:
+    """Whether a file on disk is the same as an object of the repository."""
+    try:
+        content = Path(path).read_bytes()
+    except OSError:
+        return False
+    digest = hashlib.new("sha1" if len(then) == SHA_1 else "sha256", usedforsecurity=False)
+    digest.update(b"blob %d\0" % len(content) + content)
+    return digest.hexdigest() == then
 
 
 def snapshot(revision: str, path: Path) -> Snapshot:

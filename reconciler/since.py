@@ -3,7 +3,7 @@
 What was declared then and is not now is known to be ours: it is to be deleted. What no manifest declared stays.
 """
 
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Container, Iterable, Iterator, Mapping
 from dataclasses import dataclass, replace
 from types import MappingProxyType
 from typing import Any
@@ -48,7 +48,11 @@ def removed(now: DesiredState, then: DesiredState) -> tuple[Target, ...]:
 
 
 def compare(
-    now: DesiredState, then: DesiredState, kinds: Kinds, successors: Mapping[Identity, Identity] = NOBODY
+    now: DesiredState,
+    then: DesiredState,
+    kinds: Kinds,
+    successors: Mapping[Identity, Identity] = NOBODY,
+    touched: Container[object] | None = None,
 ) -> Comparison:
     """Compare two desired states.
 
@@ -57,12 +61,16 @@ def compare(
         then: what they declared; targets that are not there any more left out.
         kinds: all kinds.
         successors: what a target of then is called now, where it is called otherwise.
+        touched: the targets of now that can have changed, the others being left out of `then`; None for any.
     """
     before: dict[Identity, list[Target]] = {}
     for target in then.targets:
         before.setdefault(successors.get(target.scope.identity, target.scope.identity), []).append(target)
     targets, changed = [], set()
     for target in now.targets:
+        if touched is not None and target.scope.identity not in touched:
+            targets.append(target)
+            continue
         former = before.pop(target.scope.identity, [])
         sections = tuple(_with_losses(target, former, kinds))
         targets.append(replace(target, sections=sections))

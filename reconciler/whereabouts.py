@@ -7,8 +7,8 @@ from collections.abc import Iterable, Iterator, Mapping
 from operator import index
 
 from reconciler.address import Level, Scope
-from reconciler.errors import NotFound, ServiceError, Unauthorized, Unreachable
-from reconciler.live import side_by_side
+from reconciler.errors import NotFound, ServiceError
+from reconciler.live import ENDS_A_RUN, side_by_side
 from reconciler.state import Reference
 from reconciler.wire import Json, Reader
 
@@ -30,7 +30,7 @@ def names_now(
         known: the numeric IDs of projects that need not be asked for.
 
     Raises:
-        Unauthorized, Unreachable: nothing can be read. After any other failure a target is called what it was.
+        ServiceError: one that `ENDS_A_RUN`. After any other failure a target is called what it was.
     """
     paths = {number: reference.path for reference, number in known.items()}
 
@@ -50,10 +50,10 @@ def _asked(scope: Scope, reader: Reader) -> Iterable[Identity]:
     try:
         answer = reader.get(path)
         return [*_identities(scope, index(answer["id"])), *_identities(scope, _path(answer, scope.level))]
+    except ENDS_A_RUN:
+        raise
     except NotFound:
         return []
-    except (Unauthorized, Unreachable):
-        raise
     except (ServiceError, KeyError, TypeError):
         return [scope.identity]
 

@@ -1,7 +1,7 @@
 """The manifests as the rest of the tool sees them: the desired state, and where it comes from."""
 
 import gc
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Container, Hashable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -20,6 +20,9 @@ from reconciler.manifests.reading import Reader
 from reconciler.manifests.sets import Discovered
 from reconciler.manifests.shapes import shapes_of
 from reconciler.state import DesiredState
+
+Identity = Hashable
+"""See `Scope.identity`."""
 
 NO_VALUES: Mapping[str, Any] = MappingProxyType({})
 
@@ -52,6 +55,17 @@ class Manifests:
         """Those of `groups` of which a set asks for archived projects too."""
         selected = (declared.declared.select for declared in self._catalogue.sets.values())
         return frozenset(select.group for select in selected if select.group and select.archived)
+
+    @property
+    def shared_files(self) -> frozenset[str]:
+        """Those of `files` that have a say in more than the targets they declare: they hold profiles or sets."""
+        layers = [*self._catalogue.profiles.values(), *(each.layer for each in self._catalogue.sets.values())]
+        return frozenset(layer.document.source.path for layer in layers)
+
+    def declared_in(self, files: Container[str]) -> frozenset[Identity]:
+        """Return the targets that have documents in some files, by `Scope.identity`."""
+        declared = self._catalogue.targets.items()
+        return frozenset(identity for identity, each in declared if each.layer.document.source.path in files)
 
     def with_discovered(self, discovered: Discovered) -> "Manifests":
         """Return the manifests with the sets in force, given for each of `groups` the projects below it.

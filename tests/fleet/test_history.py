@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from reconciler.errors import ConfigurationError
-from reconciler.history import snapshot
+from reconciler.history import is_as_then, snapshot
 from tests.desk import Desk
 from tests.fleet.repository import NOBODY, Repository, repository
 
@@ -39,7 +39,8 @@ def _git_of_nobody(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 def read(*paths: str, revision: str = "HEAD") -> dict[str, str]:
-    found = snapshot(revision, Path(paths[0])).manifests([Path(path) for path in paths])
+    then = snapshot(revision, Path(paths[0]))
+    found = then.contents(then.manifests([Path(path) for path in paths]))
     return {name: content.decode() for name, content in found.items()}
 
 
@@ -102,6 +103,20 @@ def test_symbolic_links_are_followed_within_the_repository(checkout: Repository)
         "HEAD:manifests/linked/p.yaml": "shared/p.yaml of then\n",
         "HEAD:manifests/linked/q.yaml": "shared/q.yaml of then\n",
     }
+
+
+@pytest.mark.parametrize("format_", ["sha1", "sha256"])
+def test_what_is_the_same_now_as_then_is_recognised(folder: Path, format_: str) -> None:
+    git = Repository(folder)
+    git.git("init", "--quiet", "--object-format", format_)
+    (folder / "a.yaml").write_text("of then")
+    git.commit()
+    (then,) = snapshot("HEAD", Path()).manifests([Path("a.yaml")]).values()
+    assert is_as_then("a.yaml", then)
+    (folder / "a.yaml").write_text("of now")
+    assert not is_as_then("a.yaml", then)
+    (folder / "a.yaml").unlink()
+    assert not is_as_then("a.yaml", then)
 
 
 def test_submodules_are_other_repositories(checkout: Repository) -> None:
@@ -183,6 +198,6 @@ def test_a_damaged_repository_is_no_empty_one(checkout: Repository) -> None:
         if found.is_file() and found.parent.name != commit[:2]:
             found.unlink()
     with pytest.raises(ConfigurationError) as caught:
-        then.manifests([Path()])
+        then.contents(then.manifests([Path()]))
     assert str(caught.value) == "--since HEAD: git lacks some of its files; `git fsck` tells more"
     assert refusal("HEAD") == "git ls-tree failed: not a tree object"

@@ -69,6 +69,44 @@ def test_a_changed_profile_touches_all_who_use_it(desk: Desk, git: Repository) -
     )
 
 
+def test_what_has_not_changed_still_has_its_say(desk: Desk, git: Repository) -> None:
+    desk.service(milestones=[{"title": "api 1"}, {"title": "a"}])
+    desk.write("manifests/base.yaml", PROFILE.format(spec="{a: {}}"))
+    desk.write("manifests/set.yaml", SET)
+    desk.write("manifests/api.yaml", USING)
+    git.commit()
+    git.git("rm", "--quiet", "manifests/api.yaml")
+    assert desk("plan --since HEAD").out.startswith(
+        'project acme/api\n  - milestone "a"\nPlan: 0 to create, 0 to update, 1 to delete, 0 problems, 0 unmanaged. '
+    )
+
+
+def test_a_profile_may_stand_in_another_file_than_before(desk: Desk, git: Repository) -> None:
+    desk.write("manifests/api.yaml", f"{PROFILE.format(spec='{a: {}}')}---\n{USING}")
+    desk.write("manifests/lib.yaml", USING.replace("acme/api", "acme/lib"))
+    git.commit()
+    desk.write("manifests/api.yaml", USING)
+    desk.write("manifests/base.yaml", PROFILE.format(spec="{a: {}}"))
+    assert desk("plan --since HEAD").out == NOTHING
+    desk.write("manifests/api.yaml", USING.replace(", profiles: [base]", ""))
+    desk.write("manifests/lib.yaml", USING.replace("acme/api, profiles: [base]", "acme/lib"))
+    git.git("rm", "--quiet", "--cached", "-r", "manifests")
+    (desk.folder / "manifests/base.yaml").unlink()
+    assert "2 were made to plan" in desk("plan --since HEAD").out
+
+
+def test_what_was_declared_twice_and_is_declared_once_is_kept(desk: Desk, git: Repository) -> None:
+    desk.service(milestones=[{"title": "a"}, {"title": "b"}])
+    desk.project("{milestones: {a: {}, b: {}}}")
+    text = (desk.folder / "manifests/project.yaml").read_text()
+    desk.write("manifests/number.yaml", text.replace("path: acme/api", "id: 100").replace(", b: {}", ""))
+    git.commit()
+    git.git("rm", "--quiet", "manifests/project.yaml")
+    assert desk("plan --since HEAD").out.startswith(
+        'project 100\n  - milestone "b"\nPlan: 0 to create, 0 to update, 1 '
+    )
+
+
 def test_what_was_declared_and_is_not_any_more_is_deleted_and_nothing_else(desk: Desk, git: Repository) -> None:
     desk.service(
         milestones=[{"title": "ours"}, {"title": "theirs"}, {"title": "kept"}],
