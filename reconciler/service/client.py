@@ -46,7 +46,7 @@ class Client:
             gets `Stopped`. What need not wait is still sent, so that what was begun can be finished.
 
     Raises:
-        ConfigurationError: the certificates, the URL or the proxy that the environment names cannot be used.
+        ConfigurationError: the token, the certificates, the URL, or the proxy that the environment names is no good.
     """
 
     def __init__(
@@ -60,6 +60,8 @@ class Client:
         random: Random | None = None,
         connect: Connect = Transport,
     ) -> None:
+        if not (token and token.isascii() and token.isprintable() and " " not in token):
+            raise ConfigurationError("the token is empty, or holds blanks or characters that no token has")
         self.api_url = api_url.rstrip("/")
         self.traffic = Traffic()
         self.stop = Event()
@@ -140,28 +142,28 @@ class Client:
             except ServiceError as error:
                 if in_doubt and method == "DELETE" and error.status in (400, 404):
                     return None, answer
-                pause = pause_asked_for(answer.headers, self._clock.now()) if answer.headers else None
+                pause = pause_asked_for(answer.headers, self._clock.now())
                 doubtful = method != "GET" and is_in_doubt(error, pause)
                 in_doubt = in_doubt or doubtful
                 error.ambiguous = in_doubt
-                error.reason = error.reason.replace(self._token or "\0", "[the token]")
+                error.reason = error.reason.replace(self._token, "[the token]")
+                rest = self._rest(error, pause, tries)
                 if not is_passing(method, error, in_doubt=doubtful) or not self._may_retry(tries):
                     raise
-                rest = self._rest(error, pause, tries)
 
     def _may_retry(self, tries: int) -> bool:
         policy = self._policy
-        return tries < policy.tries and self.traffic.may_retry(policy.retry_share, policy.retry_allowance)
+        return tries < policy.tries and self.traffic.allows_retry(policy.retry_share, policy.retry_allowance)
 
     def _rest(self, error: ServiceError, pause: float | None, tries: int) -> float:
-        """Return the seconds to wait before another try; what the service asks for, everybody waits for."""
+        """Return the seconds to rest before another try; what the service asks for, everybody waits for instead."""
         seconds = backoff(self._policy, tries, self._random)
         everybody = isinstance(error, RateLimited)
-        if pause or everybody:
-            asked = pause or min(seconds, self._policy.max_wait)
-            self._governor.hold(asked, Wait.RATE_LIMIT if everybody else Wait.UNAVAILABLE)
-            return 0.0
-        return seconds
+        if not (pause or everybody):
+            return seconds
+        asked = pause or min(seconds, self._policy.max_wait)
+        self._governor.hold(asked, Wait.RATE_LIMIT if everybody else Wait.UNAVAILABLE)
+        return 0.0
 
     def _ask(self, request: str, method: str, path: str, body: Json, tries: int) -> Answer:
         """Try once. A read that is redirected within the API is sent there."""
@@ -178,10 +180,10 @@ class Client:
         """Send one request once it may be sent: the one place where requests are counted and logged."""
         line = self._line()
         headers = self._headers if method == "GET" else self._write_headers
-        started = self._governor.enter(request)
         answer = NO_ANSWER
-        self.traffic.count(method)
+        started = self._governor.enter(request)
         try:
+            self.traffic.count(method, again=tries > 1)
             answer = line.exchange(method, path, headers, body)
         finally:
             self._governor.leave(started, answer.status or None, answer.headers)

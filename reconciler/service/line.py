@@ -19,9 +19,13 @@ PACKINGS = ("", "identity", "gzip")
 FAULTS = (httpx.HTTPError, httpx.InvalidURL, httpx.StreamError, httpx.CookieConflict, OSError, ValueError)
 """Whatever httpx and what lies beneath it raise; their errors stop here."""
 
-
 UNSENDABLE = (httpx.InvalidURL, httpx.UnsupportedProtocol, httpx.LocalProtocolError, ValueError)
 """Those that no second try will be rid of."""
+
+NEVER_CONNECTED = (httpx.ConnectError, httpx.ConnectTimeout, httpx.ProxyError)
+"""Those that come up before a request is sent, even if a proxy was sent something by then."""
+
+ADVICE = "an authority that this machine does not know is named with --ca-file"
 
 Connect = Callable[[ssl.SSLContext, str | None, Clock], Transport]
 """What opens a thread's connections, by TLS context, the URL of a proxy, and the clock."""
@@ -65,7 +69,7 @@ class Line:
 
     def _receive(self, request: str, response: httpx.Response) -> Answer:
         headers = {name.decode("latin-1").lower(): value.decode("latin-1") for name, value in response.headers.raw}
-        packing = headers.get("content-encoding", "").strip().lower()
+        packing = response.headers.get("content-encoding", "").strip().lower()
         if packing not in PACKINGS:
             reason = f"the answer is packed in a way nobody asked for: {plain(packing)}"
             raise BadAnswer(request, reason, response.status_code)
@@ -80,19 +84,14 @@ class Line:
     def _named(self, request: str, error: Exception) -> ServiceError:
         """Turn an error of httpx into our own, by whether anything was sent."""
         reason = plain(str(error)) or type(error).__name__
-        if self._transport.deadline.sent and not isinstance(error, httpx.ProxyError):
+        refusal = _refused_certificate(error)
+        if refusal is not None:
+            return Untrusted(request, f"{self._api_url} cannot be trusted: {plain(refusal.verify_message)}; {ADVICE}")
+        if self._transport.deadline.sent and not isinstance(error, NEVER_CONNECTED):
             return AnswerLost(request, f"the answer was lost: {reason}")
         if isinstance(error, UNSENDABLE):
             return Unsendable(request, f"it cannot be sent: {reason}")
-        cause: BaseException | None = error
-        while cause is not None:
-            if isinstance(cause, ssl.SSLCertVerificationError):
-                return Untrusted(request, f"{self._api_url} cannot be trusted: {plain(cause.verify_message)}; {ADVICE}")
-            cause = cause.__cause__
         return Unreachable(request, f"{self._api_url} cannot be reached: {reason}")
-
-
-ADVICE = "an authority that this machine does not know is named with --ca-file"
 
 
 def proxy_for(api_url: str) -> str | None:
@@ -101,4 +100,11 @@ def proxy_for(api_url: str) -> str | None:
     if proxy_bypass(url.netloc):
         return None
     proxies = getproxies()
-    return proxies.get(url.scheme) or proxies.get("all")
+    proxy = proxies.get(url.scheme) or proxies.get("all")
+    return f"http://{proxy}" if proxy and "://" not in proxy else proxy
+
+
+def _refused_certificate(error: BaseException | None) -> ssl.SSLCertVerificationError | None:
+    while error is not None and not isinstance(error, ssl.SSLCertVerificationError):
+        error = error.__cause__ or error.__context__
+    return error

@@ -43,20 +43,19 @@ class Traffic:
         with self._lock:
             return dict(self._waited)
 
-    def count(self, method: str) -> None:
+    def count(self, method: str, *, again: bool) -> None:
         """Count one request."""
         with self._lock:
+            self.retries += again
             if method == "GET":
                 self.reads += 1
             else:
                 self.writes += 1
 
-    def may_retry(self, share: float, allowance: int) -> bool:
-        """Count one retry, unless there were as many as the run may make."""
+    def allows_retry(self, share: float, allowance: int) -> bool:
+        """Whether there were fewer retries than that share of all requests, and so many more."""
         with self._lock:
-            allowed = self.retries < share * (self.reads + self.writes) + allowance
-            self.retries += allowed
-            return allowed
+            return self.retries < share * (self.reads + self.writes) + allowance
 
     @contextmanager
     def waiting(self, reason: Wait, clock: Clock) -> Iterator[None]:

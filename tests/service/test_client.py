@@ -1,15 +1,18 @@
 """The client on real sockets: what it sends, and what it makes of every sort of answer."""
 
 import json
+from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
 from socket import socket
+from threading import Barrier
 
 import pytest
 
 from reconciler.errors import (
     AnswerLost,
     BadAnswer,
+    ConfigurationError,
     Forbidden,
-    Moved,
     NotFound,
     RateLimited,
     Refused,
@@ -18,16 +21,11 @@ from reconciler.errors import (
     Unauthorized,
     Unreachable,
 )
-from reconciler.service import Client
+from reconciler.sandbox import Sandbox
 from reconciler.wire import Request
 from tests.canned import answer, canned
-from tests.service.clock import SwiftClock
-
-TOKEN = "glpat-secret"
-
-
-def connected(api_url: str) -> Client:
-    return Client(api_url, TOKEN, clock=SwiftClock())
+from tests.service.connecting import TOKEN, connected
+from tests.states import a_small_service
 
 
 def test_a_read_carries_the_token_and_a_write_is_json() -> None:
@@ -108,62 +106,6 @@ def test_a_success_that_is_not_json_is_a_bad_answer(body: str | bytes) -> None:
     assert str(raised.value) == "GET user: the answer is not JSON (200, text/html)"
 
 
-def test_a_redirect_is_never_followed() -> None:
-    moved = answer("301 Moved Permanently", location="https://evil.example/api/v4/user")
-    with canned(moved) as server, connected(server.api_url) as client, pytest.raises(Moved) as raised:
-        client.get("user")
-    assert str(raised.value) == "GET user: redirected to https://evil.example/api/v4/user"
-    assert len(server.requests) == 1
-
-
-def test_pages_are_followed_until_the_service_says_there_is_no_next_one() -> None:
-    first, last = answer("200 OK", "[1, 2]", x_next_page="2"), answer("200 OK", "[3]", x_next_page="")
-    with canned(first, last) as server, connected(server.api_url) as client:
-        assert client.pages("projects/1/milestones") == [1, 2, 3]
-    assert [request.split(" ")[1] for request in server.requests] == [
-        "/api/v4/projects/1/milestones?per_page=100&page=1",
-        "/api/v4/projects/1/milestones?per_page=100&page=2",
-    ]
-
-
-@pytest.mark.parametrize(
-    ("sizes", "requests"),
-    [([0], 1), ([99], 1), ([100, 1], 2), ([100, 0], 2), ([150], 1)],
-    ids=str,
-)
-def test_without_page_headers_a_page_that_is_not_full_is_the_last(sizes: list[int], requests: int) -> None:
-    starts = [sum(sizes[:index]) for index in range(len(sizes))]
-    pages = [list(range(start, start + size)) for start, size in zip(starts, sizes, strict=True)]
-    with (
-        canned(*(answer("200 OK", json.dumps(page)) for page in pages)) as server,
-        connected(server.api_url) as client,
-    ):
-        assert client.pages("x") == list(range(sum(sizes)))
-    assert len(server.requests) == requests
-
-
-def test_a_server_that_knows_no_pages_is_not_read_twice() -> None:
-    everything = answer("200 OK", json.dumps(list(range(100))))
-    with canned(everything) as server, connected(server.api_url) as client:
-        assert client.pages("x") == list(range(100))
-    assert len(server.requests) == 2
-
-
-@pytest.mark.parametrize("following", ["1", "0", "-1", "x", "2&private=1"])
-def test_a_next_page_that_leads_nowhere_is_a_bad_answer(following: str) -> None:
-    with canned(answer("200 OK", "[1]", x_next_page=following)) as server, connected(server.api_url) as client:
-        with pytest.raises(BadAnswer) as raised:
-            client.pages("x")
-    assert str(raised.value) == f"GET x: the next page after page 1 cannot be {following!r}"
-
-
-def test_a_list_that_is_none_is_a_bad_answer() -> None:
-    with canned(answer("200 OK", "{}")) as server, connected(server.api_url) as client:
-        with pytest.raises(BadAnswer) as raised:
-            client.pages("x")
-    assert str(raised.value) == "GET x: the answer is not a list"
-
-
 def test_a_connection_that_cannot_be_made_is_unreachable() -> None:
     with socket() as unused:
         unused.bind(("127.0.0.1", 0))
@@ -188,3 +130,58 @@ def test_no_error_of_the_http_library_and_no_token_leaves_the_client() -> None:
         client.get("user")
     assert raised.value.__cause__ is None
     assert TOKEN not in str(raised.value)
+
+
+def test_each_request_is_logged_once_without_its_query_and_without_the_token(
+    caplog: pytest.LogCaptureFixture,
+) -> None:
+    caplog.set_level("DEBUG", "reconciler")
+    first = answer("500 Odd", f'{{"message": "not {TOKEN}"}}', x_request_id="r1\t;" + "x" * 100)
+    with canned(b"", first, answer("200 OK", "[]")) as server, connected(server.api_url) as client:
+        assert client.pages("x") == []
+    assert caplog.messages == [
+        "GET x not answered, 0 ms, try 1, request unknown",
+        "GET x 500, 0 ms, try 2, request r1 ;" + "x" * 60,
+        "GET x 200, 0 ms, try 3, request unknown",
+    ]
+
+
+def test_a_service_that_repeats_the_token_is_not_repeated() -> None:
+    said = answer("403 Forbidden", f'{{"message": "{TOKEN} may not do this"}}')
+    with canned(said) as server, connected(server.api_url) as client, pytest.raises(Forbidden) as raised:
+        client.get("x")
+    assert str(raised.value) == "GET x: 403 [the token] may not do this"
+
+
+def test_each_thread_has_its_own_connection_and_all_are_closed_at_the_end(sandbox: Sandbox) -> None:
+    sandbox.replace_state(a_small_service("deployed"))
+    meeting = Barrier(3)
+    with connected(sandbox.api_url, token="ada-token") as client, ThreadPoolExecutor(3) as pool:
+
+        def ask(_: int) -> None:
+            meeting.wait()
+            client.get("version")
+
+        list(pool.map(ask, range(3)))
+        assert client.traffic.reads == 3
+        assert len(client._lines) == 4
+
+
+@pytest.mark.parametrize(
+    ("content", "said"), [(None, "No such file or directory"), ("nothing", "holds no certificates")], ids=str
+)
+def test_certificates_that_cannot_be_used_are_told(tmp_path: Path, content: str | None, said: str) -> None:
+    file = tmp_path / "ca.pem"
+    if content is not None:
+        file.write_text(content)
+    with pytest.raises(ConfigurationError) as raised:
+        connected("https://127.0.0.1:9/api/v4", ca_file=str(file))
+    assert str(raised.value) == f"{file}: {said}"
+
+
+def test_the_policy_bounds_what_is_in_flight(sandbox: Sandbox) -> None:
+    sandbox.replace_state(a_small_service("deployed"))
+    sandbox.set_latency(1)
+    with connected(sandbox.api_url, token="ada-token", concurrency=2) as client, ThreadPoolExecutor(8) as pool:
+        list(pool.map(lambda _: client.get("version"), range(24)))
+    assert sandbox.peak_in_flight() == 2

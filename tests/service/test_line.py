@@ -1,0 +1,354 @@
+"""What comes of broken connections, endless answers and every error of the library beneath."""
+
+import gzip
+import ssl
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager, suppress
+from pathlib import Path
+from socket import create_server, socket
+from threading import Thread
+from typing import Any
+
+import httpcore
+import httpx
+import pytest
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
+
+from reconciler.errors import (
+    AnswerLost,
+    BadAnswer,
+    ConfigurationError,
+    ServiceError,
+    Unreachable,
+    Unsendable,
+    Untrusted,
+)
+from reconciler.service import Client
+from reconciler.service.deadlines import Transport
+from reconciler.service.line import proxy_for
+from reconciler.wire import Request
+from tests.canned import answer, canned
+from tests.service.clock import SwiftClock
+from tests.service.connecting import TOKEN, connected
+
+LOOPBACK = Path(__file__).parent / "loopback.pem"
+
+
+@contextmanager
+def serving(serve: Callable[[socket], None]) -> Iterator[str]:
+    """Hand each connection to a function; yields host and port."""
+    with create_server(("127.0.0.1", 0)) as listener:
+
+        def accept() -> None:
+            while True:
+                try:
+                    connection, _ = listener.accept()
+                except OSError:
+                    return
+                with connection:
+                    serve(connection)
+
+        thread = Thread(target=accept, daemon=True)
+        thread.start()
+        yield f"127.0.0.1:{listener.getsockname()[1]}"
+        listener.shutdown(2)
+        thread.join()
+
+
+def errors_of(module: Any) -> list[type[Exception]]:
+    found = [getattr(module, name) for name in module.__all__]
+    return [each for each in found if isinstance(each, type) and issubclass(each, Exception)]
+
+
+def made(error: type[Exception]) -> Exception:
+    if error in (httpx.StreamConsumed, httpx.StreamClosed, httpx.ResponseNotRead, httpx.RequestNotRead):
+        return error()
+    if error is httpx.HTTPStatusError:
+        request = httpx.Request("GET", "http://h")
+        return httpx.HTTPStatusError("odd", request=request, response=httpx.Response(500, request=request))
+    return error("odd")
+
+
+@pytest.mark.parametrize("sent", [False, True])
+@pytest.mark.parametrize("error", [*errors_of(httpx), OSError, ssl.SSLError, UnicodeError], ids=str)
+def test_no_error_of_the_http_library_leaves_the_client(error: type[Exception], sent: bool) -> None:
+    class Broken(Transport):
+        def handle_request(self, request: httpx.Request) -> httpx.Response:
+            del request
+            self.deadline.sent = sent
+            raise made(error)
+
+    with connected("http://127.0.0.1:9/api/v4", connect=Broken) as client, pytest.raises(ServiceError) as raised:
+        client.send(Request("POST", "x", {}))
+    before = {httpx.ConnectError, httpx.ConnectTimeout, httpx.ProxyError}
+    assert raised.value.ambiguous == (sent and error not in before)
+    assert raised.value.__suppress_context__
+
+
+def test_the_errors_of_the_library_below_are_all_turned_into_those_of_the_library() -> None:
+    for error in errors_of(httpcore):
+        if error is httpcore.ConnectionNotAvailable:
+            continue  # the pool's own, which it never lets out
+
+        class Below(Transport):
+            failure = error
+
+            def __init__(self, *given: Any) -> None:
+                super().__init__(*given)
+                self._pool.handle_request = self.fail  # type: ignore[method-assign] # breaks what lies below
+
+            def fail(self, request: httpcore.Request) -> httpcore.Response:
+                del request
+                raise self.failure("odd")
+
+        with connected("http://127.0.0.1:9/api/v4", connect=Below) as client, pytest.raises(ServiceError):
+            client.get("x")
+
+
+def test_an_answer_that_trickles_in_is_given_up_when_its_time_is_over() -> None:
+    clock = SwiftClock()
+
+    def trickle(connection: socket) -> None:
+        connection.recv(65536)
+        for byte in b"HTTP/1.1 200 OK\r\nx-padding: ":
+            connection.sendall(bytes([byte]))
+        clock.advance(121)
+        with suppress(OSError):
+            connection.sendall(b"-")
+            connection.recv(1)
+
+    with serving(trickle) as host, connected(f"http://{host}/api/v4", clock=clock, tries=1) as client:
+        with pytest.raises(AnswerLost) as raised:
+            client.get("x")
+    assert str(raised.value) == "GET x: the answer was lost: the whole exchange took too long"
+
+
+def test_an_answer_that_never_comes_is_given_up() -> None:
+    def hang(connection: socket) -> None:
+        while connection.recv(65536):
+            pass
+
+    with serving(hang) as host, connected(f"http://{host}/api/v4", read_timeout=0.01, tries=2) as client:
+        with pytest.raises(AnswerLost) as raised:
+            client.get("x")
+    assert str(raised.value) == "GET x: the answer was lost: timed out"
+
+
+def test_no_time_left_to_connect_means_nothing_was_sent() -> None:
+    with canned() as server, connected(server.api_url, total_timeout=0, tries=1) as client:
+        with pytest.raises(Unreachable) as raised:
+            client.send(Request("POST", "x", {}))
+    assert not raised.value.ambiguous
+    assert server.requests == []
+
+
+def test_an_answer_without_an_end_is_bounded() -> None:
+    endless = b"HTTP/1.1 200 OK\r\ncontent-length: 99999999\r\n\r\n" + b"[" + b" " * 2**20
+    with canned(endless) as server, connected(server.api_url, largest_answer=2**19) as client:
+        with pytest.raises(BadAnswer) as raised:
+            client.get("x")
+    assert str(raised.value) == "GET x: the answer is larger than 0.5 MiB"
+
+
+def test_a_packed_answer_is_unpacked_and_bounded() -> None:
+    small, bomb = gzip.compress(b'{"id": 1}'), gzip.compress(b"[" + b" " * 2**22)
+    answers = (answer("200 OK", body, content_encoding="gzip") for body in (small, bomb))
+    with canned(*answers) as server, connected(server.api_url, largest_answer=2**21) as client:
+        assert client.get("x") == {"id": 1}
+        with pytest.raises(BadAnswer, match="the answer is larger than 2 MiB"):
+            client.get("x")
+    assert "accept-encoding: gzip\r\n" in server.requests[0].lower()
+
+
+@pytest.mark.parametrize(
+    ("packings", "said"),
+    [(["br"], "br"), (["zstd"], "zstd"), (["gzip, gzip"], "gzip, gzip"), (["gzip", "gzip"], "gzip, gzip")],
+    ids=str,
+)
+def test_an_answer_packed_otherwise_is_refused(packings: list[str], said: str) -> None:
+    lines = "".join(f"content-encoding: {packing}\r\n" for packing in packings)
+    with canned(f"HTTP/1.1 200 OK\r\n{lines}content-length: 2\r\n\r\n{{}}".encode()) as server:
+        with connected(server.api_url) as client, pytest.raises(BadAnswer) as raised:
+            client.get("x")
+    assert str(raised.value) == f"GET x: the answer is packed in a way nobody asked for: {said}"
+
+
+def test_an_answer_that_cannot_be_unpacked_is_lost() -> None:
+    with canned(answer("200 OK", b"not gzip", content_encoding="gzip")) as server, connected(server.api_url) as client:
+        with pytest.raises(AnswerLost):
+            client.get("x")
+
+
+@pytest.mark.parametrize(
+    "raw",
+    [
+        b"HTTP/1.1 200 OK\r\ncontent-length: 9\r\n\r\n{}",
+        b"HTTP/1.1 200 OK\r\ntransfer-encoding: chunked\r\n\r\n2\r\n{}\r\n",
+        b"HTTP/1.1 200 OK\r\ncontent-length: x\r\n\r\n{}",
+        b"HTTP/1.1 999999 OK\r\n\r\n",
+        b"HTTP/1.1 200 OK\r\nx: " + b"y" * 200_000 + b"\r\n\r\n",
+        b"\x00\xff",
+    ],
+    ids=["length", "chunks", "number", "status", "head", "rubbish"],
+)
+def test_an_answer_that_is_cut_or_none_at_all_is_lost(raw: bytes) -> None:
+    with canned(raw) as server, connected(server.api_url) as client, pytest.raises(AnswerLost) as raised:
+        client.get("x")
+    assert len(server.requests) == 6
+    assert TOKEN not in str(raised.value)
+
+
+ANYTHING = st.binary(max_size=300)
+
+
+@settings(deadline=None, max_examples=150, suppress_health_check=[HealthCheck.too_slow])
+@given(
+    raw=st.one_of(
+        ANYTHING,
+        ANYTHING.map(lambda body: b"HTTP/1.1 200 OK\r\n" + body),
+        ANYTHING.map(lambda body: b"HTTP/1.1 200 OK\r\ncontent-length: %d\r\n\r\n" % len(body) + body),
+        st.builds(
+            lambda status, name, value: b"HTTP/1.1 %d\r\n%s: %s\r\ncontent-length: 0\r\n\r\n" % (status, name, value),
+            st.integers(100, 999),
+            st.sampled_from([b"location", b"retry-after", b"x-next-page", b"ratelimit-reset", b"content-type"]),
+            st.binary(max_size=40).filter(lambda value: not set(value) & set(b"\r\n\0")),
+        ),
+    ),
+    write=st.booleans(),
+)
+def test_whatever_comes_back_is_a_value_or_an_error_of_ours(raw: bytes, write: bool) -> None:
+    with canned(raw) as server, connected(server.api_url, tries=2, read_timeout=0.2) as client:
+        with suppress(ServiceError):
+            client.send(Request("PUT", "x", {})) if write else client.pages("x")
+
+
+@contextmanager
+def secured() -> Iterator[str]:
+    """A service over TLS, whose certificate nobody else has signed."""
+    context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
+    context.load_cert_chain(LOOPBACK)
+
+    def serve(connection: socket) -> None:
+        try:
+            with context.wrap_socket(connection, server_side=True) as secure:
+                secure.recv(65536)
+                secure.sendall(answer("200 OK", "{}"))
+        except ssl.SSLError:
+            return
+
+    with serving(serve) as host:
+        yield f"https://{host}/api/v4"
+
+
+def test_an_authority_of_your_own_is_trusted_if_it_is_named() -> None:
+    with secured() as url, connected(url, ca_file=str(LOOPBACK)) as client:
+        assert client.get("x") == {}
+
+
+def test_a_certificate_that_nobody_knows_is_told_at_once_and_how_to_name_its_authority() -> None:
+    clock = SwiftClock()
+    with secured() as url, connected(url, clock=clock) as client, pytest.raises(Untrusted) as raised:
+        client.get("x")
+    assert str(raised.value) == (
+        f"GET x: {url} cannot be trusted: self-signed certificate; "
+        "an authority that this machine does not know is named with --ca-file"
+    )
+    assert clock.waits == []
+
+
+def test_a_service_that_speaks_no_tls_is_unreachable() -> None:
+    def deny(connection: socket) -> None:
+        connection.sendall(answer("400 Bad Request"))
+        connection.recv(65536)
+
+    with serving(deny) as host:
+        with connected(f"https://{host}/api/v4", ca_file=str(LOOPBACK), tries=1) as client, pytest.raises(Unreachable):
+            client.get("x")
+
+
+@pytest.mark.parametrize(
+    ("path", "body"), [("x\x00y", None), ("x" * 70_000, None), ("x", {"a": float("nan")}), ("x", {"a": "\ud800"})]
+)
+def test_what_cannot_be_sent_is_not_tried_twice(path: str, body: Any) -> None:
+    clock = SwiftClock()
+    with canned(answer("200 OK", "{}")) as server, connected(server.api_url, clock=clock) as client:
+        with pytest.raises(Unsendable) as raised:
+            client.send(Request("PUT", path, body))
+    assert not raised.value.ambiguous
+    assert (server.requests, clock.waits) == ([], [])
+
+
+@pytest.mark.parametrize("host", ["", "a b", "[::1", "host:port", "\x00"])
+def test_a_url_that_is_none_never_gets_anywhere(host: str) -> None:
+    with pytest.raises((ConfigurationError, ServiceError)):
+        connected(f"http://{host}/api/v4", tries=1).get("x")
+
+
+@pytest.mark.parametrize("token", ["", "a b", "a\n", "é"])
+def test_a_token_that_is_none_is_refused_without_being_shown(token: str) -> None:
+    with pytest.raises(ConfigurationError) as raised:
+        connected("http://127.0.0.1:9", token=token)
+    assert str(raised.value) == "the token is empty, or holds blanks or characters that no token has"
+
+
+@pytest.mark.parametrize(
+    ("environment", "proxy"),
+    [
+        ({}, None),
+        ({"https_proxy": "http://proxy:3128"}, "http://proxy:3128"),
+        ({"HTTPS_PROXY": "proxy:3128"}, "http://proxy:3128"),
+        ({"all_proxy": "http://proxy:1"}, "http://proxy:1"),
+        ({"http_proxy": "http://proxy:1"}, None),
+        ({"https_proxy": "http://proxy:1", "no_proxy": "example.com"}, None),
+        ({"https_proxy": "http://proxy:1", "no_proxy": "*"}, None),
+        ({"https_proxy": "http://proxy:1", "no_proxy": "other.example"}, "http://proxy:1"),
+    ],
+    ids=str,
+)
+def test_the_proxy_is_what_the_environment_says(
+    monkeypatch: pytest.MonkeyPatch, environment: dict[str, str], proxy: str | None
+) -> None:
+    without_proxies(monkeypatch)
+    for name, value in environment.items():
+        monkeypatch.setenv(name, value)
+    assert proxy_for("https://git.example.com/api/v4") == proxy
+
+
+def without_proxies(monkeypatch: pytest.MonkeyPatch) -> None:
+    for name in ("http_proxy", "https_proxy", "all_proxy", "no_proxy"):
+        monkeypatch.delenv(name, raising=False)
+        monkeypatch.delenv(name.upper(), raising=False)
+
+
+def test_a_proxy_is_asked_instead_of_the_service(monkeypatch: pytest.MonkeyPatch) -> None:
+    without_proxies(monkeypatch)
+    with canned(answer("200 OK", "{}")) as proxy:
+        monkeypatch.setenv("http_proxy", proxy.api_url.removesuffix("/api/v4"))
+        with connected("http://git.example.com/api/v4") as client:
+            assert client.get("x") == {}
+    assert proxy.requests[0].startswith("GET http://git.example.com/api/v4/x HTTP/1.1\r\n")
+
+
+def test_a_proxy_that_refuses_leaves_nothing_in_doubt(monkeypatch: pytest.MonkeyPatch) -> None:
+    without_proxies(monkeypatch)
+    with canned(answer("403 Forbidden")) as proxy:
+        monkeypatch.setenv("https_proxy", proxy.api_url.removesuffix("/api/v4"))
+        with connected("https://git.example.com/api/v4", ca_file=str(LOOPBACK), tries=2) as client:
+            with pytest.raises(Unreachable) as raised:
+                client.send(Request("POST", "x", {}))
+    assert not raised.value.ambiguous
+    assert len(proxy.requests) == 2
+
+
+@pytest.mark.parametrize("proxy", ["ftp://proxy", "http://proxy:port", "socks5://proxy:1"])
+def test_a_proxy_that_is_none_is_told_at_once(monkeypatch: pytest.MonkeyPatch, proxy: str) -> None:
+    without_proxies(monkeypatch)
+    monkeypatch.setenv("http_proxy", proxy)
+    with pytest.raises(ConfigurationError, match="or its proxy cannot be used"):
+        connected("http://git.example.com/api/v4")
+
+
+def test_the_real_transport_is_the_default() -> None:
+    with canned(answer("200 OK", "{}")) as server, Client(server.api_url, TOKEN) as client:
+        assert client.get("x") == {}
