@@ -9,7 +9,7 @@ import pytest
 from reconciler.address import Address
 from reconciler.apply import NoRecord, Stop, Terms, apply_plan, recover
 from reconciler.apply.target import collection_of
-from reconciler.errors import AnswerLost, OutputFailed, WaitTooLong
+from reconciler.errors import AnswerLost, OutputFailed, Stopped, WaitTooLong
 from reconciler.journal import Intent, Interrupted
 from reconciler.sandbox import Sandbox
 from reconciler.service import Client
@@ -157,6 +157,14 @@ def test_a_wait_that_is_too_long_ends_the_run_and_says_when_to_come_back(sandbox
         "failed: milestone a: POST projects/acme%2Fapi/milestones: come back at 2026-11-21T12:00:00Z",
         "skipped: milestone b: come back at 2026-11-21T12:00:00Z",
     ]
+
+
+def test_what_was_still_waiting_when_the_run_ended_is_skipped(sandbox: Sandbox) -> None:
+    def meddle(request: Request, _send: Callable[[], Json]) -> Json:
+        raise Stopped(str(request), "the run was ended while this waited")
+
+    _, told = applied(sandbox, meddle, section("milestones", {"a": {}}))
+    assert told == ["skipped: milestone a: the run was ended before it"]
 
 
 def test_a_run_that_is_to_end_plans_nothing_again(sandbox: Sandbox) -> None:
