@@ -72,7 +72,8 @@ def _list(group: str, reader: Reader, *, archived: bool) -> tuple[_Project, ...]
         return Hidden(
             f"the projects of group {group} cannot be listed (GET {path}: {error.reason}): there is no such group, or "
             "none this token may see; if the service cannot list the projects of any group, list them here, as "
-            "`projects` instead of `group`"
+            "`projects` instead of `group`",
+            absent=True,
         )
     except ServiceError as error:
         return Hidden(f"the projects of group {group} cannot be listed (GET {path}: {error.reason})")

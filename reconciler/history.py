@@ -7,7 +7,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 
-from reconciler.errors import ConfigurationError
+from reconciler.errors import ConfigurationError, UsageError
 from reconciler.manifests import is_manifest
 
 CONFIGURATION = "reconciler.yaml"
@@ -143,9 +143,12 @@ def snapshot(revision: str, path: Path) -> Snapshot:
 
     Raises:
         ConfigurationError: there is no git, no repository, no such revision, or none in this shallow clone.
+        UsageError: the revision cannot be one.
     """
     if not revision or revision.startswith("-"):
-        raise ConfigurationError(f"--since takes a git revision, such as main or HEAD~1; not {revision!r}")
+        raise UsageError(f"--since takes a git revision, such as main or HEAD~1; not {revision!r}")
+    if not revision.strip("0"):
+        raise UsageError(f"--since {revision}: this stands for no commit, for there was none before: leave it out")
     folder = _folder(path)
     found = _git(folder, ["rev-parse", "--show-toplevel"])
     if found.returncode != 0:

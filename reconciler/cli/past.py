@@ -56,13 +56,18 @@ def compare_with_past(
     """Compare now with then, less what is not there any more, and knowing what is only called otherwise.
 
     A group that is gone by now counts as one without projects.
+
+    Raises:
+        ManifestErrors: a group cannot be listed for another reason.
     """
     from reconciler.manifests import Hidden
     from reconciler.since import compare, removed
     from reconciler.whereabouts import names_now
 
     found = {group: discovery.groups[group] for group in past.manifests.groups}
-    shown = {group: () if isinstance(members, Hidden) else members for group, members in found.items()}
+    shown = {
+        group: () if isinstance(members, Hidden) and members.absent else members for group, members in found.items()
+    }
     then = (past.manifests.with_discovered(shown) if shown else past.manifests).desired
     touched = past.touched
     if touched is not None:

@@ -26,9 +26,15 @@ class Member:
 
 @dataclass(frozen=True, slots=True)
 class Hidden:
-    """A group whose projects cannot be listed, and why."""
+    """A group whose projects cannot be listed.
+
+    Attributes:
+        reason: why.
+        absent: whether there is no such group, or none the token may see.
+    """
 
     reason: str
+    absent: bool = False
 
 
 Discovered = Mapping[str, Iterable[Member] | Hidden]

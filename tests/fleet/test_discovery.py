@@ -184,5 +184,6 @@ def test_a_list_nobody_can_use_is_hidden_with_its_reason(found: Any, reason: str
 def test_a_group_that_is_not_there_is_hidden_and_a_wrong_token_ends_it_all() -> None:
     hidden = discover({"a/b": False}, Lists(NotFound("GET x", "404 Not Found", 404)), 1).groups["a/b"]
     assert isinstance(hidden, Hidden)
+    assert hidden.absent
     with pytest.raises(Unauthorized):
         discover({"a/b": False}, Lists(Unauthorized("GET x", "401", 401)), 1)

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from reconciler.errors import ConfigurationError
+from reconciler.errors import ConfigurationError, UsageError
 from reconciler.history import is_as_then, snapshot
 from tests.desk import Desk
 from tests.fleet.repository import NOBODY, Repository, repository
@@ -45,7 +45,7 @@ def read(*paths: str, revision: str = "HEAD") -> dict[str, str]:
 
 
 def refusal(revision: str, *paths: str) -> str:
-    with pytest.raises(ConfigurationError) as caught:
+    with pytest.raises((ConfigurationError, UsageError)) as caught:
         read(*paths or (".",), revision=revision)
     return str(caught.value)
 
@@ -144,10 +144,21 @@ def test_an_empty_repository_and_one_without_files(checkout: Repository) -> None
     assert read(".") == {}
 
 
-@pytest.mark.parametrize("revision", ["nonsense", "HEAD~7", "0" * 40, "HEAD:work", "a b", "--output=/tmp/x", ""])
-def test_what_is_no_commit_is_refused(checkout: Repository, revision: str) -> None:
+@pytest.mark.parametrize(
+    ("revision", "said"),
+    [
+        *(
+            (each, f"{each}: there is no such commit in this repository; if it is elsewhere, `git fetch` it first")
+            for each in ("nonsense", "HEAD~7", "HEAD:work", "a b", "0" * 39 + "1")
+        ),
+        ("0" * 40, f"{'0' * 40}: this stands for no commit, for there was none before: leave it out"),
+        ("--output=/tmp/x", "takes a git revision, such as main or HEAD~1; not '--output=/tmp/x'"),
+        ("", "takes a git revision, such as main or HEAD~1; not ''"),
+    ],
+)
+def test_what_is_no_commit_is_refused(checkout: Repository, revision: str, said: str) -> None:
     checkout.commit()
-    assert refusal(revision).startswith(("--since", "--since takes a git revision"))
+    assert refusal(revision) == f"--since {said}"
 
 
 def test_a_path_outside_the_repository_is_refused(checkout: Repository, tmp_path: Path) -> None:

@@ -1,18 +1,23 @@
 """What is to go: planned at the level of values, where the service shows less than it should, or others than expected."""
 
+from dataclasses import replace
 from datetime import timedelta
 from typing import Any
 
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
 from reconciler.address import Level, Scope
 from reconciler.errors import Forbidden, NotFound, ServiceError, Unauthorized
-from reconciler.plan import Plan
+from reconciler.plan import Create, Delete, Plan
 from reconciler.planner import make_plan
 from reconciler.since import compare
 from reconciler.state import DesiredState, Reference, Unknown
 from reconciler.whereabouts import names_now
 from tests.building import ACME, API, KINDS, USER, desired, live, section
+from tests.render.plans import patiently
+from tests.render.samples import milestone
 
 SCOPE, PROJECTS, GROUPS = "job_token_scope", "projects", "groups"
 LIB = Scope(Level.PROJECT, "acme/lib")
@@ -88,6 +93,25 @@ def test_targets_that_lost_all_keep_their_order_and_settings_are_just_let_go() -
     assert {str(scope) for scope in compared.changed} == {"project acme/lib", "project acme/zoo"}
     assert compared.desired.grace == timedelta()
     assert compared.narrowed(compared.desired) == compared.desired
+
+
+titles = st.sets(st.sampled_from("abcdef"))
+
+
+@patiently
+@given(then=titles, now=st.none() | titles, found=titles, prune=st.booleans())
+def test_only_what_was_ours_goes(then: set[str], now: set[str] | None, found: set[str], prune: bool) -> None:
+    before = desired(section("milestones", {title: {} for title in then}))
+    present = () if now is None else [section("milestones", {title: {} for title in now}, prune=prune)]
+    after = replace(before, targets=(replace(before.targets[0], sections=tuple(present)),))
+    listed = [milestone(number, title) for number, title in enumerate(sorted(found), 1)]
+    plan, _ = planned(before, after, {(API, "milestones", "milestones"): listed})
+    names = {type_: {c.address.name for c in plan.changes if isinstance(c, type_)} for type_ in (Create, Delete)}
+    wanted = now or set()
+    gone = found - wanted if prune and now is not None else then & found - wanted
+    assert names == {Create: wanted - found, Delete: gone}
+    asked = now is not None or then
+    assert {each.name for each in plan.unmanaged} == (found - wanted - gone if asked else set())
 
 
 def test_two_that_have_become_one_lose_what_both_had() -> None:

@@ -16,6 +16,7 @@ from reconciler.shards import Shard, read_shard, share
 from reconciler.state import DesiredState
 from tests.building import KINDS, USER, desired, section
 from tests.desk import Desk
+from tests.render.plans import patiently
 from tests.render.samples import done
 
 
@@ -49,6 +50,7 @@ targets = st.one_of(
 )
 
 
+@patiently
 @given(st.lists(targets, unique_by=lambda each: each[:2], max_size=12), st.integers(1, 5))
 def test_every_target_is_in_one_shard_with_all_groups_that_may_decide_over_it(
     refs: list[tuple[Level, Key, bool]], total: int
@@ -61,6 +63,7 @@ def test_every_target_is_in_one_shard_with_all_groups_that_may_decide_over_it(
                 assert found[f"project {ref}"] == found[f"group {group}"]
 
 
+@patiently
 @given(st.integers(1, 8))
 def test_nothing_moves_when_targets_are_added_and_little_when_shards_are(total: int) -> None:
     before = shards(fleet(*projects(60)), total)

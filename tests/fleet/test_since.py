@@ -280,6 +280,19 @@ def test_the_group_of_a_removed_set_may_be_gone(desk: Desk, git: Repository) -> 
     assert (done.code, done.out, done.err) == (0, NOTHING.replace("0 were made", "1 was made"), "")
 
 
+def test_a_group_of_then_that_cannot_be_listed_now_is_not_taken_for_empty(desk: Desk, git: Repository) -> None:
+    desk.write("manifests/set.yaml", SET)
+    desk.project("{milestones: {b: {}}}")
+    git.commit()
+    git.git("rm", "--quiet", "manifests/set.yaml")
+    desk.sandbox.set_faults(["status=403,match=groups/acme/projects"])
+    done = desk("plan --since HEAD")
+    assert (done.code, done.out) == (1, "")
+    assert done.err.startswith(
+        "reconciler: HEAD:manifests/set.yaml:4:17: the projects of group acme cannot be listed (GET "
+    )
+
+
 def test_templates_are_given_the_values_of_their_time(desk: Desk, git: Repository) -> None:
     desk.service(milestones=[{"title": "one"}])
     desk.write(
