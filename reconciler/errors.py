@@ -10,7 +10,7 @@ ReconcilerError                 1
 └── ServiceError                1   a request was not answered as it should be; names the request
     ├── Unreachable                 no connection: refused, no such host, no secure channel; ends a run
     │   └── Untrusted               the certificate of the service cannot be verified
-    ├── Unsendable                  the request makes no URL or no header, so that it was not sent
+    ├── Unsendable                  the request has no URL, header or path fit to be sent, so that it was not sent
     ├── AnswerLost                  the connection broke or timed out; whether a write was carried out is unknown
     ├── BadAnswer                   an answer that is not what the service's contract promises: HTML, broken JSON
     ├── Moved                       3xx: a redirect that is not followed, or a write to a project that has moved

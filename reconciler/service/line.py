@@ -10,6 +10,7 @@ import httpx
 from reconciler.errors import AnswerLost, BadAnswer, ServiceError, Unreachable, Unsendable, Untrusted
 from reconciler.service.answers import Answer, plain
 from reconciler.service.deadlines import Transport
+from reconciler.service.paths import is_plain
 from reconciler.service.policy import Clock, Policy
 from reconciler.wire import Json
 
@@ -51,6 +52,8 @@ class Line:
             BadAnswer: the answer is larger than it may be, or packed in a way nobody asked for.
         """
         request = f"{method} {path.partition('?')[0]}"
+        if not is_plain(path):
+            raise Unsendable(plain(request), "it cannot be sent: its path leads elsewhere")
         self._transport.deadline.begin(self._policy.total_timeout)
         try:
             url = f"{self._api_url}/{path}"

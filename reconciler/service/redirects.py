@@ -9,6 +9,7 @@ from threading import Lock
 from urllib.parse import SplitResult, unquote, urljoin, urlsplit
 
 from reconciler.address import Level
+from reconciler.service.paths import is_plain
 
 FOLLOWED = frozenset({301, 302, 307, 308})
 
@@ -31,9 +32,8 @@ def target_of(api_url: str, path: str, location: str) -> str | None:
         return None
     root = urlsplit(api_url).path + "/"
     query = f"?{there.query}" if there.query else ""
-    if not there.path.startswith(root) or not _is_plain(there.path) or not _is_plain(query):
-        return None
-    return there.path.removeprefix(root) + query
+    target = there.path + query
+    return target.removeprefix(root) if target.startswith(root) and is_plain(target) else None
 
 
 class Moves:
@@ -71,11 +71,3 @@ class Moves:
 
 def _origin(url: SplitResult) -> tuple[str, str | None, int | None]:
     return url.scheme, url.hostname, url.port or PORTS.get(url.scheme)
-
-
-def _is_plain(text: str) -> bool:
-    """Whether a path means to every server what it says: no dot segments, no backslashes, no empty segments."""
-    segments = text.lower().replace("%2e", ".").split("/")
-    if not text.isascii() or not text.isprintable() or " " in text or "\\" in text:
-        return False
-    return not {".", ".."} & set(segments) and "" not in segments[1:-1]

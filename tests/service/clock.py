@@ -3,6 +3,11 @@
 from datetime import UTC, datetime, timedelta
 from threading import Event, Lock
 
+from hypothesis import HealthCheck, settings
+
+patiently = settings(deadline=None, suppress_health_check=[HealthCheck.too_slow])
+"""For properties: the machine may be as slow as it likes."""
+
 NOON = datetime(2026, 10, 10, 12, tzinfo=UTC)
 
 

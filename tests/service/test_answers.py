@@ -10,6 +10,7 @@ from hypothesis import strategies as st
 from reconciler.errors import BadAnswer, ServiceError
 from reconciler.service.answers import Answer, parse_json, read_answer
 from tests.canned import answer, canned
+from tests.service.clock import patiently
 from tests.service.connecting import connected
 
 JSON = st.recursive(
@@ -18,12 +19,14 @@ JSON = st.recursive(
 )
 
 
+@patiently
 @given(JSON, st.booleans())
 def test_what_is_json_is_read(value: Any, escaped: bool) -> None:
     text = json.dumps(value, ensure_ascii=escaped)
     assert parse_json(text.encode("utf-8", "surrogatepass")) == value
 
 
+@patiently
 @given(st.binary() | st.text().map(str.encode) | JSON.map(lambda value: json.dumps(value).encode()[:-1]))
 def test_what_is_none_is_a_value_error(body: bytes) -> None:
     try:
@@ -107,6 +110,7 @@ def test_what_nobody_asked_for_is_a_bad_answer(raw: bytes, said: str) -> None:
     assert len(server.requests) == 1
 
 
+@patiently
 @given(
     st.integers(100, 599),
     st.text(),

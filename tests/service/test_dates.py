@@ -7,24 +7,27 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from reconciler.service.dates import LONGEST_PAUSE, parse_date, pause_asked_for
-from tests.service.clock import NOON
+from tests.service.clock import NOON, patiently
 
 ANY_TIME = st.datetimes(datetime(1900, 1, 1), datetime(9999, 12, 31), timezones=st.just(UTC)).map(  # noqa: DTZ001 - above
     lambda time: time.replace(microsecond=0)
 )
 
 
+@patiently
 @given(st.text() | st.text("0123456789 :,+-GMTJanFebSat/", max_size=40))
 def test_anything_is_a_pause_or_none(text: str) -> None:
     pause = pause_asked_for({"retry-after": text, "date": text}, NOON)
     assert pause is None or 0 <= pause <= LONGEST_PAUSE
 
 
+@patiently
 @given(st.integers(0, 10**30))
 def test_seconds_are_seconds_up_to_a_year(seconds: int) -> None:
     assert pause_asked_for({"retry-after": f" {seconds} "}, NOON) == min(seconds, LONGEST_PAUSE)
 
 
+@patiently
 @given(ANY_TIME, ANY_TIME)
 def test_a_date_is_how_far_away_it_is(then: datetime, here: datetime) -> None:
     asked = {"retry-after": format_datetime(then, usegmt=True), "date": format_datetime(here, usegmt=True)}

@@ -19,7 +19,7 @@ from reconciler.service.ceiling import Ceiling
 from reconciler.service.governor import Governor
 from reconciler.service.pace import Pace
 from reconciler.service.quota import Quota
-from tests.service.clock import NOON, SwiftClock
+from tests.service.clock import NOON, SwiftClock, patiently
 from tests.service.connecting import connected
 from tests.states import a_small_service
 
@@ -112,6 +112,7 @@ def test_no_request_is_too_many_for_a_service_that_says_what_remains(sandbox: Sa
     assert [entry["status"] for entry in sandbox.log()] == [200] * 45
 
 
+@patiently
 @given(st.integers(1, 1000), st.floats(0.1, 3600), st.integers(1, 50))
 def test_requests_keep_to_the_rate_of_the_run(requests: int, seconds: float, most: int) -> None:
     pace, now, gone = Pace(Rate(requests, seconds)), 0.0, []
@@ -124,6 +125,7 @@ def test_requests_keep_to_the_rate_of_the_run(requests: int, seconds: float, mos
     assert gone[-1] == pytest.approx(max((most - 1) * apart - late, 0), abs=1e-6)
 
 
+@patiently
 @given(st.integers(1, 60), st.lists(st.floats(0, 3), min_size=1, max_size=200))
 def test_no_window_ever_holds_a_request_too_many(requests: int, delays: list[float]) -> None:
     pace, now, gone = Pace(Rate(requests, 10)), 0.0, []

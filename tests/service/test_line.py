@@ -12,7 +12,7 @@ from typing import Any
 import httpcore
 import httpx
 import pytest
-from hypothesis import HealthCheck, given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from reconciler.errors import (
@@ -29,7 +29,7 @@ from reconciler.service.deadlines import Transport
 from reconciler.service.line import proxy_for
 from reconciler.wire import Request
 from tests.canned import answer, canned
-from tests.service.clock import SwiftClock
+from tests.service.clock import SwiftClock, patiently
 from tests.service.connecting import TOKEN, connected
 
 LOOPBACK = Path(__file__).parent / "loopback.pem"
@@ -202,7 +202,7 @@ def test_an_answer_that_is_cut_or_none_at_all_is_lost(raw: bytes) -> None:
 ANYTHING = st.binary(max_size=300)
 
 
-@settings(deadline=None, max_examples=150, suppress_health_check=[HealthCheck.too_slow])
+@patiently
 @given(
     raw=st.one_of(
         ANYTHING,
@@ -277,6 +277,24 @@ def test_what_cannot_be_sent_is_not_tried_twice(path: str, body: Any) -> None:
             client.send(Request("PUT", path, body))
     assert not raised.value.ambiguous
     assert (server.requests, clock.waits) == ([], [])
+
+
+@pytest.mark.parametrize(
+    "path", ["projects/../user", "projects/%2E./x", "projects/a%2f..%2Fb", "a//b", "a#b", "a\\b", "a b", "é", "a\nb"]
+)
+def test_no_request_leaves_its_path(path: str) -> None:
+    with canned(answer("200 OK", "{}")) as server, connected(server.api_url) as client:
+        with pytest.raises(Unsendable) as raised:
+            client.get(path)
+    assert raised.value.reason == "it cannot be sent: its path leads elsewhere"
+    assert server.requests == []
+
+
+@pytest.mark.parametrize("path", ["projects/a..b%2F.github/x", "version/", "x?y=../z&a=https://h"])
+def test_dots_that_are_part_of_a_name_are_fine(path: str) -> None:
+    with canned(answer("200 OK", "{}")) as server, connected(server.api_url) as client:
+        assert client.get(path) == {}
+    assert server.requests[0].startswith(f"GET /api/v4/{path} HTTP/1.1\r\n")
 
 
 @pytest.mark.parametrize("host", ["", "a b", "[::1", "host:port", "\x00"])

@@ -12,6 +12,7 @@ from reconciler.errors import BadAnswer, ServerFailure
 from reconciler.service.answers import Answer
 from reconciler.service.pages import read_list
 from tests.canned import answer, canned
+from tests.service.clock import patiently
 from tests.service.connecting import connected
 
 
@@ -151,6 +152,7 @@ def test_a_list_has_an_end() -> None:
         read_list(fetch, "x")
 
 
+@patiently
 @given(
     st.lists(st.lists(st.integers(1, 300), max_size=3), min_size=1, max_size=4),
     st.lists(st.booleans(), max_size=4),

@@ -28,7 +28,7 @@ from reconciler.service import Client, Policy, Wait
 from reconciler.service.retries import backoff
 from reconciler.wire import Method, Request
 from tests.canned import Canned, answer, canned
-from tests.service.clock import NOON, SwiftClock
+from tests.service.clock import NOON, SwiftClock, patiently
 from tests.service.connecting import connected
 from tests.states import a_small_service
 
@@ -122,6 +122,7 @@ def test_pauses_double_up_to_a_bound_and_tries_end() -> None:
     assert clock.waits == [1, 2, 4, 8, 16, 30, 30, 30]
 
 
+@patiently
 @given(st.integers(1, 1000), st.randoms())
 def test_a_pause_lies_between_nothing_and_its_bound(tries: int, random: Random) -> None:
     assert 0 <= backoff(Policy(), tries, random) <= min(30, 2 ** (tries - 2))
