@@ -10,6 +10,7 @@ from reconciler import __version__
 from reconciler.cli.apply import apply
 from reconciler.cli.demo import demo
 from reconciler.cli.drift import drift
+from reconciler.cli.export import export
 from reconciler.cli.merge import merge_plans, merge_reports
 from reconciler.cli.plan import plan
 from reconciler.cli.render import render
@@ -39,7 +40,7 @@ def cli(context: click.Context) -> None:
     context.default_map = dict.fromkeys(cli.commands, given)
 
 
-for command in (validate, render, plan, apply, drift, show, merge_plans, merge_reports, schema, sandbox, demo):
+for command in (validate, render, plan, apply, drift, export, show, merge_plans, merge_reports, schema, sandbox, demo):
     cli.add_command(command)
 
 

@@ -1,0 +1,58 @@
+"""`reconciler export`."""
+
+from pathlib import Path
+
+import click
+
+from reconciler.cli.options import SERVICE, VERBOSITY, Given, options
+from reconciler.cli.session import Session
+from reconciler.errors import UsageError
+
+
+@click.command(
+    epilog="Examples: reconciler export --group acme -o manifests;  reconciler export --project acme/api --user "
+    "--section milestones -o manifests"
+)
+@click.option(
+    "--group", "groups", multiple=True, metavar="GROUP", help="A group and all projects below it; repeatable."
+)
+@click.option("--project", "projects", multiple=True, metavar="PROJECT", help="A project; repeatable.")
+@click.option("--user", is_flag=True, help="The user behind the token.")
+@click.option(
+    "-o",
+    "--output",
+    "folder",
+    required=True,
+    type=click.Path(path_type=Path, file_okay=False),
+    metavar="DIR",
+    help="The folder of the manifests; what is in it already is updated in place.",
+)
+@click.option("--section", "sections", multiple=True, metavar="NAME", help="Only this section; repeatable.")
+@options(SERVICE, VERBOSITY)
+def export(given: Given, groups: tuple[str, ...], projects: tuple[str, ...], user: bool, folder: Path) -> int:
+    """Write live state as manifests that validate and plan empty: DIR/acme/api.yaml and so on.
+
+    A target that has a document in DIR is updated in place. Its sections, and the fields of settings and of items that
+    it declares, get their live values; items that are gone are removed, new ones appended; comments and order stay.
+    Fields and sections that it does not declare stay undeclared, but for sections that --section names.
+
+    What cannot be read, or what no manifest can say (two trigger tokens of one description), is left out with a
+    warning. Exits with 1 where nothing could be read of something that was asked for. No secret is ever written.
+    """
+    from reconciler.export.run import run_export
+    from reconciler.export.targets import Asked
+
+    if not (groups or projects or user):
+        raise UsageError("nothing to export: give --group, --project or --user")
+    session = Session(given)
+    unknown = [name for name in given.sections if name not in session.kinds]
+    if unknown:
+        raise UsageError(f"no section {unknown[0]}; there are {', '.join(session.kinds)}")
+    asked = Asked(groups, projects, user, given.sections)
+    with session.client() as client:
+        done = run_export(asked, client, session.kinds, given.concurrency, folder)
+    session.warn(done.warnings)
+    for path in done.written:
+        click.echo(path)
+    session.tell(f"{done.targets} targets exported; {len(done.written)} files written.")
+    return 0 if done.whole else 1

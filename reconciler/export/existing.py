@@ -1,0 +1,113 @@
+"""The manifests that are in the folder already: where each target has its document, and what lies beneath that."""
+
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, field
+from functools import partial, reduce
+from pathlib import Path
+from typing import Any
+
+from reconciler.address import Scope
+from reconciler.errors import ManifestErrors
+from reconciler.export.envelope import target_of
+from reconciler.export.targets import Known
+from reconciler.export.updating import PRUNE, Written
+from reconciler.kind import Kinds
+from reconciler.manifests import Manifests, read_contents
+from reconciler.manifests.files import Unreadable, read_text, search
+from reconciler.manifests.layers import merge
+from reconciler.manifests.reading import TEMPLATE
+from reconciler.manifests.shapes import Shapes, shapes_of
+from reconciler.manifests.sources import Source
+
+
+@dataclass(frozen=True, slots=True)
+class Place:
+    """Where a document is.
+
+    Attributes:
+        path: the file.
+        number: which of the file's documents, from 0.
+    """
+
+    path: Path
+    number: int
+
+
+@dataclass(frozen=True, slots=True)
+class Existing:
+    """What is in the folder.
+
+    Attributes:
+        texts: by file, as they are.
+        documents: by file, its documents as plain values.
+        templates: files that are not looked into.
+        shapes: of all kinds.
+    """
+
+    texts: Mapping[Path, str] = field(default_factory=dict)
+    documents: Mapping[Path, list[Any]] = field(default_factory=dict)
+    templates: tuple[Path, ...] = ()
+    shapes: Shapes = field(default_factory=dict)
+    _places: Mapping[Any, tuple[Scope, Place]] = field(default_factory=dict)
+    _manifests: Manifests | None = None
+
+    def place_of(self, known: Known) -> Place | None:
+        """Return where a target has its document, be it by path or by number."""
+        _, place = self._found(known)
+        return place
+
+    def written(self, known: Known, adding: Iterable[str]) -> Written | None:
+        """Return what the manifests say of a target that has a document."""
+        scope, place = self._found(known)
+        if place is None or scope is None or self._manifests is None:
+            return None
+        own = dict(self.documents[place.path][place.number].get("spec") or {})
+        whole = self._manifests.effective(scope)
+        prune = tuple(whole.pop(PRUNE, ()))
+        beneath = {}
+        for name in whole:
+            layers = [value for _, value in self._manifests.explain(scope, (name,))]
+            below = layers[:-1] if name in own else layers
+            if below:
+                beneath[name] = reduce(partial(merge, self.shapes[name]), below)
+        return Written(own, beneath, prune, adding)
+
+    def _found(self, known: Known) -> tuple[Scope | None, Place | None]:
+        for identity in (known.scope.identity, (known.scope.level, known.number)):
+            if identity in self._places:
+                return self._places[identity]
+        return None, None
+
+
+def read_existing(folder: Path, kinds: Kinds) -> Existing:
+    """Read the manifests of a folder, which need not be there yet.
+
+    Raises:
+        ManifestErrors: they are not in order, so that nobody can tell what to change.
+    """
+    if not folder.exists():
+        return Existing()
+    files = [Path(path) for path in search([folder]).files]
+    templates = tuple(path for path in files if path.name.endswith(TEMPLATE))
+    texts = {path: _text(path) for path in files if path not in templates}
+    manifests = read_contents({str(path): text.encode() for path, text in texts.items()}, kinds)
+    documents = {path: [root.value for root in Source(str(path), text).read().roots] for path, text in texts.items()}
+    places = {}
+    for path, values in documents.items():
+        for number, value in enumerate(values):
+            scope = target_of(value)
+            if scope is not None:
+                places[scope.identity] = (scope, Place(path, number))
+    return Existing(texts, documents, templates, shapes_of(kinds), places, manifests)
+
+
+def _text(path: Path) -> str:
+    """Return what is in a file.
+
+    Raises:
+        ManifestErrors: it cannot be read.
+    """
+    try:
+        return read_text(str(path))
+    except Unreadable as error:
+        raise ManifestErrors([error.fault]) from None

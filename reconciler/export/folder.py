@@ -1,0 +1,86 @@
+"""The files of an export: which change, to what text, and how they are written."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+from ruamel.yaml.error import YAMLError
+
+from reconciler.errors import OutputFailed
+from reconciler.export.documents import parse, tree, write
+from reconciler.export.edit import edit, same
+from reconciler.export.existing import Existing, Place
+from reconciler.manifests.sources import Source
+
+NEXT = "---\n"
+
+
+@dataclass(frozen=True, slots=True)
+class Folder:
+    """What becomes of the manifests of a folder; nothing is written before `texts` are."""
+
+    existing: Existing
+    _changed: dict[Path, dict[int, Any]] = field(default_factory=dict)
+    _added: dict[Path, list[dict[str, Any]]] = field(default_factory=dict)
+
+    def change(self, place: Place, document: dict[str, Any]) -> None:
+        """Let a document have another value; where that is the one it has, nothing happens."""
+        if not same(self.existing.documents[place.path][place.number], document):
+            self._changed.setdefault(place.path, {})[place.number] = document
+
+    def add(self, path: Path, document: dict[str, Any]) -> None:
+        """Put a document into a file, behind those it may have."""
+        self._added.setdefault(path, []).append(document)
+
+    def texts(self) -> dict[Path, str]:
+        """Return the texts of the files that change.
+
+        Raises:
+            OutputFailed: a file is written in a way that does not survive being updated in place.
+        """
+        texts = {path: self._updated(path, changes) for path, changes in self._changed.items()}
+        for path, documents in self._added.items():
+            before = texts.get(path, self.existing.texts.get(path, ""))
+            parts = [before.rstrip("\n") + "\n"] if before else []
+            texts[path] = NEXT.join(parts + [write([tree(document)]) for document in documents])
+        return texts
+
+    def _updated(self, path: Path, changes: Mapping[int, Any]) -> str:
+        before = self.existing.texts[path]
+        values = list(self.existing.documents[path])
+        try:
+            trees = [each for each in parse(before) if each]
+            for number, value in changes.items():
+                edit(trees[number], values[number], value)
+                values[number] = value
+            text = write(trees)
+        except (YAMLError, LookupError, TypeError, AttributeError) as error:
+            raise _stubborn(path) from error
+        if before.startswith(NEXT) and not text.startswith(NEXT):
+            text = NEXT + text
+        if [root.value for root in Source(str(path), text).read().roots] != values:
+            raise _stubborn(path)
+        return text.replace("\n", "\r\n") if "\r\n" in before else text
+
+
+def save(path: Path, text: str) -> None:
+    """Write a file whole or not at all, and the folders it is in.
+
+    Raises:
+        OutputFailed: it could not be written.
+    """
+    partial = path.with_name(f".{path.name}.partial")
+    try:
+        path.parent.mkdir(parents=True, exist_ok=True)
+        partial.write_bytes(text.encode())
+        partial.replace(path)
+    except OSError as error:
+        raise OutputFailed(f"{path}: {error.strerror}") from error
+
+
+def _stubborn(path: Path) -> OutputFailed:
+    return OutputFailed(
+        f"{path}: cannot be updated in place, for more than what has changed would become different; nothing was "
+        "written: export into another folder and compare the two"
+    )

@@ -1,0 +1,130 @@
+"""From what was read of a section to what a manifest would say of it, less what no manifest can say."""
+
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import dataclass
+from typing import Any
+
+from reconciler.address import Key, Scope
+from reconciler.diff import without
+from reconciler.endpoints import Collection
+from reconciler.export.targets import Known
+from reconciler.kind import Kind, Kinds
+from reconciler.manifests.sources import printable
+from reconciler.planner import identity
+from reconciler.resource import POLICIES, Found
+from reconciler.state import LivePart, LiveState, Unreadable
+
+Spec = dict[str, Any]
+"""Sections by name, as plain data."""
+
+
+@dataclass(frozen=True, slots=True)
+class Exported:
+    """What was read of one target, as a manifest says it.
+
+    Attributes:
+        known: which.
+        spec: the sections, in the order of the kinds.
+        left_out: what exists and is not in it, because no manifest can say it, and why.
+        holes: the sections of which something is left out.
+    """
+
+    known: Known
+    spec: Spec
+    left_out: tuple[str, ...]
+    holes: frozenset[str]
+
+
+@dataclass(slots=True)
+class _Writing:
+    """One section as it is written, and what had to be left out."""
+
+    scope: Scope
+    left_out: list[str]
+
+    def leave_out(self, what: str, why: str) -> None:
+        self.left_out.append(f"{what} of {self.scope} is left out: {why}")
+
+
+def export_target(known: Known, live: LiveState, kinds: Kinds) -> Exported:
+    """Return what was read of a target as a manifest that plans empty."""
+    spec: Spec = {}
+    writing = _Writing(known.scope, [])
+    holes = set()
+    for kind in kinds.values():
+        before = len(writing.left_out)
+        parts = {part.name: live.parts.get((known.scope, kind.name, part.name)) for part in kind.parts}
+        section = _section(kind, {name: part for name, part in parts.items() if part is not None}, known, writing)
+        if section is not None:
+            spec[kind.name] = section
+        if len(writing.left_out) > before:
+            holes.add(kind.name)
+    return Exported(known, spec, tuple(writing.left_out), frozenset(holes))
+
+
+def entries_of(part: Collection, live: Iterable[Found], known: Known) -> list[Found]:
+    """Return what a collection holds, by name; a list of targets never holds the very target whose list it is."""
+    itself = {part.refers_to is known.scope.level and each for each in (known.scope.identity[1], known.number)}
+    return sorted(
+        (found for found in live if itself.isdisjoint(identity(part, name) for name in found.names)),
+        key=lambda found: (isinstance(found.names[0], int), found.names[0], found.id or 0),
+    )
+
+
+def fault_of_name(part: Collection, scope: Scope, name: Key) -> str | None:
+    """Say why no manifest can hold a name."""
+    try:
+        str(name).encode()
+    except UnicodeEncodeError:
+        return "its name is not text"
+    return part.fault_of_key(scope, name)
+
+
+def quoted(name: Key) -> str:
+    """Return a name as warnings show it."""
+    return printable(f'"{name}"' if isinstance(name, str) else str(name))
+
+
+def _section(kind: Kind, parts: Mapping[str, LivePart], known: Known, writing: _Writing) -> Any:
+    """Return a section, or None where there is nothing to say."""
+    section: dict[Any, Any] = {}
+    for part in kind.parts:
+        match part, parts.get(part.name, Unreadable("not read")):
+            case _, Unreadable():
+                continue
+            case Collection(), tuple() as live if hasattr(kind.models[known.scope.level], "model_fields"):
+                section[part.name] = [name for name, _ in _named(part, live, known, writing)]
+            case Collection(), tuple() as live:
+                for name, found in _named(part, live, known, writing):
+                    section[name] = _fields(f"{part.title} {quoted(name)}", found, writing)
+                return section
+            case _, Found() as found:
+                section |= _fields(part.title, found, writing)
+    return section or None
+
+
+def _named(part: Collection, live: tuple[Found, ...], known: Known, writing: _Writing) -> Iterator[tuple[Key, Found]]:
+    """Yield what a manifest can name, each with its name in canonical form."""
+    by_name: dict[Key, list[Found]] = {}
+    for found in entries_of(part, live, known):
+        by_name.setdefault(identity(part, found.names[0]), []).append(found)
+    for same in by_name.values():
+        name = part.canonical_key(same[0].names[0])
+        fault = fault_of_name(part, known.scope, name)
+        numbers = ", ".join(str(found.id) for found in same)
+        if fault:
+            writing.leave_out(f"{part.title} {quoted(name)} (ID {numbers})", fault)
+        elif len(same) > 1:
+            writing.leave_out(f"{part.title} {quoted(name)} (IDs {numbers})", "a name in a manifest stands for one")
+        else:
+            yield name, same[0]
+
+
+def _fields(what: str, found: Found, writing: _Writing) -> dict[str, Any]:
+    """Return the fields of a settings record or an object, less those locked, and those that contradict others."""
+    resource = without(found.resource, [*found.locked])
+    while contradictions := list(resource.contradictions()):
+        field, why = contradictions[0]
+        writing.leave_out(f"{field} of {what}", why)
+        resource = without(resource, [field])
+    return resource.model_dump(mode="json", include=resource.model_fields_set - POLICIES)

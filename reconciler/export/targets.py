@@ -1,0 +1,108 @@
+"""Which targets an export is about: the groups with all projects below them, the projects, the user."""
+
+from collections.abc import Iterable
+from dataclasses import dataclass
+from operator import index
+
+from reconciler.address import Level, Scope
+from reconciler.discovery import discover
+from reconciler.errors import BadAnswer
+from reconciler.live import side_by_side
+from reconciler.manifests import Hidden
+from reconciler.manifests.documents import plausible_path
+from reconciler.state import Reference
+from reconciler.whereabouts import PATHS
+from reconciler.wire import Reader
+
+
+@dataclass(frozen=True, slots=True)
+class Asked:
+    """What is to be exported.
+
+    Attributes:
+        groups: full paths or numeric IDs, as the user gave them.
+        projects: likewise.
+        user: whether the user behind the token is among it.
+        sections: names of sections; none means all.
+    """
+
+    groups: tuple[str, ...] = ()
+    projects: tuple[str, ...] = ()
+    user: bool = False
+    sections: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class Known:
+    """A target of an export, as it is called now.
+
+    Attributes:
+        scope: its full path, in the service's own spelling; its number where manifests take no such path.
+        number: its numeric ID; None for the user.
+    """
+
+    scope: Scope
+    number: int | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Targets:
+    """The targets of an export.
+
+    Attributes:
+        known: each once, in `Scope.order`.
+        hidden: for each group whose projects cannot be listed, why.
+    """
+
+    known: tuple[Known, ...]
+    hidden: tuple[str, ...]
+
+
+def find_targets(asked: Asked, reader: Reader, concurrency: int) -> Targets:
+    """Ask for what is named, once each, and list the projects of each group.
+
+    Raises:
+        ServiceError: something that is named is not there, or cannot be asked for.
+    """
+    named = [(Level.GROUP, name) for name in asked.groups] + [(Level.PROJECT, name) for name in asked.projects]
+
+    def ask(name: tuple[Level, str]) -> tuple[str, int]:
+        return _ask(*name, reader)
+
+    answers = list(zip(named, side_by_side(ask, dict.fromkeys(named), concurrency), strict=True)) if named else []
+    groups = [path for (level, _), (path, _) in answers if level is Level.GROUP]
+    discovery = discover(dict.fromkeys(groups, False), reader, concurrency) if groups else None
+    found = [Known(Scope(Level.USER))] if asked.user else []
+    found += [_known(level, path, number) for (level, _), (path, number) in answers]
+    hidden = []
+    for members in discovery.groups.values() if discovery else ():
+        if isinstance(members, Hidden):
+            hidden.append(members.reason)
+        elif discovery:
+            ids = discovery.ids
+            paths = [member.path for member in members]
+            found += [_known(Level.PROJECT, path, ids[Reference(Level.PROJECT, path.casefold())]) for path in paths]
+    return Targets(_each_once(found), tuple(hidden))
+
+
+def _ask(level: Level, name: str, reader: Reader) -> tuple[str, int]:
+    """Return the path and the number of a group or project."""
+    path = Scope(level, name).url.rstrip("/") + ("?with_projects=false" if level is Level.GROUP else "")
+    answer = reader.get(path)
+    try:
+        return str(answer[PATHS[level]]), index(answer["id"])
+    except (KeyError, TypeError) as error:
+        request = f"GET {path.partition('?')[0]}"
+        raise BadAnswer(request, "the answer is not what the specification promises: it has another shape") from error
+
+
+def _known(level: Level, path: str, number: int) -> Known:
+    try:
+        return Known(Scope(level, plausible_path(path)), number)
+    except ValueError:
+        return Known(Scope(level, number), number)
+
+
+def _each_once(found: Iterable[Known]) -> tuple[Known, ...]:
+    by_identity = {known.scope.identity: known for known in found}
+    return tuple(sorted(by_identity.values(), key=lambda known: known.scope.order))

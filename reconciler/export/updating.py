@@ -1,0 +1,166 @@
+"""What a target's own document has to say so that, with what lies beneath it, it comes to what was read.
+
+As little as possible is changed: what a document says in its own way stays, and what it does not declare stays so.
+"""
+
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+from typing import Any
+
+from reconciler.address import Key
+from reconciler.diff import differences, fields_of
+from reconciler.endpoints import Collection
+from reconciler.export.sections import Exported, Spec, entries_of
+from reconciler.export.targets import Known
+from reconciler.manifests.layers import merge
+from reconciler.manifests.shapes import OLD_NAMES, Shape, Shapes, spell, spell_key
+from reconciler.planner import identity
+from reconciler.resource import Found, Resource
+from reconciler.state import LivePart, LiveState, Unreadable
+
+PRUNE = "prune"
+
+
+@dataclass(frozen=True, slots=True)
+class Written:
+    """What manifests say of a target before an export.
+
+    Attributes:
+        own: the spec of its own document, as written.
+        beneath: the merged sections of the profiles and sets beneath it.
+        prune: the sections that are pruned, whoever says so.
+        adding: names of sections that are to be added where neither has them.
+        whole: whether what neither declares within a section is to be added too.
+    """
+
+    own: Spec
+    beneath: Mapping[str, Any]
+    prune: tuple[str, ...] = ()
+    adding: Iterable[str] = ()
+    whole: bool = False
+
+
+def update(written: Written, exported: Exported, live: LiveState, shapes: Shapes) -> Spec:
+    """Return the spec of the target's own document that agrees with what was read."""
+    spec = dict(written.own)
+    known = exported.known
+    for name, shape in shapes.items():
+        parts = {part.name: live.parts.get((known.scope, name, part.name)) for part in shape.kind.parts}
+        readable = {key: part for key, part in parts.items() if part is not None and not isinstance(part, Unreadable)}
+        if not readable:
+            continue
+        if name not in spec and name not in written.beneath:
+            if name in written.adding and name in exported.spec:
+                spec[name] = exported.spec[name]
+            continue
+        section = _Section(shape, known, readable, exported.spec.get(name, {}), written)
+        mine = section.updated(written.own.get(name, {}), written.beneath.get(name, {}))
+        if mine or name in spec:
+            spec[name] = mine
+    if exported.holes & set(written.prune):
+        spec[PRUNE] = [name for name in written.prune if name not in exported.holes]
+    return spec
+
+
+@dataclass(frozen=True, slots=True)
+class _Section:
+    """One section of one target: what was read of it, and what a manifest would say of that."""
+
+    shape: Shape
+    known: Known
+    parts: Mapping[str, LivePart]
+    read: Mapping[str, Any]
+    written: Written
+
+    def updated(self, mine: Mapping[str, Any], lower: Mapping[str, Any]) -> dict[str, Any]:
+        """Return the document's own section, given what it is and what lies beneath it."""
+        merged = merge(self.shape, lower, spell(self.shape, mine, None))
+        checked = self.shape.check[self.known.scope.level](merged)
+        if self.shape.items:
+            return self._items(self.shape.items, dict(mine), merged, lower, checked)
+        wanted = self.shape.kind.split(checked, self.shape.kind.name in self.written.prune)
+        new = dict(mine)
+        for part in self.shape.kind.parts:
+            match self.parts.get(part.name), wanted.get(part.name):
+                case Found() as found, Resource() | None as resource:
+                    _bring(new, resource, found, self.read, whole=self.written.whole)
+                case tuple() as live, entries if isinstance(part, Collection) and (
+                    entries is not None or self.written.whole
+                ):
+                    new[part.name] = self._entries(part, live, new.get(part.name, ()), lower.get(part.name, ()))
+        return {key: new[key] for key in (*mine, *self.read, *new) if key in new}
+
+    def _entries(
+        self, part: Collection, live: tuple[Found, ...], mine: Iterable[Key], lower: Iterable[Key]
+    ) -> list[Key]:
+        """Keep the entries that are live, in their order and spelling, and add those that nobody names yet."""
+        found = [{identity(part, name) for name in each.names} for each in entries_of(part, live, self.known)]
+        alive = set().union(*found)
+        kept = [entry for entry in mine if identity(part, entry) in alive]
+        named = {identity(part, entry) for entry in (*kept, *lower)}
+        readable = {identity(part, entry): entry for entry in self.read.get(part.name, ())}
+        missing = [names & readable.keys() for names in found if not names & named]
+        return kept + [readable[name] for names in missing for name in names]
+
+    def _items(
+        self,
+        part: Collection,
+        mine: dict[str, Any],
+        merged: Mapping[str, Any],
+        lower: Mapping[str, Any],
+        checked: Mapping[Key, Resource | None],
+    ) -> dict[str, Any]:
+        (live,) = self.parts.values()
+        assert isinstance(live, tuple)  # noqa: S101 - a section of items has one part, which is a collection
+        alive = {identity(part, found.names[0]): found for found in live}
+        raw = {spell_key(self.shape, key, None): key for key in mine}
+        for name in merged:
+            key, item = raw.get(name, name), checked[name]
+            if name not in self.read:
+                self._remove(mine, key, name, lower, gone=identity(part, name) not in alive)
+            elif item is None:
+                mine[key] = self.read[name]
+            else:
+                fields = dict(mine.get(key) or {})
+                _bring(fields, item, alive[identity(part, name)], self.read[name], whole=self.written.whole)
+                if any(identity(part, old) in alive for old in getattr(item, OLD_NAMES, ())):
+                    fields.pop(OLD_NAMES, None)
+                if key in mine or fields:
+                    mine[key] = fields
+        return mine | {name: fields for name, fields in self.read.items() if name not in merged}
+
+    def _remove(self, mine: dict[str, Any], key: str, name: Key, lower: Mapping[str, Any], *, gone: bool) -> None:
+        """Let an item no longer be declared; where what lies beneath declares it, that it must not exist."""
+        if mine.get(key, "") is None and gone:
+            return
+        mine.pop(key, None)
+        if gone and lower.get(str(name)) is not None:
+            mine[key] = None
+
+
+def _bring(
+    fields: dict[str, Any], wanted: Resource | None, found: Found, read: Mapping[str, Any], *, whole: bool
+) -> None:
+    """Bring the fields that differ to what was read, and if asked to, those that are not declared."""
+    shown = fields_of(found.resource)
+    values = {name: shown[name] for name in found.locked if name in shown} | _flat(read, shown)
+    declared = {} if wanted is None else fields_of(wanted)
+    differing = [] if wanted is None else [*differences(wanted, found.resource)[1]]
+    added = [name for name in _flat(read, shown) if name not in declared] if whole else []
+    for name in (*differing, *added):
+        field, _, key = name.partition(".")
+        if key:
+            inner = {other: value for other, value in fields.get(field, {}).items() if other != key or name in values}
+            fields[field] = inner | ({key: values[name]} if name in values else {})
+        elif name in values:
+            fields[field] = values[name]
+        if fields.get(field) == {} or (not key and name not in values):
+            fields.pop(field, None)
+
+
+def _flat(read: Mapping[str, Any], shown: Mapping[str, Any]) -> dict[str, Any]:
+    """Return fields as `fields_of` does, of those that are shown."""
+    flat: dict[str, Any] = {}
+    for name, value in read.items():
+        flat |= {f"{name}.{key}": inner for key, inner in value.items()} if isinstance(value, dict) else {name: value}
+    return {name: value for name, value in flat.items() if name in shown}

@@ -1,0 +1,43 @@
+"""Exporting from the sandbox, and what a plan makes of it."""
+
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+from reconciler.export.run import Done, run_export
+from reconciler.export.targets import Asked
+from reconciler.manifests import read_manifests
+from reconciler.planning import draw_plan
+from reconciler.sandbox import Sandbox
+from reconciler.service import Client
+from tests.building import KINDS
+
+EVERYTHING = Asked(groups=("acme",), user=True)
+
+
+def exported(client: Client, folder: Path, asked: Asked = EVERYTHING) -> Done:
+    """Export, and see that doing so again changes nothing."""
+    done = run_export(asked, client, KINDS, 1, folder)
+    before = contents(folder)
+    again = run_export(asked, client, KINDS, 1, folder)
+    assert again.written == ()
+    assert contents(folder) == before
+    return done
+
+
+def contents(folder: Path) -> Mapping[str, str]:
+    """Every file of a folder, by its path below it."""
+    files = sorted(path for path in folder.rglob("*") if path.is_file())
+    return {str(path.relative_to(folder)): path.read_text() for path in files}
+
+
+def planned(client: Client, folder: Path) -> tuple[list[Any], list[Any]]:
+    """The changes and the problems of a plan with the manifests of a folder."""
+    plan = draw_plan(read_manifests([folder], KINDS).desired, client, KINDS, concurrency=1)
+    return list(plan.changes), list(plan.problems)
+
+
+def client_of(sandbox: Sandbox, state: Mapping[str, Any], token: str = "ada-token") -> Client:
+    """A client of the sandbox in some state."""
+    sandbox.replace_state(state)
+    return Client(sandbox.api_url, token)
