@@ -172,6 +172,9 @@ def test_what_are_no_parts_of_one_whole_is_refused(desk: Desk) -> None:
     assert desk("merge-plans 1.json other.json").err == (
         "reconciler: not parts of one whole: 1.json and other.json are not of the same manifests\n"
     )
+    assert desk("merge-plans 1.json 1.json --parts 2").err == "reconciler: --parts 2: there is 1: 1.json, 1.json\n"
+    assert desk("merge-reports a.json b.json --parts 1").err == "reconciler: --parts 1: there are 2: a.json, b.json\n"
+    assert desk("merge-reports a.json --parts 1").code == 0
     assert "not an apply report" in desk("merge-reports 1.json").err
     assert "not a saved plan" in desk("merge-plans a.json").err
     assert desk("merge-plans").code == 64
