@@ -4,12 +4,14 @@ from collections.abc import Iterable, Mapping
 from datetime import timedelta
 
 from reconciler.address import Address, Key, Level
-from reconciler.diff import become, differences, fields_of, fingerprint, without
+from reconciler.diff import differences, fingerprint
+from reconciler.draft import Draft
 from reconciler.endpoints import Collection, Singleton
-from reconciler.kind import Kind, Kinds
-from reconciler.plan import Change, Create, Delete, Plan, Problem, SectionPlan, TargetPlan, Update
-from reconciler.resource import Found, Resource, Rotated, Wanted
-from reconciler.state import DesiredState, LivePart, LiveState, Reference, Section, Target, Unknown, Unreadable
+from reconciler.kind import Kinds, Part
+from reconciler.matching import Matching
+from reconciler.plan import Plan, Problem, SectionPlan, TargetPlan, Update
+from reconciler.resource import Found, Resource, Wanted
+from reconciler.state import DesiredState, LivePart, LiveState, Reference, Section, Target, Unreadable
 
 
 def make_plan(desired: DesiredState, live: LiveState, kinds: Kinds) -> tuple[Plan, frozenset[Reference]]:
@@ -32,23 +34,20 @@ def plan_target(target: Target, live: LiveState, kinds: Kinds, grace: timedelta)
     absent = _absence(target, live)
     if absent is not None:
         return TargetPlan(target.scope, (absent,), target.origin), missing
-    sections = []
-    for section in target.sections:
-        planning = _SectionPlanning(section, kinds[section.kind], live, missing, grace)
-        sections.append(planning.run())
-    return TargetPlan(target.scope, tuple(sections), target.origin), missing
+    sections = tuple(_plan_section(Draft(section, live, missing, grace), kinds) for section in target.sections)
+    return TargetPlan(target.scope, sections, target.origin), missing
 
 
 def plan_section(section: Section, live: LiveState, kinds: Kinds) -> SectionPlan:
     """Plan one section that needs no references, such as a settings section."""
-    return _SectionPlanning(section, kinds[section.kind], live, set()).run()
+    return _plan_section(Draft(section, live, set(), timedelta()), kinds)
 
 
-def identity(part: Collection, name: Key) -> Key:
-    """Return the form in which two spellings of one object's name are equal; paths ignore case."""
-    if part.refers_to is None:
-        return part.canonical_key(name)
-    return name.casefold() if isinstance(name, str) else name
+def _plan_section(draft: Draft, kinds: Kinds) -> SectionPlan:
+    for part in kinds[draft.section.kind].parts:
+        if part.name in draft.section.wanted:
+            _plan_part(draft, part, draft.section.wanted[part.name])
+    return draft.done()
 
 
 def _absence(target: Target, live: LiveState) -> SectionPlan | None:
@@ -85,257 +84,27 @@ def _may_be_below(project: Key | None, group: Key | None) -> bool:
     return project.casefold().startswith(group.casefold() + "/")
 
 
-class _SectionPlanning:
-    """The planning of one section: collects changes and problems part by part."""
-
-    def __init__(
-        self, section: Section, kind: Kind, live: LiveState, missing: set[Reference], grace: timedelta = timedelta()
-    ) -> None:
-        self.section, self.kind, self.live, self.missing, self.grace = section, kind, live, missing, grace
-        self.scope = section.scope
-        self.creates: list[Change] = []
-        self.updates: list[Change] = []
-        self.deletes: list[Change] = []
-        self.problems: list[Problem] = []
-        self.unmanaged: list[Address] = []
-        self.found = 0
-
-    def run(self) -> SectionPlan:
-        for part in self.kind.parts:
-            if part.name in self.section.wanted:
-                self._plan_part(part, self.section.wanted[part.name])
-        return SectionPlan(
-            self.section.kind,
-            self.found,
-            (*self.creates, *self.updates, *self.deletes),
-            tuple(self.problems),
-            tuple(self.unmanaged),
-        )
-
-    def _plan_part(self, part: Singleton | Collection, wanted: Wanted) -> None:
-        live: LivePart = self.live.parts[self.scope, self.section.kind, part.name]
-        match live, wanted, part:
-            case Unreadable(reason=reason), _, _:
-                problem = Problem(self._address(part), f"cannot be read: {reason}")
-                if problem.reason not in {other.reason for other in self.problems}:
-                    self.problems.append(problem)
-            case Found(), Resource(), Singleton():
-                self._plan_singleton(part, wanted, live)
-            case tuple(), Mapping(), Collection():
-                _CollectionPlanning(self, part, live).run(wanted)
-            case _:  # pragma: no cover - a kind whose split and parts disagree
-                raise AssertionError(f"{self.section.kind}.{part.name} is split unlike its endpoint")
-
-    def _plan_singleton(self, part: Singleton, wanted: Resource, found: Found) -> None:
-        address = self._address(part)
-        possible = self.settle(address, wanted, found)
-        if possible is None:
-            return
-        before, after = differences(possible, found.resource)
-        if after:
-            requests = part.update(self.scope, possible, found)
-            self.updates.append(Update(address, before, after, requests, fingerprint(found)))
-
-    def settle(self, address: Address, wanted: Resource, found: Found) -> Resource | None:
-        """Return what can be had of what is wanted, noting problems; None where the whole contradicts itself."""
-        _, after = differences(wanted, found.resource)
-        locked = {name: reason for name, reason in found.locked.items() if name in after}
-        self.problems += [Problem(address, reason, name) for name, reason in sorted(locked.items())]
-        possible = without(wanted, locked)
-        if not differences(possible, found.resource)[1]:
-            return possible
-        contradictions = [
-            Problem(address, why, name) for name, why in become(found.resource, possible).contradictions()
-        ]
-        self.problems += contradictions
-        return None if contradictions else possible
-
-    def _address(self, part: Singleton | Collection, name: Key | None = None) -> Address:
-        return Address(self.scope, self.section.kind, part.name, part.title, name)
+def _plan_part(draft: Draft, part: Part, wanted: Wanted) -> None:
+    live: LivePart = draft.live.parts[draft.scope, draft.section.kind, part.name]
+    match live, wanted, part:
+        case Unreadable(reason=reason), _, _:
+            problem = Problem(draft.address(part), f"cannot be read: {reason}")
+            if problem.reason not in {other.reason for other in draft.problems}:
+                draft.problems.append(problem)
+        case Found(), Resource(), Singleton():
+            _plan_singleton(draft, part, wanted, live)
+        case tuple(), Mapping(), Collection():
+            Matching(draft, part, live).run(wanted)
+        case _:  # pragma: no cover - a kind whose split and parts disagree
+            raise AssertionError(f"{draft.section.kind}.{part.name} is split unlike its endpoint")
 
 
-class _CollectionPlanning:
-    """The planning of one collection: matches wanted names with found objects."""
-
-    def __init__(self, planning: _SectionPlanning, part: Collection, live: tuple[Found, ...]) -> None:
-        self.planning, self.part = planning, part
-        self.scope, self.ids, self.missing = planning.scope, planning.live.ids, planning.missing
-        self.live = sorted(
-            (found for found in live if not self._is_itself(found.names)), key=lambda found: found.id or 0
-        )
-        self.by_name: dict[Key, list[Found]] = {}
-        for found in self.live:
-            for name in found.names:
-                self.by_name.setdefault(identity(part, name), []).append(found)
-        self.claimed: set[int] = set()
-        self.added: set[int] = set()
-        self.unresolvable = False
-
-    def run(self, wanted: Mapping[Key, Resource | None]) -> None:
-        self.planning.found += len(self.live)
-        # What must not exist comes last, for a rename may have claimed it by then.
-        for name in sorted(wanted, key=lambda key: (wanted[key] is None, isinstance(key, int), key)):
-            if not self._is_itself((name,)):
-                self._plan_item(name, wanted[name])
-        for found in sorted(self.live, key=lambda found: str(found.names[0])):
-            if id(found) in self.claimed:
-                continue
-            # A wanted path that cannot be looked up may be a former path of any entry: then none is removed.
-            if self.planning.section.prune and not self.unresolvable:
-                self._delete(found.names[0], found)
-            else:
-                self.planning.unmanaged.append(self._address(found.names[0]))
-
-    def _plan_item(self, name: Key, wanted: Resource | None) -> None:
-        if wanted is None:
-            self._plan_absence(name)
-            return
-        target_id = self._resolve(name, self.part.refers_to) if self.part.refers_to else None
-        if isinstance(target_id, Unknown):
-            self.unresolvable = True
-            self._problem(name, target_id.reason)
-        elif target_id is not None and not self._is_itself((target_id,)):
-            self._plan_wanted(name, wanted, self._claim(target_id), target_id)
-        elif not self.part.refers_to:
-            self._plan_wanted(name, wanted, self._claim(name), None)
-        elif target_id is None:
-            self.unresolvable = True
-
-    def _plan_absence(self, name: Key) -> None:
-        """Delete what must not exist, unless a rename has claimed it, or a wanted path may be a former one of it."""
-        claimed = self.claimed.copy()
-        if self.unresolvable:
-            return
-        if self.part.refers_to and any(not isinstance(found.names[0], str) for found in self.live):
-            number = self._resolve(name, self.part.refers_to)
-            name = number if isinstance(number, int) else name
-        for found in self._claim(name):
-            if id(found) not in claimed:
-                self._delete(name, found)
-
-    def _plan_wanted(self, name: Key, wanted: Resource, matches: list[Found], target_id: int | None) -> None:
-        old_names = [old for old in getattr(wanted, "renamed_from", ()) if self._find(old)]
-        olds = [found for old in old_names for found in self._claim(old)]
-        match matches, olds:
-            case [], []:
-                self._create(name, wanted, target_id)
-            case [_, *_], [] if isinstance(wanted, Rotated) and wanted.rotate_after is not None:
-                self._rotate(name, wanted, wanted.rotate_after, matches)
-            case ([found], []) | ([], [found]):
-                self._update(name, wanted, found)
-            case [], _:
-                self._problem(name, f"{len(olds)} live ones of the former {_names(old_names)}: {_ids(olds)}")
-            case _, []:
-                self._problem(name, f"{len(matches)} live ones of this name, where one is wanted: {_ids(matches)}")
-            case _:
-                self._problem(name, f"both this name and the former {_names(old_names)} are live; delete one of them")
-
-    def _create(self, name: Key, wanted: Resource, target_id: int | None) -> None:
-        whole = become(type(wanted)(), wanted)
-        contradictions = list(whole.contradictions())
-        for field, reason in contradictions:
-            self.planning.problems.append(Problem(self._address(name), f"cannot be created: {reason}", field))
-        path = None if contradictions or target_id in self.added else self._path(name)
-        if path is not None:
-            if target_id is not None:
-                self.added.add(target_id)
-            requests = self.part.create(path, name, wanted, target_id)
-            self.planning.creates.append(Create(self._address(name), fields_of(wanted), requests, target_id))
-
-    def _rotate(self, name: Key, wanted: Resource, age: timedelta, matches: list[Found]) -> None:
-        """Create a successor where the newest is too old; delete what the newest has succeeded, once it is settled."""
-        dated = [(found.created_at, found) for found in matches if found.created_at is not None]
-        if len(dated) < len(matches):
-            self._problem(name, "the service does not tell how old it is, so it cannot be rotated")
-            return
-        *_, newest = sorted(born for born, _ in dated)
-        now = self.planning.live.read_at
-        if now - newest >= age:
-            ids = tuple(found.id for found in matches if found.id is not None)
-            requests = self.part.create(self.scope.url + self.part.suffix, name, wanted, None)
-            self.planning.creates.append(Create(self._address(name), fields_of(wanted), requests, beside=ids))
-        if now - newest >= self.planning.grace:
-            for born, found in dated:
-                if born < newest:
-                    self._delete(name, found)
-
-    def _update(self, name: Key, wanted: Resource, found: Found) -> None:
-        former = None if identity(self.part, name) in map(self._identity, found.names) else found.names[0]
-        if former is not None and "renamed_from" in found.locked:
-            self._problem(name, found.locked["renamed_from"])
-            return
-        possible = self.planning.settle(self._address(name), wanted, found)
-        if possible is None or self.part.update is None:
-            return
-        before, after = differences(possible, found.resource)
-        path = self._path(name) if after or former is not None else None
-        if path is not None:
-            requests = self.part.update(path, name, possible, found)
-            self.planning.updates.append(
-                Update(self._address(name), before, after, requests, fingerprint(found), former)
-            )
-
-    def _delete(self, name: Key, found: Found) -> None:
-        path = self._path(name)
-        if path is not None:
-            requests = self.part.delete(path, found)
-            self.planning.deletes.append(
-                Delete(self._address(found.names[0]), fields_of(found.resource), requests, fingerprint(found))
-            )
-
-    def _path(self, name: Key) -> str | None:
-        """The collection's path for writes; None while the numeric ID in it is missing."""
-        if self.part.by_number and isinstance(self.scope.ref, str):
-            number = self._look_up(Reference(self.scope.level, self.scope.ref.casefold()))
-            if isinstance(number, Unknown):
-                self._problem(name, number.reason)
-                return None
-            return None if number is None else f"{self.scope.level}s/{number}/{self.part.suffix}"
-        return self.scope.url + self.part.suffix
-
-    def _resolve(self, name: Key, level: Level) -> int | Unknown | None:
-        """The numeric ID of the target a name refers to; None while it is missing."""
-        live = self._find(name)
-        if live:
-            return live[0].id
-        if isinstance(name, int):
-            return name
-        return self._look_up(Reference(level, name.casefold()))
-
-    def _look_up(self, reference: Reference) -> int | Unknown | None:
-        if reference not in self.ids:
-            self.missing.add(reference)
-        return self.ids.get(reference)
-
-    def _is_itself(self, names: Iterable[Key]) -> bool:
-        """Whether an allowlist's entry is the project whose list it is: it may always reach itself."""
-        if self.part.refers_to is not self.scope.level or self.scope.ref is None:
-            return False
-        itself = self._identity(self.scope.ref)
-        number = self.ids.get(Reference(self.scope.level, str(itself)))
-        return any(self._identity(name) in (itself, number) for name in names)
-
-    def _identity(self, name: Key) -> Key:
-        return identity(self.part, name)
-
-    def _find(self, name: Key) -> list[Found]:
-        return self.by_name.get(self._identity(name), [])
-
-    def _claim(self, name: Key) -> list[Found]:
-        found = self._find(name)
-        self.claimed |= {id(each) for each in found}
-        return found
-
-    def _address(self, name: Key) -> Address:
-        return Address(self.scope, self.planning.section.kind, self.part.name, self.part.title, name)
-
-    def _problem(self, name: Key, reason: str) -> None:
-        self.planning.problems.append(Problem(self._address(name), reason))
-
-
-def _names(names: Iterable[Key]) -> str:
-    return ", ".join(f'"{name}"' for name in names)
-
-
-def _ids(found: Iterable[Found]) -> str:
-    return "IDs " + ", ".join(str(number) for number in sorted(each.id or 0 for each in found))
+def _plan_singleton(draft: Draft, part: Singleton, wanted: Resource, found: Found) -> None:
+    address = draft.address(part)
+    possible = draft.settle(address, wanted, found)
+    if possible is None:
+        return
+    before, after = differences(possible, found.resource)
+    if after:
+        requests = part.update(draft.scope, possible, found)
+        draft.updates.append(Update(address, before, after, requests, fingerprint(found)))

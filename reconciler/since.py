@@ -11,7 +11,7 @@ from typing import Any
 from reconciler.address import Key, Scope
 from reconciler.endpoints import Collection
 from reconciler.kind import Kinds
-from reconciler.planner import identity
+from reconciler.matching import identity
 from reconciler.resource import Resource
 from reconciler.state import DesiredState, Section, Target
 

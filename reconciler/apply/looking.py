@@ -9,8 +9,8 @@ from reconciler.endpoints import Singleton
 from reconciler.errors import ServiceError
 from reconciler.kind import Kinds, Part
 from reconciler.live import read_part
+from reconciler.matching import identity
 from reconciler.plan import Change, Create, Delete, Update
-from reconciler.planner import identity
 from reconciler.resource import Found, Resource
 from reconciler.state import LivePart, Unreadable
 from reconciler.wire import Json, Reader

@@ -9,8 +9,8 @@ from reconciler.errors import OutputFailed, ServiceError
 from reconciler.journal import Intent, Interrupted, settle
 from reconciler.kind import Kinds
 from reconciler.live import decode
+from reconciler.matching import identity
 from reconciler.plan import Plan
-from reconciler.planner import identity
 from reconciler.wire import Reader
 
 

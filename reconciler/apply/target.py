@@ -9,8 +9,9 @@ from reconciler.endpoints import Collection
 from reconciler.errors import AnswerLost, BadAnswer, NotFound, OutputFailed, Refused, ServiceError, Stopped, WaitTooLong
 from reconciler.kind import Kinds
 from reconciler.live import decode
+from reconciler.matching import identity
 from reconciler.plan import Change, Create, TargetPlan
-from reconciler.planner import identity, plan_section
+from reconciler.planner import plan_section
 from reconciler.state import LiveState, Section
 from reconciler.wire import Json, Request, Service
 

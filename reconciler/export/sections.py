@@ -10,7 +10,7 @@ from reconciler.endpoints import Collection
 from reconciler.export.targets import Known
 from reconciler.kind import Kind, Kinds
 from reconciler.manifests.sources import printable
-from reconciler.planner import identity
+from reconciler.matching import identity
 from reconciler.resource import POLICIES, Found
 from reconciler.state import LivePart, LiveState, Unreadable
 

@@ -14,7 +14,7 @@ from reconciler.export.sections import Exported, Spec, entries_of
 from reconciler.export.targets import Known
 from reconciler.manifests.layers import merge
 from reconciler.manifests.shapes import OLD_NAMES, Shape, Shapes, spell, spell_key
-from reconciler.planner import identity
+from reconciler.matching import identity
 from reconciler.resource import Found, Resource
 from reconciler.state import LivePart, LiveState, Unreadable
 

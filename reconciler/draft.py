@@ -1,0 +1,58 @@
+"""A section's plan in the making: what was found out so far, shared by the planning of all its parts."""
+
+from datetime import timedelta
+
+from reconciler.address import Address, Key, Scope
+from reconciler.diff import become, differences, without
+from reconciler.endpoints import Collection, Singleton
+from reconciler.plan import Change, Problem, SectionPlan
+from reconciler.resource import Found, Resource
+from reconciler.state import LiveState, Reference, Section
+
+
+class Draft:
+    """Collects changes and problems of one section.
+
+    Attributes:
+        missing: takes the references whose number is needed and not known.
+        grace: see `DesiredState.grace`.
+        found: how many objects the section holds.
+    """
+
+    def __init__(self, section: Section, live: LiveState, missing: set[Reference], grace: timedelta) -> None:
+        self.section, self.live, self.missing, self.grace = section, live, missing, grace
+        self.scope: Scope = section.scope
+        self.creates: list[Change] = []
+        self.updates: list[Change] = []
+        self.deletes: list[Change] = []
+        self.problems: list[Problem] = []
+        self.unmanaged: list[Address] = []
+        self.found = 0
+
+    def done(self) -> SectionPlan:
+        """Return the section's plan."""
+        return SectionPlan(
+            self.section.kind,
+            self.found,
+            (*self.creates, *self.updates, *self.deletes),
+            tuple(self.problems),
+            tuple(self.unmanaged),
+        )
+
+    def settle(self, address: Address, wanted: Resource, found: Found) -> Resource | None:
+        """Return what can be had of what is wanted, noting problems; None where the whole contradicts itself."""
+        _, after = differences(wanted, found.resource)
+        locked = {name: reason for name, reason in found.locked.items() if name in after}
+        self.problems += [Problem(address, reason, name) for name, reason in sorted(locked.items())]
+        possible = without(wanted, locked)
+        if not differences(possible, found.resource)[1]:
+            return possible
+        contradictions = [
+            Problem(address, why, name) for name, why in become(found.resource, possible).contradictions()
+        ]
+        self.problems += contradictions
+        return None if contradictions else possible
+
+    def address(self, part: Singleton | Collection, name: Key | None = None) -> Address:
+        """Return the address of an object of a part, or of the part itself."""
+        return Address(self.scope, self.section.kind, part.name, part.title, name)
