@@ -14,8 +14,7 @@ from reconciler.manifests import Hidden, Member
 from reconciler.state import Reference
 from reconciler.wire import Json, Reader
 
-# `_` takes what a client appends, which may begin with a question mark of its own.
-QUERY = "include_subgroups=true&with_shared=false{archived}&order_by=id&sort=asc&per_page=100&_="
+QUERY = "include_subgroups=true&with_shared=false{archived}&order_by=id&sort=asc"
 
 
 @dataclass(frozen=True, slots=True)

@@ -36,16 +36,17 @@ def read_list(fetch: Fetch, path: str) -> list[Json]:
         if _is_complete(items, totals) and (pages == former or not _overlap(pages)):
             return items
         former = pages
-    raise BadAnswer(f"GET {path}", "the list kept changing while it was read")
+    raise BadAnswer(_request(path), "the list kept changing while it was read")
 
 
 def _read_pages(fetch: Fetch, path: str) -> tuple[list[list[Json]], set[str]]:
     """Go by `x-next-page`; where a server sends no page headers, by the length of pages."""
     pages: list[list[Json]] = []
     totals: set[str] = set()
-    request, page = f"GET {path}", 1
+    request, page = _request(path), 1
+    query = f"{path}{'&' if '?' in path else '?'}per_page={PER_PAGE}"
     while page:
-        entries, answer = fetch(f"{path}?per_page={PER_PAGE}&page={page}")
+        entries, answer = fetch(f"{query}&page={page}")
         if not isinstance(entries, list):
             raise BadAnswer(request, "the answer is not a list", answer.status)
         if pages and entries == pages[-1] and "x-next-page" not in answer.headers:
@@ -54,6 +55,10 @@ def _read_pages(fetch: Fetch, path: str) -> tuple[list[list[Json]], set[str]]:
         totals.add(answer.headers.get("x-total", ""))
         page = _next_page(request, answer, page, len(entries))
     return pages, totals
+
+
+def _request(path: str) -> str:
+    return f"GET {path.partition('?')[0]}"
 
 
 def _next_page(request: str, answer: Answer, page: int, length: int) -> int:
