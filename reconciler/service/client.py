@@ -21,7 +21,7 @@ from reconciler.service.line import Connect, Line, proxy_for
 from reconciler.service.pages import read_list
 from reconciler.service.policy import DEFAULT_POLICY, Clock, Policy, SystemClock
 from reconciler.service.redirects import FOLLOWED, Moves, target_of
-from reconciler.service.retries import backoff, is_in_doubt, is_passing
+from reconciler.service.retries import PASSING, backoff, is_in_doubt, is_passing
 from reconciler.service.traffic import Traffic, Wait
 from reconciler.wire import Json, Request
 
@@ -159,7 +159,7 @@ class Client:
         """Return the seconds to rest before another try; what the service asks for, everybody waits for instead."""
         seconds = backoff(self._policy, tries, self._random)
         everybody = isinstance(error, RateLimited)
-        if not (pause or everybody):
+        if not everybody and not (pause and error.status in PASSING):
             return seconds
         asked = pause or min(seconds, self._policy.max_wait)
         self._governor.hold(asked, Wait.RATE_LIMIT if everybody else Wait.UNAVAILABLE)

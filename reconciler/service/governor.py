@@ -120,8 +120,8 @@ class Governor:
     def _end(self, request: str, reason: Wait, seconds: float) -> None:
         come_back = self._clock.now() + timedelta(seconds=min(seconds, LONGEST_PAUSE))
         said = (
-            f"{reason}: it asks to come back at {come_back:%Y-%m-%d %H:%M:%S %Z}, in {seconds:.0f} s, "
-            f"which is more than --max-wait {self._max_wait:g}"
+            f"{reason}: it asks to come back at {come_back:%Y-%m-%d %H:%M:%S %Z}, in {seconds:.0f} s; "
+            f"--max-wait is {self._max_wait:g} s"
         )
         self._over = WaitTooLong(request, said, come_back)
         self._stop.set()

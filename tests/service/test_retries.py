@@ -177,6 +177,16 @@ def test_a_date_is_taken_by_the_clock_of_the_service() -> None:
     assert clock.waits == [12]
 
 
+def test_a_pause_that_comes_with_another_answer_is_none() -> None:
+    clock = SwiftClock()
+    refusal = answer("403 Forbidden", retry_after="900")
+    with canned(refusal, FINE) as server, connected(server.api_url, clock=clock) as client:
+        with pytest.raises(ServiceError):
+            client.get("x")
+        assert client.get("x") == {"id": 1}
+    assert clock.waits == []
+
+
 def test_too_long_a_wait_ends_the_run_with_the_time_to_come_back() -> None:
     busy = answer("503 Service Unavailable", retry_after="900")
     with canned(busy) as server, connected(server.api_url) as client:
@@ -185,8 +195,8 @@ def test_too_long_a_wait_ends_the_run_with_the_time_to_come_back() -> None:
         assert raised.value.come_back == NOON + timedelta(seconds=900)
         assert not raised.value.ambiguous
         assert str(raised.value) == (
-            "POST x: service unavailable: it asks to come back at 2026-10-10 12:15:00 UTC, in 900 s, "
-            "which is more than --max-wait 300"
+            "POST x: service unavailable: it asks to come back at 2026-10-10 12:15:00 UTC, in 900 s; "
+            "--max-wait is 300 s"
         )
         with pytest.raises(WaitTooLong) as again:
             client.get("y")
