@@ -9,6 +9,7 @@ from reconciler.apply import Status, TargetOutcome
 from reconciler.plan import TargetPlan
 from reconciler.planfile import SavedPlan, utc
 from reconciler.render import Style
+from reconciler.render._numbers import ACTIONS
 from reconciler.render._wording import complaint, counted, details, escaped, label
 from reconciler.report import Report
 
@@ -31,14 +32,14 @@ def report(done: Report, _style: Style) -> str:
 
 def _drift(target: TargetPlan) -> list[str]:
     return [
-        f"{type(change).__name__.lower()} {label(change.address)}{''.join(f', {each}' for each in details(change))}"
+        f"{ACTIONS[type(change)]} {label(change.address)}{''.join(f', {each}' for each in details(change))}"
         for change in target.changes
     ]
 
 
 def _unfinished(target: TargetOutcome) -> list[str]:
     return [
-        f"{type(outcome.change).__name__.lower()} {label(outcome.change.address)}, {outcome.status}"
+        f"{ACTIONS[type(outcome.change)]} {label(outcome.change.address)}, {outcome.status}"
         f"{outcome.reason and ': '}{escaped(outcome.reason)}"
         for outcome in target.outcomes
         if outcome.status is not Status.DONE

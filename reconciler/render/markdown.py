@@ -10,19 +10,26 @@ from itertools import groupby
 
 from reconciler.apply import Outcome, Status, TargetOutcome
 from reconciler.errors import Fault
-from reconciler.plan import Change, Create, Delete, Problem, SectionPlan, TargetPlan, Update
+from reconciler.plan import Change, Create, Delete, Problem, TargetPlan, Update
 from reconciler.planfile import SavedPlan, summary, utc
 from reconciler.render import Style
 from reconciler.render._note import Block, clipped, code, code_in_html, collapsible, fitted
+from reconciler.render._numbers import (
+    ACTIONS,
+    BECAME,
+    DONE,
+    PLANNED,
+    WHOLE,
+    Counts,
+    became,
+    plan_in_a_line,
+    planned,
+    report_in_a_line,
+)
 from reconciler.render._wording import complaint, counted, details, differing, label, quoted, waits
 from reconciler.report import Report
 
-ACTIONS: dict[type[Change], str] = {Create: "create", Update: "update", Delete: "delete"}
-"""In the order in which they are shown within a target."""
-
 TO_DO: dict[type[Change], str] = {action: f"to {word}" for action, word in ACTIONS.items()}
-
-DONE: dict[type[Change], str] = {Create: "created", Update: "updated", Delete: "deleted"}
 
 FEW = 10
 """How many changes are shown without a click."""
@@ -33,13 +40,10 @@ MARKERS: dict[type[Change], str] = {Create: "+", Update: "~", Delete: "-"}
 def plan(saved: SavedPlan, _style: Style) -> str:
     """Return what would be changed and what cannot be."""
     numbers = summary(saved.plan)
-    words = [f"{numbers[action]} to {action}" for action in ACTIONS.values() if numbers[action]]
-    words += [counted(numbers["problems"], "problem")] if numbers["problems"] else []
-    sections = (section for target in saved.plan.targets for section in target.sections)
     made = saved.header.requests_made
     head = (
-        f"## Plan: {', '.join(words) or 'nothing to change'}\n\n"
-        f"{_table((*ACTIONS.values(), 'problems'), _planned(sections))}"
+        f"## {plan_in_a_line(saved.plan)}\n\n"
+        f"{_table(PLANNED, planned(saved.plan))}"
         f"{counted(numbers['requests'], 'request')} to apply, {made} {'was' if made == 1 else 'were'} made to plan; "
         f"{counted(numbers['unmanaged'], 'unmanaged object')}.\n"
         f"Read from {code(saved.header.service)} at {utc(saved.header.created_at)}.\n\n"
@@ -51,15 +55,11 @@ def plan(saved: SavedPlan, _style: Style) -> str:
 
 def report(done: Report, _style: Style) -> str:
     """Return what became of the changes: what is not done, what could not be planned, and what is done."""
-    counts = done.counts
-    words = [f"{counts[word]} {word}" for word in ("created", "updated", "deleted", "failed", "stale", "skipped")]
-    words.append(f"{counts['dropped']} dropped by the service")
-    words.append(counted(counts["problems"], "problem"))
     waited = ", ".join(map(code, waits(done.waited)))
     requests = counted(done.reads + done.writes, "request")
     head = (
-        f"## Applied: {', '.join(each for each in words if each[0] != '0') or 'nothing to change'}\n\n"
-        f"{_table(('done', 'not done', 'problems'), _became(done.targets))}"
+        f"## {report_in_a_line(done)}\n\n"
+        f"{_table(BECAME, became(done))}"
         f"{requests} made{waited and f'; waited {waited}'}.\n"
         f"Written to {code(done.service)} from {utc(done.started_at)} to {utc(done.finished_at)}.\n\n"
     )
@@ -76,30 +76,13 @@ def validation(faults: Sequence[Fault], targets: int, _style: Style) -> str:
     return fitted(head, (_file(path, found) for path, found in files))
 
 
-def _planned(sections: Iterable[SectionPlan]) -> Iterator[tuple[str, str]]:
-    """Yield the section and the column of each change and problem of a plan."""
-    for section in sections:
-        yield from ((section.section, ACTIONS[type(change)]) for change in section.changes)
-        yield from ((section.section, "problems") for _ in section.problems)
-
-
-def _became(targets: Iterable[TargetOutcome]) -> Iterator[tuple[str, str]]:
-    """Yield the section and the column of each outcome and problem of a report."""
-    for target in targets:
-        for outcome in target.outcomes:
-            yield outcome.change.address.section, "done" if outcome.status is Status.DONE else "not done"
-        yield from ((section.section, "problems") for section in target.plan.sections for _ in section.problems)
-
-
-def _table(columns: Sequence[str], counted_in: Iterable[tuple[str, str]]) -> str:
-    """Count by section and column."""
-    counts = Counter(counted_in)
+def _table(columns: Sequence[str], counts: Counts) -> str:
     if not counts:
         return ""
     lines = [f"| section | {' | '.join(columns)} |", f"|---|{'---:|' * len(columns)}"]
     for section in sorted({section for section, _ in counts}):
         # a cell ends at a pipe even within code
-        name = code(section).replace("|", "\\u007c") if section else "whole target"
+        name = code(section).replace("|", "\\u007c") if section else WHOLE
         lines.append(f"| {name} | {' | '.join(str(counts[section, column]) for column in columns)} |")
     return "\n".join(lines) + "\n\n"
 

@@ -10,9 +10,10 @@ from datetime import datetime
 
 from reconciler.address import Scope
 from reconciler.apply import Status
-from reconciler.plan import Change, Create, Delete, Plan, TargetPlan, Update
+from reconciler.plan import Plan, TargetPlan
 from reconciler.planfile import SavedPlan
 from reconciler.render import Style
+from reconciler.render._numbers import ACTIONS
 from reconciler.render._wording import escaped
 from reconciler.report import Report
 
@@ -20,8 +21,6 @@ Labels = tuple[tuple[str, str], ...]
 """Names and values of labels without special characters, in the order in which they are written."""
 
 Samples = Mapping[Labels, float]
-
-ACTIONS: dict[type[Change], str] = {Create: "create", Update: "update", Delete: "delete"}
 
 
 def plan(saved: SavedPlan, _style: Style) -> str:

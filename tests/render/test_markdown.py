@@ -86,11 +86,11 @@ def test_a_report_begins_with_what_is_not_done() -> None:
         """\
 ## Applied: 1 updated, 1 deleted, 1 failed, 1 dropped by the service, 1 problem
 
-| section | done | not done | problems |
-|---|---:|---:|---:|
-| `approval_settings` | 0 | 1 | 1 |
-| `milestones` | 1 | 1 | 0 |
-| `trigger_tokens` | 1 | 0 | 0 |
+| section | created | updated | deleted | unfinished | problems |
+|---|---:|---:|---:|---:|---:|
+| `approval_settings` | 0 | 0 | 0 | 1 | 1 |
+| `milestones` | 0 | 1 | 0 | 1 | 0 |
+| `trigger_tokens` | 0 | 0 | 1 | 0 | 0 |
 
 15 requests made.
 Written to `https://git.example.com/api/v4` from 2026-12-01T12:00:00Z to 2026-12-01T12:01:00Z.
