@@ -57,10 +57,10 @@ def _serve(listener: socket, server: Canned) -> None:
 
 def _read(connection: socket) -> str:
     data = b""
-    while b"\r\n\r\n" not in data:
-        data += connection.recv(65536)
+    while b"\r\n\r\n" not in data and (more := connection.recv(65536)):
+        data += more
     head, _, body = data.partition(b"\r\n\r\n")
     lengths = [line.split(b":")[1] for line in head.lower().split(b"\r\n") if line.startswith(b"content-length:")]
-    while len(body) < sum(map(int, lengths)):
-        body += connection.recv(65536)
+    while len(body) < sum(map(int, lengths)) and (more := connection.recv(65536)):
+        body += more
     return (head + b"\r\n\r\n" + body).decode()

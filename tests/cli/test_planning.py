@@ -143,7 +143,7 @@ def test_eight_requests_are_in_flight_when_the_service_is_slow(desk: Desk) -> No
         "manifests/l.yaml",
     )
     desk.sandbox.clear_log()
-    desk.sandbox.set_latency(100)
+    desk.sandbox.set_latency(400)
     assert desk("plan --concurrency 8").code == 0
     assert desk.sandbox.peak_in_flight() == 8
 
