@@ -55,7 +55,7 @@ class Browser:
 
 COMPLETE = """
 const shown = document.getElementById("shown").textContent;
-return !/^[0-9]/.test(shown) || document.querySelectorAll("#list > li").length === parseInt(shown);
+return !/^[0-9]/.test(shown) || document.querySelectorAll("#list .row").length === parseInt(shown);
 """
 
 

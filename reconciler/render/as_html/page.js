@@ -3,8 +3,8 @@
   const data = JSON.parse(document.getElementById("data").textContent);
   const SIGNS = { create: "+", update: "~", delete: "\u2212" };
   const FEW = 20; // so many changes are open from the beginning
-  const FIRST = 60; // so many rows are built before the page is shown,
-  const THEN = 250; // and so many at a time afterwards
+  const PART = 50; // so many rows are laid out together, and the first of them before the page is shown
+  const THEN = 250; // so many rows are built or opened at a time
   const LARGEST = 90000; // pairs of words that are compared at most
 
   const rows = data.rows.map(([target, section, action, label, fields, requests, status, reason], index) => ({
@@ -39,7 +39,7 @@
     const details = make("details", {}, make("summary", {}, action, label,
       make("span", { class: "target" }, row.target), make("span", { class: "brief", "aria-hidden": "true" }, brief(row))));
     details.addEventListener("toggle", () => fill(row));
-    row.node = make("li", {}, details);
+    row.node = make("div", { class: "row", role: "listitem" }, details);
     return row.node;
   }
 
@@ -47,7 +47,7 @@
     const details = row.node.firstChild;
     if (details.childElementCount > 1) return;
     const inside = make("div", { class: "inside" });
-    if (row.status) inside.append(make("p", { class: row.status === "done" ? "done" : "why" }, row.reason ? `${row.status}: ${row.reason}` : row.status));
+    if (row.reason) inside.append(make("p", { class: "why" }, `${row.status}: ${row.reason}`));
     if (row.fields.length) inside.append(compare(row));
     const requests = row.requests.length ? row.requests.join(", ") : "no request";
     inside.append(make("p", { class: "requests" }, `${row.section} \u00b7 ${requests}`));
@@ -56,13 +56,14 @@
 
   function compare({ action, fields }) {
     const columns = { create: ["After"], update: ["Before", "After"], delete: ["Before"] }[action];
-    const head = make("tr", { role: "row" }, ...["Field", ...columns].map((name) => make("th", { scope: "col", role: "columnheader" }, name)));
+    const head = ["Field", ...columns].map((name) => make("th", { scope: "col", role: "columnheader" }, name));
     const body = fields.map(([name, before, after]) => {
       const cells = before !== null && after !== null ? mark(before, after) : [[before ?? after]];
       return make("tr", { role: "row", class: "fields-row" }, make("th", { scope: "row", role: "rowheader" }, name),
         ...cells.map((parts, index) => make("td", { role: "cell", "data-label": columns[index].toLowerCase() }, ...parts)));
     });
-    return make("table", { class: "fields", role: "table" }, make("thead", { role: "rowgroup" }, head), make("tbody", { role: "rowgroup" }, ...body));
+    return make("table", { class: "fields", role: "table" },
+      make("thead", { role: "rowgroup" }, make("tr", { role: "row" }, ...head)), make("tbody", { role: "rowgroup" }, ...body));
   }
 
   // The words of two texts, those that the other has not as <del> and <ins>.
@@ -90,7 +91,8 @@
     const best = new Uint32Array((one.length + 1) * width);
     for (let i = one.length - 1; i >= 0; i -= 1) {
       for (let j = two.length - 1; j >= 0; j -= 1) {
-        best[i * width + j] = one[i] === two[j] ? best[(i + 1) * width + j + 1] + 1 : Math.max(best[(i + 1) * width + j], best[i * width + j + 1]);
+        const here = i * width + j;
+        best[here] = one[i] === two[j] ? best[here + width + 1] + 1 : Math.max(best[here + width], best[here + 1]);
       }
     }
     const pairs = [];
@@ -123,7 +125,8 @@
   };
 
   function wordsOf(row) {
-    row.words ??= [row.target, row.section, row.action, row.label, row.status, row.reason, ...row.fields.flat(), ...row.requests].join("\n").toLowerCase();
+    const { target, section, action, label, status, reason, fields, requests } = row;
+    row.words ??= [target, section, action, label, status, reason, ...fields.flat(), ...requests].join("\n").toLowerCase();
     return row.words;
   }
 
@@ -132,7 +135,8 @@
     const chosen = filters.map((name) => [name, by(name).value]).filter(([, value]) => value);
     const direction = by("turn").getAttribute("aria-pressed") === "true" ? -1 : 1;
     const [, compared] = ORDERS[by("order").value];
-    shown = rows.filter((row) => chosen.every(([name, value]) => row[name] === value.slice(1)) && wanted.every((word) => wordsOf(row).includes(word)));
+    shown = rows.filter((row) => chosen.every(([name, value]) => row[name] === value.slice(1))
+      && wanted.every((word) => wordsOf(row).includes(word)));
     shown.sort((a, b) => direction * (compared(a, b) || a.index - b.index));
     by("shown").textContent = rows.length === shown.length ? `${rows.length} shown` : `${shown.length} of ${rows.length} shown`;
     show();
@@ -142,13 +146,22 @@
   function show() {
     turn += 1;
     const mine = turn;
-    list.replaceChildren(...shown.slice(0, FIRST).map((row) => row.node ?? build(row)));
+    list.replaceChildren();
+    add(0, PART);
     const more = (from) => {
-      if (mine !== turn) return;
-      list.append(...shown.slice(from, from + THEN).map((row) => row.node ?? build(row)));
-      if (from + THEN < shown.length) setTimeout(more, 0, from + THEN);
+      if (mine !== turn || from >= shown.length) return;
+      add(from, from + THEN);
+      setTimeout(more, 0, from + THEN);
     };
-    if (shown.length > FIRST) setTimeout(more, 0, FIRST);
+    setTimeout(more, 0, PART);
+  }
+
+  // Add rows by parts: the browser lays out those parts that are near, and passes over the others.
+  function add(from, to) {
+    for (let part = from; part < Math.min(to, shown.length); part += PART) {
+      const nodes = shown.slice(part, part + PART).map((row) => row.node ?? build(row));
+      list.append(make("div", { class: "part", role: "none" }, ...nodes));
+    }
   }
 
   // Open or close rows bit by bit.
@@ -192,7 +205,8 @@
     let closed = [];
     addEventListener("beforeprint", () => {
       turn += 1;
-      list.replaceChildren(...shown.map((row) => row.node ?? build(row)));
+      list.replaceChildren();
+      add(0, shown.length);
       shown.forEach(fill);
       closed = [...document.querySelectorAll("details:not([open])")];
       for (const details of closed) details.open = true;
