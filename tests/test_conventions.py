@@ -2,6 +2,7 @@
 
 import ast
 import re
+import tomllib
 from pathlib import Path
 
 ROOT = Path(__file__).parent.parent
@@ -21,6 +22,12 @@ def test_what_coverage_passes_over_is_counted_and_has_its_reason() -> None:
     passed_over = lines_with(r"#\s*pragma: no", SOURCES)
     assert len(passed_over) == ALLOWED_PRAGMAS, passed_over
     assert [line for line in passed_over if not re.search(r"pragma: no \w+ - \w+", line)] == []
+
+
+def test_what_is_left_out_of_coverage_is_named_and_nothing_else_is() -> None:
+    settings = tomllib.loads((ROOT / "pyproject.toml").read_text())["tool"]["coverage"]
+    assert settings["run"].get("omit", []) == ["reconciler/export/*"]
+    assert settings["report"]["fail_under"] == 100
 
 
 def test_every_silenced_complaint_has_its_reason() -> None:

@@ -1,0 +1,73 @@
+"""`export` on the command line: into an empty folder, again, and over what people have written."""
+
+from pathlib import Path
+
+import pytest
+
+from tests.desk import Desk
+
+WRITTEN = """\
+# Kept by the payments team.
+apiVersion: reconciler/v1
+kind: Project
+metadata: {path: acme/api}   # the API
+spec:
+  milestones:
+    # the next one
+    soon: {due_date: 2026-01-01}
+    gone: {}   # was here
+  job_token_scope:
+    projects:
+      - acme/lib   # first
+      - acme/gone
+---
+apiVersion: reconciler/v1
+kind: Profile
+metadata: {name: other}
+spec: {}
+"""
+
+
+@pytest.fixture(autouse=True)
+def _service(desk: Desk) -> None:
+    desk.service(
+        milestones=[{"title": "soon", "due_date": "2026-12-31"}, {"title": 'a: "b"\n'}, {"title": "1.10"}],
+        job_token_scope={"inbound_enabled": True, "project_allowlist": [101, 102]},
+        trigger_tokens=[{"description": "t", "owner": "ada"}, {"description": "t", "owner": "ada"}],
+    )
+
+
+def test_what_is_exported_plans_empty_and_is_the_same_again(desk: Desk) -> None:
+    done = desk("export --group acme --user -o out")
+    assert done.code == 0
+    assert sorted(done.out.split()) == sorted(str(path) for path in Path("out").rglob("*.yaml"))
+    texts = {path: path.read_text() for path in Path("out").rglob("*.yaml")}
+    assert desk("drift out").code == 0
+    assert desk("export --group acme --user -o out").out == ""
+    assert {path: path.read_text() for path in Path("out").rglob("*.yaml")} == texts
+
+
+def test_what_people_wrote_is_updated_in_place_and_keeps_its_comments(desk: Desk) -> None:
+    file = desk.write("out/payments.yaml", WRITTEN)
+    done = desk("export --project acme/api -o out")
+    assert (done.code, done.out) == (0, "out/payments.yaml\n")
+    text = file.read_text()
+    assert "# Kept by the payments team." in text
+    assert "# the next one" in text
+    assert "# first" in text
+    assert "gone" not in text
+    assert "kind: Profile" in text
+    assert "trigger_tokens" not in text
+    assert desk("drift out").code == 0
+
+
+def test_nothing_asked_for_and_nothing_known_are_wrong_command_lines(desk: Desk) -> None:
+    assert desk("export -o out").err == "reconciler: nothing to export: give --group, --project or --user\n"
+    wrong = desk("export --user -o out --section nonsense")
+    assert (wrong.code, wrong.err.startswith("reconciler: no section nonsense; there are ")) == (64, True)
+
+
+def test_what_cannot_be_read_at_all_is_no_success(desk: Desk) -> None:
+    done = desk("export --project acme/none -o out")
+    assert (done.code, done.out) == (1, "")
+    assert done.err == "reconciler: GET projects/acme%2Fnone: 404 Project Not Found\n"
