@@ -6,9 +6,41 @@ from typing import Any
 
 from reconciler.address import Level
 from reconciler.endpoints import Collection, Singleton
-from reconciler.resource import Wanted
+from reconciler.resource import POLICIES, Found, Wanted
+from reconciler.wire import Json
 
 Part = Singleton | Collection
+
+
+@dataclass(frozen=True, slots=True)
+class Rehearsed:
+    """What was read of one section of one target, for a state of the sandbox.
+
+    Attributes:
+        level: of the target.
+        username: of the user behind the token, to whom all belongs that belongs to a user.
+        parts: what was read of each part that could be read.
+    """
+
+    level: Level
+    username: str
+    parts: Mapping[str, tuple[Found, ...]]
+
+    def fields(self, part: str) -> dict[str, Json]:
+        """Return the fields of a settings record, none where it could not be read."""
+        return next((_plain(found) for found in self.parts.get(part, ())), {})
+
+    def items(self, part: str, name: str) -> list[dict[str, Json]]:
+        """Return the objects of a part, each with its ID and its name under a key of that name."""
+        return [{"id": found.id, name: found.names[0], **_plain(found)} for found in self.parts.get(part, ())]
+
+    def numbers(self, part: str) -> list[int]:
+        """Return the IDs of the objects of a part."""
+        return sorted({found.id for found in self.parts.get(part, ()) if found.id is not None})
+
+
+def _plain(found: Found) -> dict[str, Json]:
+    return found.resource.model_dump(mode="json", include=found.resource.model_fields_set - POLICIES)
 
 
 @dataclass(frozen=True, slots=True)
@@ -27,6 +59,7 @@ class Kind:
         inherits: whether what a group has decides what its projects may have, so that after a change to a group the
             same section of the projects below it is read and planned again.
         order: where the section stands in a plan.
+        rehearsal: how what was read of the section stands in a state of the sandbox; None where it has no place there.
     """
 
     name: str
@@ -37,6 +70,7 @@ class Kind:
     split: Callable[[Any, bool], Mapping[str, Wanted]]
     order: int
     inherits: bool = False
+    rehearsal: "Callable[[Rehearsed], Mapping[str, Json]] | None" = None
 
     def part(self, name: str) -> Part:
         """Return the part of that name."""

@@ -9,9 +9,16 @@ from reconciler.cli.session import Session
 from reconciler.errors import UsageError
 
 
+def _name(_context: click.Context, _parameter: click.Parameter, value: str | None) -> str | None:
+    """See that a name makes the name of a file."""
+    if value is not None and not (value.isascii() and value.replace("-", "").replace("_", "").isalnum()):
+        raise click.BadParameter("takes a name of letters, digits, - and _")
+    return value
+
+
 @click.command(
-    epilog="Examples: reconciler export --group acme -o manifests;  reconciler export --project acme/api --user "
-    "--section milestones -o manifests"
+    epilog="Examples: reconciler export --group acme --hoist -o manifests;  reconciler export --project acme/api "
+    "--user --section milestones -o manifests"
 )
 @click.option(
     "--group", "groups", multiple=True, metavar="GROUP", help="A group and all projects below it; repeatable."
@@ -27,9 +34,34 @@ from reconciler.errors import UsageError
     metavar="DIR",
     help="The folder of the manifests; what is in it already is updated in place.",
 )
+@click.option(
+    "--state",
+    type=click.Path(path_type=Path, dir_okay=False),
+    metavar="FILE",
+    help="Write a state for reconciler sandbox --state too, to rehearse on; the token there is `rehearsal`.",
+)
 @click.option("--section", "sections", multiple=True, metavar="NAME", help="Only this section; repeatable.")
+@click.option(
+    "--hoist",
+    "profile",
+    is_flag=False,
+    flag_value="baseline",
+    metavar="[NAME]",
+    callback=_name,
+    help="What at least 80 % of the projects without documents share goes to DIR/profiles/NAME.yaml (baseline, if no "
+    "name is given), and their documents say only the rest.",
+)
 @options(SERVICE, VERBOSITY)
-def export(given: Given, groups: tuple[str, ...], projects: tuple[str, ...], user: bool, folder: Path) -> int:
+def export(
+    given: Given,
+    *,
+    groups: tuple[str, ...],
+    projects: tuple[str, ...],
+    user: bool,
+    folder: Path,
+    profile: str | None,
+    state: Path | None,
+) -> int:
     """Write live state as manifests that validate and plan empty: DIR/acme/api.yaml and so on.
 
     A target that has a document in DIR is updated in place. Its sections, and the fields of settings and of items that
@@ -50,7 +82,7 @@ def export(given: Given, groups: tuple[str, ...], projects: tuple[str, ...], use
         raise UsageError(f"no section {unknown[0]}; there are {', '.join(session.kinds)}")
     asked = Asked(groups, projects, user, given.sections)
     with session.client() as client:
-        done = run_export(asked, client, session.kinds, given.concurrency, folder)
+        done = run_export(asked, client, session.kinds, given.concurrency, folder=folder, profile=profile, state=state)
     session.warn(done.warnings)
     for path in done.written:
         click.echo(path)

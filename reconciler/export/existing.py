@@ -9,6 +9,7 @@ from typing import Any
 from reconciler.address import Scope
 from reconciler.errors import ManifestErrors
 from reconciler.export.envelope import target_of
+from reconciler.export.sharing import PROFILE
 from reconciler.export.targets import Known
 from reconciler.export.updating import PRUNE, Written
 from reconciler.kind import Kinds
@@ -71,6 +72,14 @@ class Existing:
             if below:
                 beneath[name] = reduce(partial(merge, self.shapes[name]), below)
         return Written(own, beneath, prune, adding)
+
+    def profile(self, name: str) -> dict[str, Any] | None:
+        """Return the spec of the profile of that name, if there is one."""
+        for documents in self.documents.values():
+            for document in documents:
+                if document["kind"] == PROFILE and document["metadata"]["name"] == name:
+                    return dict(document.get("spec", {}))
+        return None
 
     def _found(self, known: Known) -> tuple[Scope | None, Place | None]:
         for identity in (known.scope.identity, (known.scope.level, known.number)):

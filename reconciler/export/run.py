@@ -4,12 +4,16 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 from pathlib import Path
 
+from reconciler.address import Level
 from reconciler.export.checking import disagreements
 from reconciler.export.envelope import document_of
 from reconciler.export.existing import Existing, read_existing
 from reconciler.export.folder import Folder, save
+from reconciler.export.hoisting import hoist
 from reconciler.export.names import file_of
+from reconciler.export.rehearsing import rehearsal
 from reconciler.export.sections import Exported, export_target
+from reconciler.export.sharing import profile_document
 from reconciler.export.sight import Sight, read_all
 from reconciler.export.targets import Asked
 from reconciler.export.updating import update
@@ -34,8 +38,26 @@ class Done:
     whole: bool
 
 
-def run_export(asked: Asked, reader: Reader, kinds: Kinds, concurrency: int, folder: Path) -> Done:
+def run_export(
+    asked: Asked,
+    reader: Reader,
+    kinds: Kinds,
+    concurrency: int,
+    *,
+    folder: Path,
+    profile: str | None = None,
+    state: Path | None = None,
+) -> Done:
     """Write what is live as manifests; see `cli.export` for what becomes of those that are there.
+
+    Args:
+        asked: which targets and sections.
+        reader: the service.
+        kinds: all kinds.
+        concurrency: how many requests at once.
+        folder: of the manifests.
+        profile: the name of the profile to share what projects without documents have in common; None for none.
+        state: a file for a state of the sandbox; None for none.
 
     Raises:
         ManifestErrors: the manifests in the folder are not in order.
@@ -46,26 +68,36 @@ def run_export(asked: Asked, reader: Reader, kinds: Kinds, concurrency: int, fol
     sight = read_all(asked, reader, kinds, concurrency)
     exported = [export_target(known, sight.live, kinds) for known in sight.targets]
     files = Folder(existing)
-    for each in exported:
-        _put(each, files, folder, sight, asked)
+    new = [each for each in exported if not _updated(each, files, sight, asked)]
+    documents = {each.known: document_of(each.known.scope, each.spec) for each in new}
+    if profile is not None:
+        projects = [each for each in new if each.known.scope.level is Level.PROJECT]
+        there = existing.profile(profile)
+        found = hoist(profile, projects, sight.live, kinds, there)
+        documents |= found.documents
+        if found.profile and there is None:
+            files.add(folder / "profiles" / f"{profile}.yaml", profile_document(profile, found.profile))
+    for known, document in documents.items():
+        files.add(file_of(folder, known.scope), document)
     texts = files.texts()
     doubts = disagreements({**existing.texts, **texts}, sight.targets, sight.live, kinds)
     warnings = (*_about(existing), *sight.warnings, *(why for each in exported for why in each.left_out), *doubts)
-    for path, text in texts.items():
+    rehearsed = {} if state is None else {state: rehearsal(sight, reader, kinds)}
+    for path, text in (texts | rehearsed).items():
         save(path, text)
     return Done(len(exported), tuple(sorted(texts)), warnings, sight.whole)
 
 
-def _put(exported: Exported, files: Folder, folder: Path, sight: Sight, asked: Asked) -> None:
-    """Bring a target's document up to date, or give it one."""
+def _updated(exported: Exported, files: Folder, sight: Sight, asked: Asked) -> bool:
+    """Bring a target's document up to date, if it has one."""
     known, existing = exported.known, files.existing
     written, place = existing.written(known, asked.sections), existing.place_of(known)
     if written is None or place is None:
-        files.add(file_of(folder, known.scope), document_of(known.scope, exported.spec))
-        return
+        return False
     document = existing.documents[place.path][place.number]
     spec = update(written, exported, sight.live, existing.shapes)
     files.change(place, document | ({"spec": spec} if spec or "spec" in document else {}))
+    return True
 
 
 def _about(existing: Existing) -> Iterable[str]:

@@ -4,7 +4,7 @@ import re
 from typing import Any
 
 from ruamel.yaml.comments import CommentedMap, CommentedSeq
-from ruamel.yaml.scalarstring import DoubleQuotedScalarString, LiteralScalarString
+from ruamel.yaml.scalarstring import DoubleQuotedScalarString, LiteralScalarString, PlainScalarString
 
 from reconciler.manifests.scalars import resolve
 
@@ -33,10 +33,10 @@ def node(value: Any) -> Any:
         case list():
             return CommentedSeq([node(inner) for inner in value])
         case bool() | None:
-            return {True: "true", False: "false", None: "null"}[value]
+            return PlainScalarString({True: "true", False: "false", None: "null"}[value])
         case str():
             return _text(value)
-    return str(value)
+    return PlainScalarString(value)
 
 
 def key_node(key: str) -> Any:
@@ -46,7 +46,7 @@ def key_node(key: str) -> Any:
 
 def _text(text: str) -> Any:
     if _is_simple(text) or DAY.fullmatch(text):
-        return text
+        return PlainScalarString(text)
     if "\n" in text and LINES.fullmatch(text) and not re.search(r"[ \t]\n|\n\n$|[ \t]$", text):
         return LiteralScalarString(text)
     return DoubleQuotedScalarString(text)

@@ -143,11 +143,13 @@ def _bring(
 ) -> None:
     """Bring the fields that differ to what was read, and if asked to, those that are not declared."""
     shown = fields_of(found.resource)
-    values = {name: shown[name] for name in found.locked if name in shown} | _flat(read, shown)
+    flat = _flat(read, shown)
+    values = {name: shown[name] for name in found.locked if name in shown} | flat
     declared = {} if wanted is None else fields_of(wanted)
     differing = [] if wanted is None else [*differences(wanted, found.resource)[1]]
-    added = [name for name in _flat(read, shown) if name not in declared] if whole else []
-    for name in (*differing, *added):
+    contradictory = [name for name in declared if name in shown and name not in values]
+    added = [name for name in flat if name not in declared] if whole else []
+    for name in dict.fromkeys((*differing, *contradictory, *added)):
         field, _, key = name.partition(".")
         if key:
             inner = {other: value for other, value in fields.get(field, {}).items() if other != key or name in values}

@@ -7,7 +7,7 @@ from pydantic import Field
 
 from reconciler.address import Level, Scope
 from reconciler.endpoints import Singleton
-from reconciler.kind import Kind
+from reconciler.kind import Kind, Rehearsed
 from reconciler.resource import Found, Resource
 from reconciler.wire import Json
 
@@ -91,6 +91,12 @@ SETTINGS = Singleton(
     method="PUT",
 )
 
+
+def rehearsal(read: Rehearsed) -> Mapping[str, Json]:
+    """The values in force; what the state's groups lock is locked there too."""
+    return {"merge_request_approval_settings": read.fields("approval_settings")}
+
+
 KIND = Kind(
     name="approval_settings",
     summary="Who may approve merge requests, and what becomes of approvals, in a group or a project.",
@@ -100,4 +106,5 @@ KIND = Kind(
     split=lambda section, _prune: {"approval_settings": section},
     order=2,
     inherits=True,
+    rehearsal=rehearsal,
 )

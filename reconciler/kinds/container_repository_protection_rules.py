@@ -1,7 +1,7 @@
 """Container repository protection rules of a project, each known by its pattern (spec 4.18)."""
 
 import re
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from operator import index
 from types import MappingProxyType
 from typing import Literal
@@ -10,7 +10,7 @@ from pydantic import Field
 
 from reconciler.address import Key, Level, Scope
 from reconciler.endpoints import Collection
-from reconciler.kind import Kind
+from reconciler.kind import Kind, Rehearsed
 from reconciler.resource import Found, Item, Resource
 from reconciler.wire import Json, Request
 
@@ -98,6 +98,13 @@ RULES = Collection(
     lowers_placeholders=True,
 )
 
+
+def rehearsal(read: Rehearsed) -> Mapping[str, Json]:
+    """The rules, by their patterns."""
+    name = "container_repository_protection_rules"
+    return {name: read.items(name, "repository_path_pattern")}
+
+
 KIND = Kind(
     name="container_repository_protection_rules",
     summary="Which roles may push to and delete from container repositories, by `repository_path_pattern`.",
@@ -106,4 +113,5 @@ KIND = Kind(
     parts=(RULES,),
     split=lambda section, _prune: {"container_repository_protection_rules": section},
     order=3,
+    rehearsal=rehearsal,
 )

@@ -10,7 +10,7 @@ from pydantic import Field
 
 from reconciler.address import Key, Level, Scope
 from reconciler.endpoints import Collection, Singleton
-from reconciler.kind import Kind
+from reconciler.kind import Kind, Rehearsed
 from reconciler.resource import Found, Resource, Wanted
 from reconciler.wire import Json, Request
 
@@ -129,6 +129,19 @@ GROUPS = Collection(
     by_number=True,
 )
 
+
+def rehearsal(read: Rehearsed) -> Mapping[str, Json]:
+    """The switch, and both lists by ID; that the service may insist on the limit, it does not show."""
+    return {
+        "instance": {"enforce_job_token_allowlist": False},
+        "job_token_scope": {
+            "inbound_enabled": read.fields("enabled").get("enabled"),
+            "project_allowlist": read.numbers("projects"),
+            "group_allowlist": read.numbers("groups"),
+        },
+    }
+
+
 KIND = Kind(
     name="job_token_scope",
     summary="Whose CI jobs may reach a project with their job token: the limit and its two allowlists.",
@@ -137,4 +150,5 @@ KIND = Kind(
     parts=(ENABLED, PROJECTS, GROUPS),
     split=split,
     order=4,
+    rehearsal=rehearsal,
 )

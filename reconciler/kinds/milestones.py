@@ -1,7 +1,7 @@
 """Milestones of a project, each known by its title (spec 4.11)."""
 
 import re
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from datetime import date
 from operator import index
 from types import MappingProxyType
@@ -11,7 +11,7 @@ from pydantic import BeforeValidator, Field
 
 from reconciler.address import Key, Level, Scope
 from reconciler.endpoints import Collection
-from reconciler.kind import Kind
+from reconciler.kind import Kind, Rehearsed
 from reconciler.resource import Found, Item, Resource
 from reconciler.wire import Json, Request
 
@@ -110,6 +110,12 @@ MILESTONES = Collection(
     canonical_key=canonical_title,
 )
 
+
+def rehearsal(read: Rehearsed) -> Mapping[str, Json]:
+    """The milestones, by their titles."""
+    return {"milestones": read.items("milestones", "title")}
+
+
 KIND = Kind(
     name="milestones",
     summary="Milestones of a project, by title.",
@@ -118,4 +124,5 @@ KIND = Kind(
     parts=(MILESTONES,),
     split=lambda section, _prune: {"milestones": section},
     order=5,
+    rehearsal=rehearsal,
 )

@@ -9,7 +9,7 @@ from pydantic import AfterValidator, Field
 from reconciler.address import Level, Scope
 from reconciler.endpoints import Singleton
 from reconciler.errors import BadAnswer
-from reconciler.kind import Kind
+from reconciler.kind import Kind, Rehearsed
 from reconciler.resource import Found, Resource
 from reconciler.wire import Json, Reader
 
@@ -146,6 +146,18 @@ SETTINGS = Singleton(
     complete=complete,
 )
 
+
+def rehearsal(read: Rehearsed) -> Mapping[str, Json]:
+    """The user's own, or those the user has there. Which events are shown tells which way the service goes."""
+    settings = read.fields("notification_settings")
+    events = settings.get("events", {})
+    instance = {"instance": {"dialect": "deployed" if "new_release" in events else "spec"}} if events else {}
+    if read.level is not Level.USER:
+        return {"notification_settings": {read.username: settings}, **instance}
+    address = settings.get("notification_email")
+    return {"notification_settings": settings, "emails": [address] if address else [], **instance}
+
+
 KIND = Kind(
     name="notification_settings",
     summary="What the user behind the token is told of: overall (`User`), in a group, or in a project.",
@@ -160,4 +172,5 @@ KIND = Kind(
     parts=(SETTINGS,),
     split=lambda section, _prune: {"notification_settings": section},
     order=1,
+    rehearsal=rehearsal,
 )

@@ -1,12 +1,13 @@
 """Pipeline trigger tokens of a project, each known by its description, which need not be unique (spec 4.8)."""
 
+from collections.abc import Mapping
 from datetime import UTC, datetime
 from operator import index
 from types import MappingProxyType
 
 from reconciler.address import Key, Level, Scope
 from reconciler.endpoints import Collection
-from reconciler.kind import Kind
+from reconciler.kind import Kind, Rehearsed
 from reconciler.resource import Found, Resource, Rotated
 from reconciler.wire import Json, Request
 
@@ -69,6 +70,14 @@ TOKENS = Collection(
     shown_whole=shown_whole,
 )
 
+
+def rehearsal(read: Rehearsed) -> Mapping[str, Json]:
+    """The tokens, by their descriptions; those that are not shown whole are somebody else's. No value is known."""
+    owners = {found.id: None if found.locked else read.username for found in read.parts.get("trigger_tokens", ())}
+    items = read.items("trigger_tokens", "description")
+    return {"trigger_tokens": [{**item, "owner": owners[item["id"]]} for item in items]}
+
+
 KIND = Kind(
     name="trigger_tokens",
     summary="Pipeline trigger tokens of a project, by description.",
@@ -77,4 +86,5 @@ KIND = Kind(
     parts=(TOKENS,),
     split=lambda section, _prune: {"trigger_tokens": section},
     order=6,
+    rehearsal=rehearsal,
 )

@@ -15,11 +15,11 @@ from tests.building import KINDS
 EVERYTHING = Asked(groups=("acme",), user=True)
 
 
-def exported(client: Client, folder: Path, asked: Asked = EVERYTHING) -> Done:
+def exported(client: Client, folder: Path, asked: Asked = EVERYTHING, *, profile: str | None = None) -> Done:
     """Export, and see that doing so again changes nothing."""
-    done = run_export(asked, client, KINDS, 1, folder)
+    done = run_export(asked, client, KINDS, 1, folder=folder, profile=profile)
     before = contents(folder)
-    again = run_export(asked, client, KINDS, 1, folder)
+    again = run_export(asked, client, KINDS, 1, folder=folder, profile=profile)
     assert again.written == ()
     assert contents(folder) == before
     return done

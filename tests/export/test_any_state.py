@@ -1,18 +1,24 @@
 """Whatever is live: what is exported validates, plans empty and without problems, and is exported again the same."""
 
+import json
 from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import Any
 
-from hypothesis import HealthCheck, given, settings
+from hypothesis import HealthCheck, Phase, given, settings
+from hypothesis import strategies as st
 
+from reconciler.export.run import run_export
 from reconciler.sandbox import Sandbox
-from tests.export.exporting import client_of, exported, planned
+from tests.building import KINDS
+from tests.export.exporting import EVERYTHING, client_of, exported, planned
 from tests.export.lives import LIVES, service
+from tests.test_fewest_calls import PROJECTS
 
 thorough = settings(
-    max_examples=40,
+    max_examples=20,
     deadline=None,
+    phases=[Phase.explicit, Phase.generate],
     suppress_health_check=[HealthCheck.function_scoped_fixture, HealthCheck.too_slow, HealthCheck.data_too_large],
 )
 
@@ -27,3 +33,50 @@ def test_what_is_exported_plans_empty_and_without_problems(
         assert done.whole
         assert done.targets == 6
         assert planned(client, Path(folder)) == ([], [])
+
+
+@thorough
+@given(live=LIVES)
+def test_a_plan_on_the_state_for_rehearsals_is_empty_too(sandbox: Sandbox, dialect: str, live: dict[str, Any]) -> None:
+    with TemporaryDirectory() as place:
+        folder, state = Path(place) / "manifests", Path(place) / "state.json"
+        with client_of(sandbox, service(live, dialect)) as client:
+            run_export(EVERYTHING, client, KINDS, 1, folder=folder, state=state)
+        with client_of(sandbox, json.loads(state.read_text()), "rehearsal") as client:
+            assert planned(client, folder) == ([], [])
+
+
+@thorough
+@given(live=LIVES, later=LIVES)
+def test_exporting_over_what_was_exported_before_plans_empty_too(
+    sandbox: Sandbox, dialect: str, live: dict[str, Any], later: dict[str, Any]
+) -> None:
+    with TemporaryDirectory() as folder:
+        with client_of(sandbox, service(live, dialect)) as client:
+            exported(client, Path(folder))
+        with client_of(sandbox, service(later, dialect)) as client:
+            exported(client, Path(folder))
+            changes, problems = planned(client, Path(folder))
+            unreadable = [problem for problem in problems if problem.reason.startswith("cannot be read: GET projects/")]
+            assert (changes, problems) == ([], unreadable)
+
+
+@thorough
+@given(live=LIVES, alike=st.booleans())
+def test_what_projects_share_can_be_hoisted_into_a_profile(
+    sandbox: Sandbox, dialect: str, live: dict[str, Any], alike: bool
+) -> None:
+    if alike:
+        live["projects"] = {number: copied(live["projects"][100], number) for number in (100, 101, 102, 103)}
+    with client_of(sandbox, service(live, dialect)) as client, TemporaryDirectory() as folder:
+        exported(client, Path(folder), profile="baseline")
+        assert planned(client, Path(folder)) == ([], [])
+
+
+def copied(project: dict[str, Any], number: int) -> dict[str, Any]:
+    """The same of another project, whose patterns begin with its own path."""
+    rules = [
+        {**rule, "repository_path_pattern": rule["repository_path_pattern"].replace("acme/api", PROJECTS[number])}
+        for rule in project["container_repository_protection_rules"]
+    ]
+    return {**project, "container_repository_protection_rules": rules}

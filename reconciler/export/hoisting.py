@@ -1,0 +1,78 @@
+"""Documents that leave to a profile what most projects share, and say only the rest."""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from reconciler.errors import ManifestErrors
+from reconciler.export.checking import disagreements
+from reconciler.export.documents import tree, write
+from reconciler.export.envelope import document_of
+from reconciler.export.sections import Exported, Spec
+from reconciler.export.sharing import profile_document, shared
+from reconciler.export.targets import Known
+from reconciler.export.updating import Written, update
+from reconciler.kind import Kinds
+from reconciler.manifests.placeholders import filling
+from reconciler.manifests.shapes import Shapes, shapes_of, spell
+from reconciler.state import LiveState, Unreadable
+
+SHARE = 0.8
+"""The part of the projects that must have something for it to be shared."""
+
+
+@dataclass(frozen=True, slots=True)
+class Hoisted:
+    """What becomes of some projects that share a profile.
+
+    Attributes:
+        profile: its spec; empty where there is nothing to share.
+        documents: by project, its document; of one that would not come to what was read, without the profile.
+    """
+
+    profile: Spec
+    documents: Mapping[Known, dict[str, Any]]
+
+
+def hoist(
+    name: str, projects: Sequence[Exported], live: LiveState, kinds: Kinds, profile: Spec | None = None
+) -> Hoisted:
+    """Return the profile of some projects, and what is left of them.
+
+    Args:
+        name: of the profile.
+        projects: those that have no documents yet.
+        live: what was read.
+        kinds: all kinds.
+        profile: the spec of the profile where there is one already.
+    """
+    shapes = shapes_of(kinds)
+    spec = shared(projects, shapes, SHARE) if profile is None else profile
+    documents = {}
+    for project in projects:
+        slim = _slim(name, spec, project, live, shapes) if spec else None
+        if slim is None or not _agrees(profile_document(name, spec), slim, project.known, live, kinds):
+            slim = document_of(project.known.scope, project.spec)
+        documents[project.known] = slim
+    used = any("profiles" in document["metadata"] for document in documents.values())
+    return Hoisted(spec if used else {}, documents)
+
+
+def _slim(name: str, profile: Spec, project: Exported, live: LiveState, shapes: Shapes) -> dict[str, Any] | None:
+    """Return a project's document above the profile; None where the profile declares what cannot be read."""
+    scope = project.known.scope
+    addresses = [(scope, section, part.name) for section in profile for part in shapes[section].kind.parts]
+    if any(isinstance(live.parts.get(address, Unreadable("")), Unreadable) for address in addresses):
+        return None
+    beneath = {section: spell(shapes[section], value, filling(scope)) for section, value in profile.items()}
+    written = Written({}, beneath, adding=tuple(shapes), whole=True)
+    return document_of(scope, update(written, project, live, shapes), [name])
+
+
+def _agrees(profile: dict[str, Any], document: dict[str, Any], known: Known, live: LiveState, kinds: Kinds) -> bool:
+    texts = {Path("profile"): write([tree(profile)]), Path("project"): write([tree(document)])}
+    try:
+        return not any(disagreements(texts, [known], live, kinds))
+    except ManifestErrors:
+        return False

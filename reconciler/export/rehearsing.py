@@ -1,0 +1,131 @@
+"""A state of the sandbox, to rehearse on: what was read, the groups around it, and no secret.
+
+The sandbox shares no code with the rest: what its states look like is said by the kinds, and for the targets here.
+"""
+
+from collections.abc import Iterator, Mapping
+from json import dumps
+from typing import Any
+
+from reconciler.address import Level
+from reconciler.endpoints import Collection
+from reconciler.errors import BadAnswer
+from reconciler.export.sections import entries_of, fault_of_name
+from reconciler.export.sight import Sight
+from reconciler.export.targets import Known
+from reconciler.kind import Kind, Kinds, Rehearsed
+from reconciler.matching import identity
+from reconciler.resource import Found
+from reconciler.state import Unreadable
+from reconciler.wire import Json, Reader
+
+TOKEN = "rehearsal"  # noqa: S105 - made up, for the sandbox only
+INSTANCE = "instance"
+EMAILS = "emails"
+DIALECT = "dialect"
+
+Paths = dict[str, int | None]
+"""Full paths, with numeric IDs where those are known."""
+
+
+def rehearsal(sight: Sight, reader: Reader, kinds: Kinds) -> str:
+    """Return a state, as JSON, on which a plan comes to what it comes to on the service.
+
+    The user behind the token owns all of it, and only that user's notifications are in it. What could not be read has
+    the sandbox's defaults.
+
+    Raises:
+        ServiceError: the service does not say who the user is.
+    """
+    username, emails = _user(reader.get("user"))
+    own: dict[str, Any] = {}
+    instance: dict[str, Any] = {DIALECT: _dialect(sight, kinds)}
+    contents: dict[tuple[Level, str], dict[str, Any]] = {}
+    for known in sight.targets:
+        content: dict[str, Any] = {}
+        for kind in kinds.values():
+            content |= _section(kind, known, sight, username)
+        instance |= content.pop(INSTANCE, {})
+        emails += content.pop(EMAILS, [])
+        if known.scope.level is Level.USER:
+            own = content
+        else:
+            contents[known.scope.level, _path(known).casefold()] = content
+    user = {"username": username, "tokens": [TOKEN], EMAILS: list(dict.fromkeys(emails)), **own}
+    places = {
+        level: [
+            {"path": path, **({"id": number} if number else {}), "members": [{"user": username, "role": "owner"}]}
+            | contents.get((level, path.casefold()), {})
+            for path, number in paths.items()
+        ]
+        for level, paths in _places(sight, kinds, username).items()
+    }
+    state = {INSTANCE: instance, "users": [user]} | {f"{level}s": found for level, found in places.items()}
+    return dumps(state, indent=1, ensure_ascii=False) + "\n"
+
+
+def _user(answer: Json) -> tuple[str, list[str]]:
+    match answer:
+        case {"username": str(name), "email": str(address)}:
+            return name, [address]
+    raise BadAnswer("GET user", "the answer is not what the specification promises: it has another shape")
+
+
+def _section(kind: Kind, known: Known, sight: Sight, username: str) -> Mapping[str, Json]:
+    """Return what was read of a section, as the kind writes it into a state."""
+    parts: dict[str, tuple[Found, ...]] = {}
+    for part in kind.parts:
+        match part, sight.live.parts.get((known.scope, kind.name, part.name), Unreadable("")):
+            case Collection(), tuple() as live:
+                entries = entries_of(part, live, known)
+                parts[part.name] = tuple(
+                    found for found in entries if not fault_of_name(part, known.scope, found.names[0])
+                )
+            case _, Found() as found:
+                parts[part.name] = (found,)
+    return kind.rehearsal(Rehearsed(known.scope.level, username, parts)) if parts and kind.rehearsal else {}
+
+
+def _dialect(sight: Sight, kinds: Kinds) -> str:
+    """Tell the two ways of the service apart: in production, a list of projects always holds the project itself."""
+    lists = [
+        any(identity(part, name) in (known.scope.identity[1], known.number) for found in live for name in found.names)
+        for known, part, live in _lists(sight, kinds)
+        if part.refers_to is known.scope.level
+    ]
+    return "spec" if lists and not any(lists) else "deployed"
+
+
+def _lists(sight: Sight, kinds: Kinds) -> Iterator[tuple[Known, Collection, tuple[Found, ...]]]:
+    for known in sight.targets:
+        for kind in kinds.values():
+            for part in kind.parts:
+                live = sight.live.parts.get((known.scope, kind.name, part.name))
+                if isinstance(part, Collection) and part.refers_to and isinstance(live, tuple):
+                    yield known, part, live
+
+
+def _places(sight: Sight, kinds: Kinds, username: str) -> dict[Level, Paths]:
+    """Return the groups and projects that were exported, or are on lists, or stand around those; parents first."""
+    found: dict[Level, Paths] = {Level.GROUP: {}, Level.PROJECT: {}}
+    for known in sight.targets:
+        if known.scope.level in found:
+            found[known.scope.level][_path(known)] = known.number
+    for _, part, live in _lists(sight, kinds):
+        for each in live:
+            if isinstance(each.names[0], str) and part.refers_to in found:
+                found[part.refers_to].setdefault(each.names[0], each.id)
+    above: Paths = {}
+    for path in (*found[Level.GROUP], *(path.rpartition("/")[0] for path in found[Level.PROJECT])):
+        steps = path.split("/")
+        above |= {"/".join(steps[:depth]): None for depth in range(1, len(steps) + 1)}
+    above.pop(username, None)
+    groups = above | found[Level.GROUP]
+    return {Level.GROUP: {path: groups[path] for path in sorted(groups)}, Level.PROJECT: found[Level.PROJECT]}
+
+
+def _path(known: Known) -> str:
+    """Return the path of a target, made up where only its number is known."""
+    if isinstance(known.scope.ref, str):
+        return known.scope.ref
+    return f"unlisted/project-{known.number}" if known.scope.level is Level.PROJECT else f"unlisted-{known.number}"

@@ -1,0 +1,98 @@
+"""What most projects share: a profile of it, with placeholders where names begin with a project's own path. Pure."""
+
+from collections import Counter
+from collections.abc import Iterator, Mapping, Sequence
+from json import dumps, loads
+from math import ceil
+from typing import Any
+
+from reconciler.address import Scope
+from reconciler.export.sections import Exported, Spec
+from reconciler.manifests.documents import API_VERSION
+from reconciler.manifests.shapes import Shape, Shapes
+
+PROFILE = "Profile"
+
+FEWEST = 2
+"""Projects that can be said to share something."""
+
+ROUNDING = 1e-9
+"""How far 0.8 times 5 may be from 4."""
+
+Path = tuple[str, ...]
+"""Section and keys down to a value; for an entry of a list that adds up, the entry itself comes last, as JSON."""
+
+
+def profile_document(name: str, spec: Spec) -> dict[str, Any]:
+    """Return the document of a profile."""
+    return {"apiVersion": API_VERSION, "kind": PROFILE, "metadata": {"name": name}, "spec": spec}
+
+
+def shared(projects: Sequence[Exported], shapes: Shapes, share: float) -> Spec:
+    """Return what at least this share of the projects have in common, field by field and item by item.
+
+    A field or an item that a profile sets, a project's own document can set otherwise; an entry of a list that adds up
+    it cannot take away, so that those must be common to all.
+    """
+    if len(projects) < FEWEST:
+        return {}
+    leaves = [leaf for project in projects for leaf in dict.fromkeys(_leaves_of(project, shapes))]
+    enough = ceil(share * len(projects) - ROUNDING)
+    spec: Spec = {}
+    for (path, value), count in Counter(leaves).items():
+        if count >= (len(projects) if _adds_up(shapes[path[0]], path) else enough):
+            _put(spec, path, loads(value), shapes)
+    return {name: spec[name] for name in shapes if name in spec}
+
+
+def _leaves_of(project: Exported, shapes: Shapes) -> Iterator[tuple[Path, str]]:
+    for name, section in project.spec.items():
+        yield from _leaves(shapes[name], section, project.known.scope)
+
+
+def _leaves(shape: Shape, section: Mapping[str, Any], scope: Scope) -> Iterator[tuple[Path, str]]:
+    """Yield each value with its path; an item as such too, be it without fields."""
+    for key, value in section.items():
+        name = _with_placeholder(shape, key, scope)
+        path = (shape.kind.name, name)
+        match value:
+            case list() if shape.unites(key):
+                yield from (((*path, dumps(entry)), "true") for entry in value)
+            case dict():
+                if shape.items:
+                    yield path, "{}"
+                yield from (((*path, _escaped(inner)), _value(each)) for inner, each in value.items())
+            case _:
+                yield path, _value(value)
+
+
+def _with_placeholder(shape: Shape, key: str, scope: Scope) -> str:
+    """Return a key as a profile writes it: braces doubled, and `{path}` for the project's path in patterns."""
+    if shape.items and shape.items.lowers_placeholders and isinstance(scope.ref, str):
+        path = scope.ref.lower()
+        if key == path or key.startswith(f"{path}/"):
+            return "{path}" + _escaped(key[len(path) :])
+    return _escaped(key)
+
+
+def _escaped(text: str) -> str:
+    return text.replace("{", "{{").replace("}", "}}")
+
+
+def _value(value: Any) -> str:
+    return dumps(_escaped(value) if isinstance(value, str) else value)
+
+
+def _adds_up(shape: Shape, path: Path) -> bool:
+    return len(path) == 3 and shape.unites(path[1])
+
+
+def _put(spec: Spec, path: Path, value: Any, shapes: Shapes) -> None:
+    section, key, *rest = path
+    inside = spec.setdefault(section, {})
+    if not rest:
+        inside.setdefault(key, value)
+    elif _adds_up(shapes[section], path):
+        inside.setdefault(key, []).append(loads(rest[0]))
+    else:
+        inside.setdefault(key, {})[rest[0]] = value
