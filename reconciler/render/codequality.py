@@ -1,6 +1,7 @@
 """Faults of the manifests as a merge request's code quality report, which shows each beside its line."""
 
 import json
+import re
 from collections import Counter
 from collections.abc import Sequence
 from hashlib import sha256
@@ -9,6 +10,9 @@ from posixpath import normpath
 from reconciler.errors import Fault
 from reconciler.render import Style
 from reconciler.render._wording import escaped
+
+LINE = re.compile(r":\d+(:\d+)?\b")
+"""Where in a file something else is that a message speaks of."""
 
 SEVERITIES = {"error": "critical", "warning": "minor"}
 
@@ -22,13 +26,13 @@ def validation(faults: Sequence[Fault], _targets: int, _style: Style) -> str:
     seen = Counter[tuple[str, str]]()
     issues = []
     for fault in faults:
-        path = escaped(normpath(fault.path))
-        seen[path, fault.message] += 1
+        path, said = escaped(normpath(fault.path)), LINE.sub("", fault.message)
+        seen[path, said] += 1
         issues.append(
             {
                 "description": escaped(fault.message),
                 "check_name": f"reconciler-{fault.severity}",
-                "fingerprint": _digest(path, fault.message, str(seen[path, fault.message])),
+                "fingerprint": _digest(path, said, str(seen[path, said])),
                 "severity": SEVERITIES[fault.severity],
                 "location": {"path": path, "lines": {"begin": max(1, fault.line)}},
             }

@@ -44,6 +44,11 @@ def test_a_fault_that_moves_stays_the_same_issue() -> None:
     assert fingerprints(UNKNOWN) == fingerprints(replace(UNKNOWN, line=7, path="manifests//a.yaml"))
 
 
+def test_a_fault_stays_the_same_issue_when_what_it_speaks_of_moves() -> None:
+    twice = replace(UNKNOWN, message="group acme is already declared at b.yaml:4:18")
+    assert fingerprints(twice) == fingerprints(replace(twice, message="group acme is already declared at b.yaml:9:18"))
+
+
 def test_faults_that_read_alike_are_issues_of_their_own() -> None:
     alike = [UNKNOWN, replace(UNKNOWN, line=9), replace(UNKNOWN, path="c.yaml"), replace(UNKNOWN, message="odd")]
     assert len(set(fingerprints(*alike))) == 4

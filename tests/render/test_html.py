@@ -16,10 +16,10 @@ from reconciler.plan import Create, Delete, Plan, Problem, SectionPlan, TargetPl
 from reconciler.planfile import SavedPlan
 from reconciler.render import render_plan, render_report
 from reconciler.wire import Json
+from tests.render.hostile import EVIL, evil, hostile
 from tests.render.many import carried_out, many
 from tests.render.plans import patiently, saved_plans
 from tests.render.samples import API, HEADER, done, sample
-from tests.render.test_markdown import EVIL, evil, hostile
 
 
 def data_of(page: str) -> dict[str, Any]:

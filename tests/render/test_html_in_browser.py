@@ -16,9 +16,9 @@ from reconciler.plan import Plan
 from reconciler.planfile import SavedPlan
 from reconciler.render import render_plan, render_report
 from tests.render.browser import DESKTOP, PHONE, Browser, browser
+from tests.render.hostile import EVIL, hostile
 from tests.render.many import carried_out, many
 from tests.render.samples import HEADER, sample
-from tests.render.test_markdown import EVIL, hostile
 
 ROW = "#list .row"
 LABELS = f"{ROW} .label"

@@ -6,18 +6,18 @@ from itertools import pairwise
 
 import pytest
 from hypothesis import example, given
-from hypothesis import strategies as st
 from markdown_it import MarkdownIt
 from markdown_it.token import Token
 
-from reconciler.address import Address, Level, Scope
+from reconciler.address import Address
 from reconciler.apply import Status
 from reconciler.errors import Fault
-from reconciler.plan import Change, Create, Delete, Plan, Problem, SectionPlan, TargetPlan, Update
+from reconciler.plan import Plan, Problem, SectionPlan, TargetPlan
 from reconciler.planfile import SavedPlan
 from reconciler.render import render_plan, render_report, render_validation
 from reconciler.render._note import LIMIT, Block, code, fitted
 from reconciler.report import Report
+from tests.render.hostile import EVIL, evil, hostile
 from tests.render.many import carried_out, many
 from tests.render.plans import patiently, reports, saved_plans
 from tests.render.samples import API, HEADER, done, sample
@@ -217,12 +217,6 @@ def test_code_is_code_whatever_it_holds(text: str, shown: str) -> None:
     assert code(text) == shown
 
 
-EVIL = (
-    "`</code></summary></details><img src=x onerror=alert(1)> [x](javascript:y) https://a.example @all\n/close\n```\n"
-    "| *b* _i_ ~~s~~ :tada: !1 #2 $`x`$ &#64; \x1b]0;x\x07\u202e <!-- \\"
-)
-evil = st.lists(st.sampled_from([*EVIL.split(" "), "\n", " ", "``", "\\"]), max_size=6).map("".join) | st.just(EVIL)
-
 RENDERER = MarkdownIt("commonmark", {"html": True}).enable(["table", "strikethrough"])
 MARKUP = {"inline", "fence", "html_block", "heading", "paragraph", "table", "thead", "tbody", "tr", "th", "td"}
 LISTS = {"bullet_list", "list_item"}
@@ -247,20 +241,6 @@ def assert_plain(token: Token) -> None:
     assert token.type in {"text", "code_inline", "softbreak", "strong_open", "strong_close"}, token
     if token.type == "text":
         assert PLAIN.fullmatch(token.content), token.content
-
-
-def hostile(text: str) -> SavedPlan:
-    """A plan in which every string is another's."""
-    scope = Scope(Level.PROJECT, text or "x")
-    address = Address(scope, text, text, text, text)
-    changes: tuple[Change, ...] = (
-        Create(address, {text: text, "list": [text]}, ()),
-        Update(address, {text: text, "n": {"a": text}}, {text: f"{text}!", "n": {"a": "", text: 1}}, (), text, text),
-        Delete(address, {text: text}, (), text),
-    )
-    section = SectionPlan(text, 1, changes, (Problem(address, text, text),), (address,))
-    header = type(HEADER)(text, HEADER.created_at, text, text, 1)
-    return SavedPlan(header, Plan((TargetPlan(scope, (section,), text),)))
 
 
 @patiently

@@ -1,0 +1,28 @@
+"""Strings that try to be more than text: Markdown, HTML, mentions, quick actions, terminal and CI commands."""
+
+from hypothesis import strategies as st
+
+from reconciler.address import Address, Level, Scope
+from reconciler.plan import Change, Create, Delete, Plan, Problem, SectionPlan, TargetPlan, Update
+from reconciler.planfile import SavedPlan
+from tests.render.samples import HEADER
+
+EVIL = (
+    "`</code></summary></details><img src=x onerror=alert(1)> [x](javascript:y) https://a.example @all\n/close\n```\n"
+    "| *b* _i_ ~~s~~ :tada: !1 #2 $`x`$ &#64; \x1b]0;x\x07\u202e <!-- \\"
+)
+evil = st.lists(st.sampled_from([*EVIL.split(" "), "\n", " ", "``", "\\"]), max_size=6).map("".join) | st.just(EVIL)
+
+
+def hostile(text: str) -> SavedPlan:
+    """A plan in which every string is another's."""
+    scope = Scope(Level.PROJECT, text or "x")
+    address = Address(scope, text, text, text, text)
+    changes: tuple[Change, ...] = (
+        Create(address, {text: text, "list": [text]}, ()),
+        Update(address, {text: text, "n": {"a": text}}, {text: f"{text}!", "n": {"a": "", text: 1}}, (), text, text),
+        Delete(address, {text: text}, (), text),
+    )
+    section = SectionPlan(text, 1, changes, (Problem(address, text, text),), (address,))
+    header = type(HEADER)(text, HEADER.created_at, text, text, 1)
+    return SavedPlan(header, Plan((TargetPlan(scope, (section,), text),)))
