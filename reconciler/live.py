@@ -24,6 +24,7 @@ from reconciler.errors import (
     WaitTooLong,
 )
 from reconciler.kind import Kinds, Part
+from reconciler.progress import Progress
 from reconciler.resource import Found, Resource, Wanted
 from reconciler.state import DesiredState, LivePart, LiveState, PartAddress, Reference, Unknown, Unreadable
 from reconciler.wire import Json, Reader
@@ -35,17 +36,23 @@ Task = TypeVar("Task")
 Result = TypeVar("Result")
 
 
-def read_live(desired: DesiredState, reader: Reader, kinds: Kinds, concurrency: int) -> LiveState:
+def read_live(
+    desired: DesiredState, reader: Reader, kinds: Kinds, concurrency: int, progress: Progress | None = None
+) -> LiveState:
     """Read every declared part of every target.
 
     Raises:
         ServiceError: one that `ENDS_A_RUN`. Any other failure is an `Unreadable`.
     """
     wanted = list(_declared_parts(desired))
+    progress = progress or Progress()
+    progress.begin("reading", (scope for (scope, _, _), _ in wanted))
 
     def read(task: tuple[PartAddress, Wanted]) -> LivePart:
         (scope, section, part), declared = task
-        return read_part(reader, kinds[section].part(part), scope, declared)
+        found = read_part(reader, kinds[section].part(part), scope, declared)
+        progress.step(scope)
+        return found
 
     parts = dict(zip((address for address, _ in wanted), side_by_side(read, wanted, concurrency), strict=True))
     return LiveState(parts, learn_ids(parts, kinds))

@@ -8,6 +8,7 @@ from reconciler.kind import Kinds
 from reconciler.live import look_up, read_live
 from reconciler.plan import Plan
 from reconciler.planner import make_plan
+from reconciler.progress import Progress
 from reconciler.state import DesiredState, Reference, Unknown
 from reconciler.wire import Reader
 
@@ -15,7 +16,13 @@ NO_IDS: Mapping[Reference, int] = MappingProxyType({})
 
 
 def draw_plan(
-    desired: DesiredState, reader: Reader, kinds: Kinds, concurrency: int, known: Mapping[Reference, int] = NO_IDS
+    desired: DesiredState,
+    reader: Reader,
+    kinds: Kinds,
+    concurrency: int,
+    *,
+    known: Mapping[Reference, int] = NO_IDS,
+    progress: Progress | None = None,
 ) -> Plan:
     """Return the plan that turns live state into the desired one, with as few reads as it takes.
 
@@ -25,11 +32,12 @@ def draw_plan(
         kinds: all kinds.
         concurrency: how many requests at once.
         known: numeric IDs that need not be asked for.
+        progress: is told how far it is.
 
     Raises:
         ServiceError: one that `live.ENDS_A_RUN`. Any other failure is a problem in the plan.
     """
-    live = read_live(desired, reader, kinds, concurrency)
+    live = read_live(desired, reader, kinds, concurrency, progress)
     ids: dict[Reference, int | Unknown] = {**known, **live.ids}
     live = replace(live, ids=ids)
     plan, missing = make_plan(desired, live, kinds)

@@ -1,13 +1,14 @@
 """What goes into carrying out a plan, and what comes out of it."""
 
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from enum import StrEnum
 from threading import Event
 from typing import Protocol
 
 from reconciler.address import Address
 from reconciler.plan import Change, TargetPlan
+from reconciler.progress import Progress
 from reconciler.wire import Request
 
 Deliver = Callable[[Address, str], None]
@@ -107,6 +108,7 @@ class Terms:
         deliver: where values of created tokens go; None where none is created.
         stop: ends the run.
         record: keeps intents and results.
+        progress: is told how far it is.
     """
 
     concurrency: int
@@ -115,3 +117,4 @@ class Terms:
     deliver: Deliver | None
     stop: Stop
     record: Record
+    progress: Progress = field(default_factory=Progress)

@@ -8,7 +8,7 @@ from concurrent.futures import ThreadPoolExecutor
 from itertools import groupby
 
 from reconciler.address import Scope
-from reconciler.apply.outcomes import TargetOutcome, Terms
+from reconciler.apply.outcomes import Status, TargetOutcome, Terms
 from reconciler.apply.target import TargetRun, collection_of
 from reconciler.kind import Kinds
 from reconciler.plan import Create, Plan, TargetPlan
@@ -25,13 +25,17 @@ def apply_plan(plan: Plan, service: Service, kinds: Kinds, terms: Terms) -> Iter
     for section in plan.dependent:
         dependent.setdefault(section.scope, []).append(section)
 
+    busy = [target for target in plan.targets if any(target.changes) or target.scope in dependent]
+    terms.progress.begin("applying", (target.scope for target in busy))
+
     def work(target: TargetPlan) -> TargetOutcome:
-        return TargetRun(target, service, kinds, terms).run(dependent.get(target.scope, []))
+        outcome = TargetRun(target, service, kinds, terms).run(dependent.get(target.scope, []))
+        terms.progress.step(target.scope, sum(each.status is Status.DONE for each in outcome.outcomes))
+        return outcome
 
     with ThreadPoolExecutor(max_workers=terms.concurrency) as pool:
-        for _, wave in groupby(plan.targets, key=lambda target: target.scope.level):
-            busy = [target for target in wave if any(target.changes) or target.scope in dependent]
-            yield from pool.map(work, busy)
+        for _, wave in groupby(busy, key=lambda target: target.scope.level):
+            yield from pool.map(work, wave)
 
 
 def delivering(plan: Plan, kinds: Kinds) -> list[Create]:

@@ -2,7 +2,7 @@
 
 import signal
 import sys
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
@@ -113,7 +113,11 @@ def _carry_out(
 
     deliver = _sink(wishes)
     stop = Stop(client.stop)
-    with _journal(session, wishes, saved, client, deliver) as record, _ending_gently(stop) as signals:
+    with (
+        _journal(session, wishes, saved, client, deliver) as record,
+        _ending_gently(stop, session.tell) as signals,
+        session.watched(client) as progress,
+    ):
         terms = Terms(
             concurrency=session.given.concurrency,
             verify=not wishes.no_verify,
@@ -121,6 +125,7 @@ def _carry_out(
             deliver=deliver,
             stop=stop,
             record=record,
+            progress=progress,
         )
         return list(apply_plan(saved.plan, client, session.kinds, terms)), bool(signals)
 
@@ -186,7 +191,7 @@ def _sink(wishes: Wishes) -> "Deliver | None":
 
 
 @contextmanager
-def _ending_gently(stop: "Stop") -> Iterator[list[int]]:
+def _ending_gently(stop: "Stop", tell: Callable[[str], None]) -> Iterator[list[int]]:
     """The first Ctrl-C or SIGTERM lets what is in flight finish; a second one stops at once.
 
     The list holds the signals that came.
@@ -198,7 +203,7 @@ def _ending_gently(stop: "Stop") -> Iterator[list[int]]:
             raise KeyboardInterrupt
         signals.append(number)
         stop.because("the run was ended before it")
-        click.echo("Finishing what is in flight; once more to stop at once.", err=True)
+        tell("Finishing what is in flight; once more to stop at once.")
 
     before = {number: signal.signal(number, handle) for number in (signal.SIGINT, signal.SIGTERM)}
     try:

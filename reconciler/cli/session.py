@@ -2,7 +2,6 @@
 
 import json
 import logging
-import os
 import sys
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager
@@ -15,6 +14,7 @@ import click
 
 from reconciler import __version__
 from reconciler.cli.options import Given
+from reconciler.cli.progress import ToStderr, shown, welcomes_colour
 from reconciler.cli.settings import open_client
 from reconciler.errors import ConfigurationError, OutputFailed, UsageError
 
@@ -23,6 +23,7 @@ if TYPE_CHECKING:
     from reconciler.kind import Kinds
     from reconciler.manifests import Manifests
     from reconciler.planfile import SavedPlan
+    from reconciler.progress import Progress
     from reconciler.service import Client
     from reconciler.state import DesiredState
 
@@ -86,6 +87,15 @@ class Session:
         with open_client(self.given) as client:
             yield client
 
+    @contextmanager
+    def watched(self, client: "Client") -> "Iterator[Progress]":
+        """Show on stderr how far the run is, while this block counts it."""
+        from reconciler.progress import Progress
+
+        progress = Progress(lambda: client.traffic.requests)
+        with shown(progress, client.traffic, self.given):
+            yield progress
+
     def draw(self, client: "Client", grace: timedelta = timedelta()) -> "SavedPlan":
         """Read the manifests and live state and return the plan. Nothing is written: see `planning.draw_plan`.
 
@@ -98,9 +108,11 @@ class Session:
         from reconciler.selection import hold_back, restrict
 
         failed = self._failed()
-        scope = scope_of_run(self, client, failed)
-        desired = replace(scope.desired, grace=grace)
-        plan = draw_plan(desired, client, self.kinds, self.given.concurrency, scope.ids)
+        with self.watched(client) as progress:
+            progress.begin("reading manifests")
+            scope = scope_of_run(self, client, failed)
+            desired = replace(scope.desired, grace=grace)
+            plan = draw_plan(desired, client, self.kinds, self.given.concurrency, known=scope.ids, progress=progress)
         if failed is not None:
             plan = restrict(plan, failed)
         moved = self._moved(client)
@@ -170,7 +182,11 @@ class Session:
         for format_, file in self.given.reports:
             self.save(Path(file), write(format_))
         if not silent:
-            style = {"colour": _welcomes_colour(), "verbose": bool(self.given.verbose), "quiet": self.given.quiet}
+            style = {
+                "colour": welcomes_colour(sys.stdout.isatty()),
+                "verbose": bool(self.given.verbose),
+                "quiet": self.given.quiet,
+            }
             click.echo(write(self.given.format_, **style), nl=False, color=True)
 
     def save(self, path: Path, text: str) -> None:
@@ -201,10 +217,6 @@ def read_file(path: Path) -> str:
         raise ConfigurationError(f"{path}: not a text file") from None
 
 
-def _welcomes_colour() -> bool:
-    return sys.stdout.isatty() and not os.environ.get("NO_COLOR") and os.environ.get("TERM") != "dumb"
-
-
 class _JsonLines(logging.Formatter):
     """One JSON object a line."""
 
@@ -215,7 +227,7 @@ class _JsonLines(logging.Formatter):
 
 def _set_up_logging(given: Given) -> None:
     """Send our own log to stderr; each request is in it with `-v`."""
-    handler = logging.StreamHandler(sys.stderr)
+    handler = ToStderr()
     if given.log_format == "json":
         handler.setFormatter(_JsonLines())
     LOG.handlers = [handler]

@@ -43,6 +43,17 @@ class Traffic:
         with self._lock:
             return dict(self._waited)
 
+    @property
+    def requests(self) -> int:
+        """How many requests were sent."""
+        return self.reads + self.writes
+
+    @property
+    def waiting_for(self) -> list[Wait]:
+        """What some request waits for at this moment."""
+        with self._lock:
+            return sorted(+self._waiting)
+
     def count(self, method: str, *, again: bool) -> None:
         """Count one request."""
         with self._lock:

@@ -278,8 +278,10 @@ def test_the_first_ctrl_c_finishes_what_is_in_flight_and_reports(desk: Desk) -> 
 def test_the_second_ctrl_c_stops_at_once_and_the_old_handlers_come_back() -> None:
     before = signal.getsignal(signal.SIGTERM)
     stop = Stop()
-    with pytest.raises(KeyboardInterrupt), _ending_gently(stop):
+    told: list[str] = []
+    with pytest.raises(KeyboardInterrupt), _ending_gently(stop, told.append):
         signal.raise_signal(signal.SIGTERM)
+        assert told == ["Finishing what is in flight; once more to stop at once."]
         assert stop.reason == "the run was ended before it"
         signal.raise_signal(signal.SIGINT)
     assert signal.getsignal(signal.SIGTERM) is before
