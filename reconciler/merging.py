@@ -9,6 +9,7 @@ from reconciler.errors import PlanRefused
 from reconciler.plan import Plan
 from reconciler.planfile import SavedPlan
 from reconciler.report import Report
+from reconciler.shards import Shard
 
 Thing = TypeVar("Thing")
 
@@ -27,6 +28,7 @@ def merge_plans(parts: Mapping[str, SavedPlan]) -> SavedPlan:
     _refuse_unless_alike("service", {file: header.service for file, header in headers.items()})
     _refuse_unless_alike("manifests", {file: header.manifests_digest for file, header in headers.items()})
     _refuse_unless_alike("version of the reconciler", {file: header.tool_version for file, header in headers.items()})
+    _refuse_unless_all({file: header.shard for file, header in headers.items()})
     _refuse_twice({file: [target.scope for target in saved.plan.targets] for file, saved in parts.items()})
     targets = [target for saved in parts.values() for target in saved.plan.targets]
     dependent = [section for saved in parts.values() for section in saved.plan.dependent]
@@ -34,6 +36,7 @@ def merge_plans(parts: Mapping[str, SavedPlan]) -> SavedPlan:
         first,
         created_at=min(header.created_at for header in headers.values()),
         requests_made=sum(header.requests_made for header in headers.values()),
+        shard=None,
     )
     plan = Plan(_ordered(targets, lambda target: target.scope), _ordered(dependent, lambda section: section.scope))
     return SavedPlan(header, plan)
@@ -52,6 +55,7 @@ def merge_reports(parts: Mapping[str, Report]) -> Report:
     _refuse_unless_alike("service", {file: report.service for file, report in parts.items()})
     _refuse_unless_alike("manifests", {file: report.manifests_digest for file, report in parts.items()})
     _refuse_unless_alike("version of the reconciler", {file: report.tool_version for file, report in parts.items()})
+    _refuse_unless_all({file: report.shard for file, report in parts.items()})
     _refuse_twice({file: [target.plan.scope for target in report.targets] for file, report in parts.items()})
     targets = [target for report in reports for target in report.targets]
     reasons = sorted({reason for report in reports for reason in report.waited})
@@ -63,6 +67,7 @@ def merge_reports(parts: Mapping[str, Report]) -> Report:
         writes=sum(report.writes for report in reports),
         waited={reason: round(sum(report.waited.get(reason, 0.0) for report in reports), 1) for reason in reasons},
         targets=_ordered(targets, lambda target: target.plan.scope),
+        shard=None,
     )
 
 
@@ -71,6 +76,16 @@ def _refuse_unless_alike(what: str, values: Mapping[str, str]) -> None:
     for file, value in rest:
         if value != wanted:
             raise PlanRefused(f"not parts of one whole: {first} and {file} are not of the same {what}")
+
+
+def _refuse_unless_all(shards: Mapping[str, Shard | None]) -> None:
+    """Refuse shards of which one is missing. Parts that are no shards are as many as there are."""
+    _refuse_unless_alike("division into shards", {file: str(shard and shard.total) for file, shard in shards.items()})
+    found = {shard.number: shard.total for shard in shards.values() if shard}
+    total = next(iter(found.values()), 0)
+    missing = [str(Shard(number, total)) for number in range(1, total + 1) if number not in found]
+    if missing:
+        raise PlanRefused(f"not parts of one whole: there is no shard {', '.join(missing)}")
 
 
 def _refuse_twice(scopes: Mapping[str, Iterable[Scope]]) -> None:

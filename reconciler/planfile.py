@@ -19,6 +19,7 @@ from reconciler.shapes import (
     ChangeShape,
     Content,
     SectionShape,
+    ShardShape,
     TargetShape,
     change_content,
     placed_content,
@@ -27,7 +28,10 @@ from reconciler.shapes import (
     read_change,
     read_problem,
     read_scope,
+    read_shard,
+    shard_content,
 )
+from reconciler.shards import Shard
 from reconciler.state import Section
 from reconciler.wire import Json
 
@@ -47,6 +51,7 @@ class Header:
         tool_version: of the reconciler that made it.
         manifests_digest: SHA-256 (hex) of the effective desired state.
         requests_made: how many reads it took.
+        shard: which part of the targets it is about; None for all that were selected.
     """
 
     service: str
@@ -54,6 +59,7 @@ class Header:
     tool_version: str
     manifests_digest: str
     requests_made: int
+    shard: Shard | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -105,6 +111,7 @@ class PlanDocument(Document):
     tool_version: str = Field(description="The version of the reconciler that made it.")
     manifests_digest: str = Field(description="SHA-256 of the effective desired state.")
     requests_made: int = Field(ge=0, description="How many reads it took to make the plan.")
+    shard: ShardShape | None = Field(description="Which part of the targets this is about; null for all of them.")
     summary: SummaryShape = Field(description="How much would happen, and how much cannot.")
     targets: list[TargetPlanShape] = Field(description="Users, then groups, then projects.")
     dependent: list[DependentShape] = Field(
@@ -123,6 +130,7 @@ def save_plan(saved: SavedPlan) -> str:
             "tool_version": saved.header.tool_version,
             "manifests_digest": saved.header.manifests_digest,
             "requests_made": saved.header.requests_made,
+            "shard": shard_content(saved.header.shard),
             "summary": summary(saved.plan),
             "targets": [_target_content(target) for target in saved.plan.targets],
             "dependent": [_dependent_content(section) for section in saved.plan.dependent],
@@ -143,6 +151,7 @@ def load_plan(text: str, kinds: Kinds) -> SavedPlan:
         tool_version=document.tool_version,
         manifests_digest=document.manifests_digest,
         requests_made=document.requests_made,
+        shard=read_shard(document.shard),
     )
     targets = tuple(_read_target(target, kinds) for target in document.targets)
     plan = Plan(targets, tuple(_read_dependent(section, kinds) for section in document.dependent))

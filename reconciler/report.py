@@ -20,6 +20,7 @@ from reconciler.shapes import (
     ChangeShape,
     Content,
     SectionShape,
+    ShardShape,
     TargetShape,
     change_content,
     placed_content,
@@ -28,7 +29,10 @@ from reconciler.shapes import (
     read_change,
     read_problem,
     read_scope,
+    read_shard,
+    shard_content,
 )
+from reconciler.shards import Shard
 
 FORMAT = "reconciler.report/v1"
 
@@ -69,6 +73,7 @@ class Report:
         writes: how many writes it made.
         waited: seconds in which the run waited, by reason; whole tenths.
         targets: those with changes or problems, in the order of the plan.
+        shard: which part of the targets the plan was about; None for all that were selected.
     """
 
     service: str
@@ -80,6 +85,7 @@ class Report:
     writes: int
     targets: tuple[TargetOutcome, ...]
     waited: Mapping[str, float] = field(default_factory=dict)
+    shard: Shard | None = None
 
     @property
     def outcomes(self) -> Iterator[Outcome]:
@@ -136,6 +142,7 @@ def make_report(
         writes=traffic.writes,
         waited={str(reason): round(seconds, 1) for reason, seconds in sorted(traffic.waited.items())},
         targets=tuple(target for target in targets if target.outcomes or any(target.plan.problems)),
+        shard=saved.header.shard,
     )
 
 
@@ -190,6 +197,7 @@ class ReportDocument(Document):
     finished_at: AwareDatetime = Field(description="When the last change was done with, UTC.")
     tool_version: str = Field(description="The version of the reconciler that made the plan.")
     manifests_digest: str = Field(description="SHA-256 of the desired state that the plan leads to.")
+    shard: ShardShape | None = Field(description="Which part of the targets this is about; null for all of them.")
     requests: RequestsShape = Field(description="What the run cost, in requests.")
     counts: CountsShape = Field(description="How much was done, and how much was not.")
     targets: list[TargetOutcomeShape] = Field(description="Those with changes or problems, in the order of the plan.")
@@ -206,6 +214,7 @@ def save_report(report: Report) -> str:
             "finished_at": utc(report.finished_at),
             "tool_version": report.tool_version,
             "manifests_digest": report.manifests_digest,
+            "shard": shard_content(report.shard),
             "requests": {"reads": report.reads, "writes": report.writes, "waited": dict(report.waited)},
             "counts": report.counts,
             "targets": [_target_content(target) for target in report.targets],
@@ -230,6 +239,7 @@ def load_report(text: str, kinds: Kinds) -> Report:
         writes=document.requests.writes,
         waited=document.requests.waited,
         targets=tuple(_read_target(target, kinds) for target in document.targets),
+        shard=read_shard(document.shard),
     )
     if document.counts.model_dump() != report.counts:
         raise PlanRefused("the apply report is damaged: its counts are not those of its outcomes")

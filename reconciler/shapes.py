@@ -14,12 +14,20 @@ from reconciler.errors import PlanRefused
 from reconciler.kind import Kinds, Part
 from reconciler.plan import Change, Create, Delete, Problem, Update
 from reconciler.sealed import Document
+from reconciler.shards import Shard
 from reconciler.wire import Json, Method, Request
 
 Fields = Annotated[dict[str, Json], Field(examples=[{"due_date": "2026-12-31"}])]
 
 Content = dict[str, Any]
 """What becomes of a value before it is written: it has the shape of a `Document`."""
+
+
+class ShardShape(Document):
+    """Which part of the targets a run was about."""
+
+    number: int = Field(ge=1, description="Which, from 1.")
+    total: int = Field(ge=1, description="Of how many.")
 
 
 class RequestShape(Document):
@@ -92,6 +100,16 @@ class TargetShape(Document):
 
     level: Level = Field(description="What it is.")
     ref: Key | None = Field(description="The full path or the numeric ID; null for the user behind the token.")
+
+
+def shard_content(shard: Shard | None) -> Content | None:
+    """Return a shard in the shape of `ShardShape`."""
+    return None if shard is None else {"number": shard.number, "total": shard.total}
+
+
+def read_shard(shape: ShardShape | None) -> Shard | None:
+    """Return the shard of a document, if it is one."""
+    return None if shape is None else Shard(shape.number, shape.total)
 
 
 def change_content(change: Change) -> Content:

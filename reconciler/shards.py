@@ -29,6 +29,10 @@ class Shard:
     number: int
     total: int
 
+    def __str__(self) -> str:
+        """Return it as the command line takes it."""
+        return f"{self.number}/{self.total}"
+
 
 def read_shard(text: str) -> Shard:
     """Read `I/N`.

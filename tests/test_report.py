@@ -40,6 +40,7 @@ def test_a_saved_report_tells_results_and_not_intentions() -> None:
         "finished_at": "2026-12-01T12:01:00Z",
         "tool_version": "0.1.0",
         "manifests_digest": "5f2c",
+        "shard": None,
         "requests": {"reads": 11, "writes": 4, "waited": {}},
         "counts": NOTHING_COUNTED | {"updated": 1, "deleted": 1, "failed": 1, "dropped": 1, "problems": 1},
     }

@@ -25,10 +25,12 @@ class Scope:
     Attributes:
         desired: the targets; the digest is that of all there are.
         ids: the numeric IDs that came to light on the way.
+        shard: which part of the targets these are, if they were divided.
     """
 
     desired: "DesiredState"
     ids: "Mapping[Reference, int]"
+    shard: "Shard | None"
 
 
 def scope_of_run(session: "Session", reader: "Reader", failed: "Iterable[Address] | None") -> Scope:
@@ -58,7 +60,7 @@ def scope_of_run(session: "Session", reader: "Reader", failed: "Iterable[Address
         from reconciler.shards import share
 
         desired = share(desired, whole, shard, session.kinds)
-    return Scope(desired, discovery.ids)
+    return Scope(desired, discovery.ids, shard)
 
 
 def _shard(given: str | None) -> "Shard | None":

@@ -124,6 +124,7 @@ class Session:
             tool_version=__version__,
             manifests_digest=desired.digest,
             requests_made=client.traffic.reads,
+            shard=scope.shard,
         )
         return SavedPlan(header, plan)
 

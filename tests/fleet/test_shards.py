@@ -164,17 +164,27 @@ def test_what_are_no_parts_of_one_whole_is_refused(desk: Desk) -> None:
     desk("plan --out 1.json --shard 1/3")
     desk("plan --out 2.json --shard 2/3")
     desk("plan --out again.json")
+    desk("plan --out copy.json")
+    desk("plan --out half.json --shard 1/2")
     desk.project("{milestones: {}}", "acme/more")
     desk("plan --out other.json")
-    assert desk("merge-plans 1.json 2.json again.json").err == (
-        "reconciler: not parts of one whole: project acme/api is in 1.json and in again.json\n"
+    assert desk("merge-plans again.json again.json copy.json").err == (
+        "reconciler: not parts of one whole: project acme/api is in again.json and in copy.json\n"
     )
+    assert desk("merge-plans 1.json 2.json again.json").err == (
+        "reconciler: not parts of one whole: 1.json and again.json are not of the same division into shards\n"
+    )
+    assert desk("merge-plans 1.json half.json").err == (
+        "reconciler: not parts of one whole: 1.json and half.json are not of the same division into shards\n"
+    )
+    assert desk("merge-plans 2.json").err == "reconciler: not parts of one whole: there is no shard 1/3, 3/3\n"
+    assert desk("merge-reports a.json").err == "reconciler: not parts of one whole: there is no shard 2/3, 3/3\n"
     assert desk("merge-plans 1.json other.json").err == (
         "reconciler: not parts of one whole: 1.json and other.json are not of the same manifests\n"
     )
     assert desk("merge-plans 1.json 1.json --parts 2").err == "reconciler: --parts 2: there is 1: 1.json, 1.json\n"
     assert desk("merge-reports a.json b.json --parts 1").err == "reconciler: --parts 1: there are 2: a.json, b.json\n"
-    assert desk("merge-reports a.json --parts 1").code == 0
+    assert desk("merge-plans again.json --parts 1").code == 0
     assert "not an apply report" in desk("merge-reports 1.json").err
     assert "not a saved plan" in desk("merge-plans a.json").err
     assert desk("merge-plans").code == 64
