@@ -178,7 +178,7 @@ def _ask(session: Session, saved: "SavedPlan") -> None:
 
     if not sys.stdin.isatty():
         raise UsageError("apply asks before it changes anything, and there is no terminal to ask on; add --yes")
-    click.echo(render_plan(saved, "text", colour=False, verbose=bool(session.given.verbose)), err=True, nl=False)
+    click.echo(render_plan(saved, "text", session.style(sys.stderr)), err=True, nl=False, color=True)
     click.confirm("Apply this plan?", abort=True, err=True)
 
 

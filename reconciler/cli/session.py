@@ -8,7 +8,8 @@ from contextlib import contextmanager
 from dataclasses import replace
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from shutil import get_terminal_size
+from typing import TYPE_CHECKING, Any, TextIO
 
 import click
 
@@ -24,6 +25,7 @@ if TYPE_CHECKING:
     from reconciler.manifests import Manifests
     from reconciler.planfile import SavedPlan
     from reconciler.progress import Progress
+    from reconciler.render import Style
     from reconciler.service import Client
     from reconciler.state import DesiredState
 
@@ -174,21 +176,29 @@ class Session:
         """Say something to whoever watches, unless they asked for quiet."""
         LOG.info("%s", text)
 
-    def put_out(self, write: Callable[..., str], *, silent: bool = False) -> None:
+    def put_out(self, write: "Callable[[str, Style], str]", *, silent: bool = False) -> None:
         """Put the result into each report, and on stdout unless `silent`.
 
         Args:
-            write: turns a format's name, and the style of `render.Style` by name, into text.
+            write: turns a format's name, and a `render.Style`, into text.
         """
+        from reconciler.render import PLAIN
+
         for format_, file in self.given.reports:
-            self.save(Path(file), write(format_))
+            self.save(Path(file), write(format_, PLAIN))
         if not silent:
-            style = {
-                "colour": welcomes_colour(sys.stdout.isatty()),
-                "verbose": bool(self.given.verbose),
-                "quiet": self.given.quiet,
-            }
-            click.echo(write(self.given.format_, **style), nl=False, color=True)
+            click.echo(write(self.given.format_, self.style(sys.stdout)), nl=False, color=True)
+
+    def style(self, stream: TextIO) -> "Style":
+        """Return how a result is to look there."""
+        from reconciler.render import Style
+
+        return Style(
+            colour=welcomes_colour(stream.isatty()),
+            verbose=bool(self.given.verbose),
+            quiet=self.given.quiet,
+            width=get_terminal_size().columns if stream.isatty() else None,
+        )
 
     def save(self, path: Path, text: str) -> None:
         """Write a file whole or not at all.

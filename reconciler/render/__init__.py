@@ -27,11 +27,17 @@ class Style:
         colour: whether ANSI colours are welcome.
         verbose: whether unmanaged objects, what is deleted, and requests are named.
         quiet: whether only problems, what is not done, and the last line are wanted.
+        width: how many columns there are, where longer lines would be broken anywhere; None where lines may be long.
     """
 
     colour: bool = False
     verbose: bool = False
     quiet: bool = False
+    width: int | None = None
+
+
+PLAIN = Style()
+"""As a file or another program wants it."""
 
 
 def _formats() -> Iterator[tuple[str, str]]:
@@ -44,37 +50,25 @@ FORMATS = MappingProxyType(dict(sorted(_formats())))
 """The name of each format's module, by the name of the format."""
 
 
-def render_plan(
-    saved: "SavedPlan", format_: str = "text", *, colour: bool = False, verbose: bool = False, quiet: bool = False
-) -> str:
+def render_plan(saved: "SavedPlan", format_: str = "text", style: Style = PLAIN) -> str:
     """Return a plan in a format.
 
     Raises:
         UsageError: there is no such format, or it is not for plans.
     """
-    return _render("plan", format_, saved, Style(colour, verbose, quiet))
+    return _render("plan", format_, saved, style)
 
 
-def render_report(
-    report: "Report", format_: str = "text", *, colour: bool = False, verbose: bool = False, quiet: bool = False
-) -> str:
+def render_report(report: "Report", format_: str = "text", style: Style = PLAIN) -> str:
     """Return the report of an apply in a format.
 
     Raises:
         UsageError: there is no such format, or it is not for reports.
     """
-    return _render("report", format_, report, Style(colour, verbose, quiet))
+    return _render("report", format_, report, style)
 
 
-def render_validation(
-    faults: Sequence[Fault],
-    targets: int,
-    format_: str = "text",
-    *,
-    colour: bool = False,
-    verbose: bool = False,
-    quiet: bool = False,
-) -> str:
+def render_validation(faults: Sequence[Fault], targets: int, format_: str = "text", style: Style = PLAIN) -> str:
     """Return the faults of the manifests in a format.
 
     Args:
@@ -84,7 +78,7 @@ def render_validation(
     Raises:
         UsageError: there is no such format, or it is not for validations.
     """
-    return _render("validation", format_, tuple(faults), targets, Style(colour, verbose, quiet))
+    return _render("validation", format_, tuple(faults), targets, style)
 
 
 def _render(subject: str, format_: str, *arguments: object) -> str:

@@ -2,6 +2,7 @@
 
 from collections import Counter
 from collections.abc import Iterable, Iterator, Sequence
+from textwrap import wrap
 
 from reconciler.apply import Outcome, Status
 from reconciler.errors import Fault
@@ -29,10 +30,11 @@ def plan(saved: SavedPlan, style: Style) -> str:
         lines += _target(target, [line for change in changes for line in _change(change, style)], style)
     numbers = summary(saved.plan)
     made = saved.header.requests_made
-    lines.append(
+    lines += _folded(
         f"Plan: {numbers['create']} to create, {numbers['update']} to update, {numbers['delete']} to delete, "
         f"{counted(numbers['problems'], 'problem')}, {numbers['unmanaged']} unmanaged. "
-        f"{counted(numbers['requests'], 'request')} to apply; {made} {'was' if made == 1 else 'were'} made to plan."
+        f"{counted(numbers['requests'], 'request')} to apply; {made} {'was' if made == 1 else 'were'} made to plan.",
+        style,
     )
     return "\n".join(lines) + "\n"
 
@@ -46,11 +48,12 @@ def report(done: Report, style: Style) -> str:
         lines += _target(target.plan, [line for outcome in shown for line in _outcome(outcome, style)], style)
     counts = done.counts
     waited = ", ".join(waits(done.waited))
-    lines.append(
+    lines += _folded(
         f"Applied: {counts['created']} created, {counts['updated']} updated, {counts['deleted']} deleted; "
         f"{counts['failed']} failed, {counts['stale']} stale, {counts['skipped']} skipped, "
         f"{counts['dropped']} dropped by the service, {counted(counts['problems'], 'problem')}. "
-        f"{counted(done.reads + done.writes, 'request')} made.{waited and f' Waited {waited}.'}"
+        f"{counted(done.reads + done.writes, 'request')} made.{waited and f' Waited {waited}.'}",
+        style,
     )
     return "\n".join(lines) + "\n"
 
@@ -69,15 +72,16 @@ def validation(faults: Sequence[Fault], targets: int, style: Style) -> str:
 
 def _target(target: TargetPlan, shown: Iterable[str], style: Style) -> list[str]:
     """Put a target's name above what is shown of it, and its problems below."""
-    lines = [*shown, *(_line("!", complaint(problem), "", style) for problem in target.problems)]
+    remarks = [("!", complaint(problem)) for problem in target.problems]
     if style.verbose:
-        lines += [_line("?", f"{label(address)} is unmanaged", "", style) for address in target.unmanaged]
+        remarks += [("?", f"{label(address)} is unmanaged") for address in target.unmanaged]
+    lines = [*shown, *(line for marker, remark in remarks for line in _entry(marker, remark, (), style))]
     return [_painted(escaped(str(target.scope)), "target", style), *lines] if lines else []
 
 
 def _change(change: Change, style: Style) -> Iterator[str]:
-    said = "" if isinstance(change, Delete) and not style.verbose else ", ".join(details(change))
-    yield _line(MARKERS[type(change)], label(change.address), said, style)
+    said = () if isinstance(change, Delete) and not style.verbose else tuple(details(change))
+    yield from _entry(MARKERS[type(change)], label(change.address), said, style)
     if style.verbose:
         yield from (f"      {line}" for line in rewritten(change))
         yield from _requests(change)
@@ -85,7 +89,7 @@ def _change(change: Change, style: Style) -> Iterator[str]:
 
 def _outcome(outcome: Outcome, style: Style) -> Iterator[str]:
     said = f"{outcome.status}: {escaped(outcome.reason)}" if outcome.reason else str(outcome.status)
-    yield _line(MARKERS[type(outcome.change)], label(outcome.change.address), said, style)
+    yield from _entry(MARKERS[type(outcome.change)], label(outcome.change.address), (said,), style)
     if style.verbose:
         yield from _requests(outcome.change)
 
@@ -94,10 +98,35 @@ def _requests(change: Change) -> Iterator[str]:
     return (f"      {escaped(str(request))}" for request in change.requests)
 
 
-def _line(marker: str, subject: str, said: str, style: Style) -> str:
-    """One line: the marker in column 3, the label from column 5, the rest from column 47 or two blanks later."""
+def _entry(marker: str, subject: str, said: Sequence[str], style: Style) -> Iterator[str]:
+    """One line: the marker in column 3, the label from column 5, the rest from column 47 or two blanks later.
+
+    Where that is too wide, the facts of the rest stand below the label, a line each.
+    """
     room = " " * max(2, WIDTH - len(subject)) if said else ""
-    return f"  {_painted(f'{marker} {subject}', marker, style)}{room}{said}"
+    rest = ", ".join(said)
+    if style.width is None or len(f"  {marker} {subject}{room}{rest}") <= style.width:
+        yield f"  {_painted(f'{marker} {subject}', marker, style)}{room}{rest}"
+        return
+    for line in _folded(f"{marker} {subject}", style, indent=2):
+        yield line.replace(line.strip(), _painted(line.strip(), marker, style))
+    for fact in said:
+        yield from _folded(fact, style, indent=8)
+
+
+def _folded(text: str, style: Style, indent: int = 0) -> list[str]:
+    """Break a line between words where it is too wide, and indent what follows a little more."""
+    first, others = " " * indent, " " * (indent and indent + 2)
+    if style.width is None or indent + len(text) <= style.width:
+        return [first + text]
+    return wrap(
+        text,
+        style.width,
+        initial_indent=first,
+        subsequent_indent=others,
+        break_long_words=False,
+        break_on_hyphens=False,
+    )
 
 
 def _fault(fault: Fault, style: Style) -> Iterator[str]:

@@ -9,7 +9,7 @@ import pytest
 from reconciler.apply import Status
 from reconciler.errors import Fault, UsageError
 from reconciler.planfile import load_plan, save_plan
-from reconciler.render import FORMATS, render_plan, render_report, render_validation
+from reconciler.render import FORMATS, Style, render_plan, render_report, render_validation
 from reconciler.report import load_report, save_report
 from tests.building import KINDS
 from tests.render.samples import done, sample
@@ -30,8 +30,8 @@ def test_knowing_the_formats_imports_none_of_them() -> None:
 
 def test_deepdiff_is_not_imported_for_plain_values() -> None:
     code = (
-        "import sys; from tests.render.samples import sample; from reconciler.render import render_plan;"
-        "render_plan(sample(), verbose=True); print('deepdiff' in sys.modules)"
+        "import sys; from tests.render.samples import sample; from reconciler.render import Style, render_plan;"
+        "render_plan(sample(), style=Style(verbose=True)); print('deepdiff' in sys.modules)"
     )
     shown = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True).stdout
     assert shown == "False\n"
@@ -50,7 +50,7 @@ def test_a_format_that_is_not_for_reports_says_so() -> None:
 
 
 def test_the_json_of_a_plan_is_the_saved_plan() -> None:
-    text = render_plan(sample(), "json", colour=True, verbose=True, quiet=True)
+    text = render_plan(sample(), "json", style=Style(colour=True, verbose=True, quiet=True))
     assert text == save_plan(sample())
     assert load_plan(text, KINDS) == sample()
 

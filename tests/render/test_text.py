@@ -10,7 +10,7 @@ from reconciler.apply import Status
 from reconciler.errors import Fault
 from reconciler.plan import Change, Create, Delete, Plan, Problem, SectionPlan, TargetPlan, Update
 from reconciler.planfile import SavedPlan
-from reconciler.render import render_plan, render_report, render_validation
+from reconciler.render import Style, render_plan, render_report, render_validation
 from reconciler.wire import Json
 from tests.render.plans import patiently, saved_plans
 from tests.render.samples import API, HEADER, done, sample
@@ -33,7 +33,7 @@ def test_a_plan_is_one_line_a_change_grouped_by_target() -> None:
 
 
 def test_a_verbose_plan_names_requests_and_what_stays() -> None:
-    assert render_plan(sample(), verbose=True) == (
+    assert render_plan(sample(), style=Style(verbose=True)) == (
         "project acme/payments/api\n"
         '  + milestone "2026.12"                       due_date: 2026-12-31\n'
         "      POST projects/acme%2Fpayments%2Fapi/milestones\n"
@@ -53,13 +53,46 @@ def test_a_verbose_plan_names_requests_and_what_stays() -> None:
 
 
 def test_a_quiet_plan_tells_problems_and_numbers() -> None:
-    assert render_plan(sample(), quiet=True) == (
+    assert render_plan(sample(), style=Style(quiet=True)) == (
         f"project acme/payments/api\n  ! approval settings.retain_approvals_on_push: locked by the group\n{NUMBERS}\n"
     )
 
 
+def test_what_is_too_wide_for_a_terminal_stands_below_its_label() -> None:
+    assert render_plan(sample(), style=Style(width=76)) == (
+        "project acme/payments/api\n"
+        '  + milestone "2026.12"                       due_date: 2026-12-31\n'
+        "  ~ approval settings\n"
+        "        allow_author_approval: true -> false\n"
+        '  ~ milestone "2026.11"\n'
+        '        renamed from "Nov 2026"\n'
+        "        state: active -> closed\n"
+        '  - trigger token "legacy-integration"\n'
+        "  ! approval settings.retain_approvals_on_push: locked by the group\n"
+        "Plan: 1 to create, 2 to update, 1 to delete, 1 problem, 3 unmanaged. 4\n"
+        "requests to apply; 8 were made to plan.\n"
+    )
+
+
+def test_a_problem_that_is_too_wide_goes_on_below_itself_in_its_colour() -> None:
+    narrow = render_plan(sample(), style=Style(width=40, quiet=True, colour=True))
+    assert narrow.splitlines()[1:3] == [
+        "  \x1b[1;35m! approval\x1b[0m",
+        "    \x1b[1;35msettings.retain_approvals_on_push:\x1b[0m",
+    ]
+
+
+def test_no_line_is_wider_than_the_terminal_unless_a_word_is() -> None:
+    for width in range(80, 200, 10):
+        for text in (
+            render_plan(sample(), style=Style(width=width, verbose=True)),
+            render_report(done((Status.FAILED, "400: " + "no " * 80)), style=Style(width=width)),
+        ):
+            assert max(map(len, text.splitlines())) <= width
+
+
 def test_colour_repeats_what_the_markers_say() -> None:
-    coloured = render_plan(sample(), colour=True, verbose=True)
+    coloured = render_plan(sample(), style=Style(colour=True, verbose=True))
     assert coloured.splitlines()[:11] == [
         "\x1b[1mproject acme/payments/api\x1b[0m",
         '  \x1b[32m+ milestone "2026.12"\x1b[0m                       due_date: 2026-12-31',
@@ -197,7 +230,7 @@ def test_nothing_that_is_read_can_steer_a_terminal() -> None:
     target = Scope(Level.PROJECT, f"acme/{evil}")
     name = Address(target, "milestones", "milestones", evil, evil)
     section = SectionPlan("x", 0, (Create(name, {evil: evil}, ()),), (Problem(name, evil, evil),), (name,))
-    text = render_plan(SavedPlan(HEADER, Plan((TargetPlan(target, (section,)),))), verbose=True)
+    text = render_plan(SavedPlan(HEADER, Plan((TargetPlan(target, (section,)),))), style=Style(verbose=True))
     assert text.splitlines()[:4] == [
         f"project acme/{quoted}",
         f'  + {quoted} "{quoted}"  {quoted}: "{quoted}"',
@@ -230,13 +263,13 @@ def test_a_report_tells_what_became_of_each_change() -> None:
         '  - trigger token "legacy-integration"        done\n'
         "  ! approval settings.retain_approvals_on_push: locked by the group\n" + numbers
     )
-    assert render_report(report, quiet=True) == (
+    assert render_report(report, style=Style(quiet=True)) == (
         "project acme/payments/api\n"
         '  + milestone "2026.12"                       failed: POST x: 400\\u001b\n'
         "  ~ approval settings                         dropped by the service: the service kept its own level\n"
         "  ! approval settings.retain_approvals_on_push: locked by the group\n" + numbers
     )
-    assert render_report(report, verbose=True).splitlines()[1:3] == [
+    assert render_report(report, style=Style(verbose=True)).splitlines()[1:3] == [
         '  + milestone "2026.12"                       failed: POST x: 400\\u001b',
         "      POST projects/acme%2Fpayments%2Fapi/milestones",
     ]
@@ -259,7 +292,7 @@ def test_faults_are_shown_with_the_line_and_a_caret() -> None:
 def test_valid_manifests_are_counted() -> None:
     assert render_validation([WARNING], 1) == "b.yaml: warning: is empty\nValid: 1 target, 1 warning.\n"
     assert render_validation([], 2) == "Valid: 2 targets.\n"
-    assert render_validation([WARNING], 1, quiet=True) == "b.yaml: warning: is empty\n"
+    assert render_validation([WARNING], 1, style=Style(quiet=True)) == "b.yaml: warning: is empty\n"
 
 
 def test_a_caret_stands_below_its_column_even_behind_what_is_escaped() -> None:
@@ -270,7 +303,7 @@ def test_a_caret_stands_below_its_column_even_behind_what_is_escaped() -> None:
 
 
 def test_colour_marks_places_and_severities() -> None:
-    assert render_validation([ERROR, WARNING], 0, colour=True) == (
+    assert render_validation([ERROR, WARNING], 0, style=Style(colour=True)) == (
         "\x1b[1ma.yaml:3:5\x1b[0m: unknown key `enabeld`; did you mean `enabled`?\n"
         "        enabeld: true\n"
         "        \x1b[1;31m^\x1b[0m\n"
@@ -291,7 +324,7 @@ def plan_of(*changes: Change) -> Plan:
 
 def lines_of(*changes: Change, verbose: bool = False) -> list[str]:
     """The lines of some changes, without the project above and the numbers below."""
-    return render_plan(SavedPlan(HEADER, plan_of(*changes)), verbose=verbose).splitlines()[1:-1]
+    return render_plan(SavedPlan(HEADER, plan_of(*changes)), style=Style(verbose=verbose)).splitlines()[1:-1]
 
 
 def details(before: dict[str, Json], after: dict[str, Json]) -> str:
