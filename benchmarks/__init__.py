@@ -1,0 +1,1 @@
+"""How fast it is, measured: `python -m benchmarks` from a checkout; see README.md beside this."""

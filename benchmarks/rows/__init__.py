@@ -1,0 +1,20 @@
+"""The rows of the table, each in a module of its own: a function from a bench to figures."""
+
+from collections.abc import Callable, Mapping
+
+from benchmarks.bench import Bench
+from benchmarks.figures import Figure
+from benchmarks.rows import counting, history, memory, pacing, reading, starting, waiting
+
+Row = Callable[[Bench], list[Figure]]
+
+ROWS: Mapping[str, Row] = {
+    "requests": counting.requests,
+    "latency": waiting.latency,
+    "cpu": waiting.cpu,
+    "reading": reading.reading,
+    "memory": memory.memory,
+    "start": starting.start,
+    "since": history.since,
+    "rate": pacing.rate,
+}
