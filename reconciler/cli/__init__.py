@@ -1,28 +1,52 @@
 """The command line: connects the parts and speaks to a person. Commands import what they need when they run."""
 
 import sys
-import traceback
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
+from importlib import import_module
 
 import click
 
 from reconciler import __version__
-from reconciler.cli.apply import apply
-from reconciler.cli.demo import demo
-from reconciler.cli.drift import drift
-from reconciler.cli.export import export
-from reconciler.cli.merge import merge_plans, merge_reports
-from reconciler.cli.plan import plan
-from reconciler.cli.render import render
-from reconciler.cli.sandbox import sandbox
-from reconciler.cli.schema import schema
-from reconciler.cli.settings import read_configuration
-from reconciler.cli.show import show
-from reconciler.cli.validate import validate
 from reconciler.errors import ReconcilerError, UsageError
+
+COMMANDS: Mapping[str, str] = {
+    "validate": "validate",
+    "render": "render",
+    "plan": "plan",
+    "apply": "apply",
+    "drift": "drift",
+    "export": "export",
+    "show": "show",
+    "merge-plans": "merge",
+    "merge-reports": "merge",
+    "schema": "schema",
+    "sandbox": "sandbox",
+    "demo": "demo",
+}
+"""The commands, and the module that each is in."""
+
+
+class Commands(click.Group):
+    """The commands; the module of one is imported when it is asked for, so that the others do not slow it down."""
+
+    def list_commands(self, ctx: click.Context) -> list[str]:
+        """Return their names."""
+        del ctx
+        return sorted(COMMANDS)
+
+    def get_command(self, ctx: click.Context, cmd_name: str) -> click.Command | None:
+        """Return one of them."""
+        del ctx
+        if cmd_name not in COMMANDS:
+            return None
+        command: click.Command = getattr(
+            import_module(f"reconciler.cli.{COMMANDS[cmd_name]}"), cmd_name.replace("-", "_")
+        )
+        return command
 
 
 @click.group(
+    cls=Commands,
     context_settings={"help_option_names": ["-h", "--help"], "max_content_width": 100},
     epilog="Start with: reconciler demo. Exit codes: 0 in order, 1 error, 2 changes pending, 3 some changes failed, "
     "64 wrong command line.",
@@ -36,12 +60,9 @@ def cli(context: click.Context) -> None:
     together. Configuration comes from flags, then the environment (RECONCILER_API_URL, RECONCILER_TOKEN, ...),
     then reconciler.yaml in the working directory.
     """
-    given = read_configuration()
-    context.default_map = dict.fromkeys(cli.commands, given)
+    from reconciler.cli.settings import read_configuration
 
-
-for command in (validate, render, plan, apply, drift, export, show, merge_plans, merge_reports, schema, sandbox, demo):
-    cli.add_command(command)
+    context.default_map = dict.fromkeys(COMMANDS, read_configuration())
 
 
 def main(arguments: Sequence[str] | None = None) -> None:
@@ -72,5 +93,7 @@ def run(arguments: list[str]) -> int:
 
 def _trace(error: Exception, arguments: list[str]) -> None:
     """Show where it happened, if asked; frames hold no values, so no secret either."""
+    import traceback
+
     if "-vv" in arguments or arguments.count("-v") > 1:
         click.echo("".join(traceback.format_tb(error.__traceback__)), err=True)

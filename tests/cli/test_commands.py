@@ -9,18 +9,20 @@ import click
 import pytest
 
 from reconciler import __version__
-from reconciler.cli import cli, main
+from reconciler.cli import COMMANDS, cli, main
 from reconciler.cli.demo import _run
 from tests.desk import Desk
 
 
-@pytest.mark.parametrize("name", sorted(cli.commands))
+@pytest.mark.parametrize("name", sorted(COMMANDS))
 def test_every_command_and_every_option_is_explained_with_an_example(name: str, desk: Desk) -> None:
     done = desk(f"{name} --help")
     assert done.code == 0
     assert "Example" in done.out
     assert f"reconciler {name}" in done.out.partition("Example")[2]
-    options = [each for each in cli.commands[name].params if isinstance(each, click.Option)]
+    command = cli.get_command(click.Context(cli), name)
+    assert command is not None
+    options = [each for each in command.params if isinstance(each, click.Option)]
     assert [each.name for each in options if not each.help] == []
 
 
