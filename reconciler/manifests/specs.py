@@ -101,14 +101,14 @@ def _prune(document: Document, prune: Any, shapes: Shapes, complaints: Complaint
 
 
 def _fault_of_pruned(name: Any, shapes: Shapes) -> str | None:
+    if isinstance(name, str) and name in shapes and shapes[name].kind.prunable:
+        return None
     prunable = [section for section, shape in shapes.items() if shape.kind.prunable]
     if not isinstance(name, str):
         return f"prune lists the names of sections: {listed(prunable)}"
     if name not in shapes:
         return unknown("section", name, prunable)
-    if name not in prunable:
-        return f"{name} are settings, which cannot be pruned; prunable are {listed(prunable)}"
-    return None
+    return f"{name} are settings, which cannot be pruned; prunable are {listed(prunable)}"
 
 
 def _placeholders(document: Document, sections: Mapping[str, Any], complaints: Complaints) -> dict[str, Path]:
