@@ -13,7 +13,7 @@ from pydantic import AwareDatetime, Field, TypeAdapter, ValidationError
 
 from reconciler.errors import PlanRefused
 from reconciler.kind import Kinds
-from reconciler.plan import Create, Delete, Plan, SectionPlan, TargetPlan, Update
+from reconciler.plan import Create, Delete, Plan, TargetPlan, Update
 from reconciler.sealed import Document, seal, unseal
 from reconciler.shapes import (
     ChangeShape,
@@ -22,14 +22,12 @@ from reconciler.shapes import (
     ShardShape,
     TargetShape,
     change_content,
-    placed_content,
-    problem_content,
-    read_address,
-    read_change,
-    read_problem,
     read_scope,
+    read_section,
     read_shard,
+    section_content,
     shard_content,
+    target_content,
 )
 from reconciler.shards import Shard
 from reconciler.state import Section
@@ -202,35 +200,18 @@ def utc(time: datetime) -> str:
 
 
 def _target_content(target: TargetPlan) -> Content:
-    return {
-        "level": target.scope.level,
-        "ref": target.scope.ref,
-        "origin": target.origin,
-        "sections": [
-            {
-                "section": section.section,
-                "found": section.found,
-                "changes": [change_content(change) for change in section.changes],
-                "problems": [problem_content(problem) for problem in section.problems],
-                "unmanaged": [placed_content(address) for address in section.unmanaged],
-            }
+    return target_content(
+        target,
+        (
+            section_content(section, changes=[change_content(change) for change in section.changes])
             for section in target.sections
-        ],
-    }
+        ),
+    )
 
 
 def _read_target(shape: TargetPlanShape, kinds: Kinds) -> TargetPlan:
     scope = read_scope(shape)
-    sections = tuple(
-        SectionPlan(
-            each.section,
-            each.found,
-            tuple(read_change(scope, each.section, change, kinds) for change in each.changes),
-            tuple(read_problem(scope, each.section, problem) for problem in each.problems),
-            tuple(read_address(scope, each.section, address) for address in each.unmanaged),
-        )
-        for each in shape.sections
-    )
+    sections = tuple(read_section(scope, each, each.changes, kinds) for each in shape.sections)
     return TargetPlan(scope, sections, shape.origin)
 
 

@@ -13,7 +13,7 @@ from pydantic import AwareDatetime, Field
 from reconciler.apply import Outcome, Status, TargetOutcome
 from reconciler.errors import PlanRefused
 from reconciler.kind import Kinds
-from reconciler.plan import Change, Create, Delete, Problem, SectionPlan, TargetPlan, Update
+from reconciler.plan import Change, Create, Delete, Problem, TargetPlan, Update
 from reconciler.planfile import SavedPlan, utc
 from reconciler.sealed import Document, seal, unseal
 from reconciler.shapes import (
@@ -23,14 +23,12 @@ from reconciler.shapes import (
     ShardShape,
     TargetShape,
     change_content,
-    placed_content,
-    problem_content,
-    read_address,
-    read_change,
-    read_problem,
     read_scope,
+    read_section,
     read_shard,
+    section_content,
     shard_content,
+    target_content,
 )
 from reconciler.shards import Shard
 
@@ -252,38 +250,25 @@ def _without_outcome(target: TargetPlan) -> TargetOutcome:
 
 def _target_content(target: TargetOutcome) -> Content:
     outcomes = iter(target.outcomes)
-    return {
-        "level": target.plan.scope.level,
-        "ref": target.plan.scope.ref,
-        "origin": target.plan.origin,
-        "sections": [_section_content(section, outcomes) for section in target.plan.sections],
-    }
+    return target_content(
+        target.plan,
+        (
+            section_content(section, outcomes=[_outcome_content(next(outcomes)) for _ in section.changes])
+            for section in target.plan.sections
+        ),
+    )
 
 
-def _section_content(section: SectionPlan, outcomes: Iterator[Outcome]) -> Content:
-    return {
-        "section": section.section,
-        "found": section.found,
-        "outcomes": [
-            {"change": change_content(outcome.change), "status": outcome.status, "reason": outcome.reason}
-            for _, outcome in zip(section.changes, outcomes, strict=False)
-        ],
-        "problems": [problem_content(problem) for problem in section.problems],
-        "unmanaged": [placed_content(address) for address in section.unmanaged],
-    }
+def _outcome_content(outcome: Outcome) -> Content:
+    return {"change": change_content(outcome.change), "status": outcome.status, "reason": outcome.reason}
 
 
 def _read_target(shape: TargetOutcomeShape, kinds: Kinds) -> TargetOutcome:
     scope = read_scope(shape)
-    sections: list[SectionPlan] = []
-    outcomes: list[Outcome] = []
-    for each in shape.sections:
-        changes = [read_change(scope, each.section, outcome.change, kinds) for outcome in each.outcomes]
-        problems = [read_problem(scope, each.section, problem) for problem in each.problems]
-        unmanaged = [read_address(scope, each.section, address) for address in each.unmanaged]
-        sections.append(SectionPlan(each.section, each.found, tuple(changes), tuple(problems), tuple(unmanaged)))
-        outcomes += [
-            Outcome(change, outcome.status, outcome.reason)
-            for change, outcome in zip(changes, each.outcomes, strict=True)
-        ]
-    return TargetOutcome(TargetPlan(scope, tuple(sections), shape.origin), tuple(outcomes))
+    sections = [
+        read_section(scope, each, (outcome.change for outcome in each.outcomes), kinds) for each in shape.sections
+    ]
+    plan = TargetPlan(scope, tuple(sections), shape.origin)
+    read = [outcome for each in shape.sections for outcome in each.outcomes]
+    outcomes = [Outcome(change, each.status, each.reason) for change, each in zip(plan.changes, read, strict=True)]
+    return TargetOutcome(plan, tuple(outcomes))

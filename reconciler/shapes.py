@@ -5,6 +5,7 @@ request must lead to the target and the part it stands under.
 """
 
 import re
+from collections.abc import Iterable
 from typing import Annotated, Any, Literal
 
 from pydantic import Field
@@ -12,7 +13,7 @@ from pydantic import Field
 from reconciler.address import Address, Key, Level, Scope
 from reconciler.errors import PlanRefused
 from reconciler.kind import Kinds, Part
-from reconciler.plan import Change, Create, Delete, Problem, Update
+from reconciler.plan import Change, Create, Delete, Problem, SectionPlan, TargetPlan, Update
 from reconciler.sealed import Document
 from reconciler.shards import Shard
 from reconciler.wire import Json, Method, Request
@@ -112,9 +113,30 @@ def read_shard(shape: ShardShape | None) -> Shard | None:
     return None if shape is None else Shard(shape.number, shape.total)
 
 
+def target_content(target: TargetPlan, sections: Iterable[Content]) -> Content:
+    """Return which target, and what is kept of its sections."""
+    return {
+        "level": target.scope.level,
+        "ref": target.scope.ref,
+        "origin": target.origin,
+        "sections": list(sections),
+    }
+
+
+def section_content(section: SectionPlan, **own: list[Content]) -> Content:
+    """Return a section in the shape of `SectionShape`, with what is its own in the middle."""
+    return {
+        "section": section.section,
+        "found": section.found,
+        **own,
+        "problems": [_problem_content(problem) for problem in section.problems],
+        "unmanaged": [_placed_content(address) for address in section.unmanaged],
+    }
+
+
 def change_content(change: Change) -> Content:
     """Return a change in the shape of one of the three."""
-    place = placed_content(change.address)
+    place = _placed_content(change.address)
     requests = [_request_content(request) for request in change.requests]
     match change:
         case Create():
@@ -146,16 +168,6 @@ def change_content(change: Change) -> Content:
             }
 
 
-def problem_content(problem: Problem) -> Content:
-    """Return a problem in the shape of `ProblemShape`."""
-    return {**placed_content(problem.address), "field": problem.field, "reason": problem.reason}
-
-
-def placed_content(address: Address) -> Content:
-    """Return what an address says beyond scope and section."""
-    return {"part": address.part, "title": address.title, "name": address.name}
-
-
 def read_scope(shape: TargetShape) -> Scope:
     """Return which target is meant.
 
@@ -167,23 +179,40 @@ def read_scope(shape: TargetShape) -> Scope:
     return Scope(shape.level, shape.ref)
 
 
-def read_address(scope: Scope, section: str, shape: Placed) -> Address:
-    """Return the address of something that stands in a section of a target."""
-    return Address(scope, section, shape.part, shape.title, shape.name)
-
-
-def read_problem(scope: Scope, section: str, shape: ProblemShape) -> Problem:
-    """Return a problem of a section of a target."""
-    return Problem(read_address(scope, section, shape), shape.reason, shape.field)
-
-
-def read_change(scope: Scope, section: str, shape: CreateShape | UpdateShape | DeleteShape, kinds: Kinds) -> Change:
-    """Return a change of a section of a target.
+def read_section(
+    scope: Scope, shape: SectionShape, changes: Iterable[CreateShape | UpdateShape | DeleteShape], kinds: Kinds
+) -> SectionPlan:
+    """Return a section of a target.
 
     Raises:
         PlanRefused: there is no such section or part, or a request leads elsewhere.
     """
-    address = read_address(scope, section, shape)
+    return SectionPlan(
+        shape.section,
+        shape.found,
+        tuple(_read_change(scope, shape.section, change, kinds) for change in changes),
+        tuple(
+            Problem(_read_address(scope, shape.section, problem), problem.reason, problem.field)
+            for problem in shape.problems
+        ),
+        tuple(_read_address(scope, shape.section, address) for address in shape.unmanaged),
+    )
+
+
+def _problem_content(problem: Problem) -> Content:
+    return {**_placed_content(problem.address), "field": problem.field, "reason": problem.reason}
+
+
+def _placed_content(address: Address) -> Content:
+    return {"part": address.part, "title": address.title, "name": address.name}
+
+
+def _read_address(scope: Scope, section: str, shape: Placed) -> Address:
+    return Address(scope, section, shape.part, shape.title, shape.name)
+
+
+def _read_change(scope: Scope, section: str, shape: CreateShape | UpdateShape | DeleteShape, kinds: Kinds) -> Change:
+    address = _read_address(scope, section, shape)
     part = _part(section, shape.part, kinds)
     requests = tuple(_read_request(request, scope, part) for request in shape.requests)
     match shape:
