@@ -12,7 +12,7 @@ import httpx
 
 from reconciler import __version__
 from reconciler.address import Level
-from reconciler.errors import ConfigurationError, Moved, RateLimited, ServiceError
+from reconciler.errors import ConfigurationError, Moved, RateLimited, ServiceError, Unreachable
 from reconciler.service.answers import Answer, plain, read_answer
 from reconciler.service.dates import pause_asked_for
 from reconciler.service.deadlines import Transport
@@ -71,6 +71,7 @@ class Client:
         self._random = random or Random()  # noqa: S311 - spreads retries, keeps no secret
         self._governor = Governor(policy, self._clock, self.traffic, self.stop)
         self._moves = Moves()
+        self._heard = False
         self._headers = {
             "PRIVATE-TOKEN": token,
             "User-Agent": f"reconciler/{__version__}",
@@ -148,12 +149,14 @@ class Client:
                 error.ambiguous = in_doubt
                 error.reason = error.reason.replace(self._token, "[the token]")
                 rest = self._rest(error, pause, tries)
-                if not is_passing(method, error, in_doubt=doubtful) or not self._may_retry(tries):
+                if not is_passing(method, error, in_doubt=doubtful) or not self._may_retry(error, tries):
                     raise
 
-    def _may_retry(self, tries: int) -> bool:
+    def _may_retry(self, error: ServiceError, tries: int) -> bool:
         policy = self._policy
-        return tries < policy.tries and self.traffic.allows_retry(policy.retry_share, policy.retry_allowance)
+        unheard = isinstance(error, Unreachable) and not self._heard
+        most = min(policy.tries, policy.tries_unheard) if unheard else policy.tries
+        return tries < most and self.traffic.allows_retry(policy.retry_share, policy.retry_allowance)
 
     def _rest(self, error: ServiceError, pause: float | None, tries: int) -> float:
         """Return the seconds to rest before another try; what the service asks for, everybody waits for instead."""
@@ -185,6 +188,7 @@ class Client:
         try:
             self.traffic.count(method, again=tries > 1)
             answer = line.exchange(method, path, headers, body)
+            self._heard = True
         finally:
             self._governor.leave(started, answer.status or None, answer.headers)
             if LOG.isEnabledFor(logging.DEBUG):

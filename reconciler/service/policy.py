@@ -74,6 +74,7 @@ class Policy:
         total_timeout: seconds for one request, from its connection to the last byte of its answer.
         max_wait: the longest wait, in seconds, that the service may ask for; the run ends where it asks for more.
         tries: how often one request is sent at most.
+        tries_unheard: the same while the run has not heard from the service at all: its URL may well be wrong.
         retry_share: how many retries a run may make, as a share of its requests...
         retry_allowance: ...and so many more, whatever it does.
         first_backoff: seconds; before each next try up to twice as long as before, by chance.
@@ -89,6 +90,7 @@ class Policy:
     total_timeout: float = 120
     max_wait: float = 300
     tries: int = 6
+    tries_unheard: int = 3
     retry_share: float = 0.2
     retry_allowance: int = 50
     first_backoff: float = 0.5

@@ -254,12 +254,22 @@ def test_a_removal_of_what_is_not_there_is_not_done() -> None:
 @pytest.mark.parametrize("method", [*IDEMPOTENT, "POST"])
 def test_what_never_connects_is_tried_again_whatever_it_is(method: str) -> None:
     clock = SwiftClock()
-    with canned() as server:
-        pass
-    with connected(server.api_url, clock=clock) as client, pytest.raises(Unreachable) as raised:
+    with canned(FINE) as server:
+        client = connected(server.api_url, clock=clock)
+        assert client.get("x") == {"id": 1}
+    with client, pytest.raises(Unreachable) as raised:
         ask(client, method)
     assert clock.waits == [0.5, 1, 2, 4, 8]
     assert not raised.value.ambiguous
+
+
+def test_a_service_that_was_never_reached_is_given_up_sooner() -> None:
+    clock = SwiftClock()
+    with canned() as server:
+        pass
+    with connected(server.api_url, clock=clock) as client, pytest.raises(Unreachable):
+        client.get("x")
+    assert clock.waits == [0.5, 1]
 
 
 def test_whoever_stops_ends_what_waits_and_nothing_else() -> None:
