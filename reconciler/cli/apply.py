@@ -99,9 +99,11 @@ def _check(given: Given, wishes: Wishes) -> None:
 
 
 def _plan(session: Session, wishes: Wishes, client: "Client") -> "SavedPlan":
+    from reconciler.cli.drawing import draw
+
     grace = duration("--grace", wishes.grace)
     if wishes.plan_file is None:
-        return session.draw(client, grace)
+        return draw(session, client, grace)
     return _saved_plan(session, wishes.plan_file, client, duration("--max-age", wishes.max_age))
 
 

@@ -13,11 +13,12 @@ from reconciler.cli.session import Session
 @options(MANIFESTS, SELECTION, FLEET, SERVICE, OUTPUT)
 def drift(given: Given) -> int:
     """Tell what differs from the manifests: exit 2 on drift, quiet when in order. Cannot write."""
+    from reconciler.cli.drawing import draw
     from reconciler.render import render_plan
 
     session = Session(given)
     with session.client() as client:
-        saved = session.draw(client)
+        saved = draw(session, client)
     drifted, problems = any(saved.plan.changes), any(saved.plan.problems)
     in_order = not (drifted or problems) and given.format_ == "text"
     session.put_out(partial(render_plan, saved), silent=in_order)

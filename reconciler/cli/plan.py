@@ -17,12 +17,13 @@ CHANGES_PENDING = 2
 @click.option("--detailed-exitcode", is_flag=True, help="Exit with 2 where there is something to change.")
 def plan(given: Given, out: Path | None, detailed_exitcode: bool) -> int:
     """Read live state and print what would change. Cannot write."""
+    from reconciler.cli.drawing import draw
     from reconciler.planfile import save_plan
     from reconciler.render import render_plan
 
     session = Session(given)
     with session.client() as client:
-        saved = session.draw(client)
+        saved = draw(session, client)
     if out is not None:
         session.save(out, save_plan(saved))
     session.put_out(partial(render_plan, saved))

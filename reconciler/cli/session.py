@@ -1,29 +1,26 @@
-"""What most commands do first: read the manifests, connect, draw up a plan; and last: put out the result."""
+"""What most commands do first and last: read the manifests, connect; put out the result."""
 
 import json
 import logging
 import sys
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager
-from dataclasses import replace
-from datetime import UTC, datetime, timedelta
+from datetime import UTC, datetime
 from pathlib import Path
 from shutil import get_terminal_size
 from typing import TYPE_CHECKING, Any, TextIO
 
 import click
 
-from reconciler import __version__
 from reconciler.cli.options import Given
 from reconciler.cli.progress import ToStderr, shown, welcomes_colour
 from reconciler.cli.settings import open_client
 from reconciler.errors import ConfigurationError, OutputFailed, UsageError
 
 if TYPE_CHECKING:
-    from reconciler.address import Address, Scope
+    from reconciler.address import Address
     from reconciler.kind import Kinds
     from reconciler.manifests import Manifests
-    from reconciler.planfile import SavedPlan
     from reconciler.progress import Progress
     from reconciler.render import Style
     from reconciler.service import Client
@@ -97,66 +94,6 @@ class Session:
         progress = Progress(lambda: client.traffic.requests)
         with shown(progress, client.traffic, self.given):
             yield progress
-
-    def draw(self, client: "Client", grace: timedelta = timedelta()) -> "SavedPlan":
-        """Read the manifests and live state and return the plan. Nothing is written: see `planning.draw_plan`.
-
-        Args:
-            grace: see `DesiredState.grace`.
-        """
-        from reconciler.cli.fleet import scope_of_run
-        from reconciler.planfile import Header, SavedPlan
-        from reconciler.planning import draw_plan
-        from reconciler.selection import hold_back, restrict
-
-        failed = self._failed()
-        with self.watched(client) as progress:
-            progress.begin("reading manifests")
-            scope = scope_of_run(self, client, failed)
-            desired = replace(scope.desired, grace=grace)
-            plan = draw_plan(desired, client, self.kinds, self.given.concurrency, known=scope.ids, progress=progress)
-        if failed is not None:
-            plan = restrict(plan, failed)
-        moved = self._moved(client)
-        if not self.given.follow_moved:
-            plan = hold_back(plan, moved)
-        header = Header(
-            service=client.api_url,
-            created_at=datetime.now(UTC).replace(microsecond=0),
-            tool_version=__version__,
-            manifests_digest=desired.digest,
-            requests_made=client.traffic.reads,
-            shard=scope.shard,
-        )
-        return SavedPlan(header, plan)
-
-    def _moved(self, client: "Client") -> "dict[Scope, str]":
-        """Tell which projects turned out to have moved, and where to."""
-        from reconciler.address import Scope
-        from reconciler.errors import ServiceError
-
-        places = {}
-        for (level, path), number in client.moved.items():
-            try:
-                place = f"{client.get(f'projects/{number}')['path_with_namespace']} (ID {number})"
-            except (ServiceError, LookupError, TypeError):
-                place = f"ID {number}"
-            LOG.warning("%s %s has moved to %s", level, path, place)
-            places[Scope(level, path)] = place
-        return places
-
-    def _failed(self) -> "frozenset[Address] | None":
-        """What a former run did not do, if it is to be done now."""
-        if self.given.retry_failed is None:
-            return None
-        from reconciler.apply import Status
-        from reconciler.report import load_report
-
-        report = load_report(read_file(Path(self.given.retry_failed)), self.kinds)
-        failed = frozenset(each.change.address for each in report.outcomes if each.status is not Status.DONE)
-        if not failed:
-            self.tell(f"Nothing failed in {self.given.retry_failed}.")
-        return failed
 
     def select(self, desired: "DesiredState", failed: "Iterable[Address] | None" = None) -> "DesiredState":
         """Narrow a state to what `--target`, `--selector` and `--section` ask for, and to what has failed.

@@ -1,0 +1,76 @@
+"""Drawing up a plan by what the command line asks for. Commands import it once they run, so that others start fast."""
+
+import logging
+from dataclasses import replace
+from datetime import UTC, datetime, timedelta
+from pathlib import Path
+
+from reconciler import __version__
+from reconciler.address import Address, Scope
+from reconciler.apply import Status
+from reconciler.cli.fleet import scope_of_run
+from reconciler.cli.session import Session, read_file
+from reconciler.errors import ServiceError
+from reconciler.planfile import Header, SavedPlan
+from reconciler.planning import draw_plan
+from reconciler.report import load_report
+from reconciler.selection import hold_back, restrict
+from reconciler.service import Client
+
+LOG = logging.getLogger("reconciler")
+
+
+def draw(session: Session, client: Client, grace: timedelta = timedelta()) -> SavedPlan:
+    """Read the manifests and live state and return the plan. Nothing is written: see `planning.draw_plan`.
+
+    Args:
+        session: the run.
+        client: the service.
+        grace: see `DesiredState.grace`.
+    """
+    given = session.given
+    failed = _failed(session)
+    with session.watched(client) as progress:
+        progress.begin("reading manifests")
+        scope = scope_of_run(session, client, failed)
+        desired = replace(scope.desired, grace=grace)
+        plan = draw_plan(desired, client, session.kinds, given.concurrency, known=scope.ids, progress=progress)
+    if failed is not None:
+        plan = restrict(plan, failed)
+    moved = _moved(client)
+    if not given.follow_moved:
+        plan = hold_back(plan, moved)
+    header = Header(
+        service=client.api_url,
+        created_at=datetime.now(UTC).replace(microsecond=0),
+        tool_version=__version__,
+        manifests_digest=desired.digest,
+        requests_made=client.traffic.reads,
+        shard=scope.shard,
+    )
+    return SavedPlan(header, plan)
+
+
+def _failed(session: Session) -> frozenset[Address] | None:
+    """What a former run did not do, if it is to be done now."""
+    file = session.given.retry_failed
+    if file is None:
+        return None
+    report = load_report(read_file(Path(file)), session.kinds)
+    failed = frozenset(each.change.address for each in report.outcomes if each.status is not Status.DONE)
+    if not failed:
+        session.tell(f"Nothing failed in {file}.")
+    return failed
+
+
+def _moved(client: Client) -> dict[Scope, str]:
+    """Tell which projects turned out to have moved, and where to."""
+    places = {}
+    for (level, path), number in client.moved.items():
+        try:
+            place = f"{client.get(f'projects/{number}')['path_with_namespace']} (ID {number})"
+        except (ServiceError, LookupError, TypeError):
+            place = f"ID {number}"
+        LOG.warning("%s %s has moved to %s", level, path, place)
+        places[Scope(level, path)] = place
+    return places
