@@ -17,18 +17,18 @@ def checkout(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Repository:
     """A repository with a folder of manifests; the working directory is one of its folders."""
     made = repository(tmp_path / "r")
     for name in (
-        "work/manifests/a.yaml",
-        "work/manifests/deep/b.yml",
-        "work/manifests/deep/c.yaml.j2",
-        "work/manifests/.hidden/d.yaml",
-        "work/manifests/notes.txt",
-        "work/reconciler.yaml",
+        "desk/manifests/a.yaml",
+        "desk/manifests/deep/b.yml",
+        "desk/manifests/deep/c.yaml.j2",
+        "desk/manifests/.hidden/d.yaml",
+        "desk/manifests/notes.txt",
+        "desk/reconciler.yaml",
         "shared/p.yaml",
         "shared/q.yaml",
     ):
         (made.folder / name).parent.mkdir(parents=True, exist_ok=True)
         (made.folder / name).write_text(f"{name} of then\n")
-    monkeypatch.chdir(made.folder / "work")
+    monkeypatch.chdir(made.folder / "desk")
     return made
 
 
@@ -60,12 +60,12 @@ def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 
 def test_the_files_are_those_that_a_search_would_have_found_then(checkout: Repository) -> None:
     checkout.commit()
-    checkout.git("rm", "--quiet", "-r", "work/manifests/deep")
-    (checkout.folder / "work/manifests/a.yaml").write_text("now")
+    checkout.git("rm", "--quiet", "-r", "desk/manifests/deep")
+    (checkout.folder / "desk/manifests/a.yaml").write_text("now")
     assert read("manifests") == {
-        "HEAD:manifests/a.yaml": "work/manifests/a.yaml of then\n",
-        "HEAD:manifests/deep/b.yml": "work/manifests/deep/b.yml of then\n",
-        "HEAD:manifests/deep/c.yaml.j2": "work/manifests/deep/c.yaml.j2 of then\n",
+        "HEAD:manifests/a.yaml": "desk/manifests/a.yaml of then\n",
+        "HEAD:manifests/deep/b.yml": "desk/manifests/deep/b.yml of then\n",
+        "HEAD:manifests/deep/c.yaml.j2": "desk/manifests/deep/c.yaml.j2 of then\n",
     }
     assert list(read(".")) == ["HEAD:manifests/a.yaml", "HEAD:manifests/deep/b.yml", "HEAD:manifests/deep/c.yaml.j2"]
     assert list(read("manifests/notes.txt", "../shared", "manifests/a.yaml", str(checkout.folder))) == [
@@ -73,8 +73,8 @@ def test_the_files_are_those_that_a_search_would_have_found_then(checkout: Repos
         "HEAD:../shared/p.yaml",
         "HEAD:../shared/q.yaml",
         "HEAD:manifests/a.yaml",
-        f"HEAD:{checkout.folder}/work/manifests/deep/b.yml",
-        f"HEAD:{checkout.folder}/work/manifests/deep/c.yaml.j2",
+        f"HEAD:{checkout.folder}/desk/manifests/deep/b.yml",
+        f"HEAD:{checkout.folder}/desk/manifests/deep/c.yaml.j2",
     ]
     assert read("manifests/new.yaml") == {}
 
@@ -87,7 +87,7 @@ def test_the_revision_may_be_anything_that_stands_for_a_commit(checkout: Reposit
 
 
 def test_symbolic_links_are_followed_within_the_repository(checkout: Repository) -> None:
-    manifests = checkout.folder / "work/manifests"
+    manifests = checkout.folder / "desk/manifests"
     (manifests / "linked").symlink_to("../../shared")
     (manifests / "deep/again").symlink_to("..")
     (manifests / "one.yaml").symlink_to("../../shared/p.yaml")
@@ -97,9 +97,9 @@ def test_symbolic_links_are_followed_within_the_repository(checkout: Repository)
     (manifests / "notes").symlink_to("notes.txt")
     checkout.commit()
     assert read("manifests") == {
-        "HEAD:manifests/a.yaml": "work/manifests/a.yaml of then\n",
-        "HEAD:manifests/deep/b.yml": "work/manifests/deep/b.yml of then\n",
-        "HEAD:manifests/deep/c.yaml.j2": "work/manifests/deep/c.yaml.j2 of then\n",
+        "HEAD:manifests/a.yaml": "desk/manifests/a.yaml of then\n",
+        "HEAD:manifests/deep/b.yml": "desk/manifests/deep/b.yml of then\n",
+        "HEAD:manifests/deep/c.yaml.j2": "desk/manifests/deep/c.yaml.j2 of then\n",
         "HEAD:manifests/linked/p.yaml": "shared/p.yaml of then\n",
         "HEAD:manifests/linked/q.yaml": "shared/q.yaml of then\n",
     }
@@ -121,7 +121,7 @@ def test_what_is_the_same_now_as_then_is_recognised(folder: Path, format_: str) 
 
 def test_submodules_are_other_repositories(checkout: Repository) -> None:
     commit = checkout.commit()
-    checkout.git("update-index", "--add", "--cacheinfo", f"160000,{commit},work/manifests/sub.yaml")
+    checkout.git("update-index", "--add", "--cacheinfo", f"160000,{commit},desk/manifests/sub.yaml")
     checkout.git("commit", "--quiet", "--message", "with a submodule")
     assert "HEAD:manifests/sub.yaml" not in read("manifests")
 
@@ -152,7 +152,7 @@ def test_an_empty_repository_and_one_without_files(checkout: Repository) -> None
             for each in ("nonsense", "HEAD~7", "HEAD:work", "a b", "0" * 39 + "1")
         ),
         ("0" * 40, f"{'0' * 40}: this stands for no commit, for there was none before: leave it out"),
-        ("--output=/tmp/x", "takes a git revision, such as main or HEAD~1; not '--output=/tmp/x'"),
+        ("--output=./x", "takes a git revision, such as main or HEAD~1; not '--output=./x'"),
         ("", "takes a git revision, such as main or HEAD~1; not ''"),
     ],
 )

@@ -400,7 +400,7 @@ def test_an_archived_project_is_changed_like_any_other(story: Story) -> None:
     ("web_url", "names"),
     [
         ("https://h/groups/acme/b%20c", ("acme/b c", 4)),
-        ("https://h/root/groups/acme", ("acme", 4)),
+        ("https://h/below/groups/acme", ("acme", 4)),
         ("https://h/groups/groups/groups", ("groups/groups", 4)),
         ("https://h/acme", (4,)),
         ("", (4,)),
