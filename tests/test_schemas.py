@@ -10,6 +10,7 @@ from hypothesis import given
 from jsonschema import Draft202012Validator, FormatChecker, ValidationError
 from ruamel.yaml import YAML
 
+from reconciler.configuration import read_configuration
 from reconciler.errors import Fault, OutputFailed
 from reconciler.manifests.documents import DOCUMENTS
 from reconciler.planfile import SavedPlan, save_plan
@@ -22,6 +23,7 @@ from tests.render.plans import patiently, reports, saved_plans
 ROOT = Path(__file__).parent.parent
 SCHEMAS = all_schemas(KINDS)
 MANIFEST = SCHEMAS["manifest.schema.json"]
+CONFIGURATION = SCHEMAS["config.schema.json"]
 
 THE_CONTRACT = """
 apiVersion: reconciler/v1
@@ -121,8 +123,17 @@ def test_every_key_of_a_manifest_has_a_title_and_examples_that_are_right() -> No
             assert faults(example, {**schema, "$defs": MANIFEST["$defs"]}) == [], place
 
 
-def test_no_key_of_a_manifest_has_a_default() -> None:
-    assert [place for place, schema in properties(MANIFEST) if "default" in schema] == []
+@pytest.mark.parametrize("schema", [MANIFEST, CONFIGURATION])
+def test_no_key_that_people_write_has_a_default(schema: dict[str, Any]) -> None:
+    assert [place for place, inner in properties(schema) if "default" in inner] == []
+
+
+def test_every_key_of_the_configuration_has_an_example_that_the_schema_and_the_reader_take(tmp_path: Path) -> None:
+    for key, schema in properties(CONFIGURATION):
+        for example in schema["examples"]:
+            assert faults({key: example}, CONFIGURATION) == [], key
+            (tmp_path / "reconciler.yaml").write_text(json.dumps({key: example}))
+            assert read_configuration(tmp_path / "reconciler.yaml") == {key: example}
 
 
 def test_an_editor_is_told_which_texts_are_dates() -> None:

@@ -60,9 +60,13 @@ def cli(context: click.Context) -> None:
     together. Configuration comes from flags, then the environment (RECONCILER_API_URL, RECONCILER_TOKEN, ...),
     then reconciler.yaml in the working directory.
     """
+    from reconciler.cli.options import SHARED
     from reconciler.cli.settings import read_configuration
 
-    context.default_map = dict.fromkeys(COMMANDS, read_configuration())
+    name = str(context.invoked_subcommand)
+    command = cli.get_command(context, name)
+    if command is not None and any(parameter.name in SHARED for parameter in command.params):
+        context.default_map = {name: read_configuration()}
 
 
 def main(arguments: Sequence[str] | None = None) -> None:

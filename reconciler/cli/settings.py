@@ -5,7 +5,6 @@ import shlex
 import stat
 from collections.abc import Mapping
 from datetime import timedelta
-from difflib import get_close_matches
 from ipaddress import ip_address
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -19,46 +18,28 @@ if TYPE_CHECKING:
 
 CONFIGURATION = Path("reconciler.yaml")
 
-KEYS = {
-    "api_url": "api_url",
-    "ca_file": "ca_file",
-    "concurrency": "concurrency",
-    "format": "format_",
-    "insecure_http": "insecure_http",
-    "log_format": "log_format",
-    "max_age": "max_age",
-    "max_wait": "max_wait",
-    "paths": "paths",
-    "rate": "rate",
-    "token_file": "token_file",
-    "tokens_command": "tokens_command",
-    "tokens_to": "tokens_to",
-}
-"""What `reconciler.yaml` may hold, and the parameter each key stands for."""
+PARAMETERS = {"env": "environment", "format": "format_", "values": "values_files"}
+"""The parameters that are not called as their keys in `reconciler.yaml`."""
+
+LISTS = ("paths", "values", "env")
+"""The keys that take one text or several."""
 
 
 def read_configuration() -> Mapping[str, Any]:
     """Return what `reconciler.yaml` in the working directory says, by parameter; nothing where there is none.
 
     Raises:
-        ConfigurationError: an unknown key, or a file that is not a mapping.
-        ManifestErrors: a file that is not YAML.
+        ConfigurationError: what is in it is not what it may hold.
     """
     if not CONFIGURATION.is_file():
         return {}
-    from reconciler.manifests.plain import read_mapping
+    from reconciler import configuration
 
-    given = read_mapping(CONFIGURATION)
-    for key in given:
-        if key == "token":
-            raise ConfigurationError(
-                f"{CONFIGURATION}: a token does not belong here; set RECONCILER_TOKEN or token_file"
-            )
-        if key not in KEYS:
-            close = get_close_matches(str(key), KEYS, n=1)
-            hint = f"did you mean {close[0]}?" if close else f"known are {', '.join(KEYS)}"
-            raise ConfigurationError(f"{CONFIGURATION}: unknown key {key}; {hint}")
-    return {KEYS[key]: [value] if key == "paths" and isinstance(value, str) else value for key, value in given.items()}
+    given = configuration.read_configuration(CONFIGURATION)
+    return {
+        PARAMETERS.get(key, key): [value] if key in LISTS and isinstance(value, str) else value
+        for key, value in given.items()
+    }
 
 
 def open_client(given: Given) -> "Client":

@@ -20,16 +20,33 @@ def read_mapping(path: Path, content: bytes | None = None) -> dict[str, Any]:
     Raises:
         ManifestErrors: the file cannot be read, is not YAML, or holds something else.
     """
+    return mapping_in(open_source(path, content))
+
+
+def open_source(path: Path, content: bytes | None = None) -> Source:
+    """Return the text of a file, or its content if that is given.
+
+    Raises:
+        ManifestErrors: the file cannot be read, or is not text.
+    """
     try:
-        text = read_text(str(path)) if content is None else as_text(str(path), content)
-        reading = Source(str(path), text).read()
+        return Source(str(path), read_text(str(path)) if content is None else as_text(str(path), content))
     except Unreadable as error:
         raise ManifestErrors([error.fault]) from None
+
+
+def mapping_in(source: Source) -> dict[str, Any]:
+    """Return the one mapping a text holds; an empty one if it holds nothing.
+
+    Raises:
+        ManifestErrors: it is not YAML, or holds something else.
+    """
+    reading = source.read()
     if reading.faults:
         raise ManifestErrors(list(reading.faults))
     values = [root.value for root in reading.roots] or [{}]
     if len(values) > 1 or not isinstance(values[0], dict):
-        raise ManifestErrors([fault(str(path), 0, 0, "holds something else than one mapping of names to values")])
+        raise ManifestErrors([fault(source.path, 0, 0, "holds something else than one mapping of names to values")])
     return values[0]
 
 

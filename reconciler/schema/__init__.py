@@ -1,6 +1,6 @@
-"""The JSON Schemas (draft 2020-12) of manifests and outputs: editors complete and explain by them.
+"""The JSON Schemas (draft 2020-12) of manifests, the configuration and outputs: editors complete and explain by them.
 
-Nothing here is written twice: the sections of manifests come from the kinds, the outputs from their shapes.
+Nothing here is written twice: the sections of manifests come from the kinds, all else from its shape.
 """
 
 import json
@@ -9,12 +9,13 @@ from typing import Literal
 
 from pydantic import Field
 
+from reconciler.configuration import Configuration
 from reconciler.errors import OutputFailed
 from reconciler.kind import Kinds
 from reconciler.planfile import PlanDocument
 from reconciler.report import ReportDocument
 from reconciler.schema.manifests import head, manifest_schema
-from reconciler.schema.sections import Schema
+from reconciler.schema.sections import Schema, Written
 from reconciler.sealed import Document
 
 
@@ -46,6 +47,7 @@ def all_schemas(kinds: Kinds) -> dict[str, Schema]:
     }
     return {
         "manifest.schema.json": manifest_schema(kinds),
+        "config.schema.json": head("config") | Configuration.model_json_schema(schema_generator=Written),
         **{f"{name}.schema.json": head(name) | shape.model_json_schema() for name, shape in outputs.items()},
     }
 

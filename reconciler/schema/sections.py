@@ -19,9 +19,7 @@ def definitions(kind: Kind) -> Schema:
     found: Schema = {}
     for level, model in kind.models.items():
         name = _name(kind, level)
-        schema = TypeAdapter(model).json_schema(
-            ref_template=f"#/$defs/{name}.{{model}}", schema_generator=_ManifestSchema
-        )
+        schema = TypeAdapter(model).json_schema(ref_template=f"#/$defs/{name}.{{model}}", schema_generator=Written)
         found |= {f"{name}.{inner}": definition for inner, definition in schema.pop("$defs", {}).items()}
         items = schema.get("additionalProperties")
         if items:
@@ -42,8 +40,8 @@ def section(kind: Kind, levels: Iterable[Level]) -> Schema:
     }
 
 
-class _ManifestSchema(GenerateJsonSchema):
-    """Turns the models of kinds into schemas of what people write."""
+class Written(GenerateJsonSchema):
+    """Turns models into schemas of what people write."""
 
     def default_schema(self, schema: WithDefaultSchema) -> JsonSchemaValue:
         """Show no defaults: what is left out of a manifest is not managed, and an editor would fill them in."""

@@ -1,12 +1,18 @@
 """Where the configuration comes from, and what is refused."""
 
+import json
 from pathlib import Path
 
 import certifi
+import click
 import pytest
 
+from reconciler.cli import cli
 from reconciler.cli.options import Given
-from reconciler.cli.settings import open_client
+from reconciler.cli.settings import PARAMETERS, open_client
+from reconciler.configuration import Configuration
+from reconciler.schema import all_schemas
+from tests.building import KINDS
 from tests.canned import answer, canned
 from tests.desk import Desk
 
@@ -44,25 +50,99 @@ def test_in_a_ci_job_the_service_is_known(desk: Desk, monkeypatch: pytest.Monkey
 @pytest.mark.parametrize(
     ("text", "said"),
     [
-        ("tokn_file: x\n", "reconciler.yaml: unknown key tokn_file; did you mean token_file?"),
+        ("tokn_file: x\n", "reconciler.yaml:1:1: unknown key `tokn_file`; did you mean `token_file`?"),
         (
             "zzz: x\n",
-            "reconciler.yaml: unknown key zzz; known are api_url, ca_file, concurrency, format, insecure_http, log_format, "
-            "max_age, max_wait, paths, rate, token_file, tokens_command, tokens_to",
+            "reconciler.yaml:1:1: unknown key `zzz`; known are api_url, token_file, ca_file, insecure_http, paths, values, "
+            "env, concurrency, rate, max_wait, max_age, format, log_format, tokens_to and tokens_command",
         ),
-        ("token: x\n", "reconciler.yaml: a token does not belong here; set RECONCILER_TOKEN or token_file"),
+        (
+            "paths: x\ntoken: glpat-secret\n",
+            "reconciler.yaml:2:1: a token does not belong here; set RECONCILER_TOKEN or token_file",
+        ),
         ("- 1\n", "reconciler.yaml: holds something else than one mapping of names to values"),
+        ("paths: [a\n", "reconciler.yaml:1:10: the list begun on line 1 is not closed: `]` is missing, or a comma"),
+        ("token: 'glpat-secret\n", "reconciler.yaml:1:21: the quoted text begun on line 1 is not closed"),
+        ("concurrency: 99\n", "reconciler.yaml:1:14: `concurrency` must be at most 64"),
+        ("concurrency: '8'\n", "reconciler.yaml:1:14: `concurrency` must be a whole number: leave the quotes out"),
+        (
+            "insecure_http: yes\n",
+            "reconciler.yaml:1:16: `insecure_http` must be true or false: `yes` is text, write true",
+        ),
+        ("api_url:\n", "reconciler.yaml:1:1: `api_url` must be text, not null; to leave it alone, leave it out"),
+        ("api_url: ''\n", "reconciler.yaml:1:10: `api_url` must not be empty"),
+        ("max_wait: 5\n", "reconciler.yaml:1:11: `max_wait` must be a number and s, m, h or d, such as 24h"),
+        ("rate: often\n", "reconciler.yaml:1:7: `rate` must be N/SECONDS, such as 600/60"),
+        (
+            "format: markdwon\n",
+            "reconciler.yaml:1:9: `format` must be one of codequality, html, json, junit, markdown, prometheus, terraform-report or "
+            "text; did you mean `markdown`?",
+        ),
+        (
+            "format: [text]\n",
+            "reconciler.yaml:1:9: `format` must be one of codequality, html, json, junit, markdown, prometheus, terraform-report or "
+            "text",
+        ),
+        ("paths: {a: b}\n", "reconciler.yaml:1:8: `paths` must be text or a list, not a mapping"),
+        ("paths: [a, 1]\n", "reconciler.yaml:1:12: `paths` must be text: `1` is a number, quote it"),
+        ("1: x\n", "reconciler.yaml:1:1: `1` is a number, and a key must be text: quote it"),
+        (
+            "rate: x\nconcurency: 8\n",
+            "reconciler.yaml:1:7: `rate` must be N/SECONDS, such as 600/60\n"
+            "reconciler.yaml:2:1: unknown key `concurency`; did you mean `concurrency`?",
+        ),
     ],
 )
-def test_a_wrong_configuration_file_is_refused(desk: Desk, text: str, said: str) -> None:
+def test_a_wrong_configuration_file_is_refused_with_every_place_and_no_line_of_it(
+    desk: Desk, text: str, said: str
+) -> None:
     desk.write("reconciler.yaml", text)
     done = desk("plan")
     assert (done.code, done.out, done.err) == (1, "", f"reconciler: {said}\n")
 
 
-def test_a_configuration_file_that_is_not_yaml_is_shown_with_its_place(desk: Desk) -> None:
-    desk.write("reconciler.yaml", "paths: [a\n")
-    assert desk("plan").err.startswith("reconciler: reconciler.yaml:1:10: ")
+def test_every_key_of_the_configuration_is_an_option_of_some_command() -> None:
+    names = {parameter.name for command in commands().values() for parameter in command.params}
+    assert {PARAMETERS.get(key, key) for key in Configuration.model_fields} - names == set()
+
+
+def test_the_configuration_allows_what_the_options_allow() -> None:
+    options = {parameter.name: parameter.type for parameter in commands()["plan"].params}
+    bounds, formats, logs = options["concurrency"], options["format_"], options["log_format"]
+    schema = all_schemas(KINDS)["config.schema.json"]["properties"]
+    assert isinstance(bounds, click.IntRange)
+    assert (bounds.min, bounds.max) == (schema["concurrency"]["minimum"], schema["concurrency"]["maximum"])
+    assert isinstance(formats, click.Choice)
+    assert list(formats.choices) == schema["format"]["enum"]
+    assert isinstance(logs, click.Choice)
+    assert list(logs.choices) == schema["log_format"]["enum"]
+
+
+def commands() -> dict[str, click.Command]:
+    context = click.Context(cli)
+    found = {name: cli.get_command(context, name) for name in cli.list_commands(context)}
+    return {name: command for name, command in found.items() if command}
+
+
+def test_templates_get_what_the_configuration_gives_them(desk: Desk, monkeypatch: pytest.MonkeyPatch) -> None:
+    desk.write("reconciler.yaml", "paths: templates\nvalues: values.yaml\nenv: [STAGE]\n")
+    desk.write("values.yaml", "project: acme/api\n")
+    monkeypatch.setenv("STAGE", "live")
+    desk.write(
+        "templates/project.yaml.j2",
+        "apiVersion: reconciler/v1\nkind: Project\nmetadata: {path: {{ project }}}\n"
+        "spec: {milestones: {'{{ env.STAGE }}': {}}}\n",
+    )
+    assert '+ milestone "live"' in desk("plan").out
+    desk.write("other.yaml", "project: acme/lib\n")
+    assert "project acme/lib\n" in desk("plan --values other.yaml").out
+
+
+def test_what_needs_no_configuration_works_beside_a_wrong_one(desk: Desk) -> None:
+    desk.write("reconciler.yaml", "nonsense")
+    done = desk("schema config")
+    assert (done.code, done.err) == (0, "")
+    assert json.loads(done.out) == all_schemas(KINDS)["config.schema.json"]
 
 
 def test_an_empty_configuration_file_says_nothing(desk: Desk) -> None:

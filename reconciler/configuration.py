@@ -1,0 +1,138 @@
+"""`reconciler.yaml`: what it may hold, and what is said where it holds something else."""
+
+import re
+from collections.abc import Callable
+from dataclasses import replace
+from pathlib import Path
+from typing import Annotated, Any, Literal
+
+from pydantic import BaseModel, ConfigDict, Field, PlainValidator, ValidationError, WithJsonSchema
+
+from reconciler.errors import ConfigurationError, Fault, ManifestErrors
+from reconciler.manifests.plain import mapping_in, open_source
+from reconciler.manifests.sources import Source, fault, find
+from reconciler.manifests.structure import Misfit, misfits
+from reconciler.manifests.words import closest, listed
+from reconciler.render import FORMATS
+
+TIME = "^[0-9]+[smhd]$"
+RATE = r"^[0-9]+/[0-9]+(\.[0-9]+)?$"
+
+
+def _matching(pattern: str, words: str) -> Callable[[Any], str]:
+    """Return what checks that a value is text of a form, and says otherwise what it should be."""
+
+    def check(value: Any) -> str:
+        if not isinstance(value, str) or not re.fullmatch(pattern, value):
+            raise ValueError(words)
+        return value
+
+    return check
+
+
+def _known_format(value: Any) -> str:
+    if value in list(FORMATS):
+        return str(value)
+    guess = closest(value, FORMATS) if isinstance(value, str) else None
+    raise ValueError(f"must be one of {listed(FORMATS, 'or')}" + (f"; did you mean `{guess}`?" if guess else ""))
+
+
+def _title(name: str) -> str:
+    return name.replace("_", " ").capitalize()
+
+
+Text = Annotated[str, Field(min_length=1)]
+Texts = Text | list[Text]
+Format = Annotated[str, PlainValidator(_known_format), WithJsonSchema({"type": "string", "enum": list(FORMATS)})]
+Time = Annotated[
+    str,
+    PlainValidator(_matching(TIME, "must be a number and s, m, h or d, such as 24h")),
+    WithJsonSchema({"type": "string", "pattern": TIME}),
+]
+PerSeconds = Annotated[
+    str,
+    PlainValidator(_matching(RATE, "must be N/SECONDS, such as 600/60")),
+    WithJsonSchema({"type": "string", "pattern": RATE}),
+]
+
+
+class Configuration(BaseModel):
+    """Settings of the tool itself, for whoever runs it in this folder. Flags and the environment win over them."""
+
+    model_config = ConfigDict(
+        strict=True, extra="forbid", defer_build=True, field_title_generator=lambda name, _: _title(name)
+    )
+
+    api_url: Text = Field(
+        "", description="The service's whole API URL.", examples=["https://gitlab.example.com/api/v4"]
+    )
+    token_file: Text = Field(
+        "",
+        description="A file only you can read that holds the token. The token itself never belongs into this file.",
+        examples=["token"],
+    )
+    ca_file: Text = Field("", description="Certificates to trust instead of the system's.", examples=["ca.pem"])
+    insecure_http: bool = Field(
+        False, description="Whether a plain-http URL to a host other than this one is allowed.", examples=[False]
+    )
+    paths: Texts = Field(
+        "", description="Files and folders that hold the manifests; `manifests` if left out.", examples=[["manifests"]]
+    )
+    values: Texts = Field("", description="Files of values for templates; later ones win.", examples=["values.yaml"])
+    env: Texts = Field(
+        "", description="Environment variables that templates may read as env.NAME.", examples=[["STAGE"]]
+    )
+    concurrency: int = Field(0, ge=1, le=64, description="How many requests at once; 8 if left out.", examples=[8])
+    rate: PerSeconds = Field(
+        "", description="Send no more than so many requests in so many seconds: N/SECONDS.", examples=["600/60"]
+    )
+    max_wait: Time = Field(
+        "", description="End the run where the service asks for a longer wait; 5m if left out.", examples=["5m"]
+    )
+    max_age: Time = Field(
+        "", description="Refuse to apply a saved plan that is older; 24h if left out.", examples=["24h"]
+    )
+    format: Format = Field("", description="How a result is written to stdout; text if left out.", examples=["text"])
+    log_format: Literal["text", "json"] = Field(
+        "text", description="How progress and warnings are written to stderr; text if left out.", examples=["json"]
+    )
+    tokens_to: Text = Field(
+        "", description="Where `apply` appends created tokens, mode 0600.", examples=["tokens.jsonl"]
+    )
+    tokens_command: Text = Field(
+        "",
+        description="What `apply` runs for each created token, with one JSON line on stdin.",
+        examples=["vault-put trigger-tokens"],
+    )
+
+
+def read_configuration(path: Path) -> dict[str, Any]:
+    """Return the keys of a configuration file with their values.
+
+    Raises:
+        ConfigurationError: with everything that is wrong, each with its place. No line of the file is shown: somebody
+            may have put a token there.
+    """
+    try:
+        source = open_source(path)
+        given = mapping_in(source)
+        Configuration.model_validate(given)
+    except ManifestErrors as errors:
+        raise _refused([replace(each, source="") for each in errors.faults]) from None
+    except ValidationError as error:
+        raise _refused([_fault(source, each) for each in misfits(error, given, Configuration)]) from None
+    return given
+
+
+def _refused(faults: list[Fault]) -> ConfigurationError:
+    return ConfigurationError("\n".join(str(each) for each in sorted(faults)))
+
+
+def _fault(source: Source, misfit: Misfit) -> Fault:
+    spot = find(source, 0, misfit.path, key=misfit.key).spot
+    message = misfit.message(spot.text)
+    if not misfit.key:
+        message = f"`{misfit.path[0]}` {message}"
+    elif misfit.path == ("token",):
+        message = "a token does not belong here; set RECONCILER_TOKEN or token_file"
+    return fault(source.path, spot.line, spot.column, message)
