@@ -3,8 +3,10 @@
 Only declared parts are read. Nothing here can write: it is handed a `Reader`.
 """
 
+from collections import deque
 from collections.abc import Callable, Iterable, Iterator, Mapping
-from concurrent.futures import ThreadPoolExecutor
+from concurrent.futures import ThreadPoolExecutor, as_completed
+from contextlib import suppress
 from operator import index
 from typing import Any, TypeVar
 
@@ -111,15 +113,32 @@ def learn_ids(parts: Mapping[PartAddress, LivePart], kinds: Kinds) -> dict[Refer
 def side_by_side(work: Callable[[Task], Result], tasks: Iterable[Task], concurrency: int) -> list[Result]:
     """Do the same work for all tasks, at most `concurrency` at once; results in the order of the tasks.
 
-    The first exception ends it: tasks that have not begun are dropped.
+    The first exception ends it: tasks that have not begun are dropped. Workers take one task after the other, since
+    a future for each of a fleet's tasks would weigh more than its result.
     """
+    todo = deque(enumerate(tasks))
+    results: dict[int, Result] = {}
+
+    def work_on() -> None:
+        for number, task in _taken(todo):
+            results[number] = work(task)
+
     with ThreadPoolExecutor(max_workers=concurrency) as pool:
-        futures = [pool.submit(work, task) for task in tasks]
+        workers = [pool.submit(work_on) for _ in range(min(concurrency, len(todo)))]
         try:
-            return [future.result() for future in futures]
+            for worker in as_completed(workers):
+                worker.result()
         except BaseException:
-            pool.shutdown(wait=False, cancel_futures=True)
+            todo.clear()
             raise
+    return [results[number] for number in range(len(results))]
+
+
+def _taken(todo: deque[Task]) -> Iterator[Task]:
+    """Take one after the other, as other threads do too."""
+    with suppress(IndexError):
+        while True:
+            yield todo.popleft()
 
 
 def _declared_parts(desired: DesiredState) -> Iterator[tuple[PartAddress, Wanted]]:
