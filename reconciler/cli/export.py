@@ -4,6 +4,7 @@ from pathlib import Path
 
 import click
 
+from reconciler.cli import suggestions
 from reconciler.cli.options import SERVICE, VERBOSITY, Given, options
 from reconciler.cli.session import Session
 from reconciler.errors import UsageError
@@ -40,7 +41,14 @@ def _name(_context: click.Context, _parameter: click.Parameter, value: str | Non
     metavar="FILE",
     help="Write a state for reconciler sandbox --state too, to rehearse on; the token there is `rehearsal`.",
 )
-@click.option("--section", "sections", multiple=True, metavar="NAME", help="Only this section; repeatable.")
+@click.option(
+    "--section",
+    "sections",
+    multiple=True,
+    metavar="NAME",
+    shell_complete=suggestions.sections,
+    help="Only this section; repeatable.",
+)
 @click.option(
     "--hoist",
     "profile",

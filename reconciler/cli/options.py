@@ -7,6 +7,7 @@ from typing import Any
 
 import click
 
+from reconciler.cli import suggestions
 from reconciler.render import FORMATS
 
 Command = Callable[..., int | None]
@@ -50,6 +51,7 @@ OUTPUT: list[Decorator] = [
         multiple=True,
         metavar="FORMAT=FILE",
         callback=_pair,
+        shell_complete=suggestions.reports,
         help="Write the result to a file too; repeatable.",
     ),
     *VERBOSITY,
@@ -88,6 +90,7 @@ SELECTION: list[Decorator] = [
         "targets",
         multiple=True,
         metavar="PATH",
+        shell_complete=suggestions.targets,
         help="Only targets whose path matches this glob; repeatable.",
     ),
     click.option(
@@ -104,13 +107,21 @@ SELECTION: list[Decorator] = [
         metavar="REPORT",
         help="Only what a former apply did not do, by its report in JSON.",
     ),
-    click.option("--section", "sections", multiple=True, metavar="NAME", help="Only this section; repeatable."),
+    click.option(
+        "--section",
+        "sections",
+        multiple=True,
+        metavar="NAME",
+        shell_complete=suggestions.sections,
+        help="Only this section; repeatable.",
+    ),
 ]
 
 FLEET: list[Decorator] = [
     click.option(
         "--since",
         metavar="REV",
+        shell_complete=suggestions.revisions,
         help="Only targets whose effective manifests differ from those at this git revision; what these declared and "
         "the present ones do not is deleted.",
     ),

@@ -4,23 +4,42 @@ from pathlib import Path
 
 import click
 
+from reconciler.cli import suggestions
 
-@click.command(epilog="Example: reconciler schema --write schemas")
-@click.argument("name", required=False)
+
+@click.command(epilog="Examples: reconciler schema manifest;  reconciler schema --write schemas")
+@click.argument("name", required=False, shell_complete=suggestions.schemas)
 @click.option(
     "--write", "folder", type=click.Path(path_type=Path, file_okay=False), metavar="DIR", help="Write all of them."
 )
-def schema(name: str | None, folder: Path | None) -> int:
-    """Print the JSON Schemas of manifests, saved plans and reports, or the one of that NAME.
+@click.option(
+    "--check",
+    "copies",
+    type=click.Path(path_type=Path, file_okay=False),
+    metavar="DIR",
+    help="Exit with 1 unless the copies in DIR are those of this version.",
+)
+def schema(name: str | None, folder: Path | None, copies: Path | None) -> int:
+    """Print the JSON Schemas of manifests, reconciler.yaml and outputs, or the one of that NAME.
 
-    Editors that know the YAML language server complete and explain manifests with it.
+    Editors that know the YAML language server complete and explain every key. Keep a copy beside the manifests, and
+    begin each manifest with the way to it:
+
+        # yaml-language-server: $schema=../schemas/manifest.schema.json
+
+    --check tells when a newer version has other schemas than the copies; it looks only at those that are there.
     """
     import json
 
     from reconciler.errors import UsageError
     from reconciler.kinds import all_kinds
-    from reconciler.schema import all_schemas, write_schemas
+    from reconciler.schema import all_schemas, check_schemas, write_schemas
 
+    if sum(each is not None for each in (name, folder, copies)) > 1:
+        raise UsageError("schema takes one of NAME, --write and --check")
+    if copies is not None:
+        check_schemas(copies, all_kinds())
+        return 0
     if folder is not None:
         write_schemas(folder, all_kinds())
         return 0

@@ -9,8 +9,9 @@ from typing import Literal
 
 from pydantic import Field
 
+from reconciler import __version__
 from reconciler.configuration import Configuration
-from reconciler.errors import OutputFailed
+from reconciler.errors import ConfigurationError, OutputFailed
 from reconciler.kind import Kinds
 from reconciler.planfile import PlanDocument
 from reconciler.report import ReportDocument
@@ -64,6 +65,32 @@ def write_schemas(folder: Path, kinds: Kinds) -> None:
             (folder / name).write_text(schema_text(schema), encoding="utf-8")
     except OSError as error:
         raise OutputFailed(f"{error.filename}: {error.strerror}") from error
+
+
+def check_schemas(folder: Path, kinds: Kinds) -> None:
+    """See that the copies of schemas in a folder are what they would be if they were written now.
+
+    How they are laid out does not matter: formatters have their ways.
+
+    Raises:
+        ConfigurationError: some are not, or there are none.
+    """
+    copies = {folder / name: schema for name, schema in all_schemas(kinds).items() if (folder / name).is_file()}
+    if not copies:
+        raise ConfigurationError(f"{folder}: holds no schemas; write them with: reconciler schema --write {folder}")
+    outdated = [file for file, schema in copies.items() if _content(file) != schema]
+    if outdated:
+        raise ConfigurationError(
+            f"of another version than {__version__}: {', '.join(map(str, outdated))}; "
+            f"renew them with: reconciler schema --write {folder}"
+        )
+
+
+def _content(file: Path) -> object:
+    try:
+        return json.loads(file.read_text(encoding="utf-8"))
+    except (OSError, ValueError):
+        return None
 
 
 def schema_text(schema: Schema) -> str:

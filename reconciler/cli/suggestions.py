@@ -1,0 +1,90 @@
+"""What a shell may complete a value to: fast, and silent where nothing is known."""
+
+import re
+from collections.abc import Iterator
+from importlib.util import find_spec
+from pathlib import Path
+from pkgutil import iter_modules
+
+import click
+
+from reconciler.errors import ManifestErrors
+from reconciler.render import FORMATS
+
+REPORTS = {
+    "html": "report.html",
+    "json": "report.json",
+    "junit": "junit.xml",
+    "markdown": "report.md",
+    "prometheus": "reconciler.prom",
+    "text": "report.txt",
+}
+"""A file for each format; of another, `FORMAT.json`."""
+
+TARGET = re.compile(
+    r"^metadata:(?:[ \t]*\{[^}]*?\b|[^\n]*\n(?:[ \t][^\n]*\n|\n)*?[ \t]+)path:[ \t]*[\"']?([^\s\"',}#]+)", re.MULTILINE
+)
+"""A target's path, as most manifests have it; whether the rest is YAML does not matter here."""
+
+
+def sections(_context: click.Context, _parameter: click.Parameter, incomplete: str) -> list[str]:
+    """Return the names of sections; each is a module's, so that none need be imported."""
+    kinds = find_spec("reconciler.kinds")
+    found = iter_modules(kinds.submodule_search_locations if kinds else ())
+    return [module.name for module in found if module.name.startswith(incomplete)]
+
+
+def reports(_context: click.Context, _parameter: click.Parameter, incomplete: str) -> list[str]:
+    """Return `FORMAT=FILE`, with a usual name for the file."""
+    found = [f"{name}={REPORTS.get(name, f'{name}.json')}" for name in FORMATS]
+    return [each for each in found if each.startswith(incomplete)]
+
+
+def targets(context: click.Context, _parameter: click.Parameter, incomplete: str) -> list[str]:
+    """Return the paths of groups and projects that the manifests name."""
+    return sorted(path for path in set(_targets(context)) if path.startswith(incomplete) and "{" not in path)
+
+
+def revisions(_context: click.Context, _parameter: click.Parameter, incomplete: str) -> list[str]:
+    """Return the branches and tags of the git repository around the working directory."""
+    import subprocess
+
+    listing = ["git", "for-each-ref", "--format=%(refname:short)", "refs/heads", "refs/remotes", "refs/tags"]
+    try:
+        done = subprocess.run(listing, capture_output=True, text=True, check=False)
+    except OSError:
+        return []
+    return [name for name in done.stdout.split() if name.startswith(incomplete)]
+
+
+def schemas(_context: click.Context, _parameter: click.Parameter, incomplete: str) -> list[str]:
+    """Return the names of the schemas."""
+    from reconciler.kinds import all_kinds
+    from reconciler.schema import all_schemas
+
+    names = [file.removesuffix(".schema.json") for file in all_schemas(all_kinds())]
+    return [name for name in names if name.startswith(incomplete)]
+
+
+def _targets(context: click.Context) -> Iterator[str]:
+    """Yield what the manifests name; click leaves PATHS among the rest where the line ends with an option."""
+    from reconciler.manifests.files import Unreadable, read_text, search
+
+    given = context.params.get("paths") or context.args or _configured_paths()
+    for file in search([Path(each) for each in given]).files:
+        try:
+            yield from TARGET.findall(read_text(file))
+        except Unreadable:
+            continue
+
+
+def _configured_paths() -> list[str]:
+    from reconciler.cli.settings import CONFIGURATION
+    from reconciler.manifests.plain import read_mapping
+
+    try:
+        paths = read_mapping(CONFIGURATION).get("paths", [])
+    except ManifestErrors:
+        paths = []
+    listed = [paths] if isinstance(paths, str) else paths
+    return [str(each) for each in listed] if isinstance(listed, list) and listed else ["manifests"]

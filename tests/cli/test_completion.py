@@ -1,0 +1,220 @@
+"""Completion, asked for the way the shells ask, and in the shells themselves where they are installed."""
+
+import os
+import pty
+import shlex
+import shutil
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+from click.shell_completion import BashComplete
+
+from reconciler.cli import COMMANDS, cli
+from reconciler.schema import all_schemas
+from tests.building import KINDS
+from tests.cli.test_cold_start import HEAVY
+from tests.desk import Desk
+from tests.fleet.repository import repository
+
+RECONCILER = Path(sys.executable).with_name("reconciler")
+
+
+@pytest.fixture(autouse=True)
+def _manifests(desk: Desk) -> None:
+    desk.write(
+        "manifests/acme.yaml",
+        """\
+apiVersion: reconciler/v1
+kind: Group
+metadata: {path: acme}
+---
+apiVersion: reconciler/v1
+kind: Project
+metadata:   # the path comes last
+  labels:
+    team: payments
+
+  path: "acme/payments/api"
+spec:
+  path: not/a/target
+  unfinished: [
+---
+kind: Profile
+metadata: {name: x}
+---
+kind: Project
+metadata:
+  profiles: [x]
+path: neither/is/this
+""",
+    )
+    desk.write("manifests/one.yaml.j2", "metadata: {path: 'acme/{{ name }}'}\n---\nmetadata: {path: other/web}\n")
+    desk.write("manifests/binary.yaml", "").write_bytes(b"\xff")
+
+
+def asked(words: str, incomplete: str = "") -> list[str]:
+    """Return what the tool offers for a word."""
+    context = BashComplete(cli, {}, "reconciler", "_RECONCILER_COMPLETE")
+    return [item.value for item in context.get_completions(shlex.split(words)[1:], incomplete)]
+
+
+@pytest.mark.parametrize(
+    ("shell", "words", "number", "answer"),
+    [
+        ("bash", "reconciler plan --section mile", "3", "plain,milestones\n"),
+        ("zsh", "reconciler plan --section mile", "3", "plain\nmilestones\n_\n"),
+        ("fish", "reconciler plan --section mile", "mile", "plain,milestones\n"),
+        ("bash", "reconciler apply --plan ", "3", "file,\n"),
+    ],
+)
+def test_each_shell_is_answered_in_its_own_way(shell: str, words: str, number: str, answer: str) -> None:
+    question = {"COMP_WORDS": words, "COMP_CWORD": number, "_RECONCILER_COMPLETE": f"{shell}_complete"}
+    done = subprocess.run([RECONCILER], env=os.environ | question, capture_output=True, text=True, check=True)
+    assert (done.stdout, done.stderr) == (answer, "")
+
+
+@pytest.mark.parametrize(
+    ("words", "incomplete", "offered"),
+    [
+        ("reconciler", "", sorted(COMMANDS)),
+        ("reconciler plan --section", "", sorted(KINDS)),
+        ("reconciler", "merge-", ["merge-plans", "merge-reports"]),
+        ("reconciler plan", "--max", ["--max-wait"]),
+        ("reconciler plan --section", "not", ["notification_settings"]),
+        ("reconciler export --section", "mil", ["milestones"]),
+        ("reconciler plan --format", "mark", ["markdown"]),
+        ("reconciler plan --report", "j", ["json=report.json", "junit=junit.xml"]),
+        ("reconciler plan --report", "terra", ["terraform-report=terraform-report.json"]),
+        ("reconciler plan --target", "", ["acme", "acme/payments/api", "other/web"]),
+        ("reconciler plan --target", "acme/", ["acme/payments/api"]),
+        ("reconciler plan manifests/one.yaml.j2 --target", "", ["other/web"]),
+        ("reconciler plan none --target", "", []),
+        ("reconciler schema", "", [name.removesuffix(".schema.json") for name in all_schemas(KINDS)]),
+        ("reconciler schema", "man", ["manifest"]),
+        ("reconciler completion", "", ["bash", "zsh", "fish"]),
+        ("reconciler plan --since", "", []),
+    ],
+)
+def test_values_are_completed(words: str, incomplete: str, offered: list[str]) -> None:
+    assert asked(words, incomplete) == offered
+
+
+def test_files_are_left_to_the_shell() -> None:
+    assert asked("reconciler plan", "mani") == ["mani"]
+    assert asked("reconciler apply --plan") == [""]
+
+
+@pytest.mark.parametrize(
+    ("text", "offered"),
+    [
+        ("paths: manifests/one.yaml.j2\n", ["other/web"]),
+        ("paths: [manifests/one.yaml.j2]\n", ["other/web"]),
+        ("paths: []\n", ["acme", "acme/payments/api", "other/web"]),
+        ("paths: 5\n", ["acme", "acme/payments/api", "other/web"]),
+        ("paths: [\n", ["acme", "acme/payments/api", "other/web"]),
+    ],
+)
+def test_targets_are_looked_for_where_the_configuration_says(desk: Desk, text: str, offered: list[str]) -> None:
+    desk.write("reconciler.yaml", text)
+    assert asked("reconciler plan --target") == offered
+
+
+def test_branches_and_tags_are_known_to_since(desk: Desk) -> None:
+    repo = repository(desk.folder)
+    repo.commit()
+    repo.git("tag", "v1")
+    assert asked("reconciler plan --since") == ["main", "v1"]
+    assert asked("reconciler plan --since", "v") == ["v1"]
+
+
+def test_without_git_since_has_no_suggestions(desk: Desk, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("PATH", str(desk.folder))
+    assert asked("reconciler plan --since") == []
+
+
+@pytest.mark.parametrize("option", ["", "--section", "--report", "--format"])
+def test_nothing_heavy_is_imported_for_a_suggestion(option: str) -> None:
+    script = f"""
+import sys
+from reconciler.cli import run
+try:
+    run([])
+finally:
+    print("HEAVY", *sorted(set(sys.modules) & {HEAVY!r}))
+"""
+    words = {"COMP_WORDS": f"reconciler plan {option} ", "COMP_CWORD": "3" if option else "2"}
+    done = subprocess.run(
+        [sys.executable, "-c", script],
+        env=os.environ | words | {"_RECONCILER_COMPLETE": "bash_complete"},
+        capture_output=True,
+        text=True,
+        check=True,
+    )
+    assert done.stdout.splitlines()[-1] == "HEAVY"
+
+
+def installed(shell: str) -> str:
+    """Return where a shell is; skip the test where it is not."""
+    found = shutil.which(shell)
+    if not found:
+        pytest.skip(f"completion is tried in {shell} itself: apt-get install -y {shell}")
+    return found
+
+
+TYPED = """\
+eval "$(reconciler completion {shell})"
+reconciler plan --section mile\t\x01echo got: \n\
+reconciler merge-r\t\x01echo got: \n\
+reconciler plan --target acme/pay\t\x01echo got: \n\
+reconciler plan --report mark\t\x01echo got: \n\
+reconciler plan manifests/bin\t\x01echo got: \n\
+exit
+"""
+"""After each tab, Ctrl-A and `echo got:`, so that the line as it was completed is printed instead of run."""
+
+
+@pytest.mark.parametrize("shell", ["bash", "zsh"])
+def test_the_tab_key_completes(shell: str, tmp_path: Path) -> None:
+    (tmp_path / ".zshrc").write_text(
+        "autoload -Uz compinit\ncompinit -D -u\nbindkey -e\nunsetopt zle_bracketed_paste\n"
+    )
+    flags = ["--norc", "--noprofile", "-i"] if shell == "bash" else ["-i", "-d"]
+    said = typed([installed(shell), *flags], TYPED.format(shell=shell), tmp_path)
+    assert [line for line in said.splitlines() if line.startswith("got: ")] == [
+        "got: reconciler plan --section milestones",
+        "got: reconciler merge-reports",
+        "got: reconciler plan --target acme/payments/api",
+        "got: reconciler plan --report markdown=report.md",
+        "got: reconciler plan manifests/binary.yaml",
+    ], said
+
+
+def typed(line: list[str], text: str, home: Path) -> str:
+    """Return what a program prints on a terminal on which everything is typed ahead."""
+    ours, its = pty.openpty()
+    environment = {"HOME": str(home), "ZDOTDIR": str(home), "TERM": "dumb", "INPUTRC": "/dev/null", "PS1": "$ "}
+    path = f"{RECONCILER.parent}{os.pathsep}{os.environ['PATH']}"
+    process = subprocess.Popen(
+        line, stdin=its, stdout=its, stderr=its, env={**environment, "PATH": path}, start_new_session=True
+    )
+    os.close(its)
+    os.write(ours, text.encode())
+    said = b""
+    try:
+        while more := os.read(ours, 4096):
+            said += more
+    except OSError:  # how a terminal says on Linux that nobody is left on its other side
+        pass
+    os.close(ours)
+    assert process.wait() == 0, said
+    return said.decode().replace("\r", "")
+
+
+def test_fish_completes(monkeypatch: pytest.MonkeyPatch) -> None:
+    fish = installed("fish")
+    monkeypatch.setenv("PATH", f"{RECONCILER.parent}{os.pathsep}{os.environ['PATH']}")
+    script = "reconciler completion fish | source; complete --do-complete 'reconciler plan --section mile'"
+    done = subprocess.run([fish, "--no-config", "-c", script], capture_output=True, text=True, check=True)
+    assert (done.stdout, done.stderr) == ("milestones\n", "")
