@@ -4,7 +4,7 @@ from collections.abc import Callable, Mapping
 
 from benchmarks.bench import Bench
 from benchmarks.figures import Figure
-from benchmarks.rows import counting, history, memory, pacing, reading, starting, waiting
+from benchmarks.rows import counting, history, memory, pacing, peers, reading, starting, waiting
 
 Row = Callable[[Bench], list[Figure]]
 
@@ -17,4 +17,5 @@ ROWS: Mapping[str, Row] = {
     "start": starting.start,
     "since": history.since,
     "rate": pacing.rate,
+    "peers": peers.peers,
 }
