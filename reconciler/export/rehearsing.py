@@ -93,7 +93,7 @@ def _dialect(sight: Sight, kinds: Kinds) -> str:
         for known, part, live in _lists(sight, kinds)
         if part.refers_to is known.scope.level
     ]
-    return "spec" if lists and not any(lists) else "deployed"
+    return "deployed" if all(lists) else "spec"
 
 
 def _lists(sight: Sight, kinds: Kinds) -> Iterator[tuple[Known, Collection, tuple[Found, ...]]]:

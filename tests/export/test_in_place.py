@@ -1,0 +1,320 @@
+"""Exporting over what people have written: what differs is changed, and everything else stays as they wrote it."""
+
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from tests.desk import Desk
+
+HEAD = "apiVersion: reconciler/v1\nkind: Project\nmetadata: {path: acme/api}\nspec:\n"
+PROFILE = "apiVersion: reconciler/v1\nkind: Profile\nmetadata: {name: p}\n"
+BELOW_PROFILE = HEAD.replace("{path: acme/api}", "{path: acme/api, profiles: [p]}")
+
+
+def brought_up_to_date(desk: Desk, text: str, **live: Any) -> str:
+    """Export over a file, see that it plans empty and that another export changes nothing, and return its text."""
+    desk.service(**live)
+    file = desk.write("out/x.yaml", "")
+    file.write_bytes(text.encode())
+    done = desk("export --project acme/api -o out")
+    assert (done.code, done.out) == (0, "out/x.yaml\n")
+    assert done.err.splitlines()[-1] == "1 target exported; 1 file written."
+    assert desk("drift out").code == 0
+    assert desk("export --project acme/api -o out").out == ""
+    return file.read_bytes().decode()
+
+
+def test_comments_stay_where_they_are_when_what_is_around_them_comes_and_goes(desk: Desk) -> None:
+    before = f"""{HEAD}\
+  milestones:
+    # the next one
+    soon: {{due_date: 2026-01-01}}   # when?
+    # before gone
+    gone:
+      due_date: 2026-05-05   # beside what goes
+      # after the field of gone
+    # between
+
+    kept:
+      description: |
+        old text
+        of two lines
+      # about the state
+      state: closed
+    # at the end of milestones
+  # at the end of the spec
+"""
+    live = [{"title": "soon", "due_date": "2026-12-31"}, {"title": "new", "description": "a\nb"}, {"title": "kept"}]
+    assert brought_up_to_date(desk, before, milestones=live) == (
+        f"""{HEAD}\
+  milestones:
+    # the next one
+    soon: {{due_date: 2026-12-31}}   # when?
+    # before gone
+      # after the field of gone
+    # between
+
+    kept:
+      description: null
+      # about the state
+      state: active
+    new:
+      description: |-
+        a
+        b
+      start_date: null
+      due_date: null
+      state: active
+    # at the end of milestones
+  # at the end of the spec
+"""
+    )
+
+
+def test_what_stands_for_two_values_is_changed_where_it_differs_and_nowhere_else(desk: Desk) -> None:
+    before = f"{HEAD}  milestones:\n    a: &m {{due_date: 2026-01-01}}\n    b: *m\n"
+    live = [{"title": "a", "due_date": "2026-12-31"}, {"title": "b", "due_date": "2026-01-01"}]
+    assert brought_up_to_date(desk, before, milestones=live) == (
+        f"{HEAD}  milestones:\n    a:\n      due_date: 2026-12-31\n    b: {{due_date: 2026-01-01}}\n"
+    )
+
+
+def test_what_must_not_exist_and_what_is_pruned_stays_so(desk: Desk) -> None:
+    before = f"""{HEAD}\
+  milestones:
+    a: {{due_date: "2026-12-31", state: closed}}
+    b: null
+    c:
+    d: null   # is back
+  trigger_tokens:
+    x: {{}}
+  prune: [trigger_tokens]
+"""
+    live = [{"title": "a", "due_date": "2026-12-31"}, {"title": "d"}]
+    assert brought_up_to_date(desk, before, milestones=live) == (
+        f"""{HEAD}\
+  milestones:
+    a: {{due_date: "2026-12-31", state: active}}
+    b: null
+    c:
+    d:        # is back
+      description: null
+      start_date: null
+      due_date: null
+      state: active
+  trigger_tokens: {{}}
+  prune: [trigger_tokens]
+"""
+    )
+
+
+def test_lists_lose_what_is_gone_and_get_what_is_new_at_their_end(desk: Desk) -> None:
+    before = f"""{HEAD}\
+  job_token_scope:
+    enabled: true
+    projects:
+      # first
+      - acme/web
+      # second
+      - ACME/lib   # library
+      - 555
+    # that was all
+    groups: [acme, acme/tools]
+"""
+    scope = {"inbound_enabled": False, "project_allowlist": [101, 103], "group_allowlist": [11]}
+    assert brought_up_to_date(desk, before, job_token_scope=scope) == (
+        f"""{HEAD}\
+  job_token_scope:
+    enabled: false
+    projects:
+      # first
+      # second
+      - ACME/lib   # library
+      - acme/tools/cli
+    # that was all
+    groups: [acme/tools]
+"""
+    )
+
+
+def test_a_list_that_was_empty_and_one_that_becomes_so(desk: Desk) -> None:
+    before = f"{HEAD}  job_token_scope:\n    projects: []   # none\n    groups:\n      - acme   # all\n"
+    assert brought_up_to_date(desk, before, job_token_scope={"project_allowlist": [101]}) == (
+        f"{HEAD}  job_token_scope:\n    projects:      # none\n      - acme/lib\n    groups: []\n"
+    )
+
+
+def test_a_rename_that_was_not_carried_out_is_taken_back(desk: Desk) -> None:
+    before = f"{HEAD}  milestones:\n    new: {{renamed_from: old}}\n    other: {{}}\n"
+    assert brought_up_to_date(desk, before, milestones=[{"title": "old"}, {"title": "other"}]) == (
+        f"{HEAD}  milestones:\n    other: {{}}\n    old:\n"
+        "      description: null\n      start_date: null\n      due_date: null\n      state: active\n"
+    )
+
+
+def test_a_rename_that_was_carried_out_may_stay_until_its_old_name_is_taken_again(desk: Desk) -> None:
+    before = f"{HEAD}  milestones:\n    new: {{renamed_from: old, due_date: 2026-01-01}}\n"
+    assert brought_up_to_date(desk, before, milestones=[{"title": "new"}]) == (
+        f"{HEAD}  milestones:\n    new: {{renamed_from: old, due_date: null}}\n"
+    )
+    both = brought_up_to_date(desk, before, milestones=[{"title": "new"}, {"title": "old"}])
+    assert both.startswith(f"{HEAD}  milestones:\n    new: {{due_date: null}}\n    old:\n")
+
+
+def test_the_first_of_several_goes_and_its_comment_stays_before_the_next(desk: Desk) -> None:
+    before = f"{HEAD}  milestones:\n    # on a\n    a: {{}}\n    # on b\n    b: {{}}\n"
+    assert brought_up_to_date(desk, before, milestones=[{"title": "b"}]) == (
+        f"{HEAD}  milestones:\n    # on a\n    # on b\n    b: {{}}\n"
+    )
+
+
+def test_events_are_no_longer_declared_where_the_level_is_not_custom(desk: Desk) -> None:
+    before = f"""{HEAD}\
+  notification_settings:
+    level: custom
+    events: {{new_issue: true, failed_pipeline: false}}
+"""
+    assert brought_up_to_date(desk, before) == f"{HEAD}  notification_settings:\n    level: global\n"
+
+
+def test_one_event_changes_and_the_others_stay(desk: Desk) -> None:
+    before = (
+        f"{HEAD}  notification_settings:\n    level: custom\n    events: {{new_issue: true, failed_pipeline: false}}\n"
+    )
+    live = {"ada": {"level": "custom", "events": {"new_issue": True, "failed_pipeline": True}}}
+    assert brought_up_to_date(desk, before, notification_settings=live) == (
+        f"{HEAD}  notification_settings:\n    level: custom\n    events: {{new_issue: true, failed_pipeline: true}}\n"
+    )
+
+
+def test_lines_end_as_they_did(desk: Desk) -> None:
+    before = f"{HEAD}  milestones: {{}}\n".replace("\n", "\r\n")
+    after = brought_up_to_date(desk, before, milestones=[{"title": "b"}])
+    assert after.count("\r\n") == after.count("\n") == 10
+
+
+def test_other_documents_of_the_file_and_its_first_marker_stay(desk: Desk) -> None:
+    before = f"---\n# top\n{HEAD}  milestones: {{b: {{state: closed}}}}\n---\n{PROFILE}spec: {{}}   # nothing yet\n"
+    assert brought_up_to_date(desk, before, milestones=[{"title": "b"}]) == before.replace("closed", "active")
+
+
+def test_what_a_profile_says_is_said_otherwise_only_where_it_must_be(desk: Desk) -> None:
+    profile = f"""{PROFILE}\
+spec:
+  milestones: {{a: {{}}, b: {{due_date: 2026-01-01}}, c: {{due_date: 2026-01-01}}}}
+  approval_settings: {{allow_author_approval: false, retain_approvals_on_push: true}}
+---
+"""
+    milestones = [{"title": "b"}, {"title": "c", "due_date": "2026-01-01"}, {"title": "late"}]
+    approvals = {"allow_author_approval": True, "retain_approvals_on_push": True}
+    after = brought_up_to_date(
+        desk,
+        f"{profile}{BELOW_PROFILE}  milestones: {{}}\n",
+        milestones=milestones,
+        merge_request_approval_settings=approvals,
+    )
+    assert after == (
+        f"""{profile}{BELOW_PROFILE}\
+  milestones:
+    a: null
+    b:
+      due_date: null
+    late:
+      description: null
+      start_date: null
+      due_date: null
+      state: active
+  approval_settings:
+    allow_author_approval: true
+"""
+    )
+
+
+def test_a_document_without_a_spec_gets_none_unless_it_needs_one(desk: Desk) -> None:
+    bare = "apiVersion: reconciler/v1\nkind: Project\nmetadata: {path: acme/api}\n"
+    desk.service(milestones=[{"title": "b"}])
+    file = desk.write("out/x.yaml", bare)
+    assert desk("export --project acme/api -o out").out == ""
+    assert file.read_text() == bare
+    assert desk("export --project acme/api -o out --section milestones").out == "out/x.yaml\n"
+    assert file.read_text().startswith(f"{bare}spec:\n  milestones:\n    b:\n")
+
+
+def test_a_document_that_knows_its_project_by_number_is_found(desk: Desk) -> None:
+    desk.service(milestones=[{"title": "b"}])
+    text = "apiVersion: reconciler/v1\nkind: Project\nmetadata: {id: 100}\nspec: {milestones: {b: {state: closed}}}\n"
+    file = desk.write("out/x.yaml", text)
+    assert desk("export --project acme/api -o out").out == "out/x.yaml\n"
+    assert file.read_text() == text.replace("closed", "active")
+
+
+@pytest.mark.parametrize(
+    "written",
+    ["    b:\n      state:\tclosed\n", "    ? b\n    # between\n    : state: closed\n    c: {}\n"],
+    ids=["what ruamel does not read", "what it reads otherwise"],
+)
+def test_what_cannot_be_updated_in_place_is_refused_and_nothing_is_written(desk: Desk, written: str) -> None:
+    desk.service(milestones=[{"title": "b"}, {"title": "c"}])
+    file = desk.write("out/x.yaml", f"{HEAD}  milestones:\n{written}")
+    done = desk("export --project acme/api --user -o out")
+    assert (done.code, done.out) == (1, "")
+    assert done.err == (
+        "reconciler: out/x.yaml: cannot be updated in place, for more than what has changed would become different; "
+        "nothing was written: export into another folder and compare the two\n"
+    )
+    assert file.read_text() == f"{HEAD}  milestones:\n{written}"
+    assert sorted(Path("out").iterdir()) == [file.relative_to(desk.folder)]
+
+
+@pytest.mark.parametrize(
+    ("name", "content", "said"),
+    [
+        ("bad.yaml", b"kind: Project\n", "out/bad.yaml:1:1: the key `apiVersion` is missing"),
+        ("bad.yaml", b"\xff\xfe\x00", "out/bad.yaml"),
+    ],
+)
+def test_a_folder_that_is_not_in_order_is_not_touched(desk: Desk, name: str, content: bytes, said: str) -> None:
+    desk.write(f"out/{name}", "").write_bytes(content)
+    done = desk("export --project acme/api -o out")
+    assert (done.code, done.out) == (1, "")
+    assert said in done.err
+    assert [path.name for path in Path("out").iterdir()] == [name]
+
+
+def test_a_template_is_not_looked_into_and_said_to_be_so(desk: Desk) -> None:
+    desk.write("out/more.yaml.j2", "{{ nothing }}")
+    done = desk("export --project acme/api -o out")
+    assert (done.code, done.out) == (0, "out/acme/api.yaml\n")
+    assert done.err == (
+        "out/more.yaml.j2 is a template, which is not looked into: what it declares may now be declared twice\n"
+        "1 target exported; 1 file written.\n"
+    )
+
+
+@pytest.mark.parametrize(
+    ("before", "after"),
+    [
+        ("    b: {state: closed}\n...\n", "    b: {state: active}\n"),
+        ("    ? b\n    : state: closed\n", "    b:\n      state: active\n"),
+        (
+            '    b: {state: closed, description: "a\\\n      b"}\n',
+            "    b: {state: active, description: null}\n",
+        ),
+        (
+            "    b:\n      description: |\n        # text\n\n      # comment\n      state: closed\n",
+            "    b:\n      description: null\n\n      # comment\n      state: active\n",
+        ),
+        (
+            "    b:\n      state: closed\n    gone:\n      description: |\n        text\n    # at the end\n",
+            "    b:\n      state: active\n    # at the end\n",
+        ),
+        (
+            "    gone:\n      description: |\n        text\n    # between\n    b: {state: closed}\n",
+            "    # between\n    b: {state: active}\n",
+        ),
+    ],
+)
+def test_however_it_is_written_it_is_updated(desk: Desk, before: str, after: str) -> None:
+    start = f"{HEAD}  milestones:\n"
+    assert brought_up_to_date(desk, start + before, milestones=[{"title": "b"}]) == start + after
