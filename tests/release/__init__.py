@@ -1,0 +1,1 @@
+"""What is published: the packages, the image, the hooks."""

@@ -1,0 +1,91 @@
+"""What CI runs before the tests, in a folder of its own, with stand-ins for the programs it looks for."""
+
+import shutil
+import subprocess
+from pathlib import Path
+
+import pytest
+
+from tests.release.conftest import ROOT
+
+PROGRAMS = ("bash", "dirname", "env", "grep")
+LOOKED_FOR = ("chromium", "chromedriver", "zsh", "fish")
+OPTIONS = "-qq -o Acquire::Retries=1 -o Acquire::http::Timeout=30"
+
+
+class Machine:
+    """A machine that has the programs put on it, and a checkout."""
+
+    def __init__(self, folder: Path) -> None:
+        self.folder = folder
+        (folder / "bin").mkdir()
+        for name in PROGRAMS:
+            (folder / "bin" / name).symlink_to(shutil.which(name) or name)
+        self.put("sudo", 'shift; exec "$@"')
+        (folder / "checkout" / ".ci").mkdir(parents=True)
+        shutil.copy(ROOT / ".ci" / "run", folder / "checkout" / ".ci" / "run")
+        (folder / "checkout" / "README.md").write_text("# It\n\n    STEP=one ./check\n\n    STEP=two ./check\n")
+        check = folder / "checkout" / "check"
+        check.write_text('#!/usr/bin/env bash\necho "$STEP $RECONCILER_SCREENSHOTS"\nexit 7\n')
+        check.chmod(0o755)
+
+    def put(self, name: str, script: str) -> None:
+        """Put a program on the machine."""
+        program = self.folder / "bin" / name
+        program.write_text(f"#!/usr/bin/env bash\n{script}\n")
+        program.chmod(0o755)
+
+    def run(self, **environment: str) -> "subprocess.CompletedProcess[str]":
+        """Run what CI runs."""
+        line = [self.folder / "checkout" / ".ci" / "run"]
+        path = {"PATH": str(self.folder / "bin")}
+        return subprocess.run(line, env=path | environment, capture_output=True, text=True, check=False)
+
+
+@pytest.fixture
+def machine(tmp_path: Path) -> Machine:
+    return Machine(tmp_path)
+
+
+def ran(machine: Machine) -> str:
+    return f"    STEP=one ./check\none {machine.folder}/checkout/screenshots\n"
+
+
+def test_where_nothing_is_missing_nothing_is_installed(machine: Machine) -> None:
+    for name in LOOKED_FOR:
+        machine.put(name, "exit 1")
+    machine.put("apt-get", 'echo "apt-get $*"')
+    done = machine.run()
+    assert (done.returncode, done.stdout, done.stderr) == (7, ran(machine), "")
+
+
+def test_what_is_missing_is_installed(machine: Machine) -> None:
+    machine.put("zsh", "exit 1")
+    machine.put("apt-get", 'echo "$DEBIAN_FRONTEND $*"')
+    done = machine.run()
+    assert (done.returncode, done.stdout) == (7, ran(machine))
+    assert done.stderr == (
+        f"noninteractive {OPTIONS} update\n"
+        f"noninteractive {OPTIONS} install --yes --no-install-recommends chromium chromium-driver fish\n"
+    )
+
+
+@pytest.mark.parametrize("program", ["apt-get", "sudo"])
+def test_what_cannot_be_installed_does_not_fail_the_run(machine: Machine, program: str) -> None:
+    machine.put("apt-get", "exit 100")
+    machine.put(program, 'echo "E: no" >&2; exit 100')
+    done = machine.run()
+    assert (done.returncode, done.stdout) == (7, ran(machine))
+    assert done.stderr.endswith("Not installed, so their tests are skipped: chromium chromium-driver zsh fish\n")
+
+
+def test_a_machine_without_apt_does_not_fail_the_run(machine: Machine) -> None:
+    done = machine.run()
+    assert (done.returncode, done.stdout) == (7, ran(machine))
+    assert done.stderr.endswith("Not installed, so their tests are skipped: chromium chromium-driver zsh fish\n")
+
+
+def test_screenshots_may_go_elsewhere(machine: Machine) -> None:
+    done = machine.run(RECONCILER_SCREENSHOTS="pictures")
+    assert done.stdout == "    STEP=one ./check\none pictures\n"
+    assert "screenshots/" in (ROOT / ".gitignore").read_text().splitlines()
