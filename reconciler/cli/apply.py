@@ -70,7 +70,7 @@ def apply(given: Given, **own: Any) -> int:
     from reconciler.render import render_report
     from reconciler.report import make_report
 
-    wishes = Wishes(**own)
+    wishes = Wishes(**own | _overruled("tokens_to", "tokens_command"))
     _check(given, wishes)
     session = Session(given)
     with session.client() as client:
@@ -83,6 +83,14 @@ def apply(given: Given, **own: Any) -> int:
         report = make_report(saved, outcomes, started, client.traffic)
     session.put_out(partial(render_report, report))
     return 1 if interrupted else report.exit_code
+
+
+def _overruled(*names: str) -> dict[str, None]:
+    """Return those of options of which only one may be given that the configuration gives, if a flag gives another."""
+    source = click.get_current_context().get_parameter_source
+    if not any(source(name) is ParameterSource.COMMANDLINE for name in names):
+        return {}
+    return {name: None for name in names if source(name) is ParameterSource.DEFAULT_MAP}
 
 
 def _check(given: Given, wishes: Wishes) -> None:

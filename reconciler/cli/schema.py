@@ -27,6 +27,8 @@ def schema(name: str | None, folder: Path | None, copies: Path | None) -> int:
 
         # yaml-language-server: $schema=../schemas/manifest.schema.json
 
+    reconciler.yaml may begin with the way to config.schema.json.
+
     --check tells when a newer version has other schemas than the copies; it looks only at those that are there.
     """
     import json

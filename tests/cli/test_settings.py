@@ -138,6 +138,23 @@ def test_templates_get_what_the_configuration_gives_them(desk: Desk, monkeypatch
     assert "project acme/lib\n" in desk("plan --values other.yaml").out
 
 
+def test_a_flag_for_created_tokens_wins_over_the_file_of_the_configuration(desk: Desk) -> None:
+    desk.project("{trigger_tokens: {nightly: {}}}")
+    desk.write("reconciler.yaml", "tokens_to: tokens.jsonl\n")
+    assert desk("apply --yes --tokens-command", "tee by-command").code == 0
+    assert [(desk.folder / name).exists() for name in ("by-command", "tokens.jsonl")] == [True, False]
+    desk.write("reconciler.yaml", "tokens_command: tee not-here\n")
+    desk.project("{trigger_tokens: {weekly: {}}}")
+    assert desk("apply --yes --tokens-to tokens.jsonl").code == 0
+    assert [(desk.folder / name).exists() for name in ("not-here", "tokens.jsonl")] == [False, True]
+
+
+def test_the_configuration_names_one_way_for_created_tokens(desk: Desk) -> None:
+    desk.write("reconciler.yaml", "tokens_to: a\ntokens_command: b\n")
+    done = desk("apply --yes")
+    assert (done.code, done.err) == (64, "reconciler: apply takes --tokens-to or --tokens-command, not both\n")
+
+
 def test_what_needs_no_configuration_works_beside_a_wrong_one(desk: Desk) -> None:
     desk.write("reconciler.yaml", "nonsense")
     done = desk("schema config")
