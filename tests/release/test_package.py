@@ -65,8 +65,8 @@ def test_the_packages_are_called_by_the_one_version_there_is(release: Release, m
 def test_the_wheel_is_the_package_and_nothing_else(release: Release) -> None:
     found = files_of_wheel(release.wheel)
     package = {name: content for name, content in found.items() if name.startswith("reconciler/")}
-    here = [file for file in (ROOT / "reconciler").rglob("*") if file.is_file() and "__pycache__" not in file.parts]
-    assert package == {str(file.relative_to(ROOT)): file.read_bytes() for file in here}
+    source = files_of_sdist(release.sdist)
+    assert package == {name: content for name, content in source.items() if name.startswith("reconciler/")}
     assert {"reconciler/py.typed", "reconciler/demo/state.yaml", "reconciler/render/as_html/page.html"} <= set(package)
     assert {name.removeprefix(f"{STEM}.dist-info/") for name in found.keys() - package.keys()} == {
         *("METADATA", "RECORD", "WHEEL", "entry_points.txt", "licenses/LICENSE"),
