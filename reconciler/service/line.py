@@ -2,6 +2,7 @@
 
 import ssl
 from collections.abc import Callable, Mapping
+from typing import cast
 from urllib.parse import urlsplit
 from urllib.request import getproxies, proxy_bypass
 
@@ -72,12 +73,14 @@ class Line:
 
     def _receive(self, request: str, response: httpx.Response) -> Answer:
         headers = {name.decode("latin-1").lower(): value.decode("latin-1") for name, value in response.headers.raw}
-        packing = response.headers.get("content-encoding", "").strip().lower()
+        packing = response.headers["content-encoding"].strip().lower() if "content-encoding" in headers else ""
         if packing not in PACKINGS:
             reason = f"the answer is packed in a way nobody asked for: {plain(packing)}"
             raise BadAnswer(request, reason, response.status_code)
         body = bytearray()
-        for chunk in response.iter_bytes():
+        # Where there is nothing to unpack, httpx would take a while to find that out.
+        plain_stream = cast("httpx.SyncByteStream", response.stream)
+        for chunk in response.iter_bytes() if packing == "gzip" else plain_stream:
             body += chunk
             if len(body) > self._policy.largest_answer:
                 largest = f"{self._policy.largest_answer / 2**20:g} MiB"
