@@ -7,7 +7,7 @@ from reconciler.address import Level
 from reconciler.manifests.complaints import Complaints
 from reconciler.manifests.documents import KIND_OF, Document
 from reconciler.manifests.layers import Layer, Path
-from reconciler.manifests.placeholders import Filling, fault_of_use, uses
+from reconciler.manifests.placeholders import Filling, fault_of_use, fill_all, uses
 from reconciler.manifests.shapes import Shape, Shapes, spell, spell_key
 from reconciler.manifests.words import listed, unknown
 
@@ -46,7 +46,8 @@ def read_layer(
     for name, value in sections.items():
         if isinstance(value, dict) and len(spelled[name]) < len(value):
             complain_of_clashes(document, shapes[name], value, None, complaints)
-    return Layer(document, title, sections, prune, placeholders, None if placeholders else spelled)
+    filled_in = placeholders or (title and fill_all(sections, {}) != sections)
+    return Layer(document, title, sections, prune, placeholders, None if filled_in else spelled)
 
 
 def complain_of_clashes(

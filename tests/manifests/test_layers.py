@@ -125,6 +125,14 @@ def test_placeholders_stand_for_the_target(folder: Folder) -> None:
     }
 
 
+def test_doubled_braces_are_single_ones_where_nothing_else_is_filled_in(folder: Folder) -> None:
+    base = profile("base", '  milestones: {"{{a}}": {description: "{{"}}\n  job_token_scope: {projects: [3]}\n')
+    assert merged(folder, base, project("", "base")) == {
+        "job_token_scope": {"projects": [3]},
+        "milestones": {"{a}": {"description": "{"}},
+    }
+
+
 def test_braces_in_a_project_s_own_document_are_just_braces(folder: Folder) -> None:
     assert merged(folder, project('  milestones: {"{path} {": {description: "}}"}}')) == {
         "milestones": {"{path} {": {"description": "}}"}}
