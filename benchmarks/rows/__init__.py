@@ -4,7 +4,7 @@ from collections.abc import Callable, Mapping
 
 from benchmarks.bench import Bench
 from benchmarks.figures import Figure
-from benchmarks.rows import counting, history, memory, pacing, peers, reading, starting, waiting
+from benchmarks.rows import counting, history, memory, pacing, parts, peers, reading, starting, waiting
 
 Row = Callable[[Bench], list[Figure]]
 
@@ -12,6 +12,7 @@ ROWS: Mapping[str, Row] = {
     "requests": counting.requests,
     "latency": waiting.latency,
     "cpu": waiting.cpu,
+    "layers": parts.layers,
     "reading": reading.reading,
     "memory": memory.memory,
     "start": starting.start,
