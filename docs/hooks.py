@@ -1,0 +1,58 @@
+"""What mkdocs is told beside `mkdocs.yml`: pages of the repository outside `docs/`, and links that lead to them."""
+
+import posixpath
+import re
+from pathlib import Path
+from typing import Any
+
+from mkdocs.structure.files import File
+
+ROOT = Path(__file__).parent.parent
+
+LINK = re.compile(r"(?<!!)\[([^\]]*)\]\((?!https?:|mailto:|#)([^)#\s]*)(#[^)]*)?\)")
+
+
+def outside_pages() -> list[str]:
+    """Return the pages outside `docs/` that the site has too, by their paths in the repository."""
+    found = [ROOT / name for name in ("CONTRIBUTING.md", "SECURITY.md", "CHANGELOG.md")]
+    for folder in ("examples", "templates"):
+        found += sorted((ROOT / folder).rglob("README.md"))
+    return [page.relative_to(ROOT).as_posix() for page in found]
+
+
+def on_files(files: Any, config: Any) -> Any:
+    """Add the pages from outside, each at its path in the repository."""
+    for name in outside_pages():
+        files.append(File.generated(config, name, abs_src_path=str(ROOT / name)))
+    return files
+
+
+def on_page_markdown(markdown: str, page: Any, config: Any, files: Any) -> str:
+    """Let links lead where the site has the page; what the site does not have is only named."""
+    del config
+    source = page.file.src_uri
+    return linked(markdown, source, known={file.src_uri for file in files})
+
+
+def linked(markdown: str, source: str, known: set[str]) -> str:
+    """Return a page's text with its links turned from paths in the repository into paths on the site.
+
+    Args:
+        markdown: the text.
+        source: its page, by its path on the site.
+        known: what the site has.
+    """
+    inside = source not in outside_pages()
+    here = posixpath.dirname(f"docs/{source}" if inside else source)
+
+    def turned(link: re.Match[str]) -> str:
+        words, path, anchor = link[1], link[2], link[3] or ""
+        place = posixpath.normpath(posixpath.join(here, path))
+        on_site = place.removeprefix("docs/")
+        if on_site not in known:
+            on_site = posixpath.join(on_site, "README.md")
+        if on_site not in known:
+            return words
+        return f"[{words}]({posixpath.relpath(on_site, posixpath.dirname(source) or '.')}{anchor})"
+
+    return LINK.sub(turned, markdown)

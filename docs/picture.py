@@ -1,0 +1,87 @@
+"""The picture of a plan: what `reconciler plan` says of the README's manifest on the sandbox, as an SVG of text."""
+
+import re
+from collections.abc import Iterator
+from datetime import UTC, datetime
+from html import escape
+from pathlib import Path
+from tempfile import TemporaryDirectory
+
+from reconciler import __version__
+from reconciler.kinds import all_kinds
+from reconciler.manifests import read_manifests
+from reconciler.planfile import Header, SavedPlan
+from reconciler.planning import draw_plan
+from reconciler.render import Style, render_plan
+from reconciler.sandbox import running
+from reconciler.service import Client
+
+ROOT = Path(__file__).parent.parent
+
+MANIFEST = re.compile(r'```yaml title="manifests/\w+\.yaml"\n(.*?)```', re.DOTALL)
+
+COLUMNS = 100
+WIDTH, HEIGHT = 8.4, 20
+"""Of one character, in pixels."""
+
+CLASSES = {"32": "create", "33": "update", "31": "delete", "1;35": "problem", "1": "target", "0": ""}
+
+STYLE = """
+  text { font: 14px ui-monospace, SFMono-Regular, Menlo, Consolas, "DejaVu Sans Mono", monospace; fill: #1f2328 }
+  rect { fill: #f6f8fa; stroke: #d1d9e0 }
+  .create { fill: #116329 } .update { fill: #7d4e00 } .delete { fill: #a40e26 } .problem { fill: #8250df }
+  .target, .problem { font-weight: bold }
+  @media (prefers-color-scheme: dark) {
+    text { fill: #e6edf3 } rect { fill: #151b23; stroke: #3d444d }
+    .create { fill: #56d364 } .update { fill: #e3b341 } .delete { fill: #ff7b72 } .problem { fill: #d2a8ff }
+  }
+"""
+
+
+def picture() -> str:
+    """Return the SVG."""
+    lines = ["\x1b[1m$ reconciler plan manifests\x1b[0m", *the_plan().splitlines()]
+    width, height = COLUMNS * WIDTH + 32, len(lines) * HEIGHT + 28
+    plain = escape(re.sub(r"\x1b\[[\d;]*m", "", "\n".join(lines)))
+    return (
+        f'<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 {width:g} {height}" width="{width:g}" role="img">\n'
+        f"<title>What reconciler plan prints</title>\n<desc>{plain}</desc>\n<style>{STYLE}</style>\n"
+        f'<rect x="0.5" y="0.5" width="{width - 1:g}" height="{height - 1}" rx="6"/>\n'
+        + "".join(f"{run}\n" for number, line in enumerate(lines) for run in _runs(line, 30 + number * HEIGHT))
+        + "</svg>\n"
+    )
+
+
+def the_plan() -> str:
+    """Return what a terminal of `COLUMNS` columns shows of the plan for the manifest that the README shows."""
+    kinds = all_kinds()
+    with TemporaryDirectory() as folder, running(ROOT / "examples/state.yaml") as sandbox:
+        file = Path(folder, "api.yaml")
+        file.write_text(the_manifest(), encoding="utf-8")
+        desired = read_manifests([file], kinds).desired
+        with Client(sandbox.api_url, "ada-token") as client:
+            plan = draw_plan(desired, client, kinds, concurrency=1)
+            header = Header(client.api_url, datetime.now(UTC), __version__, desired.digest, client.traffic.reads)
+    return render_plan(SavedPlan(header, plan), "text", Style(colour=True, width=COLUMNS))
+
+
+def the_manifest() -> str:
+    """Return the manifest in the README."""
+    found = MANIFEST.search((ROOT / "README.md").read_text(encoding="utf-8"))
+    if found is None:
+        raise LookupError("the README shows no manifest")
+    return found[1]
+
+
+def _runs(line: str, y: int) -> Iterator[str]:
+    """Yield the words of a line, each where its column begins, so that no font puts them elsewhere."""
+    kind, column = "", 0
+    for part in re.split(r"(\x1b\[[\d;]*m)", line):
+        if part.startswith("\x1b"):
+            kind = CLASSES[part[2:-1]]
+            continue
+        for word in re.finditer(r"\S+(?: \S+)*", part):
+            at, length = 16 + (column + word.start()) * WIDTH, len(word[0]) * WIDTH
+            marked = f' class="{kind}"' if kind else ""
+            yield f'<text x="{at:g}" y="{y}" textLength="{length:g}"{marked}>{escape(word[0], quote=False)}</text>'
+        column += len(part)

@@ -1,0 +1,279 @@
+"""The pages of the reference, from the kinds, the schemas and the commands: nothing in them is written twice."""
+
+from collections.abc import Iterable, Iterator, Mapping
+from importlib import import_module
+from inspect import cleandoc, getdoc
+from itertools import chain
+from pathlib import Path
+from typing import Any
+
+import click
+
+from docs.tables import Schema, in_yaml, keys, table, type_words
+from reconciler.cli import COMMANDS, cli
+from reconciler.cli.options import FLEET, MANIFESTS, OUTPUT, SELECTION, SERVICE, VERBOSITY, Decorator, options
+from reconciler.cli.settings import PARAMETERS
+from reconciler.configuration import Configuration
+from reconciler.kind import Kind
+from reconciler.kinds import all_kinds
+from reconciler.render import FORMATS
+from reconciler.schema import all_schemas
+
+ROOT = Path(__file__).parent.parent
+
+WARNING = "<!-- Written by `python -m docs` from the code; edit that instead. -->\n\n"
+
+MODELINE = "schema.json\n"
+"""How the first line of an example ends, by which editors find the schema."""
+
+GROUPS: Mapping[str, list[Decorator]] = {
+    "Manifests": MANIFESTS,
+    "Selection": SELECTION,
+    "Fleet": FLEET,
+    "Service": SERVICE,
+    "Output": OUTPUT,
+    "Messages": VERBOSITY,
+}
+"""Options that several commands share, in the order in which `--help` lists them; the last are among the output's."""
+
+EXIT_CODES = {
+    0: "In order: nothing to do, or all done.",
+    1: "An error: manifests wrong, service unreachable, refused; or a problem in the plan.",
+    2: "Changes are pending: from `drift` always, from `plan` with `--detailed-exitcode`.",
+    3: "`apply` came to its end, but some changes failed or were refused as stale. The rest was done.",
+    64: "The command line itself is wrong.",
+}
+
+ENVIRONMENT = {
+    "RECONCILER_TOKEN": "The token. There is no flag for it: others could see it in the list of processes.",
+    "CI_NODE_INDEX": "With `CI_NODE_TOTAL`, which part of the targets, as `--shard I/N`. CI sets both in jobs with "
+    "`parallel`.",
+    "CI_NODE_TOTAL": "See `CI_NODE_INDEX`.",
+    "CI": "Where it is set, progress is a line in the log every ten seconds.",
+    "NO_COLOR": "Where it is set, nothing is coloured and no line moves.",
+    "TERM": "Where it is `dumb`, the same.",
+    "HTTPS_PROXY": "The proxy to the service; `HTTP_PROXY` and `NO_PROXY` are heeded too, also in lower case.",
+}
+"""What is read from the environment beside what options say themselves."""
+
+
+def pages() -> dict[str, str]:
+    """Return the text of each page by the name of its file."""
+    return {
+        "manifests.md": WARNING + "".join(_manifests()),
+        "configuration.md": WARNING + "".join(_configuration()),
+        "commands.md": WARNING + "".join(_commands()),
+        "outputs.md": WARNING + "".join(_outputs()),
+    }
+
+
+def _manifests() -> Iterator[str]:
+    kinds = all_kinds()
+    schema = all_schemas(kinds)["manifest.schema.json"]
+    definitions = schema["$defs"]
+    documents = [name for name in definitions if "spec" in definitions[name].get("properties", {})]
+    yield (
+        "# Manifests\n\n"
+        "Every document begins with `apiVersion: reconciler/v1` and a `kind`. A setting that is left out has no default: "
+        "it is not managed, and stays as it is on the service. `null` clears a field, or says that an object must not "
+        "exist. See [how manifests are read](../explanation/manifests.md).\n\n"
+        "## Documents\n\n"
+    )
+    rows = (
+        (f"[`{name}`](#{name.lower()})", definitions[name]["description"], _sections(definitions[name]))
+        for name in documents
+    )
+    yield table(["kind", "is about", "sections"], rows)
+    for name in documents:
+        properties = definitions[name]["properties"]
+        yield f"### {name}\n\n{definitions[name]['description']}\n\n"
+        for part in ("metadata", "select"):
+            if part in properties:
+                yield f"{properties[part]['description']}\n\n{keys(properties[part], f'key of `{part}`')}"
+    yield "## Sections\n\nThey stand under `spec`, beside `prune`.\n\n"
+    prune = definitions["Project"]["properties"]["spec"]["properties"]["prune"]
+    yield keys({"properties": {"prune": prune}})
+    for kind in kinds.values():
+        yield from _section(kind, definitions)
+
+
+def _sections(document: Schema) -> str:
+    names = [name for name in document["properties"]["spec"]["properties"] if name != "prune"]
+    return ", ".join(f"[`{name}`](#{name})" for name in names)
+
+
+def _section(kind: Kind, definitions: Mapping[str, Schema]) -> Iterator[str]:
+    """Yield a section's keys; levels with models of their own have tables of their own."""
+    levels = [level.capitalize() for level in kind.models]
+    prunable = "`prune` may name it." if kind.prunable else "It cannot be pruned: it holds settings, no objects."
+    yield f"### {kind.name}\n\n{kind.summary} In a {_listed(levels)}. {prunable}\n\n"
+    shapes = {name: schema for name, schema in definitions.items() if name.partition(".")[0] == kind.name}
+    seen: list[Schema] = []
+    for name, schema in shapes.items():
+        if "properties" not in schema or schema in seen:
+            continue
+        seen.append(schema)
+        same = [level for level in levels if shapes.get(f"{kind.name}.{level.lower()}") == schema]
+        if same:
+            yield f"In a {_listed(same)}:\n\n"
+        elif name != kind.name:
+            yield f"Each {kind.parts[0].title} takes, under its name, `null` (it must not exist), or:\n\n"
+        yield keys(schema)
+    yield from (f"{words}\n\n" for words in dict.fromkeys(_named_keys(shapes.values())))
+    example = (ROOT / "examples" / f"{kind.name}.yaml").read_text(encoding="utf-8")
+    yield f"For example:\n\n```yaml\n{example.partition(MODELINE)[2]}```\n\n"
+
+
+def _named_keys(shapes: Iterable[Schema]) -> Iterator[str]:
+    """Say which keys a mapping takes whose keys are known."""
+    for shape in shapes:
+        for key, inner in shape.get("properties", {}).items():
+            if "propertyNames" in inner:
+                yield f"Keys of `{key}`: " + ", ".join(f"`{name}`" for name in inner["propertyNames"]["enum"]) + "."
+
+
+def _listed(words: list[str]) -> str:
+    quoted = [f"`{word}`" for word in words]
+    return quoted[0] if len(quoted) == 1 else f"{', '.join(quoted[:-1])} or {quoted[-1]}"
+
+
+def _configuration() -> Iterator[str]:
+    yield (
+        "# Configuration\n\n"
+        "Flags come first, then the environment, then `reconciler.yaml` in the working directory.\n\n"
+        "## reconciler.yaml\n\n"
+        f"{getdoc(Configuration)}\n\n"
+    )
+    options_of = {
+        each.name: each for name in COMMANDS for each in _command(name).params if isinstance(each, click.Option)
+    }
+    rows = []
+    for key, schema in Configuration.model_json_schema()["properties"].items():
+        option = options_of.get(PARAMETERS.get(key, key))
+        flag = f"`{option.opts[-1]}`" if option else "PATHS"
+        rows.append(
+            [f"`{key}`", type_words(schema), schema["description"], f"`{in_yaml(schema['examples'][0])}`", flag]
+        )
+    yield table(["key", "takes", "means", "example", "flag"], rows)
+    yield "## Environment\n\n"
+    variables: dict[str, str] = dict(ENVIRONMENT)
+    for option in options_of.values():
+        for variable in [option.envvar] if isinstance(option.envvar, str) else option.envvar or ():
+            variables[variable] = f"As `{option.opts[-1]}`. {option.help}".partition("  [")[0]
+    yield table(["variable", "means"], ([f"`{name}`", words] for name, words in sorted(variables.items())))
+
+
+def _commands() -> Iterator[str]:
+    yield "# Commands\n\n"
+    yield table(
+        ["command", "does"], ([f"[`{name}`](#{name})", _command(name).get_short_help_str(200)] for name in COMMANDS)
+    )
+    yield "## Exit codes\n\n" + table(["code", "means"], ([f"`{code}`", words] for code, words in EXIT_CODES.items()))
+    for name in COMMANDS:
+        yield from _help(name)
+    for title, group in GROUPS.items():
+        parameters = _parameters(group)
+        yield f"## {title}\n\n{_options(each for each in parameters if isinstance(each, click.Option))}"
+
+
+def _help(name: str) -> Iterator[str]:
+    """Yield what `--help` of a command says."""
+    command = _command(name)
+    context = click.Context(command, info_name=f"reconciler {name}")
+    usage = " ".join([context.command_path, *command.collect_usage_pieces(context)])
+    text = cleandoc(command.help or "").replace("\b\n", "")
+    yield f"## {name}\n\n`{usage}`\n\n{_without_indented_code(text)}\n\n"
+    left = {each.name: each for each in command.params}
+    shared = []
+    for title, group in GROUPS.items():
+        names = {each.name for each in _parameters(group)}
+        if names <= left.keys() and all(left[each] for each in names):
+            shared.append(f"[{title.lower()}](#{title.lower()})")
+            left = {key: value for key, value in left.items() if key not in names}
+    yield _options(each for each in left.values() if isinstance(each, click.Option))
+    if shared:
+        yield f"Shared options: {', '.join(shared)}.\n\n"
+    yield f"{command.epilog}\n\n"
+
+
+def _without_indented_code(text: str) -> str:
+    """Fence the indented blocks of a help text, so that they are not taken for lines to type in this order."""
+    lines: list[str] = []
+    inside = False
+    for line in text.splitlines():
+        indented = line.startswith("    ") or (inside and not line)
+        if indented != inside:
+            lines.append("```text" if indented else "```")
+            inside = indented
+        lines.append(line.removeprefix("    "))
+    return "\n".join([*lines, "```"] if inside else lines)
+
+
+def _options(found: Iterable[click.Option]) -> str:
+    configured = {PARAMETERS.get(key, key): key for key in Configuration.model_fields}
+    return table(
+        ["option", "means", "default", "`reconciler.yaml`"],
+        (
+            [
+                f"`{', '.join(each.opts)}{_takes(each)}`",
+                _meaning(each),
+                f"`{each.default}`" if each.show_default else "",
+                f"`{configured[each.name]}`" if each.name in configured else "",
+            ]
+            for each in found
+        ),
+    )
+
+
+def _takes(option: click.Option) -> str:
+    if option.is_flag or option.count:
+        return ""
+    return f" {option.metavar or ('NAME' if isinstance(option.type, click.Choice) else 'N')}"
+
+
+def _meaning(option: click.Option) -> str:
+    words = (option.help or "").partition("  [")[0]
+    if isinstance(option.type, click.Choice):
+        words += f" One of {', '.join(f'`{each}`' for each in option.type.choices)}."
+    return words
+
+
+def _parameters(group: list[Decorator]) -> list[click.Parameter]:
+    """Return what a group of options adds to a command."""
+
+    def nothing(**_values: Any) -> None: ...
+
+    made = click.command("any")(options(group)(nothing))
+    return made.params
+
+
+def _command(name: str) -> click.Command:
+    command = cli.get_command(click.Context(cli), name)
+    if command is None:
+        raise LookupError(name)
+    return command
+
+
+def _outputs() -> Iterator[str]:
+    yield (
+        "# Outputs\n\n"
+        "Every format may be asked for with `--format`, on stdout, and with `--report FORMAT=FILE`, as often as you "
+        "like. See [what each is for](../how-to/reports.md).\n\n"
+    )
+    subjects = {"plan": "`plan`, `drift`", "report": "`apply`", "validation": "`validate`"}
+    rows = []
+    for name, module in FORMATS.items():
+        renderer = import_module(module)
+        about = (getdoc(renderer) or "").partition("\n")[0]
+        rows.append(
+            [f"`{name}`", about, ", ".join(words for each, words in subjects.items() if hasattr(renderer, each))]
+        )
+    yield table(["format", "is", "from"], rows)
+    schemas = all_schemas(all_kinds())
+    for name, title in (("plan", "Saved plans"), ("report", "Reports as JSON"), ("validation", "Validations as JSON")):
+        schema = schemas[f"{name}.schema.json"]
+        yield f"## {title}\n\n{schema['description']} Its schema: `reconciler schema {name}`.\n\n{keys(schema)}"
+    shapes = dict(chain.from_iterable(schemas[f"{name}.schema.json"].get("$defs", {}).items() for name in subjects))
+    for name, shape in sorted(shapes.items()):
+        yield f"### {name}\n\n{shape.get('description', '')}\n\n"
+        yield keys(shape) if "properties" in shape else f"{type_words(shape).capitalize()}.\n\n"

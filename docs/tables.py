@@ -1,0 +1,96 @@
+"""Markdown tables of keys, from JSON Schemas."""
+
+import json
+from collections.abc import Iterable, Iterator, Sequence
+from typing import Any
+
+Schema = dict[str, Any]
+
+
+def table(head: Sequence[str], rows: Iterable[Sequence[str]]) -> str:
+    """Return a table, with an empty line below it; nothing where there are no rows."""
+    lines = [f"| {' | '.join(_cell(each) for each in row)} |" for row in rows]
+    return "\n".join([f"| {' | '.join(head)} |", "|---" * len(head) + "|", *lines, "", ""]) if lines else ""
+
+
+def _cell(text: str) -> str:
+    return text.replace("|", "\\|").replace("\n", " ")
+
+
+def keys(schema: Schema, name: str = "key") -> str:
+    """Return a table of the keys of an object: what each takes and means, with an example where there is one."""
+    rows = [
+        [f"`{key}`", type_words(inner), inner.get("description", ""), _example(inner)]
+        for key, inner in schema["properties"].items()
+    ]
+    if any(row[-1] for row in rows):
+        return table([name, "takes", "means", "example"], rows)
+    return table([name, "takes", "means"], [row[:-1] for row in rows])
+
+
+def type_words(schema: Schema) -> str:
+    """Say what a value may be."""
+    return ", or ".join(dict.fromkeys(_types(schema)))
+
+
+def _types(schema: Schema) -> Iterator[str]:
+    match schema:
+        case {"anyOf": choices} | {"oneOf": choices}:
+            for choice in choices:
+                yield from _types(choice)
+        case {"$ref": reference}:
+            name = reference.rpartition("/")[2]
+            yield f"[{name}](#{name.lower()})"
+        case {"type": "array", "items": item}:
+            yield f"list of {_each(item)}"
+        case {"type": "object", "additionalProperties": dict(value)} if value:
+            yield f"mapping to {_each(value)}"
+        case _:
+            yield _plain(schema)
+
+
+def _plain(schema: Schema) -> str:
+    match schema:
+        case {"const": value}:
+            return f"`{value}`"
+        case {"enum": values}:
+            return "one of " + ", ".join(f"`{value}`" for value in values)
+        case {"type": "string", "format": words}:
+            return WORDS[words]
+        case _:
+            return WORDS[schema.get("type", "any")]
+
+
+def _each(schema: Schema) -> str:
+    words = type_words(schema)
+    return f"({words})" if ", or " in words else words
+
+
+WORDS = {
+    "any": "any value",
+    "boolean": "`true` or `false`",
+    "date": "day",
+    "date-time": "time",
+    "integer": "whole number",
+    "null": "`null`",
+    "number": "number",
+    "object": "mapping",
+    "string": "text",
+}
+
+
+def _example(schema: Schema) -> str:
+    return f"`{in_yaml(schema['examples'][0])}`" if schema.get("examples") else ""
+
+
+def in_yaml(value: object) -> str:
+    """Return a value on one line, as people write it in YAML."""
+    match value:
+        case dict():
+            return "{" + ", ".join(f"{key}: {in_yaml(inner)}" for key, inner in value.items()) + "}"
+        case list():
+            return "[" + ", ".join(map(in_yaml, value)) + "]"
+        case str():
+            return json.dumps(value) if set(value) & set("*{}[],#&!|>%@`\"'") else value
+        case _:
+            return json.dumps(value)

@@ -1,0 +1,83 @@
+"""Every page does what it says: its lines are typed as they stand, in its order, in one folder, on the sandbox."""
+
+import json
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+import yaml
+
+from reconciler.sandbox import Sandbox
+from tests.docs.pages import PAGES, ROOT, SHELL, SHOWN, Block, blocks, steps
+from tests.docs.shell import Shell
+
+NOT_RUN = 2
+"""Blocks that no test runs, each with its reason beside it: one more is a decision, not an accident."""
+
+EVERYTHING = [block for page in PAGES for block in blocks(page)]
+
+
+@pytest.fixture
+def shell(tmp_path: Path, sandbox: Sandbox, monkeypatch: pytest.MonkeyPatch) -> Iterator[Shell]:
+    """The shell of one page."""
+    yield Shell(tmp_path, sandbox, monkeypatch)
+    sandbox.set_rate_limit(None)
+
+
+@pytest.mark.parametrize("page", PAGES, ids=lambda page: str(page.relative_to(ROOT)))
+def test_what_a_page_says_is_what_comes(page: Path, shell: Shell) -> None:
+    for block in blocks(page):
+        shell.do(block)
+
+
+def test_what_is_not_run_is_counted_and_has_its_reason() -> None:
+    passed_over = [f"{each.place}: {each.not_run}" for each in EVERYTHING if each.not_run]
+    assert len(passed_over) == NOT_RUN, passed_over
+
+
+def test_every_block_says_what_it_is() -> None:
+    assert [each.place for each in EVERYTHING if each.language not in (*SHELL, *SHOWN)] == []
+
+
+def test_no_command_hides_where_it_is_not_run() -> None:
+    hidden = [
+        f"{each.place}: {line}"
+        for each in EVERYTHING
+        if each.language not in (*SHELL, "cron", "dockerfile", "yaml") and "docs/reference/" not in each.place
+        for line in each.text.splitlines()
+        if line.lstrip().startswith(("reconciler ", "$ ", "git ", "export "))
+    ]
+    assert hidden == []
+
+
+@pytest.mark.parametrize(
+    "block", [each for each in EVERYTHING if each.language in ("yaml", "json")], ids=lambda it: it.place
+)
+def test_what_is_shown_can_be_read(block: Block) -> None:
+    read = json.loads if block.language == "json" else lambda text: list(yaml.compose_all(text))
+    assert read(block.text)
+
+
+def test_a_line_that_fails_is_told_with_its_place(shell: Shell) -> None:
+    with pytest.raises(AssertionError, match=r"page:3: \$ reconciler plan nowhere\n(.|\n)*\(exit code 1\)"):
+        shell.do(Block("page:3", "bash", "reconciler plan nowhere\n"))
+    with pytest.raises(AssertionError, match=r"page:3: \$ false\n\(exit code 1\)"):
+        shell.do(Block("page:3", "console", "$ false\n"))
+
+
+def test_a_code_that_is_stated_is_compared(shell: Shell) -> None:
+    shell.do(Block("page:1", "console", "$ false\n$ echo $?\n1\n"))
+    with pytest.raises(AssertionError, match="page:3"):
+        shell.do(Block("page:3", "console", "$ false\n$ echo $?\n2\n"))
+
+
+def test_an_output_that_differs_is_told(shell: Shell) -> None:
+    with pytest.raises(AssertionError, match="page:3"):
+        shell.do(Block("page:3", "console", "$ echo one\ntwo\n"))
+
+
+def test_lines_that_go_on_are_put_together() -> None:
+    assert [step.line for step in steps(Block("page:1", "bash", "# why\n\necho a \\\n  b\necho c\n"))] == [
+        "echo a b",
+        "echo c",
+    ]
