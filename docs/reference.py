@@ -74,9 +74,9 @@ def _manifests() -> Iterator[str]:
     documents = [name for name in definitions if "spec" in definitions[name].get("properties", {})]
     yield (
         "# Manifests\n\n"
-        "Every document begins with `apiVersion: reconciler/v1` and a `kind`. A setting that is left out has no default: "
-        "it is not managed, and stays as it is on the service. `null` clears a field, or says that an object must not "
-        "exist. See [how manifests are read](../explanation/manifests.md).\n\n"
+        "Every document begins with `apiVersion: reconciler/v1` and a `kind`. A setting that is left out has no "
+        "default: it is not managed, and stays as it is on the service. `null` clears a field, or says that an object "
+        "must not exist. See [how manifests are read](../explanation/manifests.md).\n\n"
         "## Documents\n\n"
     )
     rows = (

@@ -5,7 +5,7 @@ from dataclasses import dataclass, field
 from datetime import datetime, timedelta
 from typing import Annotated, Any
 
-from pydantic import BaseModel, BeforeValidator, ConfigDict, Field
+from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, WithJsonSchema
 
 from reconciler.address import Key
 
@@ -59,7 +59,11 @@ def _as_duration(value: object) -> object:
     return timedelta(**{units[value[-1]]: int(value[:-1])})
 
 
-Duration = Annotated[timedelta, BeforeValidator(_as_duration, json_schema_input_type=str)]
+Duration = Annotated[
+    timedelta,
+    BeforeValidator(_as_duration),
+    WithJsonSchema({"type": "string", "pattern": "^0*[1-9][0-9]*[dhm]$"}),
+]
 
 
 class Rotated(Item):

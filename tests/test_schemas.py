@@ -143,6 +143,14 @@ def test_an_editor_is_told_which_texts_are_dates() -> None:
     assert dated == ["$defs.milestones.Milestone.start_date", "$defs.milestones.Milestone.due_date"]
 
 
+def test_an_editor_is_told_how_an_age_is_written() -> None:
+    (age,) = [schema for place, schema in properties(MANIFEST) if place.endswith(".rotate_after")]
+    assert faults("90d", age) == []
+    assert faults("P90D", age) != []
+    assert faults("0d", age) != []
+    assert '"format": "duration"' not in json.dumps(MANIFEST), "which is another way of writing"
+
+
 def test_the_manifests_of_the_contract_are_valid() -> None:
     assert [faults(document, MANIFEST) for document in documents(THE_CONTRACT)] == [[]] * 5
 

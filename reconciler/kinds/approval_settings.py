@@ -19,7 +19,7 @@ class ApprovalSettings(Resource):
         default=False, description="Whether authors may approve their own merge requests.", examples=[False]
     )
     allow_committer_approval: bool = Field(
-        default=False, description="Whether those who added commits may approve.", examples=[False]
+        default=False, description="Whether those who added commits may approve the merge request.", examples=[False]
     )
     allow_overrides_to_approver_list_per_merge_request: bool = Field(
         default=False,
@@ -37,7 +37,7 @@ class ApprovalSettings(Resource):
     )
     require_reauthentication_to_approve: bool = Field(
         default=False,
-        description="Whether approving asks for authentication again. `require_password_to_approve` follows it.",
+        description="Whether whoever approves must authenticate again. `require_password_to_approve` follows it.",
         examples=[True],
     )
 

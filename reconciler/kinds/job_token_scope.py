@@ -21,7 +21,9 @@ class JobTokenScope(Resource):
     """Which projects' CI jobs may reach this project with their job token."""
 
     enabled: bool = Field(
-        default=True, description="Whether access is limited to the two allowlists at all.", examples=[True]
+        default=True,
+        description="Whether only the projects and groups on the two allowlists have access. If false, all have.",
+        examples=[True],
     )
     projects: list[Entry] = Field(
         default=[],

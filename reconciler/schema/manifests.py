@@ -27,7 +27,7 @@ TEXT = {"type": "string", "minLength": 1}
 FULL_PATH = {"type": "string", "pattern": r"^(?![0-9]+$)[^\s/?#%\\]+(/[^\s/?#%\\]+)*$"}
 """No address, no slash at either end, and nothing that would be taken for an ID."""
 
-NAME = {"name": _explained(TEXT, "Name", "What it is called, once among its kind.", "baseline")}
+NAME = {"name": _explained(TEXT, "Name", "What it is called; no two of a kind have one name.", "baseline")}
 
 PRIORITY = {
     "priority": _explained(
@@ -37,12 +37,15 @@ PRIORITY = {
 
 SHARED = {
     "profiles": _explained(
-        _texts(TEXT), "Profiles", "Names of profiles; merged first, in this order, the spec over them.", ["baseline"]
+        _texts(TEXT),
+        "Profiles",
+        "Names of profiles. They are merged in this order; the `spec` beside goes over them.",
+        ["baseline"],
     ),
     "labels": _explained(
         {"type": "object", "additionalProperties": {"type": "string"}},
         "Labels",
-        "Free, for `--selector team=payments`.",
+        "Words of your own, by which `--selector team=payments` finds its targets.",
         {"team": "payments"},
     ),
 }
@@ -75,8 +78,13 @@ SELECT = _explained(
 def _target(path: str) -> Schema:
     """The metadata of a group or a project: exactly one of path and ID."""
     properties = {
-        "path": _explained(FULL_PATH, "Path", "The full path; or give `id`.", path),
-        "id": _explained({"type": "integer", "minimum": 1}, "ID", "The numeric ID; or give `path`.", 1234),
+        "path": _explained(FULL_PATH, "Path", "The full path. Give this or `id`.", path),
+        "id": _explained(
+            {"type": "integer", "minimum": 1},
+            "ID",
+            "The numeric ID, which stays when the target moves. Give this or `path`.",
+            1234,
+        ),
         **SHARED,
     }
     return _closed(properties) | {"oneOf": [{"required": ["path"]}, {"required": ["id"]}]}
@@ -149,7 +157,7 @@ def _document(name: str, kinds: Kinds) -> Schema:
     """One kind of document. Only the user needs no metadata; only a set selects."""
     metadata, example = METADATA[name]
     properties = _envelope([name]) | {
-        "metadata": _explained(metadata, "Metadata", "Whom this is about, and what goes with it.", example)
+        "metadata": _explained(metadata, "Metadata", "Whom the document is about, and what is merged into it.", example)
     }
     required = [] if name == "User" else ["metadata"]
     if name == "ProjectSet":
@@ -165,7 +173,7 @@ def _spec(levels: Iterable[Level], kinds: Kinds) -> Schema:
         "prune": _explained(
             _texts({"enum": prunable}),
             "Prune",
-            "These sections are authoritative: what is not listed there is deleted.",
+            "Sections that are authoritative: objects that are not listed in them are deleted.",
             prunable[:1],
         )
     }
