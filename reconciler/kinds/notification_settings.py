@@ -58,8 +58,8 @@ class NotificationSettings(Resource):
     ] = Field(
         default=None,
         description="How much the user behind the token is told: nothing (`disabled`), what mentions them (`mention`), "
-        "what they take part in (`participating`), everything (`watch`), what `events` say (`custom`), or what they are "
-        "told one level up (`global`). Null is `global`.",
+        "what they take part in (`participating`), everything (`watch`), what `events` say (`custom`), or what they "
+        "are told one level up (`global`). Null is `global`.",
         examples=["custom"],
     )
     events: Annotated[dict[EventName, bool | None], AfterValidator(_effective)] = Field(
@@ -85,8 +85,8 @@ class UserNotificationSettings(NotificationSettings):
         AfterValidator(lambda level: level or "participating"),
     ] = Field(
         default=None,
-        description="How much the user is told: nothing (`disabled`), what mentions them (`mention`), what they take part "
-        "in (`participating`), everything (`watch`), or what `events` say (`custom`). Null is `participating`.",
+        description="How much the user is told: nothing (`disabled`), what mentions them (`mention`), what they take "
+        "part in (`participating`), everything (`watch`), or what `events` say (`custom`). Null is `participating`.",
         examples=["participating"],
     )
     notification_email: str | None = Field(
