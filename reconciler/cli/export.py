@@ -6,6 +6,7 @@ import click
 
 from reconciler.cli import suggestions
 from reconciler.cli.options import SERVICE, VERBOSITY, Given, options
+from reconciler.cli.progress import counted
 from reconciler.cli.session import Session
 from reconciler.errors import UsageError
 
@@ -94,5 +95,5 @@ def export(
     session.warn(done.warnings)
     for path in done.written:
         click.echo(path)
-    session.tell(f"{done.targets} targets exported; {len(done.written)} files written.")
+    session.tell(f"{counted(done.targets, 'target')} exported; {counted(len(done.written), 'file')} written.")
     return 0 if done.whole else 1

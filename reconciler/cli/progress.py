@@ -68,17 +68,22 @@ def sentence(progress: "Progress", traffic: "Traffic") -> str:
     passed, requests = progress.seconds, progress.requests()
     facts = []
     if progress.targets:
-        facts.append(f"{progress.done:,} of {_count(progress.targets, 'target')}")
+        facts.append(f"{progress.done:,} of {counted(progress.targets, 'target')}")
     if progress.changes:
-        facts.append(_count(progress.changes, "change"))
+        facts.append(counted(progress.changes, "change"))
     if requests:
-        facts.append(_count(requests, "request"))
+        facts.append(counted(requests, "request"))
     if passed >= WORTH_ESTIMATING:
         facts.append(f"{progress.requests_of_stage / passed:,.0f}/s")
         if 0 < progress.done < progress.targets:
             facts.append(f"{_duration(passed / progress.done * (progress.targets - progress.done))} left")
     facts += [f"waiting: {reason}" for reason in traffic.waiting_for]
     return f"{progress.stage}: {', '.join(facts)}" if facts else progress.stage
+
+
+def counted(number: int, noun: str) -> str:
+    """Return a number with its noun: `1 target`, `1,000 targets`."""
+    return f"{number:,} {noun}{'' if number == 1 else 's'}"
 
 
 @contextmanager
@@ -131,10 +136,6 @@ def _moving(progress: "Progress", traffic: "Traffic") -> Iterator[None]:
 
 def _to_stderr(text: str) -> None:
     click.echo(text, err=True)
-
-
-def _count(number: int, noun: str) -> str:
-    return f"{number:,} {noun}{'' if number == 1 else 's'}"
 
 
 def _duration(seconds: float) -> str:

@@ -16,13 +16,13 @@ def edit(tree: CommentedMap, before: Mapping[str, Any], after: Mapping[str, Any]
     What is gone is removed; the comments around it stay. What is new comes last. What stands for several values, by an
     anchor, is replaced where it changes and nowhere else.
     """
-    for key in [key for key in before if key not in after]:
-        _remove_key(tree, key)
     for key, value in after.items():
         if key not in before:
             _append_key(tree, key, value)
         elif not same(before[key], value):
             _change(tree, key, before[key], value)
+    for key in [key for key in before if key not in after]:
+        _remove_key(tree, key)
 
 
 def same(one: Any, other: Any) -> bool:
@@ -46,18 +46,18 @@ def _change(tree: CommentedMap, key: str, before: Any, after: Any) -> None:
 def _edit_list(tree: CommentedSeq, before: list[Any], after: list[Any]) -> None:
     """Remove and append entries; a list that is in another order otherwise is written anew."""
     kept = [entry for entry in before if entry in after]
+    for entry in after[len(kept) :]:
+        lines = take_lines_after((tree, len(tree) - 1))
+        tree.append(node(entry))
+        put_lines_after((tree, len(tree) - 1), lines)
     for index in range(len(before) - 1, -1, -1):
         if before[index] not in kept:
             lines = take_lines_after((tree, index))
             del tree[index]
             if index:
                 put_lines_after((tree, index - 1), lines)
-            elif tree:
+            else:
                 put_lines_before(tree, 0, lines)
-    for entry in after[len(kept) :]:
-        lines = take_lines_after((tree, len(tree) - 1)) if tree else ""
-        tree.append(node(entry))
-        put_lines_after((tree, len(tree) - 1), lines)
 
 
 def _remove_key(tree: CommentedMap, key: str) -> None:
@@ -68,11 +68,11 @@ def _remove_key(tree: CommentedMap, key: str) -> None:
     tree.ca.items.pop(key, None)
     if place:
         put_lines_after(last_leaf(tree, keys[place - 1]), lines)
-    elif len(keys) > 1:
+    else:
         put_lines_before(tree, keys[1], lines)
 
 
 def _append_key(tree: CommentedMap, key: str, value: Any) -> None:
-    lines = take_lines_after(last_leaf(tree, next(reversed(tree)))) if tree else ""
+    lines = take_lines_after(last_leaf(tree, next(reversed(tree))))
     tree[key_node(key)] = node(value)
     put_lines_after(last_leaf(tree, key), lines)

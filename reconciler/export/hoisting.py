@@ -5,6 +5,8 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+from pydantic import ValidationError
+
 from reconciler.errors import ManifestErrors
 from reconciler.export.checking import disagreements
 from reconciler.export.documents import tree, write
@@ -12,7 +14,7 @@ from reconciler.export.envelope import document_of
 from reconciler.export.sections import Exported, Spec
 from reconciler.export.sharing import profile_document, shared
 from reconciler.export.targets import Known
-from reconciler.export.updating import Written, update
+from reconciler.export.updating import PRUNE, Written, update
 from reconciler.kind import Kinds
 from reconciler.manifests.placeholders import filling
 from reconciler.manifests.shapes import Shapes, shapes_of, spell
@@ -60,14 +62,18 @@ def hoist(
 
 
 def _slim(name: str, profile: Spec, project: Exported, live: LiveState, shapes: Shapes) -> dict[str, Any] | None:
-    """Return a project's document above the profile; None where the profile declares what cannot be read."""
+    """Return a project's document above the profile; None where the profile does not suit it."""
     scope = project.known.scope
-    addresses = [(scope, section, part.name) for section in profile for part in shapes[section].kind.parts]
+    sections = [section for section in profile if section != PRUNE]
+    addresses = [(scope, section, part.name) for section in sections for part in shapes[section].kind.parts]
     if any(isinstance(live.parts.get(address, Unreadable("")), Unreadable) for address in addresses):
         return None
-    beneath = {section: spell(shapes[section], value, filling(scope)) for section, value in profile.items()}
-    written = Written({}, beneath, adding=tuple(shapes), whole=True)
-    return document_of(scope, update(written, project, live, shapes), [name])
+    beneath = {section: spell(shapes[section], profile[section], filling(scope)) for section in sections}
+    written = Written({}, beneath, tuple(profile.get(PRUNE, ())), adding=tuple(shapes), whole=True)
+    try:
+        return document_of(scope, update(written, project, live, shapes), [name])
+    except ValidationError:
+        return None
 
 
 def _agrees(profile: dict[str, Any], document: dict[str, Any], known: Known, live: LiveState, kinds: Kinds) -> bool:

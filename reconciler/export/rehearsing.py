@@ -7,10 +7,10 @@ from collections.abc import Iterator, Mapping
 from json import dumps
 from typing import Any
 
-from reconciler.address import Level
+from reconciler.address import Level, Scope
 from reconciler.endpoints import Collection
 from reconciler.errors import BadAnswer
-from reconciler.export.sections import entries_of, fault_of_name
+from reconciler.export.sections import entries_of
 from reconciler.export.sight import Sight
 from reconciler.export.targets import Known
 from reconciler.kind import Kind, Kinds, Rehearsed
@@ -79,7 +79,7 @@ def _section(kind: Kind, known: Known, sight: Sight, username: str) -> Mapping[s
             case Collection(), tuple() as live:
                 entries = entries_of(part, live, known)
                 parts[part.name] = tuple(
-                    found for found in entries if not fault_of_name(part, known.scope, found.names[0])
+                    found for found in entries if not part.fault_of_key(known.scope, found.names[0])
                 )
             case _, Found() as found:
                 parts[part.name] = (found,)
@@ -90,19 +90,20 @@ def _dialect(sight: Sight, kinds: Kinds) -> str:
     """Tell the two ways of the service apart: in production, a list of projects always holds the project itself."""
     lists = [
         any(identity(part, name) in (known.scope.identity[1], known.number) for found in live for name in found.names)
-        for known, part, live in _lists(sight, kinds)
-        if part.refers_to is known.scope.level
+        for known, level, part, live in _lists(sight, kinds)
+        if level is known.scope.level
     ]
     return "deployed" if all(lists) else "spec"
 
 
-def _lists(sight: Sight, kinds: Kinds) -> Iterator[tuple[Known, Collection, tuple[Found, ...]]]:
+def _lists(sight: Sight, kinds: Kinds) -> Iterator[tuple[Known, Level, Collection, tuple[Found, ...]]]:
+    """Yield the lists of other targets: whose, of which level, and what was read of them."""
     for known in sight.targets:
         for kind in kinds.values():
             for part in kind.parts:
                 live = sight.live.parts.get((known.scope, kind.name, part.name))
                 if isinstance(part, Collection) and part.refers_to and isinstance(live, tuple):
-                    yield known, part, live
+                    yield known, part.refers_to, part, live
 
 
 def _places(sight: Sight, kinds: Kinds, username: str) -> dict[Level, Paths]:
@@ -111,10 +112,9 @@ def _places(sight: Sight, kinds: Kinds, username: str) -> dict[Level, Paths]:
     for known in sight.targets:
         if known.scope.level in found:
             found[known.scope.level][_path(known)] = known.number
-    for _, part, live in _lists(sight, kinds):
+    for _, level, _, live in _lists(sight, kinds):
         for each in live:
-            if isinstance(each.names[0], str) and part.refers_to in found:
-                found[part.refers_to].setdefault(each.names[0], each.id)
+            found[level].setdefault(_path(Known(Scope(level, each.names[0]), each.id)), each.id)
     above: Paths = {}
     for path in (*found[Level.GROUP], *(path.rpartition("/")[0] for path in found[Level.PROJECT])):
         steps = path.split("/")

@@ -1,8 +1,9 @@
 """An export from beginning to end: read the folder, read the service, bring the two together, write."""
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
 
 from reconciler.address import Level
 from reconciler.export.checking import disagreements
@@ -15,7 +16,7 @@ from reconciler.export.rehearsing import rehearsal
 from reconciler.export.sections import Exported, export_target
 from reconciler.export.sharing import profile_document
 from reconciler.export.sight import Sight, read_all
-from reconciler.export.targets import Asked
+from reconciler.export.targets import Asked, Known
 from reconciler.export.updating import update
 from reconciler.kind import Kinds
 from reconciler.wire import Reader
@@ -71,12 +72,7 @@ def run_export(
     new = [each for each in exported if not _updated(each, files, sight, asked)]
     documents = {each.known: document_of(each.known.scope, each.spec) for each in new}
     if profile is not None:
-        projects = [each for each in new if each.known.scope.level is Level.PROJECT]
-        there = existing.profile(profile)
-        found = hoist(profile, projects, sight.live, kinds, there)
-        documents |= found.documents
-        if found.profile and there is None:
-            files.add(folder / "profiles" / f"{profile}.yaml", profile_document(profile, found.profile))
+        documents |= _hoisted(profile, new, sight, kinds, files=files, folder=folder)
     for known, document in documents.items():
         files.add(file_of(folder, known.scope), document)
     texts = files.texts()
@@ -98,6 +94,18 @@ def _updated(exported: Exported, files: Folder, sight: Sight, asked: Asked) -> b
     spec = update(written, exported, sight.live, existing.shapes)
     files.change(place, document | ({"spec": spec} if spec or "spec" in document else {}))
     return True
+
+
+def _hoisted(
+    profile: str, new: Iterable[Exported], sight: Sight, kinds: Kinds, *, files: Folder, folder: Path
+) -> Mapping[Known, dict[str, Any]]:
+    """Return the documents of projects that share a profile, which is added unless it is there."""
+    projects = [each for each in new if each.known.scope.level is Level.PROJECT]
+    there = files.existing.profile(profile)
+    found = hoist(profile, projects, sight.live, kinds, there)
+    if found.profile and there is None:
+        files.add(folder / "profiles" / f"{profile}.yaml", profile_document(profile, found.profile))
+    return found.documents
 
 
 def _about(existing: Existing) -> Iterable[str]:

@@ -12,7 +12,7 @@ from reconciler.kind import Kind, Kinds
 from reconciler.manifests.sources import printable
 from reconciler.matching import identity
 from reconciler.resource import POLICIES, Found
-from reconciler.state import LivePart, LiveState, Unreadable
+from reconciler.state import LivePart, LiveState
 
 Spec = dict[str, Any]
 """Sections by name, as plain data."""
@@ -71,15 +71,6 @@ def entries_of(part: Collection, live: Iterable[Found], known: Known) -> list[Fo
     )
 
 
-def fault_of_name(part: Collection, scope: Scope, name: Key) -> str | None:
-    """Say why no manifest can hold a name."""
-    try:
-        str(name).encode()
-    except UnicodeEncodeError:
-        return "its name is not text"
-    return part.fault_of_key(scope, name)
-
-
 def quoted(name: Key) -> str:
     """Return a name as warnings show it."""
     return printable(f'"{name}"' if isinstance(name, str) else str(name))
@@ -89,17 +80,14 @@ def _section(kind: Kind, parts: Mapping[str, LivePart], known: Known, writing: _
     """Return a section, or None where there is nothing to say."""
     section: dict[Any, Any] = {}
     for part in kind.parts:
-        match part, parts.get(part.name, Unreadable("not read")):
-            case _, Unreadable():
-                continue
-            case Collection(), tuple() as live if hasattr(kind.models[known.scope.level], "model_fields"):
-                section[part.name] = [name for name, _ in _named(part, live, known, writing)]
-            case Collection(), tuple() as live:
-                for name, found in _named(part, live, known, writing):
-                    section[name] = _fields(f"{part.title} {quoted(name)}", found, writing)
-                return section
-            case _, Found() as found:
-                section |= _fields(part.title, found, writing)
+        live = parts.get(part.name)
+        if isinstance(live, Found):
+            section |= _fields(part.title, live, writing)
+        elif isinstance(part, Collection) and isinstance(live, tuple):
+            named = _named(part, live, known, writing)
+            if not hasattr(kind.models[known.scope.level], "model_fields"):
+                return {name: _fields(f"{part.title} {quoted(name)}", found, writing) for name, found in named}
+            section[part.name] = [name for name, _ in named]
     return section or None
 
 
@@ -110,7 +98,7 @@ def _named(part: Collection, live: tuple[Found, ...], known: Known, writing: _Wr
         by_name.setdefault(identity(part, found.names[0]), []).append(found)
     for same in by_name.values():
         name = part.canonical_key(same[0].names[0])
-        fault = fault_of_name(part, known.scope, name)
+        fault = part.fault_of_key(known.scope, name)
         numbers = ", ".join(str(found.id) for found in same)
         if fault:
             writing.leave_out(f"{part.title} {quoted(name)} (ID {numbers})", fault)

@@ -68,10 +68,10 @@ def _leaves(shape: Shape, section: Mapping[str, Any], scope: Scope) -> Iterator[
 
 def _with_placeholder(shape: Shape, key: str, scope: Scope) -> str:
     """Return a key as a profile writes it: braces doubled, and `{path}` for the project's path in patterns."""
-    if shape.items and shape.items.lowers_placeholders and isinstance(scope.ref, str):
-        path = scope.ref.lower()
-        if key == path or key.startswith(f"{path}/"):
-            return "{path}" + _escaped(key[len(path) :])
+    lowered = shape.items is not None and shape.items.lowers_placeholders
+    path = scope.ref.lower() if lowered and isinstance(scope.ref, str) else None
+    if path is not None and f"{key}/".startswith(f"{path}/"):
+        return "{path}" + _escaped(key[len(path) :])
     return _escaped(key)
 
 

@@ -35,9 +35,10 @@ def read_all(asked: Asked, reader: Reader, kinds: Kinds, concurrency: int) -> Si
         ServiceError: something that is named is not there, or nothing at all can be read.
     """
     targets = find_targets(asked, reader, concurrency)
+    about = [known for known in targets.known if any(kinds_at(known.scope, kinds, asked.sections))]
     wanted = [
         (known.scope, kind, part)
-        for known in targets.known
+        for known in about
         for kind in kinds_at(known.scope, kinds, asked.sections)
         for part in kind.parts
     ]
@@ -49,15 +50,19 @@ def read_all(asked: Asked, reader: Reader, kinds: Kinds, concurrency: int) -> Si
     addresses: list[PartAddress] = [(scope, kind.name, part.name) for scope, kind, part in wanted]
     parts = dict(zip(addresses, side_by_side(read, wanted, concurrency), strict=True))
     seen = {scope for (scope, _, _), part in parts.items() if not isinstance(part, Unreadable)}
-    readable = tuple(known for known in targets.known if known.scope in seen)
+    readable = tuple(known for known in about if known.scope in seen)
     ids: dict[Reference, int | Unknown] = {
         Reference(known.scope.level, str(known.scope.ref).casefold()): known.number
         for known in targets.known
         if known.number is not None
     }
-    named = [known for known in targets.known if known.scope not in seen]
     warnings = (*targets.hidden, *_unreadable(parts, seen))
-    return Sight(readable, LiveState(parts, ids | learn_ids(parts, kinds)), warnings, not (targets.hidden or named))
+    return Sight(
+        readable,
+        LiveState(parts, ids | learn_ids(parts, kinds)),
+        warnings,
+        not targets.hidden and len(readable) == len(about),
+    )
 
 
 def kinds_at(scope: Scope, kinds: Kinds, sections: Iterable[str] = ()) -> Iterator[Kind]:

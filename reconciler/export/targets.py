@@ -64,24 +64,25 @@ def find_targets(asked: Asked, reader: Reader, concurrency: int) -> Targets:
     Raises:
         ServiceError: something that is named is not there, or cannot be asked for.
     """
-    named = [(Level.GROUP, name) for name in asked.groups] + [(Level.PROJECT, name) for name in asked.projects]
+    named = dict.fromkeys(
+        [(Level.GROUP, name) for name in asked.groups] + [(Level.PROJECT, name) for name in asked.projects]
+    )
 
     def ask(name: tuple[Level, str]) -> tuple[str, int]:
         return _ask(*name, reader)
 
-    answers = list(zip(named, side_by_side(ask, dict.fromkeys(named), concurrency), strict=True)) if named else []
-    groups = [path for (level, _), (path, _) in answers if level is Level.GROUP]
-    discovery = discover(dict.fromkeys(groups, False), reader, concurrency) if groups else None
+    answers = dict(zip(named, side_by_side(ask, named, concurrency), strict=True))
+    groups = [path for (level, _), (path, _) in answers.items() if level is Level.GROUP]
+    discovery = discover(dict.fromkeys(groups, False), reader, concurrency)
     found = [Known(Scope(Level.USER))] if asked.user else []
-    found += [_known(level, path, number) for (level, _), (path, number) in answers]
+    found += [_known(level, path, number) for (level, _), (path, number) in answers.items()]
     hidden = []
-    for members in discovery.groups.values() if discovery else ():
+    for members in discovery.groups.values():
         if isinstance(members, Hidden):
             hidden.append(members.reason)
-        elif discovery:
-            ids = discovery.ids
-            paths = [member.path for member in members]
-            found += [_known(Level.PROJECT, path, ids[Reference(Level.PROJECT, path.casefold())]) for path in paths]
+            continue
+        for path in (member.path for member in members):
+            found.append(_known(Level.PROJECT, path, discovery.ids[Reference(Level.PROJECT, path.casefold())]))
     return Targets(_each_once(found), tuple(hidden))
 
 

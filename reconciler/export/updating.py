@@ -87,7 +87,9 @@ class _Section:
                 case tuple() as live, entries if isinstance(part, Collection) and (
                     entries is not None or self.written.whole
                 ):
-                    new[part.name] = self._entries(part, live, new.get(part.name, ()), lower.get(part.name, ()))
+                    own = self._entries(part, live, mine.get(part.name, ()), lower.get(part.name, ()))
+                    if own or part.name in mine or part.name not in lower:
+                        new[part.name] = own
         return {key: new[key] for key in (*mine, *self.read, *new) if key in new}
 
     def _entries(

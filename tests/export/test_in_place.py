@@ -6,6 +6,7 @@ from typing import Any
 import pytest
 
 from tests.desk import Desk
+from tests.states import a_small_service
 
 HEAD = "apiVersion: reconciler/v1\nkind: Project\nmetadata: {path: acme/api}\nspec:\n"
 PROFILE = "apiVersion: reconciler/v1\nkind: Profile\nmetadata: {name: p}\n"
@@ -134,6 +135,34 @@ def test_lists_lose_what_is_gone_and_get_what_is_new_at_their_end(desk: Desk) ->
       - acme/tools/cli
     # that was all
     groups: [acme/tools]
+"""
+    )
+
+
+def test_all_of_a_list_or_of_a_section_can_be_others(desk: Desk) -> None:
+    before = f"""{HEAD}\
+  milestones:
+    old: {{}}   # no more
+    # at the end
+  job_token_scope:
+    groups:
+      - acme   # no more
+      # at the end
+"""
+    live = {"job_token_scope": {"group_allowlist": [11]}, "milestones": [{"title": "new"}]}
+    assert brought_up_to_date(desk, before, **live) == (
+        f"""{HEAD}\
+  milestones:
+    new:
+      description: null
+      start_date: null
+      due_date: null
+      state: active
+    # at the end
+  job_token_scope:
+    groups:
+      - acme/tools
+      # at the end
 """
     )
 
@@ -318,3 +347,39 @@ def test_a_template_is_not_looked_into_and_said_to_be_so(desk: Desk) -> None:
 def test_however_it_is_written_it_is_updated(desk: Desk, before: str, after: str) -> None:
     start = f"{HEAD}  milestones:\n"
     assert brought_up_to_date(desk, start + before, milestones=[{"title": "b"}]) == start + after
+
+
+def test_what_a_profile_says_and_no_document_can_take_back_is_told(desk: Desk) -> None:
+    state = a_small_service("deployed")
+    state["projects"][0] |= {
+        "notification_settings": {"ada": {"level": "custom", "events": {"new_issue": True}}},
+        "milestones": [{"title": "a", "start_date": "2026-05-01", "due_date": "2026-01-01"}],
+        "job_token_scope": {"inbound_enabled": True, "project_allowlist": [101]},
+        "trigger_tokens": [{"description": "t", "owner": "ada"}, {"description": "t", "owner": "ada"}],
+    }
+    desk.sandbox.replace_state(state)
+    profile = """\
+spec:
+  notification_settings: {level: custom, events: {new_epic: true, new_issue: true}}
+  milestones: {a: {due_date: 2026-12-31}}
+  job_token_scope: {projects: [acme/web], groups: [acme/none, 11]}
+  trigger_tokens: {t: null}
+---
+"""
+    desk.write("out/x.yaml", f"{PROFILE}{profile}{BELOW_PROFILE}  milestones: {{}}\n")
+    done = desk("export --project acme/api -o out")
+    assert (done.code, done.out) == (0, "out/x.yaml\n")
+    assert done.err == (
+        """\
+due_date of milestone "a" of project acme/api is left out: due_date must be after start_date, which is 2026-05-01
+trigger token "t" (IDs 1, 2) of project acme/api is left out: a name in a manifest stands for one
+project acme/api: a plan would still have a problem with notification settings: this service has no such event here
+project acme/api: a plan would still create allowlisted group 11
+project acme/api: a plan would still change milestone "a" (due_date)
+project acme/api: a plan would still delete trigger token "t"
+project acme/api: a plan would still delete trigger token "t"
+project acme/api: a plan would still look up group acme/none
+project acme/api: a plan would still look up project acme/web
+1 target exported; 1 file written.
+"""
+    )

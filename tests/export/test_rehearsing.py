@@ -1,0 +1,147 @@
+"""A state to rehearse on: it loads in the sandbox, a plan there is the plan here, and nobody's secret is in it."""
+
+import json
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from reconciler.export.run import run_export
+from reconciler.export.targets import Asked
+from reconciler.sandbox import Sandbox
+from tests.building import KINDS
+from tests.canned import answer, canned
+from tests.desk import Desk
+from tests.export.exporting import client_of, planned
+from tests.service.connecting import connected
+from tests.states import a_small_service
+
+
+def rehearsal(desk: Desk, line: str) -> dict[str, Any]:
+    """Export with a state and return it."""
+    done = desk(f"export {line} -o out --state state.json")
+    assert done.code == 0
+    read: dict[str, Any] = json.loads(Path("state.json").read_text())
+    return read
+
+
+def test_the_state_holds_what_was_read_and_what_stands_around_it(desk: Desk) -> None:
+    desk.service(
+        milestones=[{"id": 7, "title": "1.0", "due_date": "2026-12-31"}],
+        job_token_scope={"inbound_enabled": True, "project_allowlist": [101, 999], "group_allowlist": [11, 998]},
+        trigger_tokens=[{"id": 3, "description": "mine", "owner": "ada"}, {"id": 4, "description": "", "owner": "ada"}],
+    )
+    asked = "--project acme/api --section milestones --section job_token_scope --section trigger_tokens"
+    around = {"members": [{"user": "ada", "role": "owner"}]}
+    assert rehearsal(desk, asked) == {
+        "instance": {"dialect": "deployed", "enforce_job_token_allowlist": False},
+        "users": [{"username": "ada", "tokens": ["rehearsal"], "emails": ["ada@example.com"]}],
+        "groups": [
+            {"path": "acme", **around},
+            {"path": "acme/tools", "id": 11, **around},
+            {"path": "unlisted", **around},
+            {"path": "unlisted-998", "id": 998, **around},
+        ],
+        "projects": [
+            {
+                "path": "acme/api",
+                "id": 100,
+                **around,
+                "job_token_scope": {
+                    "inbound_enabled": True,
+                    "project_allowlist": [101, 999],
+                    "group_allowlist": [11, 998],
+                },
+                "milestones": [
+                    {
+                        "id": 7,
+                        "title": "1.0",
+                        "description": None,
+                        "start_date": None,
+                        "due_date": "2026-12-31",
+                        "state": "active",
+                    }
+                ],
+                "trigger_tokens": [{"id": 3, "description": "mine", "owner": "ada"}],
+            },
+            {"path": "acme/lib", "id": 101, **around},
+            {"path": "unlisted/project-999", "id": 999, **around},
+        ],
+    }
+
+
+@pytest.mark.parametrize("own_in_list", [False, True], ids=["nobody is on their own list", "one is on its own"])
+def test_the_dialect_is_told_by_whether_every_project_is_on_its_own_list(
+    desk: Desk, dialect: str, own_in_list: bool
+) -> None:
+    state = a_small_service(dialect)
+    state["projects"][0]["job_token_scope"] = {"project_allowlist": [100] if own_in_list else []}
+    desk.sandbox.replace_state(state)
+    assert rehearsal(desk, "--group acme --section job_token_scope")["instance"]["dialect"] == dialect
+
+
+def test_where_there_is_no_list_to_tell_it_by_it_is_the_one_in_production(desk: Desk) -> None:
+    desk.service()
+    assert rehearsal(desk, "--user")["instance"]["dialect"] == "deployed"
+
+
+def test_an_owner_s_own_projects_stand_in_no_group(desk: Desk) -> None:
+    state = a_small_service("deployed")
+    state["projects"].append({"id": 104, "path": "ada/own"})
+    desk.sandbox.replace_state(state)
+    made = rehearsal(desk, "--project ada/own --section milestones")
+    assert (made["groups"], [project["path"] for project in made["projects"]]) == ([], ["ada/own"])
+
+
+def test_a_rehearsal_plans_and_applies_as_the_service_would(sandbox: Sandbox, dialect: str, tmp_path: Path) -> None:
+    state = a_small_service(dialect)
+    state["groups"][0]["merge_request_approval_settings"] = {"allow_author_approval": False}
+    state["projects"][0] |= {
+        "milestones": [{"title": "x"}],
+        "trigger_tokens": [{"description": "t", "owner": "bob"}],
+        "notification_settings": {"ada": {"level": "custom", "events": {"new_issue": True}}},
+        "container_registry_enabled": True,
+    }
+    folder, file = tmp_path / "manifests", tmp_path / "state.json"
+    with client_of(sandbox, state) as client:
+        run_export(Asked(groups=("acme",), user=True), client, KINDS, 1, folder=folder, state=file)
+        there = planned(client, folder)
+    with client_of(sandbox, json.loads(file.read_text()), "rehearsal") as client:
+        assert planned(client, folder) == there == ([], [])
+        (folder / "acme/api.yaml").write_text((folder / "acme/api.yaml").read_text().replace("    x:\n", "    y:\n"))
+        changes, problems = planned(client, folder)
+    assert ([str(change.address.name) for change in changes], problems) == (["y"], [])
+
+
+def test_one_that_goes_by_its_number_gets_a_path_that_is_made_up(sandbox: Sandbox, tmp_path: Path) -> None:
+    state = a_small_service("deployed")
+    state["projects"].append({"id": 777, "path": "acme/odd path"})
+    state["groups"].append({"id": 88, "path": "odd group", "members": [{"user": "ada", "role": "owner"}]})
+    file = tmp_path / "state.json"
+    with client_of(sandbox, state) as client:
+        asked = Asked(groups=("88",), projects=("777",), sections=("milestones", "approval_settings"))
+        run_export(asked, client, KINDS, 1, folder=tmp_path / "manifests", state=file)
+    made = json.loads(file.read_text())
+    assert [(group["path"], group.get("id")) for group in made["groups"]] == [("unlisted", None), ("unlisted-88", 88)]
+    assert [(project["path"], project["id"]) for project in made["projects"]] == [("unlisted/project-777", 777)]
+    with client_of(sandbox, made, "rehearsal") as client:
+        assert planned(client, tmp_path / "manifests") == ([], [])
+
+
+def test_a_service_that_does_not_say_who_asks_ends_the_export_before_anything_is_written(tmp_path: Path) -> None:
+    project = answer("200 OK", '{"id": 100, "path_with_namespace": "acme/api"}')
+    with canned(project, answer("200 OK", "[]"), answer("200 OK", "{}")) as server, connected(server.api_url) as client:
+        asked = Asked(projects=("acme/api",), sections=("milestones",))
+        with pytest.raises(Exception, match="GET user: the answer is not what the specification promises"):
+            run_export(asked, client, KINDS, 1, folder=tmp_path / "out", state=tmp_path / "state.json")
+    assert list(tmp_path.iterdir()) == []
+
+
+@pytest.mark.parametrize("place", ["file/state.json", "folder"])
+def test_what_cannot_be_written_is_told(desk: Desk, place: str) -> None:
+    desk.service()
+    desk.write("file", "")
+    desk.write("folder/x", "")
+    done = desk(f"export --user -o out --state {place}")
+    assert done.code in (1, 64)
+    assert place in done.err
