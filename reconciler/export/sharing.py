@@ -31,22 +31,30 @@ def profile_document(name: str, spec: Spec) -> dict[str, Any]:
 def shared(projects: Sequence[Exported], shapes: Shapes, share: float) -> Spec:
     """Return what at least this share of the projects have in common, field by field and item by item.
 
-    A field or an item that a profile sets, a project's own document can set otherwise; an entry of a list that adds up
-    it cannot take away, so that those must be common to all.
+    A field or an item that a profile sets, a project's own document can set otherwise. What it cannot take away must be
+    common to all: that a section of items or a list that adds up is declared, and an entry of such a list.
     """
     if len(projects) < FEWEST:
         return {}
     leaves = [leaf for project in projects for leaf in dict.fromkeys(_leaves_of(project, shapes))]
     enough = ceil(share * len(projects) - ROUNDING)
+    common = [
+        (path, value)
+        for (path, value), count in Counter(leaves).items()
+        if count >= (len(projects) if _stays(shapes[path[0]], path) else enough)
+    ]
+    if all(_is_empty(*leaf) for leaf in common):
+        return {}
     spec: Spec = {}
-    for (path, value), count in Counter(leaves).items():
-        if count >= (len(projects) if _adds_up(shapes[path[0]], path) else enough):
-            _put(spec, path, loads(value), shapes)
+    for path, value in common:
+        _put(spec, path, loads(value), shapes)
     return {name: spec[name] for name in shapes if name in spec}
 
 
 def _leaves_of(project: Exported, shapes: Shapes) -> Iterator[tuple[Path, str]]:
     for name, section in project.spec.items():
+        if shapes[name].items:
+            yield (name,), "{}"
         yield from _leaves(shapes[name], section, project.known.scope)
 
 
@@ -57,6 +65,7 @@ def _leaves(shape: Shape, section: Mapping[str, Any], scope: Scope) -> Iterator[
         path = (shape.kind.name, name)
         match value:
             case list() if shape.unites(key):
+                yield path, "[]"
                 yield from (((*path, dumps(entry)), "true") for entry in value)
             case dict():
                 if shape.items:
@@ -83,16 +92,23 @@ def _value(value: Any) -> str:
     return dumps(_escaped(value) if isinstance(value, str) else value)
 
 
-def _adds_up(shape: Shape, path: Path) -> bool:
-    return len(path) == 3 and shape.unites(path[1])
+def _is_empty(path: Path, value: str) -> bool:
+    """Whether a leaf says no more than that a section or a list is declared."""
+    return len(path) == 1 or value == "[]"
+
+
+def _stays(shape: Shape, path: Path) -> bool:
+    """Whether a document cannot take away what is at a path of a profile."""
+    return len(path) == 1 or shape.unites(path[1])
 
 
 def _put(spec: Spec, path: Path, value: Any, shapes: Shapes) -> None:
-    section, key, *rest = path
+    section, *keys = path
     inside = spec.setdefault(section, {})
-    if not rest:
-        inside.setdefault(key, value)
-    elif _adds_up(shapes[section], path):
-        inside.setdefault(key, []).append(loads(rest[0]))
-    else:
-        inside.setdefault(key, {})[rest[0]] = value
+    match keys:
+        case [key]:
+            inside.setdefault(key, value)
+        case [key, entry] if shapes[section].unites(key):
+            inside[key].append(loads(entry))
+        case [key, field]:
+            inside.setdefault(key, {})[field] = value

@@ -62,6 +62,7 @@ spec:
       minimum_access_level_for_delete: null
   job_token_scope:
     enabled: true
+    projects: []
     groups:
       - acme
       - acme/tools
@@ -79,7 +80,7 @@ spec:
 """
     )
     assert files == {
-        f"{path}.yaml": document(path, "\n  job_token_scope:\n    projects: []\n", "common")
+        f"{path}.yaml": document(path, " {}\n", "common")
         for path in ("acme/api", "acme/lib", "acme/more", "acme/tools/cli", "acme/web")
     }
 
@@ -117,7 +118,7 @@ def test_two_of_five_are_too_many(desk: Desk) -> None:
 def test_what_a_document_could_not_take_back_must_be_common_to_all(desk: Desk) -> None:
     service(desk, web={"job_token_scope": {"inbound_enabled": True, "group_allowlist": [10]}})
     files = hoisted(desk, "job_token_scope")
-    assert files["profiles/baseline.yaml"].endswith("    enabled: true\n    groups:\n      - acme\n")
+    assert files["profiles/baseline.yaml"].endswith("    enabled: true\n    projects: []\n    groups:\n      - acme\n")
     assert files["acme/api.yaml"].endswith("    groups:\n      - acme/tools\n")
 
 
