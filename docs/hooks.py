@@ -14,10 +14,16 @@ LINK = re.compile(r"(?<!!)\[([^\]]*)\]\((?!https?:|mailto:|#)([^)#\s]*)(#[^)]*)?
 
 def outside_pages() -> list[str]:
     """Return the pages outside `docs/` that the site has too, by their paths in the repository."""
-    found = [ROOT / name for name in ("CONTRIBUTING.md", "SECURITY.md", "CHANGELOG.md")]
-    for folder in ("examples", "templates"):
+    found = [ROOT / name for name in ("CHANGELOG.md", "CONTRIBUTING.md", "SECURITY.md")]
+    for folder in ("templates", "examples", "benchmarks"):
         found += sorted((ROOT / folder).rglob("README.md"))
     return [page.relative_to(ROOT).as_posix() for page in found]
+
+
+def on_config(config: Any) -> Any:
+    """Put the pages from outside at the end of the navigation."""
+    config.nav = [*config.nav, {"Repository": outside_pages()}]
+    return config
 
 
 def on_files(files: Any, config: Any) -> Any:

@@ -1,0 +1,132 @@
+"""The documentation as a whole: what comes from the code is up to date, nothing leads nowhere, nothing is left out."""
+
+import re
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+import yaml
+from markdown_it import MarkdownIt
+
+from docs.__main__ import generated
+from docs.hooks import linked, outside_pages
+from docs.picture import COLUMNS, the_plan
+from docs.reference import ENVIRONMENT, EXIT_CODES
+from docs.tables import type_words
+from reconciler import errors
+from reconciler.cli import COMMANDS
+from tests.building import KINDS
+from tests.docs.pages import PAGES, ROOT
+
+GENERATED = generated()
+
+SITE = yaml.safe_load((ROOT / "mkdocs.yml").read_text(encoding="utf-8"))
+
+
+@pytest.mark.parametrize("file", GENERATED, ids=lambda file: str(file.name))
+def test_what_comes_from_the_code_is_up_to_date(file: Path) -> None:
+    assert file.read_text(encoding="utf-8") == GENERATED[file], "run: python -m docs"
+
+
+def meanings(text: str) -> Iterator[tuple[str, str]]:
+    """What the tables of a page explain, and how."""
+    column = None
+    for line in text.splitlines():
+        cells = [cell.strip() for cell in re.split(r"(?<!\\)\|", line)[1:-1]]
+        if "means" in cells:
+            column = cells.index("means")
+        elif not cells:
+            column = None
+        elif column is not None:
+            yield cells[0], cells[column]
+
+
+def test_no_key_and_no_option_is_left_unexplained() -> None:
+    explained = [pair for file, text in GENERATED.items() if file.suffix == ".md" for pair in meanings(text)]
+    assert len(explained) > 200
+    assert [name for name, words in explained if not words] == []
+
+
+def links(page: Path) -> Iterator[str]:
+    """The targets of a page's links and pictures."""
+    for token in MarkdownIt().enable("table").parse(page.read_text(encoding="utf-8")):
+        for inner in token.children or ():
+            yield from (str(inner.attrs[name]) for name in ("href", "src") if name in inner.attrs)
+
+
+@pytest.mark.parametrize("page", PAGES, ids=lambda page: str(page.relative_to(ROOT)))
+def test_every_link_leads_somewhere_in_the_repository(page: Path) -> None:
+    inside = [link.partition("#")[0] for link in links(page) if not re.match(r"https?:|#", link)]
+    assert [link for link in inside if not (page.parent / link).exists()] == []
+    assert [link for link in links(page) if link.startswith("http:")] == []
+
+
+def test_links_out_of_the_folder_lead_to_pages_of_the_site() -> None:
+    known = {"index.md", "how-to/drift.md", "examples/fleet/README.md", "CONTRIBUTING.md"}
+    text = "[a](../../examples/fleet/README.md) [b](../index.md#x) [c](../../examples/ci/x.yml) [d](https://e.example/) ![e](p.svg)"
+    assert linked(text, "how-to/drift.md", known) == (
+        "[a](../examples/fleet/README.md) [b](../index.md#x) c [d](https://e.example/) ![e](p.svg)"
+    )
+    assert linked("[a](docs/how-to/drift.md) [b](examples/fleet)", "CONTRIBUTING.md", known) == (
+        "[a](how-to/drift.md) [b](examples/fleet/README.md)"
+    )
+
+
+def test_the_site_has_every_page_and_loads_nothing_from_elsewhere() -> None:
+    named = re.findall(r"[\w./-]+\.md", (ROOT / "mkdocs.yml").read_text(encoding="utf-8"))
+    assert sorted(named) == sorted(str(page.relative_to(ROOT / "docs")) for page in (ROOT / "docs").rglob("*.md"))
+    assert {str(page.relative_to(ROOT)) for page in PAGES if "docs" not in page.parts} - {"README.md"} <= set(
+        outside_pages()
+    )
+    assert SITE["theme"]["font"] is False
+    assert SITE["plugins"] == ["search"]
+    assert not {"repo_url", "extra", "extra_javascript", "extra_css"} & set(SITE)
+
+
+def test_the_front_pages_name_every_command_and_every_page() -> None:
+    readme = (ROOT / "README.md").read_text(encoding="utf-8")
+    assert [name for name in COMMANDS if f"`{name}`" not in readme] == []
+    front = set(links(ROOT / "docs/index.md"))
+    pages = {str(page.relative_to(ROOT / "docs")) for page in (ROOT / "docs").glob("*/*.md")}
+    assert pages - {link.partition("#")[0] for link in front} == set()
+
+
+def test_the_picture_is_as_wide_as_its_text() -> None:
+    plain = re.sub(r"\x1b\[[\d;]*m", "", the_plan())
+    assert max(map(len, plain.splitlines())) <= COLUMNS
+    assert {"  +", "  ~", "  -"} <= {line[:3] for line in plain.splitlines()}
+
+
+def test_every_variable_that_is_read_is_in_the_reference() -> None:
+    code = "".join(file.read_text(encoding="utf-8") for file in sorted((ROOT / "reconciler/cli").rglob("*.py")))
+    read = set(re.findall(r"environ(?:\.get\(|\[)\"(\w+)\"", code))
+    assert read == set(ENVIRONMENT) - {"HTTPS_PROXY"}
+
+
+def test_every_exit_code_is_in_the_reference() -> None:
+    classes = [each for each in vars(errors).values() if isinstance(each, type) and hasattr(each, "exit_code")]
+    assert {each.exit_code for each in classes} | {0, 2, 3} == set(EXIT_CODES)
+
+
+def test_values_of_unknown_types_are_called_so() -> None:
+    assert type_words({}) == "any value"
+
+
+def shadows(kind: str) -> set[str]:
+    """The files that are named for a kind, by what takes its name."""
+    found = [path for folder in ("reconciler", "tests", "examples") for path in (ROOT / folder).rglob(f"*{kind}.*")]
+    return {str(path.relative_to(ROOT)).replace(kind, "KIND") for path in found if path.suffix in {".py", ".yaml"}}
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_adding_a_kind_takes_the_files_that_are_listed(kind: str) -> None:
+    listed = re.findall(r"^\d\. `([\w./]+)`", (ROOT / "CONTRIBUTING.md").read_text(encoding="utf-8"), re.MULTILINE)
+    assert sorted(listed) == sorted(shadows(kind))
+
+
+def test_the_tests_that_go_through_everything_know_every_kind() -> None:
+    listed = re.findall(r"^- `([\w./]+)`:", (ROOT / "CONTRIBUTING.md").read_text(encoding="utf-8"), re.MULTILINE)
+    assert len(listed) == 4
+    assert [
+        (file, kind) for file in listed for kind in KINDS if kind not in (ROOT / file).read_text(encoding="utf-8")
+    ] == []
