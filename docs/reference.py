@@ -1,5 +1,6 @@
 """The pages of the reference, from the kinds, the schemas and the commands: nothing in them is written twice."""
 
+import re
 from collections.abc import Iterable, Iterator, Mapping
 from importlib import import_module
 from inspect import cleandoc, getdoc
@@ -202,27 +203,31 @@ def _without_indented_code(text: str) -> str:
     inside = False
     for line in text.splitlines():
         indented = line.startswith("    ") or (inside and not line)
-        if indented != inside:
-            lines.append("```text" if indented else "```")
-            inside = indented
+        if indented and not inside:
+            lines += ["", "```text"]
+        elif inside and not indented:
+            lines += ["```", ""]
+        inside = indented
         lines.append(line.removeprefix("    "))
-    return "\n".join([*lines, "```"] if inside else lines)
+    fenced = "\n".join([*lines, "```"] if inside else lines)
+    return re.sub(r"\n{2,}(```\n|\n)", r"\n\1", fenced)
 
 
 def _options(found: Iterable[click.Option]) -> str:
+    """Return a table of options; columns that no option has anything in are left out."""
     configured = {PARAMETERS.get(key, key): key for key in Configuration.model_fields}
-    return table(
-        ["option", "means", "default", "`reconciler.yaml`"],
-        (
-            [
-                f"`{', '.join(each.opts)}{_takes(each)}`",
-                _meaning(each),
-                f"`{each.default}`" if each.show_default else "",
-                f"`{configured[each.name]}`" if each.name in configured else "",
-            ]
-            for each in found
-        ),
-    )
+    rows = [
+        [
+            f"`{', '.join(each.opts)}{_takes(each)}`",
+            _meaning(each),
+            f"`{each.default}`" if each.show_default else "",
+            f"`{configured[each.name]}`" if each.name in configured else "",
+        ]
+        for each in found
+    ]
+    head = ["option", "means", "default", "`reconciler.yaml`"]
+    shown = [number for number in range(len(head)) if any(row[number] for row in rows)]
+    return table([head[number] for number in shown], ([row[number] for number in shown] for row in rows))
 
 
 def _takes(option: click.Option) -> str:

@@ -6,7 +6,7 @@ import click
 @click.command(epilog="Example: reconciler completion bash")
 @click.argument("shell", type=click.Choice(["bash", "zsh", "fish"]))
 def completion(shell: str) -> int:
-    r"""Print what makes a shell complete commands, options and their values.
+    """Print what makes a shell complete commands, options and their values.
 
     \b
     bash (4.4 or newer), in ~/.bashrc:
@@ -18,7 +18,7 @@ def completion(shell: str) -> int:
 
     Of values, those of --section, --format, --report and --since are completed, and those of --target from the
     manifests.
-    """
+    """  # noqa: D301 - click reads the backspace, which keeps the lines apart
     from click.shell_completion import BashComplete, FishComplete, ZshComplete
 
     shells = {"bash": BashComplete, "zsh": ZshComplete, "fish": FishComplete}

@@ -19,6 +19,7 @@ def test_every_command_and_every_option_is_explained_with_an_example(name: str, 
     done = desk(f"{name} --help")
     assert done.code == 0
     assert "Example" in done.out
+    assert "\\b" not in done.out
     assert f"reconciler {name}" in done.out.partition("Example")[2]
     command = cli.get_command(click.Context(cli), name)
     assert command is not None
