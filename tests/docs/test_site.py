@@ -112,6 +112,16 @@ def test_values_of_unknown_types_are_called_so() -> None:
     assert type_words({}) == "any value"
 
 
+def test_hooks_and_metrics_that_pages_name_are_there() -> None:
+    text = "".join(page.read_text(encoding="utf-8") for page in PAGES)
+    hooks = {hook["id"] for hook in yaml.safe_load((ROOT / ".pre-commit-hooks.yaml").read_text(encoding="utf-8"))}
+    assert set(re.findall(r"- id: (\S+)", text)) == hooks
+    metrics = re.findall(r"\breconciler_(?:plan|apply)_\w+", text)
+    rendered = (ROOT / "reconciler/render/prometheus.py").read_text(encoding="utf-8")
+    assert len(metrics) > 5
+    assert {name for name in metrics if not re.search(name.partition("_")[2].partition("_")[2], rendered)} == set()
+
+
 def shadows(kind: str) -> set[str]:
     """The files that are named for a kind, by what takes its name."""
     found = [path for folder in ("reconciler", "tests", "examples") for path in (ROOT / folder).rglob(f"*{kind}.*")]
