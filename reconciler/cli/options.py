@@ -136,7 +136,7 @@ FLEET: list[Decorator] = [
 SERVICE: list[Decorator] = [
     click.option(
         "--api-url",
-        envvar=["RECONCILER_API_URL", "CI_API_V4_URL"],
+        envvar="RECONCILER_API_URL",
         metavar="URL",
         help="The service's whole API URL, such as https://host/api/v4.  [env: RECONCILER_API_URL]",
     ),

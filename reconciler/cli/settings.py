@@ -18,6 +18,9 @@ if TYPE_CHECKING:
 
 CONFIGURATION = Path("reconciler.yaml")
 
+JOB = "CI_API_V4_URL"
+"""Where a CI job finds the service that runs it."""
+
 PARAMETERS = {"env": "environment", "format": "format_", "values": "values_files"}
 """The parameters that are not called as their keys in `reconciler.yaml`."""
 
@@ -26,19 +29,23 @@ LISTS = ("paths", "values", "env")
 
 
 def read_configuration() -> Mapping[str, Any]:
-    """Return what `reconciler.yaml` in the working directory says, by parameter; nothing where there is none.
+    """Return what `reconciler.yaml` in the working directory says, by parameter, and what a CI job says beneath it.
+
+    A file with a token that it names is of no account where the environment holds a token.
 
     Raises:
         ConfigurationError: what is in it is not what it may hold.
     """
+    beneath = {"api_url": os.environ[JOB]} if os.environ.get(JOB) else {}
     if not CONFIGURATION.is_file():
-        return {}
+        return beneath
     from reconciler import configuration
 
     given = configuration.read_configuration(CONFIGURATION)
-    return {
+    return beneath | {
         PARAMETERS.get(key, key): [value] if key in LISTS and isinstance(value, str) else value
         for key, value in given.items()
+        if key != "token_file" or not os.environ.get("RECONCILER_TOKEN")
     }
 
 

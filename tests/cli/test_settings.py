@@ -47,6 +47,22 @@ def test_in_a_ci_job_the_service_is_known(desk: Desk, monkeypatch: pytest.Monkey
     assert desk("plan").out == PLANNED
 
 
+def test_a_ci_job_s_own_service_is_not_told_the_token_of_another(desk: Desk, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.delenv("RECONCILER_API_URL")
+    with canned(answer("401 Unauthorized")) as job:
+        monkeypatch.setenv("CI_API_V4_URL", job.api_url)
+        desk.write("reconciler.yaml", f"api_url: {desk.sandbox.api_url}\n")
+        assert desk("plan").out == PLANNED
+    assert job.requests == []
+
+
+def test_a_token_in_the_environment_comes_before_the_file_that_the_configuration_names(desk: Desk) -> None:
+    desk.write("token", "wrong").chmod(0o600)
+    desk.write("reconciler.yaml", "token_file: token\n")
+    assert desk("plan").out == PLANNED
+    assert desk("plan --token-file token").code == 1
+
+
 @pytest.mark.parametrize(
     ("text", "said"),
     [
