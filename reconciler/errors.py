@@ -27,6 +27,7 @@ ReconcilerError                 1
 
 from dataclasses import dataclass
 from datetime import datetime
+from enum import StrEnum
 from typing import ClassVar
 
 
@@ -119,12 +120,31 @@ class ServiceError(ReconcilerError):
         return f"{self.request}: {self.reason}"
 
 
+class Hindrance(StrEnum):
+    """What kept a connection from being made."""
+
+    NAME = "no such host"
+    REFUSED = "connection refused"
+    SILENT = "no answer in time"
+    TLS = "no secure channel"
+    PROXY = "proxy"
+    OTHER = "no connection"
+
+
 class Unreachable(ServiceError):
-    """No connection to the service could be made, so nothing was carried out."""
+    """No connection to the service could be made, so nothing was carried out.
+
+    Attributes:
+        hindrance: why, as far as that is known.
+    """
+
+    hindrance = Hindrance.OTHER
 
 
 class Untrusted(Unreachable):
     """The certificate of the service cannot be verified."""
+
+    hindrance = Hindrance.TLS
 
 
 class Unsendable(ServiceError):

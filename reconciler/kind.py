@@ -1,7 +1,8 @@
 """What a kind of settings is, as data. The engine knows no kind by name: it is handed a mapping of these."""
 
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
+from enum import IntEnum, StrEnum
 from typing import Any
 
 from reconciler.address import Level
@@ -10,6 +11,48 @@ from reconciler.resource import POLICIES, Found, Wanted
 from reconciler.wire import Json
 
 Part = Singleton | Collection
+
+
+class Role(IntEnum):
+    """What a member may do, as the numbers that the service counts by (`access_level`)."""
+
+    GUEST = 10
+    PLANNER = 15
+    REPORTER = 20
+    DEVELOPER = 30
+    MAINTAINER = 40
+    OWNER = 50
+
+
+class Archived(StrEnum):
+    """What becomes of a section where the project is archived."""
+
+    OPEN = "read and written as ever"
+    READ_ONLY = "read, and not written"
+    CLOSED = "neither read nor written"
+
+
+@dataclass(frozen=True, slots=True)
+class Needs:
+    """What the service asks of whoever reads and writes a section (deployed behaviour, sections 1 to 6).
+
+    Nothing is refused because of it: it explains what the service refuses, and tells what it would refuse.
+
+    Attributes:
+        roles: by level, the least role that may write; a level is absent where whoever sees the target may.
+        same_to_read: whether reading needs what writing needs, so that whoever can read can write.
+        archived: what becomes of it where the project is archived.
+        switches: what the project must have switched on, one of them at least: the key of its record, and in words.
+        licensed: whether only the paid editions have it.
+        top_level: whether of the groups only those at the top have it.
+    """
+
+    roles: Mapping[Level, Role] = field(default_factory=dict)
+    same_to_read: bool = True
+    archived: Archived = Archived.OPEN
+    switches: Mapping[str, str] = field(default_factory=dict)
+    licensed: bool = False
+    top_level: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -60,6 +103,7 @@ class Kind:
             same section of the projects below it is read and planned again.
         order: where the section stands in a plan.
         rehearsal: how what was read of the section stands in a state of the sandbox; None where it has no place there.
+        needs: what the service asks of whoever reads and writes it.
     """
 
     name: str
@@ -71,6 +115,7 @@ class Kind:
     order: int
     inherits: bool = False
     rehearsal: "Callable[[Rehearsed], Mapping[str, Json]] | None" = None
+    needs: Needs = Needs()
 
     def part(self, name: str) -> Part:
         """Return the part of that name."""

@@ -80,7 +80,7 @@ def read_part(reader: Reader, part: Part, scope: Scope, wanted: Resource | Mappi
     except ENDS_A_RUN:
         raise
     except ServiceError as error:
-        return Unreadable(str(error), absent=isinstance(error, NotFound))
+        return Unreadable(str(error), isinstance(error, NotFound), error.status)
 
 
 def look_up(references: Iterable[Reference], reader: Reader, concurrency: int) -> dict[Reference, int | Unknown]:

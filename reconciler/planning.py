@@ -9,7 +9,7 @@ from reconciler.live import look_up, read_live
 from reconciler.plan import Plan
 from reconciler.planner import make_plan
 from reconciler.progress import Progress
-from reconciler.state import DesiredState, Reference, Unknown
+from reconciler.state import DesiredState, LiveState, Reference, Unknown
 from reconciler.wire import Reader
 
 NO_IDS: Mapping[Reference, int] = MappingProxyType({})
@@ -38,6 +38,19 @@ def draw_plan(
         ServiceError: one that `live.ENDS_A_RUN`. Any other failure is a problem in the plan.
     """
     live = read_live(desired, reader, kinds, concurrency, progress)
+    return plan_from(desired, live, reader, kinds, concurrency, known=known)
+
+
+def plan_from(
+    desired: DesiredState,
+    live: LiveState,
+    reader: Reader,
+    kinds: Kinds,
+    concurrency: int,
+    *,
+    known: Mapping[Reference, int] = NO_IDS,
+) -> Plan:
+    """Return the plan for what was read: see `draw_plan`. Only IDs that are missing are asked for."""
     ids: dict[Reference, int | Unknown] = {**known, **live.ids}
     live = replace(live, ids=ids)
     plan, missing = make_plan(desired, live, kinds)

@@ -64,10 +64,12 @@ class Unreadable:
     Attributes:
         reason: the request and the service's answer.
         absent: whether the answer was that there is no such thing, or none the token may see.
+        status: of the service's answer; None where it gave none.
     """
 
     reason: str
     absent: bool = False
+    status: int | None = field(default=None, compare=False)
 
 
 @dataclass(frozen=True, slots=True)

@@ -7,7 +7,7 @@ from pydantic import Field
 
 from reconciler.address import Level, Scope
 from reconciler.endpoints import Singleton
-from reconciler.kind import Kind, Rehearsed
+from reconciler.kind import Kind, Needs, Rehearsed, Role
 from reconciler.resource import Found, Resource
 from reconciler.wire import Json
 
@@ -107,4 +107,9 @@ KIND = Kind(
     order=2,
     inherits=True,
     rehearsal=rehearsal,
+    needs=Needs(
+        roles=MappingProxyType({Level.GROUP: Role.OWNER, Level.PROJECT: Role.MAINTAINER}),
+        licensed=True,
+        top_level=True,
+    ),
 )

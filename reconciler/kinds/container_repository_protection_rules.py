@@ -10,7 +10,7 @@ from pydantic import Field
 
 from reconciler.address import Key, Level, Scope
 from reconciler.endpoints import Collection
-from reconciler.kind import Kind, Rehearsed
+from reconciler.kind import Archived, Kind, Needs, Rehearsed, Role
 from reconciler.resource import Found, Item, Resource
 from reconciler.wire import Json, Request
 
@@ -114,4 +114,9 @@ KIND = Kind(
     split=lambda section, _prune: {"container_repository_protection_rules": section},
     order=3,
     rehearsal=rehearsal,
+    needs=Needs(
+        roles=MappingProxyType({Level.PROJECT: Role.MAINTAINER}),
+        archived=Archived.CLOSED,
+        switches=MappingProxyType({"container_registry_access_level": "the container registry"}),
+    ),
 )

@@ -10,7 +10,7 @@ from pydantic import Field
 
 from reconciler.address import Key, Level, Scope
 from reconciler.endpoints import Collection, Singleton
-from reconciler.kind import Kind, Rehearsed
+from reconciler.kind import Kind, Needs, Rehearsed, Role
 from reconciler.resource import Found, Resource, Wanted
 from reconciler.wire import Json, Request
 
@@ -153,4 +153,5 @@ KIND = Kind(
     split=split,
     order=4,
     rehearsal=rehearsal,
+    needs=Needs(roles=MappingProxyType({Level.PROJECT: Role.MAINTAINER})),
 )

@@ -11,7 +11,7 @@ from pydantic import BeforeValidator, Field
 
 from reconciler.address import Key, Level, Scope
 from reconciler.endpoints import Collection
-from reconciler.kind import Kind, Rehearsed
+from reconciler.kind import Archived, Kind, Needs, Rehearsed, Role
 from reconciler.resource import Found, Item, Resource
 from reconciler.wire import Json, Request
 
@@ -125,4 +125,10 @@ KIND = Kind(
     split=lambda section, _prune: {"milestones": section},
     order=5,
     rehearsal=rehearsal,
+    needs=Needs(
+        roles=MappingProxyType({Level.PROJECT: Role.PLANNER}),
+        same_to_read=False,
+        archived=Archived.READ_ONLY,
+        switches=MappingProxyType({"issues_enabled": "issues", "merge_requests_enabled": "merge requests"}),
+    ),
 )

@@ -7,7 +7,7 @@ from types import MappingProxyType
 
 from reconciler.address import Key, Level, Scope
 from reconciler.endpoints import Collection
-from reconciler.kind import Kind, Rehearsed
+from reconciler.kind import Archived, Kind, Needs, Rehearsed, Role
 from reconciler.resource import Found, Resource, Rotated
 from reconciler.wire import Json, Request
 
@@ -87,4 +87,9 @@ KIND = Kind(
     split=lambda section, _prune: {"trigger_tokens": section},
     order=6,
     rehearsal=rehearsal,
+    needs=Needs(
+        roles=MappingProxyType({Level.PROJECT: Role.MAINTAINER}),
+        archived=Archived.CLOSED,
+        switches=MappingProxyType({"builds_access_level": "CI/CD"}),
+    ),
 )

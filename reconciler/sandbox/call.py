@@ -163,6 +163,8 @@ class Call:
         if token.expires_at is not None and token.expires_at <= self.state.today():
             raise _bad_token("Token is expired. You can either do re-authorization or token refresh.")
         suffices = {"api", *self.route.scopes}
+        if token.kind == "job" and "any" not in suffices:
+            raise refused(401, "401 Unauthorized")
         if self.method in _READING:
             suffices.add("read_api")
         if "any" not in suffices and suffices.isdisjoint(token.scopes):

@@ -21,6 +21,7 @@ ROLES = {
     "maintainer": MAINTAINER,
     "owner": OWNER,
 }
+TOKEN_KINDS = ("personal", "oauth", "job")
 VISIBILITIES = ("private", "internal", "public")
 SWITCHES = ("container_registry_enabled", "builds_enabled", "issues_enabled", "merge_requests_enabled")
 SEED = "2026-01-01T00:00:00.000Z"
@@ -28,7 +29,7 @@ SEED = "2026-01-01T00:00:00.000Z"
 
 @dataclass(slots=True, eq=False)
 class Token:
-    """A personal access token of a user."""
+    """An access token of a user: `personal` (those of bots too), `oauth`, or `job` for that of a CI job."""
 
     value: str
     id: int
@@ -37,11 +38,12 @@ class Token:
     created_at: str
     expires_at: str | None = None
     revoked: bool = False
+    kind: str = "personal"
 
 
 @dataclass(slots=True, eq=False)
 class User:
-    """Someone with tokens."""
+    """Someone with tokens; a bot where they were made for a token, or are a service's account."""
 
     id: int
     username: str
@@ -49,6 +51,7 @@ class User:
     admin: bool
     emails: list[str]
     created_at: str
+    bot: bool = False
     tokens: list[Token] = field(default_factory=list)
     sections: dict[str, Any] = field(default_factory=dict)
 
@@ -115,6 +118,11 @@ class Instance:
     version: str = "18.9.0-ee"
     revision: str = "5a0d6b0c1f2"
     sections: dict[str, Any] = field(default_factory=dict)
+
+    @property
+    def enterprise(self) -> bool:
+        """Whether it has the code of the paid editions."""
+        return self.version.endswith("-ee")
 
 
 Owner = Instance | User | Group | Project

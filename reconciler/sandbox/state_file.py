@@ -12,10 +12,10 @@ from typing import Any
 from .errors import StateError
 from .reading import Fields, Reading, moment, stamp
 from .routes import sections
-from .state import ROLES, SEED, SWITCHES, VISIBILITIES, Group, Owner, Project, Section, State, Token, User
+from .state import ROLES, SEED, SWITCHES, TOKEN_KINDS, VISIBILITIES, Group, Owner, Project, Section, State, Token, User
 
 _INSTANCE = ("dialect", "now", "url", "version", "revision")
-_USER = ("id", "username", "name", "admin", "emails", "tokens", "created_at")
+_USER = ("id", "username", "name", "admin", "bot", "emails", "tokens", "created_at")
 _GROUP = ("id", "path", "name", "visibility", "archived", "description", "created_at", "members")
 _PROJECT = (*_GROUP, "last_activity_at", "default_branch", "topics", "renamed_from", *SWITCHES)
 
@@ -124,6 +124,7 @@ def _load_user(state: State, fields: Fields) -> tuple[User, Fields]:
         username=username,
         name=fields["name"].text(username.capitalize()),
         admin=fields["admin"].boolean(False),
+        bot=fields["bot"].boolean(False),
         emails=[item.text() for item in fields["emails"].items()] or [f"{username}@example.com"],
         created_at=fields["created_at"].optional_time() or SEED,
     )
@@ -136,7 +137,7 @@ def _load_user(state: State, fields: Fields) -> tuple[User, Fields]:
 def _load_token(state: State, user: User, reading: Reading) -> None:
     if isinstance(reading.value, str):
         reading = Reading({"token": reading.value}, reading.place)
-    fields = reading.fields("token", "id", "name", "scopes", "created_at", "expires_at", "revoked")
+    fields = reading.fields("token", "id", "name", "scopes", "created_at", "expires_at", "revoked", "kind")
     token = Token(
         value=fields["token"].text(),
         id=fields["id"].optional_integer() or len(state.tokens) + 1,
@@ -145,6 +146,7 @@ def _load_token(state: State, user: User, reading: Reading) -> None:
         created_at=fields["created_at"].optional_time() or SEED,
         expires_at=fields["expires_at"].optional_date(),
         revoked=fields["revoked"].boolean(False),
+        kind=fields["kind"].choice(TOKEN_KINDS, "personal"),
     )
     if token.value in state.tokens:
         raise fields["token"].fault("the same token is given twice")
@@ -245,6 +247,7 @@ def _dump_user(user: User) -> dict[str, Any]:
         "username": user.username,
         "name": user.name,
         "admin": user.admin,
+        "bot": user.bot,
         "emails": list(user.emails),
         "created_at": user.created_at,
         "tokens": [
@@ -256,6 +259,7 @@ def _dump_user(user: User) -> dict[str, Any]:
                 "created_at": token.created_at,
                 "expires_at": token.expires_at,
                 "revoked": token.revoked,
+                "kind": token.kind,
             }
             for token in user.tokens
         ],

@@ -189,6 +189,7 @@ class Client:
             self.traffic.count(method, again=tries > 1)
             answer = line.exchange(method, path, headers, body)
             self._heard = True
+            self.traffic.answered(self._clock.monotonic() - started)
         finally:
             self._governor.leave(started, answer.status or None, answer.headers)
             if LOG.isEnabledFor(logging.DEBUG):

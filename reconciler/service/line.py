@@ -1,14 +1,16 @@
 """One thread's line to the service: one request out, one whole answer back, or one of our own errors."""
 
 import ssl
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping
+from socket import gaierror
+from types import MappingProxyType
 from typing import cast
 from urllib.parse import urlsplit
 from urllib.request import getproxies, proxy_bypass
 
 import httpx
 
-from reconciler.errors import AnswerLost, BadAnswer, ServiceError, Unreachable, Unsendable, Untrusted
+from reconciler.errors import AnswerLost, BadAnswer, Hindrance, ServiceError, Unreachable, Unsendable, Untrusted
 from reconciler.service.answers import Answer, plain
 from reconciler.service.deadlines import Transport
 from reconciler.service.paths import is_plain
@@ -26,6 +28,17 @@ UNSENDABLE = (httpx.InvalidURL, httpx.UnsupportedProtocol, httpx.LocalProtocolEr
 
 NEVER_CONNECTED = (httpx.ConnectError, httpx.ConnectTimeout, httpx.ProxyError)
 """Those that come up before a request is sent, even if a proxy was sent something by then."""
+
+HINDRANCES: Mapping[type[BaseException], Hindrance] = MappingProxyType(
+    {
+        httpx.ProxyError: Hindrance.PROXY,
+        gaierror: Hindrance.NAME,
+        ConnectionRefusedError: Hindrance.REFUSED,
+        ssl.SSLError: Hindrance.TLS,
+        httpx.TimeoutException: Hindrance.SILENT,
+    }
+)
+"""By the exception that tells; the first that fits counts."""
 
 ADVICE = "an authority that this machine does not know is named with --ca-file"
 
@@ -97,7 +110,9 @@ class Line:
             return AnswerLost(request, f"the answer was lost: {reason}")
         if isinstance(error, UNSENDABLE):
             return Unsendable(request, f"it cannot be sent: {reason}")
-        return Unreachable(request, f"{self._api_url} cannot be reached: {reason}")
+        unreachable = Unreachable(request, f"{self._api_url} cannot be reached: {reason}")
+        unreachable.hindrance = _hindrance(error)
+        return unreachable
 
 
 def proxy_for(api_url: str) -> str | None:
@@ -110,7 +125,19 @@ def proxy_for(api_url: str) -> str | None:
     return f"http://{proxy}" if proxy and "://" not in proxy else proxy
 
 
-def _refused_certificate(error: BaseException | None) -> ssl.SSLCertVerificationError | None:
-    while error is not None and not isinstance(error, ssl.SSLCertVerificationError):
+def _refused_certificate(error: BaseException) -> ssl.SSLCertVerificationError | None:
+    return next((each for each in _causes(error) if isinstance(each, ssl.SSLCertVerificationError)), None)
+
+
+def _hindrance(error: BaseException) -> Hindrance:
+    """Return what lay beneath an error of httpx."""
+    causes = tuple(_causes(error))
+    known = (found for kind, found in HINDRANCES.items() if any(isinstance(each, kind) for each in causes))
+    return next(known, Hindrance.OTHER)
+
+
+def _causes(error: BaseException | None) -> Iterator[BaseException]:
+    """Yield an error, what it came from, and so on."""
+    while error is not None:
+        yield error
         error = error.__cause__ or error.__context__
-    return error

@@ -32,6 +32,8 @@ class Traffic:
         self.reads = 0
         self.writes = 0
         self.retries = 0
+        self._answers = 0
+        self._answering = 0.0
         self._lock = Lock()
         self._waiting: Counter[Wait] = Counter()
         self._since: dict[Wait, float] = {}
@@ -49,6 +51,12 @@ class Traffic:
         return self.reads + self.writes
 
     @property
+    def latency(self) -> float:
+        """Seconds that an answer took, on average and without any wait before it; 0 while there is none."""
+        with self._lock:
+            return self._answering / self._answers if self._answers else 0.0
+
+    @property
     def waiting_for(self) -> list[Wait]:
         """What some request waits for at this moment."""
         with self._lock:
@@ -62,6 +70,12 @@ class Traffic:
                 self.reads += 1
             else:
                 self.writes += 1
+
+    def answered(self, seconds: float) -> None:
+        """Count one answer, and how long it took."""
+        with self._lock:
+            self._answers += 1
+            self._answering += seconds
 
     def allows_retry(self, share: float, allowance: int) -> bool:
         """Whether there were fewer retries than that share of all requests, and so many more."""

@@ -221,3 +221,13 @@ def test_a_project_in_a_personal_namespace_inherits_from_nobody(service: Asking)
     assert service.ask(f"GET {own}") == (200, entries(COMMITTER, OVERRIDES, AGAIN))
     shown = (200, entries(COMMITTER, OVERRIDES, RETAIN, SELECTIVE, AGAIN))
     assert service.ask(f"PUT {own}", {RETAIN: True, SELECTIVE: True}) == shown
+
+
+@BOTH
+def test_the_free_edition_of_production_has_no_such_endpoint(service: Asking, dialect: str) -> None:
+    state = a_service(dialect)
+    state["instance"]["version"] = "18.9.0"
+    service.given(state)
+    unknown = (404, {"error": "404 Not Found"})
+    expected = [unknown, unknown] if dialect == "deployed" else [(200, FRESH_GROUP), (200, FRESH_PROJECT)]
+    assert [service.ask(f"GET {GROUP}"), service.ask(f"GET {PROJECT}")] == expected

@@ -73,6 +73,23 @@ def test_a_token_describes_itself(service: Asking) -> None:
     assert service.ask("GET /personal_access_tokens/self") == (200, shown)
 
 
+@BOTH
+@pytest.mark.parametrize("kind", ["oauth", "job"])
+def test_only_a_personal_token_describes_itself(service: Asking, dialect: str, kind: str) -> None:
+    state = a_service(dialect)
+    state["users"][1]["tokens"] = [{"token": "ada-token", "kind": kind}]
+    service.given(state)
+    message = "400 Bad request - This endpoint requires token type to be a personal access token"
+    assert service.ask("GET /personal_access_tokens/self") == (400, {"message": message})
+    assert service.ask("GET /version")[0] == {"oauth": 200, "job": 401}[kind]
+
+
+def test_a_bot_says_that_it_is_one(service: Asking) -> None:
+    state = a_service()
+    state["users"][1]["bot"] = True
+    assert service.given(state).ask("GET /user")[1]["bot"]
+
+
 def test_a_project_is_found_by_id_and_by_path_whatever_its_case(service: Asking) -> None:
     service.given(a_service())
     assert service.ask("GET /projects/101") == (200, {**LIB, **DETAILS})

@@ -42,6 +42,7 @@ def test_what_is_left_out_has_a_default_and_ids_are_given_in_order() -> None:
                 "username": "ada",
                 "name": "Ada",
                 "admin": False,
+                "bot": False,
                 "emails": ["ada@example.com"],
                 "created_at": SEED,
                 "tokens": [],
@@ -153,7 +154,10 @@ def a_full_state() -> dict[str, Any]:
             "job_token_scope": {"project_allowlist": [101], "group_allowlist": [11]},
         },
     )
-    state["users"][1]["tokens"] = ["ada-token", {"token": "two", "revoked": True, "scopes": ["read_api"]}]
+    state["users"][1] |= {
+        "bot": True,
+        "tokens": ["ada-token", {"token": "two", "revoked": True, "scopes": ["read_api"], "kind": "oauth"}],
+    }
     return state
 
 

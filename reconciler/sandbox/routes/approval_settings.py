@@ -10,7 +10,7 @@ from typing import Any
 
 from ..attributes import boolean, read
 from ..call import Answer, Call, Route
-from ..errors import refused
+from ..errors import Refusal, refused
 from ..reading import Reading
 from ..state import MAINTAINER, OWNER, Group, Owner, Project, Section, State
 
@@ -59,13 +59,13 @@ def put_group(call: Call) -> Answer:
 
 def get_project(call: Call) -> Answer:
     """`GET /projects/:id/merge_request_approval_setting`."""
-    project = call.project(MAINTAINER)
+    project = _project(call)
     return Answer(200, _project_entries(call.state, project))
 
 
 def put_project(call: Call) -> Answer:
     """`PUT /projects/:id/merge_request_approval_setting`: what is not sent stays."""
-    project = call.project(MAINTAINER)
+    project = _project(call)
     sent = _sent(call)
     _check_removals(call.state, project, sent)
     before: Columns = project.sections[SECTION]
@@ -78,10 +78,23 @@ def put_project(call: Call) -> Answer:
 
 def _group(call: Call) -> Group:
     """The group, if the caller owns it; production has these settings on top-level groups only."""
+    _require_paid_edition(call)
     group = call.group(OWNER)
     if call.state.deployed and group.parent is not None:
         raise refused(403, "403 Forbidden")
     return group
+
+
+def _project(call: Call) -> Project:
+    """The project, if the caller maintains it."""
+    _require_paid_edition(call)
+    return call.project(MAINTAINER)
+
+
+def _require_paid_edition(call: Call) -> None:
+    """The free edition of production has no such endpoint."""
+    if call.state.deployed and not call.state.instance.enterprise:
+        raise Refusal(404, {"error": "404 Not Found"})
 
 
 def _sent(call: Call) -> Columns:

@@ -7,6 +7,7 @@ from typing import Any
 
 from ..attributes import boolean, read, text
 from ..call import Answer, Call, Route
+from ..errors import refused
 from ..pages import page_of
 from ..state import Project, State, User, role_among
 
@@ -62,7 +63,7 @@ def get_user(call: Call) -> Answer:
         created_at=call.state.show_time(user.created_at),
         email=user.emails[0],
         commit_email=user.emails[0],
-        bot=False,
+        bot=user.bot,
         two_factor_enabled=False,
         external=False,
     )
@@ -75,18 +76,20 @@ def get_version(call: Call) -> Answer:
     """`GET /version`: what the service is."""
     call.caller()
     instance = call.state.instance
-    enterprise = instance.version.endswith("-ee")
     kas = {"enabled": False, "externalUrl": None, "externalK8sProxyUrl": None, "version": None}
     return Answer(
         200,
-        {"version": instance.version, "revision": instance.revision, "kas": kas, "enterprise": enterprise},
+        {"version": instance.version, "revision": instance.revision, "kas": kas, "enterprise": instance.enterprise},
     )
 
 
 def get_token(call: Call) -> Answer:
-    """`GET /personal_access_tokens/self`: the token in use, without its value."""
+    """`GET /personal_access_tokens/self`: the token in use, without its value; of no token of OAuth or of a CI job."""
     user, token = call.caller(), call.token
     assert token is not None  # noqa: S101 - a caller has a token
+    if token.kind != "personal":
+        reason = "This endpoint requires token type to be a personal access token"
+        raise refused(400, f"400 Bad request - {reason}")
     return Answer(
         200,
         {
