@@ -18,9 +18,6 @@ if TYPE_CHECKING:
 
 CONFIGURATION = Path("reconciler.yaml")
 
-JOB = "CI_API_V4_URL"
-"""Where a CI job finds the service that runs it."""
-
 PARAMETERS = {"env": "environment", "format": "format_", "values": "values_files"}
 """The parameters that are not called as their keys in `reconciler.yaml`."""
 
@@ -36,7 +33,8 @@ def read_configuration() -> Mapping[str, Any]:
     Raises:
         ConfigurationError: what is in it is not what it may hold.
     """
-    beneath = {"api_url": os.environ[JOB]} if os.environ.get(JOB) else {}
+    job = os.environ.get("CI_API_V4_URL")
+    beneath = {"api_url": job} if job else {}
     if not CONFIGURATION.is_file():
         return beneath
     from reconciler import configuration
