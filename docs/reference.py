@@ -266,7 +266,7 @@ def _outputs() -> Iterator[str]:
         "Every format may be asked for with `--format`, on stdout, and with `--report FORMAT=FILE`, as often as you "
         "like. See [what each is for](../how-to/reports.md).\n\n"
     )
-    subjects = {"plan": "`plan`, `drift`", "report": "`apply`", "validation": "`validate`"}
+    subjects = {"plan": "`plan`, `drift`", "report": "`apply`", "validation": "`validate`", "diagnosis": "`doctor`"}
     rows = []
     for name, module in FORMATS.items():
         renderer = import_module(module)
@@ -276,7 +276,13 @@ def _outputs() -> Iterator[str]:
         )
     yield table(["format", "is", "from"], rows)
     schemas = all_schemas(all_kinds())
-    for name, title in (("plan", "Saved plans"), ("report", "Reports as JSON"), ("validation", "Validations as JSON")):
+    titles = {
+        "plan": "Saved plans",
+        "report": "Reports as JSON",
+        "validation": "Validations as JSON",
+        "diagnosis": "Diagnoses as JSON",
+    }
+    for name, title in titles.items():
         schema = schemas[f"{name}.schema.json"]
         yield f"## {title}\n\n{schema['description']} Its schema: `reconciler schema {name}`.\n\n{keys(schema)}"
     shapes = dict(chain.from_iterable(schemas[f"{name}.schema.json"].get("$defs", {}).items() for name in subjects))

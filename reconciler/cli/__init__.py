@@ -20,6 +20,7 @@ COMMANDS: Mapping[str, str] = {
     "merge-plans": "merge",
     "merge-reports": "merge",
     "schema": "schema",
+    "doctor": "doctor",
     "completion": "completion",
     "sandbox": "sandbox",
     "demo": "demo",

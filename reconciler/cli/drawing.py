@@ -29,7 +29,7 @@ def draw(session: Session, client: Client, grace: timedelta = timedelta()) -> Sa
         grace: see `DesiredState.grace`.
     """
     given = session.given
-    failed = _failed(session)
+    failed = failed_before(session)
     with session.watched(client) as progress:
         progress.begin("reading manifests")
         scope = scope_of_run(session, client, failed)
@@ -37,7 +37,7 @@ def draw(session: Session, client: Client, grace: timedelta = timedelta()) -> Sa
         plan = draw_plan(desired, client, session.kinds, given.concurrency, known=scope.ids, progress=progress)
     if failed is not None:
         plan = restrict(plan, failed)
-    moved = _moved(client)
+    moved = moved_projects(client)
     if not given.follow_moved:
         plan = hold_back(plan, moved)
     header = Header(
@@ -51,8 +51,8 @@ def draw(session: Session, client: Client, grace: timedelta = timedelta()) -> Sa
     return SavedPlan(header, plan)
 
 
-def _failed(session: Session) -> frozenset[Address] | None:
-    """What a former run did not do, if it is to be done now."""
+def failed_before(session: Session) -> frozenset[Address] | None:
+    """Return what a former run did not do, if it is to be done now."""
     file = session.given.retry_failed
     if file is None:
         return None
@@ -63,8 +63,8 @@ def _failed(session: Session) -> frozenset[Address] | None:
     return failed
 
 
-def _moved(client: Client) -> dict[Scope, str]:
-    """Tell which projects turned out to have moved, and where to."""
+def moved_projects(client: Client) -> dict[Scope, str]:
+    """Return which projects turned out to have moved, and where to, and tell it."""
     places = {}
     for (level, path), number in client.moved.items():
         try:

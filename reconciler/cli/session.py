@@ -81,9 +81,9 @@ class Session:
             LOG.warning("%s", doubt)
 
     @contextmanager
-    def client(self) -> "Iterator[Client]":
-        """Connect to the service."""
-        with open_client(self.given) as client:
+    def client(self, *, brisk: bool = False) -> "Iterator[Client]":
+        """Connect to the service; see `open_client`."""
+        with open_client(self.given, brisk=brisk) as client:
             yield client
 
     @contextmanager

@@ -4,6 +4,7 @@ import os
 import shlex
 import stat
 from collections.abc import Mapping
+from dataclasses import replace
 from datetime import timedelta
 from ipaddress import ip_address
 from pathlib import Path
@@ -47,8 +48,13 @@ def read_configuration() -> Mapping[str, Any]:
     }
 
 
-def open_client(given: Given) -> "Client":
+def open_client(given: Given, *, brisk: bool = False, token: str | None = None) -> "Client":
     """Return a client for the configured service; no request is made yet.
+
+    Args:
+        given: the options.
+        brisk: whether a service that cannot be reached, or is out of order, is to be told of soon.
+        token: to use instead of the configured one.
 
     Raises:
         ConfigurationError: no address, no token, an address that is not safe, a token file that others may read.
@@ -66,7 +72,9 @@ def open_client(given: Given) -> "Client":
         max_wait=duration("--max-wait", given.max_wait).total_seconds(),
         follow_moved=given.follow_moved,
     )
-    return Client(_api_url(given), _token(given), ca_file=given.ca_file, policy=policy)
+    if brisk:
+        policy = replace(policy, connect_timeout=5, tries=2, tries_unheard=1)
+    return Client(_api_url(given), token or _token(given), ca_file=given.ca_file, policy=policy)
 
 
 def duration(option: str, text: str) -> timedelta:
@@ -87,11 +95,17 @@ def _api_url(given: Given) -> str:
     url = urlsplit(given.api_url)
     if url.scheme not in ("http", "https") or not url.hostname or url.query or url.fragment or url.username:
         raise ConfigurationError(f"not the URL of an API: {url.hostname or given.api_url}; such as https://host/api/v4")
-    if url.scheme == "http" and not given.insecure_http and not _is_loopback(url.hostname):
+    if not given.insecure_http and exposes_token(given.api_url):
         raise ConfigurationError(
             f"http://{url.hostname} would send the token unprotected; use https, or --insecure-http if that is meant"
         )
     return given.api_url.rstrip("/")
+
+
+def exposes_token(api_url: str) -> bool:
+    """Tell whether the token would be sent unprotected to another host."""
+    url = urlsplit(api_url)
+    return url.scheme == "http" and not _is_loopback(url.hostname or "")
 
 
 def _is_loopback(host: str) -> bool:

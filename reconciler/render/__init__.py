@@ -1,8 +1,8 @@
 """Turning results into text: one module a format, strings out, nothing printed.
 
 A format is a module of this package: `text`, or `as_json` for `json`, whose name Python's library has taken. It has
-one or more of the functions `plan`, `report` and `validation`. Modules that begin with an underscore are no formats.
-Nothing is imported before it is needed.
+one or more of the functions `plan`, `report`, `validation` and `diagnosis`. Modules that begin with an underscore are
+no formats. Nothing is imported before it is needed.
 """
 
 from collections.abc import Iterator, Sequence
@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING
 from reconciler.errors import Fault, UsageError
 
 if TYPE_CHECKING:
+    from reconciler.doctor import Diagnosis
     from reconciler.planfile import SavedPlan
     from reconciler.report import Report
 
@@ -79,6 +80,15 @@ def render_validation(faults: Sequence[Fault], targets: int, format_: str = "tex
         UsageError: there is no such format, or it is not for validations.
     """
     return _render("validation", format_, tuple(faults), targets, style)
+
+
+def render_diagnosis(found: "Diagnosis", format_: str = "text", style: Style = PLAIN) -> str:
+    """Return what the doctor found in a format.
+
+    Raises:
+        UsageError: there is no such format, or it is not for diagnoses.
+    """
+    return _render("diagnosis", format_, found, style)
 
 
 def _render(subject: str, format_: str, *arguments: object) -> str:

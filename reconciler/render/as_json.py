@@ -1,8 +1,9 @@
-"""JSON for programs: the documents that are saved, and the faults of the manifests."""
+"""JSON for programs: the documents that are saved, the faults of the manifests, and what the doctor found."""
 
 import json
 from collections.abc import Sequence
 
+from reconciler.doctor import Diagnosis, diagnosis_content
 from reconciler.errors import Fault
 from reconciler.planfile import SavedPlan, save_plan
 from reconciler.render import Style
@@ -37,3 +38,8 @@ def validation(faults: Sequence[Fault], targets: int, _style: Style) -> str:
         "targets": targets,
     }
     return json.dumps(content, indent=2) + "\n"
+
+
+def diagnosis(found: Diagnosis, _style: Style) -> str:
+    """Return what the doctor found."""
+    return json.dumps(diagnosis_content(found), indent=2) + "\n"

@@ -2,9 +2,11 @@
 
 from collections import Counter
 from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import replace
 from textwrap import wrap
 
 from reconciler.apply import Outcome, Status
+from reconciler.doctor import Costs, Diagnosis, Finding, SectionState, Verdict
 from reconciler.errors import Fault
 from reconciler.plan import Change, Create, Delete, TargetPlan, Update
 from reconciler.planfile import SavedPlan, summary
@@ -15,10 +17,19 @@ from reconciler.report import Report
 WIDTH = 42
 """How wide a label is made, so that what follows the labels stands in one column."""
 
+ABOUT = 40
+"""The same for what the doctor's findings are about."""
+
+CHECKED = 11
+"""Columns before it."""
+
 MARKERS: dict[type[Change], str] = {Create: "+", Update: "~", Delete: "-"}
 """In the order in which they are shown within a target."""
 
-COLOURS = {"+": "32", "~": "33", "-": "31", "!": "1;35", "?": "2", "error": "1;31", "warning": "1;33", "target": "1"}
+COLOURS = {
+    "+": "32", "~": "33", "-": "31", "!": "1;35", "?": "2", "target": "1",
+    "error": "1;31", "warning": "1;33", "unknown": "35", "ok": "32",
+}  # fmt: skip
 """ANSI numbers. Colour repeats what a marker or a word says, and never says anything alone."""
 
 
@@ -68,6 +79,23 @@ def validation(faults: Sequence[Fault], targets: int, style: Style) -> str:
     elif not style.quiet:
         lines.append(f"Valid: {counted(targets, 'target')}{warnings}.")
     return "".join(f"{line}\n" for line in lines)
+
+
+def diagnosis(found: Diagnosis, style: Style) -> str:
+    """Return what was found of service, token and targets, a line each, and what the runs will cost."""
+    front = found.front
+    lines = _checked(f"service {front.url}", (_finding(each) for each in front.of_service), style)
+    lines += _checked("token", (_finding(each) for each in front.of_token), style)
+    lines += _checked("manifests", (_finding(each) for each in found.of_manifests), style)
+    for target in found.targets:
+        of_sections = (each for section in target.sections for each in _section(section, told=not target.findings))
+        lines += _checked(str(target.scope), (*map(_finding, target.findings), *of_sections), style)
+    counts = found.counts
+    numbers = f"{counted(counts[Verdict.ERROR], 'error')}, {counted(counts[Verdict.WARNING], 'warning')}"
+    lines += _folded(f"Doctor: {numbers}, {counts[Verdict.UNKNOWN]} unknown.", style)
+    if found.costs is not None:
+        lines += _folded(_costs(found.costs), style)
+    return "\n".join(lines) + "\n"
 
 
 def _target(target: TargetPlan, shown: Iterable[str], style: Style) -> list[str]:
@@ -137,6 +165,57 @@ def _fault(fault: Fault, style: Style) -> Iterator[str]:
         yield f"    {escaped(fault.source)}"
         caret = " " * len(escaped(fault.source[: fault.column - 1])) + "^"
         yield f"    {caret[:-1]}{_painted('^', fault.severity, style)}"
+
+
+Check = tuple[Verdict, str, str]
+"""A verdict, what it is about, and what is said of it."""
+
+
+def _finding(finding: Finding) -> Check:
+    return finding.verdict, finding.about, "; ".join(filter(None, (finding.said, finding.remedy)))
+
+
+def _section(section: SectionState, *, told: bool) -> Iterator[Check]:
+    """Yield a section, unless what is said of its target says it all, and what is wrong within it."""
+    why = "; ".join(filter(None, (section.said, section.remedy)))
+    if told or why or section.read != "no":
+        said = f"read: {section.read}, write: {section.write}"
+        yield section.verdict, section.section, f"{said}: {why}" if why else said
+    yield from (_finding(each) for each in section.findings)
+
+
+def _checked(title: str, checks: Iterable[Check], style: Style) -> list[str]:
+    """Put a title above what was found of it, a line each: the verdict from column 3, the rest from column 12."""
+    lines = []
+    for verdict, about, said in checks:
+        if style.quiet and verdict is Verdict.OK:
+            continue
+        mark = f"{_painted(verdict, verdict, style)}{' ' * (len(Verdict.WARNING) + 2 - len(verdict))}"
+        line = f"{escaped(about):<{ABOUT}}  {escaped(said)}"
+        narrower = style if style.width is None else replace(style, width=max(style.width - CHECKED, ABOUT))
+        first, *others = _folded(line, narrower)
+        lines += [f"  {mark}{first}", *(" " * (CHECKED + 2) + other for other in others)]
+    return [_painted(escaped(title), "target", style), *lines] if lines else []
+
+
+def _costs(costs: Costs) -> str:
+    plan, apply = costs.plan, costs.apply
+    return (
+        f"A plan: {counted(plan.requests, 'request')}, {_about(plan.seconds)}. "
+        f"Applying it: {counted(costs.changes, 'change')} by {counted(apply.requests, 'request')} more, "
+        f"{_about(apply.seconds)}. Measured: {1000 * costs.latency:.0f} ms an answer, "
+        f"{costs.concurrency} at once."
+    )
+
+
+def _about(seconds: float) -> str:
+    """Return a time for people."""
+    if seconds < 1:
+        return "less than a second"
+    whole = round(seconds)
+    if whole < 120:
+        return f"about {counted(whole, 'second')}"
+    return f"about {counted(round(whole / 60), 'minute')}"
 
 
 def _painted(text: str, role: str, style: Style) -> str:

@@ -11,6 +11,7 @@ from pydantic import Field
 
 from reconciler import __version__
 from reconciler.configuration import Configuration
+from reconciler.doctor import DiagnosisDocument
 from reconciler.errors import ConfigurationError, OutputFailed
 from reconciler.kind import Kinds
 from reconciler.planfile import PlanDocument
@@ -45,6 +46,7 @@ def all_schemas(kinds: Kinds) -> dict[str, Schema]:
         "plan": PlanDocument,
         "report": ReportDocument,
         "validation": ValidationDocument,
+        "diagnosis": DiagnosisDocument,
     }
     return {
         "manifest.schema.json": manifest_schema(kinds),

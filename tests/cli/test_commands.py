@@ -48,7 +48,7 @@ def test_the_version_is_told(desk: Desk) -> None:
         ("plan --report text", "Invalid value for '--report': takes FORMAT=FILE"),
         ("apply --plan p.json manifests", "apply takes PATHS or --plan, not both"),
         ("apply --tokens-to a --tokens-command b", "apply takes --tokens-to or --tokens-command, not both"),
-        ("schema nonsense", "no schema nonsense; there are manifest, config, plan, report, validation"),
+        ("schema nonsense", "no schema nonsense; there are manifest, config, plan, report, validation, diagnosis"),
     ],
 )
 def test_a_wrong_command_line_ends_with_64_and_says_what_is_wrong(desk: Desk, line: str, said: str) -> None:

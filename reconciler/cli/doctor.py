@@ -1,0 +1,95 @@
+"""`reconciler doctor`."""
+
+from dataclasses import replace
+from datetime import UTC, datetime
+from functools import partial
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import click
+
+from reconciler.cli.options import FLEET, MANIFESTS, OUTPUT, SELECTION, SERVICE, Given, options
+from reconciler.cli.session import DEFAULT_PATHS, Session
+
+if TYPE_CHECKING:
+    from reconciler.doctor import Diagnosis, Front
+    from reconciler.service import Client
+
+
+@click.command(epilog="Example: reconciler doctor manifests --format json")
+@options(MANIFESTS, SELECTION, FLEET, SERVICE, OUTPUT)
+@click.option("--read-only", is_flag=True, help="Nothing is to be written: all is well if plan and drift can do it.")
+def doctor(given: Given, read_only: bool) -> int:
+    """Tell whether token, service and manifests go together, before a run does. Cannot write.
+
+    Tells of the token what it is, whose, what it may do and until when; of the service, what it is; and for each
+    section of each target, whether it can be read and could be written, or what is in the way and what to do about it.
+    What the service does not tell is `unknown`. At last it tells what a plan, and applying it, will cost.
+
+    PATHS are files and folders; without any, the folder `manifests`, and where there is none, only token and service
+    are looked at. Exits with 1 where something that is wanted cannot be read or written.
+    """
+    from reconciler.render import render_diagnosis
+
+    session = Session(given)
+    found = _look(session, read_only=read_only)
+    session.put_out(partial(render_diagnosis, found))
+    return 1 if found.failed else 0
+
+
+def _look(session: Session, *, read_only: bool) -> "Diagnosis":
+    """Look at service and token, and only if they are of use, with more patience, at the targets."""
+    from reconciler.cli.settings import exposes_token
+    from reconciler.doctor import Diagnosis, Finding, Verdict, look_at_service
+    from reconciler.errors import ManifestErrors, ServiceError
+
+    today = datetime.now(UTC).date()
+    with session.client(brisk=True) as client:
+        front = look_at_service(client, client.api_url, today, exposed=exposes_token(client.api_url))
+    if not front.usable or not (session.given.paths or Path(*DEFAULT_PATHS).exists()):
+        return Diagnosis(front)
+    try:
+        with session.client() as client:
+            return _look_at_targets(session, client, front, read_only=read_only)
+    except ManifestErrors as errors:
+        number = sum(fault.severity == "error" for fault in errors.faults)
+        said = f"not valid: {number} error{'' if number == 1 else 's'}"
+        finding = Finding(Verdict.ERROR, "manifests", said, "reconciler validate tells each with its place")
+    except ServiceError as error:
+        finding = Finding(Verdict.ERROR, "targets", f"not all could be looked at: {error}", "try again later")
+    return Diagnosis(front, of_manifests=(finding,))
+
+
+def _look_at_targets(session: Session, client: "Client", front: "Front", *, read_only: bool) -> "Diagnosis":
+    from reconciler.cli.drawing import failed_before, moved_projects
+    from reconciler.cli.fleet import scope_of_run
+    from reconciler.doctor import Costs, Diagnosis, Question, chains_of_apply, estimate, look_at_targets
+    from reconciler.live import read_live
+    from reconciler.planning import plan_from
+    from reconciler.selection import hold_back, restrict
+    from reconciler.service import Rate
+
+    given, kinds = session.given, session.kinds
+    failed = failed_before(session)
+    with session.watched(client) as progress:
+        progress.begin("reading manifests")
+        scope = scope_of_run(session, client, failed)
+        live = read_live(scope.desired, client, kinds, given.concurrency, progress)
+        plan = plan_from(scope.desired, live, client, kinds, given.concurrency, known=scope.ids)
+        plan = plan if failed is None else restrict(plan, failed)
+        moved = {} if given.follow_moved else moved_projects(client)
+        plan = hold_back(plan, moved)
+        reads = client.traffic.requests - client.traffic.retries
+        question = Question(scope.desired, live, plan, kinds, front, moved, read_only)
+        targets = look_at_targets(question, client, given.concurrency)
+    rate = Rate.parse(given.rate) if given.rate else None
+    apart = rate.seconds / rate.requests if rate else 0.0
+    foresee = partial(estimate, latency=client.traffic.latency, concurrency=given.concurrency, apart=apart)
+    costs = Costs(
+        plan=foresee([1] * reads),
+        apply=foresee(chains_of_apply(plan)),
+        changes=sum(1 for _ in plan.changes),
+        latency=client.traffic.latency,
+        concurrency=given.concurrency,
+    )
+    return replace(Diagnosis(front), targets=targets, costs=costs)

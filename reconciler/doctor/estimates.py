@@ -1,0 +1,33 @@
+"""What a run costs: its requests, and the time they take at the pace that was measured. Pure."""
+
+from collections.abc import Sequence
+
+from reconciler.doctor.findings import Estimate
+from reconciler.plan import Plan, TargetPlan
+
+
+def estimate(chains: Sequence[int], latency: float, concurrency: int, apart: float) -> Estimate:
+    """Estimate requests that are made side by side.
+
+    Args:
+        chains: how many requests must be made one after the other, for each of those that go side by side.
+        latency: seconds that an answer takes.
+        concurrency: how many chains at once.
+        apart: seconds between two requests, by the rate that the run sets itself.
+    """
+    requests = sum(chains)
+    rounds = max(max(chains, default=0), requests / concurrency)
+    return Estimate(requests, max(latency * rounds, apart * requests))
+
+
+def chains_of_apply(plan: Plan) -> list[int]:
+    """Return how many requests each target takes, one after the other: its changes, and a look at what was changed."""
+    again = [section.scope for section in plan.dependent]
+    chains = [_chain(target) + again.count(target.scope) for target in plan.targets]
+    return [chain for chain in chains if chain]
+
+
+def _chain(target: TargetPlan) -> int:
+    changes = list(target.changes)
+    looks = {(change.address.section, change.address.part) for change in changes}
+    return sum(len(change.requests) for change in changes) + len(looks)
