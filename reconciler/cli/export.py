@@ -90,8 +90,17 @@ def export(
     if unknown:
         raise UsageError(f"no section {unknown[0]}; there are {', '.join(session.kinds)}")
     asked = Asked(groups, projects, user, given.sections)
-    with session.client() as client:
-        done = run_export(asked, client, session.kinds, given.concurrency, folder=folder, profile=profile, state=state)
+    with session.client() as client, session.watched(client) as progress:
+        done = run_export(
+            asked,
+            client,
+            session.kinds,
+            given.concurrency,
+            folder=folder,
+            profile=profile,
+            state=state,
+            progress=progress,
+        )
     session.warn(done.warnings)
     for path in done.written:
         click.echo(path)

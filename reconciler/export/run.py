@@ -19,6 +19,7 @@ from reconciler.export.sight import Sight, read_all
 from reconciler.export.targets import Asked, Known
 from reconciler.export.updating import update
 from reconciler.kind import Kinds
+from reconciler.progress import Progress
 from reconciler.wire import Reader
 
 
@@ -48,6 +49,7 @@ def run_export(
     folder: Path,
     profile: str | None = None,
     state: Path | None = None,
+    progress: Progress | None = None,
 ) -> Done:
     """Write what is live as manifests; see `cli.export` for what becomes of those that are there.
 
@@ -59,6 +61,7 @@ def run_export(
         folder: of the manifests.
         profile: the name of the profile to share what projects without documents have in common; None for none.
         state: a file for a state of the sandbox; None for none.
+        progress: is told how far it is.
 
     Raises:
         ManifestErrors: the manifests in the folder are not in order.
@@ -66,7 +69,9 @@ def run_export(
         OutputFailed: a file could not be written, or cannot be updated in place.
     """
     existing = read_existing(folder, kinds)
-    sight = read_all(asked, reader, kinds, concurrency)
+    progress = progress or Progress()
+    sight = read_all(asked, reader, kinds, concurrency, progress)
+    progress.begin("writing manifests")
     exported = [export_target(known, sight.live, kinds) for known in sight.targets]
     files = Folder(existing)
     new = [each for each in exported if not _updated(each, files, sight, asked)]

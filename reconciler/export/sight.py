@@ -7,6 +7,7 @@ from reconciler.address import Scope
 from reconciler.export.targets import Asked, Known, find_targets
 from reconciler.kind import Kind, Kinds, Part
 from reconciler.live import learn_ids, read_part, side_by_side
+from reconciler.progress import Progress
 from reconciler.state import LivePart, LiveState, PartAddress, Reference, Unknown, Unreadable
 from reconciler.wire import Json, Reader
 
@@ -28,12 +29,13 @@ class Sight:
     whole: bool
 
 
-def read_all(asked: Asked, reader: Reader, kinds: Kinds, concurrency: int) -> Sight:
+def read_all(asked: Asked, reader: Reader, kinds: Kinds, concurrency: int, progress: Progress) -> Sight:
     """Read every section that the level of each target has, or of these the sections that were asked for.
 
     Raises:
         ServiceError: something that is named is not there, or nothing at all can be read.
     """
+    progress.begin("looking for targets")
     targets = find_targets(asked, reader, concurrency)
     about = [known for known in targets.known if any(kinds_at(known.scope, kinds, asked.sections))]
     wanted = [
@@ -43,9 +45,13 @@ def read_all(asked: Asked, reader: Reader, kinds: Kinds, concurrency: int) -> Si
         for part in kind.parts
     ]
 
+    progress.begin("reading", (scope for scope, _, _ in wanted))
+
     def read(task: tuple[Scope, Kind, Part]) -> LivePart:
         scope, kind, part = task
-        return read_part(reader, part, scope, _everything(kind, scope))
+        found = read_part(reader, part, scope, _everything(kind, scope))
+        progress.step(scope)
+        return found
 
     addresses: list[PartAddress] = [(scope, kind.name, part.name) for scope, kind, part in wanted]
     parts = dict(zip(addresses, side_by_side(read, wanted, concurrency), strict=True))

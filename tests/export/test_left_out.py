@@ -6,7 +6,9 @@ import pytest
 
 from reconciler.errors import BadAnswer
 from reconciler.export.run import run_export
+from reconciler.export.sight import read_all
 from reconciler.export.targets import Asked
+from reconciler.progress import Progress
 from reconciler.sandbox import Sandbox
 from reconciler.service import Client
 from tests.building import KINDS
@@ -183,3 +185,14 @@ def test_nothing_secret_is_written(desk: Desk) -> None:
     written = "".join([done.out, done.err, Path("state.json").read_text(), *contents(Path("out")).values()])
     assert [value for value in [*values, "ada-token"] if value in written] == []
     assert len(values[0]) > 20
+
+
+def test_an_export_tells_how_far_it_is(desk: Desk) -> None:
+    desk.service()
+    progress = Progress()
+    with Client(desk.sandbox.api_url, "ada-token") as client:
+        asked = Asked(groups=("acme",), sections=("milestones",))
+        run_export(asked, client, KINDS, 2, folder=desk.folder / "out", progress=progress)
+        assert (progress.stage, progress.done, progress.targets) == ("writing manifests", 0, 0)
+        sight = read_all(asked, client, KINDS, 2, progress)
+    assert (progress.stage, progress.done, progress.targets) == ("reading", 4, 4) == ("reading", 4, len(sight.targets))
