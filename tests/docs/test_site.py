@@ -99,7 +99,7 @@ def test_the_picture_is_as_wide_as_its_text() -> None:
 
 def test_every_variable_that_is_read_is_in_the_reference() -> None:
     code = "".join(file.read_text(encoding="utf-8") for file in sorted((ROOT / "reconciler/cli").rglob("*.py")))
-    constants = dict(re.findall(r'^([A-Z_]+) = "(\w+)"$', code, re.MULTILINE))
+    constants = dict(re.findall(r'^([A-Z_]+) = "(\w+)"', code, re.MULTILINE))
     read = re.findall(r"environ(?:\.get\(|\[)(?:\"(\w+)\"|([A-Z_]+))", code)
     assert {name or constants[constant] for name, constant in read} == set(ENVIRONMENT) - {"HTTPS_PROXY"}
 
