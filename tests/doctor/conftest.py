@@ -1,0 +1,86 @@
+"""A patient: a user at work on a service of either dialect, and what the doctor says to it."""
+
+import re
+from dataclasses import dataclass, field
+from datetime import UTC, datetime, timedelta
+from typing import Any
+
+import pytest
+
+from tests.desk import Desk, Ended
+from tests.states import a_small_service
+from tests.story import PREFIX
+
+TODAY = datetime.now(UTC).date()
+
+MANIFEST = "apiVersion: reconciler/v1\nkind: {kind}\nmetadata: {{{metadata}}}\nspec: {{{spec}}}\n"
+
+
+@dataclass
+class Patient:
+    """The service's state, the manifests, and the doctor's words, with what differs from run to run taken out."""
+
+    desk: Desk
+    state: dict[str, Any]
+    documents: list[str] = field(default_factory=list)
+
+    def token(self, **fields: Any) -> None:
+        """Say what ada's token is like."""
+        self.state["users"][1]["tokens"] = [{"token": "ada-token", "name": "ci", **fields}]
+
+    def project(self, path: str, spec: str, **fields: Any) -> None:
+        """Want this of a project, which has these fields if it is there."""
+        self.documents.append(MANIFEST.format(kind="Project", metadata=f"path: {path}", spec=spec))
+        for project in self.state["projects"]:
+            if project["path"] == path:
+                project.update(fields)
+
+    def group(self, metadata: str, spec: str) -> None:
+        """Want this of a group."""
+        self.documents.append(MANIFEST.format(kind="Group", metadata=metadata, spec=spec))
+
+    def begin(self) -> None:
+        """Let the service begin, and write the manifests."""
+        self.desk.sandbox.replace_state(self.state)
+        if self.documents:
+            self.desk.write("manifests/all.yaml", "---\n".join(self.documents))
+
+    def examine(self, *arguments: str) -> Ended:
+        """Begin, and ask the doctor."""
+        self.begin()
+        return self.ask(*arguments)
+
+    def ask(self, *arguments: str) -> Ended:
+        """Ask the doctor."""
+        done = self.desk("doctor --concurrency 1", *arguments)
+        assert "ada-token" not in done.out + done.err
+        out = done.out.replace(self.desk.sandbox.api_url, "URL")
+        return Ended(done.code, re.sub(r"\d+ ms an answer", "N ms an answer", out), done.err)
+
+    def requests(self) -> list[str]:
+        """Every request, and that all were GETs."""
+        log = self.desk.sandbox.log()
+        assert {entry["method"] for entry in log} <= {"GET"}
+        return [entry["target"].removeprefix(PREFIX).removesuffix("?per_page=100&page=1") for entry in log]
+
+
+@pytest.fixture
+def patient(desk: Desk, dialect: str) -> Patient:
+    """A service in good health: ada, who owns all there is, has a token that is good for another year."""
+    state = a_small_service(dialect)
+    state["instance"]["now"] = f"{TODAY}T00:00:00Z"
+    patient = Patient(desk, state)
+    patient.token(expires_at=f"{TODAY + timedelta(365)}")
+    return patient
+
+
+FRONT = [
+    "service URL",
+    "  ok       reachable                                 yes",
+    "  ok       version                                   18.9.0-ee, Enterprise Edition",
+    "token",
+    '  ok       token                                     personal access token "ci" of ada',
+    "  ok       scopes                                    api: enough to read and to write",
+    f"  ok       expiry                                    {TODAY + timedelta(365)}, in 365 days",
+]
+"""What is said of service and token in good health."""

@@ -1,0 +1,479 @@
+"""What can be read and written of each section of each target, and what is in the way."""
+
+import json
+from datetime import timedelta
+
+import pytest
+
+from reconciler.schema import all_schemas
+from tests.building import KINDS
+from tests.doctor.conftest import FRONT, TODAY, Patient
+from tests.test_schemas import faults
+
+ASKED = ["personal_access_tokens/self", "version", "user"]
+RULES = "container_repository_protection_rules"
+ALL = (
+    "notification_settings: {{level: watch}}, approval_settings: {{allow_author_approval: false}}, "
+    + RULES
+    + ": {{{path}/x*: {{minimum_access_level_for_push: maintainer}}}}, job_token_scope: {{enabled: true}}, "
+    "milestones: {{one: {{}}}}, trigger_tokens: {{nightly: {{}}}}"
+)
+"""Every section that a project has."""
+FEW = "Measured: N ms an answer, 1 at once."
+
+
+def of(path: str, *parts: str) -> list[str]:
+    """The requests for these parts of a project."""
+    return [f"projects/{path.replace('/', '%2F')}/{part}" for part in parts]
+
+
+def parts_of(path: str) -> list[str]:
+    """The requests for all parts."""
+    parts = "notification_settings merge_request_approval_setting registry/protection/repository/rules job_token_scope"
+    return of(path, *parts.split(), "milestones", "triggers")
+
+
+def told(done_out: str) -> list[str]:
+    """What is told of the targets: all but the front and the numbers."""
+    lines = done_out.splitlines()
+    assert lines[: len(FRONT)] == FRONT
+    assert lines[-2].startswith("Doctor: ")
+    assert lines[-1].endswith(FEW)
+    return lines[len(FRONT) : -2]
+
+
+def test_all_is_well_for_whoever_may_do_it_all(patient: Patient) -> None:
+    patient.project("acme/api", ALL.format(path="acme/api"))
+    patient.group("path: acme", "approval_settings: {allow_author_approval: true}")
+    done = patient.examine()
+    assert (done.code, done.err) == (0, "")
+    assert done.out.splitlines() == [
+        *FRONT,
+        "group acme",
+        "  ok       approval_settings                         read: yes, write: yes",
+        "project acme/api",
+        "  ok       notification_settings                     read: yes, write: yes",
+        "  ok       approval_settings                         read: yes, write: yes",
+        "  ok       container_repository_protection_rules     read: yes, write: yes",
+        "  ok       job_token_scope                           read: yes, write: yes",
+        "  ok       milestones                                read: yes, write: yes",
+        "  ok       trigger_tokens                            read: yes, write: yes",
+        "Doctor: 0 errors, 0 warnings, 0 unknown.",
+        "A plan: 7 requests, less than a second. "
+        f"Applying it: 4 changes by 8 requests more, less than a second. {FEW}",
+    ]
+    record = of("acme/api", "")[0].rstrip("/")
+    group = "groups/acme/merge_request_approval_setting"
+    assert patient.requests() == [*ASKED, group, *parts_of("acme/api"), record]
+
+
+def test_the_estimate_is_what_plan_and_apply_then_take(patient: Patient) -> None:
+    patient.project("acme/api", "job_token_scope: {projects: [acme/lib, acme/web]}, milestones: {one: {state: closed}}")
+    patient.project("acme/lib", "trigger_tokens: {nightly: {}}, milestones: {one: {}, two: {}}")
+    costs = json.loads(patient.examine("--format", "json").out)["costs"]
+    patient.desk.sandbox.clear_log()
+    patient.desk("plan manifests --out plan.json")
+    planned = len(patient.desk.sandbox.log())
+    patient.begin()
+    patient.desk("apply manifests --yes --tokens-to tokens")
+    assert (costs["plan"]["requests"], costs["changes"]) == (planned, 6)
+    assert costs["apply"]["requests"] == len(patient.desk.sandbox.log()) - planned
+
+
+def test_a_record_is_asked_for_only_where_it_would_tell_something(patient: Patient) -> None:
+    patient.project("acme/api", "job_token_scope: {enabled: true}, trigger_tokens: {nightly: {}}")
+    patient.examine()
+    assert patient.requests() == [*ASKED, *of("acme/api", "job_token_scope", "triggers")]
+
+
+def test_a_role_that_does_not_suffice_is_told(patient: Patient) -> None:
+    patient.state["groups"][0]["members"] = []
+    patient.project("acme/api", ALL.format(path="acme/api"), members=[{"user": "ada", "role": "maintainer"}])
+    patient.project("acme/lib", ALL.format(path="acme/lib"), members=[{"user": "ada", "role": "reporter"}])
+    patient.project("acme/web", "milestones: {one: {}}", members=[{"user": "ada", "role": "guest"}])
+    done = patient.examine()
+    assert done.code == 1
+    lacking = "read: no, write: no: ada is Reporter there, and Maintainer is needed; have ada made Maintainer"
+    assert told(done.out) == [
+        "project acme/api",
+        "  ok       notification_settings                     read: yes, write: yes",
+        "  ok       approval_settings                         read: yes, write: yes",
+        "  ok       container_repository_protection_rules     read: yes, write: yes",
+        "  ok       job_token_scope                           read: yes, write: yes",
+        "  ok       milestones                                read: yes, write: yes",
+        "  ok       trigger_tokens                            read: yes, write: yes",
+        "project acme/lib",
+        "  ok       notification_settings                     read: yes, write: yes",
+        f"  error    approval_settings                         {lacking}",
+        f"  error    container_repository_protection_rules     {lacking}",
+        f"  error    job_token_scope                           {lacking}",
+        "  ok       milestones                                read: yes, write: yes",
+        f"  error    trigger_tokens                            {lacking}",
+        "project acme/web",
+        "  error    milestones                                read: yes, write: no: ada is Guest there, and Planner is needed; have ada made Planner",
+    ]
+    assert "Doctor: 5 errors, 0 warnings, 0 unknown." in done.out
+    records = ["projects/acme%2Fapi", "projects/acme%2Flib", "projects/acme%2Fweb"]
+    reads = [*parts_of("acme/api"), *parts_of("acme/lib"), *of("acme/web", "milestones")]
+    assert patient.requests() == [*ASKED, *reads, *records]
+
+
+def test_a_role_that_is_not_told_is_unknown_and_no_error(patient: Patient) -> None:
+    patient.state["groups"][0]["members"] = []
+    patient.project("acme/api", "milestones: {one: {}}", visibility="public")
+    done = patient.examine()
+    assert done.code == 0
+    assert told(done.out) == [
+        "project acme/api",
+        "  unknown  milestones                                read: yes, write: unknown: the service does not tell ada's role; Planner is needed",
+    ]
+
+
+@pytest.mark.parametrize("user", ["root", "own"])
+def test_administrators_and_owners_of_a_namespace_need_no_membership(patient: Patient, user: str) -> None:
+    patient.state["users"][1]["admin"] = user == "root"
+    path = "acme/api" if user == "root" else "ada/own"
+    patient.state["groups"][0]["members"] = []
+    patient.state["projects"].append({"id": 200, "path": "ada/own"})
+    patient.project(path, "milestones: {one: {}}")
+    done = patient.examine()
+    assert done.code == 0
+    assert "  ok       milestones                                read: yes, write: yes" in done.out.splitlines()
+
+
+def test_an_archived_project_is_told_for_the_sections_it_closes(patient: Patient) -> None:
+    patient.project("acme/api", ALL.format(path="acme/api"), archived=True)
+    done = patient.examine()
+    assert done.code == 1
+    why = "the project is archived; unarchive it, or leave the section out"
+    assert told(done.out) == [
+        "project acme/api",
+        "  ok       notification_settings                     read: yes, write: yes",
+        "  ok       approval_settings                         read: yes, write: yes",
+        f"  error    container_repository_protection_rules     read: no, write: no: {why}",
+        "  ok       job_token_scope                           read: yes, write: yes",
+        f"  error    milestones                                read: yes, write: no: {why}",
+        f"  error    trigger_tokens                            read: no, write: no: {why}",
+    ]
+
+
+def test_what_is_switched_off_is_told(patient: Patient) -> None:
+    off = {"container_registry_enabled": False, "builds_enabled": False}
+    off |= {"issues_enabled": False, "merge_requests_enabled": False}
+    patient.project("acme/api", ALL.format(path="acme/api"), **off)
+    done = patient.examine()
+    assert done.code == 1
+    no = "read: no, write: no: switched off in the project:"
+    assert told(done.out) == [
+        "project acme/api",
+        "  ok       notification_settings                     read: yes, write: yes",
+        "  ok       approval_settings                         read: yes, write: yes",
+        f"  error    container_repository_protection_rules     {no} the container registry; switch the container registry on, or leave the section out",
+        "  ok       job_token_scope                           read: yes, write: yes",
+        f"  error    milestones                                {no} issues and merge requests; switch issues and merge requests on, or leave the section out",
+        f"  error    trigger_tokens                            {no} CI/CD; switch CI/CD on, or leave the section out",
+    ]
+
+
+def test_a_path_that_is_wrong_is_told_once_and_asked_for_once(patient: Patient) -> None:
+    patient.project("acme/nope", ALL.format(path="acme/nope"))
+    patient.group("path: nowhere", "approval_settings: {allow_author_approval: true}")
+    done = patient.examine()
+    assert done.code == 1
+    said = "not found, or not visible to ada; correct it in the manifest, or have ada made a member"
+    assert told(done.out) == [
+        "group nowhere",
+        f"  error    group                                     {said}",
+        "project acme/nope",
+        f"  error    project                                   {said}",
+    ]
+    group = "groups/nowhere/merge_request_approval_setting"
+    assert patient.requests() == [*ASKED, group, *parts_of("acme/nope"), "projects/acme%2Fnope"]
+
+
+def test_what_a_group_has_locked_is_told(patient: Patient) -> None:
+    patient.state["groups"][0]["merge_request_approval_settings"] = {"allow_author_approval": False}
+    patient.project("acme/api", "approval_settings: {allow_author_approval: true}")
+    done = patient.examine()
+    assert done.code == 1
+    assert told(done.out) == [
+        "project acme/api",
+        "  ok       approval_settings                         read: yes, write: yes",
+        "  error    approval settings.allow_author_approval   locked by the group; change it where it is locked, or leave it out",
+    ]
+
+
+def test_what_a_plan_could_not_do_is_told_too(patient: Patient) -> None:
+    twins = [{"description": "nightly", "id": 7}, {"description": "nightly", "id": 8}]
+    patient.project("acme/api", "trigger_tokens: {nightly: {}}, job_token_scope: {projects: [77]}", trigger_tokens=twins)
+    plan = patient.examine() and patient.desk("plan manifests").out
+    problems = [line.strip(" !") for line in plan.splitlines() if line.startswith("  ! ")]
+    told_too = [line for line in told(patient.ask().out) if "error" in line]
+    assert len(problems) == len(told_too) > 0
+    for problem, line in zip(problems, told_too, strict=True):
+        assert problem.partition(": ")[2] in line
+
+
+def test_groups_below_others_have_no_approval_settings_in_production(patient: Patient, dialect: str) -> None:
+    patient.group("path: acme/tools", "approval_settings: {allow_author_approval: true}")
+    patient.group("id: 11", "approval_settings: {allow_author_approval: true}")
+    done = patient.examine()
+    refused = "  error    approval_settings                         read: no, write: no: only groups at the top have these settings; declare them there"
+    fine = "  ok       approval_settings                         read: yes, write: yes"
+    said = refused if dialect == "deployed" else fine
+    assert told(done.out) == ["group acme/tools", said, "group 11", said]
+    reads = ["groups/acme%2Ftools/merge_request_approval_setting", "groups/11/merge_request_approval_setting"]
+    record = ["groups/11?with_projects=false"] if dialect == "deployed" else []
+    assert patient.requests() == [*ASKED, *reads, *record]
+
+
+def test_a_group_at_the_top_that_refuses_says_what_it_takes(patient: Patient) -> None:
+    patient.state["groups"][0]["members"] = [{"user": "ada", "role": "maintainer"}]
+    patient.group("path: acme", "approval_settings: {allow_author_approval: true}")
+    request = "GET groups/acme/merge_request_approval_setting: 403 Forbidden"
+    takes = "it takes the role Owner and an edition with this feature (Premium or Ultimate)"
+    assert told(patient.examine().out) == [
+        "group acme",
+        f"  error    approval_settings                         read: no, write: no: {request}; {takes}",
+    ]
+
+
+def test_an_edition_without_the_feature_is_told(patient: Patient, dialect: str) -> None:
+    patient.state["instance"]["version"] = "18.9.0"
+    patient.project("acme/api", "approval_settings: {allow_author_approval: true}")
+    done = patient.examine()
+    why = "the Community Edition has no such settings; leave the section out"
+    said = {
+        "deployed": f"  error    approval_settings                         read: no, write: no: {why}",
+        "spec": "  ok       approval_settings                         read: yes, write: yes",
+    }
+    lines = done.out.splitlines()
+    assert lines[2] == "  ok       version                                   18.9.0, Community Edition"
+    assert lines[7:9] == ["project acme/api", said[dialect]]
+
+
+def test_a_feature_that_is_not_licensed_is_guessed_at_only_as_a_remedy(patient: Patient) -> None:
+    patient.project("acme/api", "approval_settings: {allow_author_approval: true}")
+    patient.begin()
+    patient.desk.sandbox.set_faults(["status=403,match=approval"])
+    (_, said) = told(patient.ask().out)
+    takes = "it takes the role Maintainer and an edition with this feature (Premium or Ultimate)"
+    assert said.startswith("  error    approval_settings                         read: no, write: no: GET projects/acme%2F")
+    assert said.endswith(f"; {takes}")
+
+
+def test_a_section_that_is_out_of_order_is_told_as_such(patient: Patient) -> None:
+    patient.project("acme/api", "milestones: {one: {}}, notification_settings: {level: watch}")
+    patient.begin()
+    patient.desk.sandbox.set_faults(["not-json,match=milestones", "status=404,match=notification"])
+    said = told(patient.ask().out)
+    assert said == [
+        "project acme/api",
+        "  error    notification_settings                     read: no, write: no: GET projects/acme%2Fapi/notification_settings: 404 Not Found; see whether the service has this at all",
+        "  error    milestones                                read: no, write: no: GET projects/acme%2Fapi/milestones: the answer is not JSON (200, application/json); try again; where it stays so, see what the service logs about it",
+    ]
+
+
+def test_a_record_that_is_refused_leaves_it_unknown(patient: Patient) -> None:
+    patient.project("acme/api", "milestones: {one: {}}")
+    patient.begin()
+    patient.desk.sandbox.set_faults(["status=403,match=projects/acme%2Fapi,nth=2"])
+    done = patient.ask()
+    assert done.code == 0
+    assert told(done.out)[1].startswith(
+        "  unknown  milestones                                read: yes, write: unknown: the project's record cannot be read: GET projects/acme%2Fapi: 403"
+    )
+
+
+def test_a_token_that_may_only_read_does_for_those_who_only_read(patient: Patient) -> None:
+    patient.token(scopes=["read_api"])
+    patient.project("acme/api", "milestones: {one: {}}, job_token_scope: {enabled: true}")
+    done = patient.examine()
+    why = "the token may only read; use one with the scope api, or ask with --read-only"
+    scopes = "  warning  scopes                                    read_api: enough to read, not to write; it does for plan and drift; apply needs the scope api"
+    assert done.code == 1
+    assert done.out.splitlines()[5:10] == [
+        scopes,
+        "  ok       expiry                                    never",
+        "project acme/api",
+        f"  error    job_token_scope                           read: yes, write: no: {why}",
+        f"  error    milestones                                read: yes, write: no: {why}",
+    ]
+    assert patient.requests() == [*ASKED, *of("acme/api", "job_token_scope", "milestones")]
+    reading = patient.ask("--read-only")
+    assert reading.code == 0
+    assert reading.out.splitlines()[7:10] == [
+        "project acme/api",
+        "  ok       job_token_scope                           read: yes, write: not asked",
+        "  ok       milestones                                read: yes, write: not asked",
+    ]
+
+
+def test_what_cannot_be_read_is_an_error_also_where_nothing_is_to_be_written(patient: Patient) -> None:
+    patient.project("acme/api", "trigger_tokens: {nightly: {}}", archived=True)
+    done = patient.examine("--read-only")
+    why = "the project is archived; unarchive it, or leave the section out"
+    assert (done.code, told(done.out)) == (
+        1,
+        ["project acme/api", f"  error    trigger_tokens                            read: no, write: not asked: {why}"],
+    )
+
+
+def test_a_project_that_has_moved_is_told_and_where_to(patient: Patient) -> None:
+    patient.project("old/api", "milestones: {one: {}}")
+    patient.state["projects"][0]["renamed_from"] = ["old/api"]
+    done = patient.examine()
+    where = "has moved to acme/api (ID 100); name it so in the manifest, or write to it with --follow-moved"
+    assert (done.code, done.err) == (1, "project old/api has moved to acme/api (ID 100)\n")
+    assert told(done.out) == [
+        "project old/api",
+        f"  error    project                                   {where}",
+        "  error    milestones                                read: yes, write: no",
+    ]
+    following = patient.ask("--follow-moved")
+    assert following.code == 0
+    reading = patient.ask("--read-only")
+    assert (reading.code, told(reading.out)) == (
+        0,
+        [
+            "project old/api",
+            f"  warning  project                                   {where}",
+            "  ok       milestones                                read: yes, write: not asked",
+        ],
+    )
+
+
+def test_the_user_is_a_target_too_and_an_odd_record_explains_nothing(patient: Patient) -> None:
+    patient.documents.append("apiVersion: reconciler/v1\nkind: User\nspec: {notification_settings: {level: watch}}\n")
+    patient.begin()
+    patient.desk.sandbox.set_faults(["status=404,match=notification"])
+    said = "read: no, write: no: GET notification_settings: 404 Not Found; see whether the service has this at all"
+    assert told(patient.ask().out) == ["user", f"  error    notification_settings                     {said}"]
+
+
+def test_only_what_is_asked_for_is_looked_at(patient: Patient) -> None:
+    for path in ("acme/api", "acme/lib"):
+        patient.project(path, "trigger_tokens: {nightly: {}}, job_token_scope: {enabled: true}")
+    patient.examine("--target", "acme/lib", "--section", "trigger_tokens")
+    assert patient.requests() == [*ASKED, *of("acme/lib", "triggers")]
+    patient.desk.sandbox.clear_log()
+    patient.ask("--shard", "2/2", "--section", "trigger_tokens")
+    assert patient.requests()[3:] in ([*of("acme/api", "triggers")], [*of("acme/lib", "triggers")], [])
+
+
+def test_sets_are_looked_at_by_what_they_find(patient: Patient) -> None:
+    patient.documents.append(
+        "apiVersion: reconciler/v1\nkind: ProjectSet\nmetadata: {name: all}\nselect: {group: acme}\n"
+        "spec: {job_token_scope: {enabled: true}}\n"
+    )
+    done = patient.examine()
+    assert done.code == 0
+    paths = ["acme/api", "acme/lib", "acme/tools/cli", "acme/web"]
+    fine = "  ok       job_token_scope                           read: yes, write: yes"
+    assert told(done.out) == [line for path in paths for line in (f"project {path}", fine)]
+    listing, *reads = patient.requests()[3:]
+    assert listing.startswith("groups/acme/projects?include_subgroups=true")
+    assert reads == [request for path in paths for request in of(path, "job_token_scope")]
+    assert "A plan: 5 requests" in done.out
+
+
+def test_what_failed_before_can_be_looked_at_alone(patient: Patient) -> None:
+    patient.project("acme/api", "milestones: {one: {}}, notification_settings: {level: watch}")
+    patient.begin()
+    patient.desk.sandbox.set_faults(["status=403,method=POST"])
+    assert patient.desk("apply manifests --yes --report json=report.json").code == 3
+    patient.desk.sandbox.set_faults([])
+    patient.desk.sandbox.clear_log()
+    patient.ask("--retry-failed", "report.json")
+    assert patient.requests() == [*ASKED, *of("acme/api", "milestones"), "projects/acme%2Fapi"]
+
+
+def test_quiet_tells_only_what_is_not_well(patient: Patient) -> None:
+    patient.token(expires_at=f"{TODAY + timedelta(1)}")
+    patient.project("acme/api", "trigger_tokens: {nightly: {}}, notification_settings: {level: watch}", archived=True)
+    done = patient.examine("--quiet")
+    assert done.out.splitlines() == [
+        "token",
+        f"  warning  expiry                                    {TODAY + timedelta(1)}, in 1 day; renew it in time",
+        "project acme/api",
+        "  error    trigger_tokens                            read: no, write: no: the project is archived; unarchive it, or leave the section out",
+        "Doctor: 1 error, 1 warning, 0 unknown.",
+        "A plan: 2 requests, less than a second. "
+        f"Applying it: 1 change by 2 requests more, less than a second. {FEW}",
+    ]
+
+
+def test_json_is_as_its_schema_says_and_the_same_each_time(patient: Patient) -> None:
+    patient.state["groups"][0]["merge_request_approval_settings"] = {"allow_author_approval": False}
+    patient.project("acme/api", "approval_settings: {allow_author_approval: true}, trigger_tokens: {n: {}}", archived=True)
+    done = patient.examine("--format", "json", "--report", "text=doctor.txt")
+    found = json.loads(done.out)
+    assert faults(found, all_schemas(KINDS)["diagnosis.schema.json"]) == []
+    assert json.loads(patient.ask("--format", "json").out) | {"costs": 0} == found | {"costs": 0}
+    assert (patient.desk.folder / "doctor.txt").read_text().endswith("at once.\n")
+    expiry = f"{TODAY + timedelta(365)}"
+    assert found.pop("costs").keys() == {"plan", "apply", "changes", "latency", "concurrency"}
+    assert found == {
+        "format": "reconciler.diagnosis/v1",
+        "counts": {"ok": 6, "warning": 0, "unknown": 0, "error": 2},
+        "service": {
+            "url": "URL",
+            "version": "18.9.0-ee",
+            "edition": "enterprise",
+            "findings": [ok("reachable", "yes"), ok("version", "18.9.0-ee, Enterprise Edition")],
+        },
+        "token": {
+            "kind": "personal",
+            "owner": "ada",
+            "scopes": ["api"],
+            "expires_at": expiry,
+            "reads": "yes",
+            "writes": "yes",
+            "findings": [
+                ok("token", 'personal access token "ci" of ada'),
+                ok("scopes", "api: enough to read and to write"),
+                ok("expiry", f"{expiry}, in 365 days"),
+            ],
+        },
+        "manifests": [],
+        "targets": [
+            {
+                "level": "project",
+                "ref": "acme/api",
+                "origin": "manifests/all.yaml:1",
+                "findings": [],
+                "sections": [
+                    {
+                        "section": "approval_settings",
+                        "verdict": "ok",
+                        "read": "yes",
+                        "write": "yes",
+                        "said": "",
+                        "remedy": "",
+                        "findings": [
+                            {
+                                "verdict": "error",
+                                "about": "approval settings.allow_author_approval",
+                                "said": "locked by the group",
+                                "remedy": "change it where it is locked, or leave it out",
+                            }
+                        ],
+                    },
+                    {
+                        "section": "trigger_tokens",
+                        "verdict": "error",
+                        "read": "no",
+                        "write": "no",
+                        "said": "the project is archived",
+                        "remedy": "unarchive it, or leave the section out",
+                        "findings": [],
+                    },
+                ],
+            }
+        ],
+    }
+
+
+def ok(about: str, said: str) -> dict[str, str]:
+    """A finding that all is well."""
+    return {"verdict": "ok", "about": about, "said": said, "remedy": ""}
