@@ -12,7 +12,17 @@ import click
 
 from docs.tables import Schema, in_yaml, keys, table, type_words
 from reconciler.cli import COMMANDS, cli
-from reconciler.cli.options import FLEET, MANIFESTS, OUTPUT, SELECTION, SERVICE, VERBOSITY, Decorator, options
+from reconciler.cli.options import (
+    CONNECTION,
+    FLEET,
+    MANIFESTS,
+    OUTPUT,
+    SELECTION,
+    SERVICE,
+    VERBOSITY,
+    Decorator,
+    options,
+)
 from reconciler.cli.settings import PARAMETERS
 from reconciler.configuration import Configuration
 from reconciler.kind import Kind
@@ -32,10 +42,11 @@ GROUPS: Mapping[str, list[Decorator]] = {
     "Selection": SELECTION,
     "Fleet": FLEET,
     "Service": SERVICE,
+    "Connection": CONNECTION,
     "Output": OUTPUT,
     "Messages": VERBOSITY,
 }
-"""Options that several commands share, in the order in which `--help` lists them; the last are among the output's."""
+"""Options that several commands share, in the order in which `--help` lists them; some are among others."""
 
 EXIT_CODES = {
     0: "In order: nothing to do, or all done.",

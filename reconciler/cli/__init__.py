@@ -19,6 +19,7 @@ COMMANDS: Mapping[str, str] = {
     "show": "show",
     "merge-plans": "merge",
     "merge-reports": "merge",
+    "note": "note",
     "schema": "schema",
     "doctor": "doctor",
     "completion": "completion",

@@ -133,7 +133,7 @@ FLEET: list[Decorator] = [
     ),
 ]
 
-SERVICE: list[Decorator] = [
+CONNECTION: list[Decorator] = [
     click.option(
         "--api-url",
         envvar="RECONCILER_API_URL",
@@ -155,6 +155,10 @@ SERVICE: list[Decorator] = [
         help="Certificates to trust instead of the system's.",
     ),
     click.option("--insecure-http", is_flag=True, help="Allow a plain-http URL to a host other than this one."),
+]
+
+SERVICE: list[Decorator] = [
+    *CONNECTION,
     click.option(
         "--concurrency",
         type=click.IntRange(1, 64),

@@ -115,6 +115,10 @@ class Client:
         """See `wire.Reader`. A list that changes while it is read is read again."""
         return read_list(lambda page: self._carry_out("GET", page), path)
 
+    def visible(self, path: str) -> list[Json]:
+        """See `note.Board`: all items of all pages, where the service's count of them takes in what is hidden."""
+        return read_list(lambda page: self._carry_out("GET", page), path, counted=False)
+
     def send(self, request: Request) -> Json:
         """See `wire.Service`. Redirects are not followed; a DELETE is done if an earlier try of it may have been.
 

@@ -19,12 +19,18 @@ Fetch = Callable[[str], tuple[Json, Answer]]
 """Gets a relative path: the JSON value, and the answer it came in."""
 
 
-def read_list(fetch: Fetch, path: str) -> list[Json]:
+def read_list(fetch: Fetch, path: str, *, counted: bool = True) -> list[Json]:
     """Return all items of all pages of a list, as they were at one time.
 
     A total that changes or is not reached, or an object on two pages, means that the list has shifted under the reader,
     so that something may have been skipped; it is read again. (An object may be on a list twice: the allowlist of
     deployed servers shows the project itself once more than it was added. Then both readings are the same.)
+
+    Args:
+        fetch: gets a page.
+        path: of the list.
+        counted: whether the total counts what is listed; deployed servers take out of each page of notes what the token
+            may not see, and count it all the same.
 
     Raises:
         ServiceError: whatever `fetch` raises; BadAnswer for what is no list, and for one that will not hold still.
@@ -33,7 +39,7 @@ def read_list(fetch: Fetch, path: str) -> list[Json]:
     for _ in range(READINGS):
         pages, totals = _read_pages(fetch, path)
         items = [item for page in pages for item in page]
-        if _is_complete(items, totals) and (pages == former or not _overlap(pages)):
+        if (not counted or _is_complete(items, totals)) and (pages == former or not _overlap(pages)):
             return items
         former = pages
     raise BadAnswer(_request(path), "the list kept changing while it was read")

@@ -1,0 +1,128 @@
+"""`reconciler note`."""
+
+import logging
+import os
+from collections.abc import Mapping
+from dataclasses import replace
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import click
+from click.core import ParameterSource
+
+from reconciler.cli.options import CONNECTION, VERBOSITY, Given, options
+from reconciler.cli.session import Session, read_file
+from reconciler.cli.settings import open_client
+from reconciler.errors import (
+    ConfigurationError,
+    Forbidden,
+    NotFound,
+    ReconcilerError,
+    Unauthorized,
+)
+
+if TYPE_CHECKING:
+    from reconciler.note import MergeRequest
+    from reconciler.service import Client
+
+LOG = logging.getLogger("reconciler")
+
+OWN_TOKEN = "RECONCILER_NOTE_TOKEN"  # noqa: S105 - the name of a variable
+"""The variable for a token that is only for notes."""
+
+WANTED = f"set {OWN_TOKEN} to a token with the scope api that may comment there"
+
+ADVICE: Mapping[type[ReconcilerError], str] = {
+    Unauthorized: f"the token is not valid there (that of a CI job may not post notes): {WANTED}",
+    Forbidden: f"the token may not comment there: {WANTED}",
+    NotFound: f"there is no such merge request, or the token may not see it: {WANTED}",
+}
+"""What to do about an answer."""
+
+
+@click.command(epilog="Example: reconciler note --file note.md --name plan")
+@click.option("--file", required=True, type=click.Path(path_type=Path), metavar="FILE", help="The text, in Markdown.")
+@click.option(
+    "--name",
+    envvar="CI_JOB_NAME",
+    default="reconciler",
+    metavar="NAME",
+    help="Tells it from your other notes there, one of each name; in a CI job, its name if you say nothing.",
+)
+@click.option(
+    "--project",
+    envvar=["CI_MERGE_REQUEST_PROJECT_ID", "CI_PROJECT_ID"],
+    metavar="PROJECT",
+    help="The ID or path of the merge request's project; in a CI job, it is known.",
+)
+@click.option(
+    "--merge-request",
+    "iid",
+    envvar="CI_MERGE_REQUEST_IID",
+    type=click.IntRange(1),
+    metavar="NUMBER",
+    help="The merge request; in the pipeline of one, it is known.",
+)
+@click.option("--strict", is_flag=True, help="Exit with 1 where the note could not be posted.")
+@options(CONNECTION, VERBOSITY)
+def note(given: Given, *, file: Path, name: str, project: str | None, iid: int | None, strict: bool) -> int:
+    """Post one note on a merge request, or update the one that is there.
+
+    In the pipeline of a merge request, all but --file is known. The token is RECONCILER_NOTE_TOKEN, which is for notes
+    only, or else the usual one. Where the note cannot be posted, stderr says why, and the exit code is 0 all the same
+    unless --strict.
+    """
+    from reconciler.note import post_note
+
+    Session(given)
+    try:
+        place = _merge_request(project, iid)
+        text = read_file(file)
+        with _client(given) as client:
+            posting = post_note(client, place, name, text)
+    except ReconcilerError as error:
+        advice = ADVICE.get(type(error))
+        LOG.error("No note posted: %s%s", error, f"; {advice}" if advice else "")  # noqa: TRY400 - told, not traced
+        return 1 if strict else 0
+    click.echo(f"Note {name} {posting}: {place}")
+    return 0
+
+
+def _merge_request(project: str | None, iid: int | None) -> "MergeRequest":
+    from reconciler.note import MergeRequest
+
+    if iid is None:
+        raise ConfigurationError(
+            "this is not the pipeline of a merge request: CI_MERGE_REQUEST_IID is not set; run the job where "
+            "$CI_PIPELINE_SOURCE is merge_request_event, or give --merge-request"
+        )
+    if project is None:
+        raise ConfigurationError(
+            "no project: neither CI_MERGE_REQUEST_PROJECT_ID nor CI_PROJECT_ID is set; give --project"
+        )
+    return MergeRequest(project, iid)
+
+
+def _client(given: Given) -> "Client":
+    """Return a client for the service that runs the CI job, which need not be the one whose settings are managed.
+
+    Raises:
+        ConfigurationError: as `open_client`; or the only token is meant for another service.
+    """
+    source = click.get_current_context().get_parameter_source
+    own = "" if source("token_file") is ParameterSource.COMMANDLINE else os.environ.get(OWN_TOKEN, "").strip()
+    job = os.environ.get("CI_API_V4_URL")
+    if not job or source("api_url") is ParameterSource.COMMANDLINE:
+        return _open(given, own)
+    if not own and given.api_url and given.api_url.rstrip("/") != job.rstrip("/"):
+        raise ConfigurationError(f"the token is for {given.api_url}, and the merge request is at {job}: {WANTED}")
+    return _open(replace(given, api_url=job), own)
+
+
+def _open(given: Given, own: str) -> "Client":
+    if not (own or given.token_file or os.environ.get("RECONCILER_TOKEN")):
+        raise ConfigurationError(
+            f"no token (that of a CI job may not post notes, and a protected variable is not there in "
+            f"merge requests): {WANTED}"
+        )
+    return open_client(given, token=own or None)
