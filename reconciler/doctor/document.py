@@ -7,7 +7,7 @@ from typing import Literal
 from pydantic import Field
 
 from reconciler.address import Key, Level
-from reconciler.doctor.findings import Access, Diagnosis, Finding, SectionState, TargetState, TokenKind, Verdict
+from reconciler.doctor.findings import Access, Costs, Diagnosis, Finding, SectionState, TargetState, TokenKind, Verdict
 from reconciler.sealed import Document
 from reconciler.wire import Json
 
@@ -131,7 +131,17 @@ def diagnosis_content(found: Diagnosis) -> dict[str, Json]:
         },
         "manifests": _findings(found.of_manifests),
         "targets": [_target(target) for target in found.targets],
-        "costs": None if found.costs is None else asdict(found.costs),
+        "costs": None if found.costs is None else _costs(found.costs),
+    }
+
+
+def _costs(costs: Costs) -> Json:
+    return {
+        "plan": {"requests": costs.plan.requests, "seconds": round(costs.plan.seconds, 3)},
+        "apply": {"requests": costs.apply.requests, "seconds": round(costs.apply.seconds, 3)},
+        "changes": costs.changes,
+        "latency": round(costs.latency, 4),
+        "concurrency": costs.concurrency,
     }
 
 

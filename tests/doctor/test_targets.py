@@ -7,6 +7,8 @@ import pytest
 
 from reconciler.schema import all_schemas
 from tests.building import KINDS
+from tests.canned import answer, canned
+from tests.desk import Desk
 from tests.doctor.conftest import FRONT, TODAY, Patient
 from tests.test_schemas import faults
 
@@ -59,8 +61,7 @@ def test_all_is_well_for_whoever_may_do_it_all(patient: Patient) -> None:
         "  ok       milestones                                read: yes, write: yes",
         "  ok       trigger_tokens                            read: yes, write: yes",
         "Doctor: 0 errors, 0 warnings, 0 unknown.",
-        "A plan: 7 requests, less than a second. "
-        f"Applying it: 4 changes by 8 requests more, less than a second. {FEW}",
+        f"A plan: 7 requests, less than a second. Applying it: 4 changes by 8 requests more, less than a second. {FEW}",
     ]
     record = of("acme/api", "")[0].rstrip("/")
     group = "groups/acme/merge_request_approval_setting"
@@ -205,7 +206,9 @@ def test_what_a_group_has_locked_is_told(patient: Patient) -> None:
 
 def test_what_a_plan_could_not_do_is_told_too(patient: Patient) -> None:
     twins = [{"description": "nightly", "id": 7}, {"description": "nightly", "id": 8}]
-    patient.project("acme/api", "trigger_tokens: {nightly: {}}, job_token_scope: {projects: [77]}", trigger_tokens=twins)
+    patient.project(
+        "acme/api", "trigger_tokens: {nightly: {}}, job_token_scope: {projects: [77]}", trigger_tokens=twins
+    )
     plan = patient.examine() and patient.desk("plan manifests").out
     problems = [line.strip(" !") for line in plan.splitlines() if line.startswith("  ! ")]
     told_too = [line for line in told(patient.ask().out) if "error" in line]
@@ -258,7 +261,9 @@ def test_a_feature_that_is_not_licensed_is_guessed_at_only_as_a_remedy(patient: 
     patient.desk.sandbox.set_faults(["status=403,match=approval"])
     (_, said) = told(patient.ask().out)
     takes = "it takes the role Maintainer and an edition with this feature (Premium or Ultimate)"
-    assert said.startswith("  error    approval_settings                         read: no, write: no: GET projects/acme%2F")
+    assert said.startswith(
+        "  error    approval_settings                         read: no, write: no: GET projects/acme%2F"
+    )
     assert said.endswith(f"; {takes}")
 
 
@@ -283,6 +288,46 @@ def test_a_record_that_is_refused_leaves_it_unknown(patient: Patient) -> None:
     assert told(done.out)[1].startswith(
         "  unknown  milestones                                read: yes, write: unknown: the project's record cannot be read: GET projects/acme%2Fapi: 403"
     )
+
+
+def test_a_record_that_ends_the_run_is_told(patient: Patient) -> None:
+    patient.project("acme/api", "milestones: {one: {}}")
+    patient.begin()
+    patient.desk.sandbox.set_faults(["status=401,match=projects/acme%2Fapi,nth=2"])
+    done = patient.ask()
+    assert done.code == 1
+    assert "not all could be looked at: GET projects/acme%2Fapi: 401" in done.out
+
+
+@pytest.mark.parametrize(
+    ("record", "said"),
+    [
+        ([], "the service does not tell ada's role; Planner is needed"),
+        ({"permissions": None}, "the service does not tell ada's role; Planner is needed"),
+        ({"permissions": {"a": 1, "b": {}}}, "the service does not tell ada's role; Planner is needed"),
+        ({"permissions": {"a": {"access_level": 30}}}, "the service does not tell whether the project is archived"),
+    ],
+)
+def test_a_record_that_tells_less_leaves_it_unknown(desk: Desk, record: object, said: str) -> None:
+    desk.project("{milestones: {one: {}}}")
+    user, version = {"username": "ada", "bot": False}, {"version": "1.0"}
+    answers = [{"scopes": ["api"], "expires_at": None}, version, user, [], record]
+    with canned(*(answer("200 OK", json.dumps(each)) for each in answers)) as server:
+        done = desk("doctor --concurrency 1 --api-url", server.api_url)
+    assert done.code == 0
+    assert (
+        f"  unknown  milestones                                read: yes, write: unknown: {said}"
+        in done.out.splitlines()
+    )
+
+
+def test_a_role_of_a_service_of_its_own_is_told_by_its_number(desk: Desk) -> None:
+    desk.project("{milestones: {one: {}}}")
+    record = {"archived": False, "permissions": {"project_access": {"access_level": 5}}}
+    answers = [{"scopes": ["api"]}, {"version": "1.0"}, {"username": "ada"}, [], record]
+    with canned(*(answer("200 OK", json.dumps(each)) for each in answers)) as server:
+        done = desk("doctor --concurrency 1 --api-url", server.api_url)
+    assert "ada is of access level 5 there, and Planner is needed; have ada made Planner" in done.out
 
 
 def test_a_token_that_may_only_read_does_for_those_who_only_read(patient: Patient) -> None:
@@ -398,14 +443,15 @@ def test_quiet_tells_only_what_is_not_well(patient: Patient) -> None:
         "project acme/api",
         "  error    trigger_tokens                            read: no, write: no: the project is archived; unarchive it, or leave the section out",
         "Doctor: 1 error, 1 warning, 0 unknown.",
-        "A plan: 2 requests, less than a second. "
-        f"Applying it: 1 change by 2 requests more, less than a second. {FEW}",
+        f"A plan: 2 requests, less than a second. Applying it: 1 change by 2 requests more, less than a second. {FEW}",
     ]
 
 
 def test_json_is_as_its_schema_says_and_the_same_each_time(patient: Patient) -> None:
     patient.state["groups"][0]["merge_request_approval_settings"] = {"allow_author_approval": False}
-    patient.project("acme/api", "approval_settings: {allow_author_approval: true}, trigger_tokens: {n: {}}", archived=True)
+    patient.project(
+        "acme/api", "approval_settings: {allow_author_approval: true}, trigger_tokens: {n: {}}", archived=True
+    )
     done = patient.examine("--format", "json", "--report", "text=doctor.txt")
     found = json.loads(done.out)
     assert faults(found, all_schemas(KINDS)["diagnosis.schema.json"]) == []
