@@ -304,7 +304,7 @@ class Telling:
     """A service that answers this."""
 
     def __init__(self, **answers: Json) -> None:
-        self.answers = {"token": {}, "version": {"version": "1.0"}, "user": {}} | answers
+        self.answers: dict[str, Json] = {"token": {}, "version": {"version": "1.0"}, "user": {}} | answers
 
     def get(self, path: str) -> Json:
         found = self.answers[path.replace("personal_access_tokens/self", "token")]

@@ -209,7 +209,8 @@ def test_what_a_plan_could_not_do_is_told_too(patient: Patient) -> None:
     patient.project(
         "acme/api", "trigger_tokens: {nightly: {}}, job_token_scope: {projects: [77]}", trigger_tokens=twins
     )
-    plan = patient.examine() and patient.desk("plan manifests").out
+    patient.begin()
+    plan = patient.desk("plan manifests").out
     problems = [line.strip(" !") for line in plan.splitlines() if line.startswith("  ! ")]
     told_too = [line for line in told(patient.ask().out) if "error" in line]
     assert len(problems) == len(told_too) > 0
