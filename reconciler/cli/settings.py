@@ -73,7 +73,7 @@ def open_client(given: Given, *, brisk: bool = False, token: str | None = None) 
         follow_moved=given.follow_moved,
     )
     if brisk:
-        policy = replace(policy, connect_timeout=5, tries=2, tries_unheard=1)
+        policy = replace(policy, connect_timeout=5, read_timeout=10, tries=2, tries_unheard=1)
     return Client(_api_url(given), token or _token(given), ca_file=given.ca_file, policy=policy)
 
 

@@ -9,6 +9,7 @@ from urllib.parse import urlsplit
 
 from reconciler.doctor.findings import Access, Finding, Front, Token, TokenKind, Verdict
 from reconciler.errors import (
+    AnswerLost,
     BadAnswer,
     Forbidden,
     Hindrance,
@@ -123,7 +124,8 @@ class _Look:
             case Forbidden() | NotFound() | Refused() | Unauthorized():
                 return None
             case ServiceError():
-                return Finding(Verdict.ERROR, "api", f"cannot be used now: {answer}", "try again later")
+                remedy = self._over_tls() if isinstance(answer, AnswerLost) else ""
+                return Finding(Verdict.ERROR, "api", f"cannot be used now: {answer}", remedy or "try again later")
         return None
 
     def _no_api(self, record: Json | ServiceError, version: Json | ServiceError) -> Finding | None:
@@ -139,9 +141,11 @@ class _Look:
         base, found, _ = url.path.partition("/api")
         if not url.path.endswith("/api/v4"):
             return f"the URL must end in /api/v4: try {url.scheme}://{url.netloc}{base if found else url.path}/api/v4"
-        if url.scheme == "http":
-            return f"try https://{url.netloc}{url.path}"
-        return "something else answers there, or a proxy in between"
+        return self._over_tls() or "something else answers there, or a proxy in between"
+
+    def _over_tls(self) -> str:
+        url = urlsplit(self.api_url)
+        return f"try https://{url.netloc}{url.path}" if url.scheme == "http" else ""
 
     def _refused(self, error: Unauthorized) -> Front:
         findings = (Finding(Verdict.ERROR, "token", f"refused: {error.reason}", NEW_TOKEN),)

@@ -10,7 +10,7 @@ import httpx
 import pytest
 
 from reconciler.doctor import Finding, look_at_service
-from reconciler.errors import Hindrance, NotFound, Unauthorized, Unreachable
+from reconciler.errors import AnswerLost, Hindrance, NotFound, Unauthorized, Unreachable
 from reconciler.sandbox import Sandbox
 from reconciler.service.deadlines import Transport
 from reconciler.wire import Json
@@ -216,7 +216,9 @@ def test_a_certificate_that_nobody_knows(desk: Desk) -> None:
             "machine does not know is named with --ca-file; name its authority with --ca-file, or see whether it "
             "speaks https at that port at all"
         )
-        assert said_of(desk, url, "--ca-file", str(LOOPBACK)).startswith("api: this is no API: GET version: no version")
+        assert said_of(desk, url, "--ca-file", str(LOOPBACK)) == (
+            "api: this is no API: GET version: no version is told; something else answers there, or a proxy in between"
+        )
 
 
 def test_a_server_of_pages(desk: Desk) -> None:
@@ -252,6 +254,19 @@ def test_a_server_that_wants_https(desk: Desk) -> None:
             "api: redirected to https://gitlab.example.com/api/v4/version; "
             "set the URL to where it leads, with /api/v4 at its end"
         )
+
+
+def test_a_port_for_https_that_is_spoken_to_without(desk: Desk) -> None:
+    with secured() as url:
+        said = said_of(desk, url.replace("https:", "http:"))
+    assert said.startswith("api: cannot be used now: GET personal_access_tokens/self: the answer was lost: ")
+    assert said.endswith(f"; try {url}")
+
+
+def test_a_service_that_goes_silent() -> None:
+    error = AnswerLost("GET personal_access_tokens/self", "the answer was lost")
+    (finding,) = look_at_service(Telling(token=error), "https://host.test/api/v4", TODAY).of_service
+    assert (finding.said, finding.remedy) == (f"cannot be used now: {error}", "try again later")
 
 
 def test_a_service_that_is_down_is_told_after_one_more_try(desk: Desk) -> None:
