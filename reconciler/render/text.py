@@ -2,7 +2,6 @@
 
 from collections import Counter
 from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import replace
 from textwrap import wrap
 
 from reconciler.apply import Outcome, Status
@@ -17,11 +16,11 @@ from reconciler.report import Report
 WIDTH = 42
 """How wide a label is made, so that what follows the labels stands in one column."""
 
-ABOUT = 40
+ABOUT = 42
 """The same for what the doctor's findings are about."""
 
 CHECKED = 11
-"""Columns before it."""
+"""How many columns are before it: the verdict and the blanks around it."""
 
 MARKERS: dict[type[Change], str] = {Create: "+", Update: "~", Delete: "-"}
 """In the order in which they are shown within a target."""
@@ -185,16 +184,18 @@ def _section(section: SectionState, *, told: bool) -> Iterator[Check]:
 
 
 def _checked(title: str, checks: Iterable[Check], style: Style) -> list[str]:
-    """Put a title above what was found of it, a line each: the verdict from column 3, the rest from column 12."""
+    """Put a title above what was found of it, a line each; where one is too wide, what is said stands below."""
     lines = []
     for verdict, about, said in checks:
         if style.quiet and verdict is Verdict.OK:
             continue
-        mark = f"{_painted(verdict, verdict, style)}{' ' * (len(Verdict.WARNING) + 2 - len(verdict))}"
-        line = f"{escaped(about):<{ABOUT}}  {escaped(said)}"
-        narrower = style if style.width is None else replace(style, width=max(style.width - CHECKED, ABOUT))
-        first, *others = _folded(line, narrower)
-        lines += [f"  {mark}{first}", *(" " * (CHECKED + 2) + other for other in others)]
+        subject, words = escaped(about), escaped(said)
+        start = f"  {_painted(verdict, verdict, style)}{' ' * (CHECKED - 2 - len(verdict))}{subject}"
+        room = " " * max(2, ABOUT - len(subject))
+        if style.width is None or CHECKED + len(subject + room + words) <= style.width:
+            lines.append(start + room + words)
+        else:
+            lines += [start, *_folded(words, style, indent=CHECKED + 2)]
     return [_painted(escaped(title), "target", style), *lines] if lines else []
 
 

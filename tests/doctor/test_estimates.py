@@ -75,7 +75,8 @@ def test_a_narrow_terminal_gets_narrow_lines_and_colour_only_repeats_the_verdict
     assert render_diagnosis(found, style=Style(colour=True, width=70)).splitlines() == [
         "\x1b[1mproject acme/api\x1b[0m",
         "  \x1b[1;33mwarning\x1b[0m  project                                   \\u001b[31mred",
-        "  \x1b[1;31merror\x1b[0m    milestones                                read: yes, write:",
-        "             no: the project is archived; unarchive it, or leave it out",
+        "  \x1b[1;31merror\x1b[0m    milestones",
+        "             read: yes, write: no: the project is archived; unarchive",
+        "               it, or leave it out",
         "Doctor: 1 error, 1 warning, 0 unknown.",
     ]
