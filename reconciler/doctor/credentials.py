@@ -25,11 +25,13 @@ from reconciler.wire import Json, Reader
 SOON = 14
 """Days before its expiry from which a token had better be renewed."""
 
-LESSER = frozenset(
+_WORDS = (
     "ai_features admin_mode create_runner k8s_proxy manage_runner read_api read_observability read_registry "
     "read_repository read_service_ping read_user read_virtual_registry self_rotate sudo write_observability "
-    "write_registry write_repository write_virtual_registry".split()  # noqa: SIM905 - a list of 18 lines reads worse
+    "write_registry write_repository write_virtual_registry"
 )
+
+LESSER = frozenset(_WORDS.split())
 """Scopes that do not let write through the API, and but for `read_api` do not let read through it either."""
 
 BOT = re.compile(r"(project|group)_[0-9]+_bot.*")
