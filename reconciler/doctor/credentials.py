@@ -19,6 +19,7 @@ from reconciler.errors import (
     ServiceError,
     Unauthorized,
     Unreachable,
+    Untrusted,
 )
 from reconciler.wire import Json, Reader
 
@@ -54,7 +55,7 @@ REMEDIES = MappingProxyType(
         Hindrance.NAME: "look for a slip in the host's name, or see whether this machine can resolve it",
         Hindrance.REFUSED: "nothing listens at that host and port; look for a slip in the port",
         Hindrance.SILENT: "a firewall may be in between, or the host be down",
-        Hindrance.TLS: "name its authority with --ca-file, or see whether it speaks https at that port at all",
+        Hindrance.TLS: "see whether it speaks https at that port at all",
         Hindrance.PROXY: "see HTTPS_PROXY, HTTP_PROXY and NO_PROXY in the environment",
         Hindrance.OTHER: "see whether this machine can reach the host at all",
     }
@@ -115,7 +116,8 @@ class _Look:
         match answer:
             case Unreachable():
                 said = f"{answer.hindrance}: {answer.reason}"
-                return Finding(Verdict.ERROR, "reachable", said, REMEDIES[answer.hindrance])
+                remedy = "" if isinstance(answer, Untrusted) else REMEDIES[answer.hindrance]
+                return Finding(Verdict.ERROR, "reachable", said, remedy)
             case Moved():
                 remedy = "set the URL to where it leads, with /api/v4 at its end"
                 return Finding(Verdict.ERROR, "api", answer.reason, remedy)

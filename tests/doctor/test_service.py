@@ -213,12 +213,17 @@ def test_a_certificate_that_nobody_knows(desk: Desk) -> None:
     with secured() as url:
         assert said_of(desk, url) == (
             f"reachable: no secure channel: {url} cannot be trusted: self-signed certificate; an authority that this "
-            "machine does not know is named with --ca-file; name its authority with --ca-file, or see whether it "
-            "speaks https at that port at all"
+            "machine does not know is named with --ca-file"
         )
         assert said_of(desk, url, "--ca-file", str(LOOPBACK)) == (
             "api: this is no API: GET version: no version is told; something else answers there, or a proxy in between"
         )
+
+
+def test_a_port_that_does_not_speak_https(desk: Desk, sandbox: Sandbox) -> None:
+    said = said_of(desk, sandbox.api_url.replace("http:", "https:"))
+    assert said.startswith("reachable: no secure channel: ")
+    assert said.endswith("; see whether it speaks https at that port at all")
 
 
 def test_a_server_of_pages(desk: Desk) -> None:
