@@ -142,6 +142,41 @@ def test_administrators_and_owners_of_a_namespace_need_no_membership(patient: Pa
     assert "  ok       milestones                                read: yes, write: yes" in done.out.splitlines()
 
 
+ODDITIES = {
+    "acme/plain": {},
+    "acme/archived": {"archived": True},
+    "acme/no-registry": {"container_registry_enabled": False},
+    "acme/no-ci": {"builds_enabled": False},
+    "acme/no-work": {"issues_enabled": False, "merge_requests_enabled": False},
+}
+
+
+@pytest.mark.parametrize("role", ["guest", "planner", "reporter", "developer", "maintainer", "owner"])
+def test_what_is_said_can_be_written_is_written_and_what_cannot_is_not(patient: Patient, role: str) -> None:
+    patient.state["groups"][0]["members"] = []
+    changes = ALL.replace("allow_author_approval: false", "allow_author_approval: true")
+    changes = changes.replace("enabled: true", "projects: [42]")
+    for number, (path, oddity) in enumerate(ODDITIES.items(), start=200):
+        member = {"members": [{"user": "ada", "role": role}]}
+        patient.state["projects"].append({"id": number, "path": path, **member, **oddity})
+        patient.project(path, changes.format(path=path))
+    patient.state["projects"].append({"id": 42, "path": "acme/friend", "visibility": "public"})
+    foretold = {
+        (target["ref"], section["section"]): section["write"]
+        for target in json.loads(patient.examine("--format", "json").out)["targets"]
+        for section in target["sections"]
+    }
+    patient.desk("apply manifests --yes --no-verify --tokens-to tokens --report json=report.json")
+    done = {
+        (target["ref"], section["section"]): [outcome["status"] for outcome in section["outcomes"]] == ["done"]
+        for target in json.loads((patient.desk.folder / "report.json").read_text())["targets"]
+        for section in target["sections"]
+    }
+    assert len(foretold) == 6 * len(ODDITIES)
+    assert set(foretold.values()) <= {"yes", "no"}
+    assert {place for place, write in foretold.items() if write == "yes"} == {place for place, it in done.items() if it}
+
+
 def test_an_archived_project_is_told_for_the_sections_it_closes(patient: Patient) -> None:
     patient.project("acme/api", ALL.format(path="acme/api"), archived=True)
     done = patient.examine()
