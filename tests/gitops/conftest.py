@@ -1,0 +1,112 @@
+"""Fixtures: the repository with the manifests, and the service that it is for and that runs its pipelines."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from reconciler.sandbox import Sandbox
+from tests.fleet.repository import NOBODY, Repository, repository
+from tests.gitops.component import read_component
+from tests.gitops.pipeline import Pipeline, Runner
+from tests.states import a_small_service
+
+HOST = "https://gitlab.example.com/acme/settings"
+ZEROS = "0" * 40
+
+
+@dataclass
+class Project:
+    """The project with the manifests: its repository, its variables, and its pipelines.
+
+    Attributes:
+        jobs: those of its configuration.
+        variables: of the project, in each job.
+        protected: of the project, in jobs of the default branch only.
+    """
+
+    repository: Repository
+    runner: Runner
+    sandbox: Sandbox
+    variables: dict[str, str] = field(default_factory=lambda: {"RECONCILER_READ_TOKEN": "reader-token"})
+    protected: dict[str, str] = field(default_factory=lambda: {"RECONCILER_TOKEN": "ada-token"})
+    jobs: Mapping[str, Any] = field(default_factory=dict)
+
+    def uses(self, component: str, **inputs: Any) -> None:
+        """Include a component."""
+        self.jobs = read_component(component).jobs(image="reconciler:1", **inputs)
+
+    def commits(self, **files: str) -> str:
+        """Write manifests and commit them."""
+        for name, text in files.items():
+            path = self.repository.folder / "manifests" / f"{name}.yaml"
+            path.parent.mkdir(exist_ok=True)
+            path.write_text(text)
+        return self.repository.commit()
+
+    def in_merge_request(self, base: str, **more: str) -> Pipeline:
+        """Return the pipeline of merge request 7, for the branch that is checked out."""
+        request = {
+            "CI_PIPELINE_SOURCE": "merge_request_event",
+            "CI_MERGE_REQUEST_IID": "7",
+            "CI_MERGE_REQUEST_PROJECT_ID": "900",
+            "CI_MERGE_REQUEST_DIFF_BASE_SHA": base,
+        }
+        return self._pipeline({**request, **more}, self.variables)
+
+    def on_main(self, source: str = "push", before: str = ZEROS, **more: str) -> Pipeline:
+        """Return a pipeline of the default branch, which is checked out."""
+        branch = {"CI_PIPELINE_SOURCE": source, "CI_COMMIT_BRANCH": "main", "CI_COMMIT_BEFORE_SHA": before}
+        return self._pipeline({**branch, **more}, {**self.variables, **self.protected})
+
+    def _pipeline(self, particular: Mapping[str, str], own: Mapping[str, str]) -> Pipeline:
+        commit = self.repository.git("rev-parse", "HEAD")
+        predefined = {
+            "CI": "true",
+            "GITLAB_CI": "true",
+            "CI_API_V4_URL": self.sandbox.api_url,
+            "CI_PROJECT_ID": "900",
+            "CI_DEFAULT_BRANCH": "main",
+            "CI_COMMIT_SHA": commit,
+            "CI_COMMIT_SHORT_SHA": commit[:8],
+            "CI_COMMIT_BEFORE_SHA": ZEROS,
+            "CI_JOB_URL": f"{HOST}/-/jobs/1",
+            "CI_JOB_TOKEN": "glcbt-job-token",
+            **particular,
+        }
+        return Pipeline(self.runner, self.jobs, predefined, own)
+
+    def notes(self) -> list[tuple[str, str]]:
+        """Return the notes on merge request 7: who wrote each, and its text without what is hidden in it."""
+        found = next(each for each in self.sandbox.state()["projects"] if each["path"] == "acme/settings")
+        return [(each["author"], each["body"].partition("-->\n\n")[2]) for each in found.get("merge_request_notes", [])]
+
+    def writes(self) -> list[str]:
+        """Return the writes so far, those of notes left out, and forget all requests."""
+        log = self.sandbox.log()
+        self.sandbox.clear_log()
+        lines = [f"{each['method']} {each['target'].removeprefix('/api/v4/')}" for each in log]
+        return [line for line in lines if not line.startswith("GET ") and "/notes" not in line]
+
+
+@pytest.fixture
+def project(tmp_path: Path, sandbox: Sandbox, monkeypatch: pytest.MonkeyPatch) -> Project:
+    """A project that has nothing in it yet, on a small service."""
+    for name, value in NOBODY.items():
+        monkeypatch.setenv(name, value)
+    state = a_small_service("deployed")
+    state["users"] += [
+        {"id": 5, "username": "reader", "bot": True, "tokens": [{"token": "reader-token", "scopes": ["read_api"]}]},
+        {"id": 6, "username": "notes", "bot": True, "tokens": ["note-token"]},
+    ]
+    state["groups"][0]["members"].append({"user": "reader", "role": "maintainer"})
+    members = [{"user": "notes", "role": "reporter"}]
+    state["projects"].append({"id": 900, "path": "acme/settings", "members": members, "merge_requests": [7]})
+    sandbox.replace_state(state)
+    folder = tmp_path / "settings"
+    made = repository(folder)
+    runner = tmp_path / "runner"
+    runner.mkdir()
+    return Project(made, Runner(runner, folder), sandbox)

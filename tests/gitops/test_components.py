@@ -1,0 +1,176 @@
+"""What holds for every component: that it is one, that it is documented, and that its inputs do what they say."""
+
+import re
+from collections.abc import Iterator
+from typing import Any
+
+import pytest
+import yaml
+
+from tests.gitops.component import KEYWORDS, ROOT, ComponentError, read_component
+from tests.gitops.expressions import holds
+
+NAMES = sorted(file.stem for file in (ROOT / "templates").glob("*.yml"))
+COMPONENTS = pytest.mark.parametrize("name", NAMES)
+README = (ROOT / "templates" / "README.md").read_text()
+JOB_KEYWORDS = {
+    "after_script",
+    "allow_failure",
+    "artifacts",
+    "before_script",
+    "environment",
+    "image",
+    "interruptible",
+    "needs",
+    "parallel",
+    "resource_group",
+    "rules",
+    "script",
+    "stage",
+    "variables",
+}
+
+
+def lines_of(job: dict[str, Any]) -> list[str]:
+    return [*job.get("before_script", []), *job["script"], *job.get("after_script", [])]
+
+
+def strings(node: Any) -> Iterator[str]:
+    if isinstance(node, dict):
+        node = [*node.keys(), *node.values()]
+    if isinstance(node, list):
+        for inner in node:
+            yield from strings(inner)
+    elif isinstance(node, str):
+        yield node
+
+
+def test_these_are_the_components() -> None:
+    assert NAMES == ["gitops", "gitops-sharded"]
+
+
+@COMPONENTS
+def test_every_input_is_described_typed_and_used(name: str) -> None:
+    component = read_component(name)
+    for rules in component.inputs.values():
+        assert "description" in rules
+        assert set(rules) <= KEYWORDS
+    used = {found for text in strings(component.body) for found in re.findall(r"inputs\.([\w-]+)", text)}
+    assert used == set(component.inputs)
+
+
+@COMPONENTS
+def test_a_component_holds_jobs_and_nothing_that_concerns_others(name: str) -> None:
+    jobs = read_component(name).jobs(image="i:1", job_prefix="mine-")
+    assert [job for job in jobs if not job.startswith("mine-")] == []
+    for job in jobs.values():
+        assert set(job) <= JOB_KEYWORDS
+        assert {"image", "needs", "rules", "script", "stage"} <= set(job)
+        assert {each if isinstance(each, str) else each["job"] for each in job["needs"]} <= set(jobs)
+        assert job["artifacts"]["when"] == "always" if "artifacts" in job else True
+
+
+@COMPONENTS
+def test_no_job_keeps_a_token_or_gives_its_artifacts_to_everybody(name: str) -> None:
+    for job in read_component(name).jobs(image="i:1").values():
+        artifacts = job.get("artifacts", {})
+        assert not artifacts.get("paths") or artifacts["access"] == "developer"
+        assert [line for line in lines_of(job) if "--tokens-to" in line] == []
+        kept = [*artifacts.get("paths", []), *artifacts.get("reports", {}).values()]
+        assert [path for path in kept if not path.startswith(".reconciler/")] == []
+
+
+@COMPONENTS
+def test_only_apply_has_the_token_that_may_write(name: str) -> None:
+    for job, content in read_component(name).jobs(image="i:1").items():
+        text = "\n".join(lines_of(content))
+        asks = re.search(r"reconciler (plan|drift|apply) ", text)
+        if asks:
+            assert ('export RECONCILER_TOKEN="${RECONCILER_READ_TOKEN:-$RECONCILER_TOKEN}"' in text) is (
+                "apply" not in job
+            )
+
+
+@COMPONENTS
+def test_the_table_of_the_inputs_is_what_the_component_says(name: str) -> None:
+    rows = []
+    for key, rules in read_component(name).inputs.items():
+        default = rules.get("default")
+        shown = (
+            "must be given"
+            if "default" not in rules
+            else "none"
+            if default == ""
+            else f"`{yaml.safe_dump(default).split(chr(10))[0]}`"
+        )
+        rows.append(f"| `{key}` | {shown} | {rules['description']} |")
+    table = "\n".join(["| input | default | means |", "|---|---|---|", *rows])
+    part = README.partition(f"## Inputs of {name}\n\n")[2].partition("\n\n")[0].rstrip("\n")
+    assert part == table
+
+
+@COMPONENTS
+def test_two_of_them_fit_into_one_pipeline(name: str) -> None:
+    component = read_component(name)
+    one, other = (component.jobs(image="i:1", job_prefix=prefix) for prefix in ("one-", "other-"))
+    assert not one.keys() & other.keys()
+    assert len(one) == len(other)
+
+
+@pytest.mark.parametrize(
+    ("inputs", "said"),
+    [
+        ({}, "`image` input: required value has not been provided"),
+        ({"image": "i:1", "shard": 2}, "unknown inputs: shard"),
+        ({"image": "i:1", "shards": "2"}, "`shards` input: provided value is not a number"),
+        ({"image": "i:1", "auto_apply": "yes"}, "`auto_apply` input: provided value is not a boolean"),
+        (
+            {"image": "i:1", "job_prefix": "a b"},
+            "`job_prefix` input: provided value does not match required RegEx pattern",
+        ),
+    ],
+)
+def test_inputs_that_do_not_fit_make_no_pipeline(inputs: dict[str, Any], said: str) -> None:
+    with pytest.raises(ComponentError) as raised:
+        read_component("gitops-sharded").jobs(**inputs)
+    assert str(raised.value) == said
+
+
+def test_inputs_have_their_type_where_they_are_a_whole_value_and_are_text_elsewhere() -> None:
+    jobs = read_component("gitops-sharded").jobs(image="i:1", shards=3, auto_apply=True)
+    assert jobs["reconciler-plan"]["parallel"] == 3
+    assert "--parts 3 " in jobs["reconciler-review"]["script"][-1]
+    assert jobs["reconciler-approve"]["rules"][1] == {"if": '"true" == "true"'}
+
+
+@pytest.mark.parametrize(
+    ("condition", "true"),
+    [
+        ("$A", True),
+        ("$B", False),
+        ("$B == null", True),
+        ('$A == "a" && $B', False),
+        ('$A == "a" || $B && $B', True),
+        ("$A != $B", True),
+        ("$A == 'a'", True),
+    ],
+)
+def test_conditions_mean_what_the_service_means_by_them(condition: str, true: bool) -> None:
+    assert holds(condition, {"A": "a"}) is true
+
+
+def test_the_example_uses_the_component_as_it_is() -> None:
+    example = yaml.safe_load((ROOT / "examples" / "ci" / "fleet.gitlab-ci.yml").read_text())
+    [included] = example.pop("include")
+    path, _, version = included["component"].partition("@")
+    assert re.fullmatch(r"\d+\.\d+\.\d+", version)
+    jobs = read_component(path.rpartition("/")[2]).jobs(**included["inputs"])
+    assert example.pop("workflow")["rules"][-1] == {"when": "always"}
+    assert example == {"reconciler-drift": {"allow_failure": False}}
+    assert example.keys() <= jobs.keys()
+
+
+@pytest.mark.parametrize("text", re.findall(r"```yaml[^\n]*\n(.*?)```", README, re.DOTALL))
+def test_what_the_readme_shows_can_be_included(text: str) -> None:
+    [included] = yaml.safe_load(text)["include"]
+    assert read_component(included["component"].partition("@")[0].rpartition("/")[2]).jobs(**included["inputs"])

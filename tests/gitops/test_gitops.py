@@ -1,0 +1,226 @@
+"""The component `gitops`: a project's whole life in its pipelines, each line of each job run as it stands."""
+
+import json
+from pathlib import Path
+
+import pytest
+
+from tests.fleet.repository import Repository
+from tests.gitops.conftest import HOST, Project
+from tests.gitops.pipeline import Pipeline
+
+MANIFEST = """\
+apiVersion: reconciler/v1
+kind: Project
+metadata: {path: acme/%s}
+spec: {milestones: %s}
+"""
+PLAN, APPLY, DRIFT, VALIDATE = (f"reconciler-{name}" for name in ("plan", "apply", "drift", "validate"))
+
+
+def manifest(path: str, milestones: str) -> str:
+    return MANIFEST % (path, milestones)
+
+
+@pytest.fixture(autouse=True)
+def _component(project: Project) -> None:
+    project.uses("gitops")
+    project.variables["RECONCILER_NOTE_TOKEN"] = "note-token"
+
+
+def test_a_merge_request_is_planned_reviewed_merged_and_applied(project: Project) -> None:
+    first = project.commits(api=manifest("api", '{"1.0": {due_date: 2026-12-31}, "2.0": {}}'))
+    pipeline = project.on_main()
+    assert pipeline.run(APPLY) == {PLAN: "success", APPLY: "success"}
+    assert project.writes() == ["POST projects/acme%2Fapi/milestones"] * 2
+
+    project.repository.git("checkout", "--quiet", "-b", "change")
+    project.commits(api=manifest("api", "{1.0: {}}"))
+    pipeline = project.in_merge_request(first)
+    assert pipeline.run() == {VALIDATE: "failed", PLAN: "failed"}
+    [fault] = json.loads(pipeline.ran[VALIDATE][0].reports["codequality"])
+    assert fault["location"] == {"path": "manifests/api.yaml", "lines": {"begin": 4}}
+    commit = project.repository.git("rev-parse", "HEAD")[:8]
+    failed = f"**No plan of {commit}.** [The job]({HOST}/-/jobs/1) failed; its log says why."
+    assert project.notes() == [("notes", failed)]
+
+    project.commits(api=manifest("api", '{"1.0": {due_date: 2026-12-18}, "3.0": {}}'))
+    pipeline = project.in_merge_request(first)
+    assert pipeline.run() == {VALIDATE: "success", PLAN: "success"}
+    assert pipeline.ran[VALIDATE][0].reports == {"codequality": "[]\n"}
+    assert pipeline.ran[PLAN][0].reports == {"terraform": '{"create": 1, "update": 1, "delete": 1}\n'}
+    [(author, text)] = project.notes()
+    assert (author, text.partition("\n")[0]) == ("notes", "## Plan: 1 to create, 1 to update, 1 to delete")
+    assert project.writes() == []
+
+    project.repository.git("checkout", "--quiet", "main")
+    project.repository.git("merge", "--quiet", "--no-ff", "--message", "Merge", "change")
+    pipeline = project.on_main(before=first)
+    assert pipeline.run() == {PLAN: "success", APPLY: "manual"}
+    assert project.writes() == []
+    [apply] = pipeline.again(APPLY)
+    assert apply.status == "success"
+    assert project.writes() == [
+        "POST projects/acme%2Fapi/milestones",
+        "PUT projects/acme%2Fapi/milestones/1",
+        "DELETE projects/acme%2Fapi/milestones/2",
+    ]
+    assert set(apply.artifacts) == {".reconciler/report.json", ".reconciler/report.html"}
+    assert 'failures="0"' in apply.reports["junit"]
+
+
+def settled(project: Project, milestones: str = '{"1.0": {due_date: 2026-12-31}}') -> str:
+    """Commit manifests that the service is as they say, and return the commit."""
+    state = project.sandbox.state()
+    state["projects"][0]["milestones"] = [{"title": "1.0", "due_date": "2026-12-31"}]
+    project.sandbox.replace_state(state)
+    return project.commits(api=manifest("api", milestones))
+
+
+def somebody(project: Project, **fields: str) -> None:
+    """Change the milestone by hand."""
+    state = project.sandbox.state()
+    state["projects"][0]["milestones"][0] |= fields
+    project.sandbox.replace_state(state)
+
+
+def test_what_somebody_changes_after_the_plan_is_refused_and_fails_the_job(project: Project) -> None:
+    before = settled(project)
+    project.commits(api=manifest("api", '{"1.0": {due_date: 2026-12-18}, "2.0": {}}'))
+    pipeline = project.on_main(before=before)
+    assert pipeline.run() == {PLAN: "success", APPLY: "manual"}
+    somebody(project, due_date="2027-01-31")
+    [apply] = pipeline.again(APPLY)
+    assert (apply.status, apply.code) == ("failed", 3)
+    assert project.writes() == ["POST projects/acme%2Fapi/milestones"]
+    assert json.loads(apply.artifacts[".reconciler/report.json"])["counts"]["stale"] == 1
+
+
+def test_drift_is_a_warning_and_what_cannot_be_told_a_failure(project: Project) -> None:
+    settled(project)
+    pipeline = project.on_main("schedule")
+    assert pipeline.run() == {DRIFT: "success"}
+    somebody(project, due_date="2027-01-31")
+    assert pipeline.run() == {DRIFT: "warning"}
+    [drift] = pipeline.ran[DRIFT]
+    assert drift.code == 2
+    assert 'failures="1"' in drift.reports["junit"]
+    assert (
+        'reconciler_plan_changes{level="project",group="acme",section="milestones",action="update"} 1'
+        in drift.artifacts[".reconciler/reconciler.prom"]
+    )
+    assert set(drift.artifacts) == {f".reconciler/{name}" for name in ("drift.json", "drift.html", "reconciler.prom")}
+    project.variables["RECONCILER_READ_TOKEN"] = "revoked"
+    assert project.on_main("schedule").run() == {DRIFT: "failed"}
+    assert project.writes() == []
+
+
+def test_a_created_token_goes_where_the_command_puts_it_and_nowhere_else(project: Project, tmp_path: Path) -> None:
+    project.commits(api=manifest("api", "{}").replace("{milestones: {}}", "{trigger_tokens: {nightly: {}}}"))
+    pipeline = project.on_main()
+    assert pipeline.run(APPLY) == {PLAN: "success", APPLY: "failed"}
+    assert project.writes() == []
+    vault = tmp_path / "the vault"
+    project.uses("gitops", tokens_command=f"sh -c 'cat >> \"{vault}\"'", auto_apply=True)
+    with_command = project.on_main()
+    with_command.ran[PLAN] = pipeline.ran[PLAN]
+    [apply] = with_command.again(APPLY)
+    assert apply.status == "success"
+    value = json.loads(vault.read_text())["token"]
+    assert value in str(project.sandbox.state())
+    assert value not in apply.everything
+
+
+def test_a_merge_request_without_a_token_for_notes_is_planned_all_the_same(project: Project) -> None:
+    first = settled(project)
+    project.commits(api=manifest("api", '{"1.0": {}, "2.0": {}}'))
+    del project.variables["RECONCILER_NOTE_TOKEN"]
+    [plan] = project.in_merge_request(first).again(PLAN)
+    assert plan.status == "success"
+    assert "No note posted: no token (that of a CI job may not post notes" in plan.log
+    assert project.notes() == []
+
+
+def test_a_problem_is_noted_and_fails_the_job(project: Project) -> None:
+    first = settled(project)
+    project.commits(web=manifest("nowhere", '{"1.0": {}}'))
+    [plan] = project.in_merge_request(first).again(PLAN)
+    assert (plan.status, plan.code) == ("failed", 1)
+    [(_, text)] = project.notes()
+    assert "1 problem" in text
+    assert "acme/nowhere" in text
+
+
+def test_the_pipeline_of_a_fork_has_no_token_and_plans_nothing(project: Project) -> None:
+    first = settled(project)
+    assert project.in_merge_request(first, CI_PROJECT_ID="901").added() == {VALIDATE: "on_success"}
+
+
+def merged_elsewhere(repository: Repository) -> tuple[str, str]:
+    """Return the head of a branch's base, and that of the branch it goes into, where both went on."""
+    base = repository.git("rev-parse", "HEAD")
+    lib = repository.folder / "manifests" / "lib.yaml"
+    lib.write_text(manifest("lib", '{"1.0": {}}'))
+    return base, repository.commit()
+
+
+def test_of_a_merged_result_only_what_the_merge_request_changes_is_planned(project: Project) -> None:
+    settled(project)
+    base, target = merged_elsewhere(project.repository)
+    project.commits(api=manifest("api", '{"1.0": {due_date: 2026-12-18}}'))
+    [plan] = project.in_merge_request(base, CI_MERGE_REQUEST_TARGET_BRANCH_SHA=target).again(PLAN)
+    assert plan.reports["terraform"] == '{"create": 0, "update": 1, "delete": 0}\n'
+
+
+def test_what_an_earlier_merge_left_undone_is_planned_by_hand(project: Project) -> None:
+    before = settled(project, '{"1.0": {due_date: 2026-12-31}, "2.0": {}}')
+    state = project.sandbox.state()
+    state["projects"][0]["milestones"].append({"title": "2.0"})
+    project.sandbox.replace_state(state)
+    project.commits(api=manifest("api", '{"1.0": {due_date: 2026-12-31}}'))
+    merged_elsewhere(project.repository)
+    pipeline = project.on_main("web", RECONCILER_SINCE=before)
+    assert pipeline.run() == {PLAN: "success", APPLY: "manual"}
+    assert pipeline.ran[PLAN][0].reports["terraform"] == '{"create": 1, "update": 0, "delete": 1}\n'
+
+
+def test_many_deletions_need_the_word_of_whoever_starts_the_job(project: Project) -> None:
+    titles = [f"1.{number}" for number in range(10)]
+    state = project.sandbox.state()
+    state["projects"][0]["milestones"] = [{"title": title} for title in titles]
+    project.sandbox.replace_state(state)
+    before = project.commits(api=manifest("api", json.dumps({title: {} for title in titles})))
+    project.commits(api=manifest("api", json.dumps({title: {} for title in titles[:5]})))
+    pipeline = project.on_main(before=before)
+    assert pipeline.run(APPLY) == {PLAN: "success", APPLY: "failed"}
+    assert project.writes() == []
+    [apply] = pipeline.again(APPLY, RECONCILER_ALLOW_DELETES="5")
+    assert apply.status == "success"
+    assert len(project.writes()) == 5
+
+
+@pytest.mark.parametrize(
+    ("source", "variables", "added"),
+    [
+        ("merge_request_event", {"CI_MERGE_REQUEST_PROJECT_ID": "1"}, {VALIDATE: "on_success", PLAN: "on_success"}),
+        ("merge_request_event", {"CI_MERGE_REQUEST_PROJECT_ID": "2"}, {VALIDATE: "on_success"}),
+        ("push", {"CI_COMMIT_BRANCH": "main"}, {PLAN: "on_success", APPLY: "manual"}),
+        ("web", {"CI_COMMIT_BRANCH": "main"}, {PLAN: "on_success", APPLY: "manual"}),
+        ("push", {"CI_COMMIT_BRANCH": "feature"}, {}),
+        ("push", {"CI_COMMIT_TAG": "1.0"}, {}),
+        ("schedule", {"CI_COMMIT_BRANCH": "main"}, {DRIFT: "on_success"}),
+        ("schedule", {"CI_COMMIT_BRANCH": "feature"}, {DRIFT: "on_success"}),
+    ],
+)
+def test_which_jobs_a_pipeline_has(
+    project: Project, source: str, variables: dict[str, str], added: dict[str, str]
+) -> None:
+    predefined = {"CI_PIPELINE_SOURCE": source, "CI_DEFAULT_BRANCH": "main", "CI_PROJECT_ID": "1", **variables}
+    assert Pipeline(project.runner, project.jobs, predefined, {}).added() == added
+
+
+def test_drift_can_be_left_to_others_and_apply_need_not_wait(project: Project) -> None:
+    project.uses("gitops", drift=False, auto_apply=True)
+    settled(project)
+    assert project.on_main("schedule").added() == {}
+    assert project.on_main().added() == {PLAN: "on_success", APPLY: "on_success"}
