@@ -1,6 +1,7 @@
 """What holds for every component: that it is one, that it is documented, and that its inputs do what they say."""
 
 import re
+import subprocess
 from collections.abc import Iterator
 from typing import Any
 
@@ -89,6 +90,15 @@ def test_only_apply_has_the_token_that_may_write(name: str) -> None:
             assert ('export RECONCILER_TOKEN="${RECONCILER_READ_TOKEN:-$RECONCILER_TOKEN}"' in text) is (
                 "apply" not in job
             )
+
+
+@COMPONENTS
+def test_scripts_need_no_more_than_the_shell_of_any_image(name: str) -> None:
+    for job in read_component(name).jobs(image="i:1").values():
+        script = "\n".join(lines_of(job)) + "\n"
+        assert re.findall(r"\[\[|<<<|\bfunction\b|\$'|\w\(\)", script) == []
+        done = subprocess.run(["sh", "-n"], input=script, text=True, capture_output=True, check=False)
+        assert (done.returncode, done.stderr) == (0, "")
 
 
 @COMPONENTS

@@ -28,6 +28,10 @@ def _component(project: Project) -> None:
     project.variables["RECONCILER_NOTE_TOKEN"] = "note-token"
 
 
+def test_the_component_has_these_jobs(project: Project) -> None:
+    assert list(project.jobs) == [VALIDATE, PLAN, APPLY, DRIFT]
+
+
 def test_a_merge_request_is_planned_reviewed_merged_and_applied(project: Project) -> None:
     first = project.commits(api=manifest("api", '{"1.0": {due_date: 2026-12-31}, "2.0": {}}'))
     pipeline = project.on_main()
