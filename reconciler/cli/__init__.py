@@ -47,6 +47,21 @@ class Commands(click.Group):
         )
         return command
 
+    def resolve_command(
+        self, ctx: click.Context, args: list[str]
+    ) -> tuple[str | None, click.Command | None, list[str]]:
+        """Return the command that is asked for; one that is not there is told with what may be meant.
+
+        Raises:
+            UsageError: there is no such command.
+        """
+        if args[0] not in COMMANDS and not ctx.resilient_parsing:
+            from difflib import get_close_matches
+
+            guess = next((f"; did you mean '{name}'?" for name in get_close_matches(args[0], COMMANDS, 1)), ".")
+            raise click.UsageError(f"No such command '{args[0]}'{guess}", ctx)
+        return super().resolve_command(ctx, args)
+
 
 @click.group(
     cls=Commands,

@@ -39,7 +39,8 @@ def test_the_version_is_told(desk: Desk) -> None:
 @pytest.mark.parametrize(
     ("line", "said"),
     [
-        ("plam", "No such command 'plam'."),
+        ("plam", "No such command 'plam'; did you mean 'plan'?"),
+        ("xyzzy", "No such command 'xyzzy'."),
         ("plan --concurrency 0", "Invalid value for '--concurrency': 0 is not in the range 1<=x<=64."),
         ("plan --token glpat-secret", "No such option '--token'."),
         ("plan --rate often", "--rate: not N/SECONDS, such as 600/60: 'often'"),
