@@ -8,6 +8,7 @@ from ruamel.yaml import YAML
 from ruamel.yaml.comments import CommentedMap
 from ruamel.yaml.resolver import VersionedResolver
 
+from reconciler.export.layout import STANDARD, Indents
 from reconciler.export.scalars import node
 
 WIDEST = 1_000_000
@@ -23,10 +24,10 @@ def parse(text: str) -> list[Any]:
     return list(_yaml().load_all(text))
 
 
-def write(trees: Iterable[Any]) -> str:
+def write(trees: Iterable[Any], indents: Indents = STANDARD) -> str:
     """Return the text of some documents; what was parsed and not changed is written as it was, comments and all."""
     text = StringIO()
-    _yaml().dump_all(trees, text)
+    _yaml(indents).dump_all(trees, text)
     return text.getvalue()
 
 
@@ -46,11 +47,11 @@ class _TextOnly(VersionedResolver):
         return {}
 
 
-def _yaml() -> YAML:
+def _yaml(indents: Indents = STANDARD) -> YAML:
     yaml = YAML(typ="rt")
     yaml.Resolver = _TextOnly
     yaml.preserve_quotes = True
     yaml.allow_duplicate_keys = True
-    yaml.indent(mapping=2, sequence=4, offset=2)
+    yaml.indent(mapping=indents.mapping, sequence=indents.dash + 2, offset=indents.dash)
     yaml.width = WIDEST
     return yaml

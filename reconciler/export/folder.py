@@ -11,6 +11,7 @@ from reconciler.errors import OutputFailed
 from reconciler.export.documents import parse, tree, write
 from reconciler.export.edit import edit, same
 from reconciler.export.existing import Existing, Place
+from reconciler.export.layout import indents_of, keep_lines
 from reconciler.manifests.sources import Source
 
 NEXT = "---\n"
@@ -48,20 +49,22 @@ class Folder:
 
     def _updated(self, path: Path, changes: Mapping[int, Any]) -> str:
         before = self.existing.texts[path]
+        stood = before.replace("\r\n", "\n")
         values = list(self.existing.documents[path])
         try:
-            trees = [each for each in parse(before) if each]
+            trees = [each for each in parse(stood) if each]
+            indents = indents_of(trees)
+            unchanged = write(trees, indents)
             for number, value in changes.items():
                 edit(trees[number], values[number], value)
                 values[number] = value
-            text = write(trees)
+            changed = write(trees, indents)
         except (YAMLError, LookupError, TypeError, AttributeError) as error:
             raise _stubborn(path) from error
-        if before.startswith(NEXT) and not text.startswith(NEXT):
-            text = NEXT + text
-        if [root.value for root in Source(str(path), text).read().roots] != values:
-            raise _stubborn(path)
-        return text.replace("\n", "\r\n") if "\r\n" in before else text
+        for text in (keep_lines(stood, unchanged, changed), changed):
+            if _says(path, text, values):
+                return text.replace("\n", "\r\n") if stood != before else text
+        raise _stubborn(path)
 
 
 def save(path: Path, text: str) -> None:
@@ -77,6 +80,12 @@ def save(path: Path, text: str) -> None:
         partial.replace(path)
     except OSError as error:
         raise OutputFailed(f"{path}: {error.strerror}") from error
+
+
+def _says(path: Path, text: str, values: list[Any]) -> bool:
+    """Whether the documents of a text have these values."""
+    reading = Source(str(path), text).read()
+    return not reading.faults and [root.value for root in reading.roots] == values
 
 
 def _stubborn(path: Path) -> OutputFailed:

@@ -324,7 +324,7 @@ def test_a_template_is_not_looked_into_and_said_to_be_so(desk: Desk) -> None:
 @pytest.mark.parametrize(
     ("before", "after"),
     [
-        ("    b: {state: closed}\n...\n", "    b: {state: active}\n"),
+        ("    b: {state: closed}\n...\n", "    b: {state: active}\n...\n"),
         ("    ? b\n    : state: closed\n", "    b:\n      state: active\n"),
         (
             '    b: {state: closed, description: "a\\\n      b"}\n',
@@ -381,5 +381,47 @@ project acme/api: a plan would still delete trigger token "t"
 project acme/api: a plan would still look up group acme/none
 project acme/api: a plan would still look up project acme/web
 1 target exported; 1 file written.
+"""
+    )
+
+
+def test_lines_that_do_not_change_stay_as_they_were_written(desk: Desk) -> None:
+    before = """\
+apiVersion: reconciler/v1
+kind: Project
+metadata: {path:   acme/api}
+spec:
+    milestones:
+        # on a
+        a:   {state: closed}
+        b:
+            due_date:   2026-01-01   # b's
+    job_token_scope:
+        projects:
+        - acme/lib
+        - acme/none
+"""
+    live = {"milestones": [{"title": "a"}, {"title": "b", "due_date": "2026-01-01"}, {"title": "late"}]}
+    scope = {"project_allowlist": [101, 102]}
+    assert brought_up_to_date(desk, before, job_token_scope=scope, **live) == (
+        """\
+apiVersion: reconciler/v1
+kind: Project
+metadata: {path:   acme/api}
+spec:
+    milestones:
+        # on a
+        a: {state: active}
+        b:
+            due_date:   2026-01-01   # b's
+        late:
+            description: null
+            start_date: null
+            due_date: null
+            state: active
+    job_token_scope:
+        projects:
+        - acme/lib
+        - acme/web
 """
     )
