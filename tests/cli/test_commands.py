@@ -27,6 +27,11 @@ def test_every_command_and_every_option_is_explained_with_an_example(name: str, 
     assert [each.name for each in options if not each.help] == []
 
 
+def test_what_is_completed_behind_a_command_that_is_not_there_is_no_error() -> None:
+    half_typed = click.Context(cli, resilient_parsing=True)
+    assert cli.resolve_command(half_typed, ["plam", "manifests"]) == (None, None, ["manifests"])
+
+
 def test_the_package_can_be_run_and_imported() -> None:
     module = importlib.import_module("reconciler.__main__")
     assert module.main is main
