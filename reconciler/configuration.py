@@ -14,8 +14,9 @@ from reconciler.manifests.sources import Source, fault, find
 from reconciler.manifests.structure import Misfit, misfits
 from reconciler.manifests.words import closest, listed
 from reconciler.render import FORMATS
+from reconciler.resource import read_duration
 
-TIME = "^[0-9]+[smhd]$"
+DURATION = "^[0-9]+[smhd]$"
 RATE = r"^[0-9]+/[0-9]+(\.[0-9]+)?$"
 
 
@@ -28,6 +29,14 @@ def _matching(pattern: str, words: str) -> Callable[[Any], str]:
         return value
 
     return check
+
+
+def _duration(value: Any) -> str:
+    try:
+        read_duration(value)
+    except ValueError as error:
+        raise ValueError(f"is wrong: {error}") from None
+    return str(value)
 
 
 def _known_format(value: Any) -> str:
@@ -44,11 +53,7 @@ def _title(name: str) -> str:
 Text = Annotated[str, Field(min_length=1)]
 Texts = Text | list[Text]
 Format = Annotated[str, PlainValidator(_known_format), WithJsonSchema({"type": "string", "enum": list(FORMATS)})]
-Time = Annotated[
-    str,
-    PlainValidator(_matching(TIME, "must be a number and s, m, h or d, such as 24h")),
-    WithJsonSchema({"type": "string", "pattern": TIME}),
-]
+Duration = Annotated[str, PlainValidator(_duration), WithJsonSchema({"type": "string", "pattern": DURATION})]
 PerSeconds = Annotated[
     str,
     PlainValidator(_matching(RATE, "must be N/SECONDS, such as 600/60")),
@@ -86,10 +91,10 @@ class Configuration(BaseModel):
     rate: PerSeconds = Field(
         "", description="Send no more than so many requests in so many seconds: N/SECONDS.", examples=["600/60"]
     )
-    max_wait: Time = Field(
+    max_wait: Duration = Field(
         "", description="End the run where the service asks for a longer wait; 5m if left out.", examples=["5m"]
     )
-    max_age: Time = Field(
+    max_age: Duration = Field(
         "", description="Refuse to apply a saved plan that is older; 24h if left out.", examples=["24h"]
     )
     format: Format = Field("", description="How a result is written to stdout; text if left out.", examples=["text"])

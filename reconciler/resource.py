@@ -1,5 +1,6 @@
 """The fields of a thing, wanted or found, in one canonical form so that `!=` is the whole comparison."""
 
+import re
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 from datetime import datetime, timedelta
@@ -50,18 +51,38 @@ class Item(Resource):
     )
 
 
-def _as_duration(value: object) -> object:
-    if not isinstance(value, str):
-        return value
-    units = {"d": "days", "h": "hours", "m": "minutes"}
-    if not (value[:-1].isdecimal() and value[-1] in units and int(value[:-1]) > 0):
-        raise ValueError("a time is a number and d, h or m, such as 90d")
-    return timedelta(**{units[value[-1]]: int(value[:-1])})
+SECONDS = {"d": 86_400, "h": 3_600, "m": 60, "s": 1}
+LONGEST_DURATION = timedelta(days=36_500)
+"""Nobody means a longer one, and arithmetic with dates would fail."""
+
+
+def read_duration(text: object, *, units: str = "dhms", example: str = "24h") -> timedelta:
+    """Return the duration that a text such as `24h` stands for: the one reading of manifests, options and settings.
+
+    Raises:
+        ValueError: not a duration, or too long; says what would be right.
+    """
+    written = re.fullmatch(f"([0-9]+)([{units}])", text) if isinstance(text, str) else None
+    if written is None:
+        raise ValueError(
+            f"a duration is a number followed by {', '.join(units[:-1])} or {units[-1]}, such as {example}"
+        )
+    digits = written[1].lstrip("0")
+    if len(digits) > 10 or int(digits or 0) * SECONDS[written[2]] > LONGEST_DURATION.total_seconds():
+        raise ValueError(f"a duration is at most {LONGEST_DURATION.days}d")
+    return timedelta(seconds=int(digits or 0) * SECONDS[written[2]])
+
+
+def _as_age(value: object) -> object:
+    age = value if isinstance(value, timedelta) else read_duration(value, units="dhm", example="90d")
+    if not age:
+        raise ValueError("an age is more than nothing, such as 90d")
+    return age
 
 
 Duration = Annotated[
     timedelta,
-    BeforeValidator(_as_duration),
+    BeforeValidator(_as_age),
     WithJsonSchema({"type": "string", "pattern": "^0*[1-9][0-9]*[dhm]$"}),
 ]
 

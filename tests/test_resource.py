@@ -10,16 +10,47 @@ from reconciler.resource import Resource, Rotated
 
 @pytest.mark.parametrize(
     ("text", "time"),
-    [("90d", timedelta(days=90)), ("12h", timedelta(hours=12)), ("5m", timedelta(minutes=5)), (None, None)],
+    [
+        ("90d", timedelta(days=90)),
+        ("0090d", timedelta(days=90)),
+        ("12h", timedelta(hours=12)),
+        ("5m", timedelta(minutes=5)),
+        ("36500d", timedelta(days=36500)),
+        (timedelta(days=1), timedelta(days=1)),
+        (None, None),
+    ],
 )
-def test_a_time_is_a_number_and_a_unit(text: str | None, time: timedelta | None) -> None:
+def test_an_age_is_a_number_and_a_unit(text: object, time: timedelta | None) -> None:
     assert Rotated.model_validate({"rotate_after": text}).rotate_after == time
 
 
-@pytest.mark.parametrize("wrong", ["", "d", "90", "0d", "-1d", "1.5d", "90 d", "90w", 90, ["90d"]])
-def test_what_is_no_time_is_refused(wrong: object) -> None:
-    with pytest.raises(ValidationError):
+@pytest.mark.parametrize(
+    ("wrong", "said"),
+    [
+        *(
+            (wrong, "a duration is a number followed by d, h or m, such as 90d")
+            for wrong in [
+                "",
+                "d",
+                "90",
+                "-1d",
+                "1.5d",
+                "90 d",
+                "90s",
+                "90w",
+                "\N{ARABIC-INDIC DIGIT NINE}d",
+                90,
+                ["90d"],
+            ]
+        ),
+        ("0d", "an age is more than nothing, such as 90d"),
+        *((wrong, "a duration is at most 36500d") for wrong in ["36501d", "9999999999d", "9" * 5000 + "m"]),
+    ],
+)
+def test_what_is_no_age_is_refused(wrong: object, said: str) -> None:
+    with pytest.raises(ValidationError) as caught:
         Rotated.model_validate({"rotate_after": wrong})
+    assert said in str(caught.value)
 
 
 def test_former_names_are_one_or_many() -> None:

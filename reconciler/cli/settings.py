@@ -5,7 +5,6 @@ import shlex
 import stat
 from collections.abc import Mapping
 from dataclasses import replace
-from datetime import timedelta
 from ipaddress import ip_address
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -15,6 +14,8 @@ from reconciler.cli.options import Given
 from reconciler.errors import ConfigurationError, UsageError
 
 if TYPE_CHECKING:
+    from datetime import timedelta
+
     from reconciler.service import Client
 
 CONFIGURATION = Path("reconciler.yaml")
@@ -77,16 +78,18 @@ def open_client(given: Given, *, brisk: bool = False, token: str | None = None) 
     return Client(_api_url(given), token or _token(given), ca_file=given.ca_file, policy=policy)
 
 
-def duration(option: str, text: str) -> timedelta:
-    """Read a time such as 24h.
+def duration(option: str, text: str) -> "timedelta":
+    """Return the duration, such as 24h, that an option was given.
 
     Raises:
-        UsageError: it is none.
+        UsageError: not a duration, or too long.
     """
-    units = {"s": "seconds", "m": "minutes", "h": "hours", "d": "days"}
-    if not text[:-1].isdecimal() or text[-1:] not in units:
-        raise UsageError(f"{option} takes a number and s, m, h or d, such as 24h; not {text}")
-    return timedelta(**{units[text[-1]]: int(text[:-1])})
+    from reconciler.resource import read_duration
+
+    try:
+        return read_duration(text)
+    except ValueError as error:
+        raise UsageError(f"{option}: {error}; not {text}") from None
 
 
 def _api_url(given: Given) -> str:

@@ -145,12 +145,20 @@ def test_a_plan_that_is_too_old_or_for_another_service_is_refused(desk: Desk, li
     assert writes(desk) == []
 
 
-@pytest.mark.parametrize("age", ["24", "h", "1.5h", "-1h", ""])
+@pytest.mark.parametrize("age", ["24", "h", "1.5h", "-1h", "\N{ARABIC-INDIC DIGIT THREE}d", ""])
 def test_an_age_that_is_none_is_a_wrong_command_line(desk: Desk, age: str) -> None:
     desk("plan --out plan.json")
     done = desk("apply --plan plan.json --yes --max-age", age)
     assert done.code == 64
-    assert f"--max-age takes a number and s, m, h or d, such as 24h; not {age}" in done.err
+    assert f"--max-age: a duration is a number followed by d, h, m or s, such as 24h; not {age}" in done.err
+
+
+@pytest.mark.parametrize("option", ["--max-age", "--max-wait", "--grace"])
+def test_a_duration_beyond_all_dates_is_a_wrong_command_line(desk: Desk, option: str) -> None:
+    desk("plan --out plan.json")
+    done = desk(f"apply --plan plan.json --yes {option} 99999999999999999999d")
+    assert (done.code, done.out) == (64, "")
+    assert f"{option}: a duration is at most 36500d; not 99999999999999999999d" in done.err
 
 
 def test_losing_much_must_be_meant(desk: Desk) -> None:

@@ -49,7 +49,7 @@ def test_the_version_is_told(desk: Desk) -> None:
         ("plan --concurrency 0", "Invalid value for '--concurrency': 0 is not in the range 1<=x<=64."),
         ("plan --token glpat-secret", "No such option '--token'."),
         ("plan --rate often", "--rate: not N/SECONDS, such as 600/60: 'often'"),
-        ("plan --max-wait 5", "--max-wait takes a number and s, m, h or d, such as 24h; not 5"),
+        ("plan --max-wait 5", "--max-wait: a duration is a number followed by d, h, m or s, such as 24h; not 5"),
         ("plan --selector team", "Invalid value for '--selector': takes KEY=VALUE"),
         ("plan --report text", "Invalid value for '--report': takes FORMAT=FILE"),
         ("apply --plan p.json manifests", "apply takes PATHS or --plan, not both"),

@@ -87,7 +87,11 @@ def test_a_token_in_the_environment_comes_before_the_file_that_the_configuration
         ),
         ("api_url:\n", "reconciler.yaml:1:1: `api_url` must be text, not null; to leave it alone, leave it out"),
         ("api_url: ''\n", "reconciler.yaml:1:10: `api_url` must not be empty"),
-        ("max_wait: 5\n", "reconciler.yaml:1:11: `max_wait` must be a number and s, m, h or d, such as 24h"),
+        (
+            "max_wait: 5\n",
+            "reconciler.yaml:1:11: `max_wait` is wrong: a duration is a number followed by d, h, m or s, such as 24h",
+        ),
+        ("max_age: 36501d\n", "reconciler.yaml:1:10: `max_age` is wrong: a duration is at most 36500d"),
         ("rate: often\n", "reconciler.yaml:1:7: `rate` must be N/SECONDS, such as 600/60"),
         (
             "format: markdwon\n",
