@@ -1,20 +1,25 @@
 """The sandbox as an ASGI application: every request under `/api/v4` is answered and logged here."""
 
 import asyncio
+from collections.abc import Sequence
 from contextlib import suppress
+from dataclasses import dataclass
 from threading import RLock
 from typing import Any
 
 from .breaking import break_off
-from .call import Answer, Call, token_in
+from .call import Answer, Call, Insertion, token_in
 from .errors import Refusal
-from .faults import Fault, Faults
+from .faults import NO_FAULT, Fault, Faults
 from .packet import Packet, Receive, Scope, Send
 from .parameters import merged, read_body, target_without_secrets, without_secrets
+from .races import Races
 from .rate import RateLimit
 from .router import Router
 from .routes import routes
 from .state import State
+
+_NO_ANSWER = Answer(500)
 
 
 class Application:
@@ -42,6 +47,7 @@ class Application:
         self._in_flight = 0
         self._answered = 0
         self._router = Router(routes())
+        self._races = Races()
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         """Answer one request."""
@@ -51,12 +57,16 @@ class Application:
             body = await _read(receive)
             if body is None:
                 return
+            request = _Request(scope, body)
             with self.lock:
-                packet, fault = self._take(_Request(scope, body))
-            delay = self.latency + (fault.delay if fault else 0)
-            if delay:
-                await asyncio.sleep(delay)
-            if fault and fault.breaking:
+                exchange = self._begin(request)
+                packet = None if exchange.racing() else self._end(exchange)
+            fault = exchange.fault
+            if packet is None:
+                packet = await self._races.join(request.path, fault, lambda: self._end(exchange))
+            if self.latency + fault.delay:
+                await asyncio.sleep(self.latency + fault.delay)
+            if fault.breaking:
                 await break_off(fault, packet, scope, receive, send)
                 return
         except asyncio.CancelledError:
@@ -77,8 +87,8 @@ class Application:
         self.log.clear()
         self.peak = 0
 
-    def _take(self, request: "_Request") -> tuple[Packet, Fault | None]:
-        """Count the request, let a fault befall it or carry it out, and log it."""
+    def _begin(self, request: "_Request") -> "_Exchange":
+        """Count the request and log it; let a fault befall it, or carry it out as far as its insertion."""
         entry = {
             "method": request.method,
             "target": target_without_secrets(request.target),
@@ -88,36 +98,67 @@ class Application:
             "in_flight": self._in_flight,
         }
         self.log.append(entry)
-        headers: list[tuple[str, str]] = []
-        packet: Packet | None = None
+        exchange = _Exchange(entry)
         if self.rate_limit is not None:
-            headers, packet = self.rate_limit.count(token_in(request.headers, {}) or "")
-        fault = None if packet else self.faults.strike(request.method, request.target)
-        if packet is None:
-            packet = fault.packet() if fault and fault.instead else self._carry_out(request, entry)
-        if fault and fault.kind == "not-json" and packet.body:
-            packet.body = b"<!-- this is not JSON -->"
-        entry["status"] = None if fault and fault.silent else packet.status
-        self._answered += 1
-        for name, value in [*headers, ("x-request-id", f"sandbox-{self._answered:06d}")]:
-            packet.add(name, value)
-        return packet, fault
+            exchange.headers, exchange.packet = self.rate_limit.count(token_in(request.headers, {}) or "")
+        if exchange.packet is None:
+            exchange.fault = self.faults.strike(request.method, request.target) or NO_FAULT
+            if exchange.fault.instead:
+                exchange.packet = exchange.fault.packet()
+            else:
+                self._check(request, exchange)
+        return exchange
 
-    def _carry_out(self, request: "_Request", entry: dict[str, Any]) -> Packet:
-        call = None
+    def _check(self, request: "_Request", exchange: "_Exchange") -> None:
+        """Find who answers the request, and ask; an insertion is left for later."""
         try:
             fields = read_body(request.content_type, request.body)
             route, parts = self._router.find(request.method, request.path)
             url = self.state.instance.url or f"http://{request.headers.get('host', 'localhost')}"
             sent = merged(request.query, fields)
             call = Call(self.state, route, request.target, parts, sent, request.headers, url.rstrip("/"))
+            exchange.call = call
             if route.credential and not (route.parameters_first and self.state.deployed):
                 call.authenticate()
-            answer = route.serve(call)
+            exchange.answer = route.serve(call)
+        except Refusal as refusal:
+            exchange.answer = Answer(refusal.status, refusal.body, refusal.headers)
+
+    def _end(self, exchange: "_Exchange") -> Packet:
+        """Insert where that is left to do, log how it went, and say what is answered."""
+        with self.lock:
+            packet = exchange.packet or exchange.carry_out()
+            if exchange.fault.kind == "not-json" and packet.body:
+                packet.body = b"<!-- this is not JSON -->"
+            exchange.entry["status"] = None if exchange.fault.silent else packet.status
+            exchange.entry["changed"] = exchange.call is not None and exchange.call.changed
+            self._answered += 1
+            for name, value in [*exchange.headers, ("x-request-id", f"sandbox-{self._answered:06d}")]:
+                packet.add(name, value)
+        return packet
+
+
+@dataclass(slots=True)
+class _Exchange:
+    """A request and how far it has come: `packet` where it is not carried out, else `answer`."""
+
+    entry: dict[str, Any]
+    headers: Sequence[tuple[str, str]] = ()
+    packet: Packet | None = None
+    fault: Fault = NO_FAULT
+    call: Call | None = None
+    answer: Answer | Insertion = _NO_ANSWER
+
+    def racing(self) -> bool:
+        """Whether it waits for others before it inserts."""
+        return self.fault.kind == "race" and not isinstance(self.answer, Answer)
+
+    def carry_out(self) -> Packet:
+        """Insert where that is left to do; the answer as bytes."""
+        try:
+            answer = self.answer if isinstance(self.answer, Answer) else self.answer()
         except Refusal as refusal:
             answer = Answer(refusal.status, refusal.body, refusal.headers)
-        finally:
-            entry["changed"] = call is not None and call.changed
         return Packet.json(answer.status, answer.headers, answer.body)
 
 

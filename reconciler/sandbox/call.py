@@ -1,6 +1,7 @@
 """One request on its way through the sandbox: who asks, what for, and what they may see.
 
-An endpoint is a function of a `Call` that gives an `Answer` or raises `Refusal`.
+An endpoint is a function of a `Call` that gives an `Answer` or raises `Refusal`. One that creates gives an `Insertion`
+after its checks: production does not check and insert at once, so that requests may come in between.
 """
 
 from collections.abc import Callable, Mapping, Sequence
@@ -24,6 +25,9 @@ class Answer:
     headers: Sequence[tuple[str, str]] = ()
 
 
+Insertion = Callable[[], Answer]
+
+
 @dataclass(frozen=True, slots=True)
 class Route:
     """An endpoint.
@@ -40,7 +44,7 @@ class Route:
 
     method: str
     path: str
-    serve: "Callable[[Call], Answer]"
+    serve: "Callable[[Call], Answer | Insertion]"
     anonymous: bool = False
     parameters_first: bool = False
     credential: bool = True

@@ -13,6 +13,12 @@ A fault is written `KIND[,name=value...]`, for example `status=503,retry_after=2
 | `truncate` | half the body, then the end of the connection; a reset where there is no body | yes |
 | `not-json` | a body that is no JSON, under the status and headers of the real one, if that has a body | yes |
 | `slow` | the answer, `seconds` later (default 1) | yes |
+| `race` | the answer, when `together` creations (default 2) are there, or after `seconds` (default 10) | yes |
+
+`race` holds creations after their checks until `together` of them at the same path have passed theirs, then carries
+them out in the order they came in, and only then answers: the gap that production has between looking and inserting.
+Titles of milestones are then there twice. Rules and allowlist entries have a unique index, which lets the first in.
+Other requests are carried out as ever.
 
 Which requests: those of the `method`, with `match` in their path or query; of these every one, or the `nth`, or the
 first `times` (from the `nth` on, when both are given), or each with `probability`, drawn from `seed` and from which
@@ -31,7 +37,10 @@ from .packet import Packet
 
 INSTEAD = frozenset({"status", "html", "redirect", "reset-before"})
 BREAKING = frozenset({"reset-before", "reset-after", "hang-after", "truncate"})
-KINDS = ("status", "html", "redirect", "reset-before", "reset-after", "hang-after", "truncate", "not-json", "slow")
+KINDS = (
+    *("status", "html", "redirect", "reset-before", "reset-after", "hang-after", "truncate", "not-json", "slow"),
+    "race",
+)
 _STATUS = {"status": 503, "html": 502, "redirect": 302}
 _BODIES: dict[int, Any] = {
     409: {"message": "409 Conflict: Resource lock"},
@@ -53,6 +62,7 @@ class Fault:
     probability: float = 1.0
     seed: int = 0
     seconds: float | None = None
+    together: int = 2
 
     @property
     def instead(self) -> bool:
@@ -74,6 +84,11 @@ class Fault:
         """By how many seconds the answer is late."""
         return (1.0 if self.seconds is None else self.seconds) if self.kind == "slow" else 0.0
 
+    @property
+    def patience(self) -> float:
+        """How many seconds a creation waits for others."""
+        return 10.0 if self.seconds is None else self.seconds
+
     def packet(self) -> Packet:
         """What is answered instead of carrying the request out."""
         status = self.status or _STATUS.get(self.kind, 503)
@@ -84,6 +99,9 @@ class Fault:
         if self.kind == "redirect":
             return Packet(status, [*headers, ("location", "https://elsewhere.example.com/")], b"", "text/html")
         return Packet.json(status, headers, _BODIES.get(status, {"message": f"{status} {_phrase(status)}"}))
+
+
+NO_FAULT = Fault("none")
 
 
 class Faults:
@@ -181,6 +199,7 @@ _COERCE: dict[str, Callable[[Any], Any]] = {
     "probability": _share,
     "seed": int,
     "seconds": _duration,
+    "together": lambda value: _at_least(1, value),
 }
 assert set(_COERCE) == {field.name for field in fields(Fault)}  # noqa: S101 - one table cannot forget the other
 

@@ -1,5 +1,7 @@
 """Faults: what each does to a request and its answer, and which requests it befalls."""
 
+import time
+from concurrent.futures import ThreadPoolExecutor
 from typing import Any
 
 import httpx
@@ -116,6 +118,60 @@ def test_a_slow_answer_is_an_answer(service: Asking) -> None:
     assert Fault("slow").delay == 1
 
 
+RULES = f"{WEB}/registry/protection/repository/rules"
+RULE = {"repository_path_pattern": "acme/web/*", "minimum_access_level_for_push": "owner"}
+
+
+def at_once(service: Asking, *asked: tuple[str, Any]) -> list[tuple[int, Any]]:
+    """The answers to these requests, all sent before the first is answered, in the order they came in."""
+    with ThreadPoolExecutor(len(asked)) as pool:
+        answers = []
+        for line, body in asked:
+            answers.append(pool.submit(service.ask, line, body))
+            while len(service.sandbox.log()) < len(answers):
+                time.sleep(0.001)
+    return [answer.result() for answer in answers]
+
+
+@pytest.mark.parametrize(
+    ("path", "body", "then", "kept"),
+    [
+        (f"{WEB}/milestones", {"title": "v1"}, 201, 2),
+        (f"{WEB}/triggers", {"description": "nightly"}, 201, 2),
+        (RULES, RULE, 422, 1),
+        (f"{WEB}/job_token_scope/allowlist", {"target_project_id": 101}, 409, 1),
+        (f"{WEB}/job_token_scope/groups_allowlist", {"target_group_id": 11}, 409, 1),
+    ],
+)
+def test_in_a_race_both_creations_look_before_one_inserts(
+    service: Asking, path: str, body: Any, then: int, kept: int
+) -> None:
+    struck(service, "race,method=POST")
+    answers = at_once(service, (f"POST {path}", body), (f"POST {path}", body))
+    assert [status for status, _ in answers] == [201, then]
+    logged = [(entry["body"], entry["status"], entry["changed"]) for entry in service.sandbox.log()]
+    assert logged == [(body, 201, True), (body, then, kept == 2)]
+    assert len(service.ask(f"GET {path}")[1]) == kept
+
+
+def test_a_race_is_run_by_creations_at_one_path_that_passed_their_checks(service: Asking) -> None:
+    struck(service, "race,match=/projects/,together=3,seconds=30")
+    title = {"title": "v1"}
+    assert service.ask(f"POST {WEB}/milestones", {"title": ""})[0] == 400
+    assert service.ask(f"PUT {WEB}/notification_settings", WATCH)[0] == 200
+    lines = [f"POST {WEB}/milestones", "POST /projects/101/milestones"]
+    answers = at_once(service, *((line, title) for line in lines * 3))
+    assert [(status, body["project_id"], body["iid"]) for status, body in answers] == [
+        (201, project, iid) for iid in (1, 2, 3) for project in (100, 101)
+    ]
+
+
+def test_a_race_that_nobody_else_runs_ends_when_its_time_is_up(service: Asking) -> None:
+    struck(service, "race,seconds=0.05")
+    assert service.ask(f"POST {WEB}/milestones", {"title": "v1"})[0] == 201
+    assert service.ask(f"POST {WEB}/milestones", {"title": "v1"})[0] == 400
+
+
 def statuses(service: Asking, *lines: str) -> list[int]:
     """The statuses of these requests."""
     return [service.ask(line)[0] for line in lines]
@@ -184,6 +240,7 @@ def test_a_fault_is_written_on_one_line() -> None:
         ("html,nth=0", "fault 'html,nth=0': nth cannot be '0'"),
         ("html,probability=2", "fault 'html,probability=2': probability cannot be '2'"),
         ("slow,seconds=-1", "fault 'slow,seconds=-1': seconds cannot be '-1'"),
+        ("race,together=0", "fault 'race,together=0': together cannot be '0'"),
         ("slow,seconds=soon", "fault 'slow,seconds=soon': seconds cannot be 'soon'"),
     ],
 )

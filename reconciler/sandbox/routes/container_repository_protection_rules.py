@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from ..attributes import Attribute, read, text
-from ..call import Answer, Call, Route
+from ..call import Answer, Call, Insertion, Route
 from ..errors import Refusal, refused
 from ..pages import page_of
 from ..reading import Reading
@@ -51,8 +51,8 @@ def list_rules(call: Call) -> Answer:
     return page_of(call, found, lambda rule: _show(project, rule))
 
 
-def create_rule(call: Call) -> Answer:
-    """`POST .../rules`: the empty string is no level here."""
+def create_rule(call: Call) -> Insertion:
+    """`POST .../rules`: the empty string is no level here. An index keeps patterns unique."""
     sent = read(
         call,
         text(PATTERN, required=True),
@@ -63,10 +63,16 @@ def create_rule(call: Call) -> Answer:
     project = _project(call)
     rule = Rule(0, sent[PATTERN] or "", sent.get(PUSH), sent.get(DELETE), "")
     _check(call, project, rule, None)
-    rule.id, rule.updated_at = call.state.number(SECTION).give(), call.state.tick()
-    _rules(project)[rule.id] = rule
-    call.changed = True
-    return Answer(201, _show(project, rule))
+
+    def insert() -> Answer:
+        if _is_taken(project, rule.pattern):
+            raise _unprocessable([_TAKEN])
+        rule.id, rule.updated_at = call.state.number(SECTION).give(), call.state.tick()
+        _rules(project)[rule.id] = rule
+        call.changed = True
+        return Answer(201, _show(project, rule))
+
+    return insert
 
 
 def update_rule(call: Call) -> Answer:
@@ -138,7 +144,7 @@ def _pattern_faults(state: State, project: Project, pattern: str) -> list[str]:
     if not pattern.strip():
         return ["Repository path pattern can't be blank"]
     wrong = []
-    if any(rule.pattern == pattern for rule in _rules(project).values()):
+    if _is_taken(project, pattern):
         wrong.append(_TAKEN)
     if len(pattern) > 255:
         wrong.append("Repository path pattern is too long (maximum is 255 characters)")
@@ -147,6 +153,10 @@ def _pattern_faults(state: State, project: Project, pattern: str) -> list[str]:
     if state.deployed and not pattern.startswith(project.path.lower()):
         wrong.append(_ELSEWHERE)
     return wrong
+
+
+def _is_taken(project: Project, pattern: str) -> bool:
+    return any(rule.pattern == pattern for rule in _rules(project).values())
 
 
 def _unprocessable(wrong: list[str]) -> Refusal:

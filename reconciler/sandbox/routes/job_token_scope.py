@@ -8,8 +8,8 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from ..attributes import boolean, integer, read
-from ..call import Answer, Call, Route, find_project
-from ..errors import Refusal, refused
+from ..call import Answer, Call, Insertion, Route, find_project
+from ..errors import refused
 from ..pages import page_of
 from ..reading import Reading
 from ..state import MAINTAINER, Group, Owner, Project, Section, State
@@ -62,7 +62,7 @@ def list_projects(call: Call) -> Answer:
     return page_of(call, found, lambda each: _show_project(call, each))
 
 
-def add_project(call: Call) -> Answer:
+def add_project(call: Call) -> Insertion:
     """`POST /projects/:id/job_token_scope/allowlist`; the project itself may be added."""
     number = _wanted(call, "target_project_id")
     project = call.project(MAINTAINER)
@@ -71,8 +71,7 @@ def add_project(call: Call) -> Answer:
         raise refused(404, "404 target_project_id not found Not Found")
     if not call.state.visible(call.user, target):
         raise refused(400, _out_of_reach("target_project"))
-    _add(call, _scope(project).projects, number, "project")
-    return Answer(201, {"source_project_id": project.id, "target_project_id": number})
+    return _add(call, project, "project", number)
 
 
 def remove_project(call: Call) -> Answer:
@@ -95,7 +94,7 @@ def list_groups(call: Call) -> Answer:
     return page_of(call, found, lambda each: _show_group(call, each))
 
 
-def add_group(call: Call) -> Answer:
+def add_group(call: Call) -> Insertion:
     """`POST /projects/:id/job_token_scope/groups_allowlist`."""
     number = _wanted(call, "target_group_id")
     project = call.project(MAINTAINER)
@@ -104,8 +103,7 @@ def add_group(call: Call) -> Answer:
         raise refused(404, "404 target_group_id not found Not Found")
     if not call.state.visible(call.user, target):
         raise refused(400, _out_of_reach("target_group"))
-    _add(call, _scope(project).groups, number, "group")
-    return Answer(201, {"source_project_id": project.id, "target_group_id": number})
+    return _add(call, project, "group", number)
 
 
 def remove_group(call: Call) -> Answer:
@@ -141,21 +139,30 @@ def _require_numeric(call: Call) -> None:
         call.number("id")
 
 
-def _add(call: Call, entries: set[int], number: int, what: str) -> None:
-    if number in entries:
-        raise _already(call.state, f"This {what} is already in the job token allowlist.")
+def _add(call: Call, project: Project, what: str, number: int) -> Insertion:
+    """Check an entry for one of the allowlists. An index keeps the entries unique."""
+    entries = {"project": _scope(project).projects, "group": _scope(project).groups}[what]
+    _require_absent(call.state, entries, number, what)
     if len(entries) >= MOST:
         raise refused(
             400,
             f"400 Bad request - Validation failed: Source project exceeds the allowable number of {what} links "
             "in this direction",
         )
-    entries.add(number)
-    call.changed = True
+
+    def insert() -> Answer:
+        _require_absent(call.state, entries, number, what)
+        entries.add(number)
+        call.changed = True
+        return Answer(201, {"source_project_id": project.id, f"target_{what}_id": number})
+
+    return insert
 
 
-def _already(state: State, text: str) -> Refusal:
-    return refused(400, f"400 Bad request - {text}") if state.deployed else refused(409, f"409 Conflict: {text}")
+def _require_absent(state: State, entries: set[int], number: int, what: str) -> None:
+    if number in entries:
+        text = f"This {what} is already in the job token allowlist."
+        raise refused(400, f"400 Bad request - {text}") if state.deployed else refused(409, f"409 Conflict: {text}")
 
 
 def _remove(call: Call, entries: set[int], number: int, what: str) -> None:

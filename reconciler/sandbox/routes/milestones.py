@@ -13,7 +13,7 @@ from itertools import chain
 from typing import Any
 
 from ..attributes import boolean, has_words, integers, read, text, time
-from ..call import Answer, Call, Route
+from ..call import Answer, Call, Insertion, Route
 from ..errors import Refusal, refused
 from ..pages import page_of
 from ..reading import Reading
@@ -88,19 +88,23 @@ def get_milestone(call: Call) -> Answer:
     return Answer(200, show_milestone(call, project, find_milestone(project, number)))
 
 
-def create_milestone(call: Call) -> Answer:
-    """`POST /projects/:id/milestones`: a new one is active, whatever is sent."""
+def create_milestone(call: Call) -> Insertion:
+    """`POST /projects/:id/milestones`: a new one is active, whatever is sent. No index keeps titles unique."""
     sent = read(call, *_NEW)
     project = writable_project(call)
     wanted = Milestone(0, 0, "", None, None, None, "active", "", "")
     wrong = _fill(wanted, sent) | _title_faults(wanted.title, project)
     if wrong:
         raise _refuse(call.state, "create", wrong)
-    wanted.id, wanted.iid = call.state.number(SECTION).give(), shelf(project).last + 1
-    wanted.created_at = wanted.updated_at = call.state.tick()
-    shelf(project).put(wanted)
-    call.changed = True
-    return Answer(201, show_milestone(call, project, wanted))
+
+    def insert() -> Answer:
+        wanted.id, wanted.iid = call.state.number(SECTION).give(), shelf(project).last + 1
+        wanted.created_at = wanted.updated_at = call.state.tick()
+        shelf(project).put(wanted)
+        call.changed = True
+        return Answer(201, show_milestone(call, project, wanted))
+
+    return insert
 
 
 def update_milestone(call: Call) -> Answer:

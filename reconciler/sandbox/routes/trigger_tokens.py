@@ -11,7 +11,7 @@ from hashlib import sha256
 from typing import Any
 
 from ..attributes import Attribute, read, text, time
-from ..call import Answer, Call, Route
+from ..call import Answer, Call, Insertion, Route
 from ..errors import Refusal, refused
 from ..pages import page_of
 from ..reading import Reading, stamp
@@ -51,16 +51,21 @@ def get_trigger(call: Call) -> Answer:
     return Answer(200, _show(call, _find(call.state, _project(call), number)))
 
 
-def create_trigger(call: Call) -> Answer:
+def create_trigger(call: Call) -> Insertion:
     """`POST /projects/:id/triggers`: descriptions need not be unique."""
     sent = read(call, text("description", required=True), *_expiry(call.state))
     project = _project(call)
     expires_at = _checked_expiry(call.state, sent.get("expires_at"))
-    number, now = call.state.number(SECTION).give(), call.state.tick()
-    trigger = Trigger(number, _value(number), sent["description"], call.caller(), now, now, expires_at=expires_at)
-    _triggers(project)[number] = trigger
-    call.changed = True
-    return Answer(201, _show(call, trigger))
+    owner = call.caller()
+
+    def insert() -> Answer:
+        number, now = call.state.number(SECTION).give(), call.state.tick()
+        trigger = Trigger(number, _value(number), sent["description"], owner, now, now, expires_at=expires_at)
+        _triggers(project)[number] = trigger
+        call.changed = True
+        return Answer(201, _show(call, trigger))
+
+    return insert
 
 
 def update_trigger(call: Call) -> Answer:
