@@ -1,48 +1,61 @@
-"""Where the values of created tokens go: to a file, or to a command. Nowhere else."""
+"""Where the values of created tokens go: to a file, or to a command. Nowhere else.
+
+Both may be handed a value twice: a rotated token's successor is delivered once more before its predecessor is deleted.
+"""
 
 import json
 import os
 import shlex
 import stat
 import subprocess
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
+from fcntl import LOCK_EX, flock
 from pathlib import Path
 from threading import Lock
+from typing import Any
 
 from reconciler.address import Address
 from reconciler.errors import OutputFailed
+from reconciler.line_file import append_line, naming, open_own, values_of
 
 
 class TokenFile:
     """Appends one JSON line a token to a file that only its owner can read, on disk before it returns.
 
+    A line that is the file's last one of that token's name is not written again.
+
     Raises:
-        OutputFailed: when it is made, so before anything is created, if the file cannot be written or others may
-            read it; when it is called, if the line could not be written.
+        OutputFailed: when it is made, so before anything is created, if the file cannot be written, is not ours, or
+            others may read it; when it is called, if the line could not be written.
     """
 
     def __init__(self, path: Path) -> None:
         self._path = path
         self._lock = Lock()
-        self._append("")
+        with self._opened():
+            pass
 
     def __call__(self, address: Address, value: str) -> None:
         """Write one token."""
-        with self._lock:
-            self._append(token_line(address, value))
+        line = token_line(address, value)
+        with self._lock, self._opened() as handle, naming(self._path):
+            # Shards may deliver to one file side by side.
+            flock(handle, LOCK_EX)
+            if not _is_newest(json.loads(line), os.pread(handle, os.fstat(handle).st_size, 0)):
+                append_line(handle, line)
 
-    def _append(self, line: str) -> None:
+    @contextmanager
+    def _opened(self) -> Iterator[int]:
+        handle = open_own(self._path, instead=", or use --tokens-command")
         try:
-            handle = os.open(self._path, os.O_WRONLY | os.O_APPEND | os.O_CREAT, 0o600)
-            with os.fdopen(handle, "a", encoding="utf-8") as file:
-                if stat.S_IMODE(os.fstat(handle).st_mode) & 0o077:
-                    raise OutputFailed(
-                        f"{self._path} may be read by others; first: chmod 600 {shlex.quote(str(self._path))}"
-                    )
-                file.write(line)
-                file.flush()
-                os.fsync(handle)
-        except OSError as error:
-            raise OutputFailed(f"{self._path}: {error.strerror}") from error
+            if stat.S_IMODE(os.fstat(handle).st_mode) & 0o077:
+                raise OutputFailed(
+                    f"{self._path} may be read by others; first: chmod 600 {shlex.quote(str(self._path))}"
+                )
+            yield handle
+        finally:
+            os.close(handle)
 
 
 class TokenCommand:
@@ -68,7 +81,7 @@ class TokenCommand:
         try:
             done = subprocess.run(
                 self._words,
-                input=token_line(address, value).encode(),
+                input=f"{token_line(address, value)}\n".encode(),
                 stdout=subprocess.DEVNULL,
                 timeout=self._seconds,
                 check=False,
@@ -83,4 +96,13 @@ class TokenCommand:
 
 def token_line(address: Address, value: str) -> str:
     """Return the line that is delivered for one token."""
-    return json.dumps({"target": str(address.scope), "description": address.name, "token": value}) + "\n"
+    return json.dumps({"target": str(address.scope), "description": address.name, "token": value})
+
+
+def _is_newest(entry: Mapping[str, Any], delivered: bytes) -> bool:
+    """Whether this is what a file of tokens says last of the token's name."""
+    if json.dumps(entry["token"]).encode() not in delivered:
+        return False
+    name = entry.items() - {("token", entry["token"])}
+    said = [each for each in values_of(delivered) if isinstance(each, dict) and name <= each.items()]
+    return said[-1:] == [entry]

@@ -1,8 +1,10 @@
 """Where the values of created tokens go."""
 
 import json
+import os
 import stat
 import sys
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -11,6 +13,7 @@ from reconciler.address import Address
 from reconciler.delivery import TokenCommand, TokenFile
 from reconciler.errors import OutputFailed
 from tests.building import API
+from tests.full_disk import room_for
 
 TOKEN = Address(API, "trigger_tokens", "trigger_tokens", "trigger token", "nightly")
 LINE = {"target": "project acme/api", "description": "nightly", "token": "glptt-1"}
@@ -34,10 +37,79 @@ def test_a_file_that_others_may_read_is_refused_before_anything_is_created(tmp_p
     assert str(raised.value) == f"{file} may be read by others; first: chmod 600 '{file}'"
 
 
+def unfit(file: Path) -> str:
+    """Why a file is refused before anything is created, and that nothing happened to it."""
+    mode = file.lstat().st_mode
+    with pytest.raises(OutputFailed) as raised:
+        TokenFile(file)
+    assert file.lstat().st_mode == mode
+    return str(raised.value)
+
+
 def test_a_file_that_cannot_be_written_is_refused_before_anything_is_created(tmp_path: Path) -> None:
     with pytest.raises(OutputFailed) as raised:
         TokenFile(tmp_path / "none" / "tokens")
     assert str(raised.value) == f"{tmp_path}/none/tokens: No such file or directory"
+
+
+def test_a_link_a_device_and_a_pipe_are_refused_and_stay_as_they_are(tmp_path: Path) -> None:
+    file, link, pipe = tmp_path / "file", tmp_path / "link", tmp_path / "pipe"
+    file.touch(0o600)
+    link.symlink_to(file)
+    os.mkfifo(pipe, 0o600)
+    assert unfit(link) == f"{link} is a symbolic link; name the file itself"
+    for odd in (pipe, Path("/dev/null")):
+        assert unfit(odd) == f"{odd} is not a regular file; name one, or use --tokens-command"
+    assert file.read_text() == ""
+
+
+@pytest.mark.skipif(os.geteuid() != 0, reason="only root can give a file away")
+def test_a_file_of_another_user_is_refused_though_root_could_write_it(tmp_path: Path) -> None:
+    file = tmp_path / "tokens"
+    file.touch(0o600)
+    os.chown(file, 65534, 65534)
+    assert unfit(file) == f"{file} belongs to another user; name a file of your own"
+
+
+def test_a_disk_that_is_full_leaves_no_half_line(tmp_path: Path) -> None:
+    file = tmp_path / "tokens"
+    deliver = TokenFile(file)
+    deliver(TOKEN, "glptt-1")
+    before = file.read_text()
+    with room_for(len(before) + 20), pytest.raises(OutputFailed) as raised:
+        deliver(TOKEN, "glptt-2")
+    assert str(raised.value) == f"{file}: File too large"
+    assert file.read_text() == before
+    deliver(TOKEN, "glptt-2")
+    assert [json.loads(line)["token"] for line in file.read_text().splitlines()] == ["glptt-1", "glptt-2"]
+
+
+def test_a_line_that_a_kill_cut_in_two_does_not_swallow_the_next_token(tmp_path: Path) -> None:
+    file = tmp_path / "tokens"
+    deliver = TokenFile(file)
+    deliver(TOKEN, "glptt-1")
+    os.truncate(file, file.stat().st_size - 5)
+    deliver(TOKEN, "glptt-2")
+    assert json.loads(file.read_text().splitlines()[-1]) == LINE | {"token": "glptt-2"}
+
+
+def test_a_token_that_is_the_last_of_its_name_is_not_written_again(tmp_path: Path) -> None:
+    file = tmp_path / "tokens"
+    deliver = TokenFile(file)
+    other = replace(TOKEN, name="weekly")
+    for address, value in [(TOKEN, "glptt-1"), (TOKEN, "glptt-2"), (other, "glptt-3")]:
+        deliver(address, value)
+    file.write_text(file.read_text() + "[]\n")
+    before = file.read_text()
+    deliver(TOKEN, "glptt-2")
+    assert file.read_text() == before
+    deliver(TOKEN, "glptt-1")
+    deliver(other, "glptt-1")
+    assert file.read_text().startswith(before)
+    assert [json.loads(line) for line in file.read_text()[len(before) :].splitlines()] == [
+        LINE,
+        LINE | {"description": "weekly"},
+    ]
 
 
 def test_a_command_gets_one_line_on_its_standard_input(tmp_path: Path) -> None:
