@@ -1,5 +1,6 @@
 """Which targets a run is about: those of the sets too, narrowed to what was asked for, has changed, or falls to us."""
 
+import logging
 import os
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
@@ -16,6 +17,8 @@ if TYPE_CHECKING:
     from reconciler.shards import Shard
     from reconciler.state import DesiredState, Reference
     from reconciler.wire import Reader
+
+LOG = logging.getLogger("reconciler")
 
 
 @dataclass(frozen=True, slots=True)
@@ -65,13 +68,18 @@ def scope_of_run(session: "Session", reader: "Reader", failed: "Iterable[Address
 
 def _shard(given: str | None) -> "Shard | None":
     number, total = os.environ.get("CI_NODE_INDEX"), os.environ.get("CI_NODE_TOTAL")
-    if given is None and number and total:
-        given = f"{number}/{total}"
-    if given is None:
+    of_job = f"{number}/{total}" if given is None and number and total else None
+    if of_job is None and given is None:
         return None
     from reconciler.shards import read_shard
 
-    return read_shard(given)
+    shard = read_shard(of_job or str(given))
+    if of_job and shard.total > 1:
+        LOG.warning(
+            "only shard %s of the targets, as CI_NODE_INDEX and CI_NODE_TOTAL say; for all targets add --shard 1/1",
+            shard,
+        )
+    return shard
 
 
 def _discover(session: "Session", revisions: "Sequence[Manifests]", reader: "Reader") -> "Discovery":

@@ -4,9 +4,10 @@ from collections import Counter
 
 from reconciler.apply import Status
 from reconciler.plan import Change, Create, Delete, Plan, Update
-from reconciler.planfile import summary
+from reconciler.planfile import SavedPlan, summary
 from reconciler.render._wording import counted
 from reconciler.report import Report
+from reconciler.shards import Shard
 
 ACTIONS: dict[type[Change], str] = {Create: "create", Update: "update", Delete: "delete"}
 """In the order in which they are shown within a target."""
@@ -28,12 +29,22 @@ Counts = Counter[tuple[str, str]]
 """How many there are of a section and one of `PLANNED` or of `BECAME`."""
 
 
-def plan_in_a_line(plan: Plan) -> str:
+def of_plan(shard: Shard | None) -> str:
+    """Return the first words of a plan's summary, which name the shard that it is about, if it is about one."""
+    return f"Plan for shard {shard}" if shard else "Plan"
+
+
+def of_report(shard: Shard | None) -> str:
+    """Return the first words of a report's summary."""
+    return f"Applied shard {shard}" if shard else "Applied"
+
+
+def plan_in_a_line(saved: SavedPlan) -> str:
     """Return how much a plan would change: `Plan: 1 to create, 1 problem`."""
-    numbers = summary(plan)
+    numbers = summary(saved.plan)
     words = [f"{numbers[action]} to {action}" for action in ACTIONS.values() if numbers[action]]
     words += [counted(numbers["problems"], "problem")] if numbers["problems"] else []
-    return f"Plan: {', '.join(words) or 'nothing to change'}"
+    return f"{of_plan(saved.header.shard)}: {', '.join(words) or 'nothing to change'}"
 
 
 def report_in_a_line(report: Report) -> str:
@@ -42,7 +53,14 @@ def report_in_a_line(report: Report) -> str:
     words = [f"{counts[word]} {word}" for word in (*DONE.values(), "failed", "stale", "skipped") if counts[word]]
     words += [f"{counts['dropped']} dropped by the service"] if counts["dropped"] else []
     words += [counted(counts["problems"], "problem")] if counts["problems"] else []
-    return f"Applied: {', '.join(words) or 'nothing to change'}"
+    return f"{of_report(report.shard)}: {', '.join(words) or 'nothing to change'}"
+
+
+def cost_of(saved: SavedPlan) -> str:
+    """Return what a plan costs: `4 writes to apply; 8 requests were made to plan.`."""
+    made = saved.header.requests_made
+    verb = "was" if made == 1 else "were"
+    return f"{counted(saved.plan.cost, 'write')} to apply; {counted(made, 'request')} {verb} made to plan."
 
 
 def planned(plan: Plan) -> Counts:

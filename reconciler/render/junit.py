@@ -12,6 +12,7 @@ from reconciler.render import Style
 from reconciler.render._numbers import ACTIONS
 from reconciler.render._wording import complaint, counted, details, escaped, label
 from reconciler.report import Report
+from reconciler.shards import Shard
 
 NO_XML = re.compile("[^\t\n\r\x20-\ud7ff\ue000-\ufffd\U00010000-\U0010ffff]")
 """What no XML document may hold, not even as a reference."""
@@ -21,13 +22,19 @@ def plan(saved: SavedPlan, _style: Style) -> str:
     """Return a test for each target, which fails if there is something to change."""
     targets = saved.plan.targets
     cases = [_case(target, _drift(target), "to change") for target in targets]
-    return _document("reconciler plan", cases, saved.header.created_at)
+    return _document(f"reconciler plan{_of_shard(saved.header.shard)}", cases, saved.header.created_at)
 
 
 def report(done: Report, _style: Style) -> str:
     """Return a test for each target that had changes or problems, which fails if a change is not done."""
     cases = [_case(target.plan, _unfinished(target), "not done") for target in done.targets]
-    return _document("reconciler apply", cases, done.started_at, done.finished_at - done.started_at)
+    return _document(
+        f"reconciler apply{_of_shard(done.shard)}", cases, done.started_at, done.finished_at - done.started_at
+    )
+
+
+def _of_shard(shard: Shard | None) -> str:
+    return f", shard {shard}" if shard else ""
 
 
 def _drift(target: TargetPlan) -> list[str]:

@@ -22,6 +22,7 @@ from reconciler.render._numbers import (
     WHOLE,
     Counts,
     became,
+    cost_of,
     plan_in_a_line,
     planned,
     report_in_a_line,
@@ -40,12 +41,10 @@ MARKERS: dict[type[Change], str] = {Create: "+", Update: "~", Delete: "-"}
 def plan(saved: SavedPlan, _style: Style) -> str:
     """Return what would be changed and what cannot be."""
     numbers = summary(saved.plan)
-    made = saved.header.requests_made
     head = (
-        f"## {plan_in_a_line(saved.plan)}\n\n"
+        f"## {plan_in_a_line(saved)}\n\n"
         f"{_table(PLANNED, planned(saved.plan))}"
-        f"{counted(numbers['requests'], 'request')} to apply, {made} {'was' if made == 1 else 'were'} made to plan; "
-        f"{counted(numbers['unmanaged'], 'unmanaged object')}.\n"
+        f"{cost_of(saved)} {counted(numbers['unmanaged'], 'unmanaged object')}.\n"
         f"Read from {code(saved.header.service)} at {utc(saved.header.created_at)}.\n\n"
     )
     is_open = sum(numbers[action] for action in ACTIONS.values()) <= FEW

@@ -16,6 +16,7 @@ from reconciler.render import Style
 from reconciler.render._numbers import ACTIONS
 from reconciler.render._wording import escaped
 from reconciler.report import Report
+from reconciler.shards import Shard
 
 Labels = tuple[tuple[str, str], ...]
 """Names and values of labels without special characters, in the order in which they are written."""
@@ -33,6 +34,7 @@ def plan(saved: SavedPlan, _style: Style) -> str:
         _metric("reconciler_plan_targets", "Targets that were planned.", _targets(saved.plan)),
         _metric("reconciler_plan_requests_to_apply", "Writes the changes take.", _one(saved.plan.cost)),
         _metric("reconciler_plan_requests_made", "Reads it took to plan.", _one(saved.header.requests_made)),
+        *_shard("reconciler_plan", saved.header.shard),
         *_times("reconciler_plan", saved.header.created_at, succeeded=not problems),
     )
 
@@ -48,6 +50,7 @@ def report(done: Report, _style: Style) -> str:
         _metric("reconciler_apply_requests_made", "Requests made by the apply.", requests),
         _metric("reconciler_apply_waited_seconds", "How long the apply waited, by reason.", _waited(done)),
         _metric("reconciler_apply_duration_seconds", "How long the apply took.", _one(duration)),
+        *_shard("reconciler_apply", done.shard),
         *_times("reconciler_apply", done.finished_at, succeeded=done.exit_code == 0),
     )
 
@@ -116,6 +119,12 @@ def _group(scope: Scope) -> Labels:
 
 def _place(scope: Scope, section: str) -> Labels:
     return *_group(scope), ("section", escaped(section))
+
+
+def _shard(prefix: str, shard: Shard | None) -> Iterator[Sequence[str]]:
+    """Which part of the targets this is about, where it is not about all of them."""
+    if shard is not None:
+        yield _metric(f"{prefix}_shard", "The part of the targets that this is about.", {(("shard", str(shard)),): 1})
 
 
 def _times(prefix: str, at: datetime, *, succeeded: bool) -> Iterator[Sequence[str]]:

@@ -10,6 +10,7 @@ from reconciler.errors import Fault
 from reconciler.plan import Change, Create, Delete, TargetPlan, Update
 from reconciler.planfile import SavedPlan, summary
 from reconciler.render import Style
+from reconciler.render._numbers import cost_of, of_plan, of_report
 from reconciler.render._wording import complaint, counted, details, escaped, label, rewritten, waits
 from reconciler.report import Report
 
@@ -39,11 +40,10 @@ def plan(saved: SavedPlan, style: Style) -> str:
         changes = [] if style.quiet else sorted(target.changes, key=_rank)
         lines += _target(target, [line for change in changes for line in _change(change, style)], style)
     numbers = summary(saved.plan)
-    made = saved.header.requests_made
     lines += _folded(
-        f"Plan: {numbers['create']} to create, {numbers['update']} to update, {numbers['delete']} to delete, "
-        f"{counted(numbers['problems'], 'problem')}, {numbers['unmanaged']} unmanaged. "
-        f"{counted(numbers['requests'], 'request')} to apply; {made} {'was' if made == 1 else 'were'} made to plan.",
+        f"{of_plan(saved.header.shard)}: {numbers['create']} to create, {numbers['update']} to update, "
+        f"{numbers['delete']} to delete, {counted(numbers['problems'], 'problem')}, {numbers['unmanaged']} unmanaged. "
+        f"{cost_of(saved)}",
         style,
     )
     return "\n".join(lines) + "\n"
@@ -59,9 +59,10 @@ def report(done: Report, style: Style) -> str:
     counts = done.counts
     waited = ", ".join(waits(done.waited))
     lines += _folded(
-        f"Applied: {counts['created']} created, {counts['updated']} updated, {counts['deleted']} deleted; "
-        f"{counts['failed']} failed, {counts['stale']} stale, {counts['skipped']} skipped, "
-        f"{counts['dropped']} dropped by the service, {counted(counts['problems'], 'problem')}. "
+        f"{of_report(done.shard)}: {counts['created']} created, {counts['updated']} updated, "
+        f"{counts['deleted']} deleted; {counts['failed']} failed, {counts['stale']} stale, "
+        f"{counts['skipped']} skipped, {counts['dropped']} dropped by the service, "
+        f"{counted(counts['problems'], 'problem')}. "
         f"{counted(done.reads + done.writes, 'request')} made.{waited and f' Waited {waited}.'}",
         style,
     )

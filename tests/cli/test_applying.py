@@ -75,7 +75,7 @@ def test_on_a_terminal_it_shows_the_plan_and_asks(desk: Desk, terminal: int) -> 
     assert (refused.code, refused.out) == (1, "")
     assert refused.err == (
         'project acme/api\n  + milestone "a"\n  + milestone "b"\n  - milestone "old"\n'
-        "Plan: 2 to create, 0 to update, 1 to delete, 0 problems, 0 unmanaged. 3 requests to apply; 1 was made to plan.\n"
+        "Plan: 2 to create, 0 to update, 1 to delete, 0 problems, 0 unmanaged. 3 writes to apply; 1 request was made to plan.\n"
         "Apply this plan? [y/N]: Interrupted.\n"
     )
     assert writes(desk) == []

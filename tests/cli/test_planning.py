@@ -23,7 +23,7 @@ project acme/api
   ~ approval settings                         allow_author_approval: false -> true
   - allowlisted project "acme/web"
   - milestone "old"
-Plan: 1 to create, 1 to update, 2 to delete, 0 problems, 1 unmanaged. 4 requests to apply; 4 were made to plan.
+Plan: 1 to create, 1 to update, 2 to delete, 0 problems, 1 unmanaged. 4 writes to apply; 4 requests were made to plan.
 """
 
 
@@ -122,7 +122,7 @@ def test_a_run_can_be_narrowed(desk: Desk) -> None:
     )
     only_milestones = (
         'project acme/lib\n  + milestone "a"\n'
-        "Plan: 1 to create, 0 to update, 0 to delete, 0 problems, 0 unmanaged. 1 request to apply; 1 was made to plan.\n"
+        "Plan: 1 to create, 0 to update, 0 to delete, 0 problems, 0 unmanaged. 1 write to apply; 1 request was made to plan.\n"
     )
     assert desk("plan --selector team=core --section milestones").out == only_milestones
     assert desk("plan --target acme/l* --section milestones").out == only_milestones
@@ -249,5 +249,5 @@ def test_what_a_token_may_not_see_is_a_problem_each(desk: Desk, monkeypatch: pyt
         "project acme/none\n"
         '  ! project "acme/none": not found, or not visible to this token (GET projects/acme%2Fnone/milestones: '
         "404 Project Not Found)\n"
-        "Plan: 0 to create, 0 to update, 0 to delete, 2 problems, 2 unmanaged. 0 requests to apply; 3 were made to plan.\n"
+        "Plan: 0 to create, 0 to update, 0 to delete, 2 problems, 2 unmanaged. 0 writes to apply; 3 requests were made to plan.\n"
     )

@@ -28,7 +28,7 @@ def test_only_what_failed_is_planned_and_applied_again(desk: Desk) -> None:
     assert planned.code == 0
     assert planned.out == (
         'project acme/api\n  + milestone "taken"\n'
-        "Plan: 1 to create, 0 to update, 0 to delete, 0 problems, 0 unmanaged. 1 request to apply; 1 was made to plan.\n"
+        "Plan: 1 to create, 0 to update, 0 to delete, 0 problems, 0 unmanaged. 1 write to apply; 1 request was made to plan.\n"
     )
     assert [entry["target"].partition("?")[0] for entry in desk.sandbox.log()] == [
         "/api/v4/projects/acme%2Fapi/milestones"

@@ -16,9 +16,7 @@ from tests.building import KINDS
 from tests.canned import answer, canned
 from tests.desk import Desk
 
-PLANNED = (
-    "Plan: 0 to create, 0 to update, 0 to delete, 0 problems, 0 unmanaged. 0 requests to apply; 1 was made to plan.\n"
-)
+PLANNED = "Plan: 0 to create, 0 to update, 0 to delete, 0 problems, 0 unmanaged. 0 writes to apply; 1 request was made to plan.\n"
 
 
 @pytest.fixture(autouse=True)

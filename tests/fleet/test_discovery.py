@@ -45,7 +45,7 @@ project acme/lib
 project acme/tools/cli
   + milestone "cli 1"
   + milestone "tools"
-Plan: 5 to create, 0 to update, 0 to delete, 0 problems, 0 unmanaged. 5 requests to apply; 6 were made to plan.
+Plan: 5 to create, 0 to update, 0 to delete, 0 problems, 0 unmanaged. 5 writes to apply; 6 requests were made to plan.
 """
 
 

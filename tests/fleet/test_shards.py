@@ -202,3 +202,46 @@ def test_problems_and_failures_of_parts_are_those_of_the_whole(desk: Desk) -> No
     assert desk("merge-plans p1.json p2.json").code == 1
     merged = desk("merge-reports r1.json r2.json --format json")
     assert (merged.code, json.loads(merged.out)["counts"]["problems"]) == (1, 1)
+
+
+def test_every_format_names_the_shard_and_a_job_is_told_where_that_came_from(
+    desk: Desk, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    desk.write("manifests/all.yaml", MANIFESTS)
+    files = " ".join(f"--report {name}={name}" for name in ("json", "markdown", "html", "junit", "prometheus"))
+    last = (
+        "Plan for shard 1/3: 3 to create, 0 to update, 0 to delete, 0 problems, 0 unmanaged. "
+        "3 writes to apply; 3 requests were made to plan."
+    )
+    for command in (f"plan --shard 1/3 {files}", "drift --shard 1/3"):
+        done = desk(command)
+        assert (done.out.splitlines()[-1], done.err) == (last, "")
+    named = {
+        "json": '"shard": {\n    "number": 1,\n    "total": 3\n  }',
+        "markdown": "## Plan for shard 1/3: 3 to create\n",
+        "html": "<h1>Plan for shard 1/3: 3 to create</h1>",
+        "junit": '<testsuite name="reconciler plan, shard 1/3" ',
+        "prometheus": 'reconciler_plan_shard{shard="1/3"} 1\n',
+    }
+    assert [name for name, words in named.items() if words not in Path(name).read_text()] == []
+    monkeypatch.setenv("CI_NODE_INDEX", "1")
+    monkeypatch.setenv("CI_NODE_TOTAL", "3")
+    warned = "only shard 1/3 of the targets, as CI_NODE_INDEX and CI_NODE_TOTAL say; for all targets add --shard 1/1\n"
+    for command in ("plan", "drift"):
+        done = desk(command)
+        assert (done.out.splitlines()[-1], done.err) == (last, warned)
+    assert desk("plan --shard 1/3").err == ""
+    done = desk(f"apply --yes {files}")
+    assert (done.out.splitlines()[-1].partition(";")[0], done.err) == (
+        "Applied shard 1/3: 3 created, 0 updated, 0 deleted",
+        warned,
+    )
+    named |= {
+        "markdown": "## Applied shard 1/3: 3 created\n",
+        "html": "<h1>Applied shard 1/3: 3 created</h1>",
+        "junit": '<testsuite name="reconciler apply, shard 1/3" ',
+        "prometheus": 'reconciler_apply_shard{shard="1/3"} 1\n',
+    }
+    assert [name for name, words in named.items() if words not in Path(name).read_text()] == []
+    monkeypatch.setenv("CI_NODE_TOTAL", "1")
+    assert desk("plan").err == ""

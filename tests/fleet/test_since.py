@@ -18,9 +18,7 @@ kind: Project
 metadata: {path: acme/api, profiles: [base]}
 """
 
-NOTHING = (
-    "Plan: 0 to create, 0 to update, 0 to delete, 0 problems, 0 unmanaged. 0 requests to apply; 0 were made to plan.\n"
-)
+NOTHING = "Plan: 0 to create, 0 to update, 0 to delete, 0 problems, 0 unmanaged. 0 writes to apply; 0 requests were made to plan.\n"
 
 
 def requests(desk: Desk) -> list[str]:
@@ -37,7 +35,7 @@ def test_only_what_has_changed_is_planned_and_asked_for(desk: Desk, git: Reposit
     assert (done.code, done.err) == (0, "")
     assert done.out == (
         'project acme/lib\n  + milestone "b"\n  + milestone "c"\n'
-        "Plan: 2 to create, 0 to update, 0 to delete, 0 problems, 0 unmanaged. 2 requests to apply; 1 was made to plan.\n"
+        "Plan: 2 to create, 0 to update, 0 to delete, 0 problems, 0 unmanaged. 2 writes to apply; 1 request was made to plan.\n"
     )
     assert requests(desk) == ["projects/acme%2Flib/milestones"]
     assert 'project acme/api\n  + milestone "a"\n' in desk("plan --since HEAD --all").out
@@ -65,7 +63,7 @@ def test_a_changed_profile_touches_all_who_use_it(desk: Desk, git: Repository) -
     done = desk("plan --since HEAD")
     assert done.out == (
         'project acme/api\n  + milestone "b"\nproject acme/lib\n  + milestone "b"\n'
-        "Plan: 2 to create, 0 to update, 0 to delete, 0 problems, 0 unmanaged. 2 requests to apply; 2 were made to plan.\n"
+        "Plan: 2 to create, 0 to update, 0 to delete, 0 problems, 0 unmanaged. 2 writes to apply; 2 requests were made to plan.\n"
     )
 
 
@@ -92,7 +90,7 @@ def test_a_profile_may_stand_in_another_file_than_before(desk: Desk, git: Reposi
     desk.write("manifests/lib.yaml", USING.replace("acme/api, profiles: [base]", "acme/lib"))
     git.git("rm", "--quiet", "--cached", "-r", "manifests")
     (desk.folder / "manifests/base.yaml").unlink()
-    assert "2 were made to plan" in desk("plan --since HEAD").out
+    assert "2 requests were made to plan" in desk("plan --since HEAD").out
 
 
 def test_what_was_declared_twice_and_is_declared_once_is_kept(desk: Desk, git: Repository) -> None:
@@ -131,7 +129,7 @@ def test_what_was_declared_and_is_not_any_more_is_deleted_and_nothing_else(desk:
         '  - allowlisted group "acme"\n'
         '  - milestone "ours"\n'
         '  - trigger token "ours"\n'
-        "Plan: 0 to create, 0 to update, 4 to delete, 0 problems, 2 unmanaged. 4 requests to apply; 5 were made to plan.\n"
+        "Plan: 0 to create, 0 to update, 4 to delete, 0 problems, 2 unmanaged. 4 writes to apply; 5 requests were made to plan.\n"
     )
     assert desk("apply --since HEAD --yes").code == 0
     assert "0 to delete" in desk("plan --since HEAD").out
@@ -148,7 +146,7 @@ def test_pruning_stays_with_what_is_declared(desk: Desk, git: Repository) -> Non
         "project acme/api\n"
         '  - allowlisted project "acme/web"\n'
         '  - allowlisted group "acme/tools"\n'
-        "Plan: 0 to create, 0 to update, 2 to delete, 0 problems, 1 unmanaged. 2 requests to apply; 2 were made to plan.\n"
+        "Plan: 0 to create, 0 to update, 2 to delete, 0 problems, 1 unmanaged. 2 writes to apply; 2 requests were made to plan.\n"
     )
 
 
@@ -173,7 +171,7 @@ def test_manifests_may_be_renamed_moved_and_split(desk: Desk, git: Repository) -
     assert desk("plan --since HEAD~1").out == NOTHING
     assert desk("plan manifests/deep --since HEAD~1").out == (
         'project acme/api\n  + milestone "a"\nproject acme/lib\n  + milestone "b"\n'
-        "Plan: 2 to create, 0 to update, 0 to delete, 0 problems, 0 unmanaged. 2 requests to apply; 2 were made to plan.\n"
+        "Plan: 2 to create, 0 to update, 0 to delete, 0 problems, 0 unmanaged. 2 writes to apply; 2 requests were made to plan.\n"
     )
 
 
@@ -212,7 +210,7 @@ def test_a_removed_target_that_is_gone_is_no_problem(desk: Desk, git: Repository
     git.commit()
     git.git("rm", "--quiet", "manifests/project.yaml", "manifests/others.yaml")
     done = desk("plan --since HEAD")
-    assert (done.code, done.out) == (0, NOTHING.replace("0 were made", "2 were made"))
+    assert (done.code, done.out) == (0, NOTHING.replace("0 requests were", "2 requests were"))
 
 
 @pytest.mark.parametrize(
@@ -251,7 +249,7 @@ def test_what_a_removed_set_declared_is_deleted_in_every_project_it_was_about(de
     desk.sandbox.clear_log()
     assert desk("plan --since HEAD").out == (
         'project acme/api\n  - milestone "api 1"\nproject acme/lib\n  + milestone "b"\n'
-        "Plan: 1 to create, 0 to update, 1 to delete, 0 problems, 0 unmanaged. 2 requests to apply; 5 were made to plan.\n"
+        "Plan: 1 to create, 0 to update, 1 to delete, 0 problems, 0 unmanaged. 2 writes to apply; 5 requests were made to plan.\n"
     )
     assert requests(desk) == [
         "groups/acme/projects",
@@ -266,7 +264,7 @@ def test_a_changed_set_touches_the_projects_it_is_about(desk: Desk, git: Reposit
     desk.write("manifests/set.yaml", SET.replace("group: acme", "group: acme, archived: true"))
     git.commit()
     desk.write("manifests/set.yaml", SET.replace("group: acme", "group: acme, exclude: ['**/api']"))
-    assert desk("plan --since HEAD").out == NOTHING.replace("0 were made", "2 were made")
+    assert desk("plan --since HEAD").out == NOTHING.replace("0 requests were", "2 requests were")
     desk.write("manifests/set.yaml", SET.replace(" 1", " 2"))
     assert "Plan: 4 to create" in desk("plan --since HEAD").out
 
@@ -277,7 +275,7 @@ def test_the_group_of_a_removed_set_may_be_gone(desk: Desk, git: Repository) -> 
     git.commit()
     git.git("rm", "--quiet", "manifests/set.yaml")
     done = desk("plan --since HEAD")
-    assert (done.code, done.out, done.err) == (0, NOTHING.replace("0 were made", "1 was made"), "")
+    assert (done.code, done.out, done.err) == (0, NOTHING.replace("0 requests were", "1 request was"), "")
 
 
 def test_a_group_of_then_that_cannot_be_listed_now_is_not_taken_for_empty(desk: Desk, git: Repository) -> None:

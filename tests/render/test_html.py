@@ -40,7 +40,7 @@ def test_a_page_begins_with_the_plan_in_a_line_problems_and_numbers() -> None:
 <header>
 <h1>Plan: 1 to create, 2 to update, 1 to delete, 1 problem</h1>
 <p>Read from https://git.example.com/api/v4 at 2026-12-01T12:00:00Z.</p>
-<p>4 requests to apply; 8 were made to plan. 3 unmanaged objects.</p>
+<p>4 writes to apply; 8 requests were made to plan. 3 unmanaged objects.</p>
 </header>
 <main>
 <section class="troubles">
@@ -158,7 +158,7 @@ def test_a_plan_without_changes_is_a_page_too() -> None:
 <header>
 <h1>Plan: nothing to change</h1>
 <p>Read from https://git.example.com/api/v4 at 2026-12-01T12:00:00Z.</p>
-<p>0 requests to apply; 8 were made to plan. 0 unmanaged objects.</p>
+<p>0 writes to apply; 8 requests were made to plan. 0 unmanaged objects.</p>
 </header>
 <main>
 """

@@ -34,7 +34,7 @@ def test_a_plan_begins_with_numbers_and_problems() -> None:
 | `milestones` | 1 | 1 | 0 | 0 |
 | `trigger_tokens` | 0 | 0 | 1 | 0 |
 
-4 requests to apply, 8 were made to plan; 3 unmanaged objects.
+4 writes to apply; 8 requests were made to plan. 3 unmanaged objects.
 Read from `https://git.example.com/api/v4` at 2026-12-01T12:00:00Z.
 
 ### 1 problem
@@ -69,7 +69,7 @@ def test_a_plan_without_changes_says_so() -> None:
         """\
 ## Plan: nothing to change
 
-0 requests to apply, 1 was made to plan; 0 unmanaged objects.
+0 writes to apply; 1 request was made to plan. 0 unmanaged objects.
 Read from `https://git.example.com/api/v4` at 2026-12-01T12:00:00Z.
 """
     )

@@ -15,9 +15,7 @@ from reconciler.wire import Json
 from tests.render.plans import patiently, saved_plans
 from tests.render.samples import API, HEADER, done, sample
 
-NUMBERS = (
-    "Plan: 1 to create, 2 to update, 1 to delete, 1 problem, 3 unmanaged. 4 requests to apply; 8 were made to plan."
-)
+NUMBERS = "Plan: 1 to create, 2 to update, 1 to delete, 1 problem, 3 unmanaged. 4 writes to apply; 8 requests were made to plan."
 
 
 def test_a_plan_is_one_line_a_change_grouped_by_target() -> None:
@@ -70,7 +68,7 @@ def test_what_is_too_wide_for_a_terminal_stands_below_its_label() -> None:
         '  - trigger token "legacy-integration"\n'
         "  ! approval settings.retain_approvals_on_push: locked by the group\n"
         "Plan: 1 to create, 2 to update, 1 to delete, 1 problem, 3 unmanaged. 4\n"
-        "requests to apply; 8 were made to plan.\n"
+        "writes to apply; 8 requests were made to plan.\n"
     )
 
 
@@ -111,7 +109,7 @@ def test_colour_repeats_what_the_markers_say() -> None:
 def test_a_plan_without_changes_is_one_line() -> None:
     assert render_plan(SavedPlan(HEADER, Plan((TargetPlan(API, ()),)))) == (
         "Plan: 0 to create, 0 to update, 0 to delete, 0 problems, 0 unmanaged. "
-        "0 requests to apply; 8 were made to plan.\n"
+        "0 writes to apply; 8 requests were made to plan.\n"
     )
 
 
@@ -119,7 +117,7 @@ def test_one_request_is_one_request() -> None:
     header = type(HEADER)(HEADER.service, HEADER.created_at, "0.1.0", "5f2c", requests_made=1)
     created = Create(address("milestone", "x"), {}, next(sample().plan.changes).requests)
     text = render_plan(SavedPlan(header, plan_of(created)))
-    assert text.endswith("0 unmanaged. 1 request to apply; 1 was made to plan.\n")
+    assert text.endswith("0 unmanaged. 1 write to apply; 1 request was made to plan.\n")
 
 
 def test_labels_tell_what_kind_of_name_a_name_is() -> None:

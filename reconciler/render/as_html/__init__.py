@@ -16,6 +16,7 @@ from reconciler.render._numbers import (
     PLANNED,
     UNFINISHED,
     became,
+    cost_of,
     plan_in_a_line,
     planned,
     report_in_a_line,
@@ -28,14 +29,13 @@ from reconciler.report import Report
 
 def plan(saved: SavedPlan, _style: Style) -> str:
     """Return a page about what would be changed and what cannot be."""
-    made, unmanaged = saved.header.requests_made, sum(1 for _ in saved.plan.unmanaged)
+    unmanaged = sum(1 for _ in saved.plan.unmanaged)
     facts = (
         f"Read from {saved.header.service} at {utc(saved.header.created_at)}.",
-        f"{counted(saved.plan.cost, 'request')} to apply; {made} {'was' if made == 1 else 'were'} made to plan. "
-        f"{counted(unmanaged, 'unmanaged object')}.",
+        f"{cost_of(saved)} {counted(unmanaged, 'unmanaged object')}.",
     )
     troubles = (_problems(saved.plan.problems),)
-    title = plan_in_a_line(saved.plan)
+    title = plan_in_a_line(saved)
     return str(Page(title, facts, troubles, PLANNED, planned(saved.plan), changes_of(saved.plan.changes)))
 
 
