@@ -2,13 +2,14 @@
 
 import hashlib
 import os
-import subprocess
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
+from subprocess import CompletedProcess
 
 from reconciler.errors import ConfigurationError, UsageError
 from reconciler.manifests import is_manifest
+from reconciler.processes import git, repository
 
 CONFIGURATION = "reconciler.yaml"
 BLOB, LINK = "blob", "120000"
@@ -115,13 +116,15 @@ class Snapshot:
         """Read objects, all of them with one process."""
         if not objects:
             return []
-        answer = _run(self.top, "cat-file", "--batch", sent="\n".join(objects).encode() + b"\n")
-        contents, at = [], 0
+        done = _git(self.top, ["cat-file", "--batch"], "\n".join(objects).encode() + b"\n")
+        answer, contents, at = done.stdout, [], 0
         for _ in objects:
-            end = answer.index(b"\n", at)
-            size = answer[at:end].split()[-1]
-            if not size.isdigit():
-                raise ConfigurationError(f"--since {self.revision}: git lacks some of its files; `git fsck` tells more")
+            end = answer.find(b"\n", at)
+            if done.returncode or not (size := answer[at:end].split()[-1]).isdigit():
+                raise ConfigurationError(
+                    f"--since {self.revision}: some files of that revision are not in this clone, and nothing is "
+                    "fetched: use a clone made without --filter; if it was, `git fsck` says what is damaged"
+                )
             contents.append(answer[end + 1 : end + 1 + int(size)])
             at = end + int(size) + 2
         return contents
@@ -150,15 +153,20 @@ def snapshot(revision: str, path: Path) -> Snapshot:
     if not revision.strip("0"):
         raise UsageError(f"--since {revision}: this stands for no commit, for there was none before: leave it out")
     folder = _folder(path)
-    found = _git(folder, ["rev-parse", "--show-toplevel"])
+    checkout = repository(folder)
+    if checkout is None:
+        raise ConfigurationError(
+            f"--since {revision}: {folder} is not in a git checkout; run this in one, or leave --since out"
+        )
+    found = _git(checkout, ["rev-parse", "--show-toplevel"])
     if found.returncode != 0:
-        raise ConfigurationError(f"--since {revision}: {folder} cannot be read as a git repository: {_said(found)}")
-    top = _line(found)
-    commit = _try(folder, "rev-parse", "--verify", "--quiet", f"{revision}^{{commit}}")
+        raise ConfigurationError(f"--since {revision}: {checkout} cannot be read as a git repository: {_said(found)}")
+    top = Path(_line(found))
+    commit = _try(top, "rev-parse", "--verify", "--quiet", f"{revision}^{{commit}}")
     if commit is None:
-        raise ConfigurationError(_why_there_is_none(revision, folder))
-    listing = _run(folder, "ls-tree", "-r", "-z", "--full-tree", commit).decode(errors="surrogateescape")
-    return Snapshot(revision, Path(top), commit, dict(_entries(listing)))
+        raise ConfigurationError(_why_there_is_none(revision, top))
+    listing = _run(top, "ls-tree", "-r", "-z", "--full-tree", commit).decode(errors="surrogateescape")
+    return Snapshot(revision, top, commit, dict(_entries(listing)))
 
 
 def _relative(path: str | Path, top: Path) -> str:
@@ -180,8 +188,8 @@ def _entries(listing: str) -> Iterator[tuple[str, _Entry]]:
             yield name, _Entry(mode, object_)
 
 
-def _why_there_is_none(revision: str, folder: Path) -> str:
-    if _try(folder, "rev-parse", "--is-shallow-repository") == "true":
+def _why_there_is_none(revision: str, top: Path) -> str:
+    if _try(top, "rev-parse", "--is-shallow-repository") == "true":
         return (
             f"--since {revision}: this clone is shallow and does not reach that far: fetch more of the history first, "
             "with `git fetch --unshallow` or, in a CI job, with GIT_DEPTH: 0"
@@ -189,34 +197,34 @@ def _why_there_is_none(revision: str, folder: Path) -> str:
     return f"--since {revision}: there is no such commit in this repository; if it is elsewhere, `git fetch` it first"
 
 
-def _try(folder: Path, *arguments: str) -> str | None:
+def _try(top: Path, *arguments: str) -> str | None:
     """Return a line that git answers; None where git says no."""
-    done = _git(folder, arguments)
+    done = _git(top, arguments)
     return _line(done) if done.returncode == 0 else None
 
 
-def _run(folder: Path, *arguments: str, sent: bytes = b"") -> bytes:
+def _run(top: Path, *arguments: str, sent: bytes = b"") -> bytes:
     """Return what git answers.
 
     Raises:
         ConfigurationError: git failed, with what it said.
     """
-    done = _git(folder, arguments, sent)
+    done = _git(top, arguments, sent)
     if done.returncode != 0:
         raise ConfigurationError(f"git {arguments[0]} failed: {_said(done)}")
     return done.stdout
 
 
-def _git(folder: Path, arguments: Sequence[str], sent: bytes = b"") -> "subprocess.CompletedProcess[bytes]":
+def _git(top: Path, arguments: Sequence[str], sent: bytes = b"") -> "CompletedProcess[bytes]":
     try:
-        return subprocess.run(["git", "-C", str(folder), *arguments], input=sent, capture_output=True, check=False)
+        return git(top, arguments, sent)
     except FileNotFoundError:
         raise ConfigurationError("--since needs git, which is not installed here") from None
 
 
-def _line(done: "subprocess.CompletedProcess[bytes]") -> str:
+def _line(done: "CompletedProcess[bytes]") -> str:
     return done.stdout.decode(errors="surrogateescape").strip("\n")
 
 
-def _said(done: "subprocess.CompletedProcess[bytes]") -> str:
+def _said(done: "CompletedProcess[bytes]") -> str:
     return " ".join(done.stderr.decode(errors="replace").split()).removeprefix("fatal: ")

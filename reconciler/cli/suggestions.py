@@ -27,6 +27,10 @@ TARGET = re.compile(
 """A target's path, as most manifests have it; whether the rest is YAML does not matter here."""
 
 
+REFERENCES = ("for-each-ref", "--format=%(refname:short)", "refs/heads", "refs/remotes", "refs/tags")
+"""What lists branches and tags."""
+
+
 def sections(_context: click.Context, _parameter: click.Parameter, incomplete: str) -> list[str]:
     """Return the names of sections; each is a module's, so that none need be imported."""
     kinds = find_spec("reconciler.kinds")
@@ -47,14 +51,14 @@ def targets(context: click.Context, _parameter: click.Parameter, incomplete: str
 
 def revisions(_context: click.Context, _parameter: click.Parameter, incomplete: str) -> list[str]:
     """Return the branches and tags of the git repository around the working directory."""
-    import subprocess
+    from reconciler.processes import git, repository
 
-    listing = ["git", "for-each-ref", "--format=%(refname:short)", "refs/heads", "refs/remotes", "refs/tags"]
+    top = repository(Path())
     try:
-        done = subprocess.run(listing, capture_output=True, text=True, check=False)
+        found = git(top, REFERENCES).stdout.decode(errors="replace").split() if top else []
     except OSError:
         return []
-    return [name for name in done.stdout.split() if name.startswith(incomplete)]
+    return [name for name in found if name.startswith(incomplete)]
 
 
 def schemas(_context: click.Context, _parameter: click.Parameter, incomplete: str) -> list[str]:

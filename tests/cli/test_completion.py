@@ -130,6 +130,7 @@ def test_branches_and_tags_are_known_to_since(desk: Desk) -> None:
 
 
 def test_without_git_since_has_no_suggestions(desk: Desk, monkeypatch: pytest.MonkeyPatch) -> None:
+    repository(desk.folder)
     monkeypatch.setenv("PATH", str(desk.folder))
     assert asked("reconciler plan --since") == []
 

@@ -38,6 +38,12 @@ def _git_of_nobody(monkeypatch: pytest.MonkeyPatch) -> None:
         monkeypatch.setenv(name, value)
 
 
+LACKING = (
+    "some files of that revision are not in this clone, and nothing is fetched: use a clone made without --filter; if it "
+    "was, `git fsck` says what is damaged"
+)
+
+
 def read(*paths: str, revision: str = "HEAD") -> dict[str, str]:
     then = snapshot(revision, Path(paths[0]))
     found = then.contents(then.manifests([Path(path) for path in paths]))
@@ -54,7 +60,6 @@ def refusal(revision: str, *paths: str) -> str:
 def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     """A folder outside any repository."""
     monkeypatch.chdir(tmp_path)
-    monkeypatch.setenv("GIT_CEILING_DIRECTORIES", str(tmp_path.parent))
     return tmp_path
 
 
@@ -169,15 +174,20 @@ def test_a_path_outside_the_repository_is_refused(checkout: Repository, tmp_path
     )
 
 
-def test_where_there_is_no_repository_git_says_why(folder: Path) -> None:
-    assert refusal("HEAD", "none/at/all").startswith(
-        f"--since HEAD: {folder} cannot be read as a git repository: not a git repository"
-    )
+def test_where_there_is_no_repository_that_is_said(folder: Path) -> None:
+    outside = "is not in a git checkout; run this in one, or leave --since out"
+    assert refusal("HEAD", "none/at/all") == f"--since HEAD: {folder} {outside}"
     subprocess.run(["git", "init", "--quiet", "--bare", "bare.git"], check=True)
-    assert "must be run in a work tree" in refusal("HEAD", "bare.git")
+    assert refusal("HEAD", "bare.git") == f"--since HEAD: {folder}/bare.git {outside}"
+    (folder / ".git").write_text("gitdir: nowhere")
+    assert (
+        refusal("HEAD")
+        == f"--since HEAD: {folder} cannot be read as a git repository: not a git repository: {folder}/nowhere"
+    )
 
 
 def test_without_git_that_is_said(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    repository(folder)
     monkeypatch.setenv("PATH", str(folder))
     assert refusal("HEAD") == "--since needs git, which is not installed here"
 
@@ -210,5 +220,5 @@ def test_a_damaged_repository_is_no_empty_one(checkout: Repository) -> None:
             found.unlink()
     with pytest.raises(ConfigurationError) as caught:
         then.contents(then.manifests([Path()]))
-    assert str(caught.value) == "--since HEAD: git lacks some of its files; `git fsck` tells more"
+    assert str(caught.value) == f"--since HEAD: {LACKING}"
     assert refusal("HEAD") == "git ls-tree failed: not a tree object"

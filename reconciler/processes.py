@@ -1,0 +1,94 @@
+"""Child processes: git, and the commands users name. None inherits our tokens; git runs nothing a repository names."""
+
+import os
+import re
+import subprocess
+from collections.abc import Collection, Iterator, Mapping, Sequence
+from pathlib import Path
+
+OWN_TOKEN = re.compile(r"RECONCILER_(\w+_)?TOKEN")
+"""The variables that hold our tokens, such as RECONCILER_TOKEN and RECONCILER_NOTE_TOKEN."""
+
+LONG_ENOUGH = 8
+"""Characters from which on a token is recognised within a longer value, such as the URL of a repository."""
+
+KEPT_BY_GIT = frozenset({"GIT_CONFIG_GLOBAL", "GIT_CONFIG_SYSTEM", "GIT_CONFIG_NOSYSTEM"})
+"""The variables that say where the user's own configuration of git is. All others of git's are withheld."""
+
+SAFE_DIRECTORY = "safe.directory"
+"""The setting by which users say that they trust a repository of somebody else. CI jobs give it by variables."""
+
+CONFIG_KEY, CONFIG_VALUE = "GIT_CONFIG_KEY_", "GIT_CONFIG_VALUE_"
+"""The beginnings of the variables that give git a setting; a number follows."""
+
+HARMLESS: Mapping[str, str] = {
+    "safe.bareRepository": "explicit",  # a folder of the checkout that looks like a repository is none
+    "core.fsmonitor": "false",
+    "core.hooksPath": os.devnull,
+}
+"""Settings that win over those of the repository. Git runs no program that a repository names."""
+
+OFFLINE: Mapping[str, str] = {
+    "GIT_ALLOW_PROTOCOL": "",  # wins over `protocol.NAME.allow` of the repository, and is heeded by every version
+    "GIT_NO_LAZY_FETCH": "1",
+    "GIT_TERMINAL_PROMPT": "0",
+}
+"""Variables by which git asks no other machine and nobody at the terminal."""
+
+
+def own_tokens(environment: Mapping[str, str]) -> frozenset[str]:
+    """Return the values of our tokens that an environment holds."""
+    found = (value.strip() for name, value in environment.items() if OWN_TOKEN.fullmatch(name))
+    return frozenset(value for value in found if value)
+
+
+def reveals_token(name: str, value: str, tokens: Collection[str]) -> bool:
+    """Whether a variable is one of our tokens, or its value holds one of them."""
+    return bool(OWN_TOKEN.fullmatch(name)) or any(
+        token == value.strip() or (len(token) >= LONG_ENOUGH and token in value) for token in tokens
+    )
+
+
+def inherited(tokens: Collection[str] = ()) -> dict[str, str]:
+    """Return the environment for a child process: ours, without our tokens.
+
+    Args:
+        tokens: further values that are withheld, such as a token that was read from a file.
+    """
+    withheld = own_tokens(os.environ) | frozenset(tokens)
+    return {name: value for name, value in os.environ.items() if not reveals_token(name, value, withheld)}
+
+
+def repository(path: Path) -> Path | None:
+    """Return the checkout that holds a path: the nearest folder with `.git`; None outside any checkout.
+
+    Git would also take any folder for a repository that looks like a bare one, and a commit can add such a folder. No
+    commit can add `.git`.
+    """
+    real = Path(os.path.realpath(path))
+    return next((folder for folder in (real, *real.parents) if os.path.lexists(folder / ".git")), None)
+
+
+def git(top: Path, arguments: Sequence[str], sent: bytes = b"") -> "subprocess.CompletedProcess[bytes]":
+    """Run git in the top folder of a checkout; see `repository`.
+
+    Only commands that read may be run. Nothing is fetched, no hook and no program of the repository's configuration is
+    run, and variables that would lead git to another repository are withheld.
+
+    Raises:
+        OSError: there is no git.
+    """
+    environment = inherited()
+    settings = [f"{name}={value}" for name, value in HARMLESS.items()]
+    settings += [f"{SAFE_DIRECTORY}={value}" for value in _trusted(environment)]
+    command = ["git", "-C", str(top), "--no-optional-locks", "--no-replace-objects"]
+    command += [word for setting in settings for word in ("-c", setting)]
+    kept = {name: value for name, value in environment.items() if not name.startswith("GIT_") or name in KEPT_BY_GIT}
+    return subprocess.run([*command, *arguments], input=sent, capture_output=True, check=False, env={**kept, **OFFLINE})
+
+
+def _trusted(environment: Mapping[str, str]) -> Iterator[str]:
+    """Yield the values of `safe.directory` that are given by variables."""
+    for name, key in sorted(environment.items()):
+        if name.startswith(CONFIG_KEY) and key.lower() == SAFE_DIRECTORY:
+            yield environment.get(f"{CONFIG_VALUE}{name.removeprefix(CONFIG_KEY)}", "")

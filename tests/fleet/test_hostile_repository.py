@@ -1,0 +1,275 @@
+"""Repositories made to run a program when git reads them: `--since` and its completion run nothing of theirs.
+
+Each trap is shown to work before it is shown to fail: plain git falls into it.
+"""
+
+import os
+import subprocess
+from collections.abc import Callable
+from dataclasses import dataclass
+from pathlib import Path
+
+import pytest
+
+from reconciler.processes import git as run_git
+from tests.cli.test_completion import asked
+from tests.desk import Desk
+from tests.fleet.repository import NOBODY, Repository, repository
+
+MISSING = "1" * 40
+"""An object that is nowhere, so that a partial clone would fetch it."""
+
+
+@dataclass(frozen=True)
+class Trap:
+    """A repository, and a program that leaves a trace when it is run."""
+
+    git: Repository
+    program: Path
+    trace: Path
+
+    def sprung(self) -> bool:
+        """Whether the program has run since this was last asked."""
+        ran = self.trace.exists()
+        self.trace.unlink(missing_ok=True)
+        return ran
+
+    def plain_git(self, *arguments: str) -> None:
+        """Run git as a careless tool does."""
+        subprocess.run(
+            ["git", *arguments], cwd=self.git.folder, env=os.environ | NOBODY, capture_output=True, check=False
+        )
+
+    def set(self, **settings: str) -> None:
+        """Write the checkout's own configuration; `a__b` is `a.b`."""
+        for name, value in settings.items():
+            self.git.git("config", name.replace("__", "."), value)
+
+
+@pytest.fixture
+def trap(desk: Desk, tmp_path_factory: pytest.TempPathFactory) -> Trap:
+    """A repository with one manifest that has changed since its only commit; HEAD~1 has none."""
+    outside = tmp_path_factory.mktemp("outside")
+    program, trace = outside / "program", outside / "trace"
+    program.write_text(f"#!/bin/sh\ntouch {trace}\n")
+    program.chmod(0o755)
+    made = repository(desk.folder)
+    desk.project("{milestones: {a: {}}}")
+    made.commit()
+    desk.project("{milestones: {a: {}, b: {}}}")
+    return Trap(made, program, trace)
+
+
+def promised(trap: Trap) -> None:
+    """A partial clone whose missing objects are fetched by a program."""
+    trap.set(
+        core__repositoryformatversion="1",
+        extensions__partialClone="origin",
+        remote__origin__promisor="true",
+        remote__origin__url="ssh://example.invalid/x",
+        core__sshCommand=str(trap.program),
+    )
+
+
+def a_bare_folder(trap: Trap) -> None:
+    folder = trap.git.folder / "manifests"
+    for name in ("objects", "refs/heads"):
+        (folder / name).mkdir(parents=True)
+        (folder / name / "keep").write_text("")
+    (folder / "HEAD").write_text("ref: refs/heads/main\n")
+    (folder / "refs/heads/main").write_text(f"{MISSING}\n")
+    (folder / "config").write_text(
+        "[core]\nrepositoryformatversion = 1\nbare = false\nworktree = .\n"
+        f"sshCommand = {trap.program}\n[extensions]\npartialClone = origin\n"
+        '[remote "origin"]\npromisor = true\nurl = ssh://example.invalid/x\n'
+    )
+    trap.git.commit()
+    trap.plain_git("-C", "manifests", "rev-parse", "--verify", "HEAD^{commit}")
+
+
+def a_promisor_over_ssh(trap: Trap) -> None:
+    promised(trap)
+    lose_a_manifest(trap)
+
+
+def a_promisor_with_a_program_for_packs(trap: Trap) -> None:
+    promised(trap)
+    trap.set(remote__origin__url=str(trap.git.folder / ".git"), remote__origin__uploadpack=str(trap.program))
+    lose_a_manifest(trap)
+
+
+def a_promisor_with_a_helper_that_is_allowed(trap: Trap) -> None:
+    promised(trap)
+    trap.set(remote__origin__url=f"ext::{trap.program}", protocol__ext__allow="always", protocol__allow="always")
+    lose_a_manifest(trap)
+
+
+def lose_a_manifest(trap: Trap) -> None:
+    object_ = trap.git.git("rev-parse", "HEAD:manifests/project.yaml")
+    (trap.git.folder / ".git/objects" / object_[:2] / object_[2:]).unlink()
+    trap.plain_git("cat-file", "-p", object_)
+
+
+def a_file_system_monitor(trap: Trap) -> None:
+    trap.set(core__fsmonitor=str(trap.program))
+    trap.plain_git("status")
+
+
+def hooks(trap: Trap) -> None:
+    folder = trap.git.folder / "hooks"
+    folder.mkdir()
+    for name in ("post-checkout", "post-index-change", "reference-transaction", "pre-auto-gc", "fsmonitor-watchman"):
+        (folder / name).symlink_to(trap.program)
+    trap.set(core__hooksPath=str(folder))
+    trap.plain_git("tag", "sprung")
+
+
+def conversions_and_filters(trap: Trap) -> None:
+    attributes = trap.git.folder / ".gitattributes"
+    attributes.write_text("*.yaml diff=evil filter=evil\n")
+    trap.git.commit()
+    trap.set(
+        diff__evil__textconv=str(trap.program),
+        diff__external=str(trap.program),
+        filter__evil__smudge=str(trap.program),
+        filter__evil__clean=str(trap.program),
+        filter__evil__process=str(trap.program),
+    )
+    trap.plain_git("cat-file", "--textconv", "HEAD:manifests/project.yaml")
+
+
+def a_pager_an_alias_and_a_prompt(trap: Trap) -> None:
+    said = str(trap.program)
+    trap.set(core__pager=said, core__editor=said, core__askPass=said, credential__helper=said, alias__evil=f"!{said}")
+    trap.plain_git("evil")
+
+
+def a_submodule(trap: Trap) -> None:
+    trap.git.git("update-index", "--add", "--cacheinfo", f"160000,{MISSING},manifests/sub")
+    (trap.git.folder / ".gitmodules").write_text(
+        f'[submodule "x"]\npath = manifests/sub\nurl = {trap.git.folder}\nupdate = !{trap.program}\n'
+    )
+    trap.set(submodule__x__update=f"!{trap.program}", submodule__x__url=str(trap.git.folder), submodule__recurse="true")
+    trap.git.commit()
+    (trap.git.folder / "manifests/sub").mkdir(exist_ok=True)
+    a_file_system_monitor(trap)
+
+
+def objects_of_another_repository(trap: Trap) -> None:
+    other = repository(trap.program.parent / "other")
+    other.commit()
+    (trap.git.folder / ".git/objects/info/alternates").write_text(f"{other.folder}/.git/objects\n")
+    trap.set(core__alternateRefsCommand=str(trap.program))
+    a_file_system_monitor(trap)
+
+
+def a_checkout_that_is_kept_elsewhere(trap: Trap) -> None:
+    trap.set(core__fsmonitor=str(trap.program))
+    (trap.git.folder / ".git").rename(trap.program.parent / "elsewhere")
+    (trap.git.folder / ".git").write_text(f"gitdir: {trap.program.parent / 'elsewhere'}\n")
+    trap.plain_git("status")
+
+
+READ = 'project acme/api\n  + milestone "a"\n  + milestone "b"\nPlan: 2 to create, 0 '
+LACKING = "reconciler: --since HEAD: some files of that revision are not in this clone, and nothing is fetched: "
+
+
+@pytest.mark.parametrize(
+    ("lay", "out", "err"),
+    [
+        (a_bare_folder, "Plan: 0 to create, ", ""),
+        (a_promisor_over_ssh, "", LACKING),
+        (a_promisor_with_a_program_for_packs, "", LACKING),
+        (a_promisor_with_a_helper_that_is_allowed, "", LACKING),
+        (a_file_system_monitor, READ, ""),
+        (hooks, READ, ""),
+        (conversions_and_filters, "Plan: 0 to create, ", ""),
+        (a_pager_an_alias_and_a_prompt, READ, ""),
+        (a_submodule, "Plan: 0 to create, ", ""),
+        (objects_of_another_repository, READ, ""),
+        (a_checkout_that_is_kept_elsewhere, READ, ""),
+    ],
+)
+def test_nothing_of_a_repository_is_run(
+    trap: Trap, desk: Desk, lay: Callable[[Trap], None], out: str, err: str
+) -> None:
+    lay(trap)
+    assert trap.sprung()
+    done = desk("plan --since HEAD")
+    assert done.out.startswith(out)
+    assert done.err.startswith(err)
+    assert asked("reconciler plan --since", "ma") == ["main"]
+    assert not trap.sprung()
+
+
+def test_a_missing_commit_is_not_fetched(trap: Trap, desk: Desk) -> None:
+    promised(trap)
+    done = desk(f"plan --since {MISSING}")
+    assert (done.code, done.out) == (1, "")
+    assert "there is no such commit in this repository" in done.err
+    assert not trap.sprung()
+
+
+@pytest.mark.parametrize(
+    ("name", "value"),
+    [
+        ("GIT_DIR", ".git"),
+        ("GIT_WORK_TREE", "manifests"),
+        ("GIT_INDEX_FILE", "none"),
+        ("GIT_OBJECT_DIRECTORY", "none"),
+        ("GIT_ALTERNATE_OBJECT_DIRECTORIES", "none"),
+        ("GIT_NAMESPACE", "other"),
+        ("GIT_PREFIX", "manifests/"),
+        ("GIT_EXEC_PATH", "none"),
+        ("GIT_CONFIG_PARAMETERS", "'core.worktree=manifests'"),
+        ("GIT_ALLOW_PROTOCOL", "ext:ssh"),
+        ("GIT_TRACE", "trace"),
+    ],
+)
+def test_variables_of_git_do_not_change_what_is_read(
+    trap: Trap, desk: Desk, monkeypatch: pytest.MonkeyPatch, name: str, value: str
+) -> None:
+    """Hooks and `git rebase --exec` set some of them."""
+    desk.write("other/lib.yaml", (desk.folder / "manifests/project.yaml").read_text().replace("acme/api", "acme/lib"))
+    trap.git.commit()
+    desk.project("{milestones: {a: {}}}")
+    desk.service(milestones=[{"title": "a"}, {"title": "b"}])
+    expected = 'project acme/api\n  - milestone "b"\nPlan: 0 to create, 0 to update, 1 to delete, '
+    monkeypatch.setenv(name, str(desk.folder / value) if value in {".git", "manifests", "none", "trace"} else value)
+    done = desk("plan --since HEAD")
+    assert done.out.startswith(expected)
+    assert done.err == ""
+    assert asked("reconciler plan --since") == ["main"]
+    assert not (desk.folder / "trace").exists()
+
+
+def test_a_commit_is_what_it_says_and_not_what_replaces_it(trap: Trap, desk: Desk) -> None:
+    first = trap.git.git("rev-parse", "HEAD")
+    trap.git.git("replace", first, trap.git.commit())
+    assert desk(f"plan --since {first}").out.startswith("project acme/api\n")
+
+
+@pytest.mark.skipif(os.geteuid() != 0, reason="only root gives a folder to somebody else")
+def test_a_repository_of_somebody_else_is_read_where_the_user_trusts_it(
+    trap: Trap, desk: Desk, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    for path in (desk.folder, desk.folder / ".git"):
+        os.chown(path, 65534, 65534)
+    monkeypatch.setenv("GIT_CONFIG_GLOBAL", "/dev/null")
+    assert "detected dubious ownership" in desk("plan --since HEAD").err
+    settings = {"KEY_0": "core.fsmonitor", "VALUE_0": str(trap.program), "KEY_1": "Safe.Directory"}
+    for key, value in {"COUNT": "2", **settings, "VALUE_1": str(desk.folder)}.items():
+        monkeypatch.setenv(f"GIT_CONFIG_{key}", value)
+    assert desk("plan --since HEAD").out.startswith(READ)
+    assert not trap.sprung()
+
+
+def test_git_gets_none_of_our_tokens(trap: Trap, monkeypatch: pytest.MonkeyPatch) -> None:
+    tokens = {"RECONCILER_NOTE_TOKEN": "note-token", "COPY": " ada-token\n", "URL": "https://ada:note-token@host"}
+    for name, value in tokens.items():
+        monkeypatch.setenv(name, value)
+    monkeypatch.setenv("SHORT", "ada")
+    trap.set(alias__env="!env")
+    seen = run_git(trap.git.folder, ["env"]).stdout.decode()
+    assert "SHORT=ada\n" in seen
+    assert [line for line in seen.splitlines() if "-token" in line] == []
