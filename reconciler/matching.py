@@ -1,6 +1,6 @@
 """The planning of a collection: wanted names are matched with found objects, and what differs becomes a change."""
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from datetime import timedelta
 
 from reconciler.address import Address, Key, Level
@@ -10,6 +10,11 @@ from reconciler.endpoints import Collection
 from reconciler.plan import Create, Delete, Problem, Update
 from reconciler.resource import Found, Resource, Rotated
 from reconciler.state import Reference, Unknown
+
+OF_ANOTHER_USER = (
+    "due for rotation, but it belongs to another user; its owner can rotate it, or delete it and the next run creates "
+    "a new one"
+)
 
 
 def identity(part: Collection, name: Key) -> Key:
@@ -90,9 +95,9 @@ class Matching:
             case ([found], []) | ([], [found]):
                 self._update(name, wanted, found)
             case [], _:
-                self._problem(name, f"{len(olds)} live ones of the former {_names(old_names)}: {_ids(olds)}")
+                self._problem(name, _crowd(olds, f"the former name {_names(old_names)}"))
             case _, []:
-                self._problem(name, f"{len(matches)} live ones of this name, where one is wanted: {_ids(matches)}")
+                self._problem(name, _crowd(matches))
             case _:
                 self._problem(name, f"both this name and the former {_names(old_names)} are live; delete one of them")
 
@@ -109,21 +114,36 @@ class Matching:
             self.draft.creates.append(Create(self._address(name), fields_of(wanted), requests, target_id))
 
     def _rotate(self, name: Key, wanted: Resource, age: timedelta, matches: list[Found]) -> None:
-        """Create a successor where the newest is too old; delete what the newest has succeeded, once it is settled."""
-        dated = [(found.created_at, found) for found in matches if found.created_at is not None]
-        if len(dated) < len(matches):
+        """Create a successor where the newest is too old; delete what the newest has succeeded, once it is settled.
+
+        Only what is ours succeeds and is succeeded.
+        """
+        ours = [found for found in matches if found.ours]
+        if len(matches) > max(1, len(ours)):
+            self._problem(name, _crowd(matches))
+        if ours:
+            self._succeed(name, wanted, age, ours, matches)
+        elif len(matches) == 1 and self._age(matches[0]) >= age:
+            self._problem(name, OF_ANOTHER_USER)
+
+    def _succeed(self, name: Key, wanted: Resource, age: timedelta, ours: list[Found], matches: list[Found]) -> None:
+        if any(found.created_at is None for found in ours):
             self._problem(name, "the service does not tell how old it is, so it cannot be rotated")
             return
-        *_, newest = sorted(born for born, _ in dated)
-        now = self.draft.live.read_at
-        if now - newest >= age:
+        newest = min(ours, key=lambda found: (self._age(found), -(found.id or 0)))
+        if self._age(newest) >= age:
             ids = tuple(found.id for found in matches if found.id is not None)
             requests = self.part.create(self.scope.url + self.part.suffix, name, wanted, None)
             self.draft.creates.append(Create(self._address(name), fields_of(wanted), requests, beside=ids))
-        if now - newest >= self.draft.grace:
-            for born, found in dated:
-                if born < newest:
-                    self._delete(name, found)
+        if self._age(newest) >= self.draft.grace:
+            for found in ours:
+                if found is not newest:
+                    self._delete(name, found, newest.id)
+
+    def _age(self, found: Found) -> timedelta:
+        """How old an object is; nothing where the service does not tell."""
+        now = self.draft.live.read_at
+        return now - (found.created_at or now)
 
     def _update(self, name: Key, wanted: Resource, found: Found) -> None:
         former = None if identity(self.part, name) in map(self._identity, found.names) else found.names[0]
@@ -139,12 +159,14 @@ class Matching:
             requests = self.part.update(path, name, possible, found)
             self.draft.updates.append(Update(self._address(name), before, after, requests, fingerprint(found), former))
 
-    def _delete(self, name: Key, found: Found) -> None:
+    def _delete(self, name: Key, found: Found, successor_id: int | None = None) -> None:
         path = self._path(name)
         if path is not None:
             requests = self.part.delete(path, found)
             self.draft.deletes.append(
-                Delete(self._address(found.names[0]), fields_of(found.resource), requests, fingerprint(found))
+                Delete(
+                    self._address(found.names[0]), fields_of(found.resource), requests, fingerprint(found), successor_id
+                )
             )
 
     def _path(self, name: Key) -> str | None:
@@ -201,5 +223,13 @@ def _names(names: Iterable[Key]) -> str:
     return ", ".join(f'"{name}"' for name in names)
 
 
+def _crowd(found: Sequence[Found], name: str = "this name") -> str:
+    strangers = [each for each in found if not each.ours]
+    whose = "belongs to another user" if len(strangers) == 1 else "belong to other users"
+    beside = f"; {_ids(strangers)} {whose}" if 0 < len(strangers) < len(found) else ""
+    return f"{len(found)} objects have {name} ({_ids(found)}); expected one{beside}"
+
+
 def _ids(found: Iterable[Found]) -> str:
-    return "IDs " + ", ".join(str(number) for number in sorted(each.id or 0 for each in found))
+    numbers = sorted(each.id or 0 for each in found)
+    return f"ID{'s' * (len(numbers) > 1)} {', '.join(map(str, numbers))}"

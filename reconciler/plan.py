@@ -56,12 +56,15 @@ class Delete:
     Attributes:
         before: all its fields.
         fingerprint: of the whole object as it was read.
+        successor_id: the ID of the object that has succeeded it, whose secret is delivered before this one is deleted;
+            None where none has.
     """
 
     address: Address
     before: Fields
     requests: tuple[Request, ...]
     fingerprint: str
+    successor_id: int | None = None
 
 
 Change = Create | Update | Delete

@@ -116,6 +116,7 @@ class Found:
         id: its own numeric ID, where it has one.
         owner_id: the numeric ID of the project it belongs to, where the answer tells.
         created_at: when it was created, where the answer tells and it matters.
+        ours: whether it belongs to the user behind the token; False where it holds a secret that is not shown whole.
         locked: fields that cannot be changed, each with the reason; a key of a mapping field as `field.key`.
         shown: what the service showed before it was completed, where it was; None where that makes no difference.
     """
@@ -125,5 +126,6 @@ class Found:
     id: int | None = None
     owner_id: int | None = None
     created_at: datetime | None = None
+    ours: bool = True
     locked: Mapping[str, str] = field(default_factory=dict)
     shown: Mapping[str, Any] | None = None

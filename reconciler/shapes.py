@@ -74,6 +74,10 @@ class DeleteShape(Placed):
     action: Literal["delete"] = Field(description="The object is deleted.")
     before: Fields = Field(description="All its fields, as they were read.")
     fingerprint: str = Field(description="A digest of the whole object as it was read.")
+    successor_id: int | None = Field(
+        description="The ID of the token that has succeeded it, whose value is delivered before this one is deleted; "
+        "null if none has."
+    )
     requests: list[RequestShape] = Field(description="What is sent, in this order.")
 
 
@@ -164,6 +168,7 @@ def change_content(change: Change) -> Content:
                 **place,
                 "before": dict(change.before),
                 "fingerprint": change.fingerprint,
+                "successor_id": change.successor_id,
                 "requests": requests,
             }
 
@@ -221,7 +226,7 @@ def _read_change(scope: Scope, section: str, shape: CreateShape | UpdateShape | 
         case UpdateShape():
             return Update(address, shape.before, shape.after, requests, shape.fingerprint, shape.renamed_from)
         case DeleteShape():  # pragma: no branch - mypy would see a fourth
-            return Delete(address, shape.before, requests, shape.fingerprint)
+            return Delete(address, shape.before, requests, shape.fingerprint, shape.successor_id)
 
 
 def _request_content(request: Request) -> Content:

@@ -106,6 +106,7 @@ def test_a_saved_plan_is_a_document_that_programs_can_read() -> None:
             "name": "legacy-integration",
             "before": {},
             "fingerprint": tokens["changes"][0]["fingerprint"],
+            "successor_id": None,
             "requests": [{"method": "DELETE", "path": f"{project}/triggers/71", "body": None}],
         }
     ]

@@ -28,12 +28,14 @@ def decode(_scope: Scope, entry: Json) -> Found:
     """Read one token, of its value only whether it is shown whole: only owner and administrators may rename it."""
     locked = {"renamed_from": "the token belongs to another user, and only its owner or an administrator may rename it"}
     told = entry.get("created_at")
+    ours = shown_whole(entry.get("token") or "")
     return Found(
         TriggerToken(),
         names=(str(entry["description"] or ""),),
         id=index(entry["id"]),
         created_at=None if told is None else moment(told),
-        locked={} if shown_whole(entry.get("token") or "") else locked,
+        ours=ours,
+        locked={} if ours else locked,
     )
 
 

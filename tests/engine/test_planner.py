@@ -121,7 +121,7 @@ def test_a_rename_whose_both_names_are_live_is_a_problem_and_deletes_neither() -
 def test_a_rename_from_a_name_that_two_objects_have_is_a_problem() -> None:
     wanted = section("milestones", {"new": {"renamed_from": "old"}})
     assert planned({MILESTONES: [milestone(4, "old"), milestone(5, "old")]}, wanted) == [
-        '! milestone new None: 2 live ones of the former "old": IDs 4, 5'
+        '! milestone new None: 2 objects have the former name "old" (IDs 4, 5); expected one'
     ]
 
 
@@ -135,7 +135,7 @@ def test_a_rename_without_either_name_live_creates() -> None:
 def test_two_live_tokens_of_one_wanted_description_are_a_problem() -> None:
     wanted = section("trigger_tokens", {"nightly": {}})
     assert planned({TOKENS: [token(2, "nightly"), token(1, "nightly")]}, wanted) == [
-        "! trigger token nightly None: 2 live ones of this name, where one is wanted: IDs 1, 2"
+        "! trigger token nightly None: 2 objects have this name (IDs 1, 2); expected one"
     ]
 
 
@@ -357,10 +357,12 @@ def rotated(*entries: dict[str, object], grace: timedelta = timedelta()) -> list
     wanted = desired(section("trigger_tokens", {"deploy": {"rotate_after": "90d"}}))
     found = replace(live({TOKENS: list(entries)}), read_at=NOW)
     plan, _ = make_plan(replace(wanted, grace=grace), found, KINDS)
-    return listed(plan)
+    succeeded = [change for change in plan.changes if isinstance(change, Delete)]
+    return listed(plan) + [f"{each.requests[0].path[-1]} after {each.successor_id}" for each in succeeded]
 
 
 CREATION = "+ trigger token deploy: POST projects/acme%2Fapi/triggers {'description': 'deploy'}"
+DELETION = "- trigger token deploy: DELETE projects/acme%2Fapi/triggers/{} {{}}"
 
 
 def test_a_token_is_rotated_when_its_time_has_come_and_not_before() -> None:
@@ -370,10 +372,41 @@ def test_a_token_is_rotated_when_its_time_has_come_and_not_before() -> None:
 
 
 def test_a_succeeded_token_goes_in_a_later_run_and_never_before_its_successor_is_settled() -> None:
-    deletion = "- trigger token deploy: DELETE projects/acme%2Fapi/triggers/1 {}"
-    assert rotated(born(1, 91), born(2, 0.1)) == [deletion]
+    deletion = [DELETION.format(1), "1 after 2"]
+    assert rotated(born(1, 91), born(2, 0.1)) == deletion
     assert rotated(born(1, 91), born(2, 0.1), grace=timedelta(hours=3)) == []
-    assert rotated(born(1, 200), born(2, 91)) == [CREATION, deletion]
+    assert rotated(born(1, 200), born(2, 91)) == [CREATION, *deletion]
+
+
+def test_of_tokens_born_at_one_moment_the_later_number_stays() -> None:
+    assert rotated(born(2, 1), born(1, 1)) == [DELETION.format(1), "1 after 2"]
+
+
+def test_a_token_of_another_user_neither_succeeds_nor_is_succeeded() -> None:
+    def problem(number: str, ids: str, rest: str) -> str:
+        return f"! trigger token deploy None: {number} objects have this name (IDs {ids}); expected one{rest}"
+
+    beside = "; ID 2 belongs to another user"
+    assert rotated(born(1, 1), born(2, 0, token="glpt")) == [problem("2", "1, 2", beside)]
+    assert rotated(born(1, 1), born(2, 99, token="glpt"), born(3, 99)) == [
+        DELETION.format(3),
+        problem("3", "1, 2, 3", beside),
+        "3 after 1",
+    ]
+    assert rotated(born(1, 99), born(2, 99, token="glpt")) == [CREATION, problem("2", "1, 2", beside)]
+    assert rotated(born(1, 99), born(2, 99, token="glpt"), born(3, 0, token="glpt"))[-1:] == [
+        problem("3", "1, 2, 3", "; IDs 2, 3 belong to other users")
+    ]
+    assert rotated(born(1, 99, token="glpt"), born(2, 1, token="glpt")) == [problem("2", "1, 2", "")]
+
+
+def test_a_token_of_another_user_cannot_be_rotated_when_its_time_has_come() -> None:
+    assert rotated(born(1, 89, token="glpt")) == []
+    assert rotated(token(1, "deploy", "glpt")) == []
+    assert rotated(born(1, 90, token="glpt")) == [
+        "! trigger token deploy None: due for rotation, but it belongs to another user; its owner can rotate it, "
+        "or delete it and the next run creates a new one"
+    ]
 
 
 def test_what_a_successor_stands_beside_is_remembered() -> None:

@@ -135,10 +135,10 @@ def test_a_rename_whose_both_names_are_live_is_a_problem_and_touches_neither(sto
 def test_two_live_milestones_of_one_title_are_a_problem(story: Story) -> None:
     put(story, {"id": 4, "title": "1.0"}, {"id": 3, "title": "1.0"})
     assert story.problems(section("milestones", {"1.0": {"state": "closed"}})) == [
-        "milestone.None: 2 live ones of this name, where one is wanted: IDs 3, 4"
+        "milestone.None: 2 objects have this name (IDs 3, 4); expected one"
     ]
     assert story.problems(section("milestones", {"2.0": {"renamed_from": "1.0"}})) == [
-        'milestone.None: 2 live ones of the former "1.0": IDs 3, 4'
+        'milestone.None: 2 objects have the former name "1.0" (IDs 3, 4); expected one'
     ]
     assert story.step(section("milestones", {"1.0": None})) == [f"DELETE {URL}/3", f"DELETE {URL}/4"]
 

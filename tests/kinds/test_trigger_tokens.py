@@ -142,7 +142,7 @@ def test_several_tokens_of_one_description_are_a_problem_where_one_is_wanted(sto
         assert len(story.problems(wanted(value))) == 1
         assert story.changes(wanted(value)) == []
     assert story.problems(wanted({"nightly": {}})) == [
-        "trigger token.None: 2 live ones of this name, where one is wanted: IDs 1, 2"
+        "trigger token.None: 2 objects have this name (IDs 1, 2); expected one"
     ]
 
 
@@ -214,7 +214,9 @@ def test_a_token_that_another_writer_made_after_the_plan_is_seen_when_it_is_read
     assert failures(story.apply(plan, recheck=True)) == ["stale: trigger token nightly: it exists by now"]
     assert story.tokens == {}
     assert failures(story.apply(plan)) == []
-    assert story.problems(value) == ["trigger token.None: 2 live ones of this name, where one is wanted: IDs 1, 2"]
+    assert story.problems(value) == [
+        "trigger token.None: 2 objects have this name (IDs 1, 2); expected one; ID 1 belongs to another user"
+    ]
 
 
 def test_a_token_that_is_too_old_gets_a_successor_and_goes_in_a_later_run(story: Story) -> None:

@@ -64,7 +64,7 @@ def changes(draw: st.DrawFn, scope: Scope, kind: Kind) -> Change:
         case action if action is Update:
             return Update(address, draw(fields), draw(fields), sent, draw(texts), draw(st.none() | names))
         case _:
-            return Delete(address, draw(fields), sent, draw(texts))
+            return Delete(address, draw(fields), sent, draw(texts), draw(st.none() | numbers))
 
 
 @st.composite
