@@ -1,14 +1,38 @@
 """Comparing resources: what differs, what an object would become, and what it was when it was read. Pure."""
 
 import json
-from collections.abc import Collection, Mapping
-from hashlib import sha256
+from collections.abc import Collection, Iterator, Mapping
+from dataclasses import dataclass
+from typing import TypeVar
 
+from reconciler.address import Key
 from reconciler.resource import POLICIES, Found, Resource
 from reconciler.wire import Json
 
+Kept = TypeVar("Kept", bound=Resource)
+
 Fields = Mapping[str, Json]
 """Field values as JSON; a key of a mapping field as `field.key`."""
+
+LONGEST = 60
+"""How many characters of a value are quoted where it is told what has moved."""
+
+
+@dataclass(frozen=True, slots=True)
+class AsRead:
+    """An object as it was read: it must not have moved when a change to it is carried out.
+
+    Attributes:
+        id: its own numeric ID, where it has one.
+        names: all that it answers to.
+        fields: all its fields, as the service showed them.
+        locked: fields that cannot be changed, each with the reason.
+    """
+
+    id: int | None
+    names: tuple[Key, ...]
+    fields: Fields
+    locked: Mapping[str, str]
 
 
 def fields_of(resource: Resource) -> Fields:
@@ -66,8 +90,40 @@ def become(found: Resource, wanted: Resource) -> Resource:
     return type(found).model_construct(set(whole), **whole)
 
 
-def fingerprint(found: Found) -> str:
-    """Return a short digest of all that was read of an object."""
+def as_read(found: Found) -> AsRead:
+    """Return all that was read of an object."""
     shown = fields_of(found.resource) if found.shown is None else found.shown
-    read = [found.id, sorted(map(str, found.names)), shown, sorted(found.locked.items())]
-    return sha256(json.dumps(read, sort_keys=True).encode()).hexdigest()[:16]
+    return AsRead(found.id, found.names, shown, found.locked)
+
+
+def moved(before: AsRead, now: AsRead) -> str:
+    """Say what of an object differs from what was read, as `state: "active" -> "closed"`; empty if nothing does."""
+    if before == now:
+        return ""
+    places = inside(_plain(before), _plain(now))
+    return ", ".join(f"{path.removeprefix('.')}: {_quoted(was)} -> {_quoted(is_now)}" for path, was, is_now in places)
+
+
+def inside(before: Json, after: Json) -> Iterator[tuple[str, Json, Json]]:
+    """Yield each place where two nested values differ, with what is there and what will be; None for nothing."""
+    from deepdiff import DeepDiff  # noqa: PLC0415 - 130 ms, and hardly ever needed
+    from deepdiff.helper import notpresent  # noqa: PLC0415
+
+    difference = DeepDiff(before, after, view="tree", threshold_to_diff_deeper=0)
+    found = [level for levels in difference.values() for level in levels]
+    for level in sorted(found, key=lambda level: str(level.path())):
+        path = "".join(
+            f"[{step}]" if isinstance(step, int) else f".{step}" for step in level.path(output_format="list")
+        )
+        was, will_be = (None if each is notpresent else each for each in (level.t1, level.t2))
+        yield path, was, will_be
+
+
+def _plain(read: AsRead) -> Fields:
+    own = {"ID": read.id, "names": list(read.names), "locked": dict(read.locked)}
+    return {**read.fields, **own}
+
+
+def _quoted(value: Json) -> str:
+    text = json.dumps(value)
+    return text if len(text) <= LONGEST else text[:LONGEST] + "..."

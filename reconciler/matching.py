@@ -4,7 +4,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from datetime import timedelta
 
 from reconciler.address import Address, Key, Level
-from reconciler.diff import become, differences, fields_of, fingerprint
+from reconciler.diff import as_read, become, differences, fields_of
 from reconciler.draft import Draft
 from reconciler.endpoints import Collection
 from reconciler.plan import Create, Delete, Problem, Update
@@ -157,16 +157,14 @@ class Matching:
         path = self._path(name) if after or former is not None else None
         if path is not None:
             requests = self.part.update(path, name, possible, found)
-            self.draft.updates.append(Update(self._address(name), before, after, requests, fingerprint(found), former))
+            self.draft.updates.append(Update(self._address(name), before, after, requests, as_read(found), former))
 
     def _delete(self, name: Key, found: Found, successor_id: int | None = None) -> None:
         path = self._path(name)
         if path is not None:
             requests = self.part.delete(path, found)
             self.draft.deletes.append(
-                Delete(
-                    self._address(found.names[0]), fields_of(found.resource), requests, fingerprint(found), successor_id
-                )
+                Delete(self._address(found.names[0]), fields_of(found.resource), requests, as_read(found), successor_id)
             )
 
     def _path(self, name: Key) -> str | None:

@@ -8,7 +8,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 
 from reconciler.address import Address, Key, Scope
-from reconciler.diff import Fields
+from reconciler.diff import AsRead, Fields
 from reconciler.state import Section
 from reconciler.wire import Request
 
@@ -37,7 +37,7 @@ class Update:
     Attributes:
         before: the fields that will change, as they are.
         after: the same fields, as they will be.
-        fingerprint: of the whole object as it was read.
+        read: the whole object, as it was read.
         renamed_from: its name before, or None where the name stays.
     """
 
@@ -45,7 +45,7 @@ class Update:
     before: Fields
     after: Fields
     requests: tuple[Request, ...]
-    fingerprint: str
+    read: AsRead
     renamed_from: Key | None = None
 
 
@@ -55,7 +55,7 @@ class Delete:
 
     Attributes:
         before: all its fields.
-        fingerprint: of the whole object as it was read.
+        read: the whole object, as it was read.
         successor_id: the ID of the object that has succeeded it, whose secret is delivered before this one is deleted;
             None where none has.
     """
@@ -63,7 +63,7 @@ class Delete:
     address: Address
     before: Fields
     requests: tuple[Request, ...]
-    fingerprint: str
+    read: AsRead
     successor_id: int | None = None
 
 

@@ -33,7 +33,7 @@ from reconciler.shards import Shard
 from reconciler.state import Section
 from reconciler.wire import Json
 
-FORMAT = "reconciler.plan/v1"
+FORMAT = "reconciler.plan/v2"
 
 CLOCK_SKEW = timedelta(minutes=5)
 """How far the clocks of two machines may be apart."""
@@ -103,7 +103,7 @@ class DependentShape(TargetShape):
 class PlanDocument(Document):
     """A saved plan."""
 
-    format: Literal["reconciler.plan/v1"] = Field(description="What this document is.")
+    format: Literal["reconciler.plan/v2"] = Field(description="What this document is.")
     service: str = Field(description="The URL of the service's API, whose state was read.")
     created_at: AwareDatetime = Field(description="When the plan was made, UTC.")
     tool_version: str = Field(description="The version of the reconciler that made it.")

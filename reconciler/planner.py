@@ -4,7 +4,7 @@ from collections.abc import Iterable, Mapping
 from datetime import timedelta
 
 from reconciler.address import Address, Key, Level
-from reconciler.diff import differences, fingerprint
+from reconciler.diff import as_read, differences
 from reconciler.draft import Draft
 from reconciler.endpoints import Collection, Singleton
 from reconciler.kind import Kinds, Part
@@ -107,4 +107,4 @@ def _plan_singleton(draft: Draft, part: Singleton, wanted: Resource, found: Foun
     before, after = differences(possible, found.resource)
     if after:
         requests = part.update(draft.scope, possible, found)
-        draft.updates.append(Update(address, before, after, requests, fingerprint(found)))
+        draft.updates.append(Update(address, before, after, requests, as_read(found)))

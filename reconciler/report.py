@@ -32,7 +32,7 @@ from reconciler.shapes import (
 )
 from reconciler.shards import Shard
 
-FORMAT = "reconciler.report/v1"
+FORMAT = "reconciler.report/v2"
 
 UNKNOWN = "the run broke off before it was known what became of it"
 
@@ -189,7 +189,7 @@ class TargetOutcomeShape(TargetShape):
 class ReportDocument(Document):
     """The report of an apply."""
 
-    format: Literal["reconciler.report/v1"] = Field(description="What this document is.")
+    format: Literal["reconciler.report/v2"] = Field(description="What this document is.")
     service: str = Field(description="The URL of the service's API.")
     started_at: AwareDatetime = Field(description="When the first change could begin, UTC.")
     finished_at: AwareDatetime = Field(description="When the last change was done with, UTC.")

@@ -50,10 +50,10 @@ def unseal(text: str, shape: type[Shape], wanted: str) -> Shape:
     Args:
         text: the document.
         shape: what it should look like, `seal` included.
-        wanted: its format, such as `reconciler.plan/v1`.
+        wanted: its format, such as `reconciler.plan/v2`.
 
     Raises:
-        PlanRefused: it is no JSON, of another format or a newer version, edited, or not of that shape.
+        PlanRefused: it is no JSON, of another format or another version, edited, or not of that shape.
     """
     content = _read(text, wanted)
     _expect(wanted, content.get("format"))
@@ -93,8 +93,12 @@ def _expect(wanted: str, named: Json) -> None:
     other = re.fullmatch(r"reconciler\.([a-z]+)/v([1-9][0-9]*)", named) if isinstance(named, str) else None
     if other is None:
         raise PlanRefused(f"not {_a(wanted)}: it does not say that its format is {wanted}")
-    if f"reconciler.{other[1]}" == stem and len(other[2]) >= len(version):
-        raise PlanRefused(f"{_the(wanted)} was made by a newer reconciler: its format is {named}, not {wanted}")
+    if f"reconciler.{other[1]}" == stem:
+        newer = (len(other[2]), other[2]) > (len(version), version)
+        maker, advice = ("a newer", "update this one") if newer else ("an older", "make it again")
+        raise PlanRefused(
+            f"{_the(wanted)} was made by {maker} reconciler: its format is {named}, not {wanted}; {advice}"
+        )
     raise PlanRefused(f"not {_a(wanted)} but {CALLED.get(other[1], 'something else')}: its format is {named}")
 
 

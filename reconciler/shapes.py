@@ -11,6 +11,7 @@ from typing import Annotated, Any, Literal
 from pydantic import Field
 
 from reconciler.address import Address, Key, Level, Scope
+from reconciler.diff import AsRead
 from reconciler.errors import PlanRefused
 from reconciler.kind import Kinds, Part
 from reconciler.plan import Change, Create, Delete, Problem, SectionPlan, TargetPlan, Update
@@ -39,6 +40,15 @@ class RequestShape(Document):
     body: dict[str, Json] | None = Field(description="The JSON body, or null.")
 
 
+class ReadShape(Document):
+    """An object as it was read: a saved plan refuses to change one that has moved since."""
+
+    id: int | None = Field(description="Its own numeric ID, if it has one.")
+    names: list[Key] = Field(description="All that it answers to; none for a settings section.")
+    fields: Fields = Field(description="All its fields.")
+    locked: dict[str, str] = Field(description="Fields that cannot be changed, each with the reason.")
+
+
 class Placed(Document):
     """Where in a section something stands."""
 
@@ -64,7 +74,7 @@ class UpdateShape(Placed):
     before: Fields = Field(description="The fields that change, as they were read.")
     after: Fields = Field(description="The same fields, as they will be.")
     renamed_from: Key | None = Field(description="The name before, or null where it stays.")
-    fingerprint: str = Field(description="A digest of the whole object as it was read.")
+    read: ReadShape = Field(description="The whole object, as it was read.")
     requests: list[RequestShape] = Field(description="What is sent, in this order.")
 
 
@@ -73,7 +83,7 @@ class DeleteShape(Placed):
 
     action: Literal["delete"] = Field(description="The object is deleted.")
     before: Fields = Field(description="All its fields, as they were read.")
-    fingerprint: str = Field(description="A digest of the whole object as it was read.")
+    read: ReadShape = Field(description="The whole object, as it was read.")
     successor_id: int | None = Field(
         description="The ID of the token that has succeeded it, whose value is delivered before this one is deleted; "
         "null if none has."
@@ -159,7 +169,7 @@ def change_content(change: Change) -> Content:
                 "before": dict(change.before),
                 "after": dict(change.after),
                 "renamed_from": change.renamed_from,
-                "fingerprint": change.fingerprint,
+                "read": _read_content(change.read),
                 "requests": requests,
             }
         case Delete():  # pragma: no branch - mypy would see a fourth
@@ -167,7 +177,7 @@ def change_content(change: Change) -> Content:
                 "action": "delete",
                 **place,
                 "before": dict(change.before),
-                "fingerprint": change.fingerprint,
+                "read": _read_content(change.read),
                 "successor_id": change.successor_id,
                 "requests": requests,
             }
@@ -224,9 +234,17 @@ def _read_change(scope: Scope, section: str, shape: CreateShape | UpdateShape | 
         case CreateShape():
             return Create(address, shape.after, requests, shape.target_id, tuple(shape.beside))
         case UpdateShape():
-            return Update(address, shape.before, shape.after, requests, shape.fingerprint, shape.renamed_from)
+            return Update(address, shape.before, shape.after, requests, _as_read(shape.read), shape.renamed_from)
         case DeleteShape():  # pragma: no branch - mypy would see a fourth
-            return Delete(address, shape.before, requests, shape.fingerprint, shape.successor_id)
+            return Delete(address, shape.before, requests, _as_read(shape.read), shape.successor_id)
+
+
+def _read_content(read: AsRead) -> Content:
+    return {"id": read.id, "names": list(read.names), "fields": dict(read.fields), "locked": dict(read.locked)}
+
+
+def _as_read(shape: ReadShape) -> AsRead:
+    return AsRead(shape.id, tuple(shape.names), shape.fields, shape.locked)
 
 
 def _request_content(request: Request) -> Content:

@@ -6,6 +6,7 @@ from typing import Any
 from pydantic import TypeAdapter
 
 from reconciler.address import Level, Scope
+from reconciler.diff import AsRead
 from reconciler.kind import Kinds
 from reconciler.kinds import all_kinds
 from reconciler.live import learn_ids
@@ -16,6 +17,9 @@ KINDS: Kinds = all_kinds()
 API = Scope(Level.PROJECT, "acme/api")
 ACME = Scope(Level.GROUP, "acme")
 USER = Scope(Level.USER)
+
+READ = AsRead(1, ("x",), {}, {})
+"""What was read of an object, where a test does not care."""
 
 
 def section(kind: str, value: Any, scope: Scope = API, *, prune: bool = False) -> Section:

@@ -38,7 +38,7 @@ def test_a_saved_plan_is_a_document_that_programs_can_read() -> None:
     project = "projects/acme%2Fpayments%2Fapi"
     approvals, milestones, tokens = content["targets"][0]["sections"]
     assert {name: value for name, value in content.items() if name != "targets"} == {
-        "format": "reconciler.plan/v1",
+        "format": "reconciler.plan/v2",
         "service": "https://git.example.com/api/v4",
         "created_at": "2026-12-01T12:00:00Z",
         "tool_version": "0.1.0",
@@ -85,7 +85,12 @@ def test_a_saved_plan_is_a_document_that_programs_can_read() -> None:
                 "before": {"state": "active"},
                 "after": {"state": "closed"},
                 "renamed_from": "Nov 2026",
-                "fingerprint": milestones["changes"][1]["fingerprint"],
+                "read": {
+                    "id": 31,
+                    "names": ["Nov 2026"],
+                    "fields": {"description": None, "start_date": None, "due_date": None, "state": "active"},
+                    "locked": {},
+                },
                 "requests": [
                     {
                         "method": "PUT",
@@ -105,7 +110,7 @@ def test_a_saved_plan_is_a_document_that_programs_can_read() -> None:
             "title": "trigger token",
             "name": "legacy-integration",
             "before": {},
-            "fingerprint": tokens["changes"][0]["fingerprint"],
+            "read": {"id": 71, "names": ["legacy-integration"], "fields": {}, "locked": {}},
             "successor_id": None,
             "requests": [{"method": "DELETE", "path": f"{project}/triggers/71", "body": None}],
         }
@@ -131,17 +136,23 @@ def test_a_plan_may_be_formatted_anew_but_not_edited() -> None:
     ("text", "words"),
     [
         ("project acme\n", "not a saved plan: line 1, column 1 is not JSON"),
-        ('{"format": "reconciler.plan/v1",\n "service": }', "not a saved plan: line 2, column 13 is not JSON"),
+        ('{"format": "reconciler.plan/v2",\n "service": }', "not a saved plan: line 2, column 13 is not JSON"),
         ("", "not a saved plan: line 1, column 1 is not JSON"),
-        ('{"format": "reconciler.plan/v1", "service": NaN}', "not a saved plan: not JSON that can be read"),
+        ('{"format": "reconciler.plan/v2", "service": NaN}', "not a saved plan: not JSON that can be read"),
         ("[" * 200_000, "not a saved plan: not JSON that can be read"),
         ("[]", "not a saved plan: the JSON is not an object"),
-        ("{}", "not a saved plan: it does not say that its format is reconciler.plan/v1"),
-        ('{"format": 1}', "not a saved plan: it does not say that its format is reconciler.plan/v1"),
-        ('{"format": "plan"}', "not a saved plan: it does not say that its format is reconciler.plan/v1"),
+        ("{}", "not a saved plan: it does not say that its format is reconciler.plan/v2"),
+        ('{"format": 1}', "not a saved plan: it does not say that its format is reconciler.plan/v2"),
+        ('{"format": "plan"}', "not a saved plan: it does not say that its format is reconciler.plan/v2"),
         (
-            '{"format": "reconciler.plan/v2"}',
-            "the saved plan was made by a newer reconciler: its format is reconciler.plan/v2, not reconciler.plan/v1",
+            '{"format": "reconciler.plan/v10"}',
+            "the saved plan was made by a newer reconciler: its format is reconciler.plan/v10, not reconciler.plan/v2; "
+            "update this one",
+        ),
+        (
+            '{"format": "reconciler.plan/v1"}',
+            "the saved plan was made by an older reconciler: its format is reconciler.plan/v1, not reconciler.plan/v2; "
+            "make it again",
         ),
         (
             '{"format": "reconciler.validation/v1"}',
@@ -151,7 +162,7 @@ def test_a_plan_may_be_formatted_anew_but_not_edited() -> None:
             '{"format": "reconciler.dream/v1"}',
             "not a saved plan but something else: its format is reconciler.dream/v1",
         ),
-        ('{"format": "reconciler.plan/v1"}', "the saved plan has no seal; make it again"),
+        ('{"format": "reconciler.plan/v2"}', "the saved plan has no seal; make it again"),
     ],
 )
 def test_what_is_no_saved_plan_is_called_what_it_is(text: str, words: str) -> None:
@@ -159,12 +170,12 @@ def test_what_is_no_saved_plan_is_called_what_it_is(text: str, words: str) -> No
 
 
 def test_a_report_is_no_plan() -> None:
-    assert refusal(save_report(done())) == "not a saved plan but an apply report: its format is reconciler.report/v1"
+    assert refusal(save_report(done())) == "not a saved plan but an apply report: its format is reconciler.report/v2"
 
 
 def test_no_depth_of_nesting_is_too_much() -> None:
     for depth in range(20, 1200, 20):
-        nested = '{"format": "reconciler.plan/v1", "seal": "", "targets": ' + "[" * depth + "]" * depth + "}"
+        nested = '{"format": "reconciler.plan/v2", "seal": "", "targets": ' + "[" * depth + "]" * depth + "}"
         assert refusal(nested) in {
             "the saved plan was edited after it was saved: its seal does not fit; make it again",
             "not a saved plan: not JSON that can be read",

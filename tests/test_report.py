@@ -34,7 +34,7 @@ def test_a_saved_report_tells_results_and_not_intentions() -> None:
     assert len(content.pop("seal")) == 64
     (target,) = content.pop("targets")
     assert content == {
-        "format": "reconciler.report/v1",
+        "format": "reconciler.report/v2",
         "service": "https://git.example.com/api/v4",
         "started_at": "2026-12-01T12:00:00Z",
         "finished_at": "2026-12-01T12:01:00Z",
@@ -127,7 +127,7 @@ def test_an_edited_report_is_refused() -> None:
 def test_a_plan_is_no_report() -> None:
     with pytest.raises(PlanRefused) as refused:
         load_report(save_plan(sample()), KINDS)
-    assert str(refused.value) == "not an apply report but a saved plan: its format is reconciler.plan/v1"
+    assert str(refused.value) == "not an apply report but a saved plan: its format is reconciler.plan/v2"
 
 
 def test_a_report_tells_what_the_run_waited_for_and_how_long() -> None:

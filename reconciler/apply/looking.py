@@ -3,8 +3,8 @@
 from collections.abc import Iterable, Mapping
 from typing import Any
 
-from reconciler.address import Address, Key, Scope
-from reconciler.diff import fields_of, fingerprint
+from reconciler.address import Key, Scope
+from reconciler.diff import as_read, fields_of, moved
 from reconciler.endpoints import Singleton
 from reconciler.errors import ServiceError
 from reconciler.kind import Kinds, Part
@@ -15,7 +15,37 @@ from reconciler.resource import Found, Resource
 from reconciler.state import LivePart, Unreadable
 from reconciler.wire import Json, Reader
 
-Reread = Mapping[tuple[str, str], LivePart]
+
+class Objects:
+    """What a part held when it was read again, by ID and by name: a section may have thousands of changes."""
+
+    def __init__(self, part: Part, live: Found | tuple[Found, ...]) -> None:
+        self._part = part
+        self._all = [live] if isinstance(live, Found) else list(live)
+        self.by_id = {found.id: found for found in self._all}
+        self._by_name: dict[Key, list[Found]] = {}
+        for found in self._all:
+            for name in self._spelt(found.names):
+                self._by_name.setdefault(name, []).append(found)
+
+    def named(self, *names: Key | None) -> list[Found]:
+        """Return the objects that answer to any of some names; a settings record answers to all."""
+        if isinstance(self._part, Singleton):
+            return self._all
+        found = [each for name in self._spelt(names) for each in self._by_name.get(name, [])]
+        return list({id(each): each for each in found}.values())
+
+    def answers_to(self, found: Found, name: Key | None) -> bool:
+        """Tell whether an object has a name."""
+        return isinstance(self._part, Singleton) or not self._spelt((name,)).isdisjoint(self._spelt(found.names))
+
+    def _spelt(self, names: Iterable[Key | None]) -> set[Key]:
+        if isinstance(self._part, Singleton):
+            return set()
+        return {identity(self._part, name) for name in names if name is not None}
+
+
+Reread = Mapping[tuple[str, str], Objects | Unreadable]
 """What was read again, by section and part."""
 
 
@@ -38,56 +68,58 @@ class Look:
         for change in changes:
             after = {} if isinstance(change, Delete) else change.after
             wanted.setdefault((change.address.section, change.address.part), after)
-        return {place: self.read(self._part(*place), after) for place, after in wanted.items()}
+        return {(section, name): self._objects(section, name, after) for (section, name), after in wanted.items()}
 
-    def staleness(self, change: Change, live: Reread) -> str:
-        """Say why a change is out of date; empty where it is not."""
-        part = live[change.address.section, change.address.part]
-        if isinstance(part, Unreadable):
-            return f"cannot be read again: {part.reason}"
-        now = self._now(change, part)
-        if isinstance(change, Create):
-            return "it exists by now" if now else ""
-        former = change.renamed_from if isinstance(change, Update) else None
-        if change.fingerprint not in {fingerprint(found) for found in _all(part)}:
-            left = now or (former is not None and self._named(part, change.address, {former}))
-            return "it has changed since the plan was made" if left else "it is gone by now"
-        return "its new name is taken by now" if former is not None and now else ""
-
-    def shortfall(self, change: Change, live: Reread) -> str:
-        """Say what the service shows otherwise than a change wants it; empty where it is as wanted.
-
-        Raises:
-            LookupError: it cannot be told, for the part cannot be read.
-        """
-        part = live[change.address.section, change.address.part]
-        if isinstance(part, Unreadable):
-            raise LookupError(part.reason)  # noqa: TRY004  # nothing is of a wrong type here
-        if isinstance(change, Delete):
-            return "it is still there" if change.fingerprint in {fingerprint(found) for found in _all(part)} else ""
-        shown = [fields_of(found.resource) for found in self._now(change, part)]
-        if not shown:
-            return "it is not there"
-        lost = [name for name, value in change.after.items() if all(fields.get(name) != value for fields in shown)]
-        return f"the service kept its own {', '.join(lost)}" if lost else ""
-
-    def _now(self, change: Change, live: Found | tuple[Found, ...]) -> list[Found]:
-        """The live objects of a change's name, or of the target it refers to."""
-        if not isinstance(change, Create):
-            return self._named(live, change.address, {change.address.name})
-        found = self._named(live, change.address, {change.address.name, change.target_id})
-        return [each for each in found if each.id not in change.beside]
-
-    def _named(self, live: Found | tuple[Found, ...], address: Address, names: set[Key | None]) -> list[Found]:
-        part = self._part(address.section, address.part)
-        if isinstance(live, Found) or isinstance(part, Singleton):
-            return _all(live)
-        wanted = {identity(part, name) for name in names if name is not None}
-        return [found for found in live if not wanted.isdisjoint(identity(part, name) for name in found.names)]
-
-    def _part(self, section: str, part: str) -> Part:
-        return self.kinds[section].part(part)
+    def _objects(self, section: str, name: str, wanted: Mapping[str, Json]) -> Objects | Unreadable:
+        part = self.kinds[section].part(name)
+        live = self.read(part, wanted)
+        return live if isinstance(live, Unreadable) else Objects(part, live)
 
 
-def _all(live: Found | tuple[Found, ...]) -> list[Found]:
-    return [live] if isinstance(live, Found) else list(live)
+def staleness(change: Change, live: Reread) -> str:
+    """Say why a change is out of date; empty where it is not."""
+    objects = live[change.address.section, change.address.part]
+    if isinstance(objects, Unreadable):
+        return f"cannot be read again: {objects.reason}"
+    if isinstance(change, Create):
+        return "it exists by now" if _new_ones(change, objects) else ""
+    former = change.renamed_from if isinstance(change, Update) else None
+    namesakes = objects.named(change.address.name)
+    found = objects.by_id.get(change.read.id) or next(iter(namesakes or objects.named(former)), None)
+    if found is None:
+        return "it is gone by now"
+    since = moved(change.read, as_read(found))
+    if since:
+        return f"it has changed since the plan was made: {since}"
+    return "its new name is taken by now" if former is not None and namesakes else ""
+
+
+def shortfall(change: Change, live: Reread) -> str:
+    """Say what the service shows otherwise than a change wants it; empty where it is as wanted.
+
+    Raises:
+        LookupError: it cannot be told, for the part cannot be read.
+    """
+    objects = live[change.address.section, change.address.part]
+    if isinstance(objects, Unreadable):
+        raise LookupError(objects.reason)  # noqa: TRY004  # nothing is of a wrong type here
+    if isinstance(change, Delete):
+        return "it is still there" if change.read.id in objects.by_id else ""
+    found = _new_ones(change, objects) if isinstance(change, Create) else _changed_one(change, objects)
+    if not found:
+        return "it is not there"
+    shown = [fields_of(each.resource) for each in found]
+    lost = [name for name, value in change.after.items() if all(fields.get(name) != value for fields in shown)]
+    if isinstance(change, Update) and not objects.answers_to(found[0], change.address.name):
+        lost.insert(0, "name")
+    return f"the service kept its own {', '.join(lost)}" if lost else ""
+
+
+def _new_ones(change: Create, objects: Objects) -> list[Found]:
+    """The objects of a new one's name, or of the target it refers to, that were not there before."""
+    return [each for each in objects.named(change.address.name, change.target_id) if each.id not in change.beside]
+
+
+def _changed_one(change: Update, objects: Objects) -> list[Found]:
+    found = objects.by_id.get(change.read.id)
+    return [] if found is None else [found]

@@ -3,7 +3,7 @@
 from dataclasses import replace
 
 from reconciler.address import Address
-from reconciler.apply.looking import Look, Reread
+from reconciler.apply.looking import Look, Reread, shortfall, staleness
 from reconciler.apply.outcomes import Outcome, Status, TargetOutcome, Terms
 from reconciler.endpoints import Collection
 from reconciler.errors import AnswerLost, BadAnswer, NotFound, OutputFailed, Refused, ServiceError, Stopped, WaitTooLong
@@ -62,7 +62,7 @@ class TargetRun:
         """Read again what will be changed; return by change why it is out of date."""
         old = [change for change in self.target.changes if change.address.section not in self.planned_again]
         live = self.look.again(old)
-        return {id(change): why for change in old if (why := self.look.staleness(change, live))}
+        return {id(change): why for change in old if (why := staleness(change, live))}
 
     def _carry_out(self, change: Change) -> Outcome:
         if self.terms.stop.reason:
@@ -181,24 +181,24 @@ class TargetRun:
 
         What was refused because somebody else had done it already is as wanted, and so is done.
         """
-        known = [each for each in outcomes if each.status is Status.DONE or id(each.change) in self.in_doubt]
-        live = self.look.again(each.change for each in known)
-        return [self._settle(each, live) if each in known else each for each in outcomes]
+        known = {id(each) for each in outcomes if each.status is Status.DONE or id(each.change) in self.in_doubt}
+        live = self.look.again(each.change for each in outcomes if id(each) in known)
+        return [self._settle(each, live) if id(each) in known else each for each in outcomes]
 
     def _settle(self, outcome: Outcome, live: Reread) -> Outcome:
         """Return what became of a change by what the service shows of it."""
         doubtful = outcome.status is not Status.DONE
         try:
-            shortfall = self.look.shortfall(outcome.change, live)
+            lacking = shortfall(outcome.change, live)
         except LookupError as error:
             if doubtful:
                 return outcome
             return replace(outcome, status=Status.FAILED, reason=f"carried out, but cannot be verified: {error}")
-        if not shortfall and doubtful and self._is_secret(outcome.change):
+        if not lacking and doubtful and self._is_secret(outcome.change):
             return replace(outcome, reason=f"{outcome.reason}; one is there, whose value was not delivered: delete it")
-        if not shortfall:
+        if not lacking:
             return Outcome(outcome.change, Status.DONE)
-        return outcome if doubtful else replace(outcome, status=Status.DROPPED, reason=shortfall)
+        return outcome if doubtful else replace(outcome, status=Status.DROPPED, reason=lacking)
 
     def _is_secret(self, change: Change) -> bool:
         return isinstance(change, Create) and collection_of(change.address, self.kinds).delivers is not None

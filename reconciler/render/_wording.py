@@ -11,7 +11,7 @@ from itertools import islice, takewhile
 from unicodedata import category
 
 from reconciler.address import Address
-from reconciler.diff import Fields
+from reconciler.diff import Fields, inside
 from reconciler.plan import Change, Create, Delete, Problem, Update
 from reconciler.wire import Json
 
@@ -78,8 +78,6 @@ def differing(change: Update) -> Iterator[tuple[str, str, str]]:
     for field, after in change.after.items():
         before = change.before.get(field)
         if isinstance(before, list | dict) and isinstance(after, list | dict):
-            from reconciler.render._inside import inside  # noqa: PLC0415 - 130 ms, and hardly ever needed
-
             for path, was, will_be in inside(before, after):
                 yield escaped(field + path), value(was), value(will_be)
         else:

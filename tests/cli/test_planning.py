@@ -56,7 +56,7 @@ def test_drift_exits_with_2_and_is_quiet_when_in_order(desk: Desk) -> None:
     done = desk("drift --report json=drift.json")
     assert (done.code, done.out, done.err) == (0, "", "")
     assert json.loads(Path("drift.json").read_text())["summary"]["create"] == 0
-    assert json.loads(desk("drift --format json").out)["format"] == "reconciler.plan/v1"
+    assert json.loads(desk("drift --format json").out)["format"] == "reconciler.plan/v2"
 
 
 def test_a_problem_is_never_success(desk: Desk) -> None:

@@ -1,6 +1,6 @@
 """Comparing resources."""
 
-from reconciler.diff import become, differences, fields_of, fingerprint, without
+from reconciler.diff import as_read, become, differences, fields_of, moved, without
 from reconciler.kinds.milestones import Milestone
 from reconciler.kinds.notification_settings import NotificationSettings
 from reconciler.resource import Found
@@ -37,14 +37,20 @@ def test_what_an_object_becomes_has_all_its_fields() -> None:
     }
 
 
-def test_a_fingerprint_tells_any_change_apart() -> None:
-    one = Found(Milestone(), names=("a", 1), id=1, locked={})
-    same = Found(Milestone(), names=(1, "a"), id=1, locked={})
-    others = [
-        Found(Milestone(state="closed"), names=("a", 1), id=1),
-        Found(Milestone(), names=("b", 1), id=1),
-        Found(Milestone(), names=("a", 1), id=2),
-        Found(Milestone(), names=("a", 1), id=1, locked={"state": "why"}),
-    ]
-    assert fingerprint(one) == fingerprint(same)
-    assert len({fingerprint(found) for found in [one, *others]}) == 5
+def test_it_is_told_what_of_an_object_has_moved() -> None:
+    one = as_read(Found(Milestone.model_validate({"state": "active", "description": "a" * 60}), ("a", 1), 1))
+    others = {
+        'state: "active" -> "closed"': Found(
+            Milestone.model_validate({"state": "closed", "description": "a" * 60}), ("a", 1), 1
+        ),
+        'names[0]: "a" -> "b"': Found(
+            Milestone.model_validate({"state": "active", "description": "a" * 60}), ("b", 1), 1
+        ),
+        "ID: 1 -> 2": Found(Milestone.model_validate({"state": "active", "description": "a" * 60}), ("a", 1), 2),
+    }
+    assert moved(one, one) == ""
+    assert {moved(one, as_read(found)): found for found in others.values()} == others
+    long = as_read(Found(Milestone.model_validate({"description": "b"}), ("a", 1), 1, locked={"state": "why"}))
+    assert moved(one, long) == (
+        f'description: "{"a" * 59}... -> "b", locked.state: null -> "why", state: "active" -> null'
+    )

@@ -3,12 +3,12 @@
 from reconciler.address import Address
 from reconciler.guard import Limits, objections
 from reconciler.plan import Create, Delete, Plan, SectionPlan, TargetPlan
-from tests.building import API
+from tests.building import API, READ
 
 
 def losing(lost: int, found: int, created: int = 0) -> Plan:
     address = Address(API, "milestones", "milestones", "milestone", "a")
-    changes = (Create(address, {}, ()),) * created + (Delete(address, {}, (), ""),) * lost
+    changes = (Create(address, {}, ()),) * created + (Delete(address, {}, (), READ),) * lost
     return Plan((TargetPlan(API, (SectionPlan("milestones", found, changes),)),))
 
 

@@ -322,6 +322,6 @@ def test_what_another_writer_set_after_the_plan_is_not_overwritten_when_it_is_re
     with speaking_with(story, "bob-token"):
         story.client.send(Request("PUT", URL, {COMMITTER: False}))
     assert failures(story.apply(plan, recheck=True)) == [
-        "stale: approval settings None: it has changed since the plan was made"
+        "stale: approval settings None: it has changed since the plan was made: allow_committer_approval: true -> false"
     ]
     assert story.writes() == []

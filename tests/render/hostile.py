@@ -5,6 +5,7 @@ from hypothesis import strategies as st
 from reconciler.address import Address, Level, Scope
 from reconciler.plan import Change, Create, Delete, Plan, Problem, SectionPlan, TargetPlan, Update
 from reconciler.planfile import SavedPlan
+from tests.building import READ
 from tests.render.samples import HEADER
 
 EVIL = (
@@ -20,8 +21,8 @@ def hostile(text: str) -> SavedPlan:
     address = Address(scope, text, text, text, text)
     changes: tuple[Change, ...] = (
         Create(address, {text: text, "list": [text]}, ()),
-        Update(address, {text: text, "n": {"a": text}}, {text: f"{text}!", "n": {"a": "", text: 1}}, (), text, text),
-        Delete(address, {text: text}, (), text),
+        Update(address, {text: text, "n": {"a": text}}, {text: f"{text}!", "n": {"a": "", text: 1}}, (), READ, text),
+        Delete(address, {text: text}, (), READ),
     )
     section = SectionPlan(text, 1, changes, (Problem(address, text, text),), (address,))
     header = type(HEADER)(text, HEADER.created_at, text, text, 1)

@@ -8,6 +8,7 @@ from reconciler.plan import Change, Create, Delete, Plan, Problem, SectionPlan, 
 from reconciler.planfile import SavedPlan
 from reconciler.report import Report, make_report
 from reconciler.wire import Request
+from tests.building import READ
 from tests.render.samples import HEADER, NOON, Traffic
 
 EACH = 5
@@ -48,11 +49,11 @@ def target(number: int, problems: int) -> TargetPlan:
         {"allow_author_approval": True, "require_password_to_approve": False},
         {"allow_author_approval": False, "require_password_to_approve": True},
         (Request("PUT", f"{scope.url}merge_request_approval_setting", {}),),
-        "f",
+        READ,
     )
     locked = (Problem(settings, "locked by the group", "retain_approvals_on_push"),) if number < problems else ()
     token = Address(scope, "trigger_tokens", "trigger_tokens", "trigger token", "legacy-integration")
-    gone = Delete(token, {"description": "legacy-integration"}, (Request("DELETE", f"{scope.url}triggers/71"),), "f")
+    gone = Delete(token, {"description": "legacy-integration"}, (Request("DELETE", f"{scope.url}triggers/71"),), READ)
     return TargetPlan(
         scope,
         (
@@ -71,4 +72,4 @@ def milestone(scope: Scope, number: int) -> Change:
     if not number:
         return Create(address, after, (Request("POST", f"{scope.url}milestones", after),))
     before = {"due_date": f"2026-{number + 1:02}-27", "description": f"Release {number + 1}.\n- fast\n- small\n"}
-    return Update(address, before, after, (Request("PUT", f"{scope.url}milestones/{number}", after),), "f")
+    return Update(address, before, after, (Request("PUT", f"{scope.url}milestones/{number}", after),), READ)

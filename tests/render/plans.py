@@ -7,7 +7,7 @@ from hypothesis import strategies as st
 
 from reconciler.address import Address, Key, Level, Scope
 from reconciler.apply import Outcome, Status, TargetOutcome
-from reconciler.diff import Fields
+from reconciler.diff import AsRead, Fields
 from reconciler.kind import Kind, Part
 from reconciler.plan import Change, Create, Delete, Plan, Problem, SectionPlan, TargetPlan, Update
 from reconciler.planfile import Header, SavedPlan
@@ -33,6 +33,13 @@ json_values: st.SearchStrategy[Json] = st.recursive(
     max_leaves=5,
 )
 fields: st.SearchStrategy[Fields] = st.dictionaries(texts, json_values, max_size=3)
+reads = st.builds(
+    AsRead,
+    st.none() | numbers,
+    st.lists(names, max_size=2).map(tuple),
+    fields,
+    st.dictionaries(texts, texts, max_size=2),
+)
 
 
 @st.composite
@@ -62,9 +69,9 @@ def changes(draw: st.DrawFn, scope: Scope, kind: Kind) -> Change:
         case action if action is Create:
             return Create(address, draw(fields), sent, draw(st.none() | numbers))
         case action if action is Update:
-            return Update(address, draw(fields), draw(fields), sent, draw(texts), draw(st.none() | names))
+            return Update(address, draw(fields), draw(fields), sent, draw(reads), draw(st.none() | names))
         case _:
-            return Delete(address, draw(fields), sent, draw(texts), draw(st.none() | numbers))
+            return Delete(address, draw(fields), sent, draw(reads), draw(st.none() | numbers))
 
 
 @st.composite

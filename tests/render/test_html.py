@@ -16,6 +16,7 @@ from reconciler.plan import Create, Delete, Plan, Problem, SectionPlan, TargetPl
 from reconciler.planfile import SavedPlan
 from reconciler.render import render_plan, render_report
 from reconciler.wire import Json
+from tests.building import READ
 from tests.render.hostile import EVIL, evil, hostile
 from tests.render.many import carried_out, many
 from tests.render.plans import patiently, saved_plans
@@ -174,7 +175,7 @@ def test_a_target_that_cannot_be_seen_has_a_line_of_its_own() -> None:
 def fields(before: dict[str, Json], after: dict[str, Json]) -> list[list[str | None]]:
     """What the page shows of an update."""
     address = Address(API, "milestones", "milestones", "milestone", "x")
-    section = SectionPlan("milestones", 1, (Update(address, before, after, (), "f"),))
+    section = SectionPlan("milestones", 1, (Update(address, before, after, (), READ),))
     rows = data_of(render_plan(SavedPlan(HEADER, Plan((TargetPlan(API, (section,)),))), "html"))["rows"]
     return list(rows[0][4])
 
@@ -198,7 +199,7 @@ def test_of_very_long_values_the_part_is_shown_in_which_they_differ() -> None:
 
 def test_what_is_none_is_not_shown_of_what_is_created_and_deleted() -> None:
     address = Address(API, "milestones", "milestones", "milestone", "x")
-    changes = Create(address, {"a": None, "b": 1}, ()), Delete(address, {"a": None, "b": 1}, (), "f")
+    changes = Create(address, {"a": None, "b": 1}, ()), Delete(address, {"a": None, "b": 1}, (), READ)
     plan = Plan((TargetPlan(API, (SectionPlan("milestones", 1, changes),)),))
     rows = data_of(render_plan(SavedPlan(HEADER, plan), "html"))["rows"]
     assert [row[4] for row in rows] == [[["b", None, "1"]], [["b", "1", None]]]

@@ -12,6 +12,7 @@ from reconciler.plan import Change, Create, Delete, Plan, Problem, SectionPlan, 
 from reconciler.planfile import SavedPlan
 from reconciler.render import Style, render_plan, render_report, render_validation
 from reconciler.wire import Json
+from tests.building import READ
 from tests.render.plans import patiently, saved_plans
 from tests.render.samples import API, HEADER, done, sample
 
@@ -142,7 +143,7 @@ def test_a_target_that_cannot_be_seen_is_a_problem() -> None:
 
 
 def test_what_a_deletion_loses_is_told_to_those_who_ask() -> None:
-    deleted = Delete(address("milestone", "x"), {"state": "closed", "due_date": None, "description": "Old"}, (), "f")
+    deleted = Delete(address("milestone", "x"), {"state": "closed", "due_date": None, "description": "Old"}, (), READ)
     assert lines_of(deleted) == ['  - milestone "x"']
     assert lines_of(deleted, verbose=True) == [
         '  - milestone "x"                             state: closed, description: Old'
@@ -184,7 +185,7 @@ def test_what_a_deletion_loses_is_told_to_those_who_ask() -> None:
     ],
 )
 def test_values_are_plain_where_nobody_can_mistake_them(value: Json, shown: str) -> None:
-    (line,) = lines_of(Update(address("milestone", "x"), {"field": "before"}, {"field": value}, (), "f"))
+    (line,) = lines_of(Update(address("milestone", "x"), {"field": "before"}, {"field": value}, (), READ))
     assert line == f'  ~ milestone "x"                             field: before -> {shown}'
 
 
@@ -212,7 +213,7 @@ def test_the_inside_of_nested_values_is_told_place_by_place() -> None:
 def test_the_lines_of_a_text_that_change_are_told_to_those_who_ask() -> None:
     before, after = "Goals\n- fast\n- small\n", "Goals\n- fast\n- \x1b[1mtiny"
     changed = Update(
-        address("milestone", "x"), {"description": before, "n": 1}, {"description": after, "n": 2}, (), "f"
+        address("milestone", "x"), {"description": before, "n": 1}, {"description": after, "n": 2}, (), READ
     )
     assert lines_of(changed, verbose=True) == [
         '  ~ milestone "x"                             '
@@ -327,5 +328,5 @@ def lines_of(*changes: Change, verbose: bool = False) -> list[str]:
 
 def details(before: dict[str, Json], after: dict[str, Json]) -> str:
     """What is said of an update."""
-    (line,) = lines_of(Update(address("milestone", "x"), before, after, (), "f"))
+    (line,) = lines_of(Update(address("milestone", "x"), before, after, (), READ))
     return line.removeprefix('  ~ milestone "x"').strip()
