@@ -1,7 +1,8 @@
 """Lists, page by page, and lists that change while they are read."""
 
 import json
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
+from contextlib import suppress
 from typing import Any
 
 import pytest
@@ -9,11 +10,13 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from reconciler.errors import BadAnswer, ServerFailure
+from reconciler.service import Client
 from reconciler.service.answers import Answer
 from reconciler.service.pages import read_list
 from tests.canned import answer, canned
 from tests.service.clock import patiently
 from tests.service.connecting import connected
+from tests.service.listing import HEADERS, Listing, served
 
 
 def pages_of(*pages: Sequence[Any], totals: Sequence[int] | None = None) -> list[bytes]:
@@ -43,10 +46,10 @@ def test_pages_are_followed_until_the_service_says_there_is_no_next_one() -> Non
 
 @pytest.mark.parametrize(
     ("sizes", "requests"),
-    [([0], 1), ([99], 1), ([100, 1], 2), ([100, 0], 2), ([150], 1)],
+    [([0], 1), ([99, 0], 2), ([100, 1, 0], 3), ([100, 0], 2), ([150, 0], 2), ([20, 20, 20, 0], 4)],
     ids=str,
 )
-def test_without_page_headers_a_page_that_is_not_full_is_the_last(sizes: list[int], requests: int) -> None:
+def test_without_page_headers_only_an_empty_page_is_the_end(sizes: list[int], requests: int) -> None:
     starts = [sum(sizes[:index]) for index in range(len(sizes))]
     pages = [list(range(start, start + size)) for start, size in zip(starts, sizes, strict=True)]
     with (
@@ -57,11 +60,142 @@ def test_without_page_headers_a_page_that_is_not_full_is_the_last(sizes: list[in
     assert len(server.requests) == requests
 
 
-def test_a_server_that_knows_no_pages_is_not_read_twice() -> None:
-    everything = answer("200 OK", json.dumps(list(range(100))))
-    with canned(everything) as server, connected(server.api_url) as client:
-        assert client.pages("x") == list(range(100))
+@pytest.mark.parametrize("number", [1, 100, 150])
+@pytest.mark.parametrize("with_ids", [True, False])
+def test_a_list_without_pages_in_changing_order_is_read_twice_and_no_more(number: int, *, with_ids: bool) -> None:
+    everything = numbered(*range(number)) if with_ids else list(range(number))
+    turned = everything[number // 2 :] + everything[: number // 2]
+    once, again = answer("200 OK", json.dumps(everything)), answer("200 OK", json.dumps(turned))
+    with canned(once, again) as server, connected(server.api_url) as client:
+        assert client.pages("x") == everything
     assert len(server.requests) == 2
+
+
+def test_a_page_of_known_objects_that_is_not_the_one_before_shows_that_the_list_has_shifted() -> None:
+    pages = [numbered(1, 2), numbered(2), numbered(1, 2), numbered(3), []]
+    with canned(*(answer("200 OK", json.dumps(page)) for page in pages)) as server, connected(server.api_url) as client:
+        assert client.pages("x") == numbered(1, 2, 3)
+    assert len(server.requests) == 5
+
+
+def test_a_server_that_always_ends_with_a_page_of_known_objects_is_believed() -> None:
+    pages = [numbered(1, 2), numbered(2)] * 2
+    with canned(*(answer("200 OK", json.dumps(page)) for page in pages)) as server, connected(server.api_url) as client:
+        assert client.pages("x") == numbered(1, 2)
+    assert len(server.requests) == 4
+
+
+def test_links_are_followed_on_the_own_path_wherever_they_lead() -> None:
+    pages = [
+        answer("200 OK", "[1]", link='<https://elsewhere.example/api/v4/y?cursor=a%2Fb&page=1>; REL=next, <>; rel="x"'),
+        answer("200 OK", "[2]", link='<http://internal:8080/z?page=3&a=1>; title="a"; rel="last next"'),
+        answer("200 OK", "[3]", link="<https://elsewhere.example/y?page=1>; rel=first"),
+    ]
+    with canned(*pages) as server, connected(server.api_url) as client:
+        assert client.pages("x?a=1") == [1, 2, 3]
+    assert [request.split(" ")[1].removeprefix("/api/v4/") for request in server.requests] == [
+        "x?a=1&per_page=100&page=1",
+        "x?cursor=a%2Fb&page=1",
+        "x?a=1&per_page=100&page=3",
+    ]
+
+
+def test_a_list_by_cursor_ends_with_the_first_page_that_has_no_link() -> None:
+    pages = [answer("200 OK", "[1]", link="<x?cursor=a>; rel=next"), answer("200 OK", "[2]")]
+    with canned(*pages) as server, connected(server.api_url) as client:
+        assert client.pages("x") == [1, 2]
+    assert len(server.requests) == 2
+
+
+def test_a_link_that_is_not_about_pages_is_none() -> None:
+    pages = [answer("200 OK", "[1]", link="<https://docs.example>; rel=help, <y?page=2>", x_total="1")]
+    with canned(*pages) as server, connected(server.api_url) as client:
+        assert client.pages("x") == [1]
+    assert len(server.requests) == 1
+
+
+@pytest.mark.parametrize("link", ["", "y", "?", "http://[/?a=1", "?a=é", "?a b", "?per_page=100&page=1"])
+def test_a_link_that_leads_nowhere_is_a_bad_answer(link: str) -> None:
+    def fetch(path: str) -> tuple[Any, Answer]:
+        del path
+        return [1], Answer(200, "OK", {"link": f"<{link}>; rel=next"}, b"")
+
+    with pytest.raises(BadAnswer, match="GET x: the next page after page 1 cannot be "):
+        read_list(fetch, "x")
+
+
+@pytest.fixture(scope="module")
+def service() -> Iterator[tuple[Client, list[Listing]]]:
+    """A client, and a server that sends it a list."""
+    with served() as (api_url, listings), connected(api_url) as client:
+        yield client, listings
+
+
+@patiently
+@given(
+    st.integers(0, 130),
+    st.integers(7, 120),
+    st.frozensets(st.sampled_from(HEADERS)),
+    st.sampled_from(["pages", "pages, the last one for ever", "cursor", "whole", "whole, in changing order"]),
+    st.booleans(),
+    st.sampled_from(["", "https://elsewhere.example"]),
+)
+def test_a_list_is_complete_whichever_page_headers_there_are_and_however_short_pages_are(
+    service: tuple[Client, list[Listing]],
+    number: int,
+    cap: int,
+    headers: frozenset[str],
+    way: str,
+    ids: bool,
+    base: str,
+) -> None:
+    entries: list[Any] = numbered(*range(number)) if ids else list(range(number))
+    client, listings = service
+    paginated, cursor = not way.startswith("whole"), way == "cursor"
+    listing = listings[0] = Listing(
+        lambda turn: entries[:: -1 if turn and way.endswith("order") else 1],
+        cap=cap,
+        headers=(headers | {"link"}) - {"x-next-page"} if cursor else headers,
+        paginated=paginated,
+        past_the_end="last" if way.endswith("ever") else "empty",
+        cursor=cursor,
+        base=base,
+    )
+    assert client.pages("x") == entries
+    size = min(cap, 100) if paginated else max(number, 1)
+    told = listing.headers - {"x-per-page"}
+    assert len(listing.asked) == max(-(-number // size), 1) + (not told and number > 0)
+
+
+@patiently
+@given(
+    st.integers(1, 60),
+    st.integers(7, 30),
+    st.frozensets(st.sampled_from(HEADERS)),
+    st.lists(st.tuples(st.integers(0, 8), st.integers(0, 60)), max_size=4),
+)
+def test_a_list_that_changes_while_it_is_read_ends_and_brings_nothing_twice(
+    service: tuple[Client, list[Listing]],
+    number: int,
+    cap: int,
+    headers: frozenset[str],
+    changes: list[tuple[int, int]],
+) -> None:
+    client, listings = service
+
+    def entries(turn: int) -> list[dict[str, int]]:
+        made = {100 + other for when, other in changes if when <= turn and other % 2}
+        gone = {other for when, other in changes if when <= turn and not other % 2}
+        return numbered(*made, *(each for each in range(number) if each not in gone))
+
+    listing = listings[0] = Listing(entries, cap=cap, headers=headers)
+    found: list[Any] = []
+    with suppress(BadAnswer):
+        found = client.pages("x")
+    assert len(found) == len({entry["id"] for entry in found})
+    if found and "x-total" in headers and len({other % 2 for _, other in changes}) < 2:
+        assert found in map(entries, range(len(listing.asked)))
+    assert len(listing.asked) < 50
 
 
 @pytest.mark.parametrize("following", ["1", "0", "-1", "x", "2&private=1"])
@@ -143,12 +277,13 @@ def test_a_page_that_fails_fails_the_list() -> None:
     assert len(server.requests) == 3
 
 
-def test_a_list_has_an_end() -> None:
+@pytest.mark.parametrize("told", [True, False])
+def test_a_list_has_an_end(*, told: bool) -> None:
     def fetch(path: str) -> tuple[Any, Answer]:
         page = int(path.rpartition("=")[2])
-        return numbered(page), Answer(200, "OK", {"x-next-page": str(page + 1)}, b"")
+        return numbered(page), Answer(200, "OK", {"x-next-page": str(page + 1)} if told else {}, b"")
 
-    with pytest.raises(BadAnswer, match="the next page after page 1000 cannot be '1001'"):
+    with pytest.raises(BadAnswer, match="GET x: the list has more than 1000 pages"):
         read_list(fetch, "x")
 
 
