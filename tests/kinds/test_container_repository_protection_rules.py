@@ -149,7 +149,7 @@ def test_all_rules_are_read_with_pages_and_without(story: Story, dialect: str, s
     put(story, *(rule(f"acme/api/r{number:03}", push="owner", id=number) for number in range(1, size + 1)))
     value = wanted({f"acme/api/r{number:03}": {} for number in range(1, size)}, prune=True)
     assert story.changes(value) == [f"- protection rule acme/api/r{size:03}"]
-    pages = {("spec", 101): 2, ("spec", 205): 3, ("deployed", 100): 2}.get((dialect, size), 1)
+    pages = 2 if dialect == "deployed" else -(-size // 100)  # where no header tells the end, the same page again does
     assert story.requests() == [f"GET {URL}?per_page=100&page={page}" for page in range(1, pages + 1)]
     assert story.step(value) == [f"DELETE {URL}/{size}"]
 

@@ -201,7 +201,7 @@ def test_the_number_is_learned_from_the_project_s_other_objects(story: Story, ki
         project_in(state)[kind] = objects
     story.plan(wanted({"groups": [11]}), section(kind, {}))
     assert "GET projects/acme%2Fapi" not in story.requests()
-    assert len(story.requests()) == 2
+    assert len({request.partition("?")[0] for request in story.requests()}) == 2
 
 
 def test_what_several_projects_refer_to_is_looked_up_once(story: Story, dialect: str) -> None:
