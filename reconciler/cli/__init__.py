@@ -8,6 +8,7 @@ import click
 
 from reconciler import __version__
 from reconciler.errors import ReconcilerError, UsageError
+from reconciler.terminal import escaped_lines
 
 COMMANDS: Mapping[str, str] = {
     "validate": "validate",
@@ -103,7 +104,7 @@ def run(arguments: list[str]) -> int:
         click.echo("Interrupted.", err=True)
         return 1
     except ReconcilerError as error:
-        click.echo(f"reconciler: {error}", err=True)
+        click.echo(escaped_lines(f"reconciler: {error}"), err=True)
         _trace(error, arguments)
         return error.exit_code
     except Exception as error:  # noqa: BLE001  # the last resort: a bug of ours

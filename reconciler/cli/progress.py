@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING
 import click
 
 from reconciler.cli.options import Given
+from reconciler.terminal import escaped_lines
 
 if TYPE_CHECKING:
     from rich.table import Table
@@ -39,8 +40,8 @@ class ToStderr(logging.Handler):
         self.write: Callable[[str], None] = _to_stderr
 
     def emit(self, record: logging.LogRecord) -> None:
-        """Put out a record."""
-        self.write(self.format(record))
+        """Write a record; whatever it quotes, it can neither steer a terminal nor command the log of a CI job."""
+        self.write(escaped_lines(self.format(record)))
 
 
 @contextmanager

@@ -79,7 +79,7 @@ def _explanation(target: "Target", manifests: "Manifests", field: str) -> str:
     from operator import getitem
 
     from reconciler.manifests.explain import steps
-    from reconciler.manifests.sources import printable
+    from reconciler.terminal import escaped
 
     spec = manifests.effective(target.scope)
     path = steps(field, spec)
@@ -88,10 +88,10 @@ def _explanation(target: "Target", manifests: "Manifests", field: str) -> str:
     effective: Any = reduce(getitem, path, spec)
     sayings = manifests.explain(target.scope, path)
     width = max(len(place) for place, _ in sayings)
-    lines = [printable(f"{target.scope}: {field}")]
+    lines = [escaped(f"{target.scope}: {field}")]
     for number, (place, value) in enumerate(sayings, 1):
         wins = sayings[-1][1] != effective or number == len(sayings)
-        lines.append(f"  {'*' if wins else ' '} {place:{width}}  {printable(json.dumps(value, ensure_ascii=False))}")
+        lines.append(f"  {'*' if wins else ' '} {place:{width}}  {escaped(json.dumps(value, ensure_ascii=False))}")
     return "\n".join(lines) + "\n"
 
 

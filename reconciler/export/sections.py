@@ -9,10 +9,10 @@ from reconciler.diff import without
 from reconciler.endpoints import Collection
 from reconciler.export.targets import Known
 from reconciler.kind import Kind, Kinds
-from reconciler.manifests.sources import printable
 from reconciler.matching import identity
 from reconciler.resource import POLICIES, Found
 from reconciler.state import LivePart, LiveState
+from reconciler.terminal import escaped
 
 Spec = dict[str, Any]
 """Sections by name, as plain data."""
@@ -73,7 +73,7 @@ def entries_of(part: Collection, live: Iterable[Found], known: Known) -> list[Fo
 
 def quoted(name: Key) -> str:
     """Return a name as warnings show it."""
-    return printable(f'"{name}"' if isinstance(name, str) else str(name))
+    return escaped(f'"{name}"' if isinstance(name, str) else str(name))
 
 
 def _section(kind: Kind, parts: Mapping[str, LivePart], known: Known, writing: _Writing) -> Any:

@@ -9,6 +9,7 @@ from reconciler.errors import Fault
 from reconciler.manifests.events import Root, read_plain
 from reconciler.manifests.survey import Spot, Survey, survey
 from reconciler.manifests.syntax import line_at
+from reconciler.terminal import blanked, escaped
 
 LONGEST_SHOWN = 200
 """Characters of a source line that are shown."""
@@ -83,7 +84,7 @@ class Place:
     def line(self) -> str:
         """`path:line`."""
         own_line = self.source.own_line and self.source.own_line(self.spot.line, self.spot.column)
-        return f"{printable(self.source.path)}:{own_line or self.spot.line}"
+        return f"{escaped(self.source.path)}:{own_line or self.spot.line}"
 
 
 def fault(path: str, line: int, column: int, message: str, *, source: str = "", severity: str = "error") -> Fault:
@@ -92,15 +93,7 @@ def fault(path: str, line: int, column: int, message: str, *, source: str = "", 
         source = source[:LONGEST_SHOWN] + "..." if column <= LONGEST_SHOWN else ""
     if len(message) > LONGEST_MESSAGE:
         message = message[:LONGEST_MESSAGE] + "..."
-    shown = "".join(character if character.isprintable() else " " for character in source)
-    return Fault(printable(path), line, column, printable(message), shown, severity)
-
-
-def printable(text: str) -> str:
-    """Return the text with everything that is not printable escaped."""
-    if text.isprintable():
-        return text
-    return "".join(character if character.isprintable() else ascii(character)[1:-1] for character in text)
+    return Fault(escaped(path), line, column, escaped(message), blanked(source), severity)
 
 
 def find(source: Source, document: int, path: tuple[Hashable, ...], *, key: bool = False) -> Place:

@@ -6,7 +6,8 @@ from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, replace
 from itertools import accumulate
 
-from reconciler.render._wording import counted, escaped
+from reconciler.render._wording import counted
+from reconciler.terminal import escaped
 
 LIMIT = 60_000
 """How many characters a note may have."""

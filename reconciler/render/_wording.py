@@ -8,11 +8,11 @@ import re
 from collections.abc import Iterator, Mapping
 from difflib import unified_diff
 from itertools import islice, takewhile
-from unicodedata import category
 
 from reconciler.address import Address
 from reconciler.diff import Fields, inside
 from reconciler.plan import Change, Create, Delete, Problem, Update
+from reconciler.terminal import escaped
 from reconciler.wire import Json
 
 LONGEST = 60
@@ -21,23 +21,10 @@ LONGEST = 60
 CONTEXT = 12
 """How many of them stand before the first difference of two long texts."""
 
-SPECIAL = frozenset({"Cc", "Cf", "Cs", "Co", "Zl", "Zp"})
-"""Unicode categories never shown as they are: controls, bidi and other format marks, line separators."""
-
-COMMAND = re.compile(r"##(?=\w*\[)")
-"""How a line tells the log of a CI job what to do: `##vso[`, `##teamcity[`, `##[`."""
-
 MORE_THAN_TEXT = re.compile(
     r"""true|false|none|null|[-+]?[\d.]+(e[-+]?\d+)?|[\[{'].*|.*(["…]|, | -> ).*""", re.IGNORECASE
 )
 """Strings that without quotation marks would look like another value, or like more than one."""
-
-
-def escaped(text: str) -> str:
-    r"""Return text with every special character as JSON writes it, such as \u202e, and without commands of CI logs."""
-    if not text.isprintable():
-        text = "".join(json.dumps(each)[1:-1] if category(each) in SPECIAL else each for each in text)
-    return COMMAND.sub(r"#\\u0023", text)
 
 
 def quoted(text: str) -> str:

@@ -9,7 +9,7 @@ from posixpath import normpath
 
 from reconciler.errors import Fault
 from reconciler.render import Style
-from reconciler.render._wording import escaped
+from reconciler.terminal import escaped
 
 LINE = re.compile(r":\d+(:\d+)?\b")
 """Where in a file something else is that a message speaks of."""

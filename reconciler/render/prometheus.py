@@ -14,9 +14,9 @@ from reconciler.plan import Plan, TargetPlan
 from reconciler.planfile import SavedPlan
 from reconciler.render import Style
 from reconciler.render._numbers import ACTIONS
-from reconciler.render._wording import escaped
 from reconciler.report import Report
 from reconciler.shards import Shard
+from reconciler.terminal import escaped
 
 Labels = tuple[tuple[str, str], ...]
 """Names and values of labels without special characters, in the order in which they are written."""

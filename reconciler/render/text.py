@@ -11,8 +11,9 @@ from reconciler.plan import Change, Create, Delete, TargetPlan, Update
 from reconciler.planfile import SavedPlan, summary
 from reconciler.render import Style
 from reconciler.render._numbers import cost_of, of_plan, of_report
-from reconciler.render._wording import complaint, counted, details, escaped, label, rewritten, waits
+from reconciler.render._wording import complaint, counted, details, label, rewritten, waits
 from reconciler.report import Report
+from reconciler.terminal import escaped
 
 WIDTH = 42
 """How wide a label is made, so that what follows the labels stands in one column."""

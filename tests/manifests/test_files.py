@@ -100,13 +100,13 @@ def test_everything_that_cannot_be_read_is_said_at_once(folder: Folder) -> None:
         "fleet/utf16be.yaml: is UTF-16 text: save it as UTF-8",
         "missing: cannot be read: no such file or directory",
         "missing.yaml: cannot be read: no such file or directory",
-        "nul\\x00: cannot be read: embedded null byte",
+        "nul\\u0000: cannot be read: embedded null byte",
     ]
 
 
 def test_a_name_cannot_steer_the_terminal(folder: Folder) -> None:
     folder.put("a\x1b[2J.yaml", "")
-    assert folder.faults(".") == "a\\x1b[2J.yaml: holds no document"
+    assert folder.faults(".") == "a\\u001b[2J.yaml: holds no document"
 
 
 def test_a_folder_whose_depth_the_system_refuses_is_said_to_be_so(folder: Folder) -> None:

@@ -7,7 +7,8 @@ from itertools import takewhile
 from reconciler.apply import Outcome
 from reconciler.plan import Change, Create, Delete
 from reconciler.render._numbers import ACTIONS
-from reconciler.render._wording import escaped, label
+from reconciler.render._wording import label
+from reconciler.terminal import escaped
 from reconciler.wire import Json
 
 LONGEST = 10_000
