@@ -50,10 +50,14 @@ GROUPS: Mapping[str, list[Decorator]] = {
 
 EXIT_CODES = {
     0: "In order: nothing to do, or all done.",
-    1: "An error: manifests wrong, service unreachable, refused; or a problem in the plan.",
-    2: "Changes are pending: from `drift` always, from `plan` with `--detailed-exitcode`.",
-    3: "`apply` came to its end, but some changes failed or were refused as stale. The rest was done.",
-    64: "The command line itself is wrong.",
+    1: "An error: no plan could be made, or nothing was applied (manifests wrong, service unreachable, token or plan "
+    "refused). `apply` exits with 1 only if no write was begun and no change was refused as stale.",
+    2: "Changes are pending: from `drift`, and from `plan --detailed-exitcode`, also if there are problems besides.",
+    3: "In part: the plan has problems (`--allow-problems` makes this 0), or not every change was done. The rest was.",
+    64: "The command line itself is wrong; nothing was requested.",
+    129: "Ended by SIGHUP, after the report. A signal that comes after everything was done changes nothing.",
+    130: "Ended by SIGINT (Ctrl-C), in the same way.",
+    143: "Ended by SIGTERM (a cancelled CI job), in the same way.",
 }
 
 ENVIRONMENT = {

@@ -105,11 +105,9 @@ class Report:
         return counts | {"problems": sum(1 for _ in self.problems)}
 
     @property
-    def exit_code(self) -> int:
-        """0: all done. 1: all changes done, but there are problems. 3: some changes are not done."""
-        if any(outcome.status is not Status.DONE for outcome in self.outcomes):
-            return 3
-        return 1 if any(self.problems) else 0
+    def complete(self) -> bool:
+        """Whether all changes are done and there are no problems."""
+        return not any(self.problems) and all(outcome.status is Status.DONE for outcome in self.outcomes)
 
 
 def make_report(

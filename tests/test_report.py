@@ -56,18 +56,9 @@ def test_a_saved_report_tells_results_and_not_intentions() -> None:
     assert target == planned
 
 
-@pytest.mark.parametrize("status", [Status.FAILED, Status.STALE, Status.SKIPPED, Status.DROPPED])
-def test_a_change_that_is_not_done_makes_the_exit_code_three(status: Status) -> None:
-    assert done((status, "why")).exit_code == 3
-
-
-def test_a_problem_makes_the_exit_code_one_where_all_changes_are_done() -> None:
-    assert done().exit_code == 1
-
-
-def test_the_exit_code_is_zero_where_all_is_done() -> None:
+def test_a_report_of_nothing_is_complete() -> None:
     report = make_report(SavedPlan(HEADER, Plan(())), [], NOON, Traffic(0, 0))
-    assert report.exit_code == 0
+    assert report.complete
     assert report.counts == NOTHING_COUNTED | {"problems": 0}
 
 
@@ -89,7 +80,7 @@ def test_a_target_without_changes_is_reported_only_for_its_problems() -> None:
     saved = SavedPlan(HEADER, make_plan(wanted, found, KINDS)[0])
     report = make_report(saved, [], NOON, Traffic(2, 0))
     assert report.targets == (TargetOutcome(saved.plan.targets[0], ()),)
-    assert report.exit_code == 1
+    assert not report.complete
 
 
 def test_problems_are_those_of_the_plan_that_was_carried_out() -> None:

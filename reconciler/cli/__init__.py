@@ -67,8 +67,8 @@ class Commands(click.Group):
 @click.group(
     cls=Commands,
     context_settings={"help_option_names": ["-h", "--help"], "max_content_width": 100},
-    epilog="Start with: reconciler demo. Exit codes: 0 in order, 1 error, 2 changes pending, 3 some changes failed, "
-    "64 wrong command line.",
+    epilog="Start with: reconciler demo. Exit codes: 0 in order, 1 error, 2 changes pending, 3 done in part or "
+    "problems, 64 wrong command line, 128+N ended by signal N.",
 )
 @click.version_option(__version__, prog_name="reconciler")
 @click.pass_context
@@ -111,7 +111,7 @@ def run(arguments: list[str]) -> int:
         click.echo(f"reconciler: internal error: {type(error).__name__}; -vv shows where", err=True)
         _trace(error, arguments)
         return 1
-    return code if isinstance(code, int) else 0
+    return int(code) if isinstance(code, int) else 0
 
 
 def _trace(error: Exception, arguments: list[str]) -> None:

@@ -14,7 +14,8 @@ from typing import TYPE_CHECKING, Any
 import click
 from click.core import ParameterSource
 
-from reconciler.cli.options import FLEET, MANIFESTS, OUTPUT, SELECTION, SERVICE, Given, options
+from reconciler.cli.exit_codes import of_report
+from reconciler.cli.options import FLEET, MANIFESTS, OUTPUT, PROBLEMS, SELECTION, SERVICE, Given, options
 from reconciler.cli.session import Session, read_file
 from reconciler.cli.settings import duration
 from reconciler.errors import PlanRefused, UsageError
@@ -44,7 +45,7 @@ class Wishes:
 
 
 @click.command(epilog="Examples: reconciler apply manifests --yes;  reconciler apply --plan plan.json --yes")
-@options(MANIFESTS, SELECTION, FLEET, SERVICE, OUTPUT)
+@options(MANIFESTS, SELECTION, FLEET, SERVICE, OUTPUT, PROBLEMS)
 @click.option("--plan", "plan_file", type=click.Path(path_type=Path), metavar="FILE", help="Apply this saved plan.")
 @click.option("--max-age", default="24h", metavar="TIME", show_default=True, help="Refuse an older saved plan.")
 @click.option("--yes", is_flag=True, help="Do not ask.")
@@ -66,7 +67,11 @@ class Wishes:
     "--journal", type=click.Path(path_type=Path), metavar="FILE", help="Note each write before and after it, on disk."
 )
 def apply(given: Given, **own: Any) -> int:
-    """Carry out what `plan` shows, or a saved plan: the fewest requests, then a look at what they did."""
+    """Carry out what `plan` shows, or a saved plan: the fewest requests, then a look at what they did.
+
+    Exits with 3 if some changes were not done or the plan has problems, and with 1 if nothing was changed. A signal
+    lets what is in flight finish; the report follows, and the exit code is 128 plus the signal's number.
+    """
     from reconciler.render import render_report
     from reconciler.report import make_report
 
@@ -79,10 +84,10 @@ def apply(given: Given, **own: Any) -> int:
         if any(saved.plan.changes) and not wishes.yes:
             _ask(session, saved)
         started = datetime.now(UTC)
-        outcomes, interrupted = _carry_out(session, wishes, saved, client)
+        outcomes, signals = _carry_out(session, wishes, saved, client)
         report = make_report(saved, outcomes, started, client.traffic)
     session.put_out(partial(render_report, report))
-    return 1 if interrupted else report.exit_code
+    return of_report(report, allow_problems=given.allow_problems, signal=signals[0] if signals else None)
 
 
 def _overruled(*names: str) -> dict[str, None]:
@@ -117,8 +122,8 @@ def _plan(session: Session, wishes: Wishes, client: "Client") -> "SavedPlan":
 
 def _carry_out(
     session: Session, wishes: Wishes, saved: "SavedPlan", client: "Client"
-) -> "tuple[list[TargetOutcome], bool]":
-    """Apply the plan; the second value tells whether a signal ended it early."""
+) -> "tuple[list[TargetOutcome], list[int]]":
+    """Apply the plan; the second value holds the signals that came meanwhile."""
     from reconciler.apply import Stop, Terms, apply_plan
 
     deliver = _sink(wishes)
@@ -137,7 +142,7 @@ def _carry_out(
             record=record,
             progress=progress,
         )
-        return list(apply_plan(saved.plan, client, session.kinds, terms)), bool(signals)
+        return list(apply_plan(saved.plan, client, session.kinds, terms)), signals
 
 
 @contextmanager

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 
 import click
 
+from reconciler.cli.exit_codes import of_diagnosis
 from reconciler.cli.options import FLEET, MANIFESTS, OUTPUT, SELECTION, SERVICE, Given, options
 from reconciler.cli.session import DEFAULT_PATHS, Session
 
@@ -27,14 +28,15 @@ def doctor(given: Given, read_only: bool) -> int:
     What the service does not tell is `unknown`. At last it tells what a plan, and applying it, will cost.
 
     PATHS are files and folders; without any, the folder `manifests`, and where there is none, only token and service
-    are looked at. Exits with 1 where something that is wanted cannot be read or written.
+    are looked at. Exits with 3 if something that is wanted cannot be read or written, and with 1 if no target can be
+    checked.
     """
     from reconciler.render import render_diagnosis
 
     session = Session(given)
     found = _look(session, read_only=read_only)
     session.put_out(partial(render_diagnosis, found))
-    return 1 if found.failed else 0
+    return of_diagnosis(found)
 
 
 def _look(session: Session, *, read_only: bool) -> "Diagnosis":

@@ -5,6 +5,7 @@ from pathlib import Path
 import click
 
 from reconciler.cli import suggestions
+from reconciler.cli.exit_codes import of_export
 from reconciler.cli.options import SERVICE, VERBOSITY, Given, options
 from reconciler.cli.progress import counted
 from reconciler.cli.session import Session
@@ -78,7 +79,8 @@ def export(
     Fields and sections that it does not declare stay undeclared, but for sections that --section names.
 
     What cannot be read, or what no manifest can say (two trigger tokens of one description), is left out with a
-    warning. Exits with 1 where nothing could be read of something that was asked for. No secret is ever written.
+    warning. Exits with 3 if nothing could be read of some of what was asked for, and with 1 if of all of it. No secret
+    is ever written.
     """
     from reconciler.export.run import run_export
     from reconciler.export.targets import Asked
@@ -105,4 +107,4 @@ def export(
     for path in done.written:
         click.echo(path)
     session.tell(f"{counted(done.targets, 'target')} exported; {counted(len(done.written), 'file')} written.")
-    return 0 if done.whole else 1
+    return of_export(done.targets, whole=done.whole)

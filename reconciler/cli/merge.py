@@ -5,7 +5,8 @@ from pathlib import Path
 
 import click
 
-from reconciler.cli.options import OUTPUT, Given, options
+from reconciler.cli.exit_codes import of_plan, of_report
+from reconciler.cli.options import OUTPUT, PROBLEMS, Given, options
 from reconciler.cli.session import Session, read_file
 from reconciler.errors import UsageError
 
@@ -18,11 +19,11 @@ PARTS = click.option(
 
 @click.command("merge-plans", epilog="Example: reconciler merge-plans plan-*.json --parts 5 --out plan.json")
 @FILES
-@options(OUTPUT)
+@options(OUTPUT, PROBLEMS)
 @OUT
 @PARTS
 def merge_plans(given: Given, files: tuple[Path, ...], out: Path | None, parts: int | None) -> int:
-    """Put the plans of shards together to one, for `apply --plan` or to be shown."""
+    """Put the plans of shards together to one, for `apply --plan` or to be shown. Exits with 3 if it has problems."""
     from reconciler import merging
     from reconciler.planfile import load_plan, save_plan
     from reconciler.render import render_plan
@@ -33,12 +34,12 @@ def merge_plans(given: Given, files: tuple[Path, ...], out: Path | None, parts: 
     if out is not None:
         session.save(out, save_plan(whole))
     session.put_out(partial(render_plan, whole))
-    return 1 if any(whole.plan.problems) else 0
+    return of_plan(whole.plan, allow_problems=given.allow_problems)
 
 
 @click.command("merge-reports", epilog="Example: reconciler merge-reports report-*.json --parts 5 --out report.json")
 @FILES
-@options(OUTPUT)
+@options(OUTPUT, PROBLEMS)
 @OUT
 @PARTS
 def merge_reports(given: Given, files: tuple[Path, ...], out: Path | None, parts: int | None) -> int:
@@ -53,7 +54,7 @@ def merge_reports(given: Given, files: tuple[Path, ...], out: Path | None, parts
     if out is not None:
         session.save(out, save_report(whole))
     session.put_out(partial(render_report, whole))
-    return whole.exit_code
+    return of_report(whole, allow_problems=given.allow_problems)
 
 
 def _refuse_unless_all(files: tuple[Path, ...], parts: int | None) -> None:

@@ -57,6 +57,10 @@ OUTPUT: list[Decorator] = [
     *VERBOSITY,
 ]
 
+PROBLEMS: list[Decorator] = [
+    click.option("--allow-problems", is_flag=True, help="Exit with 0 instead of 3 for problems."),
+]
+
 MANIFESTS: list[Decorator] = [
     click.argument("paths", nargs=-1, type=click.Path(path_type=str)),
     click.option(
@@ -210,6 +214,7 @@ class Given:
     follow_moved: bool = False
     format_: str = "text"
     reports: tuple[tuple[str, str], ...] = ()
+    allow_problems: bool = False
     verbose: int = 0
     quiet: bool = False
     log_format: str = "text"

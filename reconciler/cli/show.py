@@ -6,15 +6,19 @@ from pathlib import Path
 
 import click
 
-from reconciler.cli.options import OUTPUT, Given, options
+from reconciler.cli.exit_codes import of_plan, of_report
+from reconciler.cli.options import OUTPUT, PROBLEMS, Given, options
 from reconciler.cli.session import Session, read_file
 
 
 @click.command(epilog="Example: reconciler show plan.json --format text")
 @click.argument("file", type=click.Path(path_type=Path, dir_okay=False))
-@options(OUTPUT)
+@options(OUTPUT, PROBLEMS)
 def show(given: Given, file: Path) -> int:
-    """Show a saved plan or the report of an apply, in any format."""
+    """Show a saved plan or the report of an apply, in any format.
+
+    Exits with 3 if the plan has problems, and for a report as the apply did.
+    """
     from reconciler.planfile import load_plan
     from reconciler.render import render_plan, render_report
     from reconciler.report import FORMAT, load_report
@@ -22,10 +26,12 @@ def show(given: Given, file: Path) -> int:
     session = Session(given)
     text = read_file(file)
     if _format_of(text) == FORMAT:
-        session.put_out(partial(render_report, load_report(text, session.kinds)))
-    else:
-        session.put_out(partial(render_plan, load_plan(text, session.kinds)))
-    return 0
+        report = load_report(text, session.kinds)
+        session.put_out(partial(render_report, report))
+        return of_report(report, allow_problems=given.allow_problems)
+    saved = load_plan(text, session.kinds)
+    session.put_out(partial(render_plan, saved))
+    return of_plan(saved.plan, allow_problems=given.allow_problems)
 
 
 def _format_of(text: str) -> object:

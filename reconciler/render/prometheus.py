@@ -51,7 +51,7 @@ def report(done: Report, _style: Style) -> str:
         _metric("reconciler_apply_waited_seconds", "How long the apply waited, by reason.", _waited(done)),
         _metric("reconciler_apply_duration_seconds", "How long the apply took.", _one(duration)),
         *_shard("reconciler_apply", done.shard),
-        *_times("reconciler_apply", done.finished_at, succeeded=done.exit_code == 0),
+        *_times("reconciler_apply", done.finished_at, succeeded=done.complete),
     )
 
 

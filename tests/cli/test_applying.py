@@ -278,7 +278,7 @@ def test_the_first_ctrl_c_finishes_what_is_in_flight_and_reports(desk: Desk) -> 
         assert process.stderr.readline() == "Finishing what is in flight; once more to stop at once.\n"
         Path("gate").write_text("\n")
         out = process.stdout.read()
-        assert (process.wait(), process.stderr.read()) == (1, "")
+        assert (process.wait(), process.stderr.read()) == (130, "")
     assert '  + milestone "a"                             done\n' in out
     assert '  + trigger token "t1"                        done\n' in out
     assert '  + trigger token "t2"                        skipped: the run was ended before it\n' in out

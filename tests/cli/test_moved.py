@@ -15,7 +15,7 @@ def _service(desk: Desk) -> None:
 
 def test_a_project_that_has_moved_is_a_problem_that_tells_its_new_path(desk: Desk) -> None:
     done = desk("plan")
-    assert (done.code, done.err) == (1, TOLD)
+    assert (done.code, done.err) == (3, TOLD)
     assert done.out == (
         "project acme/old\n"
         '  ! project "acme/old": moved to acme/api (ID 100): name it so in the manifest, or write to it all the same with '
@@ -25,7 +25,7 @@ def test_a_project_that_has_moved_is_a_problem_that_tells_its_new_path(desk: Des
 
 
 def test_it_is_written_to_where_it_is_now_only_when_that_is_asked_for(desk: Desk) -> None:
-    assert desk("apply --yes").code == 1
+    assert desk("apply --yes").code == 3
     assert desk.sandbox.state()["projects"][0]["milestones"] == []
     done = desk("apply --yes --follow-moved")
     assert (done.code, done.err) == (0, TOLD)

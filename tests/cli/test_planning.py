@@ -62,10 +62,10 @@ def test_drift_exits_with_2_and_is_quiet_when_in_order(desk: Desk) -> None:
 def test_a_problem_is_never_success(desk: Desk) -> None:
     desk.service(archived=True)
     desk.project("{trigger_tokens: {a: {}}, milestones: {b: {}}}")
-    planned = desk("plan --detailed-exitcode")
-    assert (planned.code, planned.err) == (1, "")
+    planned = desk("plan")
+    assert (planned.code, planned.err) == (3, "")
     assert "  ! trigger token: cannot be read: GET projects/acme%2Fapi/triggers: 403 Forbidden\n" in planned.out
-    assert desk("drift").code == 1
+    assert desk("drift").code == 2
 
 
 def test_with_verbose_unmanaged_objects_and_requests_are_named(desk: Desk) -> None:
@@ -242,7 +242,7 @@ def test_what_a_token_may_not_see_is_a_problem_each(desk: Desk, monkeypatch: pyt
     desk.project("{milestones: {}}")
     desk.project("{milestones: {}}", "acme/none", "manifests/none.yaml")
     done = desk("plan")
-    assert (done.code, done.err) == (1, "")
+    assert (done.code, done.err) == (3, "")
     assert done.out == (
         "group acme\n"
         "  ! approval settings: cannot be read: GET groups/acme/merge_request_approval_setting: 403 Forbidden\n"

@@ -312,6 +312,6 @@ def test_a_service_that_cannot_be_reached_is_named_in_the_end(desk: Desk) -> Non
 def test_an_answer_nobody_can_plan_on_is_a_problem_that_names_the_request(desk: Desk, raw: bytes, said: str) -> None:
     with canned(raw) as server:
         done = desk(f"plan --api-url {server.api_url}")
-    assert done.code == 1
+    assert done.code == 3
     assert f"  ! milestone: {said}\n" in done.out
     assert done.err == ""

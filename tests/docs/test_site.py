@@ -3,6 +3,7 @@
 import re
 from collections.abc import Iterator
 from pathlib import Path
+from signal import SIGHUP, SIGINT, SIGTERM
 
 import pytest
 import yaml
@@ -15,6 +16,7 @@ from docs.reference import ENVIRONMENT, EXIT_CODES
 from docs.tables import type_words
 from reconciler import errors
 from reconciler.cli import COMMANDS
+from reconciler.cli.exit_codes import ExitCode, of_signal
 from tests.building import KINDS
 from tests.docs.pages import PAGES, ROOT
 
@@ -106,7 +108,8 @@ def test_every_variable_that_is_read_is_in_the_reference() -> None:
 
 def test_every_exit_code_is_in_the_reference() -> None:
     classes = [each for each in vars(errors).values() if isinstance(each, type) and hasattr(each, "exit_code")]
-    assert {each.exit_code for each in classes} | {0, 2, 3} == set(EXIT_CODES)
+    assert {each.exit_code for each in classes} <= set(ExitCode)
+    assert set(ExitCode) | {of_signal(number) for number in (SIGHUP, SIGINT, SIGTERM)} == set(EXIT_CODES)
 
 
 def test_values_of_unknown_types_are_called_so() -> None:

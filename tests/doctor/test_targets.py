@@ -93,7 +93,7 @@ def test_a_role_that_does_not_suffice_is_told(patient: Patient) -> None:
     patient.project("acme/lib", ALL.format(path="acme/lib"), members=[{"user": "ada", "role": "reporter"}])
     patient.project("acme/web", "milestones: {one: {}}", members=[{"user": "ada", "role": "guest"}])
     done = patient.examine()
-    assert done.code == 1
+    assert done.code == 3
     lacking = "read: no, write: no: ada is Reporter there, and Maintainer is needed; have ada made Maintainer"
     assert told(done.out) == [
         "project acme/api",
@@ -180,7 +180,7 @@ def test_what_is_said_can_be_written_is_written_and_what_cannot_is_not(patient: 
 def test_an_archived_project_is_told_for_the_sections_it_closes(patient: Patient) -> None:
     patient.project("acme/api", ALL.format(path="acme/api"), archived=True)
     done = patient.examine()
-    assert done.code == 1
+    assert done.code == 3
     why = "the project is archived; unarchive it, or leave the section out"
     assert told(done.out) == [
         "project acme/api",
@@ -198,7 +198,7 @@ def test_what_is_switched_off_is_told(patient: Patient) -> None:
     off |= {"issues_enabled": False, "merge_requests_enabled": False}
     patient.project("acme/api", ALL.format(path="acme/api"), **off)
     done = patient.examine()
-    assert done.code == 1
+    assert done.code == 3
     no = "read: no, write: no: switched off in the project:"
     assert told(done.out) == [
         "project acme/api",
@@ -215,7 +215,7 @@ def test_a_path_that_is_wrong_is_told_once_and_asked_for_once(patient: Patient) 
     patient.project("acme/nope", ALL.format(path="acme/nope"))
     patient.group("path: nowhere", "approval_settings: {allow_author_approval: true}")
     done = patient.examine()
-    assert done.code == 1
+    assert done.code == 3
     said = "not found, or not visible to ada; correct it in the manifest, or have ada made a member"
     assert told(done.out) == [
         "group nowhere",
@@ -231,7 +231,7 @@ def test_what_a_group_has_locked_is_told(patient: Patient) -> None:
     patient.state["groups"][0]["merge_request_approval_settings"] = {"allow_author_approval": False}
     patient.project("acme/api", "approval_settings: {allow_author_approval: true}")
     done = patient.examine()
-    assert done.code == 1
+    assert done.code == 3
     assert told(done.out) == [
         "project acme/api",
         "  ok       approval_settings                         read: yes, write: yes",
@@ -372,7 +372,7 @@ def test_a_token_that_may_only_read_does_for_those_who_only_read(patient: Patien
     done = patient.examine()
     why = "the token may only read; use one with the scope api, or ask with --read-only"
     scopes = "  warning  scopes                                    read_api: enough to read, not to write; it does for plan and drift; apply needs the scope api"
-    assert done.code == 1
+    assert done.code == 3
     assert done.out.splitlines()[5:10] == [
         scopes,
         "  ok       expiry                                    never",
@@ -395,7 +395,7 @@ def test_what_cannot_be_read_is_an_error_also_where_nothing_is_to_be_written(pat
     done = patient.examine("--read-only")
     why = "the project is archived; unarchive it, or leave the section out"
     assert (done.code, told(done.out)) == (
-        1,
+        3,
         ["project acme/api", f"  error    trigger_tokens                            read: no, write: not asked: {why}"],
     )
 
@@ -405,7 +405,7 @@ def test_a_project_that_has_moved_is_told_and_where_to(patient: Patient) -> None
     patient.state["projects"][0]["renamed_from"] = ["old/api"]
     done = patient.examine()
     where = "has moved to acme/api (ID 100); name it so in the manifest, or write to it with --follow-moved"
-    assert (done.code, done.err) == (1, "project old/api has moved to acme/api (ID 100)\n")
+    assert (done.code, done.err) == (3, "project old/api has moved to acme/api (ID 100)\n")
     assert told(done.out) == [
         "project old/api",
         f"  error    project                                   {where}",

@@ -87,7 +87,7 @@ def test_a_target_of_which_nothing_can_be_read_is_no_success(desk: Desk, monkeyp
     monkeypatch.setenv("RECONCILER_TOKEN", "bob-token")
     desk.service()
     done = desk("export --group acme/tools -o out --section approval_settings")
-    assert (done.code, done.out) == (1, "out/acme/tools/cli.yaml\n")
+    assert (done.code, done.out) == (3, "out/acme/tools/cli.yaml\n")
     assert done.err.splitlines()[0] == (
         "group acme/tools: nothing can be read; it is left out "
         "(GET groups/acme%2Ftools/merge_request_approval_setting: 403 Forbidden)"
@@ -98,7 +98,7 @@ def test_a_group_whose_projects_cannot_be_listed_is_exported_alone_and_no_succes
     desk.service()
     desk.sandbox.set_faults([{"kind": "status", "status": 404, "match": "groups/acme/projects"}])
     done = desk("export --group acme -o out")
-    assert (done.code, done.out) == (1, "out/acme.yaml\n")
+    assert (done.code, done.out) == (3, "out/acme.yaml\n")
     assert done.err.startswith("the projects of group acme cannot be listed (GET groups/acme/projects: 404 ")
 
 

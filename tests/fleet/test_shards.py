@@ -199,9 +199,9 @@ def test_problems_and_failures_of_parts_are_those_of_the_whole(desk: Desk) -> No
     for number in (1, 2):
         desk(f"apply --yes --shard {number}/2 --report json=r{number}.json")
         desk(f"plan --shard {number}/2 --out p{number}.json")
-    assert desk("merge-plans p1.json p2.json").code == 1
+    assert desk("merge-plans p1.json p2.json").code == 3
     merged = desk("merge-reports r1.json r2.json --format json")
-    assert (merged.code, json.loads(merged.out)["counts"]["problems"]) == (1, 1)
+    assert (merged.code, json.loads(merged.out)["counts"]["problems"]) == (3, 1)
 
 
 def test_every_format_names_the_shard_and_a_job_is_told_where_that_came_from(

@@ -199,5 +199,5 @@ class Pipeline:
 def _status(job: Mapping[str, Any], code: int) -> str:
     if code == 0:
         return "success"
-    allowed = job.get("allow_failure")
-    return "warning" if isinstance(allowed, dict) and code == allowed["exit_codes"] else "failed"
+    allowed = job.get("allow_failure", {"exit_codes": []})["exit_codes"]
+    return "warning" if code in (allowed if isinstance(allowed, list) else [allowed]) else "failed"

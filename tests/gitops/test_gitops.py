@@ -145,14 +145,24 @@ def test_a_merge_request_without_a_token_for_notes_is_planned_all_the_same(proje
     assert project.notes() == []
 
 
-def test_a_problem_is_noted_and_fails_the_job(project: Project) -> None:
+def test_a_sick_project_is_noted_and_neither_stops_the_others_nor_hides_drift(project: Project) -> None:
     first = settled(project)
-    project.commits(web=manifest("nowhere", '{"1.0": {}}'))
+    project.commits(web=manifest("nowhere", '{"1.0": {}}'), lib=manifest("lib", '{"1.0": {}}'))
     [plan] = project.in_merge_request(first).again(PLAN)
-    assert (plan.status, plan.code) == ("failed", 1)
+    assert (plan.status, plan.code) == ("warning", 3)
     [(_, text)] = project.notes()
     assert "1 problem" in text
     assert "acme/nowhere" in text
+    pipeline = project.on_main(before=first)
+    assert pipeline.run(APPLY) == {PLAN: "warning", APPLY: "success"}
+    assert project.writes() == ["POST projects/acme%2Flib/milestones"]
+    assert "1 problem" in pipeline.ran[APPLY][0].log
+    [drift] = project.on_main("schedule").again(DRIFT)
+    assert (drift.status, drift.code) == ("warning", 3)
+    somebody(project, due_date="2027-01-31")
+    [drift] = project.on_main("schedule").again(DRIFT)
+    assert (drift.status, drift.code) == ("warning", 2)
+    assert "1 to update, 0 to delete, 1 problem" in drift.log
 
 
 def test_the_pipeline_of_a_fork_has_no_token_and_plans_nothing(project: Project) -> None:

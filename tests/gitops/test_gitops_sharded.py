@@ -3,6 +3,7 @@
 import pytest
 
 from tests.gitops.conftest import Project
+from tests.gitops.test_gitops import MANIFEST
 
 FLEET = """\
 apiVersion: reconciler/v1
@@ -73,6 +74,25 @@ def test_a_fleet_is_planned_approved_applied_and_watched(project: Project) -> No
         f".reconciler/{name}" for name in ("drift.json", "drift.html", "reconciler.prom")
     }
     assert 'failures="1"' in together.reports["junit"]
+
+
+def test_a_sick_project_stops_neither_its_shard_nor_the_others(project: Project) -> None:
+    sick = "---\n" + MANIFEST % ("nowhere", '{"1.0": {}}')
+    project.commits(fleet=fleet('{"1.0": {}}') + sick)
+    pipeline = project.on_main()
+    pipeline.run(APPROVE)
+    statuses = {name: sorted(each.status for each in ran) for name, ran in pipeline.ran.items()}
+    assert statuses == {
+        PLAN: ["success", "warning"],
+        REVIEW: ["warning"],
+        APPROVE: ["success"],
+        APPLY: ["success", "success"],
+        REPORT: ["success"],
+    }
+    assert "Applied: 4 created" in pipeline.ran[REPORT][0].log
+    pipeline = project.on_main("schedule")
+    assert pipeline.run()[TOGETHER] == "warning"
+    assert sorted(each.code for each in (*pipeline.ran[DRIFT], *pipeline.ran[TOGETHER])) == [0, 3, 3]
 
 
 def test_a_shard_that_fails_is_told_in_the_note_and_nothing_is_applied(project: Project) -> None:

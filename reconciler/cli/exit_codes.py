@@ -1,0 +1,78 @@
+"""The exit codes of the users' contract, and which of them a result comes to: the one place that decides it."""
+
+from enum import IntEnum
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from reconciler.doctor import Diagnosis
+    from reconciler.plan import Plan
+    from reconciler.report import Report
+
+
+class ExitCode(IntEnum):
+    """What a command ends with. A run ended by a signal ends with 128 and the signal's number instead."""
+
+    IN_ORDER = 0
+    ERROR = 1
+    CHANGES_PENDING = 2
+    IN_PART = 3
+    USAGE = 64
+
+
+def of_plan(plan: "Plan", *, detailed: bool = False, allow_problems: bool = False) -> ExitCode:
+    """Return the exit code for a plan; problems never hide pending changes.
+
+    Args:
+        plan: what was planned.
+        detailed: whether pending changes have an exit code of their own.
+        allow_problems: whether problems are all right.
+    """
+    if detailed and any(plan.changes):
+        return ExitCode.CHANGES_PENDING
+    return _of_problems(any(plan.problems), allow_problems)
+
+
+def of_report(report: "Report", *, allow_problems: bool = False, signal: int | None = None) -> int:
+    """Return the exit code for an apply: an error only if no write was begun and none was refused as stale.
+
+    Args:
+        report: what became of the changes.
+        allow_problems: whether problems are all right.
+        signal: the signal that came meanwhile; it counts only if it left something undone.
+    """
+    from reconciler.apply import Status
+
+    statuses = {outcome.status for outcome in report.outcomes}
+    if statuses - {Status.DONE}:
+        if signal is not None:
+            return of_signal(signal)
+        return ExitCode.IN_PART if report.writes or Status.STALE in statuses else ExitCode.ERROR
+    return _of_problems(any(report.problems), allow_problems)
+
+
+def of_diagnosis(found: "Diagnosis") -> ExitCode:
+    """Return the exit code for the doctor's findings: an error if not even one target could be checked."""
+    if not found.failed:
+        return ExitCode.IN_ORDER
+    return ExitCode.IN_PART if found.targets else ExitCode.ERROR
+
+
+def of_export(targets: int, *, whole: bool) -> ExitCode:
+    """Return the exit code for an export of so many targets.
+
+    Args:
+        targets: how many were exported.
+        whole: whether something could be read of everything that was asked for.
+    """
+    if whole:
+        return ExitCode.IN_ORDER
+    return ExitCode.IN_PART if targets else ExitCode.ERROR
+
+
+def of_signal(number: int) -> int:
+    """Return the exit code of a run that a signal ended."""
+    return 128 + number
+
+
+def _of_problems(problems: bool, allowed: bool) -> ExitCode:
+    return ExitCode.IN_PART if problems and not allowed else ExitCode.IN_ORDER

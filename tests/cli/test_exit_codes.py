@@ -1,0 +1,115 @@
+"""Exit codes, command by command: one sick project neither stops the others nor hides drift."""
+
+import json
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+
+from reconciler.apply import Status
+from reconciler.cli.exit_codes import ExitCode, of_report
+from tests.desk import Desk
+from tests.render.samples import done
+
+SICK = "acme/none"
+
+
+@pytest.fixture(autouse=True)
+def _service(desk: Desk) -> None:
+    desk.project("{milestones: {a: {}}}")
+
+
+def sicken(desk: Desk) -> None:
+    desk.project("{milestones: {a: {}}}", SICK, "manifests/sick.yaml")
+
+
+def codes(desk: Desk, *lines: str) -> dict[str, int]:
+    return {line: desk(line).code for line in lines}
+
+
+READS = (
+    "plan",
+    "plan --allow-problems",
+    "plan --detailed-exitcode",
+    "plan --detailed-exitcode --allow-problems",
+    "drift",
+    "drift --allow-problems",
+)
+
+
+def test_the_changes_and_problems_of_a_plan_in_one_number(desk: Desk) -> None:
+    assert codes(desk, *READS) == dict(zip(READS, (0, 0, 2, 2, 2, 2), strict=True))
+    sicken(desk)
+    assert codes(desk, *READS) == dict(zip(READS, (3, 0, 2, 2, 2, 2), strict=True))
+    desk.service(milestones=[{"title": "a"}])
+    assert codes(desk, *READS) == dict(zip(READS, (3, 0, 3, 0, 3, 0), strict=True))
+    desk.write("manifests/sick.yaml", "nonsense: true\n")
+    assert codes(desk, *READS) == dict.fromkeys(READS, 1)
+    assert codes(desk, *(f"{line} --nonsense" for line in READS)) == {f"{line} --nonsense": 64 for line in READS}
+
+
+def test_a_plan_with_problems_is_saved_shown_merged_and_applied(desk: Desk) -> None:
+    sicken(desk)
+    assert codes(desk, "plan --out plan.json", "show plan.json", "show plan.json --allow-problems") == {
+        "plan --out plan.json": 3,
+        "show plan.json": 3,
+        "show plan.json --allow-problems": 0,
+    }
+    merged = ("merge-plans plan.json --out whole.json", "merge-plans plan.json --allow-problems")
+    assert codes(desk, *merged) == dict(zip(merged, (3, 0), strict=True))
+    apply = "apply --plan whole.json --yes --report json=report.json"
+    assert desk(apply).code == 3
+    assert [each["title"] for each in desk.sandbox.state()["projects"][0]["milestones"]] == ["a"]
+    assert json.loads(Path("report.json").read_text())["counts"]["created"] == 1
+    lines = ("show report.json", "merge-reports report.json")
+    assert codes(desk, *lines) == dict.fromkeys(lines, 3)
+    allowed = [f"{line} --allow-problems" for line in (*lines, "apply --yes")]
+    assert codes(desk, *allowed) == dict.fromkeys(allowed, 0)
+
+
+def test_an_apply_is_an_error_only_if_nothing_was_begun(desk: Desk) -> None:
+    desk.sandbox.set_faults([{"kind": "status", "status": 403, "method": "POST"}])
+    begun = desk("apply --yes --allow-problems")
+    assert (begun.code, "1 failed" in begun.out) == (3, True)
+    assert desk("apply --yes --max-changes 0").code == 1
+    assert desk("plan --out plan.json").code == 0
+    desk.service(milestones=[{"title": "a"}])
+    stale = desk("apply --plan plan.json --yes")
+    assert (stale.code, "1 stale" in stale.out) == (3, True)
+
+
+@pytest.mark.parametrize(
+    ("status", "writes", "signal", "code"),
+    [
+        (Status.DONE, 4, None, ExitCode.IN_PART),
+        (Status.FAILED, 4, None, ExitCode.IN_PART),
+        (Status.DROPPED, 4, None, ExitCode.IN_PART),
+        (Status.SKIPPED, 4, None, ExitCode.IN_PART),
+        (Status.FAILED, 0, None, ExitCode.ERROR),
+        (Status.SKIPPED, 0, None, ExitCode.ERROR),
+        (Status.STALE, 0, None, ExitCode.IN_PART),
+        (Status.SKIPPED, 4, 15, 143),
+        (Status.SKIPPED, 0, 1, 129),
+        (Status.DONE, 4, 2, ExitCode.IN_PART),
+    ],
+)
+def test_a_report_has_one_exit_code(status: Status, writes: int, signal: int | None, code: int) -> None:
+    """The sample's plan has a problem, which makes the code 3 where all changes are done."""
+    report = replace(done((status, "why")), writes=writes)
+    assert of_report(report, signal=signal) == code
+    assert of_report(report, signal=signal, allow_problems=True) == (0 if status is Status.DONE else code)
+
+
+def test_the_doctor_and_export_tell_a_part_from_nothing(desk: Desk, monkeypatch: pytest.MonkeyPatch) -> None:
+    sicken(desk)
+    part = ("doctor", "export --group acme --section approval_settings -o out")
+    monkeypatch.setenv("RECONCILER_TOKEN", "bob-token")
+    assert codes(desk, *part) == dict.fromkeys(part, 3)
+    nothing = ("doctor", "export --user --section notification_settings -o out")
+    monkeypatch.setenv("RECONCILER_TOKEN", "wrong")
+    assert codes(desk, *nothing) == dict.fromkeys(nothing, 1)
+    desk.write("manifests/sick.yaml", "nonsense: true\n")
+    assert desk("doctor").code == 1
+    (desk.folder / "manifests/sick.yaml").unlink()
+    monkeypatch.setenv("RECONCILER_TOKEN", "ada-token")
+    assert codes(desk, *part) == dict.fromkeys(part, 0)
