@@ -62,7 +62,8 @@ EXIT_CODES = {
 
 ENVIRONMENT = {
     "RECONCILER_TOKEN": "The token. There is no flag for it: others could see it in the list of processes.",
-    "CI_API_V4_URL": "In a CI job, the service that runs it: what `api_url` is if nothing else says so.",
+    "CI_API_V4_URL": "In a CI job, the service that runs it: the default of `api_url`. There, another one in "
+    "`reconciler.yaml` is refused.",
     "RECONCILER_NOTE_TOKEN": "A token that is only for `note`, such as one of the project's with the scope `api`.",
     "CI_NODE_INDEX": "With `CI_NODE_TOTAL`, which part of the targets, as `--shard I/N`. CI sets both in jobs with "
     "`parallel`.",

@@ -8,7 +8,7 @@ import os
 import shlex
 import stat
 import subprocess
-from collections.abc import Iterator, Mapping
+from collections.abc import Collection, Iterator, Mapping
 from contextlib import contextmanager
 from fcntl import LOCK_EX, flock
 from pathlib import Path
@@ -18,6 +18,7 @@ from typing import Any
 from reconciler.address import Address
 from reconciler.errors import OutputFailed
 from reconciler.line_file import append_line, naming, open_own, values_of
+from reconciler.processes import inherited
 
 
 class TokenFile:
@@ -59,21 +60,26 @@ class TokenFile:
 
 
 class TokenCommand:
-    """Runs a command for each token, with one JSON line on its standard input.
+    """Runs a command for each token, with one JSON line on its standard input. It does not inherit our tokens.
+
+    Args:
+        command: with its arguments, as a shell would read them; no shell is run.
+        tokens: our own, where they come from elsewhere than the environment.
+        seconds: how long it may take.
 
     Raises:
         OutputFailed: when it is made, if there is no command; when it is called, if the command cannot be started,
             fails, or takes longer than `seconds`.
     """
 
-    def __init__(self, command: str, seconds: float = 60) -> None:
+    def __init__(self, command: str, tokens: Collection[str] = (), seconds: float = 60) -> None:
         try:
             self._words = shlex.split(command)
         except ValueError:
             self._words = []
         if not self._words:
             raise OutputFailed(f"not a command: {command}")
-        self._seconds = seconds
+        self._tokens, self._seconds = tokens, seconds
 
     def __call__(self, address: Address, value: str) -> None:
         """Hand over one token."""
@@ -83,6 +89,7 @@ class TokenCommand:
                 self._words,
                 input=f"{token_line(address, value)}\n".encode(),
                 stdout=subprocess.DEVNULL,
+                env=inherited(self._tokens),
                 timeout=self._seconds,
                 check=False,
             )

@@ -2,9 +2,12 @@
 
 import os
 import re
-import subprocess
 from collections.abc import Collection, Iterator, Mapping, Sequence
 from pathlib import Path
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    import subprocess
 
 OWN_TOKEN = re.compile(r"RECONCILER_(\w+_)?TOKEN")
 """The variables that hold our tokens, such as RECONCILER_TOKEN and RECONCILER_NOTE_TOKEN."""
@@ -78,6 +81,8 @@ def git(top: Path, arguments: Sequence[str], sent: bytes = b"") -> "subprocess.C
     Raises:
         OSError: there is no git.
     """
+    import subprocess  # noqa: PLC0415 - most commands start without it
+
     environment = inherited()
     settings = [f"{name}={value}" for name, value in HARMLESS.items()]
     settings += [f"{SAFE_DIRECTORY}={value}" for value in _trusted(environment)]

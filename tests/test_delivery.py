@@ -118,6 +118,18 @@ def test_a_command_gets_one_line_on_its_standard_input(tmp_path: Path) -> None:
     assert json.loads((tmp_path / "got").read_text()) == LINE
 
 
+def test_a_command_gets_none_of_our_tokens(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    for name in ("RECONCILER_TOKEN", "RECONCILER_NOTE_TOKEN", "RECONCILER_TRIGGER_TOKEN"):
+        monkeypatch.setenv(name, f"{name.lower()}-value")
+    monkeypatch.setenv("COPY", "reconciler_note_token-value\n")
+    monkeypatch.setenv("OF_FILE", "file-token")
+    monkeypatch.setenv("VAULT_ADDR", "https://vault")
+    TokenCommand(f"sh -c 'env > {tmp_path}/seen'", {"file-token"})(TOKEN, "glptt-1")
+    seen = (tmp_path / "seen").read_text().splitlines()
+    assert "VAULT_ADDR=https://vault" in seen
+    assert [line for line in seen if "RECONCILER_" in line or line.endswith(("-value", "file-token"))] == []
+
+
 def test_a_command_that_fails_says_so_without_the_token() -> None:
     with pytest.raises(OutputFailed) as raised:
         TokenCommand("sh -c 'cat; exit 3'")(TOKEN, "glptt-1")

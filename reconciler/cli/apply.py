@@ -17,7 +17,7 @@ from click.core import ParameterSource
 from reconciler.cli.exit_codes import of_report
 from reconciler.cli.options import FLEET, MANIFESTS, OUTPUT, PROBLEMS, SELECTION, SERVICE, Given, options
 from reconciler.cli.session import Session, read_file
-from reconciler.cli.settings import duration
+from reconciler.cli.settings import duration, tokens_of
 from reconciler.errors import PlanRefused, UsageError
 
 if TYPE_CHECKING:
@@ -126,7 +126,7 @@ def _carry_out(
     """Apply the plan; the second value holds the signals that came meanwhile."""
     from reconciler.apply import Stop, Terms, apply_plan
 
-    deliver = _sink(wishes)
+    deliver = _sink(session.given, wishes)
     stop = Stop(client.stop)
     with (
         _journal(session, wishes, saved, client, deliver) as record,
@@ -197,12 +197,12 @@ def _ask(session: Session, saved: "SavedPlan") -> None:
     click.confirm("Apply this plan?", abort=True, err=True)
 
 
-def _sink(wishes: Wishes) -> "Deliver | None":
+def _sink(given: Given, wishes: Wishes) -> "Deliver | None":
     from reconciler.delivery import TokenCommand, TokenFile
 
     if wishes.tokens_to is not None:
         return TokenFile(wishes.tokens_to)
-    return None if wishes.tokens_command is None else TokenCommand(wishes.tokens_command)
+    return None if wishes.tokens_command is None else TokenCommand(wishes.tokens_command, tokens_of(given))
 
 
 @contextmanager

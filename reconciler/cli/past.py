@@ -4,6 +4,8 @@ from collections.abc import Hashable
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
+from reconciler.cli.settings import template_variables
+
 if TYPE_CHECKING:
     from reconciler.cli.session import Session
     from reconciler.discovery import Discovery
@@ -90,7 +92,7 @@ def _read(session: "Session", then: "Snapshot", files: dict[str, str]) -> "Manif
         then.contents(files),
         session.kinds,
         values=session.template_values(then.file),
-        env_names=session.given.environment,
+        env_names=template_variables(session.given),
     )
 
 

@@ -14,7 +14,7 @@ import click
 
 from reconciler.cli.options import Given
 from reconciler.cli.progress import ToStderr, shown, welcomes_colour
-from reconciler.cli.settings import open_client
+from reconciler.cli.settings import open_client, template_variables
 from reconciler.errors import ConfigurationError, OutputFailed, UsageError
 
 if TYPE_CHECKING:
@@ -53,7 +53,9 @@ class Session:
         """
         from reconciler.manifests import read_manifests
 
-        found = read_manifests(self.paths, self.kinds, values=self.template_values(), env_names=self.given.environment)
+        found = read_manifests(
+            self.paths, self.kinds, values=self.template_values(), env_names=template_variables(self.given)
+        )
         self.warn(found.warnings)
         return found
 

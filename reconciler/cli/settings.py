@@ -10,8 +10,12 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 from urllib.parse import urlsplit
 
+import click
+from click.core import ParameterSource
+
 from reconciler.cli.options import Given
 from reconciler.errors import ConfigurationError, UsageError
+from reconciler.processes import own_tokens, reveals_token
 
 if TYPE_CHECKING:
     from datetime import timedelta
@@ -92,12 +96,67 @@ def duration(option: str, text: str) -> "timedelta":
         raise UsageError(f"{option}: {error}; not {text}") from None
 
 
+def template_variables(given: Given) -> tuple[str, ...]:
+    """Return the names of the environment variables that templates may read.
+
+    Raises:
+        ConfigurationError: one of them is for a token of ours, or holds one.
+    """
+    tokens = tokens_of(given) if given.environment else ()
+    for name in given.environment:
+        if reveals_token(name, os.environ.get(name, ""), tokens):
+            raise ConfigurationError(
+                f"templates may not read the environment variable {name}: it holds a token of reconciler, and plans "
+                f"show what templates read; remove it from --env, or from env in {CONFIGURATION}"
+            )
+    return given.environment
+
+
+def tokens_of(given: Given) -> frozenset[str]:
+    """Return our own tokens: those of the environment, and that of the token file."""
+    tokens = own_tokens(os.environ)
+    file = Path(given.token_file or "")
+    # What is no regular file, such as the output of a command, can be read only once.
+    return tokens | {file.read_text(encoding="utf-8").strip()} if file.is_file() else tokens
+
+
+def _refuse_what_leads_elsewhere(given: Given) -> None:
+    """In a CI job, refuse what decides in `reconciler.yaml` who gets the token: a merge request may change that file.
+
+    Raises:
+        ConfigurationError: it names another service than the job's, or certificates to trust.
+    """
+    job, context = os.environ.get("CI_API_V4_URL"), click.get_current_context(silent=True)
+    if not job or context is None:
+        return
+    in_file = [
+        name for name in ("api_url", "ca_file") if context.get_parameter_source(name) is ParameterSource.DEFAULT_MAP
+    ]
+    if "api_url" in in_file and _origin(given.api_url or "") != _origin(job):
+        raise ConfigurationError(
+            f"{CONFIGURATION}: api_url {given.api_url} is not the service of this CI job ({job}), and a merge request "
+            "can change that file; if it is meant, set RECONCILER_API_URL in the CI/CD settings, or give --api-url"
+        )
+    if "ca_file" in in_file:
+        raise ConfigurationError(
+            f"{CONFIGURATION}: ca_file is not accepted in a CI job, where a merge request can change that file; set "
+            "RECONCILER_CA_FILE in the CI/CD settings, or give --ca-file"
+        )
+
+
+def _origin(url: str) -> tuple[str, str]:
+    """Return the scheme, and the host with its port."""
+    parts = urlsplit(url)
+    return parts.scheme, parts.netloc.lower().removesuffix({"http": ":80", "https": ":443"}.get(parts.scheme, ""))
+
+
 def _api_url(given: Given) -> str:
     if not given.api_url:
         raise ConfigurationError("no service: set RECONCILER_API_URL or --api-url, such as https://host/api/v4")
     url = urlsplit(given.api_url)
     if url.scheme not in ("http", "https") or not url.hostname or url.query or url.fragment or url.username:
         raise ConfigurationError(f"not the URL of an API: {url.hostname or given.api_url}; such as https://host/api/v4")
+    _refuse_what_leads_elsewhere(given)
     if not given.insecure_http and exposes_token(given.api_url):
         raise ConfigurationError(
             f"http://{url.hostname} would send the token unprotected; use https, or --insecure-http if that is meant"

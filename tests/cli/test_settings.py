@@ -1,6 +1,7 @@
 """Where the configuration comes from, and what is refused."""
 
 import json
+import os
 from pathlib import Path
 
 import certifi
@@ -15,6 +16,7 @@ from reconciler.schema import all_schemas
 from tests.building import KINDS
 from tests.canned import answer, canned
 from tests.desk import Desk
+from tests.fleet.repository import repository
 
 PLANNED = "Plan: 0 to create, 0 to update, 0 to delete, 0 problems, 0 unmanaged. 0 writes to apply; 1 request was made to plan.\n"
 
@@ -45,13 +47,97 @@ def test_in_a_ci_job_the_service_is_known(desk: Desk, monkeypatch: pytest.Monkey
     assert desk("plan").out == PLANNED
 
 
-def test_a_ci_job_s_own_service_is_not_told_the_token_of_another(desk: Desk, monkeypatch: pytest.MonkeyPatch) -> None:
+@pytest.mark.parametrize("command", ["plan", "apply --yes", "drift", "doctor", "export --user -o out"])
+def test_in_a_ci_job_the_checkout_does_not_decide_who_gets_the_token(
+    desk: Desk, monkeypatch: pytest.MonkeyPatch, command: str
+) -> None:
     monkeypatch.delenv("RECONCILER_API_URL")
-    with canned(answer("401 Unauthorized")) as job:
-        monkeypatch.setenv("CI_API_V4_URL", job.api_url)
-        desk.write("reconciler.yaml", f"api_url: {desk.sandbox.api_url}\n")
-        assert desk("plan").out == PLANNED
-    assert job.requests == []
+    monkeypatch.setenv("CI_API_V4_URL", "https://git.example.com/api/v4")
+    with canned(answer("401 Unauthorized")) as elsewhere:
+        desk.write("reconciler.yaml", f"api_url: {elsewhere.api_url}\n")
+        done = desk(command)
+        assert (done.code, done.out, done.err) == (
+            1,
+            "",
+            f"reconciler: reconciler.yaml: api_url {elsewhere.api_url} is not the service of this CI job "
+            "(https://git.example.com/api/v4), and a merge request can change that file; if it is meant, set "
+            "RECONCILER_API_URL in the CI/CD settings, or give --api-url\n",
+        )
+        desk.write("reconciler.yaml", "api_url: https://GIT.example.com:443/other/api/v4\nca_file: ca.pem\n")
+        assert desk(command).err == (
+            "reconciler: reconciler.yaml: ca_file is not accepted in a CI job, where a merge request can change that "
+            "file; set RECONCILER_CA_FILE in the CI/CD settings, or give --ca-file\n"
+        )
+    assert elsewhere.requests == []
+
+
+def test_in_a_ci_job_flags_and_variables_may_name_another_service(desk: Desk, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("CI_API_V4_URL", "https://git.example.com/api/v4")
+    desk.write("reconciler.yaml", f"api_url: {desk.sandbox.api_url}\nca_file: none.pem\n")
+    ca_file = ("--ca-file", certifi.where())
+    assert desk("plan", *ca_file).out == PLANNED
+    monkeypatch.delenv("RECONCILER_API_URL")
+    assert desk("plan", "--api-url", desk.sandbox.api_url, *ca_file).out == PLANNED
+    monkeypatch.setenv("CI_API_V4_URL", desk.sandbox.api_url)
+    monkeypatch.setenv("RECONCILER_CA_FILE", certifi.where())
+    assert desk("plan").out == PLANNED
+
+
+TEMPLATE = """\
+apiVersion: reconciler/v1
+kind: Project
+metadata: {path: acme/api}
+spec: {milestones: {'{{ env.%s }}': {}}}
+"""
+
+
+@pytest.mark.parametrize(
+    ("name", "value"),
+    [
+        ("RECONCILER_TOKEN", None),
+        ("RECONCILER_NOTE_TOKEN", "note-token"),
+        ("RECONCILER_READ_TOKEN", "reading"),
+        ("RECONCILER_TRIGGER_TOKEN", None),
+        ("COPY", "ada-token"),
+        ("URL", "https://ada:ada-token@host"),
+        ("OF_FILE", "file-token\n"),
+    ],
+)
+def test_no_template_reads_a_token_of_ours(
+    desk: Desk, monkeypatch: pytest.MonkeyPatch, name: str, value: str | None
+) -> None:
+    desk.write("manifests/project.yaml", "").unlink()
+    desk.write("manifests/project.yaml.j2", TEMPLATE % name)
+    desk.write("token", "file-token\n").chmod(0o600)
+    if value is not None:
+        monkeypatch.setenv(name, value)
+    refused = (
+        f"reconciler: templates may not read the environment variable {name}: it holds a token of reconciler, and plans "
+        "show what templates read; remove it from --env, or from env in reconciler.yaml\n"
+    )
+    file = ("--token-file", "token") if name == "OF_FILE" else ()
+    done = desk("plan --env", name, *file)
+    assert (done.code, done.out, done.err) == (1, "", refused)
+    desk.write("reconciler.yaml", f"env: {name}\n")
+    repository(desk.folder).commit()
+    for command in ("plan", "plan --since HEAD", "drift", "apply --yes"):
+        done = desk(command, *file)
+        assert (done.code, done.out, done.err) == (1, "", refused)
+    if not file:
+        assert [desk(command).err for command in ("validate", "render", "doctor")] == [refused] * 3
+
+
+def test_other_variables_are_read(desk: Desk, monkeypatch: pytest.MonkeyPatch) -> None:
+    desk.write("manifests/project.yaml.j2", TEMPLATE.replace("acme/api", "acme/lib") % "TITLE")
+    desk.write("token", "ada-token").chmod(0o600)
+    for name, value in {"TITLE": "one", "EMPTY": ""}.items():
+        monkeypatch.setenv(name, value)
+    reading, writing = os.pipe()
+    os.write(writing, b"ada-token")
+    os.close(writing)
+    for file in ("token", f"/dev/fd/{reading}"):
+        assert '+ milestone "one"' in desk(f"plan --env TITLE --env EMPTY --token-file {file}").out
+    os.close(reading)
 
 
 def test_a_token_in_the_environment_comes_before_the_file_that_the_configuration_names(desk: Desk) -> None:
