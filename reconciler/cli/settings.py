@@ -5,7 +5,6 @@ import shlex
 import stat
 from collections.abc import Mapping
 from dataclasses import replace
-from ipaddress import ip_address
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 from urllib.parse import urlsplit
@@ -166,17 +165,9 @@ def _api_url(given: Given) -> str:
 
 def exposes_token(api_url: str) -> bool:
     """Tell whether the token would be sent unprotected to another host."""
-    url = urlsplit(api_url)
-    return url.scheme == "http" and not _is_loopback(url.hostname or "")
+    from reconciler.service.paths import is_loopback
 
-
-def _is_loopback(host: str) -> bool:
-    if host == "localhost":
-        return True
-    try:
-        return ip_address(host).is_loopback
-    except ValueError:
-        return False
+    return urlsplit(api_url).scheme == "http" and not is_loopback(api_url)
 
 
 def _token(given: Given) -> str:

@@ -13,7 +13,7 @@ import httpx
 from reconciler.errors import AnswerLost, BadAnswer, Hindrance, ServiceError, Unreachable, Unsendable, Untrusted
 from reconciler.service.answers import Answer, plain
 from reconciler.service.deadlines import Transport
-from reconciler.service.paths import is_plain
+from reconciler.service.paths import is_loopback, is_plain
 from reconciler.service.policy import Clock, Policy
 from reconciler.wire import Json
 
@@ -116,9 +116,12 @@ class Line:
 
 
 def proxy_for(api_url: str) -> str | None:
-    """Return the proxy that the environment names for a URL (`https_proxy`, `no_proxy` and so on), or None."""
+    """Return the proxy that the environment names for a URL (`https_proxy`, `no_proxy` and so on), or None.
+
+    A URL of this machine has none: a proxy would get the token, unprotected, and ask itself.
+    """
     url = urlsplit(api_url)
-    if proxy_bypass(url.netloc):
+    if is_loopback(api_url) or proxy_bypass(url.netloc):
         return None
     proxies = getproxies()
     proxy = proxies.get(url.scheme) or proxies.get("all")

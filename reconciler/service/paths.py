@@ -1,4 +1,18 @@
-"""Paths that mean to every server on the way what they say, so that no request ends up elsewhere."""
+"""Hosts and paths that mean to every server on the way what they say, so that no request ends up elsewhere."""
+
+from ipaddress import ip_address
+from urllib.parse import urlsplit
+
+
+def is_loopback(url: str) -> bool:
+    """Whether a URL leads to this machine, so that what is sent there needs no protection on the way."""
+    host = urlsplit(url).hostname or ""
+    if host == "localhost":
+        return True
+    try:
+        return ip_address(host).is_loopback
+    except ValueError:
+        return False
 
 
 def is_plain(path: str) -> bool:

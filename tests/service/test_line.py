@@ -348,6 +348,16 @@ def test_a_proxy_is_asked_instead_of_the_service(monkeypatch: pytest.MonkeyPatch
     assert proxy.requests[0].startswith("GET http://git.example.com/api/v4/x HTTP/1.1\r\n")
 
 
+@pytest.mark.parametrize("host", ["127.0.0.1", "localhost", "127.9.9.9", "[::1]"])
+def test_a_service_on_this_machine_is_asked_without_a_proxy(monkeypatch: pytest.MonkeyPatch, host: str) -> None:
+    without_proxies(monkeypatch)
+    for name in ("http_proxy", "https_proxy", "all_proxy"):
+        monkeypatch.setenv(name, "http://proxy.invalid:1")
+    assert [proxy_for(f"{scheme}://{host}:8080/api/v4") for scheme in ("http", "https")] == [None, None]
+    with canned(answer("200 OK", "{}")) as server, connected(server.api_url) as client:
+        assert client.get("x") == {}
+
+
 def test_a_proxy_that_refuses_leaves_nothing_in_doubt(monkeypatch: pytest.MonkeyPatch) -> None:
     without_proxies(monkeypatch)
     with canned(answer("403 Forbidden")) as proxy:
