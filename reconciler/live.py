@@ -29,7 +29,7 @@ from reconciler.kind import Kinds, Part
 from reconciler.progress import Progress
 from reconciler.resource import Found, Resource, Wanted
 from reconciler.state import DesiredState, LivePart, LiveState, PartAddress, Reference, Unknown, Unreadable
-from reconciler.wire import Json, Reader
+from reconciler.wire import Json, Reader, TimedReader
 
 ENDS_A_RUN = (Stopped, Unauthorized, Unreachable, WaitTooLong)
 """After these nothing else can be read either."""
@@ -39,7 +39,7 @@ Result = TypeVar("Result")
 
 
 def read_live(
-    desired: DesiredState, reader: Reader, kinds: Kinds, concurrency: int, progress: Progress | None = None
+    desired: DesiredState, reader: TimedReader, kinds: Kinds, concurrency: int, progress: Progress | None = None
 ) -> LiveState:
     """Read every declared part of every target.
 
@@ -57,7 +57,7 @@ def read_live(
         return found
 
     parts = dict(zip((address for address, _ in wanted), side_by_side(read, wanted, concurrency), strict=True))
-    return LiveState(parts, learn_ids(parts, kinds))
+    return LiveState(parts, learn_ids(parts, kinds), reader.now())
 
 
 def read_part(reader: Reader, part: Part, scope: Scope, wanted: Resource | Mapping[Any, Any]) -> LivePart:

@@ -1,7 +1,7 @@
 """The planning of a collection: wanted names are matched with found objects, and what differs becomes a change."""
 
 from collections.abc import Iterable, Mapping, Sequence
-from datetime import timedelta
+from datetime import UTC, datetime, timedelta
 
 from reconciler.address import Address, Key, Level
 from reconciler.diff import as_read, become, differences, fields_of
@@ -22,6 +22,11 @@ def identity(part: Collection, name: Key) -> Key:
     if part.refers_to is None:
         return part.canonical_key(name)
     return name.casefold() if isinstance(name, str) else name
+
+
+def by_birth(found: Found) -> tuple[datetime, int]:
+    """Return what puts objects in the order in which they were created, as far as the service tells."""
+    return found.created_at or datetime.min.replace(tzinfo=UTC), found.id or 0
 
 
 class Matching:
@@ -130,7 +135,7 @@ class Matching:
         if any(found.created_at is None for found in ours):
             self._problem(name, "the service does not tell how old it is, so it cannot be rotated")
             return
-        newest = min(ours, key=lambda found: (self._age(found), -(found.id or 0)))
+        newest = max(ours, key=by_birth)
         if self._age(newest) >= age:
             ids = tuple(found.id for found in matches if found.id is not None)
             requests = self.part.create(self.scope.url + self.part.suffix, name, wanted, None)
@@ -141,9 +146,9 @@ class Matching:
                     self._delete(name, found, newest.id)
 
     def _age(self, found: Found) -> timedelta:
-        """How old an object is; nothing where the service does not tell."""
+        """How old an object is; nothing where the service does not tell, or tells its time in whole seconds only."""
         now = self.draft.live.read_at
-        return now - (found.created_at or now)
+        return max(now - (found.created_at or now), timedelta())
 
     def _update(self, name: Key, wanted: Resource, found: Found) -> None:
         former = None if identity(self.part, name) in map(self._identity, found.names) else found.names[0]

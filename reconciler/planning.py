@@ -10,14 +10,14 @@ from reconciler.plan import Plan
 from reconciler.planner import make_plan
 from reconciler.progress import Progress
 from reconciler.state import DesiredState, LiveState, Reference, Unknown
-from reconciler.wire import Reader
+from reconciler.wire import Reader, TimedReader
 
 NO_IDS: Mapping[Reference, int] = MappingProxyType({})
 
 
 def draw_plan(
     desired: DesiredState,
-    reader: Reader,
+    reader: TimedReader,
     kinds: Kinds,
     concurrency: int,
     *,

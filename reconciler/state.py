@@ -100,7 +100,7 @@ class LiveState:
     Attributes:
         parts: by scope, section and part: a `Found` for a singleton, a tuple of them for a collection.
         ids: numeric IDs by reference; paths in lower case.
-        read_at: when it was read.
+        read_at: when it was read, by the service's clock.
     """
 
     parts: Mapping[PartAddress, LivePart]

@@ -2,6 +2,7 @@
 
 from collections.abc import Mapping
 from dataclasses import dataclass
+from datetime import datetime
 from typing import Any, Literal, Protocol
 
 Json = Any
@@ -41,6 +42,13 @@ class Reader(Protocol):
 
     def pages(self, path: str) -> list[Json]:
         """Return all items of all pages of `GET {api_url}/{path}` (spec section 1, pagination)."""
+
+
+class TimedReader(Reader, Protocol):
+    """The service, for reading what it has and when."""
+
+    def now(self) -> datetime:
+        """Return the time by the service's own clock, as far as its answers tell; with a time zone."""
 
 
 class Service(Reader, Protocol):

@@ -2,7 +2,7 @@
 
 from reconciler.apply.outcomes import Deliver, NoRecord, Outcome, Record, Status, Stop, TargetOutcome, Terms
 from reconciler.apply.recovery import recover
-from reconciler.apply.run import apply_plan, delivering
+from reconciler.apply.run import apply_plan, lack_of_sink
 
 __all__ = [
     "Deliver",
@@ -14,6 +14,6 @@ __all__ = [
     "TargetOutcome",
     "Terms",
     "apply_plan",
-    "delivering",
+    "lack_of_sink",
     "recover",
 ]

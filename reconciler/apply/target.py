@@ -2,15 +2,14 @@
 
 from dataclasses import replace
 
-from reconciler.address import Address
 from reconciler.apply.looking import Look, Reread, shortfall, staleness
 from reconciler.apply.outcomes import Outcome, Status, TargetOutcome, Terms
-from reconciler.endpoints import Collection
+from reconciler.apply.succession import Lists, Succession, collection_of
 from reconciler.errors import AnswerLost, BadAnswer, NotFound, OutputFailed, Refused, ServiceError, Stopped, WaitTooLong
 from reconciler.kind import Kinds
 from reconciler.live import decode
 from reconciler.matching import identity
-from reconciler.plan import Change, Create, TargetPlan
+from reconciler.plan import Change, Create, Delete, TargetPlan
 from reconciler.planner import plan_section
 from reconciler.state import LiveState, Section
 from reconciler.wire import Json, Request, Service
@@ -24,7 +23,9 @@ class TargetRun:
 
     def __init__(self, target: TargetPlan, service: Service, kinds: Kinds, terms: Terms) -> None:
         self.target, self.service, self.kinds, self.terms = target, service, kinds, terms
-        self.look = Look(service, kinds, target.scope)
+        lists = Lists(service)
+        self.look = Look(lists, kinds, target.scope)
+        self.succession = Succession(lists, kinds, terms)
         self.planned_again: set[str] = set()
         self.in_doubt: set[int] = set()
 
@@ -67,6 +68,9 @@ class TargetRun:
     def _carry_out(self, change: Change) -> Outcome:
         if self.terms.stop.reason:
             return Outcome(change, Status.SKIPPED, self.terms.stop.reason)
+        obstacle = self.succession.obstacle(change) if isinstance(change, Delete) else None
+        if obstacle is not None:
+            return obstacle
         answers: list[Json] = []
         try:
             for request in change.requests:
@@ -164,6 +168,7 @@ class TargetRun:
             if self.terms.deliver is None:
                 raise OutputFailed("there is nowhere to deliver its value to")
             self.terms.deliver(change.address, answer[field])
+            self.succession.note(change.address)
         except OutputFailed as error:
             self.terms.stop.because("a token could not be delivered, so that the run was ended")
             raise OutputFailed(f"{error}; {self._revoke(change, answer['id'])}") from error
@@ -202,14 +207,6 @@ class TargetRun:
 
     def _is_secret(self, change: Change) -> bool:
         return isinstance(change, Create) and collection_of(change.address, self.kinds).delivers is not None
-
-
-def collection_of(address: Address, kinds: Kinds) -> Collection:
-    """Return the collection in which an object is created."""
-    part = kinds[address.section].part(address.part)
-    if not isinstance(part, Collection):
-        raise TypeError(f"nothing can be created in {address.section}.{address.part}")
-    return part
 
 
 def _complete(request: Request, answers: list[Json]) -> Request:

@@ -174,16 +174,12 @@ def _saved_plan(session: Session, file: Path, client: "Client", max_age: timedel
 
 def _refuse(plan: "Plan", kinds: "Kinds", wishes: Wishes) -> None:
     """Refuse what must not be applied, before anything is."""
-    from reconciler.apply import delivering
+    from reconciler.apply import lack_of_sink
     from reconciler.guard import Limits, objections
 
     reasons = list(objections(plan, Limits(wishes.allow_deletes, wishes.max_changes)))
-    secret = delivering(plan, kinds)
-    if secret and wishes.tokens_to is None and wishes.tokens_command is None:
-        reasons.append(
-            f"the plan creates {len(secret)} {secret[0].address.title}{'s' * (len(secret) > 1)}, whose value is shown "
-            "only once: say where it is to go with --tokens-to FILE or --tokens-command CMD"
-        )
+    if wishes.tokens_to is None and wishes.tokens_command is None:
+        reasons += lack_of_sink(plan, kinds)
     if reasons:
         raise PlanRefused("refused, nothing was changed: " + "\n".join(reasons))
 

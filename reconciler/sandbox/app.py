@@ -4,6 +4,7 @@ import asyncio
 from collections.abc import Sequence
 from contextlib import suppress
 from dataclasses import dataclass
+from email.utils import format_datetime
 from threading import RLock
 from typing import Any
 
@@ -133,7 +134,11 @@ class Application:
             exchange.entry["status"] = None if exchange.fault.silent else packet.status
             exchange.entry["changed"] = exchange.call is not None and exchange.call.changed
             self._answered += 1
-            for name, value in [*exchange.headers, ("x-request-id", f"sandbox-{self._answered:06d}")]:
+            headers = {
+                "x-request-id": f"sandbox-{self._answered:06d}",
+                "date": format_datetime(self.state.now, usegmt=True),
+            }
+            for name, value in (*exchange.headers, *headers.items()):
                 packet.add(name, value)
         return packet
 

@@ -3,6 +3,7 @@
 import logging
 import ssl
 from collections.abc import Mapping
+from datetime import datetime
 from random import Random
 from threading import Event, Lock, local
 from types import TracebackType
@@ -14,7 +15,7 @@ from reconciler import __version__
 from reconciler.address import Level
 from reconciler.errors import ConfigurationError, Moved, RateLimited, ServiceError, Unreachable
 from reconciler.service.answers import Answer, plain, read_answer
-from reconciler.service.dates import pause_asked_for
+from reconciler.service.dates import parse_date, pause_asked_for
 from reconciler.service.deadlines import Transport
 from reconciler.service.governor import Governor
 from reconciler.service.line import Connect, Line, proxy_for
@@ -72,6 +73,7 @@ class Client:
         self._governor = Governor(policy, self._clock, self.traffic, self.stop)
         self._moves = Moves()
         self._heard = False
+        self._date = "", self._clock.now()
         self._headers = {
             "PRIVATE-TOKEN": token,
             "User-Agent": f"reconciler/{__version__}",
@@ -118,6 +120,12 @@ class Client:
     def visible(self, path: str) -> list[Json]:
         """See `note.Board`: all items of all pages, where the service's count of them takes in what is hidden."""
         return read_list(lambda page: self._carry_out("GET", page), path, counted=False)
+
+    def now(self) -> datetime:
+        """See `wire.TimedReader`: the local clock, set right by the latest answer."""
+        date, received_at = self._date
+        now = self._clock.now()
+        return now + ((parse_date(date) or received_at) - received_at)
 
     def send(self, request: Request) -> Json:
         """See `wire.Service`. Redirects are not followed; a DELETE is done if an earlier try of it may have been.
@@ -193,6 +201,7 @@ class Client:
             self.traffic.count(method, again=tries > 1)
             answer = line.exchange(method, path, headers, body)
             self._heard = True
+            self._date = answer.headers.get("date", ""), self._clock.now()
             self.traffic.answered(self._clock.monotonic() - started)
         finally:
             self._governor.leave(started, answer.status or None, answer.headers)

@@ -7,6 +7,7 @@ import signal
 import subprocess
 import sys
 from collections.abc import Iterator
+from datetime import UTC, datetime, timedelta
 from pathlib import Path
 
 import pytest
@@ -210,6 +211,23 @@ def test_tokens_are_not_created_without_a_place_for_their_values(desk: Desk) -> 
         "say where it is to go with --tokens-to FILE or --tokens-command CMD\n"
     )
     assert writes(desk) == []
+
+
+def test_rotated_tokens_are_not_deleted_without_a_place_for_the_values_of_their_successors(desk: Desk) -> None:
+    desk.project("{trigger_tokens: {a: {rotate_after: 9d}, b: {rotate_after: 9d}}}")
+    now = datetime.now(UTC)
+    tokens = [(name, now - timedelta(days=age)) for name in "ab" for age in (1, 2)]
+    desk.service(trigger_tokens=[{"description": a, "owner": "ada", "created_at": at.isoformat()} for a, at in tokens])
+    done = desk("apply --yes")
+    assert (done.code, done.out) == (1, "")
+    assert done.err == (
+        "reconciler: refused, nothing was changed: the plan deletes 2 rotated trigger tokens, whose successor's value is "
+        "delivered first: say where it is to go with --tokens-to FILE or --tokens-command CMD\n"
+    )
+    assert writes(desk) == []
+    assert desk("apply --yes --tokens-to tokens").code == 0
+    delivered = [json.loads(line) for line in Path("tokens").read_text().splitlines()]
+    assert {each["description"]: each["token"] for each in delivered} == live_tokens(desk)
 
 
 def test_token_values_go_to_their_file_and_nowhere_else(desk: Desk) -> None:

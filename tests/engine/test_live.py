@@ -2,6 +2,7 @@
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
+from datetime import UTC, datetime
 from threading import Event
 
 import pytest
@@ -19,7 +20,7 @@ GROUP = Reference(Level.GROUP, "acme")
 
 @dataclass
 class Memory:
-    """A `wire.Reader` that answers from memory and remembers what it was asked."""
+    """A `wire.TimedReader` that answers from memory and remembers what it was asked."""
 
     answers: Mapping[str, Json]
     asked: list[str] = field(default_factory=list)
@@ -33,6 +34,9 @@ class Memory:
 
     def pages(self, path: str) -> list[Json]:
         return list(self.get(path))
+
+    def now(self) -> datetime:
+        return datetime.now(UTC)
 
 
 def test_numbers_are_asked_for_once_each() -> None:

@@ -6,11 +6,13 @@ from typing import Any
 
 import pytest
 
+from reconciler.apply import NoRecord, Stop, Terms, apply_plan
+from reconciler.errors import OutputFailed
 from reconciler.kinds.trigger_tokens import TOKENS, fault_of_description
 from reconciler.live import read_part
 from reconciler.service import Client
 from reconciler.wire import Json, Request
-from tests.building import API, section
+from tests.building import API, KINDS, section
 from tests.kinds.behind import project_in, rewriting, speaking_with
 from tests.story import Story, failures
 
@@ -219,17 +221,82 @@ def test_a_token_that_another_writer_made_after_the_plan_is_seen_when_it_is_read
     ]
 
 
-def test_a_token_that_is_too_old_gets_a_successor_and_goes_in_a_later_run(story: Story) -> None:
-    an_hour_ago = datetime.now(UTC) - timedelta(hours=1)
-    put(story, token("nightly", id=1, created_at=(an_hour_ago - timedelta(days=90)).isoformat()))
+ROTATED = {"nightly": {"rotate_after": "90d"}}
+LIST = f"GET {URL}?per_page=100&page=1"
+
+
+def put_due(story: Story, *others: Mapping[str, object]) -> None:
+    """Let the project have a token that is due for rotation, and others, of this moment if they do not say otherwise."""
+    now = datetime.now(UTC)
+    due = token("nightly", id=1, created_at=(now - timedelta(days=90, hours=1)).isoformat())
+    put(story, due, *({"created_at": now.isoformat(), **each} for each in others))
     with rewriting(story) as state:
-        state["instance"]["now"] = an_hour_ago.isoformat()
-    value = wanted({"nightly": {"rotate_after": "90d"}})
-    assert failures(story.apply(story.plan(value))) == []
+        state["instance"]["now"] = datetime.now(UTC).isoformat()
+
+
+def value_of(story: Story, number: int) -> str:
+    tokens = project_in(story.sandbox.state())["trigger_tokens"]
+    return str(next(each["token"] for each in tokens if each["id"] == number))
+
+
+def test_a_token_that_is_too_old_gets_a_successor_and_goes_in_a_later_run(story: Story) -> None:
+    put_due(story)
+    assert failures(story.apply(story.plan(wanted(ROTATED)))) == []
     assert story.writes() == [f'POST {URL} {{"description": "nightly"}}']
-    assert list(story.tokens) == ["nightly"]
-    assert story.step(value) == [f"DELETE {URL}/1"]
-    assert story.step(value) == []
+    assert story.tokens == {"nightly": value_of(story, 2)}
+    assert story.step(wanted(ROTATED)) == [f"DELETE {URL}/1"]
+    assert story.step(wanted(ROTATED)) == []
+
+
+@pytest.mark.parametrize("recheck", [False, True])
+def test_before_a_token_goes_the_newest_of_its_successors_is_delivered_for_one_reading(
+    story: Story, recheck: bool
+) -> None:
+    put_due(story, token("nightly", id=2), token("nightly", id=3), token("weekly", id=4))
+    plan = story.plan(wanted(ROTATED))
+    assert failures(story.apply(plan, recheck=recheck, verify=False)) == []
+    assert story.requests() == [LIST, f"DELETE {URL}/1", f"DELETE {URL}/2"]
+    assert story.tokens == {"nightly": value_of(story, 3)}
+    assert value_of(story, 3) not in repr(plan)
+
+
+def test_a_successor_that_is_created_in_the_same_run_needs_no_reading(story: Story) -> None:
+    long_ago = (datetime.now(UTC) - timedelta(days=400)).isoformat()
+    put_due(story, token("nightly", id=2, created_at=long_ago))
+    assert failures(story.apply(story.plan(wanted(ROTATED)), verify=False)) == []
+    assert story.requests()[-2:] == [f'POST {URL} {{"description": "nightly"}}', f"DELETE {URL}/2"]
+    assert story.tokens == {"nightly": value_of(story, 3)}
+
+
+def test_nothing_is_deleted_whose_successor_is_gone_or_cannot_be_read_by_now(story: Story) -> None:
+    put_due(story, token("nightly", id=2))
+    plan = story.plan(wanted(ROTATED))
+    story.client.send(Request("DELETE", f"{URL}/2"))
+    assert failures(story.apply(plan)) == ["stale: trigger token nightly: its successor (ID 2) is gone by now"]
+    with rewriting(story) as state:
+        project_in(state)["archived"] = True
+    assert failures(story.apply(plan)) == [
+        "failed: trigger token nightly: its successor could not be read, to be delivered first: "
+        f"GET {URL}: 403 Forbidden"
+    ]
+    assert kept(story) == [(1, "nightly")]
+    assert story.tokens == {}
+
+
+@pytest.mark.parametrize("broken", [False, True], ids=["no sink", "a sink that fails"])
+def test_nothing_is_deleted_whose_successor_cannot_be_delivered(story: Story, broken: bool) -> None:
+    def fail(*_: object) -> None:
+        raise OutputFailed("the disk is full")
+
+    put_due(story, token("nightly", id=2), token("weekly", id=4))
+    plan = story.plan(wanted({**ROTATED, "weekly": None}))
+    terms = Terms(1, verify=True, recheck=False, deliver=fail if broken else None, stop=Stop(), record=NoRecord())
+    assert failures(list(apply_plan(plan, story.client, KINDS, terms))) == [
+        "failed: trigger token nightly: its successor could not be delivered first: "
+        + ("the disk is full" if broken else "there is nowhere to deliver its value to"),
+        "skipped: trigger token weekly: a token could not be delivered, so that the run was ended",
+    ]
+    assert story.writes() == []
 
 
 @pytest.mark.parametrize(

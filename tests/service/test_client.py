@@ -2,6 +2,7 @@
 
 import json
 from concurrent.futures import ThreadPoolExecutor
+from datetime import timedelta
 from pathlib import Path
 from socket import socket
 from threading import Barrier
@@ -24,6 +25,7 @@ from reconciler.errors import (
 from reconciler.sandbox import Sandbox
 from reconciler.wire import Request
 from tests.canned import answer, canned
+from tests.service.clock import NOON, SwiftClock
 from tests.service.connecting import TOKEN, connected
 from tests.states import a_small_service
 
@@ -49,6 +51,19 @@ def test_a_body_is_sent_as_json_and_the_answer_is_returned() -> None:
     with canned(answer("201 Created", '{"id": 3}')) as server, connected(server.api_url) as client:
         assert client.send(Request("POST", "projects/1/milestones", {"title": "é"})) == {"id": 3}
     assert json.loads(server.requests[0].partition("\r\n\r\n")[2]) == {"title": "é"}
+
+
+def test_the_time_is_that_of_the_latest_answer_and_goes_on_from_there() -> None:
+    clock = SwiftClock()
+    answers = [answer("200 OK", "{}", date=date) for date in ("Sat, 10 Oct 2026 13:00:00 GMT", "soon")]
+    with canned(*answers, answer("200 OK", "{}")) as server, connected(server.api_url, clock=clock) as client:
+        assert client.now() == NOON
+        client.get("x")
+        clock.advance(90)
+        assert client.now() == NOON + timedelta(hours=1, seconds=90)
+        for _ in range(2):
+            client.get("x")
+            assert client.now() == clock.now()
 
 
 @pytest.mark.parametrize(

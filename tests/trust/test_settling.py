@@ -8,7 +8,7 @@ import pytest
 
 from reconciler.address import Address
 from reconciler.apply import NoRecord, Stop, Terms, apply_plan, recover
-from reconciler.apply.target import collection_of
+from reconciler.apply.succession import collection_of
 from reconciler.errors import AnswerLost, OutputFailed, Stopped, WaitTooLong
 from reconciler.journal import Intent, Interrupted
 from reconciler.sandbox import Sandbox
