@@ -74,8 +74,12 @@ class Rehearsed:
         return next((_plain(found) for found in self.parts.get(part, ())), {})
 
     def items(self, part: str, name: str) -> list[dict[str, Json]]:
-        """Return the objects of a part, each with its ID and its name under a key of that name."""
-        return [{"id": found.id, name: found.names[0], **_plain(found)} for found in self.parts.get(part, ())]
+        """Return the objects of a part, each with its ID, its name under a key of that name, and its age if known."""
+        return [
+            {"id": found.id, name: found.names[0], **_plain(found)}
+            | ({"created_at": found.created_at.isoformat()} if found.created_at else {})
+            for found in self.parts.get(part, ())
+        ]
 
     def numbers(self, part: str) -> list[int]:
         """Return the IDs of the objects of a part."""

@@ -6,11 +6,11 @@ loaded and dumped by that kind's module in `routes/`; this module knows none of 
 
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
-from datetime import timedelta
+from datetime import UTC, datetime, timedelta
 from typing import Any, Literal
 
 from .numbers import Numbers
-from .reading import Reading, moment, stamp
+from .reading import Reading, stamp
 
 GUEST, PLANNER, REPORTER, DEVELOPER, MAINTAINER, OWNER, ADMIN = 10, 15, 20, 30, 40, 50, 60
 ROLES = {
@@ -152,7 +152,7 @@ class State:
 
     def __init__(self) -> None:
         self.instance = Instance()
-        self.now = moment("2026-03-01T00:00:00Z")
+        self.stands_at: datetime | None = None
         self.users: dict[int, User] = {}
         self.groups: dict[int, Group] = {}
         self.projects: dict[int, Project] = {}
@@ -174,9 +174,15 @@ class State:
         """Where the IDs of this sort of thing come from."""
         return self.numbers.setdefault(sort, Numbers())
 
+    @property
+    def now(self) -> datetime:
+        """The time of day; where the state file says `now`, that, and a second for each write since."""
+        return self.stands_at or datetime.now(UTC)
+
     def tick(self) -> str:
-        """Let a second pass, as every write does, and say what time it is."""
-        self.now += timedelta(seconds=1)
+        """Say what time it is, after the second that a write takes where the clock stands."""
+        if self.stands_at:
+            self.stands_at += timedelta(seconds=1)
         return stamp(self.now)
 
     def today(self) -> str:

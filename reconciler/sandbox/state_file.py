@@ -63,7 +63,7 @@ def dump(state: State) -> dict[str, Any]:
     return {
         "instance": {
             "dialect": instance.dialect,
-            "now": stamp(state.now),
+            "now": stamp(state.stands_at) if state.stands_at else None,
             "url": instance.url,
             "version": instance.version,
             "revision": instance.revision,
@@ -111,7 +111,8 @@ def _load_instance(state: State, reading: Reading) -> Fields:
     instance.url = fields["url"].optional_text()
     instance.version = fields["version"].text(instance.version)
     instance.revision = fields["revision"].text(instance.revision)
-    state.now = moment(fields["now"].optional_time() or stamp(state.now))
+    now = fields["now"].optional_time()
+    state.stands_at = moment(now) if now else None
     return fields
 
 

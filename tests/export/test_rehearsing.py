@@ -1,6 +1,7 @@
 """A state to rehearse on: it loads in the sandbox, a plan there is the plan here, and nobody's secret is in it."""
 
 import json
+from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from typing import Any
 
@@ -62,7 +63,9 @@ def test_the_state_holds_what_was_read_and_what_stands_around_it(desk: Desk) -> 
                         "state": "active",
                     }
                 ],
-                "trigger_tokens": [{"id": 3, "description": "mine", "owner": "ada"}],
+                "trigger_tokens": [
+                    {"id": 3, "description": "mine", "owner": "ada", "created_at": "2026-01-01T00:00:00+00:00"}
+                ],
             },
             {"path": "acme/lib", "id": 101, **around},
             {"path": "unlisted/project-999", "id": 999, **around},
@@ -111,6 +114,27 @@ def test_a_rehearsal_plans_and_applies_as_the_service_would(sandbox: Sandbox, di
         (folder / "acme/api.yaml").write_text((folder / "acme/api.yaml").read_text().replace("    x:\n", "    y:\n"))
         changes, problems = planned(client, folder)
     assert ([str(change.address.name) for change in changes], problems) == (["y"], [])
+
+
+def test_a_rehearsal_rotates_the_tokens_that_the_service_would_rotate_and_once_only(
+    desk: Desk, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    ago = {days: (datetime.now(UTC) - timedelta(days)).isoformat() for days in (10, 100)}
+    desk.service(
+        trigger_tokens=[
+            {"id": number, "description": f"{days} days", "owner": "ada", "created_at": created}
+            for number, (days, created) in enumerate(ago.items(), start=1)
+        ]
+    )
+    desk.project("{trigger_tokens: {10 days: {rotate_after: 90d}, 100 days: {rotate_after: 90d}}}")
+    there = desk("plan manifests")
+    desk.sandbox.replace_state(rehearsal(desk, "--project acme/api --section trigger_tokens"))
+    monkeypatch.setenv("RECONCILER_TOKEN", "rehearsal")
+    assert desk("plan manifests") == there
+    desk.sandbox.clear_log()
+    codes = [desk("apply manifests --yes --tokens-to tokens").code for _ in range(3)]
+    created = [entry["body"] for entry in desk.sandbox.log() if entry["method"] == "POST"]
+    assert (codes, created) == ([0, 0, 0], [{"description": "100 days"}])
 
 
 def test_one_that_goes_by_its_number_gets_a_path_that_is_made_up(sandbox: Sandbox, tmp_path: Path) -> None:

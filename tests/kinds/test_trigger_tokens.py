@@ -156,7 +156,7 @@ def test_several_tokens_of_one_description_go_together(story: Story) -> None:
 
 
 def test_a_token_that_has_expired_is_gone_and_is_created_again(story: Story) -> None:
-    put(story, token("nightly", id=1, expires_at="2026-02-28"), token("deploy", id=2, expires_at="2026-12-31"))
+    put(story, token("nightly", id=1, expires_at="2026-02-28"), token("deploy", id=2, expires_at="2999-12-31"))
     value = wanted({"nightly": {}, "deploy": {}}, prune=True)
     assert story.step(value) == [f'POST {URL} {{"description": "nightly"}}']
     assert kept(story) == [(1, "nightly"), (2, "deploy"), (3, "nightly")]
@@ -168,6 +168,8 @@ def test_a_token_that_expires_after_the_plan_is_deleted_and_cannot_be_renamed(st
         token("a", id=1, expires_at="2026-03-02"),
         token("b", id=2, expires_at="2026-03-02"),
     )
+    with rewriting(story) as state:
+        state["instance"]["now"] = "2026-03-01"
     plan = story.plan(wanted({"a": None, "c": {"renamed_from": "b"}}))
     with rewriting(story) as state:
         state["instance"]["now"] = "2026-03-03"

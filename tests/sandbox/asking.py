@@ -10,6 +10,7 @@ from reconciler.sandbox import Sandbox
 
 WEB = "/projects/acme%2Fweb"
 HOST = "https://host.test"
+NOW = "2026-03-01T00:00:00Z"
 CREATED = "2026-01-01T00:00:00Z"
 Answer = tuple[int, Any]
 
@@ -17,7 +18,7 @@ Answer = tuple[int, Any]
 def a_service(dialect: str = "spec", **projects: Mapping[str, Any]) -> dict[str, Any]:
     """One group with one subgroup, a project in each and one outside; keyword arguments add to `web`, `lib`, `far`."""
     return {
-        "instance": {"dialect": dialect, "url": HOST, "enforce_job_token_allowlist": False},
+        "instance": {"dialect": dialect, "url": HOST, "now": NOW, "enforce_job_token_allowlist": False},
         "users": [
             {"id": 1, "username": "root", "admin": True, "tokens": ["root-token"]},
             {"id": 2, "username": "ada", "tokens": ["ada-token"], "emails": ["ada@example.com", "a@example.com"]},

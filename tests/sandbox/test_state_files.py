@@ -1,7 +1,7 @@
 """States: from files and mappings, to mappings, and what is wrong with bad ones."""
 
 import json
-from datetime import date
+from datetime import UTC, date, datetime
 from pathlib import Path
 from typing import Any
 
@@ -25,7 +25,7 @@ def test_what_is_left_out_has_a_default_and_ids_are_given_in_order() -> None:
     assert dump(load(state)) == {
         "instance": {
             "dialect": "spec",
-            "now": "2026-03-01T00:00:00.000Z",
+            "now": None,
             "url": None,
             "version": "18.9.0-ee",
             "revision": "5a0d6b0c1f2",
@@ -346,3 +346,15 @@ def test_a_moment_without_an_offset_is_utc() -> None:
 def test_a_bad_state_does_not_start() -> None:
     with pytest.raises(StateError, match="unknown key 'x'"), running({"x": 1}):
         pass
+
+
+def test_the_clock_runs_unless_the_state_says_where_it_stands(service: Asking) -> None:
+    state = a_service()
+    line, body = "POST /projects/100/triggers", {"description": "x"}
+    made = [service.given(state).ask(line, body)[1]["created_at"]]
+    del state["instance"]["now"]
+    before = datetime.now(UTC).replace(microsecond=0)
+    made.append(service.given(state).ask(line, body)[1]["created_at"])
+    assert made[0] == "2026-03-01T00:00:01Z"
+    assert before <= datetime.fromisoformat(made[1]) <= datetime.now(UTC)
+    assert service.sandbox.state()["instance"]["now"] is None
