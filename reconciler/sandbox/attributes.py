@@ -24,14 +24,18 @@ class Attribute:
         coerce: makes the value from what was sent; raises ValueError.
         required: whether it must be sent.
         blank: whether null and the empty string are accepted.
+        null: whether null is accepted.
         values: what it may be, where that is a closed list; null always may.
+        never: what it may not be.
     """
 
     name: str
     coerce: Callable[[Any], Any]
     required: bool = False
     blank: bool = True
-    values: tuple[str | None, ...] = ()
+    null: bool = True
+    values: tuple[str | int | None, ...] = ()
+    never: tuple[int, ...] = ()
 
 
 def text(name: str, **rules: Any) -> Attribute:
@@ -45,7 +49,7 @@ def boolean(name: str, **rules: Any) -> Attribute:
 
 
 def integer(name: str, **rules: Any) -> Attribute:
-    """A whole number, or its digits; the empty string is null."""
+    """A whole number, its digits, or a number whose fraction is cut off; the empty string is null."""
     return Attribute(name, _integer, **rules)
 
 
@@ -60,12 +64,18 @@ def time(name: str, **rules: Any) -> Attribute:
 
 
 def has_words(wanted: str | None, *columns: str | None) -> bool:
-    """Whether one of the columns holds every word looked for; words in quotes are one term, case does not matter."""
-    if not wanted:
+    """Whether one of the columns holds every word looked for; words in quotes are one term, case does not matter.
+
+    Words of one letter are looked for only where there are no others: then the whole column must be just these.
+    """
+    whole = " ".join((wanted or "").lower().split())
+    if not whole:
         return True
-    parts = wanted.lower().split('"')
-    terms = [term for part in parts[::2] for term in part.split()] + [part for part in parts[1::2] if part]
-    return any(column and all(term in column.lower() for term in terms) for column in columns)
+    parts = whole.split('"')
+    terms = [term for part in parts[::2] for term in part.split()] + parts[1::2]
+    terms = [term for term in terms if len(term) > 1]
+    found = [column.lower() for column in columns if column]
+    return any(all(term in column for term in terms) if terms else column == whole for column in found)
 
 
 def read(call: Call, *declared: Attribute, any_of: Sequence[str] = ()) -> dict[str, Any]:
@@ -92,12 +102,16 @@ def read(call: Call, *declared: Attribute, any_of: Sequence[str] = ()) -> dict[s
 def _check(each: Attribute, value: Any, found: dict[str, Any]) -> str | None:
     if not each.blank and value in (None, ""):
         return "is empty"
+    if value is None and not each.null:
+        return "is invalid"
     try:
         coerced = None if value is None else each.coerce(value)
     except ValueError:
         return "is invalid"
     if each.values and coerced is not None and coerced not in each.values:
         return "does not have a valid value"
+    if coerced in each.never:
+        return "has a value not allowed"
     found[each.name] = coerced
     return None
 
@@ -125,8 +139,8 @@ def _text(value: Any) -> str:
 
 
 def _boolean(value: Any) -> bool | None:
-    if isinstance(value, bool):
-        return value
+    if isinstance(value, bool | int) and value in (0, 1):
+        return bool(value)
     word = value.lower() if isinstance(value, str) else "neither"
     if word in _TRUE:
         return True
@@ -138,9 +152,8 @@ def _boolean(value: Any) -> bool | None:
 
 
 def _integer(value: Any) -> int | None:
-    whole = isinstance(value, str | int) or (isinstance(value, float) and value.is_integer())
-    if isinstance(value, bool) or not whole:
-        raise ValueError
+    if isinstance(value, bool) or not isinstance(value, str | int | float):
+        raise ValueError  # noqa: TRY004 - the one error by which a coercion refuses
     return None if value == "" else int(value)
 
 

@@ -5,7 +5,9 @@ after its checks: production does not check and insert at once, so that requests
 """
 
 from collections.abc import Callable, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass, field
+from datetime import UTC, datetime
 from email.utils import parsedate_to_datetime
 from typing import Any
 
@@ -154,11 +156,8 @@ class Call:
 
     def require_unmodified(self, updated_at: str) -> None:
         """Refuse with 412 when `If-Unmodified-Since` is before the last change (spec section 7)."""
-        try:
-            since = parsedate_to_datetime(self.headers["if-unmodified-since"])
-        except (KeyError, ValueError):
-            return
-        if moment(updated_at).replace(microsecond=0) > since:
+        since = _point_in_time(self.headers.get("if-unmodified-since", ""))
+        if since is not None and moment(updated_at).replace(microsecond=0) > since:
             raise refused(412, "412 Precondition Failed")
 
     def _accept(self, user: User, token: Token) -> None:
@@ -181,6 +180,15 @@ class Call:
                 },
             )
         self.user, self.token = user, token
+
+
+def _point_in_time(text: str) -> datetime | None:
+    """A date as headers write it, or in ISO 8601; None for anything else."""
+    for parse in (moment, parsedate_to_datetime):
+        with suppress(ValueError):
+            found = parse(text)
+            return found if found.tzinfo else found.replace(tzinfo=UTC)
+    return None
 
 
 def token_in(headers: Mapping[str, str], sent: Mapping[str, Any]) -> str | None:

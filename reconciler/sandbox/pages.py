@@ -5,24 +5,21 @@ from typing import Any, TypeVar
 from urllib.parse import parse_qsl, urlencode
 
 from .attributes import integer, read
-from .call import Answer, Call, invalid
+from .call import Answer, Call
 
 T = TypeVar("T")
 DEFAULT, MOST = 20, 100
-_PAGE = (integer("page"), integer("per_page"))
+PAGE = (integer("page"), integer("per_page", never=(0,)))
 _SECRETS = ("private_token", "access_token")
 
 
 def page_of(call: Call, found: Sequence[T], render: Callable[[T], Any]) -> Answer:
     """One page of what was found, each rendered, with the headers that lead to the others.
 
-    Raises:
-        Refusal: 400 for `per_page=0` and for what is no number.
+    The endpoint has read `PAGE` with its own parameters, before it looked who asks for what.
     """
-    wanted = read(call, *_PAGE)
+    wanted = read(call, *PAGE)
     size = wanted.get("per_page")
-    if size == 0:
-        raise invalid(call.state, {"per_page": "has a value not allowed"})
     size = DEFAULT if size is None or size < 0 else min(size, MOST)
     page = max(wanted.get("page") or 1, 1)
     pages = max(-(-len(found) // size), 1)
@@ -33,7 +30,7 @@ def page_of(call: Call, found: Sequence[T], render: Callable[[T], Any]) -> Answe
 
 def _headers(call: Call, page: int, size: int, total: int, pages: int) -> list[tuple[str, str]]:
     following = str(page + 1) if page < pages else ""
-    previous = str(page - 1) if page > 1 else ""
+    previous = str(page - 1) if 1 < page <= pages else ""
     links = [("prev", previous), ("next", following), ("first", "1"), ("last", str(pages))]
     path, _, query = call.target.partition("?")
     kept = [

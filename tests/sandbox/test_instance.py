@@ -209,6 +209,23 @@ def test_a_simple_list_says_nothing_about_archives(service: Asking) -> None:
     assert service.ask("GET /groups/11/projects") == (200, [{**LIB, **DETAILS}])
 
 
+def test_projects_are_listed_by_who_may_see_them_and_by_ones_own_role(service: Asking) -> None:
+    open_to_all = {"visibility": "public"}
+    lib = {"members": [{"user": "max", "role": "guest"}]}
+    service.given(a_service("deployed", acme=open_to_all, web=open_to_all, lib=lib))
+    query = "?include_subgroups=true"
+    assert [ids(service, f"{query}&visibility={each}") for each in ("public", "private")] == [[100], [101]]
+    asked = {"max": (10, 40, 50), "ada": (50,), "root": (10,), "eve": (10,), None: (10,)}
+    found = {
+        name: [ids(service, f"{query}&min_access_level={level}", user=name) for level in levels]
+        for name, levels in asked.items()
+    }
+    assert found == {"max": [[101, 100], [100], []], "ada": [[101, 100]], "root": [[]], "eve": [[]], None: [[]]}
+    body = {"error": "visibility does not have a valid value, min_access_level is invalid"}
+    assert service.ask("GET /groups/acme/projects?visibility=loud&min_access_level=most") == (400, body)
+    assert service.ask("GET /groups/acme/projects?min_access_level=41")[0] == 400
+
+
 def test_an_order_that_is_none_is_refused(service: Asking) -> None:
     service.given(a_service())
     body = {"message": {"order_by": ["does not have a valid value"]}}

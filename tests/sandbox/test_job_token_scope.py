@@ -204,7 +204,7 @@ def test_a_project_is_named_by_its_path_by_the_spec_and_by_its_id_alone_in_produ
         ({}, "target_project_id is missing, target_project_id is empty"),
         ({"target_project_id": None}, "target_project_id is empty"),
         ({"target_project_id": ""}, "target_project_id is empty"),
-        ({"target_project_id": 12.34}, "target_project_id is invalid"),
+        ({"target_project_id": "12.34"}, "target_project_id is invalid"),
         ({"target_project_id": "twelve"}, "target_project_id is invalid"),
         ({"target_project_id": True}, "target_project_id is invalid"),
         ({"target_project_id": [1]}, "target_project_id is invalid"),
@@ -213,6 +213,20 @@ def test_a_project_is_named_by_its_path_by_the_spec_and_by_its_id_alone_in_produ
 def test_a_target_must_be_a_whole_number(service: Asking, sent: Any, error: str) -> None:
     service.given(a_service("deployed"))
     assert service.ask(f"POST {LIST}", sent) == (400, {"error": error})
+
+
+def test_the_fraction_of_a_number_is_cut_off(service: Asking) -> None:
+    service.given(a_service())
+    made = {"source_project_id": 100, "target_project_id": 101}
+    assert service.ask(f"POST {LIST}", {"target_project_id": 101.9}) == (201, made)
+
+
+@pytest.mark.parametrize(("sent", "enabled"), [(1, True), (0, False), ("Off", False), ("YES", True)])
+def test_the_switch_takes_ones_noughts_and_words(service: Asking, sent: Any, enabled: bool) -> None:
+    service.given(a_service("deployed", web={"job_token_scope": {"inbound_enabled": not enabled}}))
+    assert service.ask(f"PATCH {WEB}/job_token_scope", {"enabled": sent}) == (204, None)
+    assert service.ask(f"GET {WEB}/job_token_scope")[1]["inbound_enabled"] is enabled
+    assert service.ask(f"PATCH {WEB}/job_token_scope", {"enabled": 123}) == (400, {"error": "enabled is invalid"})
 
 
 def test_a_list_holds_two_hundred(service: Asking) -> None:

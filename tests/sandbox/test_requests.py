@@ -116,7 +116,7 @@ def test_parameters_come_as_json_as_a_form_and_in_the_query(service: Asking) -> 
 
 
 def test_fields_with_brackets_are_lists_and_mappings(service: Asking) -> None:
-    service.given(a_service(web={**MILESTONES, "trigger_tokens": [{"token": "glptt-secret"}]}))
+    service.given(a_service(web={**MILESTONES, "trigger_tokens": [{"token": "glptt-secret", "owner": "ada"}]}))
     query = "?iids=9&iids[]=1&iids[]=2"
     assert len(service.ask(f"GET {WEB}/milestones{query}")[1]) == 2
     run = f"POST {WEB}/trigger/pipeline?ref=main&token=glptt-secret&variables[A]=b&variables[C]=d"
@@ -201,6 +201,31 @@ def test_pages_are_clamped(service: Asking, query: str, shown: int, page: str, s
 def test_a_page_of_nothing_is_refused(service: Asking, query: str, body: Any) -> None:
     service.given(a_service("deployed"))
     assert service.ask(f"GET {WEB}/milestones{query}") == (400, body)
+
+
+def test_past_the_last_page_nothing_leads_back(service: Asking) -> None:
+    service.given(a_service(web=MILESTONES))
+    headers = service.response(f"GET {WEB}/milestones?page=9").headers
+    assert (headers["x-prev-page"], headers["x-next-page"], 'rel="prev"' in headers["link"]) == ("", "", False)
+
+
+@pytest.mark.parametrize(
+    "path",
+    [
+        "/groups/acme/projects",
+        f"{WEB}/milestones",
+        f"{WEB}/milestones/1/issues",
+        f"{WEB}/triggers",
+        f"{WEB}/registry/protection/repository/rules",
+        f"{WEB}/job_token_scope/allowlist",
+        f"{WEB}/job_token_scope/groups_allowlist",
+        f"{WEB}/merge_requests/1/notes",
+    ],
+)
+def test_pages_are_checked_before_who_may_see_what(service: Asking, path: str) -> None:
+    service.given(a_service())
+    assert service.ask(f"GET {path}?page=x", user="eve") == (400, {"message": {"page": ["is invalid"]}})
+    assert service.ask(f"GET {path}?page=x", user=None) == (401, {"message": "401 Unauthorized"})
 
 
 def test_an_empty_list_has_one_page(service: Asking) -> None:

@@ -10,7 +10,7 @@ from typing import Any
 from ..attributes import Attribute, read, text
 from ..call import Answer, Call, Insertion, Route
 from ..errors import Refusal, refused
-from ..pages import page_of
+from ..pages import PAGE, page_of
 from ..reading import Reading
 from ..state import MAINTAINER, SEED, Owner, Project, Section, State
 
@@ -20,7 +20,7 @@ PATTERN, PUSH, DELETE = (
     "minimum_access_level_for_push",
     "minimum_access_level_for_delete",
 )
-_SPEC_PATTERN = re.compile(r"[A-Za-z0-9._/*-]{1,255}")
+_SPEC_PATTERN = re.compile(r"[A-Za-z0-9*]+(([._/]|__|-*)[A-Za-z0-9*])*")
 _DEPLOYED_PATTERN = re.compile(r"[a-z0-9]+(([._/]|__|-*)[a-z0-9*])*")
 _NO_LEVEL = "A rule requires at least the Maintainer role for either push or delete."
 _TAKEN = "Repository path pattern has already been taken"
@@ -44,6 +44,8 @@ Rules = dict[int, Rule]
 
 def list_rules(call: Call) -> Answer:
     """`GET .../rules`, in production without pages."""
+    if not call.state.deployed:
+        read(call, *PAGE)
     project = _project(call)
     found = list(_rules(project).values())
     if call.state.deployed:
@@ -141,9 +143,11 @@ def _check(call: Call, project: Project, wanted: Rule, before: Rule | None) -> N
 
 
 def _pattern_faults(state: State, project: Project, pattern: str) -> list[str]:
-    if not pattern.strip():
-        return ["Repository path pattern can't be blank"]
     wrong = []
+    if not pattern.strip():
+        wrong.append("Repository path pattern can't be blank")
+        if not state.deployed:
+            return wrong
     if _is_taken(project, pattern):
         wrong.append(_TAKEN)
     if len(pattern) > 255:

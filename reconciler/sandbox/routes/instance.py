@@ -5,11 +5,11 @@ The spec names them only as places where settings hang; their records follow wha
 
 from typing import Any
 
-from ..attributes import boolean, read, text
+from ..attributes import boolean, integer, read, text
 from ..call import Answer, Call, Route
 from ..errors import refused
-from ..pages import page_of
-from ..state import Project, State, User, role_among
+from ..pages import PAGE, page_of
+from ..state import ROLES, VISIBILITIES, Project, State, User, role_among
 
 _PROJECT_ORDERS = ("id", "name", "path", "created_at", "updated_at", "last_activity_at")
 
@@ -148,8 +148,11 @@ def list_projects(call: Call) -> Answer:
         boolean("with_shared"),
         boolean("archived"),
         boolean("simple"),
+        text("visibility", values=VISIBILITIES),
+        integer("min_access_level", values=tuple(ROLES.values())),
         text("order_by", values=_PROJECT_ORDERS),
         text("sort", values=("asc", "desc")),
+        *PAGE,
     )
     group = call.visible_group()
     found = [
@@ -157,6 +160,8 @@ def list_projects(call: Call) -> Answer:
         for project in call.state.projects.values()
         if (group in project.groups() if wanted.get("include_subgroups") else project.group is group)
         and wanted.get("archived") in (None, project.is_archived())
+        and wanted.get("visibility") in (None, project.visibility)
+        and _role(project, call.user) >= (wanted.get("min_access_level") or 0)
         and call.state.visible(call.user, project)
     ]
     order = wanted.get("order_by") or "created_at"
@@ -170,6 +175,12 @@ def list_projects(call: Call) -> Answer:
         return record
 
     return page_of(call, found, render)
+
+
+def _role(project: Project, user: User | None) -> int:
+    """The user's role as a member there or above; being an administrator is none."""
+    above = [group.members for group in project.groups()]
+    return max(role_among(members, user) for members in (project.members, *above)) if user else 0
 
 
 def _rank(project: Project, order: str) -> tuple[str, int]:

@@ -10,7 +10,7 @@ from typing import Any
 from ..attributes import boolean, integer, read
 from ..call import Answer, Call, Insertion, Route, find_project
 from ..errors import refused
-from ..pages import page_of
+from ..pages import PAGE, page_of
 from ..reading import Reading
 from ..state import MAINTAINER, Group, Owner, Project, Section, State
 from .instance import show_basic_project
@@ -54,6 +54,7 @@ def patch_settings(call: Call) -> Answer:
 
 def list_projects(call: Call) -> Answer:
     """`GET /projects/:id/job_token_scope/allowlist`, by ID."""
+    read(call, *PAGE)
     project = call.project(MAINTAINER)
     numbers = list(_scope(project).projects)
     if call.state.deployed:
@@ -89,6 +90,7 @@ def remove_project(call: Call) -> Answer:
 
 def list_groups(call: Call) -> Answer:
     """`GET /projects/:id/job_token_scope/groups_allowlist`, by ID."""
+    read(call, *PAGE)
     project = call.project(MAINTAINER)
     found = [call.state.groups[number] for number in sorted(_scope(project).groups)]
     return page_of(call, found, lambda each: _show_group(call, each))
@@ -144,11 +146,9 @@ def _add(call: Call, project: Project, what: str, number: int) -> Insertion:
     entries = {"project": _scope(project).projects, "group": _scope(project).groups}[what]
     _require_absent(call.state, entries, number, what)
     if len(entries) >= MOST:
-        raise refused(
-            400,
-            f"400 Bad request - Validation failed: Source project exceeds the allowable number of {what} links "
-            "in this direction",
-        )
+        direction = " in this direction" if what == "project" else ""
+        reason = f"Source project exceeds the allowable number of {what} links{direction}"
+        raise refused(400, f"400 Bad request - Validation failed: {reason}")
 
     def insert() -> Answer:
         _require_absent(call.state, entries, number, what)

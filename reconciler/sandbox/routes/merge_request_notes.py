@@ -10,7 +10,7 @@ from typing import Any
 from ..attributes import read, text
 from ..call import Answer, Call, Route
 from ..errors import Refusal, refused
-from ..pages import page_of
+from ..pages import PAGE, page_of
 from ..reading import Reading
 from ..state import MAINTAINER, REPORTER, SEED, Owner, Project, Section, State, User
 from .instance import show_user
@@ -22,6 +22,7 @@ _LIST = (
     text("order_by", values=("created_at", "updated_at")),
     text("sort", values=("asc", "desc")),
     text("activity_filter", values=("all_notes", "only_comments", "only_activity")),
+    *PAGE,
 )
 
 

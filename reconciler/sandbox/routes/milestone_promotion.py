@@ -5,35 +5,35 @@ Difference: production answers a promotion with 200 and no record, where by the 
 
 from dataclasses import replace
 
+from ..attributes import read
 from ..call import Answer, Call, Route
 from ..errors import refused
-from ..pages import page_of
-from ..state import PLANNER, Group, Project
-from .milestones import SECTION, TAKEN, find_milestone, readable_project, shelf, show_milestone, writable_project
+from ..pages import PAGE, page_of
+from ..state import PLANNER
+from .milestones import SECTION, find_milestone, readable_project, shelf, show_milestone, writable_project
 
 
 def list_nothing(call: Call) -> Answer:
     """The issues and merge requests of a milestone, and its burndown: the sandbox has none."""
     number = call.number("milestone_id")
+    read(call, *PAGE)
     find_milestone(readable_project(call), number)
     return page_of(call, (), lambda nothing: nothing)
 
 
 def promote_milestone(call: Call) -> Answer:
-    """`POST /projects/:id/milestones/:milestone_id/promote`: one for the group, in place of all of that title in it."""
+    """`POST /projects/:id/milestones/:milestone_id/promote`: one for the group, in place of all of that title in it.
+
+    The same title in a subgroup or in a project below one is no obstacle, and stays.
+    """
     number = call.number("milestone_id")
-    project = writable_project(call)
-    milestone = find_milestone(project, number)
-    if project.group is None:
+    project, state = writable_project(call), call.state
+    group = project.group
+    if group is None:
         raise refused(403, "403 Forbidden")
-    call.require(project.group, PLANNER)
-    group, state = project.group, call.state
-    siblings = [each for each in state.projects.values() if each.group is group]
-    below = [each for each in state.projects.values() if group in each.groups() and each not in siblings]
-    places: list[Group | Project] = [*below, *(each for each in state.groups.values() if group in each.chain())]
-    if any(milestone.title == each.title for place in places for each in shelf(place).values()):
-        raise refused(400, f"Promotion failed - Validation failed: Title {TAKEN}")
-    for each in siblings:
+    call.require(group, PLANNER)
+    milestone = find_milestone(project, number)
+    for each in [each for each in state.projects.values() if each.group is group]:
         for same in [same for same in shelf(each).values() if same.title == milestone.title]:
             del shelf(each)[same.id]
     now = state.tick()
@@ -46,8 +46,8 @@ def promote_milestone(call: Call) -> Answer:
 
 _ONE = "/projects/:id/milestones/:milestone_id"
 ROUTES = (
-    Route("GET", f"{_ONE}/issues", list_nothing, anonymous=True),
-    Route("GET", f"{_ONE}/merge_requests", list_nothing, anonymous=True),
-    Route("GET", f"{_ONE}/burndown_events", list_nothing, anonymous=True),
+    Route("GET", f"{_ONE}/issues", list_nothing),
+    Route("GET", f"{_ONE}/merge_requests", list_nothing),
+    Route("GET", f"{_ONE}/burndown_events", list_nothing),
     Route("POST", f"{_ONE}/promote", promote_milestone),
 )

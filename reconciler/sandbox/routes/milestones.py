@@ -1,21 +1,22 @@
 """Project milestones (spec section 4.11): titles are unique over a project and the groups above it.
 
 Differences: production says what is wrong in one string with a Ruby hash in it, wants at least one attribute in a
-`PUT`, and knows the state `all`.
+`PUT`, knows the state `all`, and reads dates in other forms; what it cannot read is no date, where the spec refuses it.
 """
 
 import json
 from collections.abc import Iterator
+from contextlib import suppress
 from dataclasses import asdict, dataclass, replace
 from dataclasses import fields as dataclass_fields
-from datetime import date
+from datetime import datetime
 from itertools import chain
 from typing import Any
 
 from ..attributes import boolean, has_words, integers, read, text, time
 from ..call import Answer, Call, Insertion, Route
 from ..errors import Refusal, refused
-from ..pages import page_of
+from ..pages import PAGE, page_of
 from ..reading import Reading
 from ..state import PLANNER, SEED, Group, Owner, Project, Section, State
 
@@ -23,14 +24,24 @@ SECTION = "milestones"
 _EVENTS = {"close": "closed", "activate": "active"}
 _CHANGEABLE = ("title", "description", "start_date", "due_date", "state_event")
 _ANCESTORS = ("include_ancestors", "include_parent_milestones")
-TAKEN = "already being used for another group or project milestone."
-_SORTS = {"due_date": "due_date", "start_date": "start_date", "name": "title"}
+_TAKEN = "already being used for another group or project milestone."
+_SORTS = {
+    "due_date": "due_date",
+    "start_date": "start_date",
+    "name": "title",
+    **dict.fromkeys(("created", "created_at"), "created_at"),
+    **dict.fromkeys(("updated", "updated_at"), "updated_at"),
+    "id": "id",
+}
+_DAYS = ("%Y-%m-%d", "%Y%m%d", "%d/%m/%Y", "%d %B %Y")
+_BLANKS = " \t\n\v\f\r\0"
 _FILTERS = (
     integers("iids"),
     integers("ids"),
     *(text(name) for name in ("title", "search", "search_title", "sort", "containing_date", "start_date", "end_date")),
     *(time(name) for name in ("updated_before", "updated_after")),
     *(boolean(name) for name in _ANCESTORS),
+    *PAGE,
 )
 _STATE = [text("state", values=("active", "closed", *more)) for more in ((), ("all", ""))]
 _NEW = (text("title", required=True), *(text(name) for name in ("description", "start_date", "due_date")))
@@ -64,7 +75,7 @@ class Shelf(dict[int, Milestone]):
 
 
 def list_milestones(call: Call) -> Answer:
-    """`GET /projects/:id/milestones`: by due date, those without one last, and newest first among equals."""
+    """`GET /projects/:id/milestones`: by due date, or as `sort` says, and newest first among equals."""
     sent = read(call, _STATE[call.state.deployed], *_FILTERS)
     if sent.keys() >= set(_ANCESTORS):
         key = "error" if call.state.deployed else "message"
@@ -74,10 +85,10 @@ def list_milestones(call: Call) -> Answer:
     places: list[Group | Project] = [project, *(project.groups() if ancestors else ())]
     found = [(place, each) for place in places for each in shelf(place).values() if _matches(each, sent, ancestors)]
     found.sort(key=lambda pair: -pair[1].id)
-    wanted, _, way = (sent.get("sort") or "").rpartition("_")
-    field = _SORTS.get(wanted, "due_date")
-    found.sort(key=lambda pair: getattr(pair[1], field) or "", reverse=way == "desc" and wanted in _SORTS)
-    found.sort(key=lambda pair: getattr(pair[1], field) is None)
+    wanted, _, way = (sent.get("sort") or "due_date_asc").rpartition("_")
+    if wanted in _SORTS and way in ("asc", "desc"):
+        found.sort(key=lambda pair: _rank(pair[1], _SORTS[wanted]), reverse=way == "desc")
+        found.sort(key=lambda pair: getattr(pair[1], _SORTS[wanted]) is None)
     return page_of(call, found, lambda pair: show_milestone(call, *pair))
 
 
@@ -93,7 +104,7 @@ def create_milestone(call: Call) -> Insertion:
     sent = read(call, *_NEW)
     project = writable_project(call)
     wanted = Milestone(0, 0, "", None, None, None, "active", "", "")
-    wrong = _fill(wanted, sent) | _title_faults(wanted.title, project)
+    wrong = _fill(wanted, sent, call.state) | _title_faults(wanted.title, project)
     if wrong:
         raise _refuse(call.state, "create", wrong)
 
@@ -120,7 +131,7 @@ def update_milestone(call: Call) -> Answer:
         milestone.state, milestone.updated_at = state, call.state.tick()
         call.changed = True
     wanted = replace(milestone)
-    wrong = _fill(wanted, sent)
+    wrong = _fill(wanted, sent, call.state)
     if wanted.title != milestone.title:
         wrong.update(_title_faults(wanted.title, project))
     if wrong:
@@ -175,12 +186,17 @@ def find_milestone(project: Project, number: int) -> Milestone:
     return found
 
 
+def _rank(each: Milestone, field: str) -> str | int:
+    """What to sort by: numbers as such, texts without regard to case, what is not there as an empty one."""
+    value: str | int | None = getattr(each, field)
+    return value if isinstance(value, int) else (value or "").lower()
+
+
 def _matches(each: Milestone, sent: dict[str, Any], ancestors: bool) -> bool:
     return (
         (ancestors or not sent.get("iids") or each.iid in sent["iids"])
-        and (not sent.get("ids") or each.id in sent["ids"])
+        and _is_asked_for(each, sent)
         and sent.get("state") in (None, "", "all", each.state)
-        and sent.get("title") in (None, each.title)
         and has_words(sent.get("search"), each.title, each.description)
         and has_words(sent.get("search_title"), each.title)
         and (not sent.get("updated_after") or each.updated_at >= sent["updated_after"])
@@ -189,36 +205,46 @@ def _matches(each: Milestone, sent: dict[str, Any], ancestors: bool) -> bool:
     )
 
 
+def _is_asked_for(each: Milestone, sent: dict[str, Any]) -> bool:
+    """Whether `ids` or `title` names it; whoever says both asks for all of either."""
+    ids, title = sent.get("ids"), sent.get("title")
+    return not (ids or title) or each.id in (ids or ()) or each.title == title
+
+
 def _in_time(each: Milestone, sent: dict[str, Any]) -> bool:
     begins, ends = each.start_date or "0000", each.due_date or "9999"
     day, first, last = (sent.get(name) for name in ("containing_date", "start_date", "end_date"))
     return (not day or begins <= day <= ends) and (not (first and last) or (begins <= last and ends >= first))
 
 
-def _fill(milestone: Milestone, sent: dict[str, Any]) -> dict[str, list[str]]:
-    """Put in what was sent, and say what is wrong with it. A date that cannot be read is no date."""
+def _fill(milestone: Milestone, sent: dict[str, Any], state: State) -> dict[str, list[str]]:
+    """Put in what was sent, and say what is wrong with it."""
     wrong: dict[str, list[str]] = {}
     if "title" in sent:
-        milestone.title = (sent["title"] or "").strip()
+        milestone.title = (sent["title"] or "").strip(_BLANKS)
     if "description" in sent:
         milestone.description = sent["description"]
     for name in ("start_date", "due_date"):
         if name in sent:
-            year, dash, _ = (sent[name] or "").partition("-")
+            given = sent[name] or ""
+            year, dash, _ = given.partition("-")
             if dash and year.isdigit() and len(year) > 4:
                 wrong[name] = ["date must not be after 9999-12-31"]
+            elif given and not state.deployed and _day(given) != given:
+                wrong[name] = ["is invalid"]
             else:
-                setattr(milestone, name, _day(sent[name]))
+                setattr(milestone, name, _day(given))
     if milestone.start_date and milestone.due_date and milestone.due_date <= milestone.start_date:
         wrong["due_date"] = ["must be greater than start date"]
     return wrong
 
 
-def _day(value: str | None) -> str | None:
-    try:
-        return date.fromisoformat((value or "")[:10]).isoformat()
-    except ValueError:
-        return None
+def _day(given: str) -> str | None:
+    """The day meant, as production reads it, whatever the time of day; None for what is no day."""
+    for form in _DAYS:
+        with suppress(ValueError):
+            return datetime.strptime(given[:10] if form == _DAYS[0] else given, form).date().isoformat()  # noqa: DTZ007 - a day has no zone
+    return None
 
 
 def _title_faults(title: str, project: Project) -> dict[str, list[str]]:
@@ -226,7 +252,7 @@ def _title_faults(title: str, project: Project) -> dict[str, list[str]]:
         return {"title": ["can't be blank"]}
     places: Iterator[Group | Project] = chain((project,), project.groups())
     taken = any(each.title == title for place in places for each in shelf(place).values())
-    return {"title": [TAKEN]} if taken else {}
+    return {"title": [_TAKEN]} if taken else {}
 
 
 def _refuse(state: State, verb: str, wrong: dict[str, list[str]]) -> Refusal:
@@ -264,7 +290,7 @@ def _load(reading: Reading, state: State, _owner: Owner) -> Shelf:
     for item in reading.items():
         fields = item.fields(*(field.name for field in dataclass_fields(Milestone)))
         created = fields["created_at"].optional_time() or SEED
-        title = fields["title"].text().strip()
+        title = fields["title"].text().strip(_BLANKS)
         if not title:
             raise fields["title"].fault("can't be blank")
         found.put(
@@ -293,8 +319,8 @@ SECTIONS = (
     Section(SECTION, "project", _load, _dump, numbered=True),
 )
 ROUTES = (
-    Route("GET", _PATH, list_milestones, anonymous=True),
-    Route("GET", f"{_PATH}/:milestone_id", get_milestone, anonymous=True),
+    Route("GET", _PATH, list_milestones),
+    Route("GET", f"{_PATH}/:milestone_id", get_milestone),
     Route("POST", _PATH, create_milestone),
     Route("PUT", f"{_PATH}/:milestone_id", update_milestone),
     Route("DELETE", f"{_PATH}/:milestone_id", delete_milestone),

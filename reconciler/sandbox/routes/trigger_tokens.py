@@ -1,7 +1,7 @@
-"""Pipeline trigger tokens (spec section 4.8): their value is shown in full to their owner and to administrators only.
+"""Pipeline trigger tokens (spec section 4.8): their value is shown in full to their owner only.
 
-Expired ones are as if they were gone. Differences: production knows `expires_at`, and a `PUT` without a description
-takes the description away.
+Expired ones are as if they were gone. Differences: production shows administrators every value, knows `expires_at`,
+takes null for a description, and a `PUT` without one takes the description away.
 """
 
 import json
@@ -13,7 +13,7 @@ from typing import Any
 from ..attributes import Attribute, read, text, time
 from ..call import Answer, Call, Insertion, Route
 from ..errors import Refusal, refused
-from ..pages import page_of
+from ..pages import PAGE, page_of
 from ..reading import Reading, stamp
 from ..state import MAINTAINER, SEED, Owner, Project, Section, State, User
 from .instance import show_user
@@ -41,6 +41,7 @@ Triggers = dict[int, Trigger]
 
 def list_triggers(call: Call) -> Answer:
     """`GET /projects/:id/triggers`, by ID."""
+    read(call, *PAGE)
     project = _project(call)
     return page_of(call, alive(call.state, project), lambda trigger: _show(call, trigger))
 
@@ -53,7 +54,7 @@ def get_trigger(call: Call) -> Answer:
 
 def create_trigger(call: Call) -> Insertion:
     """`POST /projects/:id/triggers`: descriptions need not be unique."""
-    sent = read(call, text("description", required=True), *_expiry(call.state))
+    sent = read(call, text("description", required=True, null=call.state.deployed), *_expiry(call.state))
     project = _project(call)
     expires_at = _checked_expiry(call.state, sent.get("expires_at"))
     owner = call.caller()
@@ -71,7 +72,7 @@ def create_trigger(call: Call) -> Insertion:
 def update_trigger(call: Call) -> Answer:
     """`PUT /projects/:id/triggers/:trigger_id`: for its owner and administrators only."""
     number = call.number("trigger_id")
-    sent = read(call, text("description"))
+    sent = read(call, text("description", null=call.state.deployed))
     project = call.visible_project()
     trigger = _find(call.state, project, number)
     _require_builds(call, project)
@@ -156,7 +157,7 @@ def _value(number: int) -> str:
 
 def _show(call: Call, trigger: Trigger) -> dict[str, Any]:
     state, user = call.state, call.caller()
-    whole = user.admin or trigger.owner is user
+    whole = trigger.owner is user or (user.admin and state.deployed)
     record = {
         "id": trigger.id,
         "description": trigger.description,
