@@ -124,6 +124,7 @@ RULE = {"repository_path_pattern": "acme/web/*", "minimum_access_level_for_push"
 
 def at_once(service: Asking, *asked: tuple[str, Any]) -> list[tuple[int, Any]]:
     """The answers to these requests, all sent before the first is answered, in the order they came in."""
+    service.sandbox.clear_log()
     with ThreadPoolExecutor(len(asked)) as pool:
         answers = []
         for line, body in asked:
