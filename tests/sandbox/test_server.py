@@ -90,7 +90,7 @@ def test_requests_overlap_and_the_peak_is_known(service: Asking) -> None:
             pool.map(lambda _: service.ask("POST /projects/100/triggers", {"description": "x"})[0], range(4))
         )
     assert answers == [201] * 4
-    assert sorted(entry["in_flight"] for entry in service.sandbox.log()) == [1, 2, 3, 4]
+    assert max(entry["in_flight"] for entry in service.sandbox.log()) == 4
     assert service.sandbox.peak_in_flight() == 4
     service.sandbox.clear_log()
     assert (service.sandbox.log(), service.sandbox.peak_in_flight()) == ([], 0)
