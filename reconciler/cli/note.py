@@ -77,6 +77,7 @@ def note(given: Given, *, file: Path, name: str, project: str | None, iid: int |
     Session(given)
     try:
         place = _merge_request(project, iid)
+        _refuse_link(file)
         text = read_file(file)
         with _client(given) as client:
             posting = post_note(client, place, name, text)
@@ -86,6 +87,21 @@ def note(given: Given, *, file: Path, name: str, project: str | None, iid: int |
         return 1 if strict else 0
     click.echo(f"Note {name} {posting}: {place}")
     return 0
+
+
+def _refuse_link(file: Path) -> None:
+    """Refuse a path below the working directory that a symbolic link leads elsewhere.
+
+    A commit can put a link there, and what it leads to on the machine that runs the job would be published.
+
+    Raises:
+        ConfigurationError: the file, or a folder on the way to it, is a link.
+    """
+    here = Path.cwd()
+    path = here / file
+    for part in (path, *path.parents) if path.is_relative_to(here) else ():
+        if part != here and part.is_relative_to(here) and part.is_symlink():
+            raise ConfigurationError(f"{file}: {part.relative_to(here)} is a symbolic link; name the file itself")
 
 
 def _merge_request(project: str | None, iid: int | None) -> "MergeRequest":

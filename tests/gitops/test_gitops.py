@@ -1,6 +1,7 @@
 """The component `gitops`: a project's whole life in its pipelines, each line of each job run as it stands."""
 
 import json
+import shutil
 from pathlib import Path
 
 import pytest
@@ -71,6 +72,27 @@ def test_a_merge_request_is_planned_reviewed_merged_and_applied(project: Project
     ]
     assert set(apply.artifacts) == {".reconciler/report.json", ".reconciler/report.html"}
     assert 'failures="0"' in apply.reports["junit"]
+
+
+def test_links_that_a_merge_request_commits_are_neither_followed_nor_posted(project: Project, tmp_path: Path) -> None:
+    base = project.commits(api=manifest("api", '{"1.0": {}}'))
+    secret = tmp_path / "secret.md"
+    secret.write_text("glpat-secret")
+    folder = project.repository.folder / ".reconciler"
+    folder.mkdir()
+    (folder / "note.md").symlink_to(secret)
+    project.commits(api="nonsense")
+    assert project.in_merge_request(base).run() == {VALIDATE: "failed", PLAN: "failed"}
+    [(_, text)] = project.notes()
+    assert text.startswith("**No plan of ")
+    shutil.rmtree(folder)
+    folder.symlink_to(tmp_path)
+    (tmp_path / "note.md").write_text("glpat-secret")
+    project.commits(api=manifest("api", '{"1.0": {}, "2.0": {}}'))
+    assert project.in_merge_request(base).run() == {VALIDATE: "success", PLAN: "success"}
+    [(_, text)] = project.notes()
+    assert text.startswith("## Plan: ")
+    assert [(tmp_path / name).read_text() for name in ("secret.md", "note.md")] == ["glpat-secret"] * 2
 
 
 def settled(project: Project, milestones: str = '{"1.0": {due_date: 2026-12-31}}') -> str:

@@ -1,5 +1,6 @@
 """`reconciler note`: one note of a name on a merge request, whatever others do at the same time."""
 
+import os
 from collections.abc import Iterator
 from contextlib import contextmanager
 from threading import Thread
@@ -410,3 +411,29 @@ def test_the_token_is_never_shown(desk: Desk, monkeypatch: pytest.MonkeyPatch) -
         done = desk(f"note --file note.md --api-url {server.api_url} -vv")
     assert "very-secret" not in done.out + done.err
     assert "403 [the token] may not" in done.err
+
+
+def test_a_link_that_was_committed_is_not_posted(desk: Desk) -> None:
+    """The working directory is a checkout, and a link may lead to any file of the machine that runs the job."""
+    secret = desk.write("../secret", "glpat-secret")
+    (desk.folder / "link.md").symlink_to(secret)
+    (desk.folder / "folder").symlink_to(secret.parent)
+    (desk.folder / "inner").mkdir()
+    (desk.folder / "inner/deep.md").symlink_to(secret)
+    cases = [
+        ("link.md", "link.md"),
+        (f"{desk.folder}/link.md", "link.md"),
+        ("./folder/secret", "folder"),
+        ("inner/../folder/secret", "inner/../folder"),
+        ("inner/deep.md", "inner/deep.md"),
+    ]
+    for file, link in cases:
+        done = desk("note --strict --file", file)
+        said = f"No note posted: {file.removeprefix('./')}: {link} is a symbolic link; name the file itself\n"
+        assert (done.code, done.out, done.err) == (1, "", said)
+    assert asked(desk) == []
+    reading, writing = os.pipe()
+    os.write(writing, b"## Through a pipe")
+    os.close(writing)
+    assert desk(f"note --file /dev/fd/{reading}").out == "Note reconciler posted: 100!7\n"
+    os.close(reading)
