@@ -11,6 +11,7 @@ from .errors import FaultError, SandboxError, StateError
 
 if TYPE_CHECKING:
     from .faults import Fault, parse_fault
+    from .generating import generate
     from .rate import parse_rate_limit
     from .server import Sandbox, running, serve
 
@@ -20,6 +21,7 @@ __all__ = [
     "Sandbox",
     "SandboxError",
     "StateError",
+    "generate",
     "parse_fault",
     "parse_rate_limit",
     "running",
@@ -29,6 +31,7 @@ __all__ = [
 _ON_FIRST_USE = {
     "Fault": "faults",
     "Sandbox": "server",
+    "generate": "generating",
     "parse_fault": "faults",
     "parse_rate_limit": "rate",
     "running": "server",

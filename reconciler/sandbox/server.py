@@ -18,6 +18,7 @@ from .control import control_app
 from .faults import Fault, Faults, read_fault
 from .packet import Receive, Scope, Send
 from .rate import parse_rate_limit
+from .state import State
 from .state_file import dump, load, read_state
 
 AnyFault = Fault | str | Mapping[str, Any]
@@ -97,7 +98,7 @@ def running(
         StateError: the state cannot be loaded.
         FaultError: a fault or the rate limit cannot be understood.
     """
-    listener = _Listener(_application(state, latency_ms, rate_limit, faults), "127.0.0.1", port)
+    listener = _Listener(_application(read_state(state), latency_ms, rate_limit, faults), "127.0.0.1", port)
     ready = Event()
     thread = Thread(target=lambda: asyncio.run(listener.serve(ready.set)), name="sandbox", daemon=True)
     thread.start()
@@ -117,26 +118,28 @@ def serve(
     latency_ms: float = 0,
     rate_limit: str | None = None,
     faults: Iterable[AnyFault] = (),
+    dialect: str | None = None,
     ready: Callable[[str], None],
 ) -> None:
     """Serve in the foreground until interrupted; `ready` is told the `api_url` once it answers.
+
+    A dialect given here wins over the state's own.
 
     Raises:
         StateError: the state cannot be loaded.
         FaultError: a fault or the rate limit cannot be understood.
         OSError: the port is taken.
     """
-    listener = _Listener(_application(state, latency_ms, rate_limit, faults), host, port)
+    application = _application(read_state(state, dialect), latency_ms, rate_limit, faults)
+    listener = _Listener(application, host, port)
     try:
         asyncio.run(listener.serve(lambda: ready(listener.sandbox.api_url)))
     except KeyboardInterrupt:
         return
 
 
-def _application(
-    state: Mapping[str, Any] | Path, latency_ms: float, rate_limit: str | None, faults: Iterable[AnyFault]
-) -> Application:
-    application = Application(read_state(state))
+def _application(state: State, latency_ms: float, rate_limit: str | None, faults: Iterable[AnyFault]) -> Application:
+    application = Application(state)
     application.latency = latency_ms / 1000
     application.rate_limit = None if rate_limit is None else parse_rate_limit(rate_limit)
     application.faults = Faults([read_fault(fault) for fault in faults])

@@ -21,6 +21,7 @@ ROLES = {
     "maintainer": MAINTAINER,
     "owner": OWNER,
 }
+DIALECTS = ("spec", "deployed")
 TOKEN_KINDS = ("personal", "oauth", "job")
 VISIBILITIES = ("private", "internal", "public")
 SWITCHES = ("container_registry_enabled", "builds_enabled", "issues_enabled", "merge_requests_enabled")

@@ -12,7 +12,21 @@ from typing import Any
 from .errors import StateError
 from .reading import Fields, Reading, moment, stamp
 from .routes import sections
-from .state import ROLES, SEED, SWITCHES, TOKEN_KINDS, VISIBILITIES, Group, Owner, Project, Section, State, Token, User
+from .state import (
+    DIALECTS,
+    ROLES,
+    SEED,
+    SWITCHES,
+    TOKEN_KINDS,
+    VISIBILITIES,
+    Group,
+    Owner,
+    Project,
+    Section,
+    State,
+    Token,
+    User,
+)
 
 _INSTANCE = ("dialect", "now", "url", "version", "revision")
 _USER = ("id", "username", "name", "admin", "bot", "emails", "tokens", "created_at")
@@ -20,29 +34,29 @@ _GROUP = ("id", "path", "name", "visibility", "archived", "description", "create
 _PROJECT = (*_GROUP, "last_activity_at", "default_branch", "topics", "renamed_from", *SWITCHES)
 
 
-def read_state(source: Mapping[str, Any] | Path) -> State:
-    """A state from a mapping, or from a JSON or YAML file.
+def read_state(source: Mapping[str, Any] | Path, dialect: str | None = None) -> State:
+    """A state from a mapping, or from a JSON or YAML file; a dialect given here wins over the state's own.
 
     Raises:
         StateError: naming the file, or the place in the state, and what is wrong there.
     """
     if not isinstance(source, Path):
-        return load(source)
+        return load(source, dialect)
     try:
         text = source.read_text(encoding="utf-8")
     except (OSError, UnicodeDecodeError) as error:
         raise StateError(f"{source}: cannot be read: {error}") from None
     try:
-        return load(_parse(text, source))
+        return load(_parse(text, source), dialect)
     except StateError as error:
         raise StateError(f"{source}: {error}") from None
 
 
-def load(value: Any) -> State:
-    """A state from what a file holds. Raises `StateError`."""
+def load(value: Any, dialect: str | None = None) -> State:
+    """A state from what a file holds, in that dialect if one is given. Raises `StateError`."""
     top = Reading(value, "").fields("instance", "users", "groups", "projects")
     state = State()
-    owners: list[tuple[Owner, Fields]] = [(state.instance, _load_instance(state, top["instance"]))]
+    owners: list[tuple[Owner, Fields]] = [(state.instance, _load_instance(state, top["instance"], dialect))]
     users, groups, projects = (list(top[name].items()) for name in ("users", "groups", "projects"))
     keys = {"users": _known(_USER, "user"), "groups": _known(_GROUP, "group")}
     keys["projects"] = _known(_PROJECT, "project")
@@ -104,10 +118,10 @@ def _take_numbers(state: State, sort: str, owners: list[Fields]) -> None:
                     state.number(name).take(Reading(item.value.get("id"), f"{item.place}.id"))
 
 
-def _load_instance(state: State, reading: Reading) -> Fields:
+def _load_instance(state: State, reading: Reading, dialect: str | None) -> Fields:
     fields = reading.fields(*_known(_INSTANCE, "instance"))
     instance = state.instance
-    instance.dialect = fields["dialect"].choice(("spec", "deployed"), "spec")
+    instance.dialect = dialect or fields["dialect"].choice(DIALECTS, "spec")
     instance.url = fields["url"].optional_text()
     instance.version = fields["version"].text(instance.version)
     instance.revision = fields["revision"].text(instance.revision)

@@ -9,8 +9,10 @@ import sys
 from pathlib import Path
 
 import httpx
+import pytest
 import yaml
 
+from reconciler.sandbox import generate
 from tests.conftest import EXAMPLES
 from tests.desk import Desk
 
@@ -29,6 +31,41 @@ def test_the_sandbox_serves_until_ctrl_c(desk: Desk) -> None:
     process.send_signal(signal.SIGINT)
     assert (process.wait(), process.stderr.read()) == (0, "")
     process.stderr.close()
+
+
+def test_the_sandbox_serves_a_fleet_of_any_size_in_either_dialect(desk: Desk) -> None:
+    line = [sys.executable, "-m", "reconciler", "sandbox", "--port", "0", "--generate", "12", "--seed", "7"]
+    with subprocess.Popen([*line, "--dialect", "deployed"], stderr=subprocess.PIPE, text=True) as process:
+        assert process.stderr is not None
+        said = process.stderr.readline()
+        url = re.findall(r"http://\S+?(?=;)", said)[0]
+        assert said == f"Serving {url}; the token is ada-token. Ctrl-C ends it.\n"
+        state = httpx.get(url.replace("/api/v4", "/-/state")).json()
+        process.send_signal(signal.SIGINT)
+    assert (state["instance"]["dialect"], len(state["projects"])) == ("deployed", 12)
+    desk.sandbox.replace_state({**generate(12, 7), "instance": state["instance"]})
+    assert state == desk.sandbox.state()
+
+
+@pytest.mark.parametrize("dialect", ["spec", "deployed"])
+def test_a_made_up_fleet_can_be_exported_and_is_then_as_declared(desk: Desk, dialect: str) -> None:
+    fleet = generate(12, 7)
+    desk.sandbox.replace_state({**fleet, "instance": {**fleet["instance"], "dialect": dialect}})
+    assert desk("export --group acme -o manifests").code == 0
+    done = desk("plan manifests --detailed-exitcode")
+    assert (done.code, done.out.startswith("Plan: 0 to create, 0 to update, 0 to delete, 0 problems")) == (0, True)
+
+
+@pytest.mark.parametrize(
+    ("options", "reason"),
+    [
+        ("--state state.yaml --generate 3", "sandbox takes --state or --generate, not both"),
+        ("--seed 3", "--seed needs --generate N"),
+    ],
+)
+def test_options_of_a_made_up_fleet_are_checked(desk: Desk, options: str, reason: str) -> None:
+    done = desk(f"sandbox --port 0 {options}")
+    assert (done.code, done.out, done.err) == (64, "", f"reconciler: {reason}\n")
 
 
 def test_a_state_that_is_none_is_refused(desk: Desk) -> None:

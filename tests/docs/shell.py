@@ -16,7 +16,7 @@ import yaml
 from reconciler.cli import run
 from reconciler.cli.sandbox import sandbox as sandbox_command
 from reconciler.demo import STATE
-from reconciler.sandbox import Sandbox
+from reconciler.sandbox import Sandbox, generate
 from tests.docs.pages import ROOT, SHELL, Block, Step, steps
 
 PLAIN = re.compile(r"""reconciler(?: +(?:[\w./=:,@%+{}~^-]|\$\w+|"[^"`\\]*"|'[^'$]*')+)*""")
@@ -124,7 +124,12 @@ class Shell:
     def _start(self, arguments: list[str]) -> None:
         """Let the sandbox of this process serve what another one would serve on its own port."""
         asked = sandbox_command.make_context("sandbox", arguments).params
-        self._serve(asked["state"] or STATE)
+        if asked["generate"]:
+            state = generate(asked["generate"], asked["seed"])
+            state["instance"]["dialect"] = asked["dialect"]
+            self._sandbox.replace_state(state)
+        else:
+            self._serve(asked["state"] or STATE)
         self._sandbox.set_latency(asked["latency"])
         self._sandbox.set_rate_limit(asked["rate_limit"])
         self._sandbox.set_faults(asked["faults"])

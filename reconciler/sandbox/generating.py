@@ -1,0 +1,146 @@
+"""Fleets drawn by a seed: a state with as many projects as asked for, and the oddities that real ones have.
+
+All of it is in the group `acme`, whose owner is ada; her token is `ada-token`. The same number and seed give the same
+state.
+"""
+
+from datetime import date, timedelta
+from random import Random
+from typing import Any
+
+TOKEN = "ada-token"  # noqa: S105 - the sandbox's, which guards nothing
+GROUP = "acme"
+_TEAM = 8
+"""Projects in a group, on average."""
+
+_PEOPLE = ("bob", "carla", "dmitri", "eve", "farah", "goran", "hana", "ivo")
+_AREAS = ("billing", "catalog", "checkout", "data", "identity", "infra", "mobile", "search", "shipping", "web")
+_SORTS = ("api", "worker", "ui", "lib", "jobs", "gateway", "docs", "charts")
+_ROLES = ("maintainer", "developer", "reporter", "planner", "guest")
+_EVENTS = ("new_note", "new_issue", "failed_pipeline", "fixed_pipeline", "new_merge_request")
+_APPROVALS = (
+    "allow_author_approval",
+    "allow_committer_approval",
+    "allow_overrides_to_approver_list_per_merge_request",
+    "retain_approvals_on_push",
+    "require_reauthentication_to_approve",
+)
+_TOKENS = ("nightly", "deploy", "release", "docs site", "legacy-integration")
+_FIRST_DAY = date(2025, 1, 1)
+_FIRST_GROUP, _FIRST_PROJECT = 10, 1000
+
+Plain = dict[str, Any]
+
+
+def generate(projects: int, seed: int) -> Plain:
+    """A state with that many projects."""
+    draw = Random(f"{seed} {projects}")  # noqa: S311 - repeatable
+    groups = [f"{GROUP}/{path}" for path in _group_paths(draw, -(-projects // _TEAM))]
+    paths = [f"{draw.choice(groups)}/{draw.choice(_SORTS)}-{index + 1}" for index in range(projects)]
+    return {
+        "instance": {"enforce_job_token_allowlist": False},
+        "users": [
+            {"id": 1, "username": "root", "admin": True, "tokens": ["root-token"]},
+            {"id": 2, "username": "ada", "tokens": [TOKEN], "emails": ["ada@example.com", "alerts@example.com"]},
+            *({"id": number, "username": name} for number, name in enumerate(_PEOPLE, start=3)),
+            {"id": 20, "username": "deploy-bot", "bot": True, "tokens": ["bot-token"]},
+        ],
+        "groups": [
+            {
+                "id": _FIRST_GROUP,
+                "path": GROUP,
+                "members": [{"user": "ada", "role": "owner"}, {"user": "deploy-bot", "role": "maintainer"}],
+                "merge_request_approval_settings": _some(draw, 0.5, _approvals(draw)),
+            },
+            *(
+                {"id": number, "path": path, "members": _members(draw)}
+                for number, path in enumerate(groups, start=_FIRST_GROUP + 1)
+            ),
+        ],
+        "projects": [_project(draw, index, paths, len(groups)) for index in range(projects)],
+    }
+
+
+def _group_paths(draw: Random, wanted: int) -> list[str]:
+    """Paths below the top group, parents first, up to three deep."""
+    found: list[str] = []
+    for number in range(wanted):
+        above = [path for path in found if path.count("/") < 2]
+        parent = f"{draw.choice(above)}/" if above and draw.random() < 0.4 else ""
+        found.append(f"{parent}{draw.choice(_AREAS)}-{number + 1}")
+    return found
+
+
+def _project(draw: Random, index: int, paths: list[str], groups: int) -> Plain:
+    path, name = paths[index], paths[index].rpartition("/")[2]
+    return {
+        "id": _FIRST_PROJECT + index,
+        "path": path,
+        "visibility": draw.choices(("private", "internal", "public"), (8, 1, 1))[0],
+        "archived": draw.random() < 0.05,
+        "container_registry_enabled": draw.random() > 0.1,
+        "builds_enabled": draw.random() > 0.05,
+        "issues_enabled": draw.random() > 0.1,
+        "renamed_from": [f"{GROUP}/old-{name}"] if draw.random() < 0.03 else [],
+        "members": _members(draw),
+        "merge_request_approval_settings": _some(draw, 0.6, _approvals(draw)),
+        "notification_settings": _some(draw, 0.3, {"ada": _notifications(draw)}),
+        "job_token_scope": {
+            "inbound_enabled": draw.random() < 0.8,
+            "project_allowlist": _numbers(draw, len(paths)),
+            "group_allowlist": [_FIRST_GROUP + draw.randrange(groups + 1)] if draw.random() < 0.3 else [],
+        },
+        "milestones": [_milestone(draw, quarter) for quarter in range(draw.randrange(7))],
+        "trigger_tokens": [_token(draw) for _ in range(draw.choices((0, 1, 2, 5), (4, 4, 2, 1))[0])],
+        "container_repository_protection_rules": [
+            {
+                "repository_path_pattern": f"{path}/{part}*",
+                "minimum_access_level_for_push": draw.choice(("maintainer", "owner")),
+            }
+            for part in draw.sample(("prod", "stable", "release"), draw.randrange(3))
+        ],
+    }
+
+
+def _numbers(draw: Random, projects: int) -> list[int]:
+    """The IDs of a few projects."""
+    return sorted({_FIRST_PROJECT + draw.randrange(projects) for _ in range(draw.randrange(4))})
+
+
+def _members(draw: Random) -> list[Plain]:
+    return [{"user": name, "role": draw.choice(_ROLES)} for name in draw.sample(_PEOPLE, draw.randrange(4))]
+
+
+def _approvals(draw: Random) -> Plain:
+    return {name: draw.random() < 0.5 for name in _APPROVALS}
+
+
+def _notifications(draw: Random) -> Plain:
+    if draw.random() < 0.5:
+        return {"level": draw.choice(("watch", "mention", "disabled"))}
+    return {"level": "custom", "events": {name: draw.random() < 0.5 for name in draw.sample(_EVENTS, 3)}}
+
+
+def _milestone(draw: Random, quarter: int) -> Plain:
+    begins = _FIRST_DAY + timedelta(91 * quarter)
+    return {
+        "title": f"{_FIRST_DAY.year + quarter // 4} Q{quarter % 4 + 1}",
+        "description": draw.choice((None, "", "Planned with the team.", "Hardening and documents.")),
+        "start_date": _some(draw, 0.7, begins.isoformat()),
+        "due_date": _some(draw, 0.8, (begins + timedelta(draw.randrange(60, 91))).isoformat()),
+        "state": "closed" if quarter < 3 and draw.random() < 0.8 else "active",
+    }
+
+
+def _token(draw: Random) -> Plain:
+    """One of a few descriptions, so that now and then two of a project have the same."""
+    return {
+        "description": draw.choice(_TOKENS),
+        "owner": draw.choice(("ada", "ada", "ada", "deploy-bot", *_PEOPLE[:2])),
+        "created_at": (_FIRST_DAY + timedelta(draw.randrange(360))).isoformat(),
+    }
+
+
+def _some(draw: Random, share: float, value: Any) -> Any:
+    """The value, or nothing in as many cases."""
+    return value if draw.random() < share else None
