@@ -97,6 +97,41 @@ def look_up(references: Iterable[Reference], reader: Reader, concurrency: int) -
     return dict(zip(ordered, side_by_side(ask, ordered, concurrency), strict=True))
 
 
+def look_up_paths(scopes: Iterable[Scope], reader: Reader, concurrency: int) -> dict[Scope, str | Unknown]:
+    """Ask for the full path of each target that is given by ID, once each.
+
+    Raises:
+        ServiceError: see `read_live`.
+    """
+    ordered = sorted(scopes, key=lambda scope: scope.order)
+
+    def ask(scope: Scope) -> str | Unknown:
+        return _ask(scope, reader, lambda record: path_in(record, scope.level))
+
+    return dict(zip(ordered, side_by_side(ask, ordered, concurrency), strict=True))
+
+
+def ask_for_record(scope: Scope, reader: Reader) -> Json:
+    """Return the service's record of a group or a project, without a group's projects.
+
+    Raises:
+        ServiceError: see `read_live`, and any other.
+    """
+    return reader.get(scope.url.rstrip("/") + ("?with_projects=false" if scope.level is Level.GROUP else ""))
+
+
+def path_in(record: Json, level: Level) -> str:
+    """Return the full path that a record holds.
+
+    Raises:
+        LookupError, TypeError: it holds none.
+    """
+    path = record["full_path" if level is Level.GROUP else "path_with_namespace"]
+    if not isinstance(path, str):
+        raise TypeError(path)
+    return path
+
+
 def learn_ids(parts: Mapping[PartAddress, LivePart], kinds: Kinds) -> dict[Reference, int | Unknown]:
     """Collect the numeric IDs that came along with what was read, so that none has to be asked for."""
     ids: dict[Reference, int | Unknown] = {}
@@ -171,19 +206,22 @@ def _what_is_odd(error: Exception) -> str:
 
 
 def _ask_for_id(reference: Reference, reader: Reader) -> int | Unknown:
-    path = Scope(reference.level, reference.path).url.rstrip("/")
-    if reference.level is Level.GROUP:
-        path += "?with_projects=false"
+    return _ask(Scope(reference.level, reference.path), reader, lambda record: index(record["id"]))
+
+
+def _ask(scope: Scope, reader: Reader, read: Callable[[Json], Result]) -> Result | Unknown:
+    """Ask for a target's record and read something from it; say why where that fails."""
     try:
-        answer = reader.get(path)
-        return index(answer["id"])
+        return read(ask_for_record(scope, reader))
     except ENDS_A_RUN:
         raise
     except NotFound:
-        return Unknown(f"no such {reference.level}, or not visible to this token")
+        return Unknown(f"no such {scope.level}, or not visible to this token")
     except Moved as error:
         return Unknown(f"moved: {error.reason}")
     except ServiceError as error:
         return Unknown(str(error))
-    except (KeyError, TypeError, ValueError):
-        return Unknown(f"GET {path}: the answer holds no id")
+    except (LookupError, TypeError, ValueError):
+        return Unknown(
+            f"GET {scope.url.rstrip('/')}: unexpected response: the body does not have the documented structure"
+        )

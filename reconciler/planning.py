@@ -1,18 +1,59 @@
-"""Drawing up a plan: read, plan, look up the IDs that are still missing, plan again. It cannot write."""
+"""Drawing up a plan: read, plan, look up the IDs that are still missing, plan again. It cannot write.
 
-from collections.abc import Mapping
-from dataclasses import replace
-from types import MappingProxyType
+Two targets that turn out to be one are held back: whatever one of them writes, the other would undo, or do again.
+"""
 
+from collections.abc import Callable, Iterable, Mapping
+from dataclasses import dataclass, field, replace
+
+from reconciler.address import Level, Scope
 from reconciler.kind import Kinds
-from reconciler.live import look_up, read_live
+from reconciler.live import look_up, look_up_paths, read_live
 from reconciler.plan import Plan
 from reconciler.planner import make_plan
 from reconciler.progress import Progress
-from reconciler.state import DesiredState, LiveState, Reference, Unknown
+from reconciler.selection import hold_back
+from reconciler.state import DesiredState, LiveState, Reference, Target, Unknown
 from reconciler.wire import Reader, TimedReader
 
-NO_IDS: Mapping[Reference, int] = MappingProxyType({})
+IDS = Mapping[Reference, int | Unknown]
+
+
+@dataclass(frozen=True, slots=True)
+class Move:
+    """Where a project is that has moved.
+
+    Attributes:
+        number: its numeric ID.
+        path: its full path; None where the service does not tell.
+    """
+
+    number: int
+    path: str | None = None
+
+    def __str__(self) -> str:
+        """`acme/api (ID 100)`."""
+        return f"ID {self.number}" if self.path is None else f"{self.path} (ID {self.number})"
+
+
+@dataclass(frozen=True, slots=True)
+class Known:
+    """What is known before anything is read.
+
+    Attributes:
+        ids: numeric IDs that need not be asked for.
+        targets: all that the manifests declare, also beyond what is planned.
+        held: the targets that cannot be planned, each with its reason.
+        moved: tells, after the reading, where the projects are now whose paths redirect.
+    """
+
+    ids: Mapping[Reference, int] = field(default_factory=dict)
+    targets: tuple[Target, ...] = ()
+    held: Mapping[Scope, str] = field(default_factory=dict)
+    moved: Callable[[], Mapping[Scope, Move]] = dict
+
+
+NOTHING_KNOWN = Known()
 
 
 def draw_plan(
@@ -21,7 +62,7 @@ def draw_plan(
     kinds: Kinds,
     concurrency: int,
     *,
-    known: Mapping[Reference, int] = NO_IDS,
+    known: Known = NOTHING_KNOWN,
     progress: Progress | None = None,
 ) -> Plan:
     """Return the plan that turns live state into the desired one, with as few reads as it takes.
@@ -31,7 +72,7 @@ def draw_plan(
         reader: the service.
         kinds: all kinds.
         concurrency: how many requests at once.
-        known: numeric IDs that need not be asked for.
+        known: what need not be asked for.
         progress: is told how far it is.
 
     Raises:
@@ -48,13 +89,91 @@ def plan_from(
     kinds: Kinds,
     concurrency: int,
     *,
-    known: Mapping[Reference, int] = NO_IDS,
+    known: Known = NOTHING_KNOWN,
 ) -> Plan:
     """Return the plan for what was read: see `draw_plan`. Only IDs that are missing are asked for."""
-    ids: dict[Reference, int | Unknown] = {**known, **live.ids}
+    ids: dict[Reference, int | Unknown] = {**known.ids, **live.ids}
     live = replace(live, ids=ids)
     plan, missing = make_plan(desired, live, kinds)
     while missing:
         live = replace(live, ids={**live.ids, **look_up(missing, reader, concurrency)})
         plan, missing = make_plan(desired, live, kinds)
-    return plan
+    moved = {
+        Reference(scope.level, str(path).casefold()): move.number
+        for scope, move in known.moved().items()
+        for path in (scope.ref, move.path)
+        if path is not None
+    }
+    targets = {target.scope: target for target in (*known.targets, *desired.targets)}
+    twins = _Twins(plan, tuple(targets.values()), {**live.ids, **moved})
+    return hold_back(plan, {**twins.reasons(reader, concurrency), **known.held})
+
+
+class _Twins:
+    """Finds the targets that are one and the same group or project."""
+
+    def __init__(self, plan: Plan, targets: tuple[Target, ...], ids: IDS) -> None:
+        self._ids = {reference: number for reference, number in ids.items() if isinstance(number, int)}
+        self._targets = targets
+        self._busy = {
+            (each.scope, section.section) for each in plan.targets for section in each.sections if section.changes
+        }
+
+    def reasons(self, reader: Reader, concurrency: int) -> dict[Scope, str]:
+        """Return why each of them cannot be planned. Asks only where a change might be made twice."""
+        for level in (Level.GROUP, Level.PROJECT):
+            self._ask(level, reader, concurrency)
+        same: dict[tuple[Level, int], list[Target]] = {}
+        for target in self._targets:
+            number = self._number(target.scope)
+            if number is not None:
+                same.setdefault((target.scope.level, number), []).append(target)
+        return {
+            target.scope: _reason(target, number, twins)
+            for (_, number), twins in same.items()
+            if len(twins) > 1
+            for target in twins
+        }
+
+    def _ask(self, level: Level, reader: Reader, concurrency: int) -> None:
+        """Ask for the paths of targets given by ID, or for the IDs of those given by path if these are fewer."""
+        scopes, references = self._doubtful(level)
+        if len(references) < len(scopes):
+            found = look_up(references, reader, concurrency)
+            self._ids |= {reference: number for reference, number in found.items() if isinstance(number, int)}
+            return
+        for scope, path in look_up_paths(scopes, reader, concurrency).items():
+            if isinstance(path, str) and isinstance(scope.ref, int):
+                self._ids[Reference(level, path.casefold())] = scope.ref
+
+    def _doubtful(self, level: Level) -> tuple[set[Scope], set[Reference]]:
+        """Return the targets given by ID and by path that may be the same, where one of the two is to change.
+
+        Both must declare the section that changes, and nothing that was read may tell which they are.
+        """
+        placed = {number for reference, number in self._ids.items() if reference.level is level}
+        by_number: dict[str, list[Scope]] = {}
+        by_path: dict[str, list[Scope]] = {}
+        for target in self._targets:
+            scope = target.scope
+            unknown = scope.ref not in placed if isinstance(scope.ref, int) else self._number(scope) is None
+            if scope.level is level and unknown:
+                for section in target.sections:
+                    (by_number if isinstance(scope.ref, int) else by_path).setdefault(section.kind, []).append(scope)
+        numbers, paths = set(), set()
+        for name in by_number.keys() & by_path.keys():
+            busy = {scope for scope, section in self._busy if section == name}
+            # A target that stays as it is may be the same as one that changes.
+            numbers |= set(by_number[name]) & (busy if busy.isdisjoint(by_path[name]) else set(by_number[name]))
+            paths |= set(by_path[name]) & (busy if busy.isdisjoint(by_number[name]) else set(by_path[name]))
+        return numbers, {Reference(level, str(scope.ref).casefold()) for scope in paths}
+
+    def _number(self, scope: Scope) -> int | None:
+        if isinstance(scope.ref, str):
+            return self._ids.get(Reference(scope.level, scope.ref.casefold()))
+        return scope.ref
+
+
+def _reason(target: Target, number: int, twins: Iterable[Target]) -> str:
+    others = " and ".join(f"{other.scope} ({other.origin})" for other in twins if other is not target)
+    return f"is the same {target.scope.level} as {others}, ID {number}: keep one of these documents"

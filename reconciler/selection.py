@@ -15,7 +15,7 @@ class Selection:
     """What a run is narrowed to; nothing given means everything.
 
     Attributes:
-        targets: globs on paths or numeric IDs; `user` for the user.
+        targets: globs on paths or numeric IDs, as manifests or the service name them; `user` for the user.
         labels: all of these `key=value` pairs must be among a target's labels.
         sections: names of sections.
         only: targets and sections; None for all.
@@ -44,16 +44,24 @@ def restrict(plan: Plan, addresses: Collection[Address]) -> Plan:
     return replace(plan, targets=tuple(replace(t, sections=tuple(_kept(t, addresses))) for t in plan.targets))
 
 
-def hold_back(plan: Plan, moved: Mapping[Scope, str]) -> Plan:
-    """Return a plan in which targets that have moved, each to where the mapping says, are a problem and not changed."""
-    return replace(plan, targets=tuple(_held_back(target, moved.get(target.scope)) for target in plan.targets))
+def hold_back(plan: Plan, reasons: Mapping[Scope, str]) -> Plan:
+    """Return a plan in which some targets, each for its reason, are a problem and not changed."""
+    if not reasons:
+        return plan
+    targets = tuple(_held_back(target, reasons.get(target.scope)) for target in plan.targets)
+    return Plan(targets, tuple(section for section in plan.dependent if section.scope not in reasons))
 
 
-def _held_back(target: TargetPlan, place: str | None) -> TargetPlan:
-    if place is None:
+def hold_back_moved(plan: Plan, moved: Mapping[Scope, object]) -> Plan:
+    """Hold back the targets that have moved, each to where the mapping says."""
+    advice = "name it so in the manifest, or write to it all the same with --follow-moved"
+    return hold_back(plan, {scope: f"moved to {place}: {advice}" for scope, place in moved.items()})
+
+
+def _held_back(target: TargetPlan, reason: str | None) -> TargetPlan:
+    if reason is None:
         return target
     address = Address(target.scope, "", "", str(target.scope.level), target.scope.ref)
-    reason = f"moved to {place}: name it so in the manifest, or write to it all the same with --follow-moved"
     sections = tuple(replace(section, changes=()) for section in target.sections)
     return replace(target, sections=(*sections, SectionPlan("", problems=(Problem(address, reason),))))
 
@@ -86,5 +94,5 @@ def _wants(selection: Selection, section: Section) -> bool:
 
 
 def _matches(target: Target, glob: str) -> bool:
-    name = str(target.scope.level if target.scope.ref is None else target.scope.ref)
-    return fnmatchcase(name.casefold(), glob.casefold())
+    names = {str(target.scope.level if target.scope.ref is None else target.scope.ref), target.path or ""}
+    return any(fnmatchcase(name.casefold(), glob.casefold()) for name in names - {""})

@@ -34,12 +34,14 @@ class Target:
         sections: in the order of the kinds.
         origin: `path:line` of its document.
         labels: from `metadata.labels`.
+        path: its full path, as far as it is known, also where the target is given by ID.
     """
 
     scope: Scope
     sections: tuple[Section, ...]
     origin: str = ""
     labels: Mapping[str, str] = field(default_factory=dict)
+    path: str | None = field(default=None, compare=False)
 
 
 @dataclass(frozen=True, slots=True)

@@ -8,14 +8,12 @@ from operator import index
 
 from reconciler.address import Level, Scope
 from reconciler.errors import NotFound, ServiceError
-from reconciler.live import ENDS_A_RUN, side_by_side
+from reconciler.live import ENDS_A_RUN, ask_for_record, path_in, side_by_side
 from reconciler.state import Reference
-from reconciler.wire import Json, Reader
+from reconciler.wire import Reader
 
 Identity = tuple[Level, str | int | None]
 """See `Scope.identity`."""
-
-PATHS = {Level.GROUP: "full_path", Level.PROJECT: "path_with_namespace"}
 
 
 def names_now(
@@ -46,23 +44,15 @@ def names_now(
 
 
 def _asked(scope: Scope, reader: Reader) -> Iterable[Identity]:
-    path = scope.url.rstrip("/") + ("?with_projects=false" if scope.level is Level.GROUP else "")
     try:
-        answer = reader.get(path)
-        return [*_identities(scope, index(answer["id"])), *_identities(scope, _path(answer, scope.level))]
+        record = ask_for_record(scope, reader)
+        return [*_identities(scope, index(record["id"])), *_identities(scope, path_in(record, scope.level))]
     except ENDS_A_RUN:
         raise
     except NotFound:
         return []
-    except (ServiceError, KeyError, TypeError):
+    except (ServiceError, LookupError, TypeError):
         return [scope.identity]
-
-
-def _path(answer: Json, level: Level) -> str:
-    path = answer[PATHS[level]]
-    if not isinstance(path, str):
-        raise TypeError(path)
-    return path
 
 
 def _identities(scope: Scope, other: str | int) -> Iterator[Identity]:

@@ -2,7 +2,7 @@
 
 from dataclasses import replace
 from datetime import UTC, datetime
-from functools import partial
+from functools import cache, partial
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -68,7 +68,7 @@ def _look_at_targets(session: Session, client: "Client", front: "Front", *, read
     from reconciler.doctor import Costs, Diagnosis, Question, chains_of_apply, estimate, look_at_targets
     from reconciler.live import read_live
     from reconciler.planning import plan_from
-    from reconciler.selection import hold_back, restrict
+    from reconciler.selection import hold_back_moved, restrict
     from reconciler.service import Rate
 
     given, kinds = session.given, session.kinds
@@ -77,10 +77,12 @@ def _look_at_targets(session: Session, client: "Client", front: "Front", *, read
         progress.begin("reading manifests")
         scope = scope_of_run(session, client, failed)
         live = read_live(scope.desired, client, kinds, given.concurrency, progress)
-        plan = plan_from(scope.desired, live, client, kinds, given.concurrency, known=scope.ids)
+        moves = cache(partial(moved_projects, client))
+        known = replace(scope.known, moved=moves)
+        plan = plan_from(scope.desired, live, client, kinds, given.concurrency, known=known)
         plan = plan if failed is None else restrict(plan, failed)
-        moved = {} if given.follow_moved else moved_projects(client)
-        plan = hold_back(plan, moved)
+        moved = {} if given.follow_moved else {scope: str(move) for scope, move in moves().items()}
+        plan = hold_back_moved(plan, moved)
         reads = client.traffic.requests - client.traffic.retries
         question = Question(scope.desired, live, plan, kinds, front, moved, read_only)
         targets = look_at_targets(question, client, given.concurrency)

@@ -3,6 +3,7 @@
 import logging
 from dataclasses import replace
 from datetime import UTC, datetime, timedelta
+from functools import cache, partial
 from pathlib import Path
 
 from reconciler import __version__
@@ -11,10 +12,11 @@ from reconciler.apply import Status
 from reconciler.cli.fleet import scope_of_run
 from reconciler.cli.session import Session, read_file
 from reconciler.errors import ServiceError
+from reconciler.live import ask_for_record, path_in
 from reconciler.planfile import Header, SavedPlan
-from reconciler.planning import draw_plan
+from reconciler.planning import Move, draw_plan
 from reconciler.report import load_report
-from reconciler.selection import hold_back, restrict
+from reconciler.selection import hold_back_moved, restrict
 from reconciler.service import Client
 
 LOG = logging.getLogger("reconciler")
@@ -34,12 +36,13 @@ def draw(session: Session, client: Client, grace: timedelta = timedelta()) -> Sa
         progress.begin("reading manifests")
         scope = scope_of_run(session, client, failed)
         desired = replace(scope.desired, grace=grace)
-        plan = draw_plan(desired, client, session.kinds, given.concurrency, known=scope.ids, progress=progress)
+        moved = cache(partial(moved_projects, client))
+        known = replace(scope.known, moved=moved)
+        plan = draw_plan(desired, client, session.kinds, given.concurrency, known=known, progress=progress)
     if failed is not None:
         plan = restrict(plan, failed)
-    moved = moved_projects(client)
     if not given.follow_moved:
-        plan = hold_back(plan, moved)
+        plan = hold_back_moved(plan, moved())
     header = Header(
         service=client.api_url,
         created_at=datetime.now(UTC).replace(microsecond=0),
@@ -63,14 +66,14 @@ def failed_before(session: Session) -> frozenset[Address] | None:
     return failed
 
 
-def moved_projects(client: Client) -> dict[Scope, str]:
+def moved_projects(client: Client) -> dict[Scope, Move]:
     """Return which projects turned out to have moved, and where to, and tell it."""
-    places = {}
+    moves = {}
     for (level, path), number in client.moved.items():
         try:
-            place = f"{client.get(f'projects/{number}')['path_with_namespace']} (ID {number})"
+            move = Move(number, path_in(ask_for_record(Scope(level, number), client), level))
         except (ServiceError, LookupError, TypeError):
-            place = f"ID {number}"
-        LOG.warning("%s %s has moved to %s", level, path, place)
-        places[Scope(level, path)] = place
-    return places
+            move = Move(number)
+        LOG.warning("%s %s has moved to %s", level, path, move)
+        moves[Scope(level, path)] = move
+    return moves

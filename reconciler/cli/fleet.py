@@ -2,7 +2,7 @@
 
 import logging
 import os
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
@@ -10,12 +10,14 @@ from reconciler.cli.past import compare_with_past, read_past
 from reconciler.errors import UsageError
 
 if TYPE_CHECKING:
+    from reconciler import address
     from reconciler.address import Address
     from reconciler.cli.session import Session
     from reconciler.discovery import Discovery
     from reconciler.manifests import Manifests
+    from reconciler.planning import Known
     from reconciler.shards import Shard
-    from reconciler.state import DesiredState, Reference
+    from reconciler.state import DesiredState
     from reconciler.wire import Reader
 
 LOG = logging.getLogger("reconciler")
@@ -27,32 +29,34 @@ class Scope:
 
     Attributes:
         desired: the targets; the digest is that of all there are.
-        ids: the numeric IDs that came to light on the way.
+        known: what came to light on the way.
         shard: which part of the targets these are, if they were divided.
     """
 
     desired: "DesiredState"
-    ids: "Mapping[Reference, int]"
+    known: "Known"
     shard: "Shard | None"
 
 
 def scope_of_run(session: "Session", reader: "Reader", failed: "Iterable[Address] | None") -> Scope:
-    """Read the manifests, discover what their sets are about, and narrow it all to what the command line asks for.
+    """Read the manifests, discover what they are about, and narrow it all to what the command line asks for.
 
     Raises:
         ManifestErrors: with every fault of every file.
         ConfigurationError: the revision of `--since` cannot be read.
         UsageError: nothing is selected, or an option is not what it should be.
     """
+    from reconciler.planning import Known
+
     shard = _shard(session.given.shard)
     if session.given.everything and session.given.since is None:
         raise UsageError("--all goes with --since; without it, all targets are planned anyway")
     now = session.manifests()
     past = None if session.given.since is None else read_past(session, now, session.given.since)
     discovery = _discover(session, [now, past.manifests] if past else [now], reader)
-    if now.groups:
+    if now.groups or now.pathless:
         told = now.warnings
-        now = now.with_discovered({group: discovery.groups[group] for group in now.groups})
+        now = now.with_discovered({group: discovery.groups[group] for group in now.groups}, discovery.paths)
         session.warn(doubt for doubt in now.warnings if doubt not in told)
     comparison = compare_with_past(session, now.desired, past, discovery, reader) if past else None
     whole = comparison.desired if comparison else now.desired
@@ -63,7 +67,7 @@ def scope_of_run(session: "Session", reader: "Reader", failed: "Iterable[Address
         from reconciler.shards import share
 
         desired = share(desired, whole, shard, session.kinds)
-    return Scope(desired, discovery.ids, shard)
+    return Scope(desired, Known(discovery.ids, whole.targets, _held(discovery)), shard)
 
 
 def _shard(given: str | None) -> "Shard | None":
@@ -88,4 +92,14 @@ def _discover(session: "Session", revisions: "Sequence[Manifests]", reader: "Rea
     groups = {group: False for each in revisions for group in each.groups}
     for each in revisions:
         groups |= dict.fromkeys(each.groups_with_archived, True)
-    return discover(groups, reader, session.given.concurrency)
+    pathless = {scope for each in revisions for scope in each.pathless}
+    return discover(groups, reader, session.given.concurrency, pathless)
+
+
+def _held(discovery: "Discovery") -> dict["address.Scope", str]:
+    """Return the targets of which nobody can tell what their placeholders stand for."""
+    advice = "its manifest uses `{path}`, `{name}` or `{namespace}`; give `path` instead of `id`"
+    return {
+        scope: f"the path of {scope} is not known ({reason}), and {advice}"
+        for scope, reason in discovery.unknown.items()
+    }

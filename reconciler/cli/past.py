@@ -70,7 +70,12 @@ def compare_with_past(
     shown = {
         group: () if isinstance(members, Hidden) and members.absent else members for group, members in found.items()
     }
-    then = (past.manifests.with_discovered(shown) if shown else past.manifests).desired
+    before = past.manifests
+    if shown or before.pathless:
+        before = before.with_discovered(shown, discovery.paths)
+    then = replace(
+        before.desired, targets=tuple(each for each in before.desired.targets if each.scope not in before.pathless)
+    )
     touched = past.touched
     if touched is not None:
         then = replace(then, targets=tuple(each for each in then.targets if each.scope.identity in touched))

@@ -97,7 +97,7 @@ def _explanation(target: "Target", manifests: "Manifests", field: str) -> str:
 
 def _document(target: "Target", manifests: "Manifests") -> dict[str, Any]:
     declared = {section.kind for section in target.sections}
-    spec = manifests.effective(target.scope)
+    spec = manifests.as_written(target.scope)
     if "prune" in spec:
         spec["prune"] = [name for name in spec["prune"] if name in declared]
     metadata: dict[str, Any] = {}

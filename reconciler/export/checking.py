@@ -6,7 +6,7 @@ from datetime import timedelta
 from pathlib import Path
 
 from reconciler.export.sections import quoted
-from reconciler.export.targets import Known
+from reconciler.export.targets import Known, paths_of
 from reconciler.kind import Kinds
 from reconciler.manifests import read_contents
 from reconciler.plan import Change, Create, Delete, TargetPlan, Update
@@ -22,7 +22,8 @@ def disagreements(texts: Mapping[Path, str], targets: Sequence[Known], live: Liv
     Raises:
         ManifestErrors: the manifests are not in order.
     """
-    desired = read_contents({str(path): text.encode() for path, text in texts.items()}, kinds).desired
+    manifests = read_contents({str(path): text.encode() for path, text in texts.items()}, kinds)
+    desired = manifests.with_discovered(None, paths_of(targets)).desired
     by_identity = {target.scope.identity: target for target in desired.targets}
     for known in targets:
         for identity in (known.scope.identity, (known.scope.level, known.number)):

@@ -9,7 +9,7 @@ LEVEL_OF = {KIND_OF[level]: level for level in LEVELS}
 
 
 def document_of(scope: Scope, spec: dict[str, Any], profiles: list[str] | None = None) -> dict[str, Any]:
-    """Return the document of a target."""
+    """Return the document of a target, given its spec as it is to be written."""
     metadata: dict[str, Any] = {}
     if scope.ref is not None:
         metadata["id" if isinstance(scope.ref, int) else "path"] = scope.ref

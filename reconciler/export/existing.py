@@ -1,7 +1,7 @@
 """The manifests that are in the folder already: where each target has its document, and what lies beneath that."""
 
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import partial, reduce
 from pathlib import Path
 from typing import Any
@@ -10,12 +10,13 @@ from reconciler.address import Scope
 from reconciler.errors import ManifestErrors
 from reconciler.export.envelope import target_of
 from reconciler.export.sharing import PROFILE
-from reconciler.export.targets import Known
+from reconciler.export.targets import Known, paths_of
 from reconciler.export.updating import PRUNE, Written
 from reconciler.kind import Kinds
 from reconciler.manifests import Manifests, read_contents
 from reconciler.manifests.files import Unreadable, read_text, search
 from reconciler.manifests.layers import merge
+from reconciler.manifests.placeholders import filling
 from reconciler.manifests.reading import TEMPLATE
 from reconciler.manifests.shapes import Shapes, shapes_of
 from reconciler.manifests.sources import Source
@@ -52,6 +53,11 @@ class Existing:
     _places: Mapping[Any, tuple[Scope, Place]] = field(default_factory=dict)
     _manifests: Manifests | None = None
 
+    def with_paths(self, targets: Iterable[Known]) -> "Existing":
+        """Return the same, with the placeholders of documents that give an ID filled in."""
+        known = None if self._manifests is None else self._manifests.with_discovered(None, paths_of(targets))
+        return replace(self, _manifests=known)
+
     def place_of(self, known: Known) -> Place | None:
         """Return where a target has its document, be it by path or by number."""
         _, place = self._found(known)
@@ -71,7 +77,7 @@ class Existing:
             below = layers[:-1] if name in own else layers
             if below:
                 beneath[name] = reduce(partial(merge, self.shapes[name]), below)
-        return Written(own, beneath, prune, adding)
+        return Written(own, beneath, prune, adding, values=filling(known.path))
 
     def profile(self, name: str) -> dict[str, Any] | None:
         """Return the spec of the profile of that name, if there is one."""

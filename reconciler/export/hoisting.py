@@ -16,7 +16,7 @@ from reconciler.export.sharing import profile_document, shared
 from reconciler.export.targets import Known
 from reconciler.export.updating import PRUNE, Written, update
 from reconciler.kind import Kinds
-from reconciler.manifests.placeholders import filling
+from reconciler.manifests.placeholders import filling, literal
 from reconciler.manifests.shapes import Shapes, shapes_of, spell
 from reconciler.state import LiveState, Unreadable
 
@@ -55,7 +55,7 @@ def hoist(
     for project in projects:
         slim = _slim(name, spec, project, live, shapes) if spec else None
         if slim is None or not _agrees(profile_document(name, spec), slim, project.known, live, kinds):
-            slim = document_of(project.known.scope, project.spec)
+            slim = document_of(project.known.scope, literal(project.spec))
         documents[project.known] = slim
     used = any("profiles" in document["metadata"] for document in documents.values())
     return Hoisted(spec if used else {}, documents)
@@ -68,8 +68,9 @@ def _slim(name: str, profile: Spec, project: Exported, live: LiveState, shapes: 
     addresses = [(scope, section, part.name) for section in sections for part in shapes[section].kind.parts]
     if any(isinstance(live.parts.get(address, Unreadable("")), Unreadable) for address in addresses):
         return None
-    beneath = {section: spell(shapes[section], profile[section], filling(scope)) for section in sections}
-    written = Written({}, beneath, tuple(profile.get(PRUNE, ())), adding=tuple(shapes), whole=True)
+    values = filling(project.known.path)
+    beneath = {section: spell(shapes[section], profile[section], values) for section in sections}
+    written = Written({}, beneath, tuple(profile.get(PRUNE, ())), adding=tuple(shapes), whole=True, values=values)
     try:
         return document_of(scope, update(written, project, live, shapes), [name])
     except ValidationError:

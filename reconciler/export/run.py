@@ -19,6 +19,7 @@ from reconciler.export.sight import Sight, read_all
 from reconciler.export.targets import Asked, Known
 from reconciler.export.updating import update
 from reconciler.kind import Kinds
+from reconciler.manifests.placeholders import literal
 from reconciler.progress import Progress
 from reconciler.wire import Reader
 
@@ -71,11 +72,12 @@ def run_export(
     existing = read_existing(folder, kinds)
     progress = progress or Progress()
     sight = read_all(asked, reader, kinds, concurrency, progress)
+    existing = existing.with_paths(sight.targets)
     progress.begin("writing manifests")
     exported = [export_target(known, sight.live, kinds) for known in sight.targets]
     files = Folder(existing)
     new = [each for each in exported if not _updated(each, files, sight, asked)]
-    documents = {each.known: document_of(each.known.scope, each.spec) for each in new}
+    documents = {each.known: document_of(each.known.scope, literal(each.spec)) for each in new}
     if profile is not None:
         documents |= _hoisted(profile, new, sight, kinds, files=files, folder=folder)
     for known, document in documents.items():

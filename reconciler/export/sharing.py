@@ -9,6 +9,7 @@ from typing import Any
 from reconciler.address import Scope
 from reconciler.export.sections import Exported, Spec
 from reconciler.manifests.documents import API_VERSION
+from reconciler.manifests.placeholders import literal
 from reconciler.manifests.shapes import Shape, Shapes
 
 PROFILE = "Profile"
@@ -70,26 +71,22 @@ def _leaves(shape: Shape, section: Mapping[str, Any], scope: Scope) -> Iterator[
             case dict():
                 if shape.items:
                     yield path, "{}"
-                yield from (((*path, _escaped(inner)), _value(each)) for inner, each in value.items())
+                yield from (((*path, literal(inner)), _value(each)) for inner, each in value.items())
             case _:
                 yield path, _value(value)
 
 
 def _with_placeholder(shape: Shape, key: str, scope: Scope) -> str:
-    """Return a key as a profile writes it: braces doubled, and `{path}` for the project's path in patterns."""
+    """Return a key as a profile writes it, with `{path}` for the project's path in patterns."""
     lowered = shape.items is not None and shape.items.lowers_placeholders
     path = scope.ref.lower() if lowered and isinstance(scope.ref, str) else None
     if path is not None and f"{key}/".startswith(f"{path}/"):
-        return "{path}" + _escaped(key[len(path) :])
-    return _escaped(key)
-
-
-def _escaped(text: str) -> str:
-    return text.replace("{", "{{").replace("}", "}}")
+        return f"{{path}}{literal(key[len(path) :])}"
+    return str(literal(key))
 
 
 def _value(value: Any) -> str:
-    return dumps(_escaped(value) if isinstance(value, str) else value)
+    return dumps(literal(value))
 
 
 def _is_empty(path: Path, value: str) -> bool:

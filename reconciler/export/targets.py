@@ -7,11 +7,10 @@ from operator import index
 from reconciler.address import Level, Scope
 from reconciler.discovery import discover
 from reconciler.errors import BadAnswer
-from reconciler.live import side_by_side
+from reconciler.live import ask_for_record, path_in, side_by_side
 from reconciler.manifests import Hidden
 from reconciler.manifests.documents import plausible_path
 from reconciler.state import Reference
-from reconciler.whereabouts import PATHS
 from reconciler.wire import Reader
 
 
@@ -44,6 +43,11 @@ class Known:
     scope: Scope
     number: int | None = None
 
+    @property
+    def path(self) -> str | None:
+        """Its full path, as manifests give it and fill it in for placeholders."""
+        return self.scope.ref if isinstance(self.scope.ref, str) else None
+
 
 @dataclass(frozen=True, slots=True)
 class Targets:
@@ -56,6 +60,15 @@ class Targets:
 
     known: tuple[Known, ...]
     hidden: tuple[str, ...]
+
+
+def paths_of(targets: Iterable[Known]) -> dict[Scope, str]:
+    """Return the paths of targets, for manifests that give them by ID."""
+    return {
+        Scope(known.scope.level, known.number): known.path
+        for known in targets
+        if known.path and known.number is not None
+    }
 
 
 def find_targets(asked: Asked, reader: Reader, concurrency: int) -> Targets:
@@ -88,12 +101,12 @@ def find_targets(asked: Asked, reader: Reader, concurrency: int) -> Targets:
 
 def _ask(level: Level, name: str, reader: Reader) -> tuple[str, int]:
     """Return the path and the number of a group or project."""
-    path = Scope(level, name).url.rstrip("/") + ("?with_projects=false" if level is Level.GROUP else "")
-    answer = reader.get(path)
+    scope = Scope(level, name)
+    record = ask_for_record(scope, reader)
     try:
-        return str(answer[PATHS[level]]), index(answer["id"])
-    except (KeyError, TypeError) as error:
-        request = f"GET {path.partition('?')[0]}"
+        return path_in(record, level), index(record["id"])
+    except (LookupError, TypeError) as error:
+        request = f"GET {scope.url.rstrip('/')}"
         raise BadAnswer(request, "the answer is not what the specification promises: it has another shape") from error
 
 

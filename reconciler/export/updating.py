@@ -4,7 +4,7 @@ As little as possible is changed: what a document says in its own way stays, and
 """
 
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any
 
 from reconciler.address import Key
@@ -13,7 +13,8 @@ from reconciler.endpoints import Collection
 from reconciler.export.sections import Exported, Spec, entries_of
 from reconciler.export.targets import Known
 from reconciler.manifests.layers import merge
-from reconciler.manifests.shapes import OLD_NAMES, Shape, Shapes, spell, spell_key
+from reconciler.manifests.placeholders import Filling, literal
+from reconciler.manifests.shapes import OLD_NAMES, Shape, Shapes, spell, spell_entry, spell_key
 from reconciler.matching import identity
 from reconciler.resource import Found, Resource
 from reconciler.state import LivePart, LiveState, Unreadable
@@ -31,6 +32,7 @@ class Written:
         prune: the sections that are pruned, whoever says so.
         adding: names of sections that are to be added where neither has them.
         whole: whether what neither declares within a section is to be added too.
+        values: of the placeholders in the document.
     """
 
     own: Spec
@@ -38,6 +40,7 @@ class Written:
     prune: tuple[str, ...] = ()
     adding: Iterable[str] = ()
     whole: bool = False
+    values: Filling = field(default_factory=dict)
 
 
 def update(written: Written, exported: Exported, live: LiveState, shapes: Shapes) -> Spec:
@@ -51,7 +54,7 @@ def update(written: Written, exported: Exported, live: LiveState, shapes: Shapes
             continue
         if name not in spec and name not in written.beneath:
             if name in written.adding and name in exported.spec:
-                spec[name] = exported.spec[name]
+                spec[name] = literal(exported.spec[name])
             continue
         section = _Section(shape, known, readable, exported.spec.get(name, {}), written)
         mine = section.updated(written.own.get(name, {}), written.beneath.get(name, {}))
@@ -74,7 +77,7 @@ class _Section:
 
     def updated(self, mine: Mapping[str, Any], lower: Mapping[str, Any]) -> dict[str, Any]:
         """Return the document's own section, given what it is and what lies beneath it."""
-        merged = merge(self.shape, lower, spell(self.shape, mine, None))
+        merged = merge(self.shape, lower, spell(self.shape, mine, self.written.values))
         checked = self.shape.check[self.known.scope.level](merged)
         if self.shape.items:
             return self._items(self.shape.items, dict(mine), merged, lower, checked)
@@ -98,11 +101,14 @@ class _Section:
         """Keep the entries that are live, in their order and spelling, and add those that nobody names yet."""
         found = [{identity(part, name) for name in each.names} for each in entries_of(part, live, self.known)]
         alive = set().union(*found)
-        kept = [entry for entry in mine if identity(part, entry) in alive]
-        named = {identity(part, entry) for entry in (*kept, *lower)}
+        names = {
+            entry: identity(part, spell_entry(self.shape, part.name, entry, self.written.values)) for entry in mine
+        }
+        kept = [entry for entry in mine if names[entry] in alive]
+        named = {names[entry] for entry in kept} | {identity(part, entry) for entry in lower}
         readable = {identity(part, entry): entry for entry in self.read.get(part.name, ())}
-        missing = [names & readable.keys() for names in found if not names & named]
-        return kept + [readable[name] for names in missing for name in names]
+        missing = [each & readable.keys() for each in found if not each & named]
+        return kept + [readable[name] for each in missing for name in each]
 
     def _items(
         self,
@@ -115,13 +121,13 @@ class _Section:
         (live,) = self.parts.values()
         assert isinstance(live, tuple)  # noqa: S101 - a section of items has one part, which is a collection
         alive = {identity(part, found.names[0]): found for found in live}
-        raw = {spell_key(self.shape, key, None): key for key in mine}
+        raw = {spell_key(self.shape, key, self.written.values): key for key in mine}
         for name in merged:
-            key, item = raw.get(name, name), checked[name]
+            key, item = raw.get(name, literal(name)), checked[name]
             if name not in self.read:
                 self._remove(mine, key, name, lower, gone=identity(part, name) not in alive)
             elif item is None:
-                mine[key] = self.read[name]
+                mine[key] = literal(self.read[name])
             else:
                 fields = dict(mine.get(key) or {})
                 _bring(fields, item, alive[identity(part, name)], self.read[name], whole=self.written.whole)
@@ -129,7 +135,7 @@ class _Section:
                     fields.pop(OLD_NAMES, None)
                 if key in mine or fields:
                     mine[key] = fields
-        return mine | {name: fields for name, fields in self.read.items() if name not in merged}
+        return mine | {literal(name): literal(fields) for name, fields in self.read.items() if name not in merged}
 
     def _remove(self, mine: dict[str, Any], key: str, name: Key, lower: Mapping[str, Any], *, gone: bool) -> None:
         """Let an item no longer be declared; where what lies beneath declares it, that it must not exist."""
@@ -146,7 +152,7 @@ def _bring(
     """Bring the fields that differ to what was read, and if asked to, those that are not declared."""
     shown = fields_of(found.resource)
     flat = _flat(read, shown)
-    values = {name: shown[name] for name in found.locked if name in shown} | flat
+    values = {name: literal(value) for name, value in shown.items() if name in found.locked} | literal(flat)
     declared = {} if wanted is None else fields_of(wanted)
     differing = [] if wanted is None else [*differences(wanted, found.resource)[1]]
     contradictory = [name for name in declared if name in shown and name not in values]

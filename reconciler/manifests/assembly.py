@@ -11,7 +11,7 @@ from typing import Any
 from reconciler.address import Scope
 from reconciler.manifests.checks import check_alone, checked, complain
 from reconciler.manifests.complaints import Complaints
-from reconciler.manifests.contributions import Contribution
+from reconciler.manifests.contributions import Composition
 from reconciler.manifests.layers import Effective, Layer, effective
 from reconciler.manifests.sets import disagreements
 from reconciler.manifests.shapes import Shape, Shapes
@@ -29,15 +29,9 @@ class Assembled:
     effective: Effective
 
 
-def assemble(
-    contributed: list[tuple[Scope, list[Contribution]]], shapes: Shapes, complaints: Complaints
-) -> tuple[Assembled, ...]:
+def assemble(compositions: list[Composition], shapes: Shapes, complaints: Complaints) -> tuple[Assembled, ...]:
     """Return the targets, with complaints of all that is wrong with them."""
-    return tuple(
-        _assembled(scope, parts, shapes, complaints)
-        for scope, parts in contributed
-        if _is_whole(scope, parts, shapes, complaints)
-    )
+    return tuple(_assembled(each, shapes, complaints) for each in compositions if _is_whole(each, shapes, complaints))
 
 
 def desired_state(assembled: tuple[Assembled, ...]) -> DesiredState:
@@ -48,23 +42,24 @@ def desired_state(assembled: tuple[Assembled, ...]) -> DesiredState:
     return DesiredState(tuple(each.target for each in assembled), digest.hexdigest())
 
 
-def _is_whole(scope: Scope, parts: list[Contribution], shapes: Shapes, complaints: Complaints) -> bool:
+def _is_whole(target: Composition, shapes: Shapes, complaints: Complaints) -> bool:
     """Whether no profile is missing; where one is, the target's own document is checked by itself."""
-    if all(part.whole for part in parts):
+    if all(part.whole for part in target.parts):
         return True
-    if parts[-1].priority is None:
-        check_alone(effective(None, parts[-1].layers[-1:], shapes), (scope.level,), complaints)
+    own = target.parts[-1]
+    if own.priority is None:
+        check_alone(effective(None, own.layers[-1:], shapes), (target.scope.level,), complaints)
     return False
 
 
-def _assembled(scope: Scope, parts: list[Contribution], shapes: Shapes, complaints: Complaints) -> Assembled:
-    layers = tuple(layer for part in parts for layer in part.layers)
-    whole = effective(scope, layers, shapes)
+def _assembled(target: Composition, shapes: Shapes, complaints: Complaints) -> Assembled:
+    scope, parts, layers = target.scope, target.parts, target.layers
+    whole = effective(scope, layers, shapes, target.values)
     for layer in layers:
-        if layer.title:
+        if layer.title or layer.placeholders:
             _check_shared(layer, whole, scope, complaints)
     if len(parts) > 2 or (len(parts) == 2 and parts[1].priority is not None):
-        _check_sets(scope, parts, shapes, complaints)
+        _check_sets(target, shapes, complaints)
     sections = []
     for name in whole.sections:
         section = checked(whole, shapes[name], scope, complaints)
@@ -73,11 +68,12 @@ def _assembled(scope: Scope, parts: list[Contribution], shapes: Shapes, complain
             sections.append(Section(scope, name, shapes[name].kind.split(section, pruned), pruned))
     _check_prune(whole, complaints)
     labels = {name: value for part in parts for name, value in part.labels.items()}
-    return Assembled(Target(scope, tuple(sections), layers[-1].document.origin, MappingProxyType(labels)), whole)
+    origin = layers[-1].document.origin
+    return Assembled(Target(scope, tuple(sections), origin, MappingProxyType(labels), target.path), whole)
 
 
 def _check_shared(layer: Layer, whole: Effective, scope: Scope, complaints: Complaints) -> None:
-    """Complain of sections of a shared layer that the target's level does not have, or whose names come to the same."""
+    """Complain of sections of a layer that the target's level does not have, or whose names come to the same."""
     for name, value in layer.sections.items():
         shape = whole.shapes[name]
         fault = fault_of_level(name, scope.level, whole.shapes)
@@ -87,11 +83,12 @@ def _check_shared(layer: Layer, whole: Effective, scope: Scope, complaints: Comp
             complain_of_clashes(layer.document, shape, value, whole.values, complaints)
 
 
-def _check_sets(scope: Scope, parts: list[Contribution], shapes: Shapes, complaints: Complaints) -> None:
+def _check_sets(target: Composition, shapes: Shapes, complaints: Complaints) -> None:
     """Complain where two sets of equal priority want different things: nothing may depend on their order."""
-    for one, other in combinations([part for part in parts if part.priority is not None], 2):
+    scope, values = target.scope, target.values
+    for one, other in combinations([part for part in target.parts if part.priority is not None], 2):
         if one.priority == other.priority:
-            first, second = effective(scope, one.layers, shapes), effective(scope, other.layers, shapes)
+            first, second = (effective(scope, part.layers, shapes, values) for part in (one, other))
             for path in disagreements(first, second):
                 _, place = first.find(path)
                 message = (

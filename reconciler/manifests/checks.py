@@ -18,19 +18,26 @@ from reconciler.resource import Resource
 
 
 def checked(effective: Effective, shape: Shape, scope: Scope, complaints: Complaints) -> Any:
-    """Return a section of a target as its model; None, with complaints, where it is not what it should be."""
+    """Return a section of a target as its model; None, with complaints, where it is not what it should be.
+
+    Where placeholders wait for a path to be known, what depends on them is left alone.
+    """
     name = shape.kind.name
     value = effective.sections[name]
     type_ = shape.kind.models[scope.level]
     fine = True
+    waits = effective.values is None
     for path, key, message in _faults_of_names(shape, scope, value):
+        if waits and any(has_placeholder(step) for step in path):
+            continue
         fine = False
         complain(effective, path, message, complaints, key=key)
     try:
         section = shape.check[scope.level](value)
     except ValidationError as error:
         for misfit in misfits(error, value, type_):
-            _complain_of(effective, (name,), misfit, complaints, _owners(misfit, shape))
+            if not (waits and _has_placeholder(misfit)):
+                _complain_of(effective, (name,), misfit, complaints, _owners(misfit, shape))
         return None
     for path, message, severity in _remarks(name, section):
         fine &= severity != "error"
@@ -92,11 +99,11 @@ def _weight(verdict: list[Misfit]) -> tuple[int, int]:
 
 
 def _depends_on_target(misfit: Misfit) -> bool:
-    return (
-        misfit.errors[0]["type"] == "missing"
-        or has_placeholder(misfit.value)
-        or any(has_placeholder(step) for step in misfit.path)
-    )
+    return misfit.errors[0]["type"] == "missing" or _has_placeholder(misfit)
+
+
+def _has_placeholder(misfit: Misfit) -> bool:
+    return has_placeholder(misfit.value) or (misfit.key and has_placeholder(misfit.path[-1]))
 
 
 def _faults_of_names(shape: Shape, scope: Scope, value: Any) -> Iterator[tuple[Path, bool, str]]:

@@ -1,7 +1,7 @@
 """Who has a say in each target: the sets that match it, by priority, and its own document, each with its profiles."""
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any
 
 from reconciler.address import Level, Scope
@@ -9,7 +9,7 @@ from reconciler.manifests.catalogue import Catalogue, DeclaredSet
 from reconciler.manifests.complaints import Complaints
 from reconciler.manifests.documents import Document
 from reconciler.manifests.layers import Layer
-from reconciler.manifests.placeholders import NAMES, filling
+from reconciler.manifests.placeholders import Filling, filling
 from reconciler.manifests.sets import Discovered, Hidden, members
 from reconciler.manifests.words import unknown
 
@@ -31,26 +31,81 @@ class Contribution:
     priority: int | None = None
 
 
+@dataclass(frozen=True, slots=True)
+class Composition:
+    """What makes up one target.
+
+    Attributes:
+        scope: the target, as its own document names it, if it has one.
+        path: its full path; None where it has none, or only an ID is known.
+        parts: lowest first.
+    """
+
+    scope: Scope
+    path: str | None
+    parts: list[Contribution] = field(default_factory=list)
+
+    @property
+    def layers(self) -> tuple[Layer, ...]:
+        """The layers of all parts, lowest first."""
+        return tuple(layer for part in self.parts for layer in part.layers)
+
+    @property
+    def values(self) -> Filling | None:
+        """The values of placeholders; None where there are some and they wait for the path to be known."""
+        waits = self.nameless and any(layer.placeholders for layer in self.layers)
+        return None if waits else filling(self.path)
+
+    @property
+    def nameless(self) -> bool:
+        """Whether nothing is known of the target but its ID."""
+        return self.path is None and isinstance(self.scope.ref, int)
+
+
 def contributions(
-    catalogue: Catalogue, discovered: Discovered | None, complaints: Complaints
-) -> list[tuple[Scope, list[Contribution]]]:
-    """Return what makes up each target, lowest first, in the order of the targets."""
-    documented = [declared.scope for declared in catalogue.targets.values()]
-    parts: dict[Any, tuple[Scope, list[Contribution]]] = {scope.identity: (scope, []) for scope in documented}
-    projects = [scope.ref for scope in documented if scope.level is Level.PROJECT and isinstance(scope.ref, str)]
+    catalogue: Catalogue, discovered: Discovered | None, paths: Mapping[Scope, str], complaints: Complaints
+) -> list[Composition]:
+    """Return what makes up each target, in the order of the targets.
+
+    A document that names a project by its ID and a set that discovers the project are about one target.
+
+    Args:
+        catalogue: what the documents declare.
+        discovered: see `members`.
+        paths: of targets that are named by ID, as far as they are known otherwise.
+        complaints: for what is wrong.
+    """
+    found = _projects(discovered)
+    known = {**paths, **{Scope(Level.PROJECT, number): path for path, number in found.values()}}
+    targets: dict[Any, Composition] = {
+        identity: Composition(each.scope, each.scope.ref if isinstance(each.scope.ref, str) else known.get(each.scope))
+        for identity, each in catalogue.targets.items()
+    }
+    projects = [each.path for each in targets.values() if each.scope.level is Level.PROJECT and each.path]
     for declared in sorted(catalogue.sets.values(), key=_standing):
         contribution = _of_set(declared, catalogue, complaints)
-        paths = members(declared, discovered, projects)
-        if not paths and (discovered is not None or not declared.declared.select.group):
+        selected = members(declared, discovered, projects)
+        if not selected and (discovered is not None or not declared.declared.select.group):
             _complain_of_emptiness(declared, discovered, complaints)
-        for path in {path.casefold(): path for path in paths}.values():
+        for folded, path in {path.casefold(): path for path in selected}.items():
             scope = Scope(Level.PROJECT, path)
-            parts.setdefault(scope.identity, (scope, []))[1].append(contribution)
+            _, number = found.get(folded, (path, None))
+            by_number = targets.get(Scope(Level.PROJECT, number).identity)
+            composition = targets.get(scope.identity) or by_number or Composition(scope, path)
+            targets.setdefault(composition.scope.identity, composition).parts.append(contribution)
     for identity, target in catalogue.targets.items():
-        layers = _profiles(target.layer.document, target.profiles, target.scope, catalogue, complaints)
+        composition = targets[identity]
+        layers = _profiles(target.layer.document, target.profiles, composition, catalogue, complaints)
+        _complain_of_unfillable(target.layer, composition, complaints)
         whole = len(layers) == len(target.profiles)
-        parts[identity][1].append(Contribution((*layers, target.layer), whole, target.labels))
-    return sorted(parts.values(), key=lambda entry: entry[0].order)
+        composition.parts.append(Contribution((*layers, target.layer), whole, target.labels))
+    return sorted(targets.values(), key=lambda each: each.scope.order)
+
+
+def _projects(discovered: Discovered | None) -> dict[str, tuple[str, int]]:
+    """Return the path and the ID of each project that was discovered, by its path in lower case."""
+    groups = [() if isinstance(found, Hidden) else found for found in (discovered or {}).values()]
+    return {each.path.casefold(): (each.path, each.id) for members in groups for each in members if each.id is not None}
 
 
 def _standing(declared: DeclaredSet) -> tuple[int, str]:
@@ -76,33 +131,47 @@ def _complain_of_emptiness(declared: DeclaredSet, discovered: Discovered | None,
 
 
 def _profiles(
-    document: Document, names: Sequence[str], scope: Scope | None, catalogue: Catalogue, complaints: Complaints
+    document: Document,
+    names: Sequence[str],
+    composition: Composition | None,
+    catalogue: Catalogue,
+    complaints: Complaints,
 ) -> list[Layer]:
     """Return the layers of the profiles; without those, complained of, that are not there or do not fit the target.
 
-    The scope is None for a set, all of whose targets have paths.
+    The composition is None for a set, all of whose targets have paths.
     """
-    fillable = filling(scope).keys() if scope else {*NAMES}
     layers = []
     for index, name in enumerate(names):
         path = ("metadata", "profiles", index)
         layer = catalogue.profiles.get(name)
-        lacking = [use for use in layer.placeholders if use not in fillable] if layer else []
+        lacking = _lacking(layer, composition) if layer and composition else None
         if layer and not lacking:
             layers.append(layer)
-        elif layer and scope:
-            complaints.add(document.find(path), _unfillable(lacking[0], scope, layer), document)
+        elif layer and lacking:
+            place = layer.document.find(("spec", *layer.placeholders[lacking]))
+            message = f"{layer.title} uses `{{{lacking}}}` ({place}), and {_reason(composition)}"
+            complaints.add(document.find(path), message, document)
         elif catalogue.whole:
             complaints.add(document.find(path), unknown("profile", name, catalogue.profiles), document)
     return layers
 
 
-def _unfillable(placeholder: str, scope: Scope, layer: Layer) -> str:
-    place = layer.document.find(("spec", *layer.placeholders[placeholder]))
-    if scope.level is Level.USER:
-        reason = "the user has no path"
-    elif isinstance(scope.ref, int):
-        reason = "the path of a target given by `id` is not known: give its `path` instead"
-    else:
-        reason = f"{scope} has no namespace"
-    return f"{layer.title} uses `{{{placeholder}}}` ({place}), and {reason}"
+def _complain_of_unfillable(own: Layer, composition: Composition, complaints: Complaints) -> None:
+    """Complain of a placeholder in a target's own document that has no value there."""
+    lacking = _lacking(own, composition)
+    if lacking:
+        message = f"{_reason(composition)}; a literal `{{{lacking}}}` is written `{{{{{lacking}}}}}`"
+        complaints.add(own.document.find(("spec", *own.placeholders[lacking])), message, own.document)
+
+
+def _lacking(layer: Layer, composition: Composition) -> str | None:
+    """Return a placeholder of a layer that has no value in a target."""
+    values = filling(composition.path)
+    return None if composition.nameless else next((use for use in layer.placeholders if use not in values), None)
+
+
+def _reason(composition: Composition | None) -> str:
+    if composition is None or composition.scope.level is Level.USER:
+        return "the user has no path"
+    return f"{composition.scope} has no namespace"

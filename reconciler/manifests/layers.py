@@ -6,7 +6,7 @@ from typing import Any
 
 from reconciler.address import Scope
 from reconciler.manifests.documents import Document
-from reconciler.manifests.placeholders import Filling, fill, filling
+from reconciler.manifests.placeholders import Filling, fill
 from reconciler.manifests.shapes import Shape, Shapes, spell, spell_entry, spell_key
 from reconciler.manifests.sources import Place
 
@@ -53,7 +53,7 @@ class Effective:
         layers: lowest first; the last is the target's own document, or a set's.
         sections: merged, in the order of the kinds.
         prune: of the topmost layer that has one.
-        values: what placeholders stand for; None to leave them as they are.
+        values: of the placeholders; None to leave them as they are, where no path is known.
         shapes: of all kinds.
     """
 
@@ -111,9 +111,10 @@ def merge(shape: Shape, lower: Any, upper: Any) -> Any:
     return merged
 
 
-def effective(scope: Scope | None, layers: tuple[Layer, ...], shapes: Shapes) -> Effective:
+def effective(
+    scope: Scope | None, layers: tuple[Layer, ...], shapes: Shapes, values: Filling | None = None
+) -> Effective:
     """Merge the layers, lowest first; sections that the target's level does not have are left out."""
-    values = filling(scope) if scope else None
     sections: dict[str, Any] = {}
     prune: list[str] = []
     for layer in layers:

@@ -16,6 +16,7 @@ from reconciler.manifests.catalogue import Catalogue
 from reconciler.manifests.complaints import Complaints
 from reconciler.manifests.contributions import contributions
 from reconciler.manifests.explain import sayings, steps
+from reconciler.manifests.placeholders import literal
 from reconciler.manifests.reading import Reader
 from reconciler.manifests.sets import Discovered
 from reconciler.manifests.shapes import shapes_of
@@ -25,6 +26,7 @@ Identity = Hashable
 """See `Scope.identity`."""
 
 NO_VALUES: Mapping[str, Any] = MappingProxyType({})
+NO_PATHS: Mapping[Scope, str] = MappingProxyType({})
 
 
 @dataclass(frozen=True, slots=True)
@@ -67,8 +69,17 @@ class Manifests:
         declared = self._catalogue.targets.items()
         return frozenset(identity for identity, each in declared if each.layer.document.source.path in files)
 
-    def with_discovered(self, discovered: Discovered) -> "Manifests":
-        """Return the manifests with the sets in force, given for each of `groups` the projects below it.
+    @property
+    def pathless(self) -> tuple[Scope, ...]:
+        """The targets given by ID whose placeholders wait for their paths."""
+        return tuple(each.target.scope for each in self._assembled.values() if each.effective.values is None)
+
+    def with_discovered(self, discovered: Discovered | None, paths: Mapping[Scope, str] = NO_PATHS) -> "Manifests":
+        """Return the manifests with the sets in force, and with placeholders filled in wherever a path is known.
+
+        Args:
+            discovered: for each of `groups` the projects below it; None if nobody has asked the service yet.
+            paths: the full paths of targets that are given by ID, as far as they are known.
 
         Raises:
             ManifestErrors: what is wrong shows only now, such as two sets that disagree on a project, or a group whose
@@ -76,7 +87,7 @@ class Manifests:
             KeyError: a group is missing.
         """
         with _collector_paused():
-            return _assembled_manifests(self._catalogue, Complaints(), self.files, discovered)
+            return _assembled_manifests(self._catalogue, Complaints(), self.files, discovered, paths)
 
     def effective(self, scope: Scope) -> dict[str, Any]:
         """Return the merged spec of a target as plain data of its own.
@@ -87,6 +98,16 @@ class Manifests:
         whole = self._assembled[scope.identity].effective
         spec: dict[str, Any] = _copied({**({"prune": whole.prune} if whole.prune else {}), **whole.sections})
         return spec
+
+    def as_written(self, scope: Scope) -> dict[str, Any]:
+        """Return the merged spec of a target as a manifest of its own has to write it to come to the same.
+
+        Raises:
+            KeyError: no such target.
+        """
+        spec = self.effective(scope)
+        written: dict[str, Any] = spec if scope in self.pathless else literal(spec)
+        return written
 
     def explain(self, scope: Scope, path: str | Sequence[str | int]) -> list[tuple[str, Any]]:
         """Return who has a say in a field of a target's spec, lowest layer first, as `path:line` and value.
@@ -149,14 +170,18 @@ def read_contents(
 
 
 def _assembled_manifests(
-    catalogue: Catalogue, complaints: Complaints, files: tuple[str, ...], discovered: Discovered | None = None
+    catalogue: Catalogue,
+    complaints: Complaints,
+    files: tuple[str, ...],
+    discovered: Discovered | None = None,
+    paths: Mapping[Scope, str] = NO_PATHS,
 ) -> Manifests:
     """Return the manifests that a catalogue comes to.
 
     Raises:
         ManifestErrors: with all faults.
     """
-    targets = assemble(contributions(catalogue, discovered, complaints), catalogue.shapes, complaints)
+    targets = assemble(contributions(catalogue, discovered, paths, complaints), catalogue.shapes, complaints)
     if complaints.errors:
         raise ManifestErrors(complaints.faults)
     by_identity = {each.target.scope.identity: each for each in targets}

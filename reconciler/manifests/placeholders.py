@@ -1,38 +1,39 @@
-"""`{path}`, `{name}` and `{namespace}` in the keys and strings of profiles and sets."""
+"""`{path}`, `{name}` and `{namespace}` in the keys and strings of specs."""
 
 import re
 from collections.abc import Iterator, Mapping
 from typing import Any
 
-from reconciler.address import Scope
 from reconciler.manifests.words import closest
 
 NAMES = ("path", "name", "namespace")
-BRACES = re.compile(r"\{\{|\}\}|\{([^{}]*)\}|[{}]")
+PLACEHOLDER = re.compile(r"\{\{(path|name|namespace)\}\}|\{(path|name|namespace)\}")
+"""A literal one, which is written with doubled braces, or one to be filled in."""
+WORD = re.compile(r"(?<!\{)\{([^{}]+)\}(?!\})")
 
 Filling = Mapping[str, str]
-"""What each placeholder stands for; a target may lack some."""
+"""The value of each placeholder; a target may lack some."""
 
 
-def filling(scope: Scope) -> Filling:
-    """Return what the placeholders stand for in a target; a target known by its ID has none."""
-    if not isinstance(scope.ref, str):
+def filling(path: str | None) -> Filling:
+    """Return what the placeholders stand for in a target; the user has no path."""
+    if path is None:
         return {}
-    namespace, slash, name = scope.ref.rpartition("/")
-    return {"path": scope.ref, "name": name} | ({"namespace": namespace} if slash else {})
+    namespace, slash, name = path.rpartition("/")
+    return {"path": path, "name": name} | ({"namespace": namespace} if slash else {})
 
 
 def fill(text: str, values: Filling, *, lower: bool = False) -> str:
-    """Fill in the placeholders, in lower case if asked to; the rest of the text keeps its case."""
+    """Fill in the placeholders, in lower case if asked to; literal ones lose their second braces, all else stays."""
 
     def replace(match: re.Match[str]) -> str:
-        name = match.group(1)
-        if name is None:
-            return match.group()[0]
+        literal, name = match.groups()
+        if literal:
+            return f"{{{literal}}}"
         value = values.get(name, match.group())
         return value.lower() if lower else value
 
-    return BRACES.sub(replace, text) if "{" in text or "}" in text else text
+    return PLACEHOLDER.sub(replace, text) if "{" in text else text
 
 
 def fill_all(value: Any, values: Filling) -> Any:
@@ -47,40 +48,47 @@ def fill_all(value: Any, values: Filling) -> Any:
     return value
 
 
-def has_placeholder(text: object) -> bool:
-    """Whether anything would be filled in."""
-    return isinstance(text, str) and any(match.group(1) is not None for match in BRACES.finditer(text))
-
-
-def uses(value: Any, path: tuple[Any, ...] = ()) -> Iterator[tuple[str, tuple[Any, ...], bool]]:
-    """Yield each placeholder or lone brace in a value, with its path and whether it is in the key there."""
+def literal(value: Any) -> Any:
+    """Return a value as a manifest has to write it so that filling in gives back this value."""
     match value:
         case str():
-            yield from ((match_, path, False) for match_ in _found(value))
+            return re.sub(r"\{(path|name|namespace)\}", r"{{\1}}", value) if "{" in value else value
+        case dict():
+            return {literal(key): literal(inner) for key, inner in value.items()}
+        case list():
+            return [literal(inner) for inner in value]
+    return value
+
+
+def has_placeholder(text: object) -> bool:
+    """Whether filling in would change a text."""
+    return isinstance(text, str) and PLACEHOLDER.search(text) is not None
+
+
+def braces(value: Any, path: tuple[Any, ...] = ()) -> Iterator[tuple[str, tuple[Any, ...], bool]]:
+    """Yield each text with a brace in a value, with its path and whether it is the key there."""
+    match value:
+        case str() if "{" in value:
+            yield value, path, False
         case dict():
             for key, inner in value.items():
-                yield from ((match_, (*path, key), True) for match_ in _found(key))
-                yield from uses(inner, (*path, key))
+                if "{" in key:
+                    yield key, (*path, key), True
+                yield from braces(inner, (*path, key))
         case list():
             for index, inner in enumerate(value):
-                yield from uses(inner, (*path, index))
+                yield from braces(inner, (*path, index))
 
 
-def fault_of_use(use: str) -> str | None:
-    """Say what is wrong with a placeholder or lone brace, as `uses` yields it."""
-    if use in NAMES:
-        return None
-    if use in {"{", "}"}:
-        return f"a lone `{use}`: a literal brace is written `{use * 2}`"
-    guess = closest(use, NAMES)
-    hint = f"did you mean `{{{guess}}}`?" if guess else "there are `{path}`, `{name}` and `{namespace}`"
-    return f"unknown placeholder `{{{use}}}`; {hint} (a literal brace is written `{{{{`)"
+def uses(text: str) -> tuple[str, ...]:
+    """Return the placeholders to be filled in."""
+    return tuple(match[2] for match in PLACEHOLDER.finditer(text) if match[2])
 
 
-def _found(text: str) -> Iterator[str]:
-    if "{" in text or "}" in text:
-        for match in BRACES.finditer(text):
-            if match.group(1) is not None:
-                yield match.group(1)
-            elif len(match.group()) == 1:
-                yield match.group()
+def doubt(text: str) -> str | None:
+    """Say which word in braces looks like a misspelt placeholder."""
+    for word in WORD.findall(text):
+        guess = None if word in NAMES else closest(word, NAMES)
+        if guess:
+            return f"`{{{word}}}` is no placeholder and stays as it is; did you mean `{{{guess}}}`?"
+    return None

@@ -18,10 +18,12 @@ class Member:
     Attributes:
         path: its full path.
         archived: whether it is archived.
+        id: its numeric ID, by which a document may name it; None where nobody has asked the service.
     """
 
     path: str
     archived: bool = False
+    id: int | None = None
 
 
 @dataclass(frozen=True, slots=True)

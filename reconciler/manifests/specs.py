@@ -1,13 +1,13 @@
 """A document's spec as a layer: only what may be merged, with everything else complained of."""
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping
 from typing import Any
 
 from reconciler.address import Level
 from reconciler.manifests.complaints import Complaints
 from reconciler.manifests.documents import KIND_OF, Document
 from reconciler.manifests.layers import Layer, Path
-from reconciler.manifests.placeholders import Filling, fault_of_use, fill_all, uses
+from reconciler.manifests.placeholders import Filling, braces, doubt, has_placeholder, uses
 from reconciler.manifests.shapes import Shape, Shapes, spell, spell_key
 from reconciler.manifests.words import listed, unknown
 
@@ -31,7 +31,7 @@ def read_layer(
         shapes: of all kinds.
         complaints: for what is wrong.
         level: of the target; None for a profile, which any may use.
-        title: what the layer is called; empty for a target's own, in which braces are just braces.
+        title: what the layer is called; empty for a target's own.
     """
     sections: dict[str, Any] = {}
     for name, value in spec.items():
@@ -41,12 +41,11 @@ def read_layer(
         elif name != PRUNE:
             sections[name] = value
     prune = _prune(document, spec[PRUNE], shapes, complaints) if PRUNE in spec else None
-    placeholders = _placeholders(document, sections, complaints) if title else {}
+    placeholders, filled_in = _placeholders(document, sections, complaints)
     spelled = {name: spell(shapes[name], value, None) for name, value in sections.items()}
     for name, value in sections.items():
         if isinstance(value, dict) and len(spelled[name]) < len(value):
             complain_of_clashes(document, shapes[name], value, None, complaints)
-    filled_in = placeholders or (title and fill_all(sections, {}) != sections)
     return Layer(document, title, sections, prune, placeholders, None if filled_in else spelled)
 
 
@@ -112,17 +111,18 @@ def _fault_of_pruned(name: Any, shapes: Shapes) -> str | None:
     return f"{name} are settings, which cannot be pruned; prunable are {listed(prunable)}"
 
 
-def _placeholders(document: Document, sections: Mapping[str, Any], complaints: Complaints) -> dict[str, Path]:
+def _placeholders(
+    document: Document, sections: Mapping[str, Any], complaints: Complaints
+) -> tuple[dict[str, Path], bool]:
+    """Return the placeholders used, each with where, and whether filling in changes anything."""
     found: dict[str, Path] = {}
-    for use, path, key in _uses(sections):
-        fault = fault_of_use(use)
-        if fault:
-            complaints.add(document.find(("spec", *path), key=key), fault, document)
-        else:
-            found.setdefault(use, path)
-    return found
-
-
-def _uses(sections: Mapping[str, Any]) -> Iterator[tuple[str, Path, bool]]:
+    changes = False
     for name, value in sections.items():
-        yield from uses(value, (name,))
+        for text, path, key in braces(value, (name,)):
+            changes |= has_placeholder(text)
+            for use in uses(text):
+                found.setdefault(use, path)
+            misspelt = doubt(text)
+            if misspelt:
+                complaints.add(document.find(("spec", *path), key=key), misspelt, document, "warning")
+    return found, changes

@@ -51,10 +51,10 @@ def test_numbers_are_asked_for_once_each() -> None:
         (NotFound("GET x", "404 Project Not Found", 404), "no such project, or not visible to this token"),
         (Moved("GET x", "redirected to https://h/projects/7", 301), "moved: redirected to https://h/projects/7"),
         (Forbidden("GET x", "403 Forbidden", 403), "GET x: 403 Forbidden"),
-        ({}, "GET projects/acme%2Flib: the answer holds no id"),
-        ([], "GET projects/acme%2Flib: the answer holds no id"),
-        ({"id": "7"}, "GET projects/acme%2Flib: the answer holds no id"),
-        ({"id": 1.5}, "GET projects/acme%2Flib: the answer holds no id"),
+        ({}, "GET projects/acme%2Flib: unexpected response: the body does not have the documented structure"),
+        ([], "GET projects/acme%2Flib: unexpected response: the body does not have the documented structure"),
+        ({"id": "7"}, "GET projects/acme%2Flib: unexpected response: the body does not have the documented structure"),
+        ({"id": 1.5}, "GET projects/acme%2Flib: unexpected response: the body does not have the documented structure"),
     ],
 )
 def test_a_number_that_cannot_be_had_is_unknown_with_its_reason(answer: Json, reason: str) -> None:

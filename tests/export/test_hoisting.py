@@ -11,7 +11,7 @@ from tests.states import a_small_service
 
 RULES = "container_repository_protection_rules"
 ALIKE = {
-    "milestones": [{"title": "1.0", "due_date": "2026-12-31"}, {"title": "{braces}", "description": "{{x}}"}],
+    "milestones": [{"title": "1.0", "due_date": "2026-12-31"}, {"title": "{name} {x}", "description": "{{path}}"}],
     "job_token_scope": {"inbound_enabled": True, "group_allowlist": [10, 11]},
 }
 
@@ -72,8 +72,8 @@ spec:
       start_date: null
       due_date: 2026-12-31
       state: active
-    "{{braces}}":
-      description: "{{{{x}}}}"
+    "{{name}} {x}":
+      description: "{{{path}}}"
       start_date: null
       due_date: null
       state: active
@@ -95,7 +95,7 @@ def test_one_of_five_may_differ_and_says_how(desk: Desk) -> None:
   milestones:
     "1.0":
       due_date: 2027-01-31
-    "{braces}": null
+    "{{name}} {x}": null
     own:
       description: null
       start_date: null
@@ -185,8 +185,8 @@ def test_a_profile_that_is_there_is_used_as_it_is(desk: Desk) -> None:
       description: null
       start_date: null
       state: active
-    "{braces}":
-      description: "{{x}}"
+    "{{name}} {x}":
+      description: "{{{path}}}"
       start_date: null
       due_date: null
       state: active
@@ -207,6 +207,15 @@ def test_a_profile_that_does_not_go_with_what_is_live_is_left_alone(desk: Desk, 
     desk.write("out/x.yaml", f"apiVersion: reconciler/v1\nkind: Profile\nmetadata: {{name: baseline}}\nspec: {spec}\n")
     files = hoisted(desk, section)
     assert [name for name, text in files.items() if "- baseline" in text] == []
+
+
+def test_a_profile_whose_names_come_to_the_same_for_one_project_is_left_alone_there(desk: Desk) -> None:
+    service(desk)
+    spec = '{milestones: {"{name}": null, api: null}}'
+    desk.write("out/x.yaml", f"apiVersion: reconciler/v1\nkind: Profile\nmetadata: {{name: baseline}}\nspec: {spec}\n")
+    files = hoisted(desk, "milestones")
+    assert "- baseline" in files["acme/web.yaml"]
+    assert "- baseline" not in files["acme/api.yaml"]
 
 
 def test_a_profile_that_prunes_what_no_manifest_can_say_is_overruled(desk: Desk) -> None:

@@ -3,11 +3,12 @@
 from typing import Any
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
 from reconciler.address import Level, Scope
-from reconciler.manifests.placeholders import fill, filling
+from reconciler.errors import ManifestErrors
+from reconciler.manifests.placeholders import fill, filling, literal
 from tests.manifests.conftest import Folder
 
 
@@ -98,8 +99,8 @@ def test_placeholders_stand_for_the_target(folder: Folder) -> None:
         profile(
             "base",
             "  milestones:\n"
-            '    "{name} of {namespace}": {description: "{{path}} is {path}", renamed_from: ["{name}", "{{x"], state: active}\n'
-            '    "{{}}": null\n'
+            '    "{name} of {namespace}": {description: "{{path}} is {path}", renamed_from: ["{name}", "{x }"], state: active}\n'
+            '    "{{}}}": null\n'
             "  container_repository_protection_rules:\n"
             '    "{path}/prod*": {renamed_from: "{path}/old*", minimum_access_level_for_push: owner}\n'
             '    "{path}/gone*": null\n'
@@ -117,26 +118,95 @@ def test_placeholders_stand_for_the_target(folder: Folder) -> None:
         "milestones": {
             "API of Acme/Tools": {
                 "description": "{path} is Acme/Tools/API",
-                "renamed_from": ["API", "{x"],
+                "renamed_from": ["API", "{x }"],
                 "state": "active",
             },
-            "{}": None,
+            "{{}}}": None,
         },
     }
 
 
-def test_doubled_braces_are_single_ones_where_nothing_else_is_filled_in(folder: Folder) -> None:
-    base = profile("base", '  milestones: {"{{a}}": {description: "{{"}}\n  job_token_scope: {projects: [3]}\n')
+def test_a_literal_placeholder_loses_its_second_braces_and_all_other_braces_stay(folder: Folder) -> None:
+    base = profile(
+        "base", '  milestones: {"{{name}}": {description: "{{ {x} }"}}\n  job_token_scope: {projects: [3]}\n'
+    )
     assert merged(folder, base, project("", "base")) == {
         "job_token_scope": {"projects": [3]},
-        "milestones": {"{a}": {"description": "{"}},
+        "milestones": {"{name}": {"description": "{{ {x} }"}},
     }
 
 
-def test_braces_in_a_project_s_own_document_are_just_braces(folder: Folder) -> None:
-    assert merged(folder, project('  milestones: {"{path} {": {description: "}}"}}')) == {
-        "milestones": {"{path} {": {"description": "}}"}}
+def test_placeholders_in_a_target_s_own_document_are_filled_in_too(folder: Folder) -> None:
+    spec = """\
+  milestones: {"{name} 1": {description: "{{path}} is {path} {"}}
+  container_repository_protection_rules: {"{path}/prod*": {minimum_access_level_for_push: owner}}
+  job_token_scope: {projects: ["{namespace}/lib"]}
+"""
+    expected = {
+        "container_repository_protection_rules": {"acme/api/prod*": {"minimum_access_level_for_push": "owner"}},
+        "job_token_scope": {"projects": ["acme/lib"]},
+        "milestones": {"API 1": {"description": "{path} is acme/API {"}},
     }
+    assert merged(folder, project(spec, path="acme/API")) == expected
+    read = folder.read()
+    assert read.explain(read.desired.targets[0].scope, "milestones.API 1") == [
+        ("a.yaml:6", {"description": "{path} is acme/API {"})
+    ]
+
+
+def test_names_that_are_the_same_once_filled_in_are_so_in_a_target_s_own_document_too(folder: Folder) -> None:
+    folder.put("a.yaml", project('  milestones: {"{name}": {}, api: {}}'))
+    assert folder.faults() == (
+        "a.yaml:6:30: `api` and `{name}` (a.yaml:6:16) are one and the same name\n"
+        '      milestones: {"{name}": {}, api: {}}\n'
+        "                                 ^"
+    )
+
+
+BY_ID = """\
+apiVersion: reconciler/v1
+kind: Project
+metadata: {id: 7, profiles: [base]}
+spec:
+  milestones: {"{name} 1": {due_date: "{name}"}}
+  container_repository_protection_rules: {"{path}/prod*": {minimum_access_level_for_push: owner}}
+"""
+
+
+def test_placeholders_of_a_target_given_by_id_wait_until_its_path_is_known(folder: Folder) -> None:
+    seven = Scope(Level.PROJECT, 7)
+    base = profile("base", '  trigger_tokens: {"{path}": {}}\n  job_token_scope: {projects: ["{namespace}/lib"]}\n')
+    folder.write(a_yaml=f"{base}\n---\n{BY_ID.replace('due_date', 'description')}")
+    read = folder.read()
+    assert read.pathless == (seven,)
+    assert list(read.effective(seven)["milestones"]) == ["{name} 1"]
+    known = read.with_discovered({}, {seven: "Acme/API"})
+    assert (known.pathless, known.desired.targets[0].path) == ((), "Acme/API")
+    assert known.effective(seven) == {
+        "container_repository_protection_rules": {"acme/api/prod*": {"minimum_access_level_for_push": "owner"}},
+        "job_token_scope": {"projects": ["Acme/lib"]},
+        "milestones": {"API 1": {"description": "API"}},
+        "trigger_tokens": {"Acme/API": {}},
+    }
+    folder.write(a_yaml=f"{base}\n---\n{BY_ID}")
+    with pytest.raises(ManifestErrors, match=r"must be a day, YYYY-MM-DD, not `\{name\}`"):
+        folder.read().with_discovered({}, {seven: "Acme/API"})
+
+
+def test_what_does_not_wait_for_a_path_is_told_at_once(folder: Folder) -> None:
+    folder.put("a.yaml", BY_ID.replace(", profiles: [base]", "").replace("owner", "nobody"))
+    assert folder.faults() == (
+        "a.yaml:6:91: must be one of maintainer, owner or admin\n"
+        '      container_repository_protection_rules: {"{path}/prod*": {minimum_access_level_for_push: nobody}}\n'
+        "                                                                                              ^"
+    )
+
+
+def test_a_target_given_by_id_without_placeholders_waits_for_nothing(folder: Folder) -> None:
+    folder.put("a.yaml", project('  milestones: {"{{name}}": {}}').replace("path: acme/api", "id: 7"))
+    read = folder.read()
+    assert read.pathless == ()
+    assert read.effective(Scope(Level.PROJECT, 7)) == {"milestones": {"{name}": {}}}
 
 
 def test_a_profile_without_placeholders_suits_everybody(folder: Folder) -> None:
@@ -157,13 +227,18 @@ def test_a_profile_without_placeholders_suits_everybody(folder: Folder) -> None:
         assert read.effective(target.scope) == {"notification_settings": {"level": "watch"}}
 
 
+PARTS = st.lists(st.sampled_from([*"{}aP", "path", "name", "namespace", "{path}", "{{name}}"])).map("".join)
+
+
 @settings(deadline=None)
-@given(st.text(alphabet="{}ab"), st.text(alphabet="{}pathnme", max_size=12))
-def test_what_is_written_with_doubled_braces_comes_out_as_meant(before: str, after: str) -> None:
-    values = filling(Scope(Level.PROJECT, "acme/Web"))
-    doubled = [part.replace("{", "{{").replace("}", "}}") for part in (before, after)]
-    assert fill("{path}".join(doubled), values) == f"{before}acme/Web{after}"
-    assert fill("{path}".join(doubled), values, lower=True) == f"{before}acme/web{after}"
+@given(PARTS, PARTS)
+@example("{{{", "}}}")
+def test_what_is_written_as_literal_comes_out_as_meant(before: str, after: str) -> None:
+    values = filling("acme/Web")
+    for text in (before, f"{before}path{after}"):
+        assert fill(literal(text), values) == text
+        assert fill(literal(text), values, lower=True) == text
+        assert literal({text: [text, 1]}) == {literal(text): [literal(text), 1]}
 
 
 def test_a_section_of_the_wrong_form_in_one_layer_does_not_hide_the_others(folder: Folder) -> None:
