@@ -2,13 +2,14 @@
 
 import sys
 from collections.abc import Mapping, Sequence
+from contextlib import suppress
 from importlib import import_module
 
 import click
 
 from reconciler import __version__
+from reconciler.cli.outputs import let_go, open_streams, report_error, write_stderr
 from reconciler.errors import ReconcilerError, UsageError
-from reconciler.terminal import escaped_lines
 
 COMMANDS: Mapping[str, str] = {
     "validate": "validate",
@@ -90,7 +91,11 @@ def cli(context: click.Context) -> None:
 
 def main(arguments: Sequence[str] | None = None) -> None:
     """Run the command line and exit with a code of the users' contract."""
-    sys.exit(run(list(sys.argv[1:] if arguments is None else arguments)))
+    for stream in open_streams():
+        stream.reconfigure(errors="backslashreplace")
+    code = run(list(sys.argv[1:] if arguments is None else arguments))
+    let_go()
+    sys.exit(code)
 
 
 def run(arguments: list[str]) -> int:
@@ -98,17 +103,18 @@ def run(arguments: list[str]) -> int:
     try:
         code = cli.main(arguments, prog_name="reconciler", standalone_mode=False)
     except click.ClickException as error:
-        error.show()
+        with suppress(OSError):
+            error.show()
         return UsageError.exit_code if isinstance(error, click.UsageError) else 1
     except (click.Abort, KeyboardInterrupt):
-        click.echo("Interrupted.", err=True)
+        write_stderr("Interrupted.")
         return 1
     except ReconcilerError as error:
-        click.echo(escaped_lines(f"reconciler: {error}"), err=True)
+        report_error(error)
         _trace(error, arguments)
         return error.exit_code
     except Exception as error:  # noqa: BLE001  # the last resort: a bug of ours
-        click.echo(f"reconciler: internal error: {type(error).__name__}; -vv shows where", err=True)
+        write_stderr(f"reconciler: internal error: {type(error).__name__}; -vv shows where")
         _trace(error, arguments)
         return 1
     return int(code) if isinstance(code, int) else 0
@@ -119,4 +125,4 @@ def _trace(error: Exception, arguments: list[str]) -> None:
     import traceback
 
     if "-vv" in arguments or arguments.count("-v") > 1:
-        click.echo("".join(traceback.format_tb(error.__traceback__)), err=True)
+        write_stderr("".join(traceback.format_tb(error.__traceback__)))

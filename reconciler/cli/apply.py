@@ -16,9 +16,10 @@ from click.core import ParameterSource
 
 from reconciler.cli.exit_codes import of_report
 from reconciler.cli.options import FLEET, MANIFESTS, OUTPUT, PROBLEMS, SELECTION, SERVICE, Given, options
+from reconciler.cli.outputs import check_outputs, report_error
 from reconciler.cli.session import Session, read_file
 from reconciler.cli.settings import duration, tokens_of
-from reconciler.errors import PlanRefused, UsageError
+from reconciler.errors import OutputFailed, PlanRefused, UsageError
 
 if TYPE_CHECKING:
     from reconciler.apply import Deliver, Record, Stop, TargetOutcome
@@ -77,6 +78,8 @@ def apply(given: Given, **own: Any) -> int:
 
     wishes = Wishes(**own | _overruled("tokens_to", "tokens_command"))
     _check(given, wishes)
+    files = {"--plan": wishes.plan_file, "--journal": wishes.journal, "--tokens-to": wishes.tokens_to}
+    check_outputs(given, "report", *files.items())
     session = Session(given)
     with session.client() as client:
         saved = _plan(session, wishes, client)
@@ -84,10 +87,16 @@ def apply(given: Given, **own: Any) -> int:
         if any(saved.plan.changes) and not wishes.yes:
             _ask(session, saved)
         started = datetime.now(UTC)
-        outcomes, signals = _carry_out(session, wishes, saved, client)
+        outcomes, signals, untold = _carry_out(session, wishes, saved, client)
         report = make_report(saved, outcomes, started, client.traffic)
-    session.put_out(partial(render_report, report))
-    return of_report(report, allow_problems=given.allow_problems, signal=signals[0] if signals else None)
+    try:
+        session.put_out(partial(render_report, report), precious=bool(report.writes))
+    except OutputFailed as error:
+        untold.append(error)
+    for failure in untold:
+        report_error(failure)
+    signal = signals[0] if signals else None
+    return of_report(report, allow_problems=given.allow_problems, signal=signal, untold=bool(untold))
 
 
 def _overruled(*names: str) -> dict[str, None]:
@@ -122,27 +131,42 @@ def _plan(session: Session, wishes: Wishes, client: "Client") -> "SavedPlan":
 
 def _carry_out(
     session: Session, wishes: Wishes, saved: "SavedPlan", client: "Client"
-) -> "tuple[list[TargetOutcome], list[int]]":
-    """Apply the plan; the second value holds the signals that came meanwhile."""
+) -> "tuple[list[TargetOutcome], list[int], list[OutputFailed]]":
+    """Apply the plan.
+
+    Returns:
+        The outcomes, the signals that came meanwhile, and what kept the journal from being ended.
+
+    Raises:
+        OutputFailed: before anything was begun.
+    """
     from reconciler.apply import Stop, Terms, apply_plan
 
     deliver = _sink(session.given, wishes)
     stop = Stop(client.stop)
-    with (
-        _journal(session, wishes, saved, client, deliver) as record,
-        _ending_gently(stop, session.tell) as signals,
-        session.watched(client) as progress,
-    ):
-        terms = Terms(
-            concurrency=session.given.concurrency,
-            verify=not wishes.no_verify,
-            recheck=wishes.plan_file is not None,
-            deliver=deliver,
-            stop=stop,
-            record=record,
-            progress=progress,
-        )
-        return list(apply_plan(saved.plan, client, session.kinds, terms)), signals
+    outcomes: list[TargetOutcome] = []
+    signals: list[int] = []
+    try:
+        with (
+            _journal(session, wishes, saved, client, deliver) as record,
+            _ending_gently(stop, session.tell) as signals,
+            session.watched(client) as progress,
+        ):
+            terms = Terms(
+                concurrency=session.given.concurrency,
+                verify=not wishes.no_verify,
+                recheck=wishes.plan_file is not None,
+                deliver=deliver,
+                stop=stop,
+                record=record,
+                progress=progress,
+            )
+            outcomes += apply_plan(saved.plan, client, session.kinds, terms)
+    except OutputFailed as error:
+        if not outcomes:
+            raise
+        return outcomes, signals, [error]
+    return outcomes, signals, []
 
 
 @contextmanager

@@ -2,6 +2,8 @@
 
 import click
 
+from reconciler.cli.outputs import write_stdout
+
 
 @click.command(epilog="Example: reconciler completion bash")
 @click.argument("shell", type=click.Choice(["bash", "zsh", "fish"]))
@@ -23,5 +25,5 @@ def completion(shell: str) -> int:
 
     shells = {"bash": BashComplete, "zsh": ZshComplete, "fish": FishComplete}
     root = click.get_current_context().find_root().command
-    click.echo(shells[shell](root, {}, "reconciler", "_RECONCILER_COMPLETE").source())
+    write_stdout(shells[shell](root, {}, "reconciler", "_RECONCILER_COMPLETE").source() + "\n")
     return 0

@@ -10,6 +10,7 @@ import click
 
 from reconciler.cli.exit_codes import of_diagnosis
 from reconciler.cli.options import FLEET, MANIFESTS, OUTPUT, SELECTION, SERVICE, Given, options
+from reconciler.cli.outputs import check_outputs
 from reconciler.cli.session import DEFAULT_PATHS, Session
 
 if TYPE_CHECKING:
@@ -33,6 +34,7 @@ def doctor(given: Given, read_only: bool) -> int:
     """
     from reconciler.render import render_diagnosis
 
+    check_outputs(given, "diagnosis")
     session = Session(given)
     found = _look(session, read_only=read_only)
     session.put_out(partial(render_diagnosis, found))

@@ -6,6 +6,7 @@ import click
 
 from reconciler.cli.exit_codes import of_plan
 from reconciler.cli.options import FLEET, MANIFESTS, OUTPUT, PROBLEMS, SELECTION, SERVICE, Given, options
+from reconciler.cli.outputs import check_outputs
 from reconciler.cli.session import Session
 
 
@@ -19,6 +20,7 @@ def drift(given: Given) -> int:
     from reconciler.cli.drawing import draw
     from reconciler.render import render_plan
 
+    check_outputs(given, "plan")
     session = Session(given)
     with session.client() as client:
         saved = draw(session, client)

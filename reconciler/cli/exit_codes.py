@@ -32,20 +32,23 @@ def of_plan(plan: "Plan", *, detailed: bool = False, allow_problems: bool = Fals
     return _of_problems(any(plan.problems), allow_problems)
 
 
-def of_report(report: "Report", *, allow_problems: bool = False, signal: int | None = None) -> int:
+def of_report(
+    report: "Report", *, allow_problems: bool = False, signal: int | None = None, untold: bool = False
+) -> int:
     """Return the exit code for an apply: an error only if no write was begun and none was refused as stale.
 
     Args:
         report: what became of the changes.
         allow_problems: whether problems are all right.
         signal: the signal that came meanwhile; it counts only if it left something undone.
+        untold: whether some of the report, or of the journal, could not be written.
     """
     from reconciler.apply import Status
 
     statuses = {outcome.status for outcome in report.outcomes}
-    if statuses - {Status.DONE}:
-        if signal is not None:
-            return of_signal(signal)
+    if signal is not None and statuses - {Status.DONE}:
+        return of_signal(signal)
+    if untold or statuses - {Status.DONE}:
         return ExitCode.IN_PART if report.writes or Status.STALE in statuses else ExitCode.ERROR
     return _of_problems(any(report.problems), allow_problems)
 

@@ -7,6 +7,7 @@ import click
 from reconciler.cli import suggestions
 from reconciler.cli.exit_codes import of_export
 from reconciler.cli.options import SERVICE, VERBOSITY, Given, options
+from reconciler.cli.outputs import write_stdout
 from reconciler.cli.progress import counted
 from reconciler.cli.session import Session
 from reconciler.errors import UsageError
@@ -104,7 +105,6 @@ def export(
             progress=progress,
         )
     session.warn(done.warnings)
-    for path in done.written:
-        click.echo(path)
+    write_stdout("".join(f"{path}\n" for path in done.written))
     session.tell(f"{counted(done.targets, 'target')} exported; {counted(len(done.written), 'file')} written.")
     return of_export(done.targets, whole=done.whole)

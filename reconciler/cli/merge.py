@@ -7,6 +7,7 @@ import click
 
 from reconciler.cli.exit_codes import of_plan, of_report
 from reconciler.cli.options import OUTPUT, PROBLEMS, Given, options
+from reconciler.cli.outputs import check_outputs
 from reconciler.cli.session import Session, read_file
 from reconciler.errors import UsageError
 
@@ -29,11 +30,10 @@ def merge_plans(given: Given, files: tuple[Path, ...], out: Path | None, parts: 
     from reconciler.render import render_plan
 
     _refuse_unless_all(files, parts)
+    check_outputs(given, "plan", ("--out", out), *(("FILE", file) for file in files))
     session = Session(given)
     whole = merging.merge_plans({str(file): load_plan(read_file(file), session.kinds) for file in files})
-    if out is not None:
-        session.save(out, save_plan(whole))
-    session.put_out(partial(render_plan, whole))
+    session.put_out(partial(render_plan, whole), documents={} if out is None else {out: save_plan(whole)})
     return of_plan(whole.plan, allow_problems=given.allow_problems)
 
 
@@ -49,11 +49,10 @@ def merge_reports(given: Given, files: tuple[Path, ...], out: Path | None, parts
     from reconciler.report import load_report, save_report
 
     _refuse_unless_all(files, parts)
+    check_outputs(given, "report", ("--out", out), *(("FILE", file) for file in files))
     session = Session(given)
     whole = merging.merge_reports({str(file): load_report(read_file(file), session.kinds) for file in files})
-    if out is not None:
-        session.save(out, save_report(whole))
-    session.put_out(partial(render_report, whole))
+    session.put_out(partial(render_report, whole), documents={} if out is None else {out: save_report(whole)})
     return of_report(whole, allow_problems=given.allow_problems)
 
 

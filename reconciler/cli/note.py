@@ -11,6 +11,7 @@ import click
 from click.core import ParameterSource
 
 from reconciler.cli.options import CONNECTION, VERBOSITY, Given, options
+from reconciler.cli.outputs import write_stdout
 from reconciler.cli.session import Session, read_file
 from reconciler.cli.settings import open_client
 from reconciler.errors import (
@@ -85,7 +86,7 @@ def note(given: Given, *, file: Path, name: str, project: str | None, iid: int |
         advice = ADVICE.get(type(error))
         LOG.error("No note posted: %s%s", error, f"; {advice}" if advice else "")  # noqa: TRY400 - told, not traced
         return 1 if strict else 0
-    click.echo(f"Note {name} {posting}: {place}")
+    write_stdout(f"Note {name} {posting}: {place}\n")
     return 0
 
 

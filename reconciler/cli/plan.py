@@ -7,6 +7,7 @@ import click
 
 from reconciler.cli.exit_codes import of_plan
 from reconciler.cli.options import FLEET, MANIFESTS, OUTPUT, PROBLEMS, SELECTION, SERVICE, Given, options
+from reconciler.cli.outputs import check_outputs
 from reconciler.cli.session import Session
 
 
@@ -23,10 +24,9 @@ def plan(given: Given, out: Path | None, detailed_exitcode: bool) -> int:
     from reconciler.planfile import save_plan
     from reconciler.render import render_plan
 
+    check_outputs(given, "plan", ("--out", out))
     session = Session(given)
     with session.client() as client:
         saved = draw(session, client)
-    if out is not None:
-        session.save(out, save_plan(saved))
-    session.put_out(partial(render_plan, saved))
+    session.put_out(partial(render_plan, saved), documents={} if out is None else {out: save_plan(saved)})
     return of_plan(saved.plan, detailed=detailed_exitcode, allow_problems=given.allow_problems)

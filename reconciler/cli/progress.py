@@ -8,9 +8,8 @@ from contextlib import contextmanager
 from threading import Event, Thread
 from typing import TYPE_CHECKING
 
-import click
-
 from reconciler.cli.options import Given
+from reconciler.cli.outputs import write_stderr
 from reconciler.terminal import escaped_lines
 
 if TYPE_CHECKING:
@@ -37,7 +36,7 @@ class ToStderr(logging.Handler):
 
     def __init__(self) -> None:
         super().__init__()
-        self.write: Callable[[str], None] = _to_stderr
+        self.write: Callable[[str], None] = write_stderr
 
     def emit(self, record: logging.LogRecord) -> None:
         """Write a record; whatever it quotes, it can neither steer a terminal nor command the log of a CI job."""
@@ -132,11 +131,7 @@ def _moving(progress: "Progress", traffic: "Traffic") -> Iterator[None]:
             yield
         finally:
             for handler in handlers:
-                handler.write = _to_stderr
-
-
-def _to_stderr(text: str) -> None:
-    click.echo(text, err=True)
+                handler.write = write_stderr
 
 
 def _duration(seconds: float) -> str:

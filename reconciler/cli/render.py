@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from reconciler.cli.options import MANIFESTS, SELECTION, VERBOSITY, Given, options
+from reconciler.cli.outputs import write_stdout
 from reconciler.cli.session import Session
 from reconciler.errors import UsageError
 
@@ -37,9 +38,9 @@ def render(given: Given, explain: str | None) -> int:
     manifests = _with_named(session.manifests(), given.targets)
     targets = session.select(manifests.desired).targets
     if explain is None:
-        click.echo(write_yaml(_document(target, manifests) for target in targets), nl=False)
+        write_stdout(write_yaml(_document(target, manifests) for target in targets))
     else:
-        click.echo(_explained(targets, manifests, explain), nl=False)
+        write_stdout(_explained(targets, manifests, explain))
     return 0
 
 

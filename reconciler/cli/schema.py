@@ -5,6 +5,7 @@ from pathlib import Path
 import click
 
 from reconciler.cli import suggestions
+from reconciler.cli.outputs import write_stdout
 
 
 @click.command(epilog="Examples: reconciler schema manifest;  reconciler schema --write schemas")
@@ -49,5 +50,5 @@ def schema(name: str | None, folder: Path | None, copies: Path | None) -> int:
     if name is not None and f"{name}.schema.json" not in schemas:
         raise UsageError(f"no schema {name}; there are {', '.join(n.removesuffix('.schema.json') for n in schemas)}")
     chosen = schemas if name is None else schemas[f"{name}.schema.json"]
-    click.echo(json.dumps(chosen, indent=2, ensure_ascii=False))
+    write_stdout(json.dumps(chosen, indent=2, ensure_ascii=False) + "\n")
     return 0

@@ -3,19 +3,21 @@
 import json
 import logging
 import sys
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import contextmanager
 from datetime import UTC, datetime
+from functools import partial
 from pathlib import Path
 from shutil import get_terminal_size
+from types import MappingProxyType
 from typing import TYPE_CHECKING, Any, TextIO
 
-import click
-
 from reconciler.cli.options import Given
+from reconciler.cli.outputs import attempt_all, write_stderr, write_stdout
 from reconciler.cli.progress import ToStderr, shown, welcomes_colour
 from reconciler.cli.settings import open_client, template_variables
 from reconciler.errors import ConfigurationError, OutputFailed, UsageError
+from reconciler.whole_file import save
 
 if TYPE_CHECKING:
     from reconciler.address import Address
@@ -29,6 +31,8 @@ if TYPE_CHECKING:
 LOG = logging.getLogger("reconciler")
 
 DEFAULT_PATHS = ("manifests",)
+
+NO_DOCUMENTS: Mapping[Path, str] = MappingProxyType({})
 
 
 class Session:
@@ -115,42 +119,53 @@ class Session:
         """Say something to whoever watches, unless they asked for quiet."""
         LOG.info("%s", text)
 
-    def put_out(self, write: "Callable[[str, Style], str]", *, silent: bool = False) -> None:
-        """Put the result into each report, and on stdout unless `silent`.
+    def put_out(
+        self,
+        write: "Callable[[str, Style], str]",
+        *,
+        documents: Mapping[Path, str] = NO_DOCUMENTS,
+        silent: bool = False,
+        precious: bool = False,
+    ) -> None:
+        """Write the result to stdout, then each document, then each report.
 
         Args:
             write: turns a format's name, and a `render.Style`, into text.
+            documents: the texts of further files.
+            silent: whether nothing goes to stdout.
+            precious: whether stderr has to take the result where stdout does not.
+
+        Raises:
+            OutputFailed: with every failure, once all else was written.
         """
         from reconciler.render import PLAIN
 
-        for format_, file in self.given.reports:
-            self.save(Path(file), write(format_, PLAIN))
-        if not silent:
-            click.echo(write(self.given.format_, self.style(sys.stdout)), nl=False, color=True)
+        def show() -> None:
+            try:
+                write_stdout(write(self.given.format_, self.style(sys.stdout)))
+            except OutputFailed:
+                if precious:
+                    write_stderr(write("text", PLAIN))
+                raise
 
-    def style(self, stream: TextIO) -> "Style":
-        """Return how a result is to look there."""
+        saves = [partial(save, path, text) for path, text in documents.items()]
+        reports = [
+            partial(lambda path, format_: save(path, write(format_, PLAIN)), Path(file), format_)
+            for format_, file in self.given.reports
+        ]
+        attempt_all([*([] if silent else [show]), *saves, *reports])
+
+    def style(self, stream: TextIO | None) -> "Style":
+        """Return how a result is to look there; None stands for a stream that is closed."""
         from reconciler.render import Style
 
+        terminal = stream is not None and stream.isatty()
         return Style(
-            colour=welcomes_colour(stream.isatty()),
+            colour=welcomes_colour(terminal),
             verbose=bool(self.given.verbose),
             quiet=self.given.quiet,
-            width=get_terminal_size().columns if stream.isatty() else None,
+            width=get_terminal_size().columns if terminal else None,
         )
-
-    def save(self, path: Path, text: str) -> None:
-        """Write a file whole or not at all.
-
-        Raises:
-            OutputFailed: the file could not be written.
-        """
-        partial = path.with_name(f".{path.name}.partial")
-        try:
-            partial.write_text(text, encoding="utf-8")
-            partial.replace(path)
-        except OSError as error:
-            raise OutputFailed(f"{path}: {error.strerror}") from error
 
 
 def read_file(path: Path) -> str:

@@ -8,6 +8,7 @@ import click
 
 from reconciler.cli.exit_codes import of_plan, of_report
 from reconciler.cli.options import OUTPUT, PROBLEMS, Given, options
+from reconciler.cli.outputs import check_outputs
 from reconciler.cli.session import Session, read_file
 
 
@@ -26,9 +27,11 @@ def show(given: Given, file: Path) -> int:
     session = Session(given)
     text = read_file(file)
     if _format_of(text) == FORMAT:
+        check_outputs(given, "report", ("FILE", file))
         report = load_report(text, session.kinds)
         session.put_out(partial(render_report, report))
         return of_report(report, allow_problems=given.allow_problems)
+    check_outputs(given, "plan", ("FILE", file))
     saved = load_plan(text, session.kinds)
     session.put_out(partial(render_plan, saved))
     return of_plan(saved.plan, allow_problems=given.allow_problems)

@@ -5,6 +5,7 @@ from functools import partial
 import click
 
 from reconciler.cli.options import MANIFESTS, OUTPUT, Given, options
+from reconciler.cli.outputs import check_outputs
 from reconciler.cli.session import Session
 
 
@@ -18,6 +19,7 @@ def validate(given: Given) -> int:
     from reconciler.errors import ManifestErrors
     from reconciler.render import render_validation
 
+    check_outputs(given, "validation")
     session = Session(given)
     try:
         manifests = session.manifests()

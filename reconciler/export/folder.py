@@ -67,21 +67,6 @@ class Folder:
         raise _stubborn(path)
 
 
-def save(path: Path, text: str) -> None:
-    """Write a file whole or not at all, and the folders it is in.
-
-    Raises:
-        OutputFailed: it could not be written.
-    """
-    partial = path.with_name(f".{path.name}.partial")
-    try:
-        path.parent.mkdir(parents=True, exist_ok=True)
-        partial.write_bytes(text.encode())
-        partial.replace(path)
-    except OSError as error:
-        raise OutputFailed(f"{path}: {error.strerror}") from error
-
-
 def _says(path: Path, text: str, values: list[Any]) -> bool:
     """Whether the documents of a text have these values."""
     reading = Source(str(path), text).read()

@@ -9,7 +9,7 @@ from reconciler.address import Level
 from reconciler.export.checking import disagreements
 from reconciler.export.envelope import document_of
 from reconciler.export.existing import Existing, read_existing
-from reconciler.export.folder import Folder, save
+from reconciler.export.folder import Folder
 from reconciler.export.hoisting import hoist
 from reconciler.export.names import file_of
 from reconciler.export.rehearsing import rehearsal
@@ -21,6 +21,7 @@ from reconciler.export.updating import update
 from reconciler.kind import Kinds
 from reconciler.manifests.placeholders import literal
 from reconciler.progress import Progress
+from reconciler.whole_file import save
 from reconciler.wire import Reader
 
 

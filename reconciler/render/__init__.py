@@ -5,7 +5,7 @@ one or more of the functions `plan`, `report`, `validation` and `diagnosis`. Mod
 no formats. Nothing is imported before it is needed.
 """
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from importlib import import_module
 from pkgutil import iter_modules
@@ -91,10 +91,23 @@ def render_diagnosis(found: "Diagnosis", format_: str = "text", style: Style = P
     return _render("diagnosis", format_, found, style)
 
 
+def check_format(subject: str, format_: str) -> None:
+    """See that a format is for a `plan`, a `report`, a `validation` or a `diagnosis`.
+
+    Raises:
+        UsageError: there is no such format, or it is not for that.
+    """
+    _renderer(subject, format_)
+
+
 def _render(subject: str, format_: str, *arguments: object) -> str:
+    return str(_renderer(subject, format_)(*arguments))
+
+
+def _renderer(subject: str, format_: str) -> Callable[..., object]:
     if format_ not in FORMATS:
         raise UsageError(f"no format {format_}; there are {', '.join(FORMATS)}")
-    render = getattr(import_module(FORMATS[format_]), subject, None)
+    render: Callable[..., object] | None = getattr(import_module(FORMATS[format_]), subject, None)
     if render is None:
         raise UsageError(f"the format {format_} is not for a {subject}")
-    return str(render(*arguments))
+    return render

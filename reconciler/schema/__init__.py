@@ -12,13 +12,14 @@ from pydantic import Field
 from reconciler import __version__
 from reconciler.configuration import Configuration
 from reconciler.doctor import DiagnosisDocument
-from reconciler.errors import ConfigurationError, OutputFailed
+from reconciler.errors import ConfigurationError
 from reconciler.kind import Kinds
 from reconciler.planfile import PlanDocument
 from reconciler.report import ReportDocument
 from reconciler.schema.manifests import head, manifest_schema
 from reconciler.schema.sections import Schema, Written
 from reconciler.sealed import Document
+from reconciler.whole_file import save
 
 
 class FaultShape(Document):
@@ -61,12 +62,8 @@ def write_schemas(folder: Path, kinds: Kinds) -> None:
     Raises:
         OutputFailed: a file cannot be written.
     """
-    try:
-        folder.mkdir(parents=True, exist_ok=True)
-        for name, schema in all_schemas(kinds).items():
-            (folder / name).write_text(schema_text(schema), encoding="utf-8")
-    except OSError as error:
-        raise OutputFailed(f"{error.filename}: {error.strerror}") from error
+    for name, schema in all_schemas(kinds).items():
+        save(folder / name, schema_text(schema))
 
 
 def check_schemas(folder: Path, kinds: Kinds) -> None:

@@ -1,0 +1,117 @@
+"""Where results go: checked before anything is requested; stdout first, then files; what failed is reported last."""
+
+import os
+import sys
+from collections.abc import Callable, Iterable, Iterator
+from contextlib import suppress
+from io import TextIOWrapper
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import click
+
+from reconciler.errors import OutputFailed, UsageError
+from reconciler.terminal import escaped_lines
+from reconciler.whole_file import is_replaced
+
+if TYPE_CHECKING:
+    from reconciler.cli.options import Given
+
+Named = tuple[str, Path | None]
+"""A file and the option that names it; None where the option is not given."""
+
+
+def check_outputs(given: "Given", subject: str, *files: Named) -> None:
+    """Refuse formats that are not for this command, and files of which one would overwrite the other.
+
+    Args:
+        given: the options.
+        subject: what is to be written, see `render.check_format`.
+        files: what else is written or read.
+
+    Raises:
+        UsageError: before anything is requested.
+    """
+    from reconciler.render import check_format
+
+    for format_ in (given.format_, *(format_ for format_, _ in given.reports)):
+        check_format(subject, format_)
+    reports = [(f"--report {format_}", Path(file)) for format_, file in given.reports]
+    token = given.token_file and Path(given.token_file)
+    named: dict[object, str] = {}
+    for option, path in (("--token-file", token or None), *files, *reports):
+        if path is None or not is_replaced(path):
+            continue
+        first = named.setdefault(_identity(path), option)
+        if first != option:
+            raise UsageError(f"{first} and {option} name the same file: {path}")
+
+
+def attempt_all(actions: Iterable[Callable[[], object]]) -> None:
+    """Do all, also where one fails.
+
+    Raises:
+        OutputFailed: with every failure, once all were tried.
+    """
+    failures = list(_failures(actions))
+    if failures:
+        raise OutputFailed("\n".join(filter(None, failures)))
+
+
+def write_stdout(text: str) -> None:
+    """Write a result to standard output, at once.
+
+    Raises:
+        OutputFailed: it is closed, or takes nothing more; without words if its reader has gone, as after `| head`.
+    """
+    if getattr(sys, "stdout", None) is None:
+        raise OutputFailed("standard output is closed")
+    try:
+        click.echo(text, nl=False, color=True)
+    except BrokenPipeError as error:
+        raise OutputFailed("") from error
+    except OSError as error:
+        raise OutputFailed(f"standard output: {error.strerror}") from error
+
+
+def write_stderr(text: str) -> None:
+    """Write a message to standard error; one that cannot be written is lost, which must not end a run."""
+    with suppress(OSError):
+        click.echo(text, err=True)
+
+
+def report_error(error: Exception) -> None:
+    """Write an error to standard error, safe to show; one without words needs none."""
+    if str(error):
+        write_stderr(escaped_lines(f"reconciler: {error}"))
+
+
+def let_go() -> None:
+    """Let what could not be written go, so that the end of the process does not try again and change the exit code."""
+    for stream in open_streams():
+        try:
+            stream.flush()
+        except OSError:
+            os.dup2(os.open(os.devnull, os.O_WRONLY), stream.fileno())
+
+
+def open_streams() -> Iterator[TextIOWrapper]:
+    """Yield standard output and standard error, but for those that whoever started the process has closed."""
+    yield from (stream for stream in (sys.stdout, sys.stderr) if isinstance(stream, TextIOWrapper))
+
+
+def _identity(path: Path) -> object:
+    """Return what is equal for two names of one file, whether it is there or not."""
+    try:
+        found = path.stat()
+    except OSError:
+        return os.path.realpath(path)
+    return found.st_dev, found.st_ino
+
+
+def _failures(actions: Iterable[Callable[[], object]]) -> Iterator[str]:
+    for action in actions:
+        try:
+            action()
+        except OutputFailed as error:
+            yield str(error)

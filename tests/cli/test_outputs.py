@@ -1,0 +1,164 @@
+"""Results: what cannot be written is refused before anything is requested, or reported after all that can be."""
+
+import io
+import json
+import os
+import subprocess
+import sys
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+
+import pytest
+
+from reconciler.cli import main
+from tests.desk import Desk
+from tests.limits import no_file_longer_than
+
+DONE = (
+    'project acme/api\n  + milestone "a"                             done\nApplied: 1 created, 0 updated, 0 deleted; '
+)
+
+
+@pytest.fixture(autouse=True)
+def _service(desk: Desk) -> None:
+    desk.project("{milestones: {a: {}}}")
+    desk.sandbox.clear_log()
+
+
+def titles(desk: Desk) -> list[str]:
+    return [each["title"] for each in desk.sandbox.state()["projects"][0]["milestones"]]
+
+
+@pytest.mark.parametrize(
+    ("line", "said"),
+    [
+        ("apply --yes --report terraform-report=F", "the format terraform-report is not for a report"),
+        ("apply --yes --report json=F --report xml=F", "no format xml; there are codequality, html, json, "),
+        ("apply --yes --format codequality", "the format codequality is not for a report"),
+        ("plan --report codequality=F", "the format codequality is not for a plan"),
+        ("drift --format codequality", "the format codequality is not for a plan"),
+        ("doctor --report html=F", "the format html is not for a diagnosis"),
+        ("validate --format html", "the format html is not for a validation"),
+        ("apply --yes --tokens-to F --report json=F", "--tokens-to and --report json name the same file: F"),
+        ("apply --yes --journal F --tokens-to ./F", "--journal and --tokens-to name the same file: F"),
+        ("apply --yes --plan here --report json=F", "--plan and --report json name the same file: F"),
+        ("plan --out F --report html=link", "--out and --report html name the same file: link"),
+        ("plan --report html=new/F --report json=x/../new/F", "--report html and --report json name the same file: "),
+        ("plan --token-file token --out token", "--token-file and --out name the same file: token"),
+        ("merge-plans here --out F", "--out and FILE name the same file: here"),
+    ],
+)
+def test_what_cannot_come_out_well_is_refused_before_anything_is_requested(desk: Desk, line: str, said: str) -> None:
+    desk.write("F", "as it was")
+    desk.write("token", "ada-token\n").chmod(0o600)
+    Path("here").hardlink_to("F")
+    Path("link").symlink_to("F")
+    done = desk(line)
+    assert (done.code, done.out) == (64, "")
+    assert done.err.startswith(f"reconciler: {said}")
+    assert desk.sandbox.log() == []
+    assert (Path("F").read_text(), Path("token").read_text(), Path("new").exists()) == (
+        "as it was",
+        "ada-token\n",
+        False,
+    )
+
+
+def test_what_is_shown_is_not_overwritten(desk: Desk) -> None:
+    assert desk("plan --out plan.json").code == 0
+    assert desk("apply --yes --report json=report.json").code == 0
+    for file in ("plan.json", "report.json"):
+        assert desk(f"show {file} --report text={file}").err == (
+            f"reconciler: FILE and --report text name the same file: {file}\n"
+        )
+        assert desk(f"show {file} --format codequality").code == 64
+        assert desk(f"show {file} --report text=/dev/null --report json=/dev/null").code == 0
+
+
+def test_all_that_can_be_written_is_and_the_failures_are_told_last(desk: Desk) -> None:
+    desk.write("file", "")
+    more = "--report json=file/below --report html=new/report.html --report text=/dev/full"
+    failed = "reconciler: file/below: File exists\n/dev/full: No space left on device\n"
+    planned = desk(f"plan {more} --out new/plan.json")
+    assert (planned.code, planned.err) == (1, failed)
+    assert planned.out.startswith('project acme/api\n  + milestone "a"\nPlan: ')
+    assert sorted(each.name for each in Path("new").iterdir()) == ["plan.json", "report.html"]
+    done = desk(f"apply --yes {more}")
+    assert (done.code, done.err) == (3, failed)
+    assert done.out.startswith(DONE)
+    assert titles(desk) == ["a"]
+    nothing_left = desk(f"apply --yes {more}")
+    assert (nothing_left.code, nothing_left.err) == (1, failed)
+
+
+@contextmanager
+def standard_output(stream: io.TextIOWrapper) -> Iterator[None]:
+    before, sys.stdout = sys.stdout, stream
+    try:
+        yield
+    finally:
+        sys.stdout = before
+
+
+def test_where_stdout_takes_nothing_stderr_takes_what_was_done(desk: Desk) -> None:
+    full = Path("/dev/full").open("w")  # noqa: SIM115 - it cannot be closed without an error
+    with standard_output(full):
+        planned = desk("plan --out plan.json")
+        done = desk("apply --yes --plan plan.json --report json=report.json")
+    with pytest.raises(OSError, match="No space left"):
+        full.close()
+    assert (planned.code, planned.err) == (1, "reconciler: standard output: No space left on device\n")
+    assert done.code == 3
+    assert done.err.startswith(DONE)
+    assert done.err.endswith("\nreconciler: standard output: No space left on device\n")
+    assert json.loads(Path("report.json").read_text())["counts"]["created"] == 1
+
+
+def in_a_process(line: str, shell: str) -> "subprocess.CompletedProcess[str]":
+    """Run a command as a shell does, with streams of its own; `$@` is the command."""
+    command = [sys.executable, "-m", "reconciler", *line.split()]
+    environment = os.environ | {"PYTHONIOENCODING": "latin-1"}
+    return subprocess.run(
+        ["sh", "-c", shell, "sh", *command], capture_output=True, env=environment, encoding="latin-1", check=False
+    )
+
+
+def test_the_streams_of_a_process(desk: Desk) -> None:
+    """What a process of its own tells: full, closed, and of an encoding without the letters of a title."""
+    full = in_a_process("apply --yes", '"$@" >/dev/full')
+    assert (full.returncode, full.stderr.startswith(DONE)) == (3, True)
+    closed = in_a_process("plan", '"$@" >&-')
+    assert (closed.returncode, closed.stderr) == (1, "reconciler: standard output is closed\n")
+    silent = in_a_process("plan", '"$@" >/dev/full 2>/dev/full; echo $?; "$@" --nonsense 2>/dev/full')
+    assert (silent.returncode, silent.stdout) == (64, "1\n")
+    desk.project('{milestones: {"年末": {}}}')
+    done = in_a_process("apply --yes --report text=report.txt", '"$@"')
+    assert (done.returncode, done.stderr) == (0, "")
+    assert '  + milestone "\\u5e74\\u672b"' in done.stdout
+    assert '  + milestone "年末"' in Path("report.txt").read_text()
+    out = in_a_process("plan --report json=/dev/stdout --quiet", '"$@" | cat; "$@" > file; "$@" --out /dev/stderr')
+    assert '"format": "reconciler.plan/' in out.stdout.partition("Plan: ")[2]
+    assert '"format": "reconciler.plan/' in Path("file").read_text().partition("Plan: ")[2]
+    assert '"format": "reconciler.plan/' in out.stderr
+    assert Path("/dev/stdout").is_symlink()
+
+
+def test_a_disk_that_is_full_in_mid_run_loses_no_outcome(desk: Desk) -> None:
+    desk.project("{milestones: {a: {}, b: {}, c: {}, d: {}, e: {}, f: {}}}")
+    with no_file_longer_than(1100):
+        done = desk("apply --yes --journal journal --report json=report.json")
+    created = titles(desk)
+    assert 0 < len(created) < 6
+    assert done.code == 3
+    assert done.out.count("  done\n") == len(created)
+    assert f"Applied: {len(created)} created, " in done.out
+    assert done.err == "reconciler: journal: File too large\nreconciler: report.json: File too large\n"
+
+
+def test_the_end_of_main_is_the_end_of_the_process(desk: Desk) -> None:
+    del desk
+    latin = io.TextIOWrapper(io.BytesIO(), encoding="latin-1")
+    with standard_output(latin), pytest.raises(SystemExit) as ended:
+        main(["completion", "bash"])
+    assert (ended.value.code, latin.errors) == (0, "backslashreplace")
