@@ -58,12 +58,23 @@ def hold_back_moved(plan: Plan, moved: Mapping[Scope, object]) -> Plan:
     return hold_back(plan, {scope: f"moved to {place}: {advice}" for scope, place in moved.items()})
 
 
+def add_problems(plan: Plan, reasons: Mapping[Scope, str]) -> Plan:
+    """Return a plan in which some targets, each for its reason, are a problem too; their changes stay."""
+    return replace(plan, targets=tuple(_with_problem(target, reasons.get(target.scope)) for target in plan.targets))
+
+
 def _held_back(target: TargetPlan, reason: str | None) -> TargetPlan:
     if reason is None:
         return target
+    unchanged = tuple(replace(section, changes=()) for section in target.sections)
+    return _with_problem(replace(target, sections=unchanged), reason)
+
+
+def _with_problem(target: TargetPlan, reason: str | None) -> TargetPlan:
+    if reason is None:
+        return target
     address = Address(target.scope, "", "", str(target.scope.level), target.scope.ref)
-    sections = tuple(replace(section, changes=()) for section in target.sections)
-    return replace(target, sections=(*sections, SectionPlan("", problems=(Problem(address, reason),))))
+    return replace(target, sections=(*target.sections, SectionPlan("", problems=(Problem(address, reason),))))
 
 
 def _kept(target: TargetPlan, addresses: Collection[Address]) -> Iterator[SectionPlan]:

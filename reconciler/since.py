@@ -3,7 +3,7 @@
 What was declared then and is not now is known to be ours: it is to be deleted. What no manifest declared stays.
 """
 
-from collections.abc import Container, Iterable, Iterator, Mapping
+from collections.abc import Container, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from types import MappingProxyType
 from typing import Any
@@ -24,6 +24,26 @@ NOBODY: Mapping[Identity, Identity] = MappingProxyType({})
 
 
 @dataclass(frozen=True, slots=True)
+class Loss:
+    """An object that was declared then and is not now.
+
+    Attributes:
+        scope: its target, as it is called now.
+        section: the section's name.
+        part: which of the section's endpoints.
+        name: what the object is called.
+    """
+
+    scope: Scope
+    section: str
+    part: str
+    name: Key
+
+
+NOTHING: frozenset[Loss] = frozenset()
+
+
+@dataclass(frozen=True, slots=True)
 class Comparison:
     """What is wanted now, what is to go, and where the two revisions differ.
 
@@ -31,10 +51,12 @@ class Comparison:
         desired: all targets of now, and those of then that lost all they had. Objects that were declared then and are
             not now must not exist. The digest is that of now.
         changed: the targets of which other things are true now than then.
+        losses: what was declared then and is not now.
     """
 
     desired: DesiredState
     changed: frozenset[Scope]
+    losses: tuple[Loss, ...] = ()
 
     def narrowed(self, desired: DesiredState) -> DesiredState:
         """Return the part of a selection of the targets that has changed."""
@@ -53,6 +75,8 @@ def compare(
     kinds: Kinds,
     successors: Mapping[Identity, Identity] = NOBODY,
     touched: Container[object] | None = None,
+    *,
+    kept: Container[Loss] = NOTHING,
 ) -> Comparison:
     """Compare two desired states.
 
@@ -62,28 +86,47 @@ def compare(
         kinds: all kinds.
         successors: what a target of then is called now, where it is called otherwise.
         touched: the targets of now that can have changed, the others being left out of `then`; None for any.
+        kept: what is not to be deleted though it was lost. A target that lost all it had is among the others even so.
     """
     before: dict[Identity, list[Target]] = {}
     for target in then.targets:
         before.setdefault(successors.get(target.scope.identity, target.scope.identity), []).append(target)
     targets, changed = [], set()
+    losses: list[Loss] = []
     for target in now.targets:
         if touched is not None and target.scope.identity not in touched:
             targets.append(target)
             continue
         former = before.pop(target.scope.identity, [])
-        sections = tuple(_with_losses(target, former, kinds))
+        lost = tuple(_losses(target, former, kinds))
+        losses += lost
+        sections = tuple(_with_losses(target, [each for each in lost if each not in kept], kinds))
         targets.append(replace(target, sections=sections))
         if len(former) != 1 or _content(former[0].sections) != _content(sections):
             changed.add(target.scope)
     for former in before.values():
         target = replace(former[0], sections=())
-        sections = tuple(_with_losses(target, former, kinds))
-        if sections:
+        lost = tuple(_losses(target, former, kinds))
+        losses += lost
+        if lost:
+            sections = tuple(_with_losses(target, [each for each in lost if each not in kept], kinds))
             targets.append(replace(target, sections=sections))
             changed.add(target.scope)
     ordered = tuple(sorted(targets, key=lambda target: target.scope.order))
-    return Comparison(replace(now, targets=ordered), frozenset(changed))
+    return Comparison(replace(now, targets=ordered), frozenset(changed), tuple(losses))
+
+
+def is_declared(loss: Loss, target: Target | None, kinds: Kinds) -> bool:
+    """Whether a target declares an object."""
+    part = _part(kinds, loss)
+    names = {
+        identity(part, name)
+        for section in (target.sections if target else ())
+        if section.kind == loss.section and isinstance(items := section.wanted.get(loss.part), Mapping)
+        for name, item in items.items()
+        if item is not None
+    }
+    return identity(part, loss.name) in names
 
 
 def _content(sections: Iterable[Section]) -> list[tuple[str, Mapping[str, Any], bool]]:
@@ -91,16 +134,27 @@ def _content(sections: Iterable[Section]) -> list[tuple[str, Mapping[str, Any], 
     return [(section.kind, section.wanted, section.prune) for section in sections]
 
 
-def _with_losses(target: Target, former: Iterable[Target], kinds: Kinds) -> Iterator[Section]:
-    """Yield the sections of a target, with what was declared then and is not now as what must not exist."""
+def _losses(target: Target, former: Iterable[Target], kinds: Kinds) -> Iterator[Loss]:
+    """Yield what the target declared under its former names and does not now."""
     present = {section.kind: section for section in target.sections}
     past = [section for each in former for section in each.sections]
+    for name, kind in kinds.items():
+        for part in kind.parts:
+            if isinstance(part, Collection):
+                wanted: Any = present[name].wanted.get(part.name, {}) if name in present else {}
+                for key in _lost(part, wanted, past, name):
+                    yield Loss(target.scope, name, part.name, key)
+
+
+def _with_losses(target: Target, losses: Sequence[Loss], kinds: Kinds) -> Iterator[Section]:
+    """Yield the sections of a target, with what was lost as what must not exist."""
+    present = {section.kind: section for section in target.sections}
     for name, kind in kinds.items():
         section = present.get(name)
         wanted: dict[str, Any] = dict(section.wanted) if section else {}
         apart: dict[str, Wishes] = {}
         for part in kind.parts:
-            lost = _lost(part, wanted.get(part.name, {}), past, name) if isinstance(part, Collection) else {}
+            lost = {each.name: None for each in losses if (each.section, each.part) == (name, part.name)}
             if not lost:
                 continue
             if section and section.prune and part.name not in wanted:
@@ -114,13 +168,18 @@ def _with_losses(target: Target, former: Iterable[Target], kinds: Kinds) -> Iter
             yield Section(target.scope, name, apart)
 
 
-def _lost(part: Collection, wanted: Wishes, past: Iterable[Section], kind: str) -> dict[Key, None]:
+def _lost(part: Collection, wanted: Wishes, past: Iterable[Section], kind: str) -> Iterator[Key]:
     kept = {identity(part, name) for name in wanted}
     declared = (section.wanted.get(part.name, {}) for section in past if section.kind == kind)
-    return {
+    lost = {
         name: None
         for items in declared
         if isinstance(items, Mapping)
         for name, item in items.items()
         if item is not None and identity(part, name) not in kept
     }
+    yield from lost
+
+
+def _part(kinds: Kinds, loss: Loss) -> Collection:
+    return next(part for part in kinds[loss.section].parts if isinstance(part, Collection) and part.name == loss.part)

@@ -16,7 +16,7 @@ from reconciler.live import ask_for_record, path_in
 from reconciler.planfile import Header, SavedPlan
 from reconciler.planning import Move, draw_plan
 from reconciler.report import load_report
-from reconciler.selection import hold_back_moved, restrict
+from reconciler.selection import add_problems, hold_back_moved, restrict
 from reconciler.service import Client
 
 LOG = logging.getLogger("reconciler")
@@ -39,6 +39,7 @@ def draw(session: Session, client: Client, grace: timedelta = timedelta()) -> Sa
         moved = cache(partial(moved_projects, client))
         known = replace(scope.known, moved=moved)
         plan = draw_plan(desired, client, session.kinds, given.concurrency, known=known, progress=progress)
+    plan = add_problems(plan, scope.kept)
     if failed is not None:
         plan = restrict(plan, failed)
     if not given.follow_moved:

@@ -2,7 +2,7 @@
 
 import logging
 import os
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
@@ -31,11 +31,13 @@ class Scope:
         desired: the targets; the digest is that of all there are.
         known: what came to light on the way.
         shard: which part of the targets these are, if they were divided.
+        kept: why some targets keep objects that are no longer declared.
     """
 
     desired: "DesiredState"
     known: "Known"
     shard: "Shard | None"
+    kept: "Mapping[address.Scope, str]"
 
 
 def scope_of_run(session: "Session", reader: "Reader", failed: "Iterable[Address] | None") -> Scope:
@@ -58,7 +60,7 @@ def scope_of_run(session: "Session", reader: "Reader", failed: "Iterable[Address
         told = now.warnings
         now = now.with_discovered({group: discovery.groups[group] for group in now.groups}, discovery.paths)
         session.warn(doubt for doubt in now.warnings if doubt not in told)
-    comparison = compare_with_past(session, now.desired, past, discovery, reader) if past else None
+    comparison, kept = compare_with_past(session, now, past, discovery, reader) if past else (None, {})
     whole = comparison.desired if comparison else now.desired
     desired = session.select(whole, failed)
     if comparison and not session.given.everything:
@@ -67,7 +69,7 @@ def scope_of_run(session: "Session", reader: "Reader", failed: "Iterable[Address
         from reconciler.shards import share
 
         desired = share(desired, whole, shard, session.kinds)
-    return Scope(desired, Known(discovery.ids, whole.targets, _held(discovery)), shard)
+    return Scope(desired, Known(discovery.ids, whole.targets, _held(discovery)), shard, kept)
 
 
 def _shard(given: str | None) -> "Shard | None":

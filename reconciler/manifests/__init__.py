@@ -7,18 +7,30 @@ from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
+    from reconciler.manifests.elsewhere import Elsewhere, read_elsewhere
     from reconciler.manifests.files import is_manifest
     from reconciler.manifests.manifests import Manifests, read_contents, read_manifests
     from reconciler.manifests.sets import Hidden, Member
 
-__all__ = ["Hidden", "Manifests", "Member", "is_manifest", "read_contents", "read_manifests"]
+__all__ = [
+    "Elsewhere",
+    "Hidden",
+    "Manifests",
+    "Member",
+    "is_manifest",
+    "read_contents",
+    "read_elsewhere",
+    "read_manifests",
+]
 
 HOMES = {
+    "Elsewhere": "elsewhere",
     "Hidden": "sets",
     "Manifests": "manifests",
     "Member": "sets",
     "is_manifest": "files",
     "read_contents": "manifests",
+    "read_elsewhere": "elsewhere",
     "read_manifests": "manifests",
 }
 

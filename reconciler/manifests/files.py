@@ -12,6 +12,11 @@ LARGEST = 5 * 1024 * 1024
 USUAL = 64 * 1024
 """Bytes that hold nearly every manifest; memory for the largest is not asked for each time."""
 SUFFIXES = (".yaml", ".yml", ".yaml.j2")
+ALIKE = (*SUFFIXES, ".yml.j2")
+"""The endings, in any case, that somebody may take for those of manifests."""
+MANIFEST = b"reconciler/v1"
+"""What every manifest holds."""
+REPOSITORY = ".git"
 CONFIGURATION = "reconciler.yaml"
 UTF_8_MARK = b"\xef\xbb\xbf"
 UTF_16_MARKS = (b"\xff\xfe", b"\xfe\xff")
@@ -36,10 +41,12 @@ class Search:
     Attributes:
         files: in the order of the paths, and within folders by name; each file once.
         faults: paths that lead to nothing, or to nothing readable.
+        passed_over: manifests that are not read, for their names are not those of manifests, or are hidden.
     """
 
     files: list[str] = field(default_factory=list)
     faults: list[Fault] = field(default_factory=list)
+    passed_over: list[str] = field(default_factory=list)
     _seen: set[str] = field(default_factory=lambda: {os.path.realpath(CONFIGURATION)})
 
     def named(self, path: str) -> None:
@@ -63,9 +70,10 @@ class Search:
         """Add what a folder holds and return how many manifests that is; a folder visited is not visited again."""
         count = 0
         for entry in entries:
-            if entry.name.startswith("."):
-                continue
             path = entry.path.removeprefix("./")
+            if entry.name.startswith("."):
+                self._hidden(entry, path)
+                continue
             target = os.path.realpath(path) if entry.is_symlink() else f"{real}/{entry.name}"
             if entry.is_dir():
                 if target not in visited:
@@ -77,7 +85,22 @@ class Search:
                     self._add(path, target)
                 else:
                     self._fault(path, "is not a file")
+            else:
+                self._pass_over(path)
         return count
+
+    def _hidden(self, entry: os.DirEntry[str], path: str) -> None:
+        """Pass over what is hidden, or in a hidden folder; links are not followed."""
+        if not entry.is_dir(follow_symlinks=False):
+            self._pass_over(path)
+        elif entry.name != REPOSITORY:
+            for folder, _, names in os.walk(path):
+                for name in sorted(names):
+                    self._pass_over(f"{folder}/{name}")
+
+    def _pass_over(self, path: str) -> None:
+        if path.lower().endswith(ALIKE) and holds_manifest(path):
+            self.passed_over.append(path)
 
     def _inner(self, path: str, real: str, visited: set[str]) -> int:
         try:
@@ -101,6 +124,25 @@ def search(paths: Sequence[Path]) -> Search:
     for path in paths:
         found.named(str(path))
     return found
+
+
+def why_passed_over(path: str) -> str:
+    """Say why a manifest is not read; see `Search.passed_over`."""
+    if path.endswith(SUFFIXES):
+        return "this manifest is not read, because its name, or that of a folder, begins with a dot: rename it"
+    endings = ", ".join(SUFFIXES[:-1])
+    return f"this manifest is not read, because its name does not end in {endings} or {SUFFIXES[-1]}: rename it"
+
+
+def holds_manifest(path: str) -> bool:
+    """Whether a file holds what every manifest does; one that cannot be read holds nothing."""
+    if not Path(path).is_file():
+        return False
+    try:
+        with Path(path).open("rb") as file:
+            return MANIFEST in file.read(LARGEST)
+    except OSError:
+        return False
 
 
 def is_manifest(path: str) -> bool:

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 from reconciler.manifests.catalogue import Catalogue
 from reconciler.manifests.complaints import Complaints
 from reconciler.manifests.documents import Document
-from reconciler.manifests.files import Unreadable, as_text, read_text, search
+from reconciler.manifests.files import Unreadable, as_text, read_text, search, why_passed_over
 from reconciler.manifests.sources import Source, fault
 
 if TYPE_CHECKING:
@@ -41,6 +41,9 @@ class Reader:
         found = search(paths)
         self.complaints.extend(found.faults)
         self.catalogue.whole &= not found.faults
+        self.complaints.extend(
+            fault(path, 0, 0, why_passed_over(path), severity="warning") for path in found.passed_over
+        )
         for path in found.files:
             self.read(path)
 

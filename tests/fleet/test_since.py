@@ -1,5 +1,7 @@
 """`--since`: only what differs is planned, and what was declared and is not any more is deleted. On real repositories."""
 
+import os
+
 import pytest
 
 from tests.desk import Desk
@@ -359,10 +361,182 @@ def test_all_without_since_is_no_sense(desk: Desk) -> None:
     )
 
 
-def test_faults_of_then_are_told_with_their_revision(desk: Desk, git: Repository) -> None:
-    desk.project("{milestone: {}}")
+def left_out(desk: Desk, line: str) -> tuple[int, str, list[str]]:
+    done = desk(line)
+    return done.code, done.out, [each for each in done.err.splitlines() if not each.startswith(" ")]
+
+
+NOT_DELETED = "; nothing is deleted that was declared only there"
+
+
+def test_what_was_not_valid_then_is_left_out_and_nothing_of_it_is_deleted(desk: Desk, git: Repository) -> None:
+    desk.service(milestones=[{"title": "a"}, {"title": "b"}])
+    desk.project("{milestones: {a: {}, b: {}}, milestone: {}}")
+    desk.project("{milestones: {c: {}}}", "acme/lib", "manifests/lib.yaml")
+    git.commit()
+    desk.project("{milestones: {a: {}, d: {}}}")
+    code, out, err = left_out(desk, "plan --since HEAD")
+    assert (code, out) == (
+        0,
+        'project acme/api\n  + milestone "d"\n'
+        "Plan: 1 to create, 0 to update, 0 to delete, 0 problems, 1 unmanaged. 1 write to apply; 1 request was made to plan.\n",
+    )
+    assert err == [
+        f"--since HEAD: what was not valid then is left out: manifests/project.yaml{NOT_DELETED}",
+        "HEAD:manifests/project.yaml:4:36: unknown section `milestone`; did you mean `milestones`?",
+    ]
+
+
+def test_what_depends_on_a_profile_that_was_not_valid_is_left_out_too(desk: Desk, git: Repository) -> None:
+    desk.service(milestones=[{"title": "a"}, {"title": "b"}])
+    desk.write("manifests/base.yaml", PROFILE.format(spec="{a: {}, b: {stat: closed}}"))
+    desk.write("manifests/api.yaml", USING)
+    git.commit()
+    desk.write("manifests/base.yaml", PROFILE.format(spec="{a: {}}"))
+    code, out, err = left_out(desk, "plan --since HEAD")
+    assert (code, out.count(" - ")) == (0, 0)
+    assert err == [
+        f"--since HEAD: what was not valid then is left out: manifests/base.yaml{NOT_DELETED}",
+        "HEAD:manifests/base.yaml:4:32: unknown key `stat`; did you mean `state`?",
+        f"--since HEAD: what was not valid then is left out: manifests/api.yaml{NOT_DELETED}",
+        "HEAD:manifests/api.yaml:3:39: unknown profile `base`; there is none",
+    ]
+
+
+def test_sets_that_turn_out_to_have_disagreed_are_left_out(desk: Desk, git: Repository) -> None:
+    desk.service(milestones=[{"title": "x"}])
+    for name, state in (("one", "active"), ("two", "closed")):
+        text = SET.replace("name: all", f"name: {name}").replace('{"{name} 1": {}}', f"{{x: {{state: {state}}}}}")
+        desk.write(f"manifests/{name}.yaml", text)
+    git.commit()
+    git.git("rm", "--quiet", "manifests/two.yaml")
+    code, out, err = left_out(desk, "plan --since HEAD")
+    assert (code, "0 to delete" in out) == (0, True)
+    assert err[0] == f"--since HEAD: what was not valid then is left out: manifests/two.yaml{NOT_DELETED}"
+
+
+def test_templates_whose_values_were_not_valid_are_left_out(desk: Desk, git: Repository) -> None:
+    desk.service(milestones=[{"title": "one"}])
+    desk.write(
+        "manifests/project.yaml.j2", USING.replace(", profiles: [base]", "") + "spec: {milestones: {'{{ t }}': {}}}\n"
+    )
+    desk.project("{milestones: {b: {}}}", "acme/lib", "manifests/lib.yaml")
+    desk.write("values.yaml", "t: [one\n")
+    git.commit()
+    desk.write("values.yaml", "t: two\n")
+    code, out, err = left_out(desk, "plan --since HEAD --values values.yaml")
+    assert (
+        code,
+        out.startswith('project acme/api\n  + milestone "two"\nPlan: 1 to create, 0 to update, 0 to delete'),
+    ) == (0, True)
+    assert err == [
+        f"--since HEAD: the values of templates were not valid then, and all templates are left out{NOT_DELETED}",
+        "values.yaml:1:8: the list begun on line 1 is not closed: `]` is missing, or a comma",
+    ]
+
+
+@pytest.mark.parametrize("there", ["path: acme/api", "path: Acme/API", "id: 100"])
+def test_what_has_moved_to_manifests_that_are_not_read_is_a_problem_and_not_deleted(
+    desk: Desk, git: Repository, there: str
+) -> None:
+    desk.service(milestones=[{"title": "a"}, {"title": "b"}, {"title": "c"}])
+    desk.project("{milestones: {a: {}, b: {}, c: {}}}", name="manifests/one/api.yaml")
+    desk.project("{milestones: {b: {}}}", "acme/lib", "manifests/one/lib.yaml")
+    git.commit()
+    text = (desk.folder / "manifests/one/api.yaml").read_text().replace(", c: {}", "").replace("path: acme/api", there)
+    desk.write("manifests/two/api.yaml", text)
+    git.git("rm", "--quiet", "manifests/one/api.yaml")
+    done = desk("plan manifests/one --since HEAD")
+    assert (done.code, done.err) == (3, "")
+    assert done.out == (
+        "project acme/api\n"
+        '  - milestone "c"\n'
+        '  ! project "acme/api": 2 objects no longer declared in PATHS, and not deleted because manifests/two/api.yaml:4 '
+        "may still declare them: add that to PATHS, or remove them there too\n"
+        "Plan: 0 to create, 0 to update, 1 to delete, 1 problem, 2 unmanaged. 1 write to apply; 2 requests were made to plan.\n"
+    )
+    assert desk("plan --since HEAD").out.count("!") == 0
+
+
+@pytest.mark.parametrize("name", ["x.yml.j2", "x.YAML", ".x/api.yaml", ".x/deep/api.yml", ".api.yaml"])
+def test_a_manifest_renamed_to_what_is_not_read_is_told_and_nothing_is_deleted(
+    desk: Desk, git: Repository, name: str
+) -> None:
+    desk.service(milestones=[{"title": "a"}])
+    desk.project("{milestones: {a: {}}}")
+    desk.project("{milestones: {b: {}}}", "acme/lib", "manifests/lib.yaml")
+    git.commit()
+    desk.write(f"manifests/{name}", (desk.folder / "manifests/project.yaml").read_text())
+    (desk.folder / "manifests/project.yaml").unlink()
+    desk.write("manifests/.hidden.yaml", "another: file\n")
+    os.mkfifo(desk.folder / "manifests/pipe.YAML")
+    (desk.folder / "manifests/unreadable.YAML").symlink_to("/proc/self/mem")
+    why = (
+        "its name, or that of a folder, begins with a dot"
+        if name.startswith(".")
+        else "its name does not end in .yaml, .yml or .yaml.j2"
+    )
+    warning = f"manifests/{name}: warning: this manifest is not read, because {why}: rename it\n"
+    done = desk("plan --since HEAD")
+    assert (done.code, done.err) == (3, warning)
+    assert done.out.startswith(
+        "project acme/api\n"
+        f'  ! project "acme/api": 1 object no longer declared in PATHS, and not deleted because manifests/{name}:4 may '
+        "still declare it: add that to PATHS, or remove it there too\nPlan: 0 to create, 0 to update, 0 to delete, 1 problem"
+    )
+    assert warning in desk("validate").err
+
+
+def test_what_a_set_declares_that_is_not_read_is_kept_and_nothing_else(desk: Desk, git: Repository) -> None:
+    desk.service(milestones=[{"title": "api 1"}, {"title": "b"}])
+    desk.write("manifests/one/set.yaml", SET)
+    desk.project("{milestones: {b: {}}}", name="manifests/one/api.yaml")
+    git.commit()
+    desk.write("manifests/two/set.yaml", (desk.folder / "manifests/one/set.yaml").read_text())
+    git.git("rm", "--quiet", "manifests/one/set.yaml")
+    desk.project("{milestones: {}}", name="manifests/one/api.yaml")
+    out = desk("plan manifests/one --since HEAD").out
+    assert '  - milestone "b"\n  ! project "acme/api": 1 object' in out
+    assert "manifests/two/set.yaml:5 may still declare it" in out
+    assert "1 to delete" in out
+
+
+def test_another_manifest_of_a_target_that_is_still_declared_is_a_copy(desk: Desk, git: Repository) -> None:
+    desk.service(milestones=[{"title": "a"}])
+    desk.project("{milestones: {a: {}}}")
+    desk.write("examples/api.yaml", (desk.folder / "manifests/project.yaml").read_text())
     git.commit()
     desk.project("{milestones: {}}")
-    done = desk("plan --since HEAD")
-    assert (done.code, done.out) == (1, "")
-    assert done.err.startswith("reconciler: HEAD:manifests/project.yaml:4:8: ")
+    assert desk("plan --since HEAD").out.startswith('project acme/api\n  - milestone "a"\nPlan: ')
+
+
+def test_manifests_that_cannot_be_read_may_declare_what_they_mention(desk: Desk, git: Repository) -> None:
+    desk.service(milestones=[{"title": "a"}])
+    desk.project("{milestones: {a: {}}}", name="manifests/one/api.yaml")
+    desk.project("{milestones: {b: {}}}", "acme/lib", "manifests/one/lib.yaml")
+    desk.write("notes.yaml", "apiVersion: reconciler/v1 [\n")
+    git.commit()
+    text = (desk.folder / "manifests/one/api.yaml").read_text()
+    git.git("rm", "--quiet", "manifests/one/api.yaml")
+    desk.write("manifests/two/api.yaml", text.replace("spec:", "spec: ["))
+    out = desk("plan manifests/one --since HEAD").out
+    assert "not deleted because manifests/two/api.yaml may still declare it" in out
+    desk.write("manifests/two/api.yaml", text.replace("spec:", "spec: [").replace("acme/api", "acme/other"))
+    assert '  - milestone "a"\n' in desk("plan manifests/one --since HEAD").out
+
+
+def test_where_paths_held_nothing_then_what_stood_elsewhere_is_told(desk: Desk, git: Repository) -> None:
+    desk.project("{milestones: {a: {}}}")
+    desk.project("{milestones: {b: {}}}", "acme/lib", "manifests/stays.yaml")
+    desk.write("other.yaml", "a: file\n")
+    git.commit()
+    git.git("mv", "manifests/project.yaml", "settings.yaml")
+    (desk.folder / "other.yaml").unlink()
+    done = desk("plan settings.yaml --since HEAD")
+    assert done.code == 0
+    assert done.err == (
+        "--since HEAD: settings.yaml held no manifests then, and manifests/project.yaml are gone since: what only they "
+        "declared is not deleted; to compare them, name the folder they were in, too\n"
+    )
+    assert desk("plan manifests settings.yaml --since HEAD").err == ""
+    assert desk("plan manifests/stays.yaml --since HEAD").err == ""
