@@ -3,7 +3,7 @@
 import json
 import math
 import unicodedata
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from typing import Never
 
@@ -70,7 +70,7 @@ def read_answer(request: str, answer: Answer) -> Json:
             raise BadAnswer(request, f"the answer is empty ({status})", status)
         return None
     if 300 <= status < 400 and "location" in answer.headers:
-        raise Moved(request, f"redirected to {plain(answer.headers['location'])}", status)
+        raise Moved(request, _redirected(request, answer), status)
     if status < 400:
         raise BadAnswer(request, f"nothing that was asked for: {status} {plain(answer.phrase)}".rstrip(), status)
     error = ERRORS.get(status, ServerFailure if status >= 500 else Refused)
@@ -101,6 +101,15 @@ def parse_json(body: bytes) -> Json:
     return value
 
 
+def _redirected(request: str, answer: Answer) -> str:
+    """Say where a redirect leads, less its query, which may hold anything, and what the service says about it."""
+    words, place = sentence(answer), plain(answer.headers["location"].partition("?")[0])
+    told = f"redirected to {place}" + (f" ({words})" if words else "")
+    if request.startswith("GET "):
+        return told
+    return f"{told}, and so not carried out: writes are not sent elsewhere; the service may be in maintenance"
+
+
 def _read_body(request: str, answer: Answer) -> Json:
     try:
         return parse_json(answer.body)
@@ -109,33 +118,59 @@ def _read_body(request: str, answer: Answer) -> Json:
         raise BadAnswer(request, f"the answer is not JSON ({answer.status}, {kind})", answer.status) from None
 
 
-def _reason(answer: Answer) -> str:
-    """Find the service's own words: under `message` or `error`, as string, object or list, or as plain text."""
+def sentence(answer: Answer) -> str:
+    """Return the service's own words in an error: those of `message`, `error` or `error_description`, or plain text.
+
+    Anything else in a body, such as the record of an object, is not for eyes that only look for an error.
+    """
     try:
         body = parse_json(answer.body)
     except ValueError:
-        html = "html" in answer.headers.get("content-type", "")
-        return _without_status("" if html else plain(answer.body.decode(errors="replace")), answer)
-    if isinstance(body, dict):
-        described = body.get("error_description") if isinstance(body.get("error_description"), str) else None
-        body = described or body.get("message") or body.get("error") or body
-    return _without_status(plain(_flat(body)), answer)
+        text = answer.body.decode(errors="replace")
+        is_sentence = answer.headers.get("content-type", "text/plain").startswith("text/plain") and "{" not in text
+        return plain(text) if is_sentence else ""
+    if not isinstance(body, dict):
+        return ""
+    told = (body.get(name) for name in ("error_description", "message", "error"))
+    words = next(filter(None, map(_flat, told)), "")
+    for secret in sorted(_secrets(body), key=len, reverse=True):
+        words = words.replace(secret, "[a secret]")
+    return plain(words)
 
 
-def _without_status(reason: str, answer: Answer) -> str:
-    """Many reasons begin with their status; it is told once."""
-    return reason.removeprefix(f"{answer.status} ") or plain(answer.phrase)
+def _reason(answer: Answer) -> str:
+    """The service's words, or its name for the status. Many words begin with the status, which is told once."""
+    return sentence(answer).removeprefix(f"{answer.status} ") or plain(answer.phrase)
 
 
 def _flat(value: Json) -> str:
-    """Write an object of lists of sentences as one line: `title: has already been taken; can't be blank`."""
+    """Write an object of lists of sentences as one line: `title: has already been taken; can't be blank`.
+
+    Fields that hold secrets, and whatever is no sentence, are passed over.
+    """
     if isinstance(value, dict):
-        return "; ".join(
-            _flat(inner) if key in ("error", "base") else f"{key}: {_flat(inner)}" for key, inner in value.items()
-        )
+        told = [(key, _flat(inner)) for key, inner in value.items() if not _holds_secret(key)]
+        return "; ".join(words if key in ("error", "base") else f"{key}: {words}" for key, words in told if words)
     if isinstance(value, list):
-        return "; ".join(_flat(inner) for inner in value)
-    return value if isinstance(value, str) else json.dumps(value)
+        return "; ".join(filter(None, map(_flat, value)))
+    return value if isinstance(value, str) else ""
+
+
+def _secrets(value: Json) -> Iterator[str]:
+    """Yield the values of all fields that hold secrets, however deep."""
+    if isinstance(value, dict):
+        for key, inner in value.items():
+            if isinstance(inner, str) and inner and _holds_secret(key):
+                yield inner
+            yield from _secrets(inner)
+    elif isinstance(value, list):
+        for inner in value:
+            yield from _secrets(inner)
+
+
+def _holds_secret(key: str) -> bool:
+    """Whether a field of this name holds a secret, as `token`, `runners_token`, `private_token` and `password` do."""
+    return key.lower().endswith(("token", "password", "secret", "dsn"))
 
 
 def _see_that_it_is_shallow(value: Json) -> None:

@@ -13,8 +13,8 @@ import httpx
 
 from reconciler import __version__
 from reconciler.address import Level
-from reconciler.errors import ConfigurationError, Moved, RateLimited, ServiceError, Unreachable
-from reconciler.service.answers import Answer, plain, read_answer
+from reconciler.errors import ConfigurationError, Moved, RateLimited, ServiceError
+from reconciler.service.answers import Answer, plain, read_answer, sentence
 from reconciler.service.dates import parse_date, pause_asked_for
 from reconciler.service.deadlines import Transport
 from reconciler.service.governor import Governor
@@ -22,7 +22,7 @@ from reconciler.service.line import Connect, Line, proxy_for
 from reconciler.service.pages import read_list
 from reconciler.service.policy import DEFAULT_POLICY, Clock, Policy, SystemClock
 from reconciler.service.redirects import FOLLOWED, Moves, target_of
-from reconciler.service.retries import PASSING, backoff, is_in_doubt, is_passing
+from reconciler.service.retries import PASSING, backoff, is_in_doubt, is_passing, most_tries
 from reconciler.service.traffic import Traffic, Wait
 from reconciler.wire import Json, Request
 
@@ -160,24 +160,23 @@ class Client:
                 in_doubt = in_doubt or doubtful
                 error.ambiguous = in_doubt
                 error.reason = error.reason.replace(self._token, "[the token]")
-                rest = self._rest(error, pause, tries)
+                rest = self._rest(error, pause, tries, sentence(answer).replace(self._token, "[the token]"))
                 if not is_passing(method, error, in_doubt=doubtful) or not self._may_retry(error, tries):
                     raise
 
     def _may_retry(self, error: ServiceError, tries: int) -> bool:
         policy = self._policy
-        unheard = isinstance(error, Unreachable) and not self._heard
-        most = min(policy.tries, policy.tries_unheard) if unheard else policy.tries
-        return tries < most and self.traffic.allows_retry(policy.retry_share, policy.retry_allowance)
+        may = tries < most_tries(policy, error, heard=self._heard)
+        return may and self.traffic.allows_retry(policy.retry_share, policy.retry_allowance)
 
-    def _rest(self, error: ServiceError, pause: float | None, tries: int) -> float:
+    def _rest(self, error: ServiceError, pause: float | None, tries: int, words: str) -> float:
         """Return the seconds to rest before another try; what the service asks for, everybody waits for instead."""
         seconds = backoff(self._policy, tries, self._random)
         everybody = isinstance(error, RateLimited)
         if not everybody and not (pause and error.status in PASSING):
             return seconds
         asked = pause or min(seconds, self._policy.max_wait)
-        self._governor.hold(asked, Wait.RATE_LIMIT if everybody else Wait.UNAVAILABLE)
+        self._governor.hold(asked, Wait.RATE_LIMIT if everybody else Wait.UNAVAILABLE, words)
         return 0.0
 
     def _ask(self, request: str, method: str, path: str, body: Json, tries: int) -> Answer:

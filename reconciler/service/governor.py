@@ -40,6 +40,7 @@ class Governor:
         self._in_flight = 0
         self._held_until = -inf
         self._held_for = Wait.RATE_LIMIT
+        self._words = ""
         self._over: WaitTooLong | None = None
         self._ceiling = Ceiling(policy.concurrency)
         self._pace = Pace(policy.rate)
@@ -80,10 +81,10 @@ class Governor:
                 self._quota.note(headers, now, self._clock.now())
             self._turn.notify_all()
 
-    def hold(self, seconds: float, reason: Wait) -> None:
-        """Let nothing go for so long."""
+    def hold(self, seconds: float, reason: Wait, words: str = "") -> None:
+        """Let nothing go for so long; `words` are the service's own about it."""
         with self._turn:
-            self._hold(self._clock.monotonic(), seconds, reason)
+            self._hold(self._clock.monotonic(), seconds, reason, words)
 
     def pause(self, request: str, reason: Wait, seconds: float) -> None:
         """Let time pass.
@@ -110,18 +111,18 @@ class Governor:
             self._hold(now, left, Wait.RATE_LIMIT)
         return (Wait.RATE_LIMIT, left) if left else (Wait.OWN_RATE, self._pace.wait(now))
 
-    def _hold(self, now: float, seconds: float, reason: Wait) -> None:
+    def _hold(self, now: float, seconds: float, reason: Wait, words: str = "") -> None:
         until = now + seconds
         if until > self._held_until + WORTH_TELLING and WORTH_TELLING <= seconds <= self._max_wait:
-            LOG.info("waiting %.0f s: %s", seconds, reason)
+            LOG.info("waiting %.0f s: %s%s", seconds, reason, _quoted(words))
         if until > self._held_until:
-            self._held_until, self._held_for = until, reason
+            self._held_until, self._held_for, self._words = until, reason, words
 
     def _end(self, request: str, reason: Wait, seconds: float) -> None:
         come_back = self._clock.now() + timedelta(seconds=min(seconds, LONGEST_PAUSE))
         said = (
-            f"{reason}: it asks to come back at {come_back:%Y-%m-%d %H:%M:%S %Z}, in {seconds:.0f} s; "
-            f"--max-wait is {self._max_wait:g} s"
+            f"{reason}{_quoted(self._words)}: it asks to come back at {come_back:%Y-%m-%d %H:%M:%S %Z}, in "
+            f"{seconds:.0f} s; --max-wait is {self._max_wait:g} s"
         )
         self._over = WaitTooLong(request, said, come_back)
         self._stop.set()
@@ -131,3 +132,7 @@ class Governor:
     def _refuse_if_over(self, request: str) -> None:
         if self._over is not None:
             raise WaitTooLong(request, self._over.reason, self._over.come_back)
+
+
+def _quoted(words: str) -> str:
+    return f' ("{words}")' if words else ""

@@ -6,7 +6,13 @@ from reconciler.errors import AnswerLost, BadAnswer, RateLimited, ServiceError, 
 from reconciler.service.policy import Policy
 
 PASSING = frozenset({408, 409, 425, 429, 500, 502, 503, 504})
-"""Statuses that a later try may not meet. 409 is a lock on the object (deployed behaviour, section 7.2)."""
+"""Statuses that a later try may not meet."""
+
+CONFLICT = 409
+"""A lock on the object, which passes (deployed behaviour, section 7.2), or a conflict, which stays (spec section 7)."""
+
+TRIES_OF_CONFLICTS = 2
+"""A lock is gone by the second try; a conflict is there for good."""
 
 
 def is_in_doubt(error: ServiceError, pause: float | None) -> bool:
@@ -31,6 +37,19 @@ def is_passing(method: str, error: ServiceError, *, in_doubt: bool) -> bool:
     if method == "POST":
         return not in_doubt and (isinstance(error, RateLimited) or error.status == 503)
     return isinstance(error, AnswerLost) or error.status in PASSING
+
+
+def most_tries(policy: Policy, error: ServiceError, *, heard: bool) -> int:
+    """Return how often a request is sent at most that fails like this.
+
+    Args:
+        policy: how patient the client is.
+        error: the failure.
+        heard: whether the service has answered anything in this run.
+    """
+    if error.status == CONFLICT:
+        return min(policy.tries, TRIES_OF_CONFLICTS)
+    return min(policy.tries, policy.tries_unheard) if isinstance(error, Unreachable) and not heard else policy.tries
 
 
 def backoff(policy: Policy, tries: int, random: Random) -> float:

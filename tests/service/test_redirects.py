@@ -75,12 +75,18 @@ def test_a_project_that_has_moved_is_written_to_if_that_is_meant(service: Sandbo
 
 
 def test_a_write_is_never_redirected() -> None:
-    there = answer("307 Temporary Redirect", location="/api/v4/projects/7/x")
+    there = answer(
+        "307 Odd", "moved permanently", location="/api/v4/projects/7/x?private_token=1", content_type="text/plain"
+    )
     with canned(there) as server, connected(server.api_url, follow_moved=True) as client:
         methods: list[Method] = ["POST", "PUT", "PATCH", "DELETE"]
         for method in methods:
-            with pytest.raises(Moved):
+            with pytest.raises(Moved) as raised:
                 client.send(Request(method, f"{OLD}/x", {}))
+            assert str(raised.value) == (
+                f"{method} {OLD}/x: redirected to /api/v4/projects/7/x (moved permanently), and so not carried out: writes "
+                "are not sent elsewhere; the service may be in maintenance"
+            )
         assert client.moved == {}
     assert len(server.requests) == 4
 

@@ -55,6 +55,15 @@ def test_what_may_pass_is_tried_again(method: str, status: int) -> None:
     assert sent(server) == [method, method]
 
 
+@pytest.mark.parametrize("method", IDEMPOTENT)
+def test_a_conflict_that_lasts_is_tried_again_once(method: str) -> None:
+    conflict = answer("409 Conflict", '{"message": "A rule of this name exists"}')
+    with canned(conflict) as server, connected(server.api_url) as client, pytest.raises(Refused) as raised:
+        ask(client, method)
+    assert sent(server) == [method, method]
+    assert str(raised.value) == f"{method} x: 409 A rule of this name exists"
+
+
 @pytest.mark.parametrize("status", [400, 401, 403, 404, 405, 412, 422, 501, 505])
 @pytest.mark.parametrize("method", [*IDEMPOTENT, "POST"])
 def test_what_will_not_pass_is_tried_once(method: str, status: int) -> None:
@@ -187,21 +196,21 @@ def test_a_pause_that_comes_with_another_answer_is_none() -> None:
     assert clock.waits == []
 
 
-def test_too_long_a_wait_ends_the_run_with_the_time_to_come_back() -> None:
-    busy = answer("503 Service Unavailable", retry_after="900")
+def test_too_long_a_wait_ends_the_run_with_the_time_to_come_back_and_the_reason_that_the_service_gives() -> None:
+    busy = answer("503 Odd", '{"message": "GitLab is undergoing maintenance"}', retry_after="900")
     with canned(busy) as server, connected(server.api_url) as client:
         with pytest.raises(WaitTooLong) as raised:
             ask(client, "POST")
         assert raised.value.come_back == NOON + timedelta(seconds=900)
         assert not raised.value.ambiguous
         assert str(raised.value) == (
-            "POST x: service unavailable: it asks to come back at 2026-10-10 12:15:00 UTC, in 900 s; "
-            "--max-wait is 300 s"
+            'POST x: service unavailable ("GitLab is undergoing maintenance"): it asks to come back at '
+            "2026-10-10 12:15:00 UTC, in 900 s; --max-wait is 300 s"
         )
         with pytest.raises(WaitTooLong) as again:
             client.get("y")
         assert again.value.come_back == raised.value.come_back
-        assert str(again.value).startswith("GET y: service unavailable: it asks to come back at 2026-10-10 12:15:00")
+        assert str(again.value) == str(raised.value).replace("POST x", "GET y")
         assert client.stop.is_set()
     assert sent(server) == ["POST"]
 
