@@ -46,13 +46,31 @@ def fields_of(resource: Resource) -> Fields:
     return fields
 
 
-def differences(wanted: Resource, found: Resource) -> tuple[Fields, Fields]:
-    """Return the declared fields that differ, as they are and as they are wanted; None for what is not shown."""
-    if _agree(wanted, found):
+def differences(wanted: Resource, found: Found) -> tuple[Fields, Fields]:
+    """Return the declared fields that differ, as they are and as they are wanted; None for what is not shown.
+
+    Fields that the service never shows differ where the field that takes them along does.
+    """
+    if _agree(wanted, found.resource):
         return {}, {}
-    before = fields_of(found)
-    after = {name: value for name, value in fields_of(wanted).items() if name not in before or before[name] != value}
+    known = fields_of(found.resource)
+    after = {name: value for name, value in fields_of(wanted).items() if name not in known or known[name] != value}
+    after = {name: value for name, value in after.items() if not _is_unshown(name, found, after)}
+    before = {**known, **found.unknown}
     return {name: before.get(name) for name in after}, after
+
+
+def uncompared(wanted: Resource, found: Found) -> list[str]:
+    """Return the declared fields that the service never shows, unless they differ all the same: see `differences`."""
+    if not found.unshown:
+        return []
+    _, after = differences(wanted, found)
+    return [name for name in fields_of(wanted) if _is_unshown(name, found, after)]
+
+
+def _is_unshown(name: str, found: Found, after: Fields) -> bool:
+    field = name.partition(".")[0]
+    return field in found.unshown and found.unshown[field] not in after
 
 
 def _agree(wanted: Resource, found: Resource) -> bool:
@@ -83,9 +101,16 @@ def without(wanted: Resource, names: Collection[str]) -> Resource:
     return type(wanted).model_construct(set(kept), **kept)
 
 
-def become(found: Resource, wanted: Resource) -> Resource:
-    """Return what an object would be with the wanted fields: all its fields set, of mappings what is wanted of them."""
-    whole = {name: value for name in type(found).model_fields if not isinstance(value := getattr(found, name), dict)}
+def become(found: Resource, wanted: Resource, unknown: Collection[str] = ()) -> Resource:
+    """Return what an object would be with the wanted fields: all its fields set, of mappings what is wanted of them.
+
+    Args:
+        found: what it is.
+        wanted: the declared fields.
+        unknown: the fields of which it is not known what they are; they are not set unless they are wanted.
+    """
+    names = [name for name in type(found).model_fields if name not in unknown]
+    whole = {name: value for name in names if not isinstance(value := getattr(found, name), dict)}
     whole |= {name: getattr(wanted, name) for name in wanted.model_fields_set}
     return type(found).model_construct(set(whole), **whole)
 
@@ -93,7 +118,7 @@ def become(found: Resource, wanted: Resource) -> Resource:
 def as_read(found: Found) -> AsRead:
     """Return all that was read of an object."""
     shown = fields_of(found.resource) if found.shown is None else found.shown
-    return AsRead(found.id, found.names, shown, found.locked)
+    return AsRead(found.id, found.names, {**shown, **found.unknown}, found.locked)
 
 
 def moved(before: AsRead, now: AsRead) -> str:

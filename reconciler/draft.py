@@ -3,7 +3,7 @@
 from datetime import timedelta
 
 from reconciler.address import Address, Key, Scope
-from reconciler.diff import become, differences, without
+from reconciler.diff import become, differences, uncompared, without
 from reconciler.endpoints import Collection, Singleton
 from reconciler.plan import Change, Problem, SectionPlan
 from reconciler.resource import Found, Resource
@@ -41,15 +41,14 @@ class Draft:
 
     def settle(self, address: Address, wanted: Resource, found: Found) -> Resource | None:
         """Return what can be had of what is wanted, noting problems; None where the whole contradicts itself."""
-        _, after = differences(wanted, found.resource)
+        _, after = differences(wanted, found)
         locked = {name: reason for name, reason in found.locked.items() if name in after}
         self.problems += [Problem(address, reason, name) for name, reason in sorted(locked.items())]
-        possible = without(wanted, locked)
-        if not differences(possible, found.resource)[1]:
+        possible = without(wanted, [*locked, *uncompared(wanted, found)])
+        if not differences(possible, found)[1]:
             return possible
-        contradictions = [
-            Problem(address, why, name) for name, why in become(found.resource, possible).contradictions()
-        ]
+        whole = become(found.resource, possible, found.unknown)
+        contradictions = [Problem(address, why, name) for name, why in whole.contradictions()]
         self.problems += contradictions
         return None if contradictions else possible
 

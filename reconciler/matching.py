@@ -158,7 +158,7 @@ class Matching:
         possible = self.draft.settle(self._address(name), wanted, found)
         if possible is None or self.part.update is None:
             return
-        before, after = differences(possible, found.resource)
+        before, after = differences(possible, found)
         path = self._path(name) if after or former is not None else None
         if path is not None:
             requests = self.part.update(path, name, possible, found)

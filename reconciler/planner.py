@@ -104,7 +104,7 @@ def _plan_singleton(draft: Draft, part: Singleton, wanted: Resource, found: Foun
     possible = draft.settle(address, wanted, found)
     if possible is None:
         return
-    before, after = differences(possible, found.resource)
+    before, after = differences(possible, found)
     if after:
         requests = part.update(draft.scope, possible, found)
         draft.updates.append(Update(address, before, after, requests, as_read(found)))

@@ -3,6 +3,7 @@
 Two targets that turn out to be one are held back: whatever one of them writes, the other would undo, or do again.
 """
 
+import logging
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field, replace
 
@@ -12,9 +13,12 @@ from reconciler.live import look_up, look_up_paths, read_live
 from reconciler.plan import Plan
 from reconciler.planner import make_plan
 from reconciler.progress import Progress
+from reconciler.resource import Found, Resource
 from reconciler.selection import hold_back
-from reconciler.state import DesiredState, LiveState, Reference, Target, Unknown
+from reconciler.state import DesiredState, LivePart, LiveState, PartAddress, Reference, Target, Unknown
 from reconciler.wire import Reader, TimedReader
+
+LOG = logging.getLogger(__name__)
 
 IDS = Mapping[Reference, int | Unknown]
 
@@ -93,7 +97,8 @@ def plan_from(
 ) -> Plan:
     """Return the plan for what was read: see `draw_plan`. Only IDs that are missing are asked for."""
     ids: dict[Reference, int | Unknown] = {**known.ids, **live.ids}
-    live = replace(live, ids=ids)
+    live = replace(live, ids=ids, parts=_forced(live) if desired.forced else live.parts)
+    _tell_what_is_not_shown(desired, live)
     plan, missing = make_plan(desired, live, kinds)
     while missing:
         live = replace(live, ids={**live.ids, **look_up(missing, reader, concurrency)})
@@ -177,3 +182,33 @@ class _Twins:
 def _reason(target: Target, number: int, twins: Iterable[Target]) -> str:
     others = " and ".join(f"{other.scope} ({other.origin})" for other in twins if other is not target)
     return f"is the same {target.scope.level} as {others}, ID {number}: keep one of these documents"
+
+
+def _forced(live: LiveState) -> dict[PartAddress, LivePart]:
+    """What was read, with fields that the service does not show as if they were there and empty."""
+    return {
+        address: replace(part, unshown={}) if isinstance(part, Found) else part for address, part in live.parts.items()
+    }
+
+
+def _tell_what_is_not_shown(desired: DesiredState, live: LiveState) -> None:
+    """Warn once of each field that is declared and that the service does not show."""
+    places: dict[tuple[str, str, str], list[Scope]] = {}
+    for target in desired.targets:
+        for section in target.sections:
+            for part, wanted in section.wanted.items():
+                found = live.parts[target.scope, section.kind, part]
+                if isinstance(found, Found) and isinstance(wanted, Resource):
+                    for name in wanted.model_fields_set & found.unshown.keys():
+                        places.setdefault((section.kind, name, found.unshown[name]), []).append(target.scope)
+    for (kind, name, other), scopes in places.items():
+        more = f" and {len(scopes) - 1} more" if len(scopes) > 1 else ""
+        LOG.warning(
+            "%s.%s of %s%s cannot be compared: this server does not show them; they are written when %s changes, or "
+            "with --force-events",
+            kind,
+            name,
+            scopes[0],
+            more,
+            other,
+        )

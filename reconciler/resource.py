@@ -6,7 +6,7 @@ from dataclasses import dataclass, field
 from datetime import datetime, timedelta
 from typing import Annotated, Any
 
-from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, WithJsonSchema
+from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, ValidationError, WithJsonSchema
 
 from reconciler.address import Key
 
@@ -118,6 +118,9 @@ class Found:
         created_at: when it was created, where the answer tells and it matters.
         ours: whether it belongs to the user behind the token; False where it holds a secret that is not shown whole.
         locked: fields that cannot be changed, each with the reason; a key of a mapping field as `field.key`.
+        unknown: fields that have a value this version does not know, each with that value as it can be shown.
+        unshown: fields that the service takes and does not show, each with the field whose change takes it along: they
+            are compared with nothing.
         shown: what the service showed before it was completed, where it was; None where that makes no difference.
     """
 
@@ -128,4 +131,57 @@ class Found:
     created_at: datetime | None = None
     ours: bool = True
     locked: Mapping[str, str] = field(default_factory=dict)
+    unknown: Mapping[str, Any] = field(default_factory=dict)
+    unshown: Mapping[str, str] = field(default_factory=dict)
     shown: Mapping[str, Any] | None = None
+
+
+NOT_HERE = "this server does not have this setting; leave it out"
+"""Why a field is locked that the service does not show where other services do."""
+
+
+def recognized(model: type[Resource], values: Mapping[str, Any]) -> tuple[Resource, dict[str, Any]]:
+    """Take what the service shows apart into the fields that the model knows, and the others as they can be shown.
+
+    Services are newer or older than this version: a value that it does not know is no reason to know nothing.
+    """
+    try:
+        return model.model_validate(values), {}
+    except ValidationError as error:
+        places = {tuple(map(str, each["loc"][:2])) for each in error.errors(include_url=False, include_input=False)}
+    known, unknown = dict(values), {}
+    for name, *keys in sorted(places):
+        value = known.pop(name, None)
+        if keys and isinstance(value, dict):
+            known[name] = {key: inner for key, inner in value.items() if key != keys[0]}
+            unknown[f"{name}.{keys[0]}"] = _as_shown(value.get(keys[0]))
+        else:
+            unknown[name] = _as_shown(value)
+    return model.model_validate(known), unknown
+
+
+def differs(wanted: Resource, found: Resource, name: str) -> bool:
+    """Whether a field is not what is wanted, or is not known."""
+    return name not in found.model_fields_set or getattr(wanted, name) != getattr(found, name)
+
+
+def name_shown(value: Any) -> str:
+    """Return the name of an object.
+
+    Raises:
+        TypeError: it is none, so that nobody could tell which object is meant.
+    """
+    if not isinstance(value, str | int):
+        raise TypeError(value)
+    return str(value)
+
+
+def number_shown(value: Any) -> int | None:
+    """Return an ID that is good to know; None where the service shows none, or something else."""
+    return value if type(value) is int else None
+
+
+def _as_shown(value: Any) -> Any:
+    if isinstance(value, list):
+        return "a list"
+    return "an object" if isinstance(value, dict) else value

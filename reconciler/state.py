@@ -52,11 +52,13 @@ class DesiredState:
         targets: users, then groups, then projects.
         digest: SHA-256 (hex) of the effective desired state, whatever files and order it came from.
         grace: the age a successor must have before what it succeeds is deleted.
+        forced: whether fields that the service does not show are written all the same.
     """
 
     targets: tuple[Target, ...]
     digest: str
     grace: timedelta = timedelta()
+    forced: bool = False
 
 
 @dataclass(frozen=True, slots=True)

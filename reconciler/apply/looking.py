@@ -108,8 +108,12 @@ def shortfall(change: Change, live: Reread) -> str:
     found = _new_ones(change, objects) if isinstance(change, Create) else _changed_one(change, objects)
     if not found:
         return "it is not there"
-    shown = [fields_of(each.resource) for each in found]
-    lost = [name for name, value in change.after.items() if all(fields.get(name) != value for fields in shown)]
+    shown = [(fields_of(each.resource), each.unshown) for each in found]
+    lost = [
+        name
+        for name, value in change.after.items()
+        if all(fields.get(name) != value and name.partition(".")[0] not in unshown for fields, unshown in shown)
+    ]
     if isinstance(change, Update) and not objects.answers_to(found[0], change.address.name):
         lost.insert(0, "name")
     return f"the service kept its own {', '.join(lost)}" if lost else ""

@@ -15,7 +15,7 @@ import click
 from click.core import ParameterSource
 
 from reconciler.cli.exit_codes import of_report
-from reconciler.cli.options import FLEET, MANIFESTS, OUTPUT, PROBLEMS, SELECTION, SERVICE, Given, options
+from reconciler.cli.options import FLEET, FORCE, MANIFESTS, OUTPUT, PROBLEMS, SELECTION, SERVICE, Given, options
 from reconciler.cli.outputs import check_outputs, report_error
 from reconciler.cli.session import Session, read_file
 from reconciler.cli.settings import duration, tokens_of
@@ -46,7 +46,7 @@ class Wishes:
 
 
 @click.command(epilog="Examples: reconciler apply manifests --yes;  reconciler apply --plan plan.json --yes")
-@options(MANIFESTS, SELECTION, FLEET, SERVICE, OUTPUT, PROBLEMS)
+@options(MANIFESTS, SELECTION, FLEET, FORCE, SERVICE, OUTPUT, PROBLEMS)
 @click.option("--plan", "plan_file", type=click.Path(path_type=Path), metavar="FILE", help="Apply this saved plan.")
 @click.option("--max-age", default="24h", metavar="TIME", show_default=True, help="Refuse an older saved plan.")
 @click.option("--yes", is_flag=True, help="Do not ask.")
@@ -116,6 +116,8 @@ def _check(given: Given, wishes: Wishes) -> None:
         (given.targets, given.labels, given.sections, given.retry_failed, given.since, given.everything, given.shard)
     ):
         raise UsageError("apply carries out a saved plan whole; narrow it when it is made")
+    if wishes.plan_file is not None and given.force_events:
+        raise UsageError("apply carries out a saved plan as it is; --force-events goes with the plan that is saved")
     if wishes.tokens_to is not None and wishes.tokens_command is not None:
         raise UsageError("apply takes --tokens-to or --tokens-command, not both")
 

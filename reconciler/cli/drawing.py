@@ -35,7 +35,7 @@ def draw(session: Session, client: Client, grace: timedelta = timedelta()) -> Sa
     with session.watched(client) as progress:
         progress.begin("reading manifests")
         scope = scope_of_run(session, client, failed)
-        desired = replace(scope.desired, grace=grace)
+        desired = replace(scope.desired, grace=grace, forced=given.force_events)
         moved = cache(partial(moved_projects, client))
         known = replace(scope.known, moved=moved)
         plan = draw_plan(desired, client, session.kinds, given.concurrency, known=known, progress=progress)

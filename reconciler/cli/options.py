@@ -137,6 +137,12 @@ FLEET: list[Decorator] = [
     ),
 ]
 
+FORCE: list[Decorator] = [
+    click.option(
+        "--force-events", is_flag=True, help="Write notification events that the server does not show, at each run."
+    ),
+]
+
 CONNECTION: list[Decorator] = [
     click.option(
         "--api-url",
@@ -204,6 +210,7 @@ class Given:
     since: str | None = None
     everything: bool = False
     shard: str | None = None
+    force_events: bool = False
     api_url: str | None = None
     token_file: str | None = None
     ca_file: str | None = None

@@ -6,13 +6,13 @@ from pathlib import Path
 import click
 
 from reconciler.cli.exit_codes import of_plan
-from reconciler.cli.options import FLEET, MANIFESTS, OUTPUT, PROBLEMS, SELECTION, SERVICE, Given, options
+from reconciler.cli.options import FLEET, FORCE, MANIFESTS, OUTPUT, PROBLEMS, SELECTION, SERVICE, Given, options
 from reconciler.cli.outputs import check_outputs
 from reconciler.cli.session import Session
 
 
 @click.command(epilog="Example: reconciler plan manifests --out plan.json")
-@options(MANIFESTS, SELECTION, FLEET, SERVICE, OUTPUT, PROBLEMS)
+@options(MANIFESTS, SELECTION, FLEET, FORCE, SERVICE, OUTPUT, PROBLEMS)
 @click.option("--out", type=click.Path(path_type=Path), metavar="FILE", help="Save the plan, for apply --plan.")
 @click.option("--detailed-exitcode", is_flag=True, help="Exit with 2 if there are changes, also if there are problems.")
 def plan(given: Given, out: Path | None, detailed_exitcode: bool) -> int:

@@ -110,6 +110,10 @@ def _named(part: Collection, live: tuple[Found, ...], known: Known, writing: _Wr
 
 def _fields(what: str, found: Found, writing: _Writing) -> dict[str, Any]:
     """Return the fields of a settings record or an object, less those locked, and those that contradict others."""
+    for field, value in found.unknown.items():
+        writing.leave_out(f"{field} of {what}", f"no manifest can have its value {quoted(value)}")
+    for field in found.unshown:
+        writing.leave_out(f"{field} of {what}", "this server does not show it")
     resource = without(found.resource, [*found.locked])
     while contradictions := list(resource.contradictions()):
         field, why = contradictions[0]

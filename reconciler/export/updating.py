@@ -154,7 +154,7 @@ def _bring(
     flat = _flat(read, shown)
     values = {name: literal(value) for name, value in shown.items() if name in found.locked} | literal(flat)
     declared = {} if wanted is None else fields_of(wanted)
-    differing = [] if wanted is None else [*differences(wanted, found.resource)[1]]
+    differing = [] if wanted is None else [*differences(wanted, found)[1]]
     contradictory = [name for name in declared if name in shown and name not in values]
     added = [name for name in flat if name not in declared] if whole else []
     for name in dict.fromkeys((*differing, *contradictory, *added)):

@@ -8,7 +8,7 @@ from pydantic import Field
 from reconciler.address import Level, Scope
 from reconciler.endpoints import Singleton
 from reconciler.kind import Kind, Needs, Rehearsed, Role
-from reconciler.resource import Found, Resource
+from reconciler.resource import NOT_HERE, Found, Resource, recognized
 from reconciler.wire import Json
 
 
@@ -55,29 +55,37 @@ FIELDS = tuple(ApprovalSettings.model_fields)
 
 
 def decode(_scope: Scope, answer: Json) -> Found:
-    """Read the entries, each with its value and whether a group or the instance has locked it."""
-    entries = {name: answer[name] for name in FIELDS}
-    return Found(
-        ApprovalSettings.model_validate({name: entry["value"] for name, entry in entries.items()}),
-        locked={
-            name: f"locked by the {entry['inherited_from'] or 'instance'}"
-            for name, entry in entries.items()
-            if entry["locked"]
-        },
-    )
+    """Read the entries, each with its value and whether a group or the instance has locked it.
+
+    Older servers lack some, as `require_reauthentication_to_approve` before release 17.1 (spec section 9).
+    """
+    entries = {name: answer[name] for name in FIELDS if name in answer}
+    if not entries:
+        raise KeyError(FIELDS[0])
+    values, locked = {}, dict.fromkeys((name for name in FIELDS if name not in entries), NOT_HERE)
+    for name, entry in entries.items():
+        match entry:
+            case {"value": value, **others}:
+                values[name] = value
+                if others.get("locked"):
+                    locked[name] = f"locked by the {others.get('inherited_from') or 'instance'}"
+            case _:
+                values[name] = entry
+    settings, unknown = recognized(ApprovalSettings, values)
+    return Found(settings, locked=locked, unknown=unknown)
 
 
 def body(_scope: Scope, wanted: Resource, found: Found) -> Mapping[str, Json]:
-    """Return all settings that are not locked: what an update leaves out, older services reset to false.
+    """Return all settings that are there and not locked: what an update leaves out, older services reset to false.
 
     A locked setting is left out, for the service would keep the value behind the lock and show it again the day the
     lock goes. Only `selective_code_owner_removals` that is locked as false is sent, as false: where a hidden true lies
     behind the lock, the service refuses every update that does not mention it (deployed behaviour, section 12.1).
     """
-    settings = {name: getattr(found.resource, name) for name in FIELDS}
+    settings = {name: getattr(found.resource, name) for name in FIELDS if name in found.resource.model_fields_set}
     settings |= {name: getattr(wanted, name) for name in wanted.model_fields_set}
     sent = {name: value for name, value in settings.items() if name not in found.locked}
-    if "selective_code_owner_removals" in found.locked and not settings["selective_code_owner_removals"]:
+    if "selective_code_owner_removals" in found.locked and settings.get("selective_code_owner_removals") is False:
         sent["selective_code_owner_removals"] = False
     return sent
 

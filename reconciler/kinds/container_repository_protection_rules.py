@@ -11,7 +11,7 @@ from pydantic import Field
 from reconciler.address import Key, Level, Scope
 from reconciler.endpoints import Collection
 from reconciler.kind import Archived, Kind, Needs, Rehearsed, Role
-from reconciler.resource import Found, Item, Resource
+from reconciler.resource import Found, Item, Resource, differs, name_shown, number_shown, recognized
 from reconciler.wire import Json, Request
 
 AccessLevel = Literal["maintainer", "owner", "admin"]
@@ -64,11 +64,13 @@ def fault_of_pattern(scope: Scope, pattern: Key) -> str | None:
 
 def decode(_scope: Scope, entry: Json) -> Found:
     """Read one rule; an unset level is null, or empty, or left out."""
+    rule, unknown = recognized(ProtectionRule, {name: entry.get(name) or None for name in LEVEL_FIELDS})
     return Found(
-        ProtectionRule.model_validate({name: entry.get(name) or None for name in LEVEL_FIELDS}),
-        names=(str(entry["repository_path_pattern"]),),
+        rule,
+        names=(name_shown(entry["repository_path_pattern"]),),
         id=index(entry["id"]),
-        owner_id=None if entry.get("project_id") is None else index(entry["project_id"]),
+        owner_id=number_shown(entry.get("project_id")),
+        unknown=unknown,
     )
 
 
@@ -82,7 +84,7 @@ def update(path: str, pattern: Key, wanted: Resource, found: Found) -> tuple[Req
     """An update unsets a level with an empty string."""
     changed: dict[str, Json] = {} if pattern in found.names else {"repository_path_pattern": pattern}
     for name in LEVEL_FIELDS:
-        if name in wanted.model_fields_set and getattr(wanted, name) != getattr(found.resource, name):
+        if name in wanted.model_fields_set and differs(wanted, found.resource, name):
             changed[name] = getattr(wanted, name) or ""
     return (Request("PATCH", f"{path}/{found.id}", changed),)
 

@@ -11,7 +11,7 @@ from pydantic import Field
 from reconciler.address import Key, Level, Scope
 from reconciler.endpoints import Collection, Singleton
 from reconciler.kind import Kind, Needs, Rehearsed, Role
-from reconciler.resource import Found, Resource, Wanted
+from reconciler.resource import Found, Resource, Wanted, recognized
 from reconciler.wire import Json, Request
 
 Entry = Annotated[str, Field(min_length=1)] | Annotated[int, Field(gt=0)]
@@ -62,7 +62,8 @@ def split(section: JobTokenScope, prune: bool) -> Mapping[str, Wanted]:
 
 def decode_switch(_scope: Scope, answer: Json) -> Found:
     """Read the effective value of the limit."""
-    return Found(Switch.model_validate({"enabled": answer["inbound_enabled"]}))
+    switch, unknown = recognized(Switch, {"enabled": answer["inbound_enabled"]})
+    return Found(switch, unknown=unknown)
 
 
 def switch_body(_scope: Scope, wanted: Resource, _found: Found) -> Mapping[str, Json]:
@@ -72,14 +73,14 @@ def switch_body(_scope: Scope, wanted: Resource, _found: Found) -> Mapping[str, 
 
 def decode_project(_scope: Scope, entry: Json) -> Found:
     """Read one entry, which may be the project itself."""
-    number, path = index(entry["id"]), str(entry["path_with_namespace"])
-    return Found(Allowed(), names=(path, number), id=number)
+    number, path = index(entry["id"]), entry.get("path_with_namespace")
+    return Found(Allowed(), names=(path, number) if isinstance(path, str) else (number,), id=number)
 
 
 def decode_group(_scope: Scope, entry: Json) -> Found:
     """Read one entry, whose path is only in its web address, below `/groups/`; some servers send none."""
-    number = index(entry["id"])
-    _, found, path = urlsplit(entry.get("web_url") or "").path.partition("/groups/")
+    number, address = index(entry["id"]), entry.get("web_url")
+    _, found, path = urlsplit(address if isinstance(address, str) else "").path.partition("/groups/")
     return Found(Allowed(), names=(unquote(path), number) if found else (number,), id=number)
 
 

@@ -12,7 +12,7 @@ from pydantic import BeforeValidator, Field
 from reconciler.address import Key, Level, Scope
 from reconciler.endpoints import Collection
 from reconciler.kind import Archived, Kind, Needs, Rehearsed, Role
-from reconciler.resource import Found, Item, Resource
+from reconciler.resource import NOT_HERE, Found, Item, Resource, differs, name_shown, number_shown, recognized
 from reconciler.wire import Json, Request
 
 DAY = re.compile(r"[0-9]{4}-[0-9]{2}-[0-9]{2}")
@@ -67,11 +67,16 @@ def canonical_title(title: Key) -> Key:
 
 def decode(_scope: Scope, entry: Json) -> Found:
     """Read one milestone of the project's own."""
+    shown = {name: entry.get(name) for name in FIELDS}
+    shown |= {"state": entry["state"]} if "state" in entry else {}
+    milestone, unknown = recognized(Milestone, shown)
     return Found(
-        Milestone.model_validate({name: entry.get(name) for name in FIELDS} | {"state": entry["state"]}),
-        names=(str(entry["title"]),),
+        milestone,
+        names=(name_shown(entry["title"]),),
         id=index(entry["id"]),
-        owner_id=None if entry.get("project_id") is None else index(entry["project_id"]),
+        owner_id=number_shown(entry.get("project_id")),
+        locked={} if "state" in entry else {"state": NOT_HERE},
+        unknown=unknown,
     )
 
 
@@ -86,8 +91,7 @@ def create(path: str, title: Key, wanted: Resource, _target_id: int | None) -> t
 
 def update(path: str, title: Key, wanted: Resource, found: Found) -> tuple[Request, ...]:
     """Dates and descriptions are cleared by null; the state is changed by an event."""
-    before = found.resource.model_dump(mode="json")
-    changed = {name: value for name, value in _json(wanted).items() if value != before[name]}
+    changed = {name: value for name, value in _json(wanted).items() if differs(wanted, found.resource, name)}
     if "state" in changed:
         changed["state_event"] = "close" if changed.pop("state") == "closed" else "activate"
     if canonical_title(title) not in found.names:

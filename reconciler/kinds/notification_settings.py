@@ -8,9 +8,9 @@ from pydantic import AfterValidator, Field
 
 from reconciler.address import Level, Scope
 from reconciler.endpoints import Singleton
-from reconciler.errors import BadAnswer
+from reconciler.errors import BadAnswer, Forbidden, NotFound
 from reconciler.kind import Kind, Rehearsed
-from reconciler.resource import Found, Resource
+from reconciler.resource import Found, Resource, differs, recognized
 from reconciler.wire import Json, Reader
 
 EventName = Literal[
@@ -100,31 +100,45 @@ class UserNotificationSettings(NotificationSettings):
 def decode(scope: Scope, answer: Json) -> Found:
     """Read the record, whose events are flat booleans (spec section 2) or an object shown only at `custom`.
 
-    A known event that a `custom` record does not show cannot be set there: the service ignores such a parameter.
+    A known event that a `custom` record does not show cannot be set there: the service ignores such a parameter. If
+    it shows no event at all (the answers of spec section 4.17, word for word), nobody knows which are on.
     """
-    shown = answer.get("events", answer)
-    events = {name: shown[name] for name in EVENT_NAMES if name in shown}
+    events = answer.get("events", answer)
+    events = {name: events[name] for name in EVENT_NAMES if name in events} if isinstance(events, dict) else {}
     fields: dict[str, Json] = {"level": answer["level"]}
-    locked: Mapping[str, str] = {}
-    if answer["level"] == "custom":
+    locked: dict[str, str] = {}
+    custom = answer["level"] == "custom"
+    if custom and events:
         fields["events"] = events
         locked = {f"events.{name}": "this service has no such event here" for name in EVENT_NAMES if name not in events}
+    unshown = {"events": "level"} if custom and not events else {}
     if scope.level is not Level.USER:
-        return Found(NotificationSettings.model_validate(fields), locked=locked)
+        settings, unknown = recognized(NotificationSettings, fields)
+        return Found(settings, locked=locked, unknown=unknown, unshown=unshown)
     email = answer.get("notification_email")
     whole = fields | {"notification_email": None if email == answer.get("primary_email") else email}
+    if "primary_unknown" in answer:
+        locked["notification_email"] = answer["primary_unknown"]
+    settings, unknown = recognized(UserNotificationSettings, whole)
     shown = fields | {"notification_email": email}
-    return Found(UserNotificationSettings.model_validate(whole), locked=locked, shown=shown)
+    return Found(settings, locked=locked, unknown=unknown, unshown=unshown, shown=shown)
+
+
+PRIMARY_UNKNOWN = "null is the primary address, which this server does not tell: write the address instead"
 
 
 def complete(reader: Reader, answer: Json, wanted: Mapping[str, Json]) -> Json:
     """Fetch the primary address where it is wanted: the service never shows that the address is unset."""
     if wanted.get("notification_email", "") is not None or not isinstance(answer, dict):
         return answer
-    match reader.get("user"):
+    try:
+        user = reader.get("user")
+    except (BadAnswer, Forbidden, NotFound) as error:
+        return answer | {"primary_unknown": f"{PRIMARY_UNKNOWN} ({error})"}
+    match user:
         case {"email": str(address)}:
             return answer | {"primary_email": address}
-    raise BadAnswer("GET user", "the answer is not what the specification promises: 'email' is missing")
+    return answer | {"primary_unknown": f"{PRIMARY_UNKNOWN} (GET user: the response has no email)"}
 
 
 def body(_scope: Scope, wanted: Resource, found: Found) -> Mapping[str, Json]:
@@ -134,7 +148,7 @@ def body(_scope: Scope, wanted: Resource, found: Found) -> Mapping[str, Json]:
         value, before = getattr(wanted, name), getattr(found.resource, name)
         if name == "events":
             changed |= {event: on for event, on in sorted(value.items()) if before.get(event) != on}
-        elif value != before:
+        elif differs(wanted, found.resource, name):
             changed[name] = "" if value is None else value
     return changed
 

@@ -8,7 +8,7 @@ from types import MappingProxyType
 from reconciler.address import Key, Level, Scope
 from reconciler.endpoints import Collection
 from reconciler.kind import Archived, Kind, Needs, Rehearsed, Role
-from reconciler.resource import Found, Resource, Rotated
+from reconciler.resource import Found, Resource, Rotated, name_shown
 from reconciler.wire import Json, Request
 
 SHORTENED = 4
@@ -27,13 +27,13 @@ def fault_of_description(_scope: Scope, description: Key) -> str | None:
 def decode(_scope: Scope, entry: Json) -> Found:
     """Read one token, of its value only whether it is shown whole: only owner and administrators may rename it."""
     locked = {"renamed_from": "the token belongs to another user, and only its owner or an administrator may rename it"}
-    told = entry.get("created_at")
-    ours = shown_whole(entry.get("token") or "")
+    token = entry.get("token")
+    ours = isinstance(token, str) and shown_whole(token)
     return Found(
         TriggerToken(),
-        names=(str(entry["description"] or ""),),
+        names=(name_shown(entry["description"] or ""),),
         id=index(entry["id"]),
-        created_at=None if told is None else moment(told),
+        created_at=moment(entry.get("created_at")),
         ours=ours,
         locked={} if ours else locked,
     )
@@ -44,9 +44,12 @@ def shown_whole(value: str) -> bool:
     return len(value) > SHORTENED
 
 
-def moment(told: str) -> datetime:
-    """Read a time, which is UTC where it does not say otherwise."""
-    when = datetime.fromisoformat(told)
+def moment(told: Json) -> datetime | None:
+    """Read a time, which is UTC where it does not say otherwise; None where there is none."""
+    try:
+        when = datetime.fromisoformat(told)
+    except (TypeError, ValueError):
+        return None
     return when if when.tzinfo else when.replace(tzinfo=UTC)
 
 

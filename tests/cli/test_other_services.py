@@ -1,6 +1,7 @@
 """Commands on services that answer otherwise than the sandbox does: what they say, and what they never show."""
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
+from typing import Any
 
 import pytest
 
@@ -31,3 +32,112 @@ def test_no_part_of_a_record_is_shown_as_an_error(desk: Desk, service: Between) 
     assert "POST projects/acme%2Fapi/triggers: 403 Forbidden" in ended.out
     written = "".join(path.read_text() for path in desk.folder.iterdir() if path.is_file())
     assert SECRET not in ended.out + ended.err + written
+
+
+def at(suffix: str, change: Callable[[Any], Any]) -> Callable[[Passing], None]:
+    """Return what changes the value of each success at a path of this end."""
+
+    def alter(passing: Passing) -> None:
+        if passing.request.partition("?")[0].endswith(suffix) and passing.status == 200:
+            passing.json = change(passing.json)
+
+    return alter
+
+
+def test_a_setting_that_an_older_server_lacks_spoils_nothing_but_itself(desk: Desk, service: Between) -> None:
+    late = "require_reauthentication_to_approve"
+    service.alter = at("approval_setting", lambda all_: {name: each for name, each in all_.items() if name != late})
+    desk.project("{approval_settings: {allow_author_approval: true, require_reauthentication_to_approve: true}}")
+    ended = desk("apply --yes")
+    assert (ended.code, ended.err) == (3, "")
+    assert f"{late}: this server does not have this setting; leave it out" in ended.out
+    [write] = service.writes
+    assert ('"allow_author_approval":true' in write, late in write) == (True, False)
+    desk.project("{approval_settings: {allow_author_approval: true}}")
+    assert desk("plan --detailed-exitcode").code == 0
+
+
+def test_no_setting_at_all_is_no_record_of_settings(desk: Desk, service: Between) -> None:
+    service.alter = at("approval_setting", lambda _: {"status": "ok"})
+    desk.project("{approval_settings: {allow_author_approval: false}}")
+    ended = desk("plan")
+    assert ended.code == 3
+    assert "the answer is not what the specification promises: 'allow_author_approval' is missing" in ended.out
+
+
+@pytest.mark.parametrize(
+    ("entry", "shown"),
+    [
+        ({"value": "sometimes", "locked": False}, "sometimes"),
+        ({"value": {"token": SECRET}}, "an object"),
+        ([SECRET], "a list"),
+    ],
+    ids=["another value", "an object", "a list"],
+)
+def test_a_value_that_nobody_knows_is_a_value_to_show(desk: Desk, service: Between, entry: Any, shown: str) -> None:
+    service.alter = at("approval_setting", lambda all_: all_ | {"allow_author_approval": entry})
+    desk.project("{approval_settings: {allow_committer_approval: true}}")
+    assert desk("plan").code == 0
+    desk.project("{approval_settings: {allow_author_approval: true}}")
+    ended = desk("plan --detailed-exitcode")
+    assert ended.code == 2
+    assert f"allow_author_approval: {shown} -> true" in ended.out.replace('"', "")
+    assert SECRET not in ended.out
+
+
+RULES = "registry/protection/repository/rules"
+PUSH, DELETE = "minimum_access_level_for_push", "minimum_access_level_for_delete"
+
+
+def test_a_rule_of_an_unknown_level_can_be_declared_changed_and_exported(desk: Desk, service: Between) -> None:
+    levels = {PUSH: "maintainer", DELETE: None}
+    desk.service(
+        container_repository_protection_rules=[
+            {"repository_path_pattern": "acme/api/a", **levels},
+            {"repository_path_pattern": "acme/api/b", **levels},
+        ]
+    )
+    service.alter = at(RULES, lambda rules: [{**rule, PUSH: "security_officer"} for rule in rules])
+    rules = f'{{"acme/api/a": {{{DELETE}: null}}, "acme/api/b": {{{PUSH}: admin}}}}'
+    desk.project(f"{{prune: [container_repository_protection_rules], container_repository_protection_rules: {rules}}}")
+    ended = desk("plan")
+    assert ended.code == 0
+    assert [" ".join(line.split()) for line in ended.out.splitlines()[:2]] == [
+        "project acme/api",
+        f'~ protection rule "acme/api/b" {PUSH}: security_officer -> admin',
+    ]
+    exported = desk("export --project acme/api --section container_repository_protection_rules -o out")
+    assert f'{PUSH} of protection rule "acme/api/a" of project acme/api is left out' in exported.err
+    assert desk("plan out --detailed-exitcode").code == 0
+    service.requests.clear()
+    desk("apply --yes")
+    assert service.writes == [f'PATCH projects/acme%2Fapi/{RULES}/2 {{"{PUSH}":"admin"}}']
+
+
+def test_events_that_are_never_shown_are_told_once_and_written_with_the_level(desk: Desk, service: Between) -> None:
+    service.alter = at("notification_settings", lambda settings: {"level": settings["level"]})
+    events = "{notification_settings: {level: custom, events: {new_issue: true, new_note: false}}}"
+    desk.project(events)
+    desk.project(events, "acme/lib", "manifests/lib.yaml")
+    ended = desk("apply --yes")
+    assert ended.code == 0, ended
+    body = '{"new_issue":true,"new_note":false,"level":"custom"}'
+    assert sorted(service.writes) == [
+        f"PUT projects/acme%2F{name}/notification_settings {body}" for name in ("api", "lib")
+    ]
+    service.requests.clear()
+    ended = desk("plan --detailed-exitcode")
+    assert (ended.code, ended.err) == (
+        0,
+        "notification_settings.events of project acme/api and 1 more cannot be compared: this server does "
+        "not show them; they are written when level changes, or with --force-events\n",
+    )
+    assert desk("export --project acme/api -o out").code == 0
+    service.requests.clear()
+    assert desk("apply --yes --force-events --target acme/api").code == 0
+    assert service.writes == ['PUT projects/acme%2Fapi/notification_settings {"new_issue":true,"new_note":false}']
+    ended = desk("apply --plan x --force-events")
+    assert (ended.code, ended.err) == (
+        64,
+        "reconciler: apply carries out a saved plan as it is; --force-events goes with the plan that is saved\n",
+    )

@@ -374,14 +374,9 @@ def test_a_service_that_cannot_be_reached_is_named_in_the_end(desk: Desk) -> Non
             "cannot be read: GET projects/acme%2Fapi/milestones: the answer is not JSON (200, application/json)",
         ),
         (
-            answer("200 OK", '[{"id": 1, "title": "a"}]'),
+            answer("200 OK", '[{"id": 1, "state": "active"}]'),
             "cannot be read: GET projects/acme%2Fapi/milestones: the answer is not what the specification promises: "
-            "'state' is missing",
-        ),
-        (
-            answer("200 OK", '[{"id": 1, "title": "a", "state": "odd"}]'),
-            "cannot be read: GET projects/acme%2Fapi/milestones: the answer is not what the specification promises: "
-            "state: Input should be 'active' or 'closed'",
+            "'title' is missing",
         ),
         (
             answer("200 OK", "[1]"),
@@ -393,7 +388,7 @@ def test_a_service_that_cannot_be_reached_is_named_in_the_end(desk: Desk) -> Non
             "cannot be read: GET projects/acme%2Fapi/milestones: redirected to https://h/api/v4/projects/7/milestones",
         ),
     ],
-    ids=["html", "broken", "missing", "enum", "shape", "moved"],
+    ids=["html", "broken", "missing", "shape", "moved"],
 )
 def test_an_answer_nobody_can_plan_on_is_a_problem_that_names_the_request(desk: Desk, raw: bytes, said: str) -> None:
     with canned(raw) as server:

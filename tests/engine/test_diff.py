@@ -16,7 +16,7 @@ def test_fields_are_json_with_mapping_fields_taken_apart() -> None:
 def test_what_is_not_shown_differs_from_whatever_is_wanted() -> None:
     found = NotificationSettings.model_validate({"level": "watch"})
     wanted = NotificationSettings.model_validate({"level": "watch", "events": {"new_note": False}})
-    assert differences(wanted, found) == ({"events.new_note": None}, {"events.new_note": False})
+    assert differences(wanted, Found(found)) == ({"events.new_note": None}, {"events.new_note": False})
 
 
 def test_fields_can_be_left_out_of_what_is_wanted() -> None:

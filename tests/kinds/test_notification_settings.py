@@ -10,7 +10,6 @@ from reconciler.address import Scope
 from reconciler.kinds.notification_settings import SETTINGS
 from reconciler.live import read_part
 from reconciler.resource import Found
-from reconciler.state import Unreadable
 from reconciler.wire import Json
 from tests.building import ACME, API, USER, section
 from tests.kinds.behind import group_in, project_in, rewriting, speaking_with, user_in
@@ -249,11 +248,16 @@ class Nobody:
         return [self.get(path)]
 
 
-def test_a_user_without_a_primary_address_makes_the_settings_unreadable_where_none_is_wanted() -> None:
-    assert read_part(Nobody(), SETTINGS, USER, {"notification_email": None}) == Unreadable(
-        "GET user: the answer is not what the specification promises: 'email' is missing"
-    )
-    assert isinstance(read_part(Nobody(), SETTINGS, USER, {"level": "watch"}), Found)
+def test_a_primary_address_that_is_not_told_is_no_obstacle_to_the_rest() -> None:
+    found = read_part(Nobody(), SETTINGS, USER, {"notification_email": None})
+    assert isinstance(found, Found)
+    assert found.locked == {
+        "notification_email": "null is the primary address, which this server does not tell: write the address instead "
+        "(GET user: the response has no email)"
+    }
+    alone = read_part(Nobody(), SETTINGS, USER, {"level": "watch"})
+    assert isinstance(alone, Found)
+    assert alone.locked == {}
 
 
 def test_an_address_that_is_not_declared_stays_as_it_is(story: Story) -> None:
