@@ -1,22 +1,40 @@
-"""Write every page and picture that comes from the code to its file."""
+"""Write every page and picture that comes from the code to its file, and the version into the pages that name it."""
 
+import re
 from pathlib import Path
 
 from docs.picture import picture
 from docs.reference import pages
+from reconciler import __version__
 
 FOLDER = Path(__file__).parent
+ROOT = FOLDER.parent
+
+RELEASE = re.compile(r"(?P<of>rev: v|/gitops(-sharded)?@|/reconciler:)(?P<version>[0-9.]+)")
+"""How a page names a release: its tag, its component, its image."""
+
+NAMING = (
+    FOLDER / "how-to" / "docker.md",
+    FOLDER / "how-to" / "pre-commit.md",
+    ROOT / "templates" / "README.md",
+    ROOT / "examples" / "ci" / "fleet.gitlab-ci.yml",
+)
 
 
 def generated() -> dict[Path, str]:
-    """Return what each generated file holds."""
+    """Return what each file holds that comes from the code, or names the version."""
     return {
         FOLDER / "plan.svg": picture(),
         **{FOLDER / "reference" / name: text for name, text in pages().items()},
+        **{file: _of_this_release(file.read_text(encoding="utf-8")) for file in NAMING},
     }
 
 
+def _of_this_release(text: str) -> str:
+    return RELEASE.sub(lambda found: found["of"] + __version__, text)
+
+
 if __name__ == "__main__":
-    for file, text in generated().items():
-        file.parent.mkdir(exist_ok=True)
-        file.write_text(text, encoding="utf-8")
+    for path, content in generated().items():
+        path.parent.mkdir(exist_ok=True)
+        path.write_text(content, encoding="utf-8")

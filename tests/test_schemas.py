@@ -1,6 +1,7 @@
 """The JSON Schemas: up to date, explained throughout, and of one mind with the code."""
 
 import json
+import re
 from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
@@ -160,6 +161,14 @@ def test_the_examples_are_valid() -> None:
     manifests = [document for text in texts for document in documents(text) if "apiVersion" in document]
     assert len(manifests) >= len(KINDS)
     assert [faults(document, MANIFEST) for document in manifests] == [[]] * len(manifests)
+
+
+def test_an_editor_finds_the_schema_of_every_document_of_the_examples() -> None:
+    for file in sorted((ROOT / "examples").rglob("*.yaml")):
+        for document in file.read_text(encoding="utf-8").split("\n---\n"):
+            if "apiVersion: reconciler" in document:
+                ways = re.findall(r"^# yaml-language-server: \$schema=(\S+)$", document, re.MULTILINE)
+                assert [(file.parent / way).resolve() for way in ways] == [ROOT / "schemas/manifest.schema.json"], file
 
 
 @pytest.mark.parametrize(

@@ -24,7 +24,7 @@ def schema(name: str | None, folder: Path | None, copies: Path | None) -> int:
     """Print the JSON Schemas of manifests, reconciler.yaml and outputs, or the one of that NAME.
 
     Editors that know the YAML language server complete and explain every key. Keep a copy beside the manifests, and
-    begin each manifest with the way to it:
+    begin each document with the way to it, also behind each ---:
 
         # yaml-language-server: $schema=../schemas/manifest.schema.json
 

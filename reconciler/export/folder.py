@@ -1,5 +1,7 @@
 """The files of an export: which change, to what text, and how they are written."""
 
+import os
+import re
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -15,12 +17,17 @@ from reconciler.export.layout import indents_of, keep_lines
 from reconciler.manifests.sources import Source
 
 NEXT = "---\n"
+SCHEMA = Path("schemas/manifest.schema.json")
+"""The copy of the schema, from where the folder of the manifests is."""
+
+_MODELINE = re.compile(r"^# yaml-language-server: \$schema=\S+", re.MULTILINE)
 
 
 @dataclass(frozen=True, slots=True)
 class Folder:
     """What becomes of the manifests of a folder; nothing is written before `texts` are."""
 
+    path: Path
     existing: Existing
     _changed: dict[Path, dict[int, Any]] = field(default_factory=dict)
     _added: dict[Path, list[dict[str, Any]]] = field(default_factory=dict)
@@ -44,8 +51,22 @@ class Folder:
         for path, documents in self._added.items():
             before = texts.get(path, self.existing.texts.get(path, ""))
             parts = [before.rstrip("\n") + "\n"] if before else []
-            texts[path] = NEXT.join(parts + [write([tree(document)]) for document in documents])
+            line = self._modeline(path, before)
+            texts[path] = NEXT.join(parts + [line + write([tree(document)]) for document in documents])
         return texts
+
+    def _modeline(self, path: Path, before: str) -> str:
+        """Return the comment by which editors find the schema of a new document, which they look for in each one.
+
+        It is the one that the file has, or in a new file leads to the schema beside the folder, if there is one.
+        """
+        found = _MODELINE.search(before)
+        if found:
+            return f"{found[0]}\n"
+        schema = self.path.absolute().parent / SCHEMA
+        if before or not schema.exists():
+            return ""
+        return f"# yaml-language-server: $schema={Path(os.path.relpath(schema, path.parent)).as_posix()}\n"
 
     def _updated(self, path: Path, changes: Mapping[int, Any]) -> str:
         before = self.existing.texts[path]

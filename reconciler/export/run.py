@@ -76,7 +76,7 @@ def run_export(
     existing = existing.with_paths(sight.targets)
     progress.begin("writing manifests")
     exported = [export_target(known, sight.live, kinds) for known in sight.targets]
-    files = Folder(existing)
+    files = Folder(folder, existing)
     new = [each for each in exported if not _updated(each, files, sight, asked)]
     documents = {each.known: document_of(each.known.scope, literal(each.spec)) for each in new}
     if profile is not None:

@@ -9,12 +9,12 @@ import pytest
 import yaml
 from markdown_it import MarkdownIt
 
-from docs.__main__ import generated
+from docs.__main__ import NAMING, RELEASE, generated
 from docs.hooks import linked, outside_pages
 from docs.picture import COLUMNS, the_plan
 from docs.reference import ENVIRONMENT, EXIT_CODES
 from docs.tables import type_words
-from reconciler import errors
+from reconciler import __version__, errors
 from reconciler.cli import COMMANDS
 from reconciler.cli.exit_codes import ExitCode, of_signal
 from tests.building import KINDS
@@ -28,6 +28,13 @@ SITE = yaml.safe_load((ROOT / "mkdocs.yml").read_text(encoding="utf-8"))
 @pytest.mark.parametrize("file", GENERATED, ids=lambda file: str(file.name))
 def test_what_comes_from_the_code_is_up_to_date(file: Path) -> None:
     assert file.read_text(encoding="utf-8") == GENERATED[file], "run: python -m docs"
+
+
+def test_every_release_that_is_named_anywhere_is_this_one() -> None:
+    files = [file for name in ("docs", "examples", "templates") for file in (ROOT / name).rglob("*") if file.is_file()]
+    texts = {file: file.read_text(encoding="utf-8") for file in [*files, ROOT / "README.md"] if file.suffix != ".pyc"}
+    named = {file: {found["version"] for found in RELEASE.finditer(text)} for file, text in texts.items()}
+    assert {file: found for file, found in named.items() if found} == {file: {__version__} for file in NAMING}
 
 
 def meanings(text: str) -> Iterator[tuple[str, str]]:

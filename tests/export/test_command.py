@@ -71,3 +71,31 @@ def test_what_cannot_be_read_at_all_is_no_success(desk: Desk) -> None:
     done = desk("export --project acme/none -o out")
     assert (done.code, done.out) == (1, "")
     assert done.err == "reconciler: GET projects/acme%2Fnone: 404 Project Not Found\n"
+
+
+def test_editors_find_the_schema_of_each_document_that_is_written(desk: Desk) -> None:
+    assert desk("export --project acme/api --section milestones -o out").code == 0
+    without = Path("out/acme/api.yaml").read_text()
+    assert desk("schema --write schemas").code == 0
+    assert desk("export --group acme --section milestones -o there").code == 0
+    assert Path("there/acme/tools/cli.yaml").read_text().splitlines()[0] == (
+        "# yaml-language-server: $schema=../../../schemas/manifest.schema.json"
+    )
+    line = "# yaml-language-server: $schema=../../schemas/manifest.schema.json\n"
+    assert Path("there/acme/api.yaml").read_text() == line + without
+    other = "apiVersion: reconciler/v1\nkind: Project\nmetadata: {path: acme/%s}\n"
+    own = "# yaml-language-server: $schema=../elsewhere.json\n"
+    desk.write("mixed/acme/api.yaml", own + other % "lib")
+    desk.write("mixed/acme/web.yaml", other % "gone")
+    assert desk("export --project acme/api --project acme/web --section milestones -o mixed").code == 0
+    assert Path("mixed/acme/api.yaml").read_text() == own + other % "lib" + "---\n" + own + without
+    assert "yaml-language-server" not in Path("mixed/acme/web.yaml").read_text()
+
+
+def test_the_way_to_the_schema_stays_when_a_document_is_updated(desk: Desk) -> None:
+    line = "# yaml-language-server: $schema=../schemas/manifest.schema.json\n"
+    document = "apiVersion: reconciler/v1\nkind: Project\nmetadata: {path: acme/%s}\nspec:\n  milestones:\n    soon: {due_date: %s}\n"
+    first = line + document.replace("soon", "none") % ("lib", "2026-01-01")
+    file = desk.write("out/two.yaml", f"{first}---\n{line}{document % ('api', '2026-01-01')}")
+    assert desk("export --project acme/api -o out").code == 0
+    assert file.read_text().startswith(f"{first}---\n{line}{document % ('api', '2026-12-31')}")
