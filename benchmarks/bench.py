@@ -21,6 +21,7 @@ class Sizes:
         memory: projects of the plans whose memory is compared, ascending.
         history: projects of which one has changed.
         rate: requests, and seconds of a window that takes them.
+        section: changes in one section.
         starts: how often a start is measured.
         peers: projects that each tool brings into order.
         repeat: how often everything else is measured.
@@ -32,14 +33,15 @@ class Sizes:
     memory: tuple[int, int, int]
     history: int
     rate: tuple[int, int]
+    section: int
     starts: int
     peers: int
     repeat: int
 
 
-FULL = Sizes("full", 1000, (100, 10_000), (2500, 5000, 10_000), 10_000, (600, 60), 31, 50, 3)
-QUICK = Sizes("quick", 100, (50, 500), (100, 200, 400), 500, (60, 6), 11, 10, 3)
-TINY = Sizes("tiny", 10, (10, 20), (10, 20, 30), 20, (60, 2), 1, 10, 1)
+FULL = Sizes("full", 1000, (100, 10_000), (2500, 5000, 10_000), 10_000, (600, 60), 2000, 31, 50, 3)
+QUICK = Sizes("quick", 100, (50, 500), (100, 200, 400), 500, (60, 6), 200, 11, 10, 3)
+TINY = Sizes("tiny", 10, (10, 20), (10, 20, 30), 20, (60, 2), 10, 1, 10, 1)
 
 
 @dataclass(slots=True)

@@ -152,7 +152,8 @@ class Work:
     Attributes:
         reads: one for each part of each project.
         writes: one for each object, or settings section, that differs.
-        looks: one for each part that was written to.
+        looks: one for each part that was written to, and one right before a record is written whole, or an object is
+            created whose name need not be unique.
         needed: IDs that writes need...
         known: ...and those that come along with what is read.
     """
@@ -266,7 +267,7 @@ def drift(found: Plain, wanted: Project, work: Work) -> None:
         if random.random() < 0.25:
             change(found[part], random)
             work.writes += 1
-            work.looks += part != "milestones"
+            work.looks += {"milestones": 0, "merge_request_approval_settings": 2, "trigger_tokens": 2}.get(part, 1)
     work.looks += found["milestones"] != live(wanted)["milestones"]
 
 

@@ -26,6 +26,7 @@ class Singleton:
         method: of the update.
         complete: fetches what the answer lacks for comparing it with the wanted fields, and adds it to the answer;
             None where the answer always suffices.
+        whole: whether an update sends fields that nobody declared, as they were read.
     """
 
     name: str
@@ -35,8 +36,10 @@ class Singleton:
     body: Callable[[Scope, Resource, Found], Mapping[str, Json]]
     method: Literal["PUT", "PATCH"]
     complete: Callable[[Reader, Json, Mapping[str, Json]], Json] | None = None
+    whole: bool = False
 
     is_collection: ClassVar[bool] = False
+    unique_names: ClassVar[bool] = True
 
     def update(self, scope: Scope, wanted: Resource, found: Found) -> tuple[Request, ...]:
         """Return the request that makes what was found what is wanted."""
@@ -60,6 +63,7 @@ class Collection:
         canonical_key: the form in which two spellings of one name are equal.
         lowers_placeholders: whether `{path}` and its like are filled in in lower case within names.
         refers_to: the level of the targets whose paths or IDs the names are, or None where names are just names.
+        unique_names: whether the service refuses a second object of the same name.
         by_number: whether writes need the target's own numeric ID in their path.
         delivers: the field of the answer to a creation that is a secret, to be delivered and never shown; or None.
         shown_whole: whether that field's value is shown whole, as it is to those who may know it.
@@ -75,11 +79,13 @@ class Collection:
     canonical_key: Callable[[Key], Key] = lambda key: key
     lowers_placeholders: bool = False
     refers_to: Level | None = None
+    unique_names: bool = True
     by_number: bool = False
     delivers: str | None = None
     shown_whole: Callable[[str], bool] = bool
 
     is_collection: ClassVar[bool] = True
+    whole: ClassVar[bool] = False
 
     def delete(self, path: str, found: Found) -> tuple[Request, ...]:
         """Return the request that deletes a found object."""

@@ -5,7 +5,7 @@ in it as a problem. `planner` makes it, `apply` carries it out.
 """
 
 from collections.abc import Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 from reconciler.address import Address, Key, Scope
 from reconciler.diff import AsRead, Fields
@@ -136,10 +136,13 @@ class Plan:
     Attributes:
         targets: users, then groups, then projects.
         dependent: sections to be read and planned again after the groups above them were changed.
+        whole: sections whose change sends fields that nobody declared: read and planned again right before it. A saved
+            plan is without them, for what it changes is read again anyway, and must not have moved.
     """
 
     targets: tuple[TargetPlan, ...]
     dependent: tuple[Section, ...] = ()
+    whole: tuple[Section, ...] = field(default=(), compare=False)
 
     @property
     def changes(self) -> Iterator[Change]:

@@ -25,7 +25,8 @@ def make_plan(desired: DesiredState, live: LiveState, kinds: Kinds) -> tuple[Pla
         planned, unresolved = plan_target(target, live, kinds, desired.grace)
         targets.append(planned)
         missing |= unresolved
-    return Plan(tuple(targets), _dependent(desired, targets, kinds)), frozenset(missing)
+    plan = Plan(tuple(targets), _dependent(desired, targets, kinds), _whole(desired, targets, kinds))
+    return plan, frozenset(missing)
 
 
 def plan_target(target: Target, live: LiveState, kinds: Kinds, grace: timedelta) -> tuple[TargetPlan, set[Reference]]:
@@ -75,6 +76,19 @@ def _dependent(desired: DesiredState, plans: Iterable[TargetPlan], kinds: Kinds)
         if target.scope.level is Level.PROJECT
         for section in target.sections
         if any(kind == section.kind and _may_be_below(target.scope.ref, group) for kind, group in changed)
+    )
+
+
+def _whole(desired: DesiredState, plans: Iterable[TargetPlan], kinds: Kinds) -> tuple[Section, ...]:
+    """Which sections have a change that sends fields that nobody declared."""
+    changed = {
+        (target.scope, change.address.section)
+        for target in plans
+        for change in target.changes
+        if kinds[change.address.section].part(change.address.part).whole
+    }
+    return tuple(
+        section for target in desired.targets for section in target.sections if (section.scope, section.kind) in changed
     )
 
 

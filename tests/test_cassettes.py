@@ -69,7 +69,7 @@ def test_the_traffic_of_the_main_commands_is_as_it_was(desk: Desk) -> None:
             requests[step] = len(tape)
         assert (done.code, done.err) == (0, "")
         outputs[step] = done.out
-    assert requests == {"validate": 0, "plan": 26, "apply": 26 + 24 + 23, "plan-again": 22}
+    assert requests == {"validate": 0, "plan": 26, "apply": 26 + 2 + 24 + 23, "plan-again": 22}
     assert outputs["validate"] == "Valid: 4 targets.\n"
     assert outputs["plan"].endswith("26 requests were made to plan.\n")
     assert outputs["plan-again"].startswith("Plan: 0 to create, 0 to update, 0 to delete, 0 problems")

@@ -4,7 +4,7 @@ from collections.abc import Callable, Mapping
 
 from benchmarks.bench import Bench
 from benchmarks.figures import Figure
-from benchmarks.rows import counting, history, memory, pacing, parts, peers, reading, starting, waiting
+from benchmarks.rows import counting, history, memory, pacing, parts, peers, reading, sections, starting, waiting
 
 Row = Callable[[Bench], list[Figure]]
 
@@ -18,5 +18,6 @@ ROWS: Mapping[str, Row] = {
     "start": starting.start,
     "since": history.since,
     "rate": pacing.rate,
+    "section": sections.section,
     "peers": peers.peers,
 }

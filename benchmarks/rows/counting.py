@@ -24,7 +24,7 @@ def requests(bench: Bench) -> list[Figure]:
             raise Failed(f"a plan with nothing to do made {len(server.log())} requests for {work.reads} parts")
     about = (
         f"the sandbox's log: {planned:,} requests for a plan; {applied:,} for an apply, of which {work.writes:,} are "
-        f"writes and {work.looks:,} look at what was changed"
+        f"writes and {work.looks:,} look at what is or was changed"
     )
     return [
         Figure(f"requests ÷ lower bound, plan, {count:,} projects", (planned / work.plan,), "", 1, True, about),

@@ -2,7 +2,8 @@
 
 from reconciler.apply.outcomes import Deliver, NoRecord, Outcome, Record, Status, Stop, TargetOutcome, Terms
 from reconciler.apply.recovery import recover
-from reconciler.apply.run import apply_plan, lack_of_sink
+from reconciler.apply.run import apply_plan, lack_of_sink, planned_again
+from reconciler.apply.target import repeatable
 
 __all__ = [
     "Deliver",
@@ -15,5 +16,7 @@ __all__ = [
     "Terms",
     "apply_plan",
     "lack_of_sink",
+    "planned_again",
     "recover",
+    "repeatable",
 ]

@@ -4,6 +4,7 @@ from collections.abc import Iterable, Mapping
 from typing import Any
 
 from reconciler.address import Key, Scope
+from reconciler.apply.outcomes import Stop
 from reconciler.diff import as_read, fields_of, moved
 from reconciler.endpoints import Singleton
 from reconciler.errors import ServiceError
@@ -35,9 +36,9 @@ class Objects:
         found = [each for name in self._spelt(names) for each in self._by_name.get(name, [])]
         return list({id(each): each for each in found}.values())
 
-    def answers_to(self, found: Found, name: Key | None) -> bool:
-        """Tell whether an object has a name."""
-        return isinstance(self._part, Singleton) or not self._spelt((name,)).isdisjoint(self._spelt(found.names))
+    def answers_to(self, found: Found, *names: Key | None) -> bool:
+        """Tell whether an object answers to any of some names."""
+        return isinstance(self._part, Singleton) or not self._spelt(names).isdisjoint(self._spelt(found.names))
 
     def _spelt(self, names: Iterable[Key | None]) -> set[Key]:
         if isinstance(self._part, Singleton):
@@ -52,14 +53,17 @@ Reread = Mapping[tuple[str, str], Objects | Unreadable]
 class Look:
     """Reads parts of one target again."""
 
-    def __init__(self, reader: Reader, kinds: Kinds, scope: Scope) -> None:
-        self.reader, self.kinds, self.scope = reader, kinds, scope
+    def __init__(self, reader: Reader, kinds: Kinds, scope: Scope, stop: Stop) -> None:
+        self.reader, self.kinds, self.scope, self.stop = reader, kinds, scope, stop
 
     def read(self, part: Part, wanted: Resource | Mapping[Any, Any]) -> LivePart:
         """Read one part; while writing, no failure to read is worth losing the rest of the run for."""
+        if self.stop.refused:
+            return Unreadable(self.stop.reason)
         try:
             return read_part(self.reader, part, self.scope, wanted)
         except ServiceError as error:
+            self.stop.after(error)
             return Unreadable(str(error))
 
     def again(self, changes: Iterable[Change]) -> Reread:
@@ -94,8 +98,13 @@ def staleness(change: Change, live: Reread) -> str:
     return "its new name is taken by now" if former is not None and namesakes else ""
 
 
-def shortfall(change: Change, live: Reread) -> str:
+def shortfall(change: Change, live: Reread, made: int | None = None) -> str:
     """Say what the service shows otherwise than a change wants it; empty where it is as wanted.
+
+    Args:
+        change: that was carried out, or may have been.
+        live: what was read since.
+        made: the ID of the object that it created, where that is known.
 
     Raises:
         LookupError: it cannot be told, for the part cannot be read.
@@ -105,7 +114,7 @@ def shortfall(change: Change, live: Reread) -> str:
         raise LookupError(objects.reason)  # noqa: TRY004  # nothing is of a wrong type here
     if isinstance(change, Delete):
         return "it is still there" if change.read.id in objects.by_id else ""
-    found = _new_ones(change, objects) if isinstance(change, Create) else _changed_one(change, objects)
+    found = _changed_ones(change, objects, made)
     if not found:
         return "it is not there"
     shown = [(fields_of(each.resource), each.unshown) for each in found]
@@ -114,16 +123,29 @@ def shortfall(change: Change, live: Reread) -> str:
         for name, value in change.after.items()
         if all(fields.get(name) != value and name.partition(".")[0] not in unshown for fields, unshown in shown)
     ]
-    if isinstance(change, Update) and not objects.answers_to(found[0], change.address.name):
+    if not objects.answers_to(found[0], change.address.name, change.target_id if isinstance(change, Create) else None):
         lost.insert(0, "name")
     return f"the service kept its own {', '.join(lost)}" if lost else ""
+
+
+def elder(change: Create, live: Reread, made: int) -> int | None:
+    """Return the ID of another new object of the same name that is older than the one that was made, if there is one.
+
+    The service counts its IDs up, so that of two that were made at once all see the same one as the elder.
+    """
+    objects = live[change.address.section, change.address.part]
+    new = [] if isinstance(objects, Unreadable) else _new_ones(change, objects)
+    return min((found.id for found in new if found.id is not None and found.id < made), default=None)
+
+
+def _changed_ones(change: Create | Update, objects: Objects, made: int | None) -> list[Found]:
+    """The object that a change is about; of a creation whose ID is not known, all new ones of its name."""
+    if isinstance(change, Create) and made is None:
+        return _new_ones(change, objects)
+    found = objects.by_id.get(made if isinstance(change, Create) else change.read.id)
+    return [] if found is None else [found]
 
 
 def _new_ones(change: Create, objects: Objects) -> list[Found]:
     """The objects of a new one's name, or of the target it refers to, that were not there before."""
     return [each for each in objects.named(change.address.name, change.target_id) if each.id not in change.beside]
-
-
-def _changed_one(change: Update, objects: Objects) -> list[Found]:
-    found = objects.by_id.get(change.read.id)
-    return [] if found is None else [found]

@@ -7,6 +7,7 @@ from threading import Event
 from typing import Protocol
 
 from reconciler.address import Address
+from reconciler.errors import ServiceError, Unauthorized, WaitTooLong
 from reconciler.plan import Change, TargetPlan
 from reconciler.progress import Progress
 from reconciler.wire import Request
@@ -78,16 +79,26 @@ class Stop:
 
     Attributes:
         event: set once the run is to end; whoever waits watches it.
+        refused: whether the service refuses the token, so that nothing is read any more either.
     """
 
     def __init__(self, event: Event | None = None) -> None:
         self.event = event or Event()
+        self.refused = False
         self._reason = ""
 
     @property
     def reason(self) -> str:
         """Why the run is to end; empty while it is not."""
         return self._reason if self.event.is_set() else ""
+
+    def after(self, error: ServiceError) -> None:
+        """End the run if an error says that the service answers nothing more."""
+        if isinstance(error, Unauthorized):
+            self.refused = True
+            self.because(f"the service refuses the token: {error.reason}")
+        if isinstance(error, WaitTooLong):
+            self.because(error.reason)
 
     def because(self, reason: str) -> None:
         """End the run; the first reason stays."""

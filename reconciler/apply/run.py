@@ -22,21 +22,30 @@ def apply_plan(plan: Plan, service: Service, kinds: Kinds, terms: Terms) -> Iter
 
     A failed change stops nothing but itself; it is an outcome, never an exception.
     """
-    dependent: dict[Scope, list[Section]] = {}
-    for section in plan.dependent:
-        dependent.setdefault(section.scope, []).append(section)
+    again: dict[Scope, list[Section]] = {}
+    for section in plan.dependent if terms.recheck else planned_again(plan):
+        again.setdefault(section.scope, []).append(section)
 
-    busy = [target for target in plan.targets if any(target.changes) or target.scope in dependent]
+    busy = [target for target in plan.targets if any(target.changes) or target.scope in again]
     terms.progress.begin("applying", (target.scope for target in busy))
 
     def work(target: TargetPlan) -> TargetOutcome:
-        outcome = TargetRun(target, service, kinds, terms).run(dependent.get(target.scope, []))
+        outcome = TargetRun(target, service, kinds, terms).run(again.get(target.scope, []))
         terms.progress.step(target.scope, sum(each.status is Status.DONE for each in outcome.outcomes))
         return outcome
 
     with ThreadPoolExecutor(max_workers=terms.concurrency) as pool:
         for _, wave in groupby(busy, key=lambda target: target.scope.level):
             yield from pool.map(work, wave)
+
+
+def planned_again(plan: Plan) -> list[Section]:
+    """Return the sections that are read and planned again right before they are written."""
+    changed = {
+        (target.scope, section.section) for target in plan.targets for section in target.sections if section.changes
+    }
+    whole = [section for section in plan.whole if (section.scope, section.kind) in changed]
+    return list({(section.scope, section.kind): section for section in (*whole, *plan.dependent)}.values())
 
 
 def lack_of_sink(plan: Plan, kinds: Kinds) -> Iterator[str]:

@@ -59,6 +59,7 @@ class Succession:
                 return Outcome(change, Status.STALE, f"its successor (ID {change.successor_id}) is gone by now")
             self._hand_over(change.address, ours[-1][1])
         except ServiceError as error:
+            self._terms.stop.after(error)
             return Outcome(change, Status.FAILED, f"its successor could not be read, to be delivered first: {error}")
         except OutputFailed as error:
             self._terms.stop.because("a token could not be delivered, so that the run was ended")

@@ -1,15 +1,16 @@
 """One target's plan carried out: its changes one after another, each request recorded, doubts settled by reading."""
 
+from collections.abc import Iterable
 from dataclasses import replace
 
-from reconciler.apply.looking import Look, Reread, shortfall, staleness
+from reconciler.apply.looking import Look, Reread, elder, shortfall, staleness
 from reconciler.apply.outcomes import Outcome, Status, TargetOutcome, Terms
 from reconciler.apply.succession import Lists, Succession, collection_of
-from reconciler.errors import AnswerLost, BadAnswer, NotFound, OutputFailed, Refused, ServiceError, Stopped, WaitTooLong
+from reconciler.errors import AnswerLost, BadAnswer, NotFound, OutputFailed, Refused, ServiceError, Stopped
 from reconciler.kind import Kinds
 from reconciler.live import decode
 from reconciler.matching import identity
-from reconciler.plan import Change, Create, Delete, TargetPlan
+from reconciler.plan import Change, Create, Delete, SectionPlan, TargetPlan
 from reconciler.planner import plan_section
 from reconciler.state import LiveState, Section
 from reconciler.wire import Json, Request, Service
@@ -24,44 +25,45 @@ class TargetRun:
     def __init__(self, target: TargetPlan, service: Service, kinds: Kinds, terms: Terms) -> None:
         self.target, self.service, self.kinds, self.terms = target, service, kinds, terms
         lists = Lists(service)
-        self.look = Look(lists, kinds, target.scope)
+        self.look = Look(lists, kinds, target.scope, terms.stop)
         self.succession = Succession(lists, kinds, terms)
-        self.planned_again: set[str] = set()
-        self.in_doubt: set[int] = set()
+        self.in_doubt: dict[int, ServiceError] = {}
+        self.made: dict[int, int] = {}
 
-    def run(self, dependent: list[Section]) -> TargetOutcome:
-        """Carry out the plan.
+    def run(self, again: Iterable[Section]) -> TargetOutcome:
+        """Carry out the plan, section by section.
 
         Args:
-            dependent: the sections to read and plan again first, since a group above was changed.
+            again: the sections to read and plan again right before.
         """
-        for section in dependent:
-            if not self.terms.stop.reason:
-                self._plan_again(section)
-        stale = self._stale() if self.terms.recheck else {}
-        outcomes = []
-        for change in self.target.changes:
-            if id(change) in stale:
-                outcomes.append(Outcome(change, Status.STALE, stale[id(change)]))
+        wanted = {section.kind: section for section in again}
+        sections, outcomes = [], []
+        for section in self.target.sections:
+            if section.section in wanted and not self.terms.stop.reason:
+                planned, stale = self._planned_again(wanted[section.section]), dict[int, str]()
             else:
-                outcomes.append(self._carry_out(change))
-        return TargetOutcome(self.target, tuple(self._verified(outcomes) if self.terms.verify else outcomes))
+                planned, stale = section, self._stale(section)
+            sections.append(planned)
+            for change in planned.changes:
+                why = stale.get(id(change))
+                outcomes.append(Outcome(change, Status.STALE, why) if why else self._carry_out(change))
+        done = replace(self.target, sections=tuple(sections))
+        return TargetOutcome(done, tuple(self._verified(outcomes) if self.terms.verify else outcomes))
 
-    def _plan_again(self, section: Section) -> None:
-        """Replace the plan of a section that a change to a group may have changed."""
+    def _planned_again(self, section: Section) -> SectionPlan:
+        """Read a section and plan it again, since a group above was changed or the whole record is written."""
         kind = self.kinds[section.kind]
         parts = {
             (section.scope, section.kind, name): self.look.read(kind.part(name), wanted)
             for name, wanted in section.wanted.items()
         }
-        self.planned_again.add(section.kind)
-        planned = plan_section(section, LiveState(parts, {}), self.kinds)
-        sections = [planned if old.section == section.kind else old for old in self.target.sections]
-        self.target = replace(self.target, sections=tuple(sections))
+        return plan_section(section, LiveState(parts, {}), self.kinds)
 
-    def _stale(self) -> dict[int, str]:
-        """Read again what will be changed; return by change why it is out of date."""
-        old = [change for change in self.target.changes if change.address.section not in self.planned_again]
+    def _stale(self, section: SectionPlan) -> dict[int, str]:
+        """Read again what will be changed, or could be made twice; return by change why it is out of date."""
+        old = section.changes if self.terms.recheck else repeatable(section, self.kinds)
+        if self.terms.stop.reason or not old:
+            return {}
         live = self.look.again(old)
         return {id(change): why for change in old if (why := staleness(change, live))}
 
@@ -76,12 +78,12 @@ class TargetRun:
             for request in change.requests:
                 answers.append(self._send(change, _complete(request, answers), first=not answers))
         except (ServiceError, OutputFailed) as error:
-            if isinstance(error, WaitTooLong):
-                self.terms.stop.because(error.reason)
+            if isinstance(error, ServiceError):
+                self.terms.stop.after(error)
             if isinstance(error, Stopped) and not error.ambiguous and not answers:
                 return Outcome(change, Status.SKIPPED, "the run was ended before it")
             if isinstance(error, ServiceError) and (error.ambiguous or isinstance(error, Refused | NotFound)):
-                self.in_doubt.add(id(change))
+                self.in_doubt[id(change)] = error
             return Outcome(change, Status.FAILED, str(error))
         return Outcome(change, Status.DONE)
 
@@ -94,6 +96,7 @@ class TargetRun:
         try:
             if first and isinstance(change, Create):
                 answer = self._create(change, request)
+                self._keep_id(change, answer)
                 self._deliver(change, answer)
             else:
                 answer = self.service.send(request)
@@ -119,6 +122,11 @@ class TargetRun:
                     return entry
                 if not left:
                     raise
+
+    def _keep_id(self, change: Create, answer: Json) -> None:
+        """Remember which object was created; entries that stand for other targets have the IDs of those."""
+        if isinstance(answer, dict) and isinstance(answer.get("id"), int) and change.target_id is None:
+            self.made[id(change)] = answer["id"]
 
     def _checked(self, change: Create, request: Request, answer: Json) -> Json:
         """Return the answer to a creation if it holds what is needed of it.
@@ -171,42 +179,67 @@ class TargetRun:
             self.succession.note(change.address)
         except OutputFailed as error:
             self.terms.stop.because("a token could not be delivered, so that the run was ended")
-            raise OutputFailed(f"{error}; {self._revoke(change, answer['id'])}") from error
+            number = answer["id"]
+            raise OutputFailed(f"{error}; the undelivered token {number} {self._taken_back(change, number)}") from error
 
-    def _revoke(self, change: Create, number: int) -> str:
-        request = Request("DELETE", f"{change.requests[0].path}/{number}")
+    def _taken_back(self, change: Create, number: int) -> str:
+        """Delete what was just created, and say what came of it."""
         try:
-            self._send(change, request)
+            self._send(change, Request("DELETE", f"{change.requests[0].path}/{number}"))
         except ServiceError as error:
-            return f"the undelivered token {number} could not be deleted again and should be: {error}"
-        return f"the undelivered token {number} was deleted again"
+            return f"could not be deleted again and should be: {error}"
+        return "was deleted again"
 
     def _verified(self, outcomes: list[Outcome]) -> list[Outcome]:
-        """Read again what was changed or may have been; what the service silently dropped is not done.
-
-        What was refused because somebody else had done it already is as wanted, and so is done.
-        """
+        """Read again what was changed or may have been; what the service silently dropped is not done."""
         known = {id(each) for each in outcomes if each.status is Status.DONE or id(each.change) in self.in_doubt}
         live = self.look.again(each.change for each in outcomes if id(each) in known)
         return [self._settle(each, live) if id(each) in known else each for each in outcomes]
 
     def _settle(self, outcome: Outcome, live: Reread) -> Outcome:
         """Return what became of a change by what the service shows of it."""
-        doubtful = outcome.status is not Status.DONE
+        change = outcome.change
+        lost = self.in_doubt.get(id(change))
+        made = self.made.get(id(change))
         try:
-            lacking = shortfall(outcome.change, live)
+            lacking = shortfall(change, live, made)
         except LookupError as error:
-            if doubtful:
+            if lost:
                 return outcome
             return replace(outcome, status=Status.FAILED, reason=f"carried out, but cannot be verified: {error}")
-        if not lacking and doubtful and self._is_secret(outcome.change):
+        if lost:
+            return outcome if lacking else self._found_done(outcome, lost)
+        if lacking:
+            return replace(outcome, status=Status.DROPPED, reason=lacking)
+        if isinstance(change, Create) and made is not None and (first := elder(change, live, made)) is not None:
+            return self._withdrawn(change, made, first)
+        return outcome
+
+    def _found_done(self, outcome: Outcome, lost: ServiceError) -> Outcome:
+        """Return what became of a change that failed, or may have, and is nevertheless as wanted."""
+        if isinstance(outcome.change, Create) and not lost.ambiguous and id(outcome.change) not in self.made:
+            return replace(outcome, status=Status.STALE, reason="done by somebody else at the same time")
+        if self._is_secret(outcome.change):
             return replace(outcome, reason=f"{outcome.reason}; one is there, whose value was not delivered: delete it")
-        if not lacking:
-            return Outcome(outcome.change, Status.DONE)
-        return outcome if doubtful else replace(outcome, status=Status.DROPPED, reason=lacking)
+        return Outcome(outcome.change, Status.DONE)
+
+    def _withdrawn(self, change: Create, made: int, first: int) -> Outcome:
+        """Delete what was created though somebody else had just created the same: all runs that see both agree."""
+        reason = f"somebody else created one at the same time, ID {first}; this run's, ID {made}, "
+        void = "; the value that was delivered is void" if self._is_secret(change) else ""
+        return Outcome(change, Status.FAILED, reason + self._taken_back(change, made) + void)
 
     def _is_secret(self, change: Change) -> bool:
         return isinstance(change, Create) and collection_of(change.address, self.kinds).delivers is not None
+
+
+def repeatable(section: SectionPlan, kinds: Kinds) -> list[Change]:
+    """Return the creations that the service would carry out twice without a word: their names need not be unique."""
+    return [
+        change
+        for change in section.changes
+        if isinstance(change, Create) and not collection_of(change.address, kinds).unique_names
+    ]
 
 
 def _complete(request: Request, answers: list[Json]) -> Request:

@@ -93,7 +93,7 @@ def _look_at_targets(session: Session, client: "Client", front: "Front", *, read
     foresee = partial(estimate, latency=client.traffic.latency, concurrency=given.concurrency, apart=apart)
     costs = Costs(
         plan=foresee([1] * reads),
-        apply=foresee(chains_of_apply(plan)),
+        apply=foresee(chains_of_apply(plan, kinds)),
         changes=sum(1 for _ in plan.changes),
         latency=client.traffic.latency,
         concurrency=given.concurrency,

@@ -1,8 +1,11 @@
 """What a run costs: its requests, and the time they take at the pace that was measured. Pure."""
 
+from collections import Counter
 from collections.abc import Sequence
 
+from reconciler.apply import planned_again, repeatable
 from reconciler.doctor.findings import Estimate
+from reconciler.kind import Kinds
 from reconciler.plan import Plan, TargetPlan
 
 
@@ -20,14 +23,15 @@ def estimate(chains: Sequence[int], latency: float, concurrency: int, apart: flo
     return Estimate(requests, max(latency * rounds, apart * requests))
 
 
-def chains_of_apply(plan: Plan) -> list[int]:
-    """Return how many requests each target takes, one after the other: its changes, and a look at what was changed."""
-    again = [section.scope for section in plan.dependent]
-    chains = [_chain(target) + again.count(target.scope) for target in plan.targets]
+def chains_of_apply(plan: Plan, kinds: Kinds) -> list[int]:
+    """Return how many requests each target takes, one after the other: its changes, and looks before and after them."""
+    again = Counter(section.scope for section in planned_again(plan))
+    chains = [_chain(target, kinds) + again[target.scope] for target in plan.targets]
     return [chain for chain in chains if chain]
 
 
-def _chain(target: TargetPlan) -> int:
+def _chain(target: TargetPlan, kinds: Kinds) -> int:
     changes = list(target.changes)
-    looks = {(change.address.section, change.address.part) for change in changes}
-    return sum(len(change.requests) for change in changes) + len(looks)
+    before = [change for section in target.sections for change in repeatable(section, kinds)]
+    looks = [{(change.address.section, change.address.part) for change in each} for each in (before, changes)]
+    return sum(len(change.requests) for change in changes) + sum(map(len, looks))

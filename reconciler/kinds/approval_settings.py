@@ -97,6 +97,7 @@ SETTINGS = Singleton(
     decode=decode,
     body=body,
     method="PUT",
+    whole=True,
 )
 
 

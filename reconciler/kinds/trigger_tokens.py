@@ -71,6 +71,7 @@ TOKENS = Collection(
     create=create,
     update=update,
     fault_of_key=fault_of_description,
+    unique_names=False,
     delivers="token",
     shown_whole=shown_whole,
 )

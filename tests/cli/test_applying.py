@@ -3,6 +3,7 @@
 import json
 import os
 import pty
+import re
 import signal
 import subprocess
 import sys
@@ -321,3 +322,26 @@ def test_an_interrupted_command_says_so(desk: Desk, monkeypatch: pytest.MonkeyPa
     monkeypatch.setattr("reconciler.kinds.all_kinds", interrupted)
     done = desk("validate")
     assert (done.code, done.out, done.err) == (1, "", "\nInterrupted.\n")
+
+
+def test_of_two_applies_at_the_same_moment_each_object_stays_once(desk: Desk) -> None:
+    desk.service()
+    desk.project("{milestones: {a: {}, b: {}}, trigger_tokens: {t: {}, u: {}}}")
+    desk.sandbox.set_faults([{"kind": "race", "method": "POST", "match": "acme"}])
+    line = [sys.executable, "-m", "reconciler", "apply", "--yes", "--tokens-to"]
+    runs = [subprocess.Popen([*line, f"tokens-{name}"], stdout=subprocess.PIPE, text=True) for name in "xy"]
+    told = [run.communicate()[0] for run in runs]
+    desk.sandbox.set_faults([])
+    project = desk.sandbox.state()["projects"][0]
+    assert sorted(each["title"] for each in project["milestones"]) == ["a", "b"]
+    assert sorted(each["description"] for each in project["trigger_tokens"]) == ["t", "u"]
+    assert sum(text.count(" done\n") for text in told) == 4
+    assert sum(text.count("somebody else created one at the same time") for text in told) == 4
+    codes = [0 if "failed: " not in text else 3 for text in told]
+    assert [run.returncode for run in runs] == codes
+    for run, text in zip("xy", told, strict=True):
+        for token in project["trigger_tokens"]:
+            ours = f'trigger token "{token["description"]}"'
+            delivered = token["token"] in Path(f"tokens-{run}").read_text()
+            assert delivered is bool(re.search(f"{ours} +done\n", text))
+    assert desk("plan").out.startswith("Plan: 0 to create, 0 to update, 0 to delete, 0 problems")

@@ -61,7 +61,7 @@ def test_all_is_well_for_whoever_may_do_it_all(patient: Patient) -> None:
         "  ok       milestones                                read: yes, write: yes",
         "  ok       trigger_tokens                            read: yes, write: yes",
         "Doctor: 0 errors, 0 warnings, 0 unknown.",
-        f"A plan: 7 requests, less than a second. Applying it: 4 changes by 8 requests more, less than a second. {FEW}",
+        f"A plan: 7 requests, less than a second. Applying it: 4 changes by 9 requests more, less than a second. {FEW}",
     ]
     record = of("acme/api", "")[0].rstrip("/")
     group = "groups/acme/merge_request_approval_setting"

@@ -8,6 +8,7 @@ import pytest
 
 from reconciler.address import Level, Scope
 from reconciler.errors import Refused
+from reconciler.plan import Update
 from reconciler.wire import Request
 from tests.building import ACME, API, section
 from tests.kinds.behind import group_in, project_in, rewriting, speaking_with
@@ -251,6 +252,7 @@ def test_a_project_below_a_changed_group_is_read_and_planned_again(story: Story)
     assert [str(change.requests[0]) for change in plan.changes] == [f"PUT {GROUP_URL}", f"PUT {URL}"]
     outcomes = story.apply(plan)
     assert [request.partition(" {")[0] for request in story.requests()] == [
+        f"GET {GROUP_URL}",
         f"PUT {GROUP_URL}",
         f"GET {GROUP_URL}",
         f"GET {URL}",
@@ -288,9 +290,35 @@ def test_what_the_group_locks_as_wanted_the_project_need_not_write(story: Story)
     assert in_order(story.step(*both)) == [line(GROUP_URL, FRESH_GROUP | {AGAIN: True})]
 
 
-def test_a_project_is_not_read_again_where_its_group_stays_as_it_is(story: Story) -> None:
+def test_settings_are_read_again_once_where_their_group_stays_as_it_is(story: Story) -> None:
     story.apply(story.plan(wanted({AUTHOR: True}, ACME), wanted({AUTHOR: True})))
-    assert [request.partition(" {")[0] for request in story.requests()] == [f"PUT {URL}", f"GET {URL}"]
+    assert [request.partition(" {")[0] for request in story.requests()] == [f"GET {URL}", f"PUT {URL}", f"GET {URL}"]
+
+
+def test_what_another_writer_sets_after_the_plan_stays_where_nobody_declares_it(story: Story) -> None:
+    plan = story.plan(wanted({AUTHOR: True}))
+    put(story, of_project({AGAIN: True, RETAIN: True}))
+    assert failures(story.apply(plan)) == []
+    assert in_order(story.writes()) == [line(URL, FRESH_PROJECT | {AUTHOR: True, AGAIN: True, RETAIN: True})]
+
+
+def test_what_another_writer_sets_after_the_plan_is_set_right_where_it_is_declared(story: Story) -> None:
+    plan = story.plan(wanted({AUTHOR: True, COMMITTER: True}))
+    put(story, of_project({COMMITTER: False}))
+    [outcome] = story.apply(plan)
+    assert failures([outcome]) == []
+    assert in_order(story.writes()) == [line(URL, FRESH_PROJECT | {AUTHOR: True})]
+    assert [change.before for change in outcome.plan.changes if isinstance(change, Update)] == [
+        {AUTHOR: False, COMMITTER: False}
+    ]
+
+
+def test_what_another_writer_has_done_meanwhile_is_not_written_again(story: Story) -> None:
+    plan = story.plan(wanted({AUTHOR: True}))
+    put(story, of_project({AUTHOR: True}))
+    [outcome] = story.apply(plan)
+    assert outcome.outcomes == ()
+    assert story.requests() == [f"GET {URL}"]
 
 
 def test_a_subgroup_has_settings_by_the_spec_and_none_in_production(story: Story, dialect: str) -> None:

@@ -103,6 +103,7 @@ def test_no_project_setting_is_written_before_its_group_has_let_it_go(sandbox: S
         assert failures(outcomes) == []
         assert [problem for target in outcomes for problem in target.plan.problems] == []
         assert [request.partition(" {")[0] for request in story.requests()] == [
+            "GET groups/acme/merge_request_approval_setting",
             "PUT groups/acme/merge_request_approval_setting",
             "GET groups/acme/merge_request_approval_setting",
             "GET projects/acme%2Fapi/merge_request_approval_setting",
@@ -137,6 +138,18 @@ def test_what_another_writer_does_meanwhile_outside_our_fields_is_not_lost(sandb
     assert (milestones["b"]["state"], milestones["b"]["description"]) == ("closed", "theirs 4")
     assert sorted(title for title in milestones if title.startswith("theirs")) == [f"theirs {n}" for n in (1, 2, 3, 4)]
     assert [each["description"] for each in project["trigger_tokens"]] == ["theirs"] * 4
+
+
+def test_what_another_writer_creates_first_as_wanted_is_told_as_theirs(sandbox: Sandbox) -> None:
+    def interfere(_request: Request) -> None:
+        state = sandbox.state()
+        state["projects"][0]["milestones"] = [{"title": "a"}]
+        sandbox.replace_state(state)
+
+    with watched(sandbox, {}, before=interfere) as story:
+        outcomes = story.apply(story.plan(section("milestones", {"a": {}})))
+    assert failures(outcomes) == ["stale: milestone a: done by somebody else at the same time"]
+    assert len(sandbox.state()["projects"][0]["milestones"]) == 1
 
 
 @pytest.mark.parametrize("elsewhere", [API, Scope(Level.PROJECT, "acme/lib")], ids=str)

@@ -19,6 +19,7 @@ from tests.building import ACME, API, KINDS, section
 from tests.service.clock import SwiftClock
 from tests.states import a_small_service
 from tests.story import Story, failures
+from tests.trust.everything import LIB
 
 TOKENS = section("trigger_tokens", {"t": {}})
 URL = "projects/acme%2Fapi/triggers"
@@ -90,9 +91,12 @@ def test_what_somebody_else_has_just_created_is_not_taken_for_ours(sandbox: Sand
         return send()
 
     story, told = applied(sandbox, meddle, TOKENS)
-    assert told == []
-    tokens = {each["owner"]: each["token"] for each in sandbox.state()["projects"][0]["trigger_tokens"]}
-    assert story.tokens == {"t": tokens["ada"]}
+    assert told == [
+        "failed: trigger token t: somebody else created one at the same time, ID 1; this run's, ID 2, was deleted "
+        "again; the value that was delivered is void"
+    ]
+    assert [each["owner"] for each in sandbox.state()["projects"][0]["trigger_tokens"]] == ["bob"]
+    assert list(story.tokens) == ["t"]
 
 
 def test_a_creation_that_is_lost_every_time_is_given_up(sandbox: Sandbox) -> None:
@@ -146,6 +150,67 @@ def test_a_change_that_cannot_be_verified_is_not_called_done(sandbox: Sandbox) -
 
     _, told = applied(sandbox, meddle, TOKENS)
     assert told == [f"failed: trigger token t: carried out, but cannot be verified: GET {URL}: 403 Forbidden"]
+
+
+def test_of_two_that_were_made_at_once_the_elder_stays(sandbox: Sandbox) -> None:
+    def meddle(request: Request, send: Callable[[], Json]) -> Json:
+        answer = send()
+        with Client(sandbox.api_url, "bob-token") as bob:
+            bob.send(request)
+        return answer
+
+    story, told = applied(sandbox, meddle, TOKENS)
+    assert told == []
+    assert [each["owner"] for each in sandbox.state()["projects"][0]["trigger_tokens"]] == ["ada", "bob"]
+    assert list(story.tokens) == ["t"]
+
+
+def test_a_younger_one_that_cannot_be_deleted_again_is_named(sandbox: Sandbox) -> None:
+    def meddle(request: Request, send: Callable[[], Json]) -> Json:
+        if request.method == "DELETE":
+            raise lost(request)
+        with Client(sandbox.api_url, "bob-token") as bob:
+            bob.send(request)
+        return send()
+
+    _, told = applied(sandbox, meddle, TOKENS)
+    assert told == [
+        "failed: trigger token t: somebody else created one at the same time, ID 1; this run's, ID 2, could not be "
+        f"deleted again and should be: DELETE {URL}/2: the answer was lost: reset; the value that was delivered is void"
+    ]
+
+
+def test_a_refused_token_ends_the_run_and_nothing_more_is_asked(sandbox: Sandbox) -> None:
+    def meddle(_request: Request, send: Callable[[], Json]) -> Json:
+        answer = send()
+        sandbox.set_faults([{"kind": "status", "status": 401}])
+        return answer
+
+    milestones = section("milestones", {"a": {}, "b": {}, "c": {}})
+    story, told = applied(sandbox, meddle, milestones, TOKENS, section("milestones", {"a": {}}, LIB))
+    refused = "the service refuses the token: 401 Unauthorized"
+    assert told == [
+        f"failed: milestone a: carried out, but cannot be verified: {refused}",
+        "failed: milestone b: POST projects/acme%2Fapi/milestones: 401 Unauthorized",
+        f"skipped: milestone c: {refused}",
+        f"skipped: trigger token t: {refused}",
+        f"skipped: milestone a: {refused}",
+    ]
+    assert story.requests() == [
+        'POST projects/acme%2Fapi/milestones {"title": "a"}',
+        'POST projects/acme%2Fapi/milestones {"title": "b"}',
+    ]
+
+
+def test_a_token_that_is_refused_when_it_looks_ends_the_run_too(sandbox: Sandbox) -> None:
+    with Story(sandbox, a_small_service("deployed")) as story:
+        plan = story.plan(TOKENS, section("milestones", {"a": {}}, LIB))
+        sandbox.set_faults([{"kind": "status", "status": 401}])
+        assert failures(story.apply(plan)) == [
+            f"stale: trigger token t: cannot be read again: GET {URL}: 401 Unauthorized",
+            "skipped: milestone a: the service refuses the token: 401 Unauthorized",
+        ]
+        assert story.requests() == [f"GET {URL}?per_page=100&page=1"]
 
 
 def test_a_wait_that_is_too_long_ends_the_run_and_says_when_to_come_back(sandbox: Sandbox) -> None:
