@@ -32,6 +32,9 @@ from reconciler.wire import Json, Reader, TimedReader
 ENDS_A_RUN = (Stopped, Unauthorized, Unreachable, WaitTooLong)
 """After these nothing else can be read either."""
 
+OTHER = {Level.GROUP: Level.PROJECT, Level.PROJECT: Level.GROUP}
+"""For which each is easily taken."""
+
 Task = TypeVar("Task")
 Result = TypeVar("Result")
 
@@ -104,7 +107,10 @@ def look_up_paths(scopes: Iterable[Scope], reader: Reader, concurrency: int) -> 
     ordered = sorted(scopes, key=lambda scope: scope.order)
 
     def ask(scope: Scope) -> str | Unknown:
-        return _ask(scope, reader, lambda record: path_in(record, scope.level))
+        try:
+            return _ask(scope, reader, lambda record: path_in(record, scope.level))
+        except NotFound:
+            return Unknown(_no_such(scope))
 
     return dict(zip(ordered, side_by_side(ask, ordered, concurrency), strict=True))
 
@@ -141,6 +147,32 @@ def learn_ids(parts: Mapping[PartAddress, LivePart], kinds: Kinds) -> dict[Refer
             if isinstance(part, Collection) and part.refers_to and found.id is not None:
                 ids |= {Reference(part.refers_to, n.casefold()): found.id for n in found.names if isinstance(n, str)}
     return ids
+
+
+def record_or_error(scope: Scope, reader: Reader) -> Json | ServiceError:
+    """Return the record of a group or a project, or why there is none.
+
+    Raises:
+        ServiceError: see `read_live`.
+    """
+    try:
+        return ask_for_record(scope, reader)
+    except ENDS_A_RUN:
+        raise
+    except ServiceError as error:
+        return error
+
+
+def is_the_other(scope: Scope, reader: Reader) -> bool:
+    """Tell whether what is not there as a project is there as a group, or the other way round.
+
+    Raises:
+        ServiceError: see `read_live`.
+    """
+    other = Scope(OTHER[scope.level], scope.ref)
+    if isinstance(scope.ref, str) and other.level is Level.PROJECT and "/" not in scope.ref:
+        return False
+    return isinstance(record_or_error(other, reader), dict)
 
 
 def side_by_side(work: Callable[[Task], Result], tasks: Iterable[Task], concurrency: int) -> list[Result]:
@@ -201,17 +233,27 @@ def _what_is_odd(error: Exception) -> str:
 
 
 def _ask_for_id(reference: Reference, reader: Reader) -> int | Unknown:
-    return _ask(Scope(reference.level, reference.path), reader, lambda record: index(record["id"]))
+    scope = Scope(reference.level, reference.path)
+    try:
+        return _ask(scope, reader, lambda record: index(record["id"]))
+    except NotFound:
+        if not is_the_other(scope, reader):
+            return Unknown(_no_such(scope), "correct the path, or use a token that can see it")
+        other = OTHER[scope.level]
+        return Unknown(f"this is a {other}, not a {scope.level}", f"list it under `{other}s`")
 
 
 def _ask(scope: Scope, reader: Reader, read: Callable[[Json], Result]) -> Result | Unknown:
-    """Ask for a target's record and read something from it; say why where that fails."""
+    """Ask for a target's record and read something from it; say why where that fails.
+
+    Raises:
+        NotFound: there is none.
+        ServiceError: see `read_live`.
+    """
     try:
         return read(ask_for_record(scope, reader))
-    except ENDS_A_RUN:
+    except (*ENDS_A_RUN, NotFound):
         raise
-    except NotFound:
-        return Unknown(f"no such {scope.level}, or not visible to this token")
     except Moved as error:
         return Unknown(f"moved: {error.reason}")
     except ServiceError as error:
@@ -220,3 +262,7 @@ def _ask(scope: Scope, reader: Reader, read: Callable[[Json], Result]) -> Result
         return Unknown(
             f"GET {scope.url.rstrip('/')}: unexpected response: the body does not have the documented structure"
         )
+
+
+def _no_such(scope: Scope) -> str:
+    return f"no such {scope.level}, or not visible to this token"

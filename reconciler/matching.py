@@ -69,7 +69,7 @@ class Matching:
         target_id = self._resolve(name, self.part.refers_to) if self.part.refers_to else None
         if isinstance(target_id, Unknown):
             self.unresolvable = True
-            self._problem(name, target_id.reason)
+            self._problem(name, target_id.reason, target_id.remedy)
         elif target_id is not None and not self._is_itself((target_id,)):
             self._plan_wanted(name, wanted, self._claim(target_id), target_id)
         elif not self.part.refers_to:
@@ -177,7 +177,7 @@ class Matching:
         if self.part.by_number and isinstance(self.scope.ref, str):
             number = self._look_up(Reference(self.scope.level, self.scope.ref.casefold()))
             if isinstance(number, Unknown):
-                self._problem(name, number.reason)
+                self._problem(name, number.reason, number.remedy)
                 return None
             return None if number is None else f"{self.scope.level}s/{number}/{self.part.suffix}"
         return self.scope.url + self.part.suffix
@@ -218,8 +218,8 @@ class Matching:
     def _address(self, name: Key) -> Address:
         return self.draft.address(self.part, name)
 
-    def _problem(self, name: Key, reason: str) -> None:
-        self.draft.problems.append(Problem(self._address(name), reason))
+    def _problem(self, name: Key, reason: str, remedy: str = "") -> None:
+        self.draft.problems.append(Problem(self._address(name), reason, remedy=remedy))
 
 
 def _names(names: Iterable[Key]) -> str:

@@ -4,8 +4,8 @@ It is complete: every change carries its requests, so its cost is known before i
 in it as a problem. `planner` makes it, `apply` carries it out.
 """
 
-from collections.abc import Iterator
-from dataclasses import dataclass, field
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass, field, replace
 
 from reconciler.address import Address, Key, Scope
 from reconciler.diff import AsRead, Fields
@@ -75,12 +75,17 @@ class Problem:
     """Something wanted that cannot be planned; it holds up nothing but itself.
 
     Attributes:
+        reason: what is wrong, or the cause of it.
         field: the field it is about, or None for the whole object.
+        remedy: what to do about it; empty where the reason says it.
+        origin: `path:line` of what cannot be planned; empty if unknown.
     """
 
     address: Address
     reason: str
     field: str | None = None
+    remedy: str = ""
+    origin: str = ""
 
 
 @dataclass(frozen=True, slots=True)
@@ -127,6 +132,22 @@ class TargetPlan:
     def unmanaged(self) -> Iterator[Address]:
         """All live objects that stay as they are because no manifest mentions them."""
         return (address for section in self.sections for address in section.unmanaged)
+
+    def with_origins(self, origin: Callable[[Address, str | None], str]) -> "TargetPlan":
+        """Return the plan with each problem told where it comes from, as far as that is known; else from the target."""
+        return replace(
+            self,
+            sections=tuple(
+                replace(
+                    section,
+                    problems=tuple(
+                        replace(each, origin=origin(each.address, each.field) or self.origin)
+                        for each in section.problems
+                    ),
+                )
+                for section in self.sections
+            ),
+        )
 
 
 @dataclass(frozen=True, slots=True)

@@ -11,7 +11,7 @@ from reconciler.kind import Kinds, Part
 from reconciler.matching import Matching
 from reconciler.plan import Plan, Problem, SectionPlan, TargetPlan, Update
 from reconciler.resource import Found, Resource, Wanted
-from reconciler.state import DesiredState, LivePart, LiveState, Reference, Section, Target, Unreadable
+from reconciler.state import Cause, DesiredState, LivePart, LiveState, Reference, Section, Target, Unreadable
 
 
 def make_plan(desired: DesiredState, live: LiveState, kinds: Kinds) -> tuple[Plan, frozenset[Reference]]:
@@ -54,11 +54,12 @@ def _plan_section(draft: Draft, kinds: Kinds) -> SectionPlan:
 def _absence(target: Target, live: LiveState) -> SectionPlan | None:
     """One problem instead of many where nothing of a target can be seen."""
     parts = [live.parts[target.scope, section.kind, part] for section in target.sections for part in section.wanted]
-    reasons = [part.reason for part in parts if isinstance(part, Unreadable) and part.absent]
-    if not parts or len(reasons) < len(parts):
+    absent = [part for part in parts if isinstance(part, Unreadable) and part.absent]
+    if not parts or len(absent) < len(parts):
         return None
     address = Address(target.scope, "", "", str(target.scope.level), target.scope.ref)
-    return SectionPlan("", problems=(Problem(address, f"not found, or not visible to this token ({reasons[0]})"),))
+    cause = absent[0].cause or Cause(f"not found, or not visible to this token ({absent[0].reason})", "")
+    return SectionPlan("", problems=(Problem(address, cause.reason, remedy=cause.remedy),))
 
 
 def _dependent(desired: DesiredState, plans: Iterable[TargetPlan], kinds: Kinds) -> tuple[Section, ...]:
@@ -101,8 +102,9 @@ def _may_be_below(project: Key | None, group: Key | None) -> bool:
 def _plan_part(draft: Draft, part: Part, wanted: Wanted) -> None:
     live: LivePart = draft.live.parts[draft.scope, draft.section.kind, part.name]
     match live, wanted, part:
-        case Unreadable(reason=reason), _, _:
-            problem = Problem(draft.address(part), f"cannot be read: {reason}")
+        case Unreadable(reason=reason, cause=cause), _, _:
+            cause = cause or Cause(reason, "")
+            problem = Problem(draft.address(part), f"cannot be read: {cause.reason}", remedy=cause.remedy)
             if problem.reason not in {other.reason for other in draft.problems}:
                 draft.problems.append(problem)
         case Found(), Resource(), Singleton():

@@ -8,6 +8,7 @@ from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field, replace
 
 from reconciler.address import Level, Scope
+from reconciler.causes import find_causes, refuse_unless_api
 from reconciler.kind import Kinds
 from reconciler.live import look_up, look_up_paths, read_live
 from reconciler.plan import Plan
@@ -15,7 +16,7 @@ from reconciler.planner import make_plan
 from reconciler.progress import Progress
 from reconciler.resource import Found, Resource
 from reconciler.selection import hold_back
-from reconciler.state import DesiredState, LivePart, LiveState, PartAddress, Reference, Target, Unknown
+from reconciler.state import DesiredState, LivePart, LiveState, PartAddress, Reference, Target, Unknown, Unreadable
 from reconciler.wire import Reader, TimedReader
 
 LOG = logging.getLogger(__name__)
@@ -68,6 +69,7 @@ def draw_plan(
     *,
     known: Known = NOTHING_KNOWN,
     progress: Progress | None = None,
+    api_url: str = "",
 ) -> Plan:
     """Return the plan that turns live state into the desired one, with as few reads as it takes.
 
@@ -78,11 +80,16 @@ def draw_plan(
         concurrency: how many requests at once.
         known: what need not be asked for.
         progress: is told how far it is.
+        api_url: of the service, to be doubted where nothing at all is found there.
 
     Raises:
+        ConfigurationError: nothing is found, because the URL is not that of an API, or the token's owner sees nothing.
         ServiceError: one that `live.ENDS_A_RUN`. Any other failure is a problem in the plan.
     """
     live = read_live(desired, reader, kinds, concurrency, progress)
+    if api_url and live.parts and all(isinstance(part, Unreadable) for part in live.parts.values()):
+        refuse_unless_api(reader, api_url)
+    live = find_causes(desired, live, reader, kinds, concurrency)
     return plan_from(desired, live, reader, kinds, concurrency, known=known)
 
 

@@ -99,6 +99,8 @@ class ProblemShape(Placed):
 
     field: str | None = Field(description="The field it is about, or null for the whole object.")
     reason: str = Field(description="Why it cannot be planned.")
+    remedy: str = Field(description="What to do about it; empty where the reason says it.")
+    origin: str = Field(description="What asks for it in the manifests, as path:line.")
 
 
 class SectionShape(Document):
@@ -207,7 +209,13 @@ def read_section(
         shape.found,
         tuple(_read_change(scope, shape.section, change, kinds) for change in changes),
         tuple(
-            Problem(_read_address(scope, shape.section, problem), problem.reason, problem.field)
+            Problem(
+                _read_address(scope, shape.section, problem),
+                problem.reason,
+                problem.field,
+                problem.remedy,
+                problem.origin,
+            )
             for problem in shape.problems
         ),
         tuple(_read_address(scope, shape.section, address) for address in shape.unmanaged),
@@ -215,7 +223,8 @@ def read_section(
 
 
 def _problem_content(problem: Problem) -> Content:
-    return {**_placed_content(problem.address), "field": problem.field, "reason": problem.reason}
+    own = {name: getattr(problem, name) for name in ("field", "reason", "remedy", "origin")}
+    return {**_placed_content(problem.address), **own}
 
 
 def _placed_content(address: Address) -> Content:

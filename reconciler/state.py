@@ -62,6 +62,19 @@ class DesiredState:
 
 
 @dataclass(frozen=True, slots=True)
+class Cause:
+    """Why something cannot be done, and what to do about it.
+
+    Attributes:
+        inherited: whether it comes from the groups above, so that it holds for all projects below that fail alike.
+    """
+
+    reason: str
+    remedy: str
+    inherited: bool = False
+
+
+@dataclass(frozen=True, slots=True)
 class Unreadable:
     """A part that could not be read.
 
@@ -69,11 +82,13 @@ class Unreadable:
         reason: the request and the service's answer.
         absent: whether the answer was that there is no such thing, or none the token may see.
         status: of the service's answer; None where it gave none.
+        cause: what is behind it; None where nobody has looked for it.
     """
 
     reason: str
     absent: bool = False
     status: int | None = field(default=None, compare=False)
+    cause: Cause | None = field(default=None, compare=False)
 
 
 @dataclass(frozen=True, slots=True)
@@ -86,9 +101,10 @@ class Reference:
 
 @dataclass(frozen=True, slots=True)
 class Unknown:
-    """A reference that could not be resolved, and why."""
+    """A reference that could not be resolved, why, and what to do about it."""
 
     reason: str
+    remedy: str = ""
 
 
 LivePart = Found | tuple[Found, ...] | Unreadable

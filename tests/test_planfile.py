@@ -54,7 +54,9 @@ def test_a_saved_plan_is_a_document_that_programs_can_read() -> None:
             "title": "approval settings",
             "name": None,
             "field": "retain_approvals_on_push",
-            "reason": "locked by the group",
+            "reason": "locked by group acme; unlock it there or leave the field out",
+            "remedy": "",
+            "origin": "",
         }
     ]
     assert milestones == {

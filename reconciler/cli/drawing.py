@@ -13,6 +13,8 @@ from reconciler.cli.fleet import scope_of_run
 from reconciler.cli.session import Session, read_file
 from reconciler.errors import ServiceError
 from reconciler.live import ask_for_record, path_in
+from reconciler.manifests import Manifests
+from reconciler.plan import TargetPlan
 from reconciler.planfile import Header, SavedPlan
 from reconciler.planning import Move, draw_plan
 from reconciler.report import load_report
@@ -38,12 +40,21 @@ def draw(session: Session, client: Client, grace: timedelta = timedelta()) -> Sa
         desired = replace(scope.desired, grace=grace, forced=given.force_events)
         moved = cache(partial(moved_projects, client))
         known = replace(scope.known, moved=moved)
-        plan = draw_plan(desired, client, session.kinds, given.concurrency, known=known, progress=progress)
+        plan = draw_plan(
+            desired,
+            client,
+            session.kinds,
+            given.concurrency,
+            known=known,
+            progress=progress,
+            api_url=client.api_url,
+        )
     plan = add_problems(plan, scope.kept)
     if failed is not None:
         plan = restrict(plan, failed)
     if not given.follow_moved:
         plan = hold_back_moved(plan, moved())
+    plan = replace(plan, targets=tuple(_located(target, scope.manifests) for target in plan.targets))
     header = Header(
         service=client.api_url,
         created_at=datetime.now(UTC).replace(microsecond=0),
@@ -53,6 +64,10 @@ def draw(session: Session, client: Client, grace: timedelta = timedelta()) -> Sa
         shard=scope.shard,
     )
     return SavedPlan(header, plan)
+
+
+def _located(target: TargetPlan, manifests: Manifests) -> TargetPlan:
+    return target.with_origins(manifests.origin) if any(target.problems) else target
 
 
 def failed_before(session: Session) -> frozenset[Address] | None:

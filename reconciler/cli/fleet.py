@@ -32,12 +32,14 @@ class Scope:
         known: what came to light on the way.
         shard: which part of the targets these are, if they were divided.
         kept: why some targets keep objects that are no longer declared.
+        manifests: what asks for them.
     """
 
     desired: "DesiredState"
     known: "Known"
     shard: "Shard | None"
     kept: "Mapping[address.Scope, str]"
+    manifests: "Manifests"
 
 
 def scope_of_run(session: "Session", reader: "Reader", failed: "Iterable[Address] | None") -> Scope:
@@ -69,7 +71,7 @@ def scope_of_run(session: "Session", reader: "Reader", failed: "Iterable[Address
         from reconciler.shards import share
 
         desired = share(desired, whole, shard, session.kinds)
-    return Scope(desired, Known(discovery.ids, whole.targets, _held(discovery)), shard, kept)
+    return Scope(desired, Known(discovery.ids, whole.targets, _held(discovery)), shard, kept, now)
 
 
 def _shard(given: str | None) -> "Shard | None":

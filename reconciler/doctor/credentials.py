@@ -7,6 +7,7 @@ from datetime import date
 from types import MappingProxyType
 from urllib.parse import urlsplit
 
+from reconciler.causes import whole_url
 from reconciler.doctor.findings import Access, Finding, Front, Token, TokenKind, Verdict
 from reconciler.errors import (
     AnswerLost,
@@ -139,11 +140,7 @@ class _Look:
         return Finding(Verdict.ERROR, "api", "this is no API: GET version: no version is told", self._better_url())
 
     def _better_url(self) -> str:
-        url = urlsplit(self.api_url)
-        base, found, _ = url.path.partition("/api")
-        if not url.path.endswith("/api/v4"):
-            return f"the URL must end in /api/v4: try {url.scheme}://{url.netloc}{base if found else url.path}/api/v4"
-        return self._over_tls() or "something else answers there, or a proxy in between"
+        return whole_url(self.api_url) or self._over_tls() or "something else answers there, or a proxy in between"
 
     def _over_tls(self) -> str:
         url = urlsplit(self.api_url)

@@ -54,7 +54,7 @@ class ApprovalSettings(Resource):
 FIELDS = tuple(ApprovalSettings.model_fields)
 
 
-def decode(_scope: Scope, answer: Json) -> Found:
+def decode(scope: Scope, answer: Json) -> Found:
     """Read the entries, each with its value and whether a group or the instance has locked it.
 
     Older servers lack some, as `require_reauthentication_to_approve` before release 17.1 (spec section 9).
@@ -68,11 +68,21 @@ def decode(_scope: Scope, answer: Json) -> Found:
             case {"value": value, **others}:
                 values[name] = value
                 if others.get("locked"):
-                    locked[name] = f"locked by the {others.get('inherited_from') or 'instance'}"
+                    locked[name] = f"locked by {_locker(scope, others.get('inherited_from'))}; {UNLOCK}"
             case _:
                 values[name] = entry
     settings, unknown = recognized(ApprovalSettings, values)
     return Found(settings, locked=locked, unknown=unknown)
+
+
+UNLOCK = "unlock it there or leave the field out"
+
+
+def _locker(scope: Scope, inherited_from: object) -> str:
+    """Name who has locked a setting: of the groups above, only the topmost has settings (deployed behaviour, 12)."""
+    if inherited_from != "group":
+        return f"the {inherited_from or 'instance'}"
+    return f"group {scope.ref.partition('/')[0]}" if isinstance(scope.ref, str) else "a group above it"
 
 
 def body(_scope: Scope, wanted: Resource, found: Found) -> Mapping[str, Json]:

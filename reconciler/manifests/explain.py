@@ -3,6 +3,7 @@
 from collections.abc import Iterator
 from typing import Any
 
+from reconciler.address import Key
 from reconciler.manifests.layers import Effective, Layer, Path
 
 
@@ -20,6 +21,19 @@ def steps(field: str, spec: Any) -> Path | None:
             if rest is not None:
                 return (key, *rest)
     return None
+
+
+def path_within(section: Any, part: Path, name: Key | None, field: str | None) -> Path:
+    """Return the path to an object of a section, or to a field of it, as far as the section declares it."""
+    path: Path = ()
+    here = section
+    for step in (*part, *(() if name is None else (name,))):
+        if isinstance(here, dict) and step in here:
+            path, here = (*path, step), here[step]
+        elif isinstance(here, list):
+            alike = [index for index, entry in enumerate(here) if str(entry).casefold() == str(step).casefold()]
+            return (*path, *alike[:1])
+    return (*path, *(steps(field or "", here) or ()))
 
 
 def sayings(whole: Effective, path: Path) -> Iterator[tuple[str, Any]]:

@@ -8,14 +8,14 @@ from pathlib import Path
 from types import MappingProxyType
 from typing import Any
 
-from reconciler.address import Scope
+from reconciler.address import Address, Scope
 from reconciler.errors import Fault, ManifestErrors
 from reconciler.kind import Kinds
 from reconciler.manifests.assembly import Assembled, assemble, desired_state
 from reconciler.manifests.catalogue import Catalogue
 from reconciler.manifests.complaints import Complaints
 from reconciler.manifests.contributions import contributions
-from reconciler.manifests.explain import sayings, steps
+from reconciler.manifests.explain import path_within, sayings, steps
 from reconciler.manifests.placeholders import literal
 from reconciler.manifests.reading import Reader
 from reconciler.manifests.sets import Discovered
@@ -108,6 +108,19 @@ class Manifests:
         spec = self.effective(scope)
         written: dict[str, Any] = spec if scope in self.pathless else literal(spec)
         return written
+
+    def origin(self, address: Address, field: str | None = None) -> str:
+        """Return where an object, or a field of it, is asked for, as `path:line`; empty where no manifest does.
+
+        Nothing is kept for it beforehand: only where something is wrong is anybody asked where it stands.
+        """
+        whole = self._assembled.get(address.scope.identity)
+        if whole is None or address.section not in whole.effective.sections:
+            return ""
+        section = whole.effective.sections[address.section]
+        path = path_within(section, () if address.part == address.section else (address.part,), address.name, field)
+        _, place = whole.effective.find((address.section, *path), key=True)
+        return place.line
 
     def explain(self, scope: Scope, path: str | Sequence[str | int]) -> list[tuple[str, Any]]:
         """Return who has a say in a field of a target's spec, lowest layer first, as `path:line` and value.

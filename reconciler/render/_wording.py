@@ -41,9 +41,18 @@ def label(address: Address) -> str:
 
 
 def complaint(problem: Problem) -> str:
-    """Return what is wrong with what: `approval settings.retain_approvals_on_push: locked by the group`."""
-    field = f".{escaped(problem.field)}" if problem.field else ""
-    return f"{label(problem.address)}{field}: {escaped(problem.reason)}"
+    """Return what is wrong with what, and what to do: `trigger tokens: the project is archived; unarchive it`."""
+    return f"{subject(problem)}: {why(problem)}"
+
+
+def subject(problem: Problem) -> str:
+    """Return what a problem is about: `approval settings.retain_approvals_on_push`."""
+    return label(problem.address) + (f".{escaped(problem.field)}" if problem.field else "")
+
+
+def why(problem: Problem) -> str:
+    """Return what is wrong, and what to do about it."""
+    return escaped("; ".join(filter(None, (problem.reason, problem.remedy))))
 
 
 def details(change: Change) -> Iterator[str]:

@@ -63,7 +63,7 @@ def _case(target: TargetPlan, failures: list[str], trouble: str) -> Element:
     case = Element("testcase", {"classname": f"reconciler.{target.scope.level}", "name": name})
     if target.origin:
         case.set("file", _valid(target.origin.rpartition(":")[0] or target.origin))
-    problems = [complaint(problem) for problem in target.problems]
+    problems = [f"{complaint(each)}{each.origin and f' ({escaped(each.origin)})'}" for each in target.problems]
     if problems:
         _add(case, "error", counted(len(problems), "problem"), problems)
     if failures:

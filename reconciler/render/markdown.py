@@ -87,7 +87,10 @@ def _table(columns: Sequence[str], counts: Counts) -> str:
 
 
 def _problems(problems: Iterable[Problem]) -> Block:
-    entries = [f"- {code(str(each.address.scope))}: {code(complaint(each))}\n" for each in problems]
+    entries = [
+        f"- {code(str(each.address.scope))}: {code(complaint(each))}{each.origin and f' ({code(each.origin)})'}\n"
+        for each in problems
+    ]
     return Block("problem", f"### {counted(len(entries), 'problem')}\n\n", tuple(entries))
 
 

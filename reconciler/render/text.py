@@ -101,10 +101,10 @@ def diagnosis(found: Diagnosis, style: Style) -> str:
 
 def _target(target: TargetPlan, shown: Iterable[str], style: Style) -> list[str]:
     """Put a target's name above what is shown of it, and its problems below."""
-    remarks = [("!", complaint(problem)) for problem in target.problems]
+    remarks = [("!", complaint(each), (escaped(each.origin),) if each.origin else ()) for each in target.problems]
     if style.verbose:
-        remarks += [("?", f"{label(address)} is unmanaged") for address in target.unmanaged]
-    lines = [*shown, *(line for marker, remark in remarks for line in _entry(marker, remark, (), style))]
+        remarks += [("?", f"{label(address)} is unmanaged", ()) for address in target.unmanaged]
+    lines = [*shown, *(line for remark in remarks for line in _entry(*remark, style))]
     return [_painted(escaped(str(target.scope)), "target", style), *lines] if lines else []
 
 

@@ -64,7 +64,7 @@ def test_a_problem_is_never_success(desk: Desk) -> None:
     desk.project("{trigger_tokens: {a: {}}, milestones: {b: {}}}")
     planned = desk("plan")
     assert (planned.code, planned.err) == (3, "")
-    assert "  ! trigger token: cannot be read: GET projects/acme%2Fapi/triggers: 403 Forbidden\n" in planned.out
+    assert "  ! trigger token: cannot be read: the project is archived; unarchive it, or " in planned.out
     assert desk("drift").code == 2
 
 
@@ -243,9 +243,10 @@ def test_what_a_token_may_not_see_is_a_problem_each(desk: Desk, monkeypatch: pyt
     assert (done.code, done.err) == (3, "")
     assert done.out == (
         "group acme\n"
-        "  ! approval settings: cannot be read: GET groups/acme/merge_request_approval_setting: 403 Forbidden\n"
+        "  ! approval settings: cannot be read: GET groups/acme/merge_request_approval_setting: 403 Forbidden; it takes the "
+        "role Owner and an edition with this feature (Premium or Ultimate)  manifests/group.yaml:4\n"
         "project acme/none\n"
-        '  ! project "acme/none": not found, or not visible to this token (GET projects/acme%2Fnone/milestones: '
-        "404 Project Not Found)\n"
-        "Plan: 0 to create, 0 to update, 0 to delete, 2 problems, 2 unmanaged. 0 writes to apply; 3 requests were made to plan.\n"
+        '  ! project "acme/none": not found, or not visible to the token\'s owner; correct it in the manifest, or make the '
+        "token's owner a member  manifests/none.yaml:1\n"
+        "Plan: 0 to create, 0 to update, 0 to delete, 2 problems, 2 unmanaged. 0 writes to apply; 4 requests were made to plan.\n"
     )

@@ -48,7 +48,6 @@ def test_numbers_are_asked_for_once_each() -> None:
 @pytest.mark.parametrize(
     ("answer", "reason"),
     [
-        (NotFound("GET x", "404 Project Not Found", 404), "no such project, or not visible to this token"),
         (Moved("GET x", "redirected to https://h/projects/7", 301), "moved: redirected to https://h/projects/7"),
         (Forbidden("GET x", "403 Forbidden", 403), "GET x: 403 Forbidden"),
         ({}, "GET projects/acme%2Flib: unexpected response: the body does not have the documented structure"),
@@ -59,6 +58,23 @@ def test_numbers_are_asked_for_once_each() -> None:
 )
 def test_a_number_that_cannot_be_had_is_unknown_with_its_reason(answer: Json, reason: str) -> None:
     assert look_up([LIB], Memory({"projects/acme%2Flib": answer}), 1) == {LIB: Unknown(reason)}
+
+
+def test_a_path_that_is_not_there_is_asked_for_among_the_others_once() -> None:
+    gone = NotFound("GET x", "404 Project Not Found", 404)
+    answers: dict[str, Json] = {
+        "projects/acme%2Flib": gone,
+        "groups/acme%2Flib?with_projects=false": gone,
+        "groups/acme?with_projects=false": gone,
+    }
+    elsewhere = "correct the path, or use a token that can see it"
+    assert look_up([LIB, GROUP], Memory(answers), 1) == {
+        LIB: Unknown("no such project, or not visible to this token", elsewhere),
+        GROUP: Unknown("no such group, or not visible to this token", elsewhere),
+    }
+    answers["groups/acme%2Flib?with_projects=false"] = {"id": 3}
+    wrong = Unknown("this is a group, not a project", "list it under `groups`")
+    assert look_up([LIB], Memory(answers), 1) == {LIB: wrong}
 
 
 @pytest.mark.parametrize("error", [Unauthorized("GET x", "401"), Unreachable("GET x", "refused")], ids=repr)

@@ -191,7 +191,7 @@ def test_approval_settings_are_written_whole_save_what_is_locked() -> None:
         "~ approval settings None: PUT projects/acme%2Fapi/merge_request_approval_setting {'allow_author_approval': True, "
         "'allow_overrides_to_approver_list_per_merge_request': False, 'retain_approvals_on_push': False, "
         "'require_reauthentication_to_approve': False, 'selective_code_owner_removals': False}",
-        "! approval settings None allow_committer_approval: locked by the group",
+        "! approval settings None allow_committer_approval: locked by group acme; unlock it there or leave the field out",
     ]
 
 

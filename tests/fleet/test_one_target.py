@@ -73,11 +73,11 @@ def test_two_documents_of_one_project_are_a_problem_that_names_both_and_neither_
         3,
         """\
 project Acme/API
-  ! project "Acme/API": is the same project as project 100 (manifests/number.yaml:1), ID 100: keep one of these documents
+  ! project "Acme/API": is the same project as project 100 (manifests/number.yaml:1), ID 100: keep one of these documents  manifests/path.yaml:1
 project acme/lib
   + trigger token "a"
 project 100
-  ! project 100: is the same project as project Acme/API (manifests/path.yaml:1), ID 100: keep one of these documents
+  ! project 100: is the same project as project Acme/API (manifests/path.yaml:1), ID 100: keep one of these documents  manifests/number.yaml:1
 Plan: 1 to create, 0 to update, 0 to delete, 2 problems, 0 unmanaged. 1 write to apply; 4 requests were made to plan.
 """,
         "",
@@ -96,14 +96,14 @@ Plan: 1 to create, 0 to update, 0 to delete, 2 problems, 0 unmanaged. 1 write to
 def test_where_a_reading_tells_the_id_nothing_else_is_asked(desk: Desk) -> None:
     desk.service(milestones=[{"title": "there"}])
     declare(desk, ("number", "id: 100"), ("path", "path: acme/api"), spec="{milestones: {a: {}}}")
-    assert desk("plan").out.count(": keep one of these documents\n") == 2
+    assert desk("plan").out.count(": keep one of these documents  manifests/") == 2
     assert requests(desk) == ["GET projects/100/milestones", "GET projects/acme%2Fapi/milestones"]
 
 
 def test_where_fewer_targets_have_paths_their_ids_are_asked_for(desk: Desk) -> None:
     declare(desk, ("number", "id: 100"), ("another", "id: 101"), ("path", "path: acme/api"))
     done = desk("plan")
-    assert done.out.count(": keep one of these documents\n") == 2
+    assert done.out.count(": keep one of these documents  manifests/") == 2
     assert 'project 101\n  + trigger token "a"\n' in done.out
     assert [each for each in requests(desk) if not each.endswith("/triggers")] == ["GET projects/acme%2Fapi"]
 
@@ -118,14 +118,14 @@ def test_nothing_is_asked_where_nothing_would_be_changed(desk: Desk, spec: str) 
 def test_two_documents_of_one_group_are_a_problem_too(desk: Desk) -> None:
     declare(desk, ("number", "id: 10"), ("path", "path: acme"), ("other", "id: 999"), kind="Group", spec=SETTINGS)
     done = desk("plan")
-    twins = "  ! group {}: is the same group as group {}, ID 10: keep one of these documents\n"
+    twins = "  ! group {}: is the same group as group {}, ID 10: keep one of these documents  manifests/"
     assert "group acme\n" + twins.format('"acme"', "10 (manifests/number.yaml:1)") in done.out
     assert "group 10\n" + twins.format("10", "acme (manifests/path.yaml:1)") in done.out
-    assert [each for each in requests(desk) if "approval" not in each] == ["GET groups/acme"]
+    assert [each for each in requests(desk) if "approval" not in each] == ["GET groups/acme", "GET projects/999"]
     (desk.folder / "manifests/number.yaml").unlink()
     desk.sandbox.clear_log()
     assert "group acme\n  ~ approval settings" in desk("plan").out
-    assert [each for each in requests(desk) if "approval" not in each] == ["GET groups/999"]
+    assert [each for each in requests(desk) if "approval" not in each] == ["GET groups/999", "GET projects/999"]
 
 
 @pytest.mark.parametrize("other", [("number", "id: 100"), ("present", "path: acme/api")])
@@ -136,7 +136,7 @@ def test_a_document_by_a_former_path_is_the_same_as_one_by_id_or_by_the_present_
     declare(desk, ("former", "path: acme/old"), other)
     done = desk("plan --follow-moved")
     assert done.code == 3
-    assert done.out.count("ID 100: keep one of these documents\n") == 2
+    assert done.out.count("ID 100: keep one of these documents  manifests/") == 2
     assert [each for each in requests(desk) if not each.endswith("/triggers")] == ["GET projects/100"]
 
 
@@ -145,7 +145,7 @@ def test_a_document_by_a_former_path_is_the_same_as_what_a_set_discovers(desk: D
     desk.write("manifests/all.yaml", ALL)
     declare(desk, ("former", "path: acme/old"), spec="{approval_settings: {require_reauthentication_to_approve: true}}")
     done = desk("plan --follow-moved")
-    twins = '  ! project "{}": is the same project as project {}, ID 100: keep one of these documents\n'
+    twins = '  ! project "{}": is the same project as project {}, ID 100: keep one of these documents  manifests/'
     assert f"project acme/api\n{twins.format('acme/api', 'acme/old (manifests/former.yaml:1)')}" in done.out
     assert f"project acme/old\n{twins.format('acme/old', 'acme/api (manifests/all.yaml:1)')}" in done.out
     assert "Plan: 0 to create, 0 to update" in done.out
@@ -155,7 +155,7 @@ def test_what_is_held_back_is_not_planned_again_after_its_group_has_changed(desk
     declare(desk, ("number", "id: 100"), ("path", "path: acme/api"), spec=SETTINGS)
     declare(desk, ("group", "path: acme"), kind="Group", spec="{approval_settings: {allow_committer_approval: false}}")
     done = desk("apply --yes")
-    assert done.out.count(": keep one of these documents\n") == 2
+    assert done.out.count(": keep one of these documents  manifests/") == 2
     assert [each for each in requests(desk) if "PUT" in each] == ["PUT groups/acme/merge_request_approval_setting"]
 
 
@@ -177,8 +177,7 @@ def test_a_path_that_the_service_does_not_tell_keeps_the_target_from_being_plann
     assert done.out.startswith(
         "project 100\n"
         "  ! project 100: the path of project 100 is not known (GET projects/100: 403 Forbidden), and its manifest uses "
-        "`{path}`, `{name}` or `{namespace}`; give `path` instead of `id`\n"
-        "Plan: 0 to create"
+        "`{path}`, `{name}` or `{namespace}`; give `path` instead of `id`  manifests/"
     )
 
 

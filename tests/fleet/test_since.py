@@ -452,7 +452,7 @@ def test_what_has_moved_to_manifests_that_are_not_read_is_a_problem_and_not_dele
         "project acme/api\n"
         '  - milestone "c"\n'
         '  ! project "acme/api": 2 objects no longer declared in PATHS, and not deleted because manifests/two/api.yaml:4 '
-        "may still declare them: add that to PATHS, or remove them there too\n"
+        "may still declare them: add that to PATHS, or remove them there too  HEAD:manifests/one/api.yaml:1\n"
         "Plan: 0 to create, 0 to update, 1 to delete, 1 problem, 2 unmanaged. 1 write to apply; 2 requests were made to plan.\n"
     )
     assert desk("plan --since HEAD").out.count("!") == 0
@@ -482,7 +482,7 @@ def test_a_manifest_renamed_to_what_is_not_read_is_told_and_nothing_is_deleted(
     assert done.out.startswith(
         "project acme/api\n"
         f'  ! project "acme/api": 1 object no longer declared in PATHS, and not deleted because manifests/{name}:4 may '
-        "still declare it: add that to PATHS, or remove it there too\nPlan: 0 to create, 0 to update, 0 to delete, 1 problem"
+        "still declare it: add that to PATHS, or remove it there too  HEAD:manifests/"
     )
     assert warning in desk("validate").err
 

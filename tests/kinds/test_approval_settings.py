@@ -76,8 +76,9 @@ def raw(story: Story, scope: Scope = API) -> Any:
     return place.get("merge_request_approval_settings")
 
 
-def locked(*names: str, by: str = "group") -> list[str]:
-    return [f"approval settings.{name}: locked by the {by}" for name in sorted(names)]
+def locked(*names: str, by: str = "group acme") -> list[str]:
+    why = f"locked by {by}; unlock it there or leave the field out"
+    return [f"approval settings.{name}: {why}" for name in sorted(names)]
 
 
 def test_the_life_of_a_project_s_approval_settings(story: Story) -> None:
@@ -165,7 +166,7 @@ def test_what_the_instance_has_locked_is_locked_in_groups_and_projects(story: St
         state["instance"]["merge_request_approval_settings"] = {COMMITTER: False}
     value = {AUTHOR: False, COMMITTER: True}
     for scope in (ACME, API):
-        assert story.problems(wanted(value, scope)) == locked(COMMITTER, by="instance")
+        assert story.problems(wanted(value, scope)) == locked(COMMITTER, by="the instance")
     rest = {name: setting for name, setting in FRESH_GROUP.items() if name != COMMITTER}
     story.apply(story.plan(wanted(value, ACME)))
     assert in_order(story.writes()) == [line(GROUP_URL, rest | {AUTHOR: False})]
@@ -265,7 +266,7 @@ def test_a_project_below_a_changed_group_is_read_and_planned_again(story: Story)
     ]
     assert failures(outcomes) == []
     assert [f"{each.field}: {each.reason}" for target in outcomes for each in target.plan.problems] == [
-        f"{AUTHOR}: locked by the group"
+        f"{AUTHOR}: locked by group acme; unlock it there or leave the field out"
     ]
     assert story.problems(*both) == locked(AUTHOR)
 
@@ -327,7 +328,9 @@ def test_a_subgroup_has_settings_by_the_spec_and_none_in_production(story: Story
         assert in_order(story.step(value)) == [line(TOOLS_URL, FRESH_GROUP | {AUTHOR: False})]
         assert story.problems(wanted({AUTHOR: True}, CLI)) == locked(AUTHOR)
     else:
-        assert story.problems(value) == [f"approval settings.None: cannot be read: GET {TOOLS_URL}: 403 Forbidden"]
+        assert story.problems(value) == [
+            "approval settings.None: cannot be read: only groups at the top have these settings"
+        ]
         assert story.changes(value) == []
 
 

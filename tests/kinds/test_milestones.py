@@ -247,7 +247,9 @@ def test_without_issues_and_merge_requests_milestones_cannot_be_read(story: Stor
     with rewriting(story) as state:
         project_in(state).update(issues_enabled=False, merge_requests_enabled=False)
     wanted = section("milestones", {"1.0": {}})
-    assert story.problems(wanted) == [f"milestone.None: cannot be read: GET {URL}: 403 Forbidden"]
+    assert story.problems(wanted) == [
+        "milestone.None: cannot be read: switched off in the project: issues and merge requests"
+    ]
     assert story.changes(wanted) == []
 
 

@@ -51,7 +51,11 @@ def target(number: int, problems: int) -> TargetPlan:
         (Request("PUT", f"{scope.url}merge_request_approval_setting", {}),),
         READ,
     )
-    locked = (Problem(settings, "locked by the group", "retain_approvals_on_push"),) if number < problems else ()
+    locked = (
+        (Problem(settings, "locked by group acme; unlock it there or leave the field out", "retain_approvals_on_push"),)
+        if number < problems
+        else ()
+    )
     token = Address(scope, "trigger_tokens", "trigger_tokens", "trigger token", "legacy-integration")
     gone = Delete(token, {"description": "legacy-integration"}, (Request("DELETE", f"{scope.url}triggers/71"),), READ)
     return TargetPlan(

@@ -47,7 +47,7 @@ def test_a_page_begins_with_the_plan_in_a_line_problems_and_numbers() -> None:
 <section class="troubles">
 <h2>1 problem</h2>
 <ul>
-<li><span class="target">project acme/payments/api</span> <span class="what">approval settings.retain_approvals_on_push</span> <span class="why">locked by the group</span></li>
+<li><span class="target">project acme/payments/api</span> <span class="what">approval settings.retain_approvals_on_push</span> <span class="why">locked by group acme; unlock it there or leave the field out</span></li>
 </ul>
 </section>
 <section class="numbers">

@@ -23,12 +23,12 @@ def test_each_target_of_a_plan_is_a_test() -> None:
 <testsuites tests="2" failures="1" errors="1" time="0.000">
   <testsuite name="reconciler plan" tests="2" failures="1" errors="1" time="0.000" timestamp="2026-12-01T12:00:00Z">
     <testcase classname="reconciler.project" name="project acme/payments/api">
-      <error message="1 problem" type="error">approval settings.retain_approvals_on_push: locked by the group</error>
+      <error message="1 problem" type="error">approval settings.retain_approvals_on_push: locked by group acme; unlock it there or leave the field out</error>
       <failure message="4 objects to change, 1 problem" type="failure">update approval settings, allow_author_approval: true -&gt; false
 create milestone "2026.12", due_date: 2026-12-31
 update milestone "2026.11", renamed from "Nov 2026", state: active -&gt; closed
 delete trigger token "legacy-integration"
-approval settings.retain_approvals_on_push: locked by the group</failure>
+approval settings.retain_approvals_on_push: locked by group acme; unlock it there or leave the field out</failure>
     </testcase>
     <testcase classname="reconciler.project" name="project acme/payments/lib" />
   </testsuite>
@@ -45,10 +45,10 @@ def test_what_is_not_done_is_a_failure() -> None:
 <testsuites tests="1" failures="1" errors="1" time="60.000">
   <testsuite name="reconciler apply" tests="1" failures="1" errors="1" time="60.000" timestamp="2026-12-01T12:00:00Z">
     <testcase classname="reconciler.project" name="project acme/payments/api">
-      <error message="1 problem" type="error">approval settings.retain_approvals_on_push: locked by the group</error>
+      <error message="1 problem" type="error">approval settings.retain_approvals_on_push: locked by group acme; unlock it there or leave the field out</error>
       <failure message="2 objects not done, 1 problem" type="failure">update approval settings, dropped by the service: the service kept its own level
 create milestone "2026.12", failed
-approval settings.retain_approvals_on_push: locked by the group</failure>
+approval settings.retain_approvals_on_push: locked by group acme; unlock it there or leave the field out</failure>
     </testcase>
   </testsuite>
 </testsuites>

@@ -39,7 +39,7 @@ Read from `https://git.example.com/api/v4` at 2026-12-01T12:00:00Z.
 
 ### 1 problem
 
-- `project acme/payments/api`: `approval settings.retain_approvals_on_push: locked by the group`
+- `project acme/payments/api`: `approval settings.retain_approvals_on_push: locked by group acme; unlock it there or leave the field out`
 
 <details open>
 <summary><code>project acme/payments/api</code>: 1 to create, 2 to update, 1 to delete</summary>
@@ -102,7 +102,7 @@ Written to `https://git.example.com/api/v4` from 2026-12-01T12:00:00Z to 2026-12
 
 ### 1 problem
 
-- `project acme/payments/api`: `approval settings.retain_approvals_on_push: locked by the group`
+- `project acme/payments/api`: `approval settings.retain_approvals_on_push: locked by group acme; unlock it there or leave the field out`
 
 <details>
 <summary><code>project acme/payments/api</code>: 1 updated, 1 deleted</summary>

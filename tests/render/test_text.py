@@ -26,7 +26,7 @@ def test_a_plan_is_one_line_a_change_grouped_by_target() -> None:
         "  ~ approval settings                         allow_author_approval: true -> false\n"
         '  ~ milestone "2026.11"                       renamed from "Nov 2026", state: active -> closed\n'
         '  - trigger token "legacy-integration"\n'
-        "  ! approval settings.retain_approvals_on_push: locked by the group\n"
+        "  ! approval settings.retain_approvals_on_push: locked by group acme; unlock it there or leave the field out\n"
         f"{NUMBERS}\n"
     )
 
@@ -42,7 +42,7 @@ def test_a_verbose_plan_names_requests_and_what_stays() -> None:
         "      PUT projects/acme%2Fpayments%2Fapi/milestones/31\n"
         '  - trigger token "legacy-integration"\n'
         "      DELETE projects/acme%2Fpayments%2Fapi/triggers/71\n"
-        "  ! approval settings.retain_approvals_on_push: locked by the group\n"
+        "  ! approval settings.retain_approvals_on_push: locked by group acme; unlock it there or leave the field out\n"
         '  ? milestone "Someday" is unmanaged\n'
         "project acme/payments/lib\n"
         '  ? milestone "Old" is unmanaged\n'
@@ -53,7 +53,7 @@ def test_a_verbose_plan_names_requests_and_what_stays() -> None:
 
 def test_a_quiet_plan_tells_problems_and_numbers() -> None:
     assert render_plan(sample(), style=Style(quiet=True)) == (
-        f"project acme/payments/api\n  ! approval settings.retain_approvals_on_push: locked by the group\n{NUMBERS}\n"
+        f"project acme/payments/api\n  ! approval settings.retain_approvals_on_push: locked by group acme; unlock it there or leave the field out\n{NUMBERS}\n"
     )
 
 
@@ -67,7 +67,8 @@ def test_what_is_too_wide_for_a_terminal_stands_below_its_label() -> None:
         '        renamed from "Nov 2026"\n'
         "        state: active -> closed\n"
         '  - trigger token "legacy-integration"\n'
-        "  ! approval settings.retain_approvals_on_push: locked by the group\n"
+        "  ! approval settings.retain_approvals_on_push: locked by group acme; unlock\n"
+        "    it there or leave the field out\n"
         "Plan: 1 to create, 2 to update, 1 to delete, 1 problem, 3 unmanaged. 4\n"
         "writes to apply; 8 requests were made to plan.\n"
     )
@@ -102,7 +103,7 @@ def test_colour_repeats_what_the_markers_say() -> None:
         "      PUT projects/acme%2Fpayments%2Fapi/milestones/31",
         '  \x1b[31m- trigger token "legacy-integration"\x1b[0m',
         "      DELETE projects/acme%2Fpayments%2Fapi/triggers/71",
-        "  \x1b[1;35m! approval settings.retain_approvals_on_push: locked by the group\x1b[0m",
+        "  \x1b[1;35m! approval settings.retain_approvals_on_push: locked by group acme; unlock it there or leave the field out\x1b[0m",
         '  \x1b[2m? milestone "Someday" is unmanaged\x1b[0m',
     ]
 
@@ -260,13 +261,15 @@ def test_a_report_tells_what_became_of_each_change() -> None:
         "  ~ approval settings                         dropped by the service: the service kept its own level\n"
         '  ~ milestone "2026.11"                       done\n'
         '  - trigger token "legacy-integration"        done\n'
-        "  ! approval settings.retain_approvals_on_push: locked by the group\n" + numbers
+        "  ! approval settings.retain_approvals_on_push: locked by group acme; unlock it there or leave the field out\n"
+        + numbers
     )
     assert render_report(report, style=Style(quiet=True)) == (
         "project acme/payments/api\n"
         '  + milestone "2026.12"                       failed: POST x: 400\\u001b\n'
         "  ~ approval settings                         dropped by the service: the service kept its own level\n"
-        "  ! approval settings.retain_approvals_on_push: locked by the group\n" + numbers
+        "  ! approval settings.retain_approvals_on_push: locked by group acme; unlock it there or leave the field out\n"
+        + numbers
     )
     assert render_report(report, style=Style(verbose=True)).splitlines()[1:3] == [
         '  + milestone "2026.12"                       failed: POST x: 400\\u001b',

@@ -98,7 +98,9 @@ def test_no_project_setting_is_written_before_its_group_has_let_it_go(sandbox: S
         group = section("approval_settings", {"allow_author_approval": True}, ACME)
         project = section("approval_settings", {"allow_author_approval": True})
         plan = story.plan(group, project)
-        assert [str(problem.reason) for problem in plan.problems] == ["locked by the group"]
+        assert [str(problem.reason) for problem in plan.problems] == [
+            "locked by group acme; unlock it there or leave the field out"
+        ]
         outcomes = story.apply(plan)
         assert failures(outcomes) == []
         assert [problem for target in outcomes for problem in target.plan.problems] == []

@@ -21,7 +21,7 @@ from reconciler.render._numbers import (
     planned,
     report_in_a_line,
 )
-from reconciler.render._wording import counted, label, waits
+from reconciler.render._wording import counted, label, subject, waits, why
 from reconciler.render.as_html._page import Page, Troubles
 from reconciler.render.as_html._rows import changes_of, outcomes_of
 from reconciler.report import Report
@@ -52,7 +52,7 @@ def report(done: Report, _style: Style) -> str:
 
 def _problems(problems: Iterable[Problem]) -> Troubles:
     lines = tuple(
-        (str(each.address.scope), label(each.address) + (f".{each.field}" if each.field else ""), each.reason)
+        (str(each.address.scope), subject(each), f"{why(each)}{each.origin and f' ({each.origin})'}")
         for each in problems
     )
     return Troubles(counted(len(lines), "problem"), lines)

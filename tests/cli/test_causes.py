@@ -1,0 +1,192 @@
+"""What a plan says of what it cannot read: the cause, the remedy, the manifest's line; and what it costs to know that."""
+
+from typing import Any
+
+import pytest
+
+from tests.desk import Desk, Ended
+from tests.states import a_small_service
+from tests.story import PREFIX
+
+RULE = "container_repository_protection_rules"
+DOCUMENT = "apiVersion: reconciler/v1\nkind: {kind}\nmetadata: {{{metadata}}}\nspec:\n{spec}"
+NOBODY = "the token's owner"
+
+
+@pytest.fixture
+def state() -> dict[str, Any]:
+    """The small service, in which bob's role comes from no group."""
+    state = a_small_service("deployed")
+    state["groups"][0]["members"] = [{"user": "ada", "role": "owner"}]
+    return state
+
+
+def planned(desk: Desk, state: dict[str, Any], *documents: tuple[str, str, str], command: str = "plan") -> Ended:
+    """Plan these documents, each a kind, its metadata and its sections, as bob."""
+    desk.sandbox.replace_state(state)
+    texts = [
+        DOCUMENT.format(kind=kind, metadata=metadata, spec="".join(f"  {each}\n" for each in sections.split("; ")))
+        for kind, metadata, sections in documents
+    ]
+    desk.write("manifests/all.yaml", "---\n".join(texts))
+    desk.sandbox.clear_log()
+    return desk(f"{command} --concurrency 1")
+
+
+def requests(desk: Desk) -> list[str]:
+    """What was asked, in turn."""
+    return [each["target"].removeprefix(PREFIX).removesuffix("?per_page=100&page=1") for each in desk.sandbox.log()]
+
+
+def problems(done: Ended) -> list[str]:
+    """The lines about problems."""
+    return [line.removeprefix("  ! ") for line in done.out.splitlines() if line.startswith("  ! ")]
+
+
+@pytest.fixture(autouse=True)
+def _bob(desk: Desk, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("RECONCILER_API_URL", desk.sandbox.api_url)
+    monkeypatch.setenv("RECONCILER_TOKEN", "bob-token")
+
+
+def test_a_plan_says_the_cause_the_remedy_and_the_line_for_one_request_a_target(
+    desk: Desk, state: dict[str, Any]
+) -> None:
+    state["projects"][0] |= {"members": [{"user": "bob", "role": "maintainer"}], "archived": True}
+    state["projects"][1] |= {"members": [{"user": "bob", "role": "maintainer"}], "builds_enabled": False}
+    state["projects"][2] |= {"members": [{"user": "bob", "role": "developer"}]}
+    state["groups"][1]["members"] = [{"user": "bob", "role": "guest"}]
+    done = planned(
+        desk,
+        state,
+        ("Project", "path: acme/api", "notification_settings: {level: global}; trigger_tokens: {nightly: {}}"),
+        ("Project", "path: acme/lib", "trigger_tokens: {nightly: {}}; job_token_scope: {enabled: true}"),
+        ("Project", "path: acme/web", "job_token_scope: {enabled: true}; approval_settings: {}; milestones: {}"),
+        ("Project", "path: acme/tools", "milestones: {}"),
+        ("Project", "path: acme/nope", "milestones: {}"),
+        ("Project", "id: 11", "milestones: {}"),
+        ("Project", "id: 999", "milestones: {}"),
+        ("Group", "path: acme/lib", "approval_settings: {}"),
+        ("Group", "path: nope", "approval_settings: {}"),
+    )
+    lacking = f"{NOBODY} is Developer there, and Maintainer is needed; make {NOBODY} Maintainer"
+    nowhere = f"correct it in the manifest, or make {NOBODY} a member"
+    assert (done.code, done.err) == (3, "")
+    assert problems(done) == [
+        'group "acme/lib": this is a project, not a group; declare it with `kind: Project`  manifests/all.yaml:47',
+        f'group "nope": not found, not visible to {NOBODY}, or not in this edition; {nowhere}  manifests/all.yaml:53',
+        "trigger token: cannot be read: the project is archived; unarchive it, or leave the section out  manifests/all.yaml:6",
+        "trigger token: cannot be read: switched off in the project: CI/CD; switch CI/CD on, or leave the section out  "
+        "manifests/all.yaml:12",
+        f'project "acme/nope": not found, or not visible to {NOBODY}; {nowhere}  manifests/all.yaml:29',
+        'project "acme/tools": this is a group, not a project; declare it with `kind: Group`  manifests/all.yaml:23',
+        f"approval settings: cannot be read: {lacking}  manifests/all.yaml:20",
+        f"job token scope: cannot be read: {lacking}  manifests/all.yaml:19",
+        "project 11: this is the ID of a group, not the ID of a project; declare it with `kind: Group`  manifests/all.yaml:35",
+        f"project 999: not found, or not visible to {NOBODY}; {nowhere}  manifests/all.yaml:41",
+    ]
+    assert requests(desk)[13:] == [
+        "projects/acme%2Flib",
+        "projects/acme%2Fapi",
+        "groups/acme%2Fnope?with_projects=false",
+        "projects/acme%2Fweb",
+        "groups/11?with_projects=false",
+        "groups/999?with_projects=false",
+        "projects/acme%2Flib",
+        "groups/acme%2Ftools?with_projects=false",
+    ]
+
+
+def fleet(sections: str, *names: str, kind: str = "Project") -> list[tuple[str, str, str]]:
+    """Many projects of one group that want the same."""
+    return [(kind, f"path: acme/{name}", sections) for name in names]
+
+
+def test_what_is_the_same_for_projects_of_a_group_is_asked_for_once(desk: Desk, state: dict[str, Any]) -> None:
+    state["groups"][0]["members"].append({"user": "bob", "role": "developer"})
+    done = planned(desk, state, *fleet("job_token_scope: {enabled: true}", "api", "lib", "web"))
+    assert [line.partition("  ")[0] for line in problems(done)] == [
+        f"job token scope: cannot be read: {NOBODY} is Developer there, and Maintainer is needed; make {NOBODY} Maintainer"
+    ] * 3
+    assert requests(desk)[3:] == ["projects/acme%2Fapi"]
+    names = ("old-a", "old-b", "old-c")
+    done = planned(desk, state, *fleet("milestones: {}", "api", *names))
+    assert [line.partition("  ")[0] for line in problems(done)] == [
+        f'project "acme/{name}": not found in acme, or not visible to {NOBODY}; correct it in the manifest, or make '
+        f"{NOBODY} a member"
+        for name in names
+    ]
+    assert requests(desk)[4:] == ["groups/acme?with_projects=false"]
+    done = planned(desk, state, *fleet("milestones: {}", "api"), *fleet("milestones: {}", "x/a", "x/b", "x/c"))
+    assert [line.partition("  ")[0] for line in problems(done)] == [
+        f'project "acme/x/{name}": not found, and group acme/x is not visible to {NOBODY} either; correct the path in the '
+        f"manifest, or make {NOBODY} a member of the group"
+        for name in "abc"
+    ]
+    assert requests(desk)[4:] == ["groups/acme%2Fx?with_projects=false"]
+
+
+def test_what_holds_for_one_project_alone_is_asked_for_each(desk: Desk, state: dict[str, Any]) -> None:
+    state["groups"][0]["members"].append({"user": "bob", "role": "maintainer"})
+    state["projects"][0]["archived"] = True
+    state["projects"][1]["builds_enabled"] = False
+    done = planned(desk, state, *fleet("trigger_tokens: {nightly: {}}", "api", "lib"))
+    assert [line.partition(";")[0] for line in problems(done)] == [
+        "trigger token: cannot be read: the project is archived",
+        "trigger token: cannot be read: switched off in the project: CI/CD",
+    ]
+    assert requests(desk)[2:] == ["projects/acme%2Fapi", "projects/acme%2Flib"]
+
+
+def test_a_token_that_sees_nothing_is_told_once(desk: Desk, state: dict[str, Any]) -> None:
+    done = planned(
+        desk, state, *fleet("milestones: {}", "api", "lib", "web"), ("Group", "path: acme", "approval_settings: {}")
+    )
+    assert (done.code, done.out, done.err) == (
+        1,
+        "",
+        "reconciler: not one of the 4 targets is visible to bob: see whether this is the right token, and the right "
+        "service\n",
+    )
+    assert requests(desk)[4:] == ["user"]
+    desk.sandbox.set_faults(["status=403,match=user"])
+    assert f"is visible to {NOBODY}:" in desk("drift").err
+
+
+def test_an_edition_without_the_settings_is_asked_for_once(desk: Desk, state: dict[str, Any]) -> None:
+    state["instance"]["version"] = "18.9.0"
+    state["groups"][0]["members"].append({"user": "bob", "role": "maintainer"})
+    done = planned(desk, state, *fleet("approval_settings: {}", "api", "lib", "web"))
+    assert [line.partition("  ")[0] for line in problems(done)] == [
+        "approval settings: cannot be read: the Community Edition has no such settings; leave the section out"
+    ] * 3
+    assert requests(desk)[3:] == ["version"]
+
+
+def test_a_url_without_the_api_is_an_error_if_nothing_was_found_there(
+    desk: Desk, state: dict[str, Any], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    root = desk.sandbox.api_url.removesuffix("/api/v4")
+    for url in (root, f"{root}/", f"{root}/api", f"{root}/api/v3/"):
+        monkeypatch.setenv("RECONCILER_API_URL", url)
+        done = planned(desk, state, *fleet("milestones: {}", "api"))
+        assert (done.code, done.out, done.err) == (
+            1,
+            "",
+            f"reconciler: {url.rstrip('/')}: nothing was found there, and no API answers: the URL must end in /api/v4: try "
+            f"{root}/api/v4\n",
+        )
+        assert [each.rpartition("/")[2] for each in requests(desk)] == ["milestones", "version"]
+
+
+def test_entries_of_an_allowlist_that_are_none_are_told_with_their_line(desk: Desk, state: dict[str, Any]) -> None:
+    state["groups"][0]["members"].append({"user": "bob", "role": "maintainer"})
+    scope = "job_token_scope: {projects: [acme/web, acme/tools, acme/nope], groups: [acme/lib, nope]}"
+    done = planned(desk, state, *fleet(scope, "api"))
+    elsewhere = "correct the path, or use a token that can see it  manifests/all.yaml:5"
+    assert problems(done) == [
+        f'allowlisted project "acme/nope": no such project, or not visible to this token; {elsewhere}',
+        'allowlisted project "acme/tools": this is a group, not a project; list it under `groups`  manifests/all.yaml:5',
+        'allowlisted group "acme/lib": this is a project, not a group; list it under `projects`  manifests/all.yaml:5',
+        f'allowlisted group "nope": no such group, or not visible to this token; {elsewhere}',
+    ]
