@@ -1,162 +1,233 @@
 """The journal: each write noted before it is sent and after it was answered, on disk before anything else happens.
 
 Correctness does not need it, for the next plan reads what is true. It tells the person on call what a run that was
-killed had certainly done and what was in doubt, and lets the next run settle the doubt.
+killed had certainly done and which writes are unconfirmed, and lets the next run confirm them.
 """
 
+import fcntl
 import json
 import os
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Iterator, Mapping
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from pathlib import Path
 from threading import Lock
 from types import TracebackType
-from typing import Any, Self
+from typing import Any, Literal, Self
+
+from pydantic import BaseModel, ConfigDict, ValidationError
 
 from reconciler.address import Address, Key, Level, Scope
+from reconciler.diff import AsRead
 from reconciler.errors import OutputFailed
-from reconciler.plan import Plan
-from reconciler.wire import Request
+from reconciler.line_file import append_line, naming, open_own, values_of
+from reconciler.plan import Change, Create, Delete, Update
+from reconciler.wire import Json, Request
 
 
-@dataclass(frozen=True, slots=True)
-class Intent:
-    """A write that was about to be sent.
+class Intent(BaseModel):
+    """A write that was about to be sent, with what it takes to see whether it was carried out.
 
     Attributes:
+        action: of the change, or `delete` where the request undoes it.
+        after: the fields as they were to be; of a deletion none.
+        target_id: see `plan.Create`.
+        beside: see `plan.Create`.
+        id: of the object that was to be updated or deleted, where it has one.
         request: method and path.
     """
 
-    scope: Scope
+    model_config = ConfigDict(frozen=True)
+
+    level: Level
+    ref: Key | None
     section: str
     part: str
+    title: str
     name: Key | None
+    action: Literal["create", "update", "delete"]
+    after: dict[str, Json] = {}
+    target_id: int | None = None
+    beside: tuple[int, ...] = ()
+    id: int | None = None
     request: str
 
+    @classmethod
+    def of(cls, change: Change, request: Request) -> Self:
+        """Return the intent to send one of a change's requests, or the one that undoes it."""
+        place = change.address
+        common = {
+            "level": place.scope.level,
+            "ref": place.scope.ref,
+            "section": place.section,
+            "part": place.part,
+            "title": place.title,
+            "name": place.name,
+            "request": str(request),
+        }
+        if request.method == "DELETE":
+            return cls(**common, action="delete", id=int(request.path.rpartition("/")[2]))
+        if isinstance(change, Create):
+            after, target_id, beside = dict(change.after), change.target_id, change.beside
+            return cls(**common, action="create", after=after, target_id=target_id, beside=beside)
+        after = {} if isinstance(change, Delete) else dict(change.after)
+        return cls(**common, action="update", after=after, id=change.read.id)
+
+    @property
+    def change(self) -> Change:
+        """The change, as far as it is known."""
+        address = Address(Scope(self.level, self.ref), self.section, self.part, self.title, self.name)
+        if self.action == "create":
+            return Create(address, self.after, (), self.target_id, self.beside)
+        read = AsRead(self.id, (), {}, {})
+        return Update(address, {}, self.after, (), read) if self.action == "update" else Delete(address, {}, (), read)
+
     def __str__(self) -> str:
-        """What it was about, as a plan would name it."""
-        return (
-            f"{self.request} ({self.scope})" if self.name is None else f"{self.request} ({self.scope}, {self.name!r})"
-        )
+        """The request, and what it was about, as a plan would name it."""
+        name = "" if self.name is None else f", {self.name!r}"
+        return f"{self.request} ({Scope(self.level, self.ref)}{name})"
 
 
 @dataclass(frozen=True, slots=True)
 class Interrupted:
-    """A run that did not come to its end.
+    """What earlier runs left unconfirmed.
 
     Attributes:
-        began_at: ISO 8601.
-        done: how many writes were certainly carried out.
-        doubtful: the writes of which that is not certain, in the order in which they were to be sent.
+        service: the `{api_url}` that was written to.
+        began_at: ISO 8601, of the last run if it did not come to its end; else None.
+        done: how many writes of that run were certainly carried out.
+        unconfirmed: the writes of which that is not certain, in the order in which they were to be sent.
     """
 
-    began_at: str
+    service: str
+    began_at: str | None
     done: int
-    doubtful: tuple[Intent, ...]
+    unconfirmed: tuple[Intent, ...]
+
+    def __str__(self) -> str:
+        """All of it in one sentence."""
+        left = f"{_writes(len(self.unconfirmed))} left unconfirmed."
+        if self.began_at is None:
+            return f"Earlier runs with this journal: {left}"
+        return f"The run that began at {self.began_at} was cut off: {_writes(self.done)} certainly succeeded, {left}"
+
+
+def _writes(number: int) -> str:
+    return f"{number} write{'s' * (number != 1)}"
 
 
 class Journal:
-    """An `apply.Record` in a file of JSON lines, which only its owner can read.
+    """A file of JSON lines of which one run at a time makes use, and which only its owner can read.
+
+    Attributes:
+        interrupted: what the last run left behind, if it left anything.
+        failure: why a line could not be brought to disk; empty while none failed.
 
     Raises:
-        OutputFailed: from every method, if a line could not be brought to disk.
+        OutputFailed: the file cannot be opened, is no file of ours, or is in use by another run.
     """
 
-    def __init__(self, path: Path, service: str, digest: str) -> None:
+    def __init__(self, path: Path) -> None:
         self._path = path
         self._lock = Lock()
         self._number = 0
+        self._handle = open_own(path)
+        self.failure = ""
         try:
-            self._handle = os.open(path, os.O_RDWR | os.O_APPEND | os.O_CREAT, 0o600)
-            # A line that a kill cut in two must not swallow the first of ours.
-            size = os.fstat(self._handle).st_size
-            torn = size > 0 and os.pread(self._handle, 1, size - 1) != b"\n"
+            fcntl.flock(self._handle, fcntl.LOCK_EX | fcntl.LOCK_NB)
         except OSError as error:
-            raise OutputFailed(f"{path}: {error.strerror}") from error
-        if torn:
-            self._append("\n")
-        self._write({"event": "begin", "service": service, "manifests_digest": digest})
+            os.close(self._handle)
+            raise OutputFailed(
+                f"{path} is in use by another run ({error.strerror}); wait for its end, or name another journal"
+            ) from error
+        self.interrupted = read_interrupted(os.pread(self._handle, os.fstat(self._handle).st_size, 0))
 
     def __enter__(self) -> Self:
         """Return the journal itself."""
         return self
 
-    def __exit__(self, error: type[BaseException] | None, *_: BaseException | TracebackType | None) -> None:
-        """Note the end, unless the run broke off, and close the file."""
-        try:
-            if error is None:
-                self._write({"event": "end"})
-        finally:
-            os.close(self._handle)
+    def __exit__(self, *_: type[BaseException] | BaseException | TracebackType | None) -> None:
+        """Close the file, for the next run."""
+        os.close(self._handle)
 
-    def intend(self, address: Address, request: Request) -> int:
-        """See `apply.Record`."""
+    @contextmanager
+    def run(self, service: str, digest: str, unconfirmed: Iterable[Intent] = ()) -> Iterator[Self]:
+        """Note the begin of a run and, unless it breaks off, its end.
+
+        Args:
+            service: the `{api_url}`.
+            digest: of the manifests.
+            unconfirmed: writes of earlier runs that could not be confirmed.
+
+        Raises:
+            OutputFailed: the begin could not be noted.
+        """
+        kept = [intent.model_dump(mode="json") for intent in unconfirmed]
+        self._write({"event": "begin", "service": service, "manifests_digest": digest, "unconfirmed": kept})
+        yield self
+        self._try_to_write({"event": "end"})
+
+    def intend(self, change: Change, request: Request) -> int:
+        """See `apply.Record`.
+
+        Raises:
+            OutputFailed: the intent could not be noted.
+        """
         with self._lock:
             self._number += 1
             number = self._number
-        scope = {"level": address.scope.level, "ref": address.scope.ref}
-        place = {"section": address.section, "part": address.part, "name": address.name}
-        self._write({"event": "intent", "number": number, **scope, **place, "request": str(request)})
+        intent = Intent.of(change, request).model_dump(mode="json")
+        self._write({"event": "intent", "number": number, **intent})
         return number
 
     def result(self, number: int, status: str, reason: str = "") -> None:
-        """See `apply.Record`."""
-        self._write({"event": "result", "number": number, "status": status, "reason": reason})
+        """See `apply.Record`. What became of a write is not lost with the disk: it is known to this run."""
+        self._try_to_write({"event": "result", "number": number, "status": status, "reason": reason})
 
     def _write(self, line: Mapping[str, Any]) -> None:
         time = datetime.now(UTC).isoformat(timespec="milliseconds")
-        self._append(json.dumps({"time": time, **line}) + "\n")
+        try:
+            with self._lock, naming(self._path):
+                append_line(self._handle, json.dumps({"time": time, **line}))
+        except OutputFailed as error:
+            self.failure = self.failure or str(error)
+            raise
 
-    def _append(self, text: str) -> None:
-        with self._lock:
-            try:
-                os.write(self._handle, text.encode())
-                os.fsync(self._handle)
-            except OSError as error:
-                raise OutputFailed(f"{self._path}: {error.strerror}") from error
+    def _try_to_write(self, line: Mapping[str, Any]) -> None:
+        with suppress(OutputFailed):
+            self._write(line)
 
 
-def read_interrupted(text: str) -> Interrupted | None:
-    """Return the last run of a journal if it did not come to its end.
+def read_interrupted(text: bytes) -> Interrupted | None:
+    """Return what the last run of a journal left behind: unconfirmed writes of its own, or of earlier ones.
 
-    Lines that are no JSON, as a kill leaves them, are passed over.
+    Lines that are not as expected, as a kill leaves them, are passed over.
     """
-    began_at, done, open_intents = None, 0, dict[int, Intent]()
-    for line in _lines(text.splitlines()):
+    service, began_at, done = "", None, 0
+    earlier: list[Intent] = []
+    own: dict[int, Intent] = {}
+    for line in values_of(text):
         match line:
-            case {"event": "begin", "time": str(time)}:
-                began_at, done, open_intents = time, 0, {}
+            case {"event": "begin", "time": str(time), "service": str(service)}:
+                began_at, done, own = time, 0, {}
+                earlier = _intents(line.get("unconfirmed"))
             case {"event": "intent", "number": int(number)}:
-                open_intents[number] = _intent(line)
+                own.update((number, intent) for intent in _intents([line]))
             case {"event": "result", "number": int(number), "status": str(status)}:
                 if status != "in doubt":
-                    open_intents.pop(number, None)
+                    own.pop(number, None)
                 done += status == "done"
             case {"event": "end"}:
-                began_at = None
-    return None if began_at is None else Interrupted(began_at, done, tuple(open_intents.values()))
+                began_at, done, own = None, 0, {}
+    if began_at is None and not earlier:
+        return None
+    return Interrupted(service, began_at, done, (*earlier, *own.values()))
 
 
-def settle(interrupted: Interrupted, plan: Plan) -> list[tuple[Intent, bool]]:
-    """Tell, by a new plan, which doubtful writes were carried out: those whose change is not planned again."""
-    planned = {
-        (each.address.scope, each.address.section, each.address.part, each.address.name) for each in plan.changes
-    }
-    return [
-        (intent, (intent.scope, intent.section, intent.part, intent.name) not in planned)
-        for intent in interrupted.doubtful
-    ]
-
-
-def _lines(lines: Iterable[str]) -> Iterable[Any]:
-    for line in lines:
-        try:
-            yield json.loads(line)
-        except ValueError:
-            continue
-
-
-def _intent(line: Mapping[str, Any]) -> Intent:
-    scope = Scope(Level(line["level"]), line["ref"])
-    return Intent(scope, line["section"], line["part"], line["name"], line["request"])
+def _intents(lines: Json) -> list[Intent]:
+    intents = []
+    for line in lines if isinstance(lines, list) else ():
+        with suppress(ValidationError):
+            intents.append(Intent.model_validate(line))
+    return intents

@@ -13,7 +13,7 @@ from reconciler.address import Address
 from reconciler.delivery import TokenCommand, TokenFile
 from reconciler.errors import OutputFailed
 from tests.building import API
-from tests.full_disk import room_for
+from tests.limits import no_file_longer_than
 
 TOKEN = Address(API, "trigger_tokens", "trigger_tokens", "trigger token", "nightly")
 LINE = {"target": "project acme/api", "description": "nightly", "token": "glptt-1"}
@@ -76,7 +76,7 @@ def test_a_disk_that_is_full_leaves_no_half_line(tmp_path: Path) -> None:
     deliver = TokenFile(file)
     deliver(TOKEN, "glptt-1")
     before = file.read_text()
-    with room_for(len(before) + 20), pytest.raises(OutputFailed) as raised:
+    with no_file_longer_than(len(before) + 20), pytest.raises(OutputFailed) as raised:
         deliver(TOKEN, "glptt-2")
     assert str(raised.value) == f"{file}: File too large"
     assert file.read_text() == before

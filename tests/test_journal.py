@@ -7,69 +7,176 @@ from pathlib import Path
 import pytest
 
 from reconciler.address import Address
+from reconciler.diff import AsRead
 from reconciler.errors import OutputFailed
-from reconciler.journal import Intent, Interrupted, Journal, read_interrupted, settle
-from reconciler.plan import Create, Plan, SectionPlan, TargetPlan
+from reconciler.journal import Intent, Interrupted, Journal, read_interrupted
+from reconciler.plan import Change, Create, Delete, Update
 from reconciler.wire import Request
 from tests.building import API, USER
+from tests.limits import no_file_longer_than
 
+SERVICE = "https://h/api/v4"
+MILESTONES = "projects/acme%2Fapi/milestones"
 A = Address(API, "milestones", "milestones", "milestone", "a")
 SETTINGS = Address(USER, "notification_settings", "notification_settings", "notification settings")
-POST = Request("POST", "projects/acme%2Fapi/milestones", {"title": "a"})
+
+POST = Request("POST", MILESTONES, {"title": "a"})
 PUT = Request("PUT", "notification_settings", {"level": "watch"})
+DELETE = Request("DELETE", f"{MILESTONES}/7")
 
-INTENT_A = Intent(API, "milestones", "milestones", "a", "POST projects/acme%2Fapi/milestones")
-INTENT_SETTINGS = Intent(USER, "notification_settings", "notification_settings", None, "PUT notification_settings")
-
-
-def test_a_run_that_ended_left_nothing_in_doubt(tmp_path: Path) -> None:
-    file = tmp_path / "journal"
-    with Journal(file, "https://h/api/v4", "digest") as journal:
-        journal.result(journal.intend(A, POST), "done")
-    assert read_interrupted(file.read_text()) is None
-    assert [json.loads(line)["event"] for line in file.read_text().splitlines()] == ["begin", "intent", "result", "end"]
+CREATE = Create(A, {"state": "active"}, (POST,), target_id=3, beside=(4, 5))
+UPDATE = Update(SETTINGS, {"level": "mute"}, {"level": "watch"}, (PUT,), AsRead(None, (), {"level": "mute"}, {}))
+DELETION = Delete(A, {"state": "active"}, (DELETE,), AsRead(7, ("a",), {"state": "active"}, {}))
 
 
-def test_a_run_that_broke_off_tells_what_was_done_and_what_is_in_doubt(tmp_path: Path) -> None:
-    file = tmp_path / "journal"
-    with pytest.raises(KeyboardInterrupt), Journal(file, "https://h/api/v4", "digest") as journal:
-        journal.result(journal.intend(A, POST), "done")
-        journal.result(journal.intend(A, POST), "failed", "why")
-        journal.result(journal.intend(A, POST), "in doubt", "why")
-        journal.intend(SETTINGS, PUT)
+def left_by(*changes: tuple[Change, Request]) -> tuple[Intent, ...]:
+    return tuple(Intent.of(change, request) for change, request in changes)
+
+
+def left(file: Path) -> Interrupted | None:
+    """What a journal holds that nobody uses."""
+    with Journal(file) as journal:
+        return journal.interrupted
+
+
+def break_off(file: Path, *changes: tuple[Change, Request]) -> None:
+    """Let a run begin to carry out changes and be killed."""
+    with pytest.raises(KeyboardInterrupt), Journal(file) as journal, journal.run(SERVICE, "digest"):
+        for change, request in changes:
+            journal.intend(change, request)
         raise KeyboardInterrupt
-    interrupted = read_interrupted(file.read_text())
-    assert interrupted is not None
-    assert (interrupted.done, interrupted.doubtful) == (1, (INTENT_A, INTENT_SETTINGS))
-    assert [str(each) for each in interrupted.doubtful] == [
+
+
+def test_a_run_that_ended_left_nothing(tmp_path: Path) -> None:
+    file = tmp_path / "journal"
+    with Journal(file) as journal, journal.run(SERVICE, "digest"):
+        journal.result(journal.intend(CREATE, POST), "done")
+        journal.result(journal.intend(CREATE, POST), "in doubt", "it is verified in the same run")
+    assert left(file) is None
+    events = [json.loads(line)["event"] for line in file.read_text().splitlines()]
+    assert events == ["begin", "intent", "result", "intent", "result", "end"]
+
+
+def test_a_run_that_broke_off_tells_what_was_done_and_what_is_unconfirmed(tmp_path: Path) -> None:
+    file = tmp_path / "journal"
+    with pytest.raises(KeyboardInterrupt), Journal(file) as journal, journal.run(SERVICE, "digest"):
+        journal.result(journal.intend(CREATE, POST), "done")
+        journal.result(journal.intend(CREATE, POST), "failed", "why")
+        journal.result(journal.intend(CREATE, POST), "in doubt", "why")
+        journal.intend(UPDATE, PUT)
+        raise KeyboardInterrupt
+    found = left(file)
+    assert found is not None
+    assert found == Interrupted(SERVICE, found.began_at, 1, left_by((CREATE, POST), (UPDATE, PUT)))
+    assert str(found) == (
+        f"The run that began at {found.began_at} was cut off: 1 write certainly succeeded, 2 writes left unconfirmed."
+    )
+    assert [str(each) for each in found.unconfirmed] == [
         "POST projects/acme%2Fapi/milestones (project acme/api, 'a')",
         "PUT notification_settings (user)",
     ]
 
 
+def test_an_intent_holds_what_it_takes_to_see_whether_it_was_carried_out(tmp_path: Path) -> None:
+    file = tmp_path / "journal"
+    break_off(file, (CREATE, POST), (UPDATE, PUT), (DELETION, DELETE), (CREATE, DELETE))
+    found = left(file)
+    assert found is not None
+    gone = Delete(A, {}, (), AsRead(7, (), {}, {}))
+    assert [each.change for each in found.unconfirmed] == [
+        Create(A, {"state": "active"}, (), 3, (4, 5)),
+        Update(SETTINGS, {}, {"level": "watch"}, (), AsRead(None, (), {}, {})),
+        gone,
+        gone,
+    ]
+
+
+def test_what_cannot_be_confirmed_is_kept_until_it_can(tmp_path: Path) -> None:
+    file = tmp_path / "journal"
+    kept = left_by((CREATE, POST))
+    with Journal(file) as journal, journal.run(SERVICE, "digest", kept):
+        journal.result(journal.intend(UPDATE, PUT), "done")
+    found = left(file)
+    assert found == Interrupted(SERVICE, None, 0, kept)
+    assert str(found) == "Earlier runs with this journal: 1 write left unconfirmed."
+    with pytest.raises(KeyboardInterrupt), Journal(file) as journal, journal.run(SERVICE, "digest", kept):
+        journal.intend(UPDATE, PUT)
+        raise KeyboardInterrupt
+    found = left(file)
+    assert found is not None
+    assert found.unconfirmed == (*kept, *left_by((UPDATE, PUT)))
+    with Journal(file) as journal, journal.run(SERVICE, "digest"):
+        pass
+    assert left(file) is None
+
+
 def test_a_line_that_was_cut_in_two_swallows_no_other(tmp_path: Path) -> None:
     file = tmp_path / "journal"
-    with pytest.raises(KeyboardInterrupt), Journal(file, "https://h/api/v4", "digest") as journal:
-        journal.intend(A, POST)
-        raise KeyboardInterrupt
+    break_off(file, (CREATE, POST))
     os.truncate(file, file.stat().st_size - 5)
-    assert read_interrupted(file.read_text()) is not None
-    with Journal(file, "https://h/api/v4", "digest"):
+    assert left(file) is not None
+    with Journal(file) as journal, journal.run(SERVICE, "digest"):
         pass
-    assert read_interrupted(file.read_text()) is None
+    assert left(file) is None
 
 
 def test_a_file_that_is_no_journal_holds_no_run() -> None:
-    assert read_interrupted("") is None
-    assert read_interrupted('nonsense\n[1]\n{"event": "result", "number": 9, "status": "done"}\n') is None
+    assert read_interrupted(b"") is None
+    assert read_interrupted(b'nonsense\n[1]\n{"event": "result", "number": 9, "status": "done"}\n') is None
 
 
-def test_doubt_is_settled_by_what_is_planned_again() -> None:
-    plan = Plan((TargetPlan(API, (SectionPlan("milestones", changes=(Create(A, {}, (POST,)),)),)),))
-    interrupted = Interrupted("2026-11-21", 0, (INTENT_A, INTENT_SETTINGS))
-    assert settle(interrupted, plan) == [(INTENT_A, False), (INTENT_SETTINGS, True)]
+ODD = {
+    "no object": "[]",
+    "no number": '{"event": "intent"}',
+    "nothing of a change": '{"event": "intent", "number": 1}',
+    "an odd level": json.dumps(
+        {"event": "intent", "number": 1} | left_by((CREATE, POST))[0].model_dump() | {"level": 7}
+    ),
+    "no text": "\ud800",
+    "a deep one": "[" * 100_000,
+}
 
 
-def test_a_disk_that_is_full_is_an_error_that_names_the_file() -> None:
-    with pytest.raises(OutputFailed, match="/dev/full: No space left on device"):
-        Journal(Path("/dev/full"), "https://h/api/v4", "digest")
+@pytest.mark.parametrize("line", ODD.values(), ids=ODD)
+def test_lines_that_are_not_as_expected_are_passed_over(tmp_path: Path, line: str) -> None:
+    file = tmp_path / "journal"
+    break_off(file, (CREATE, POST))
+    file.write_bytes(file.read_bytes() + line.encode(errors="surrogatepass") + b"\n")
+    found = left(file)
+    assert found is not None
+    assert found.unconfirmed == left_by((CREATE, POST))
+    begin = {"event": "begin", "time": "now", "service": SERVICE, "unconfirmed": 7}
+    assert read_interrupted(json.dumps(begin).encode()) == Interrupted(SERVICE, "now", 0, ())
+
+
+def test_a_journal_is_of_one_run_at_a_time(tmp_path: Path) -> None:
+    file = tmp_path / "journal"
+    with Journal(file):
+        with pytest.raises(OutputFailed) as raised:
+            Journal(file)
+    assert (
+        str(raised.value)
+        == f"{file} is in use by another run (Resource temporarily unavailable); wait for its end, or name another journal"
+    )
+    assert left(file) is None
+
+
+def test_a_journal_is_a_regular_file() -> None:
+    with pytest.raises(OutputFailed, match=r"^/dev/full is not a regular file; name one$"):
+        Journal(Path("/dev/full"))
+
+
+def test_a_disk_that_fills_up_keeps_writes_from_being_sent_and_loses_no_result(tmp_path: Path) -> None:
+    file = tmp_path / "journal"
+    with Journal(file) as journal, journal.run(SERVICE, "digest"):
+        number = journal.intend(CREATE, POST)
+        before = file.read_text()
+        with no_file_longer_than(len(before) + 20):
+            with pytest.raises(OutputFailed, match=f"{file}: File too large"):
+                journal.intend(UPDATE, PUT)
+            journal.result(number, "done")
+        assert file.read_text() == before
+        assert journal.failure == f"{file}: File too large"
+    assert left(file) is None
+    with no_file_longer_than(1), Journal(file) as journal, pytest.raises(OutputFailed), journal.run(SERVICE, "digest"):
+        raise AssertionError("no run begins without a journal")

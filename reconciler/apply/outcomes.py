@@ -55,8 +55,12 @@ class TargetOutcome:
 class Record(Protocol):
     """Keeps what is about to be sent, and what came of it, where a crash does not reach."""
 
-    def intend(self, address: Address, request: Request) -> int:
-        """Note a write before it is sent; the number tells its result apart from others."""
+    def intend(self, change: Change, request: Request) -> int:
+        """Note a write before it is sent; the number tells its result apart from others.
+
+        Raises:
+            OutputFailed: it could not be noted, and must not be sent.
+        """
 
     def result(self, number: int, status: str, reason: str = "") -> None:
         """Note what came of it: `done`, `failed` or `in doubt`."""
@@ -65,9 +69,9 @@ class Record(Protocol):
 class NoRecord:
     """A `Record` that keeps nothing."""
 
-    def intend(self, address: Address, request: Request) -> int:
+    def intend(self, change: Change, request: Request) -> int:
         """Note nothing."""
-        del address, request
+        del change, request
         return 0
 
     def result(self, number: int, status: str, reason: str = "") -> None:

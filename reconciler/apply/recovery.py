@@ -1,51 +1,89 @@
-"""After a run that was killed: what it had done, what was in doubt, and the settling of the doubt."""
+"""After a run that was killed: its unconfirmed writes are looked for, and values that it created are delivered."""
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass
 
-from reconciler.address import Address
+from reconciler.address import Scope
+from reconciler.apply.looking import Look, Reread, shortfall
 from reconciler.apply.outcomes import Deliver
+from reconciler.apply.succession import Lists, ours_of
 from reconciler.endpoints import Collection
-from reconciler.errors import OutputFailed, ServiceError
-from reconciler.journal import Intent, Interrupted, settle
-from reconciler.kind import Kinds
-from reconciler.live import decode
-from reconciler.matching import identity
-from reconciler.plan import Plan
+from reconciler.errors import OutputFailed
+from reconciler.journal import Intent, Interrupted
+from reconciler.kind import Kinds, Part
+from reconciler.plan import Create
 from reconciler.wire import Reader
 
 
-def recover(
-    interrupted: Interrupted, plan: Plan, reader: Reader, kinds: Kinds, deliver: Deliver | None
-) -> Iterator[str]:
-    """Yield sentences about a run that was cut off, delivering values that it created and may not have delivered.
+@dataclass(frozen=True, slots=True)
+class Recovered:
+    """What was found out about an unconfirmed write.
 
-    Args:
-        plan: a new one, drawn up after that run.
-        reader: reads such a value, which its owner can.
+    Attributes:
+        intent: the write.
+        verdict: what became of it.
+        settled: whether nothing about it is left to be done.
     """
-    yield (
-        f"The run that began at {interrupted.began_at} was cut off: {interrupted.done} writes were certainly carried "
-        f"out, {len(interrupted.doubtful)} were in doubt."
-    )
-    for intent, carried_out in settle(interrupted, plan):
-        verdict = "was carried out" if carried_out else "was not carried out, or not wholly, and is planned again"
-        yield f"In doubt was {intent}: it {verdict}."
-        part = kinds[intent.section].part(intent.part) if intent.section in kinds else None
-        if carried_out and isinstance(part, Collection) and part.delivers and intent.request.startswith("POST "):
-            yield f"Its value may not have been delivered: {_deliver(intent, part, reader, deliver)}."
+
+    intent: Intent
+    verdict: str
+    settled: bool = True
+
+    def __str__(self) -> str:
+        """All of it in one sentence."""
+        return f"Unconfirmed write {self.intent}: {self.verdict}."
 
 
-def _deliver(intent: Intent, part: Collection, reader: Reader, deliver: Deliver | None) -> str:
-    """Deliver the value of an object that a killed run created, if it can be told which it is and it can be read."""
-    if deliver is None or part.delivers is None or intent.name is None:
-        return "there is nowhere to deliver it to; delete the object, and the next run creates it anew"
-    try:
-        entries = [(entry, decode(part, intent.scope, entry)) for entry in reader.pages(intent.request[len("POST ") :])]
-        wanted = identity(part, intent.name)
-        values = [entry[part.delivers] for entry, found in entries if wanted in map(part.canonical_key, found.names)]
-        if len(values) != 1 or not part.shown_whole(values[0]):
-            return "it cannot be read any more; delete the object, and the next run creates it anew"
-        deliver(Address(intent.scope, intent.section, intent.part, part.title, intent.name), values[0])
-    except (ServiceError, OutputFailed) as error:
-        return str(error)
-    return "it was delivered now"
+def recover(interrupted: Interrupted, reader: Reader, kinds: Kinds, deliver: Deliver | None) -> Iterator[Recovered]:
+    """Look for unconfirmed writes, one reading for each section of each target, and deliver values they created."""
+    scopes: dict[Scope, list[Intent]] = {}
+    for intent in interrupted.unconfirmed:
+        scopes.setdefault(intent.change.address.scope, []).append(intent)
+    for scope, intents in scopes.items():
+        yield from _Recovery(scope, reader, kinds, deliver).settle(intents)
+
+
+class _Recovery:
+    """The recovery of one target."""
+
+    def __init__(self, scope: Scope, reader: Reader, kinds: Kinds, deliver: Deliver | None) -> None:
+        self.lists, self.kinds, self.deliver = Lists(reader), kinds, deliver
+        self.look = Look(self.lists, kinds, scope)
+
+    def settle(self, intents: Iterable[Intent]) -> Iterator[Recovered]:
+        """Yield what became of each write."""
+        parts = [(intent, self._part(intent)) for intent in intents]
+        live = self.look.again(intent.change for intent, part in parts if part)
+        for intent, part in parts:
+            if part is None:
+                yield Recovered(intent, "unknown; this version has no such section", settled=False)
+            else:
+                yield self._judged(intent, part, live)
+
+    def _part(self, intent: Intent) -> Part | None:
+        parts = self.kinds[intent.section].parts if intent.section in self.kinds else ()
+        return next((part for part in parts if part.name == intent.part), None)
+
+    def _judged(self, intent: Intent, part: Part, live: Reread) -> Recovered:
+        change = intent.change
+        try:
+            lacking = shortfall(change, live)
+        except LookupError as error:
+            return Recovered(intent, f"unknown; it could not be looked for: {error}", settled=False)
+        if isinstance(change, Create) and isinstance(part, Collection) and part.delivers:
+            return self._delivered(intent, part, change)
+        return Recovered(intent, "it did not succeed" if lacking else "it succeeded")
+
+    def _delivered(self, intent: Intent, part: Collection, change: Create) -> Recovered:
+        """Deliver the newest value of ours that was not there before."""
+        ours = ours_of(part, change.address, self.lists.read[change.address.scope.url + part.suffix])
+        values = [value for found, value in ours if found.id not in change.beside]
+        if not values:
+            return Recovered(intent, "it did not succeed")
+        try:
+            if self.deliver is None:
+                raise OutputFailed("add --tokens-to FILE or --tokens-command CMD")
+            self.deliver(change.address, values[-1])
+        except OutputFailed as error:
+            return Recovered(intent, f"it succeeded, and its value is not delivered: {error}", settled=False)
+        return Recovered(intent, "it succeeded, and its value was delivered now")

@@ -92,7 +92,11 @@ class TargetRun:
 
         The answer to the first request of a creation may hold a value to deliver; that is part of carrying it out.
         """
-        number = self.terms.record.intend(change.address, request)
+        try:
+            number = self.terms.record.intend(change, request)
+        except OutputFailed:
+            self.terms.stop.because("the journal could not be written, so that the run was ended")
+            raise
         try:
             if first and isinstance(change, Create):
                 answer = self._create(change, request)

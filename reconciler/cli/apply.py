@@ -22,7 +22,8 @@ from reconciler.cli.settings import duration, tokens_of
 from reconciler.errors import OutputFailed, PlanRefused, UsageError
 
 if TYPE_CHECKING:
-    from reconciler.apply import Deliver, Record, Stop, TargetOutcome
+    from reconciler.apply import Deliver, Stop, TargetOutcome
+    from reconciler.cli.journaling import Keeping
     from reconciler.kind import Kinds
     from reconciler.plan import Plan
     from reconciler.planfile import SavedPlan
@@ -73,6 +74,7 @@ def apply(given: Given, **own: Any) -> int:
     Exits with 3 if some changes were not done or the plan has problems, and with 1 if nothing was changed. A signal
     lets what is in flight finish; the report follows, and the exit code is 128 plus the signal's number.
     """
+    from reconciler.cli.journaling import keeping
     from reconciler.render import render_report
     from reconciler.report import make_report
 
@@ -81,14 +83,16 @@ def apply(given: Given, **own: Any) -> int:
     files = {"--plan": wishes.plan_file, "--journal": wishes.journal, "--tokens-to": wishes.tokens_to}
     check_outputs(given, "report", *files.items())
     session = Session(given)
-    with session.client() as client:
+    deliver = _sink(given, wishes)
+    with session.client() as client, keeping(wishes.journal, client, session.kinds, deliver) as journal:
         saved = _plan(session, wishes, client)
         _refuse(saved.plan, session.kinds, wishes)
         if any(saved.plan.changes) and not wishes.yes:
             _ask(session, saved)
         started = datetime.now(UTC)
-        outcomes, signals, untold = _carry_out(session, wishes, saved, client)
+        outcomes, signals = _carry_out(session, wishes, saved, client, deliver=deliver, journal=journal)
         report = make_report(saved, outcomes, started, client.traffic)
+    untold = journal.failures
     try:
         session.put_out(partial(render_report, report), precious=bool(report.writes))
     except OutputFailed as error:
@@ -96,7 +100,8 @@ def apply(given: Given, **own: Any) -> int:
     for failure in untold:
         report_error(failure)
     signal = signals[0] if signals else None
-    return of_report(report, allow_problems=given.allow_problems, signal=signal, untold=bool(untold))
+    untidy = bool(untold or journal.unsettled)
+    return of_report(report, allow_problems=given.allow_problems, signal=signal, untold=untidy)
 
 
 def _overruled(*names: str) -> dict[str, None]:
@@ -132,62 +137,33 @@ def _plan(session: Session, wishes: Wishes, client: "Client") -> "SavedPlan":
 
 
 def _carry_out(
-    session: Session, wishes: Wishes, saved: "SavedPlan", client: "Client"
-) -> "tuple[list[TargetOutcome], list[int], list[OutputFailed]]":
-    """Apply the plan.
-
-    Returns:
-        The outcomes, the signals that came meanwhile, and what kept the journal from being ended.
-
-    Raises:
-        OutputFailed: before anything was begun.
-    """
+    session: Session,
+    wishes: Wishes,
+    saved: "SavedPlan",
+    client: "Client",
+    *,
+    deliver: "Deliver | None",
+    journal: "Keeping",
+) -> "tuple[list[TargetOutcome], list[int]]":
+    """Apply the plan; the second value holds the signals that came meanwhile."""
     from reconciler.apply import Stop, Terms, apply_plan
 
-    deliver = _sink(session.given, wishes)
     stop = Stop(client.stop)
-    outcomes: list[TargetOutcome] = []
-    signals: list[int] = []
-    try:
-        with (
-            _journal(session, wishes, saved, client, deliver) as record,
-            _ending_gently(stop, session.tell) as signals,
-            session.watched(client) as progress,
-        ):
-            terms = Terms(
-                concurrency=session.given.concurrency,
-                verify=not wishes.no_verify,
-                recheck=wishes.plan_file is not None,
-                deliver=deliver,
-                stop=stop,
-                record=record,
-                progress=progress,
-            )
-            outcomes += apply_plan(saved.plan, client, session.kinds, terms)
-    except OutputFailed as error:
-        if not outcomes:
-            raise
-        return outcomes, signals, [error]
-    return outcomes, signals, []
-
-
-@contextmanager
-def _journal(
-    session: Session, wishes: Wishes, saved: "SavedPlan", client: "Client", deliver: "Deliver | None"
-) -> "Iterator[Record]":
-    """Settle what a run that was killed left in doubt, and keep the journal of this one."""
-    from reconciler.apply import NoRecord, recover
-    from reconciler.journal import Journal, read_interrupted
-
-    if wishes.journal is None:
-        yield NoRecord()
-        return
-    interrupted = read_interrupted(read_file(wishes.journal)) if wishes.journal.exists() else None
-    if interrupted is not None:
-        for sentence in recover(interrupted, saved.plan, client, session.kinds, deliver):
-            session.tell(sentence)
-    with Journal(wishes.journal, client.api_url, saved.header.manifests_digest) as journal:
-        yield journal
+    with (
+        journal.run(client.api_url, saved.header.manifests_digest) as record,
+        _ending_gently(stop, session.tell) as signals,
+        session.watched(client) as progress,
+    ):
+        terms = Terms(
+            concurrency=session.given.concurrency,
+            verify=not wishes.no_verify,
+            recheck=wishes.plan_file is not None,
+            deliver=deliver,
+            stop=stop,
+            record=record,
+            progress=progress,
+        )
+        return list(apply_plan(saved.plan, client, session.kinds, terms)), signals
 
 
 def _saved_plan(session: Session, file: Path, client: "Client", max_age: timedelta) -> "SavedPlan":

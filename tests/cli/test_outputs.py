@@ -153,7 +153,10 @@ def test_a_disk_that_is_full_in_mid_run_loses_no_outcome(desk: Desk) -> None:
     assert done.code == 3
     assert done.out.count("  done\n") == len(created)
     assert f"Applied: {len(created)} created, " in done.out
-    assert done.err == "reconciler: journal: File too large\nreconciler: report.json: File too large\n"
+    assert done.err == (
+        "reconciler: journal: File too large; the journal is incomplete, and the next run with it confirms the rest\n"
+        "reconciler: report.json: File too large\n"
+    )
 
 
 def test_the_end_of_main_is_the_end_of_the_process(desk: Desk) -> None:

@@ -4,7 +4,9 @@ from pathlib import Path
 
 import pytest
 
-from tests.desk import Desk
+from reconciler.journal import Journal
+from tests.desk import Desk, Ended
+from tests.limits import no_file_longer_than
 
 
 @pytest.fixture(autouse=True)
@@ -79,4 +81,111 @@ def test_a_journal_that_cannot_be_kept_is_refused_before_anything_is_written(des
     desk.sandbox.clear_log()
     done = desk("apply --yes --tokens-to tokens --journal none/journal")
     assert (done.code, done.out, done.err) == (1, "", "reconciler: none/journal: No such file or directory\n")
-    assert {entry["method"] for entry in desk.sandbox.log()} == {"GET"}
+    assert desk.sandbox.log() == []
+
+
+def cut_off(desk: Desk, line: str, *, writes: int) -> None:
+    """Let an apply be over once it has made so many writes, as if it had been killed then."""
+    assert desk(line).code == 0
+    lines = Path("journal").read_text().splitlines(keepends=True)
+    last = [each for each in lines if '"intent"' in each][writes - 1]
+    Path("journal").write_text("".join(lines[: lines.index(last) + 1]))
+
+
+def test_a_narrowed_run_settles_what_another_left_by_looking_for_it(desk: Desk) -> None:
+    cut_off(desk, "apply --yes --tokens-to tokens --journal journal", writes=2)
+    state = desk.sandbox.state()
+    state["projects"][0]["milestones"] = [{"title": "a"}]
+    desk.sandbox.replace_state(state)
+    done = desk("apply --yes --section trigger_tokens --journal journal")
+    assert done.code == 0
+    assert done.err.splitlines()[1:] == [
+        "Unconfirmed write POST projects/acme%2Fapi/milestones (project acme/api, 'taken'): it did not succeed."
+    ]
+
+
+def test_what_cannot_be_settled_stays_in_the_journal_and_in_the_exit_code(desk: Desk) -> None:
+    cut_off(desk, "apply --yes --tokens-to tokens --journal journal", writes=3)
+    state = desk.sandbox.state()
+    desk.sandbox.replace_state(
+        state | {"projects": [state["projects"][0] | {"archived": True}, *state["projects"][1:]]}
+    )
+    write = "Unconfirmed write POST projects/acme%2Fapi/triggers (project acme/api, 't'): "
+    lines = [
+        f"{write}unknown; it could not be looked for: GET projects/acme%2Fapi/triggers: 403 Forbidden.",
+        f"{write}it succeeded, and its value is not delivered: add --tokens-to FILE or --tokens-command CMD.",
+        f"{write}it succeeded, and its value was delivered now.",
+    ]
+    done = desk("apply --yes --section milestones --journal journal")
+    assert (done.code, done.err.splitlines()[1:]) == (1, lines[:1])
+    desk.sandbox.replace_state(state)
+    earlier = "Earlier runs with this journal: 1 write left unconfirmed."
+    done = desk("apply --yes --section milestones --journal journal")
+    assert (done.code, done.err.splitlines()) == (1, [earlier, lines[1]])
+    Path("tokens").unlink()
+    done = desk("apply --yes --section milestones --journal journal --tokens-to tokens")
+    assert (done.code, done.err.splitlines()) == (0, [earlier, lines[2]])
+    assert desk.sandbox.state()["projects"][0]["trigger_tokens"][0]["token"] in Path("tokens").read_text()
+    assert desk("apply --yes --journal journal").err == ""
+
+
+def test_a_journal_of_another_service_is_refused(desk: Desk, monkeypatch: pytest.MonkeyPatch) -> None:
+    cut_off(desk, "apply --yes --tokens-to tokens --journal journal", writes=1)
+    here = desk.sandbox.api_url
+    monkeypatch.setenv("RECONCILER_API_URL", here.replace("127.0.0.1", "localhost"))
+    done = desk("apply --yes --journal journal")
+    assert (done.code, done.out) == (1, "")
+    assert done.err.splitlines()[1:] == [
+        f"reconciler: journal holds unconfirmed writes to {here}; run there first, or name another journal"
+    ]
+
+
+def test_a_journal_that_another_run_uses_is_refused_before_anything_is_requested(desk: Desk) -> None:
+    desk.sandbox.clear_log()
+    with Journal(Path("journal")):
+        done = desk("apply --yes --tokens-to tokens --journal journal")
+    assert (done.code, done.out, done.err) == (
+        1,
+        "",
+        "reconciler: journal is in use by another run (Resource temporarily unavailable); wait for its end, or name "
+        "another journal\n",
+    )
+    assert desk.sandbox.log() == []
+
+
+def apply_with_room(desk: Desk, writes: int) -> Ended:
+    """Apply on a disk that is full once the journal holds so many intents."""
+    state = desk.sandbox.state()
+    cut_off(desk, "apply --yes --journal journal", writes=writes)
+    size = Path("journal").stat().st_size
+    Path("journal").unlink()
+    desk.sandbox.replace_state(state)
+    with no_file_longer_than(size + 5):
+        return desk("apply --yes --journal journal")
+
+
+def test_a_disk_that_fills_up_under_the_journal_ends_the_run_and_loses_no_result(desk: Desk) -> None:
+    desk.project("{milestones: {a: {}, b: {}, c: {}, d: {}}}")
+    done = apply_with_room(desk, 2)
+    assert done.out == (
+        "project acme/api\n"
+        '  + milestone "a"                             done\n'
+        '  + milestone "b"                             done\n'
+        '  + milestone "c"                             failed: journal: File too large\n'
+        '  + milestone "d"                             skipped: the journal could not be written, so that the run was ended\n'
+        "Applied: 2 created, 0 updated, 0 deleted; 1 failed, 0 stale, 1 skipped, 0 dropped by the service, 0 problems. "
+        "4 requests made.\n"
+    )
+    told = (
+        "reconciler: journal: File too large; the journal is incomplete, and the next run with it confirms the rest\n"
+    )
+    assert (done.code, done.err) == (3, told)
+    done = desk("apply --yes --journal journal")
+    assert (done.code, done.out.count(" done\n")) == (0, 2)
+    assert done.err.splitlines()[1:] == [
+        "Unconfirmed write POST projects/acme%2Fapi/milestones (project acme/api, 'b'): it succeeded."
+    ]
+    desk.project("{milestones: {last: {}}}")
+    Path("journal").unlink()
+    done = apply_with_room(desk, 1)
+    assert (done.code, done.out.count(" done\n"), done.err) == (3, 1, told)

@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 
 from reconciler.apply import recover
-from reconciler.journal import Journal, read_interrupted
+from reconciler.journal import Journal
 from reconciler.sandbox import Sandbox
 from reconciler.service import Client
 from reconciler.wire import Json, Request
@@ -49,7 +49,10 @@ def undisturbed(sandbox: Sandbox) -> tuple[int, dict[str, object]]:
         return len(story.writes()), essence(sandbox.state())
 
 
-@pytest.mark.parametrize("moment", ["before", "after"])
+VERDICTS = {"before": "it did not succeed", "after": "it succeeded"}
+
+
+@pytest.mark.parametrize("moment", VERDICTS)
 def test_killed_at_any_request_the_next_run_converges(
     sandbox: Sandbox, tmp_path: Path, moment: str, record_property: Callable[[str, object], None]
 ) -> None:
@@ -59,26 +62,23 @@ def test_killed_at_any_request_the_next_run_converges(
         file = tmp_path / f"{write}.jsonl"
         with Story(sandbox, service(), Mortal(sandbox.api_url, moment, write)) as story:
             plan = story.plan(*wanted())
-            with pytest.raises(Killed), Journal(file, sandbox.api_url, "digest") as story.record:
+            with (
+                pytest.raises(Killed),
+                Journal(file) as journal,
+                journal.run(sandbox.api_url, "digest") as story.record,
+            ):
                 story.apply(plan)
             delivered = dict(story.tokens)
-        with Client(sandbox.api_url, "ada-token") as client:
+        with Client(sandbox.api_url, "ada-token") as client, Journal(file) as journal:
             story.client = client
-            again = story.plan(*wanted())
-            interrupted = read_interrupted(file.read_text())
-            assert interrupted is not None
-            assert interrupted.done == write - 1
-            told = list(recover(interrupted, again, client, KINDS, story.deliver))
-            verdict = (
-                "it was carried out."
-                if moment == "after"
-                else "it was not carried out, or not wholly, and is planned again."
-            )
-            assert told[1].startswith(f"In doubt was {interrupted.doubtful[0]}: ")
-            assert told[1].endswith(verdict) or "milestones" in told[1]
-            with Journal(file, sandbox.api_url, "digest") as story.record:
-                assert failures(story.apply(again)) == []
-            assert read_interrupted(file.read_text()) is None
+            assert journal.interrupted is not None
+            assert journal.interrupted.done == write - 1
+            found, *_ = recover(journal.interrupted, client, KINDS, story.deliver)
+            assert found.verdict.startswith(VERDICTS[moment]) or "milestones" in str(found)
+            with journal.run(sandbox.api_url, "digest") as story.record:
+                assert failures(story.apply(story.plan(*wanted()))) == []
+        with Journal(file) as journal:
+            assert journal.interrupted is None
         assert essence(sandbox.state()) == result
         values = {
             each["token"]
@@ -102,11 +102,13 @@ def test_a_process_that_is_really_killed_leaves_a_journal_for_the_next_one(desk:
         Path("gate").write_text("\n")
     done = desk("apply --yes --journal journal --tokens-to tokens")
     assert (done.code, done.out.count("done")) == (0, 1)
-    first, second, third = done.err.splitlines()
+    first, second = done.err.splitlines()
     assert first.startswith("The run that began at ")
-    assert first.endswith(" was cut off: 1 writes were certainly carried out, 1 were in doubt.")
-    assert second == ("In doubt was POST projects/acme%2Fapi/triggers (project acme/api, 't1'): it was carried out.")
-    assert third == "Its value may not have been delivered: it was delivered now."
+    assert first.endswith(" was cut off: 1 write certainly succeeded, 1 write left unconfirmed.")
+    assert second == (
+        "Unconfirmed write POST projects/acme%2Fapi/triggers (project acme/api, 't1'): it succeeded, and its value was "
+        "delivered now."
+    )
     lines = Path("tokens").read_text()
     tokens = desk.sandbox.state()["projects"][0]["trigger_tokens"]
     assert [each["description"] for each in tokens if each["token"] in lines] == ["t1", "t2"]

@@ -12,7 +12,8 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from reconciler.address import Address
-from reconciler.apply import NoRecord, Stop, Terms, apply_plan
+from reconciler.apply import Stop, Terms, apply_plan
+from reconciler.cli.journaling import keeping
 from reconciler.delivery import TokenFile
 from reconciler.planning import draw_plan
 from reconciler.sandbox import Sandbox
@@ -73,11 +74,13 @@ class Rotation:
 
     Attributes:
         folder: holds what the runs keep.
+        journal: whether they keep one.
         ahead: how far the clock of their machine is ahead of the service's.
     """
 
     sandbox: Sandbox
     folder: Path
+    journal: bool = False
     ahead: timedelta = timedelta()
 
     def begin(self, *others: dict[str, object]) -> None:
@@ -89,6 +92,7 @@ class Rotation:
         state["projects"][0]["trigger_tokens"] = [old | {"token": "glptt-delivered"}, *others]
         self.sandbox.replace_state(state)
         self.file.unlink(missing_ok=True)
+        (self.folder / "journal").unlink(missing_ok=True)
         TokenFile(self.file)(Address(WANTED.targets[0].scope, "", "", "", "deploy"), "glptt-delivered")
 
     @property
@@ -119,10 +123,18 @@ class Rotation:
 
         service_now = datetime.fromisoformat(self.sandbox.state()["instance"]["now"])
         try:
-            with Mortal(self.sandbox.api_url, fate, SwiftClock(service_now + self.ahead)) as client:
-                terms = Terms(1, verify=True, recheck=False, deliver=deliver, stop=Stop(), record=NoRecord())
-                list(apply_plan(draw_plan(WANTED, client, KINDS, concurrency=1), client, KINDS, terms))
-                return True
+            clock = SwiftClock(service_now + self.ahead)
+            file = self.folder / "journal" if self.journal else None
+            with (
+                Mortal(self.sandbox.api_url, fate, clock) as client,
+                keeping(file, client, KINDS, deliver) as journal,
+            ):
+                plan = draw_plan(WANTED, client, KINDS, concurrency=1)
+                with journal.run(client.api_url, "digest") as record:
+                    terms = Terms(1, verify=True, recheck=False, deliver=deliver, stop=Stop(), record=record)
+                    list(apply_plan(plan, client, KINDS, terms))
+                assert not journal.failures
+                return not journal.unsettled
         except Killed:
             return False
 
@@ -152,12 +164,13 @@ def rotation(sandbox: Sandbox, tmp_path: Path) -> Rotation:
     return Rotation(sandbox, tmp_path)
 
 
+@pytest.mark.parametrize("journal", [False, True], ids=["no journal", "a journal"])
 @pytest.mark.parametrize("around", AROUND)
 @pytest.mark.parametrize("ahead", [-HOUR, HOUR], ids=["behind", "ahead"])
 def test_a_rotation_killed_at_any_step_loses_no_token_that_is_known(
-    rotation: Rotation, around: str, ahead: timedelta, record_property: Callable[[str, object], None]
+    rotation: Rotation, journal: bool, around: str, ahead: timedelta, record_property: Callable[[str, object], None]
 ) -> None:
-    rotation.ahead = ahead
+    rotation.ahead, rotation.journal = ahead, journal
     for run in (1, 2):
         steps = 0
         while True:
@@ -176,11 +189,16 @@ def test_a_rotation_killed_at_any_step_loses_no_token_that_is_known(
 
 
 @settings(max_examples=30, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
-@given(kills=st.lists(st.integers(0, 12), max_size=5), around=st.sampled_from(sorted(AROUND)), ahead=st.booleans())
+@given(
+    kills=st.lists(st.integers(0, 12), max_size=5),
+    around=st.sampled_from(sorted(AROUND)),
+    ahead=st.sampled_from([-HOUR, HOUR]),
+    journal=st.booleans(),
+)
 def test_after_any_number_of_kills_a_known_token_lives_and_soon_no_other_does(
-    rotation: Rotation, kills: list[int], around: str, ahead: bool
+    rotation: Rotation, kills: list[int], around: str, ahead: timedelta, journal: bool
 ) -> None:
-    rotation.ahead = HOUR if ahead else -HOUR
+    rotation.ahead, rotation.journal = ahead, journal
     rotation.begin(*others(around))
     for steps in kills:
         rotation.run(steps)

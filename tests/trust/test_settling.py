@@ -1,20 +1,23 @@
 """Doubts and how they are settled, one by one."""
 
 from collections.abc import Callable
+from dataclasses import replace
 from datetime import UTC, datetime
-from typing import Any
+from typing import Any, cast
 
 import pytest
 
 from reconciler.address import Address
-from reconciler.apply import NoRecord, Stop, Terms, apply_plan, recover
+from reconciler.apply import Deliver, NoRecord, Stop, Terms, apply_plan, recover
 from reconciler.apply.succession import collection_of
+from reconciler.diff import AsRead
 from reconciler.errors import AnswerLost, OutputFailed, Stopped, WaitTooLong
 from reconciler.journal import Intent, Interrupted
+from reconciler.plan import Change, Create, Delete, Update
 from reconciler.sandbox import Sandbox
 from reconciler.service import Client
 from reconciler.state import Section
-from reconciler.wire import Json, Request
+from reconciler.wire import Json, Method, Request
 from tests.building import ACME, API, KINDS, section
 from tests.service.clock import SwiftClock
 from tests.states import a_small_service
@@ -270,48 +273,97 @@ def test_a_service_that_is_gone_is_a_failure_of_each_change_and_of_nothing_else(
     )
 
 
-LEFT = Intent(API, "trigger_tokens", "trigger_tokens", "t", f"POST {URL}")
+def left(*intents: Intent) -> Interrupted:
+    return Interrupted("the service", "2026-11-21", 3, intents)
 
 
-@pytest.mark.parametrize(
-    ("tokens", "said"),
-    [
-        (
-            [{"description": "t", "owner": "bob"}],
-            "it cannot be read any more; delete the object, and the next run creates it anew",
-        ),
-        (
-            [{"description": "t", "owner": "ada"}] * 2,
-            "it cannot be read any more; delete the object, and the next run creates it anew",
-        ),
-        ([{"description": "t", "owner": "ada"}], "the disk is full"),
-    ],
-    ids=["somebody else's", "two of them", "nowhere to put it"],
-)
-def test_a_value_that_a_killed_run_left_undelivered_is_named(sandbox: Sandbox, tokens: list[Any], said: str) -> None:
-    def deliver(*_: object) -> None:
+def intent(change: Change, request: str) -> Intent:
+    method, _, path = request.partition(" ")
+    return Intent.of(change, Request(cast("Method", method), path))
+
+
+def recovered(story: Story, *intents: Intent, deliver: Deliver | None = None) -> list[str]:
+    """What is said of each unconfirmed write, and whether it stays in the journal."""
+    found = recover(left(*intents), story.client, KINDS, deliver)
+    return [f"{each}{'' if each.settled else ' (stays)'}" for each in found]
+
+
+CREATED = Create(Address(API, "trigger_tokens", "trigger_tokens", "trigger token", "t"), {}, (), beside=(1,))
+NOT_DELIVERED = f"Unconfirmed write POST {URL} (project acme/api, 't'): it succeeded, and its value is not delivered: "
+
+
+def tokens(*owners: str, description: str = "t") -> list[dict[str, Any]]:
+    """Tokens with the IDs 1, 2 and so on."""
+    return [{"id": number, "description": description, "owner": owner} for number, owner in enumerate(owners, 1)]
+
+
+def test_the_newest_value_of_ours_that_was_not_there_before_is_delivered(sandbox: Sandbox) -> None:
+    def after(*owners: str) -> tuple[list[str], object]:
+        with Story(sandbox, a_small_service("deployed")) as story:
+            state = sandbox.state()
+            state["projects"][0]["trigger_tokens"] = tokens(*owners)
+            sandbox.replace_state(state)
+            told = recovered(story, intent(CREATED, f"POST {URL}"), deliver=story.deliver)
+            values = {each["token"]: each["id"] for each in sandbox.state()["projects"][0]["trigger_tokens"]}
+            return [each.partition(": ")[2] for each in told], values.get(story.tokens.get("t", ""))
+
+    done = "it succeeded, and its value was delivered now."
+    assert after("ada", "ada") == ([done], 2)
+    assert after("ada", "ada", "ada", "bob") == ([done], 3)
+    assert after("ada", "bob") == (["it did not succeed."], None)
+    assert after("ada") == (["it did not succeed."], None)
+
+
+def test_a_value_that_cannot_be_delivered_stays_in_the_journal(sandbox: Sandbox) -> None:
+    def fail(*_: object) -> None:
         raise OutputFailed("the disk is full")
 
     state = a_small_service("deployed")
-    state["projects"][0]["trigger_tokens"] = tokens
+    state["projects"][0]["trigger_tokens"] = tokens("ada", "ada")
     with Story(sandbox, state) as story:
-        told = list(recover(Interrupted("2026-11-21", 3, (LEFT,)), story.plan(), story.client, KINDS, deliver))
-    assert told == [
-        "The run that began at 2026-11-21 was cut off: 3 writes were certainly carried out, 1 were in doubt.",
-        f"In doubt was POST {URL} (project acme/api, 't'): it was carried out.",
-        f"Its value may not have been delivered: {said}.",
+        made = intent(CREATED, f"POST {URL}")
+        assert recovered(story, made, deliver=fail) == [f"{NOT_DELIVERED}the disk is full. (stays)"]
+        assert recovered(story, made) == [f"{NOT_DELIVERED}add --tokens-to FILE or --tokens-command CMD. (stays)"]
+
+
+def test_unconfirmed_writes_are_looked_for_with_one_reading_for_each_section(sandbox: Sandbox) -> None:
+    milestone = Address(API, "milestones", "milestones", "milestone", "a")
+    was = AsRead(7, ("a",), {}, {})
+    state = a_small_service("deployed")
+    state["projects"][0]["milestones"] = [{"id": 7, "title": "a", "description": "b"}]
+    posted, put, deleted = (f"{line}projects/acme%2Fapi/milestones{end}" for line, end in METHODS)
+    with Story(sandbox, state) as story:
+        sandbox.clear_log()
+        told = recovered(
+            story,
+            intent(Create(milestone, {"description": "b"}, ()), posted),
+            intent(Create(replace(milestone, name="c"), {}, ()), posted),
+            intent(Update(milestone, {}, {"description": "b"}, (), was), put),
+            intent(Update(milestone, {}, {"description": "c"}, (), was), put),
+            intent(Delete(milestone, {}, (), was), deleted),
+            intent(Delete(milestone, {}, (), replace(was, id=8)), deleted.replace("7", "8")),
+            intent(Create(replace(milestone, section="epics"), {}, ()), "POST epics"),
+            intent(Create(replace(milestone, part="other"), {}, ()), "POST other"),
+        )
+        assert story.requests() == ["GET projects/acme%2Fapi/milestones?per_page=100&page=1"]
+        archive(sandbox)
+        assert recovered(story, intent(CREATED, f"POST {URL}")) == [
+            f"Unconfirmed write POST {URL} (project acme/api, 't'): unknown; it could not be looked for: "
+            f"GET {URL}: 403 Forbidden. (stays)"
+        ]
+    assert [each.partition("): ")[2] for each in told] == [
+        "it succeeded.",
+        "it did not succeed.",
+        "it succeeded.",
+        "it did not succeed.",
+        "it did not succeed.",
+        "it succeeded.",
+        "unknown; this version has no such section. (stays)",
+        "unknown; this version has no such section. (stays)",
     ]
 
 
-def test_without_a_sink_an_undelivered_value_is_named_all_the_same(sandbox: Sandbox) -> None:
-    unknown = Intent(API, "other", "other", "t", "POST x")
-    with Story(sandbox, a_small_service("deployed")) as story:
-        told = list(recover(Interrupted("2026-11-21", 0, (LEFT, unknown)), story.plan(), story.client, KINDS, None))
-    assert told[2:] == [
-        "Its value may not have been delivered: there is nowhere to deliver it to; delete the object, and the next run "
-        "creates it anew.",
-        "In doubt was POST x (project acme/api, 't'): it was carried out.",
-    ]
+METHODS = ("POST ", ""), ("PUT ", "/7"), ("DELETE ", "/7")
 
 
 def test_nothing_can_be_created_where_there_are_only_settings() -> None:
