@@ -30,7 +30,7 @@ class Intent(BaseModel):
     """A write that was about to be sent, with what it takes to see whether it was carried out.
 
     Attributes:
-        action: of the change, or `delete` where the request undoes it.
+        action: what the change does.
         after: the fields as they were to be; of a deletion none.
         target_id: see `plan.Create`.
         beside: see `plan.Create`.
@@ -55,7 +55,7 @@ class Intent(BaseModel):
 
     @classmethod
     def of(cls, change: Change, request: Request) -> Self:
-        """Return the intent to send one of a change's requests, or the one that undoes it."""
+        """Return the intent to send one of a change's requests."""
         place = change.address
         common = {
             "level": place.scope.level,
@@ -66,13 +66,12 @@ class Intent(BaseModel):
             "name": place.name,
             "request": str(request),
         }
-        if request.method == "DELETE":
-            return cls(**common, action="delete", id=int(request.path.rpartition("/")[2]))
         if isinstance(change, Create):
             after, target_id, beside = dict(change.after), change.target_id, change.beside
             return cls(**common, action="create", after=after, target_id=target_id, beside=beside)
-        after = {} if isinstance(change, Delete) else dict(change.after)
-        return cls(**common, action="update", after=after, id=change.read.id)
+        if isinstance(change, Delete):
+            return cls(**common, action="delete", id=change.read.id)
+        return cls(**common, action="update", after=dict(change.after), id=change.read.id)
 
     @property
     def change(self) -> Change:
@@ -219,10 +218,9 @@ def read_interrupted(text: bytes) -> Interrupted | None:
                     own.pop(number, None)
                 done += status == "done"
             case {"event": "end"}:
-                began_at, done, own = None, 0, {}
-    if began_at is None and not earlier:
-        return None
-    return Interrupted(service, began_at, done, (*earlier, *own.values()))
+                began_at, done = None, 0
+    unconfirmed = (*earlier, *own.values())
+    return Interrupted(service, began_at, done, unconfirmed) if began_at or unconfirmed else None
 
 
 def _intents(lines: Json) -> list[Intent]:

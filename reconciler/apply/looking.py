@@ -147,5 +147,9 @@ def _changed_ones(change: Create | Update, objects: Objects, made: int | None) -
 
 
 def _new_ones(change: Create, objects: Objects) -> list[Found]:
-    """The objects of a new one's name, or of the target it refers to, that were not there before."""
-    return [each for each in objects.named(change.address.name, change.target_id) if each.id not in change.beside]
+    """The objects of a new one's name, or of the target it refers to, that were not there before.
+
+    Only our own rival with one that succeeds our own.
+    """
+    namesakes = objects.named(change.address.name, change.target_id)
+    return [each for each in namesakes if each.id not in change.beside and (each.ours or not change.beside)]

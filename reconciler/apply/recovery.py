@@ -5,7 +5,7 @@ from dataclasses import dataclass
 
 from reconciler.address import Scope
 from reconciler.apply.looking import Look, Reread, shortfall
-from reconciler.apply.outcomes import Deliver
+from reconciler.apply.outcomes import Deliver, Stop
 from reconciler.apply.succession import Lists, ours_of
 from reconciler.endpoints import Collection
 from reconciler.errors import OutputFailed
@@ -48,7 +48,7 @@ class _Recovery:
 
     def __init__(self, scope: Scope, reader: Reader, kinds: Kinds, deliver: Deliver | None) -> None:
         self.lists, self.kinds, self.deliver = Lists(reader), kinds, deliver
-        self.look = Look(self.lists, kinds, scope)
+        self.look = Look(self.lists, kinds, scope, Stop())
 
     def settle(self, intents: Iterable[Intent]) -> Iterator[Recovered]:
         """Yield what became of each write."""

@@ -66,6 +66,17 @@ class Succession:
             return Outcome(change, Status.FAILED, f"its successor could not be delivered first: {error}")
         return None
 
+    def delivered_instead(self, address: Address, number: int) -> bool:
+        """Deliver the value of a token that was created beside one that is gone again; False if that cannot be done."""
+        values = {found.id: value for found, value in self._ours(address)}
+        if number not in values:
+            return False
+        try:
+            self._hand_over(address, values[number])
+        except OutputFailed:
+            return False
+        return True
+
     def _ours(self, address: Address) -> list[tuple[Found, str]]:
         part = collection_of(address, self._kinds)
         path = address.scope.url + part.suffix

@@ -187,9 +187,9 @@ class TargetRun:
             raise OutputFailed(f"{error}; the undelivered token {number} {self._taken_back(change, number)}") from error
 
     def _taken_back(self, change: Create, number: int) -> str:
-        """Delete what was just created, and say what came of it."""
+        """Delete what was just created, and say what came of it; a journal that is full must not keep it from that."""
         try:
-            self._send(change, Request("DELETE", f"{change.requests[0].path}/{number}"))
+            self.service.send(Request("DELETE", f"{change.requests[0].path}/{number}"))
         except ServiceError as error:
             return f"could not be deleted again and should be: {error}"
         return "was deleted again"
@@ -230,8 +230,11 @@ class TargetRun:
     def _withdrawn(self, change: Create, made: int, first: int) -> Outcome:
         """Delete what was created though somebody else had just created the same: all runs that see both agree."""
         reason = f"somebody else created one at the same time, ID {first}; this run's, ID {made}, "
-        void = "; the value that was delivered is void" if self._is_secret(change) else ""
-        return Outcome(change, Status.FAILED, reason + self._taken_back(change, made) + void)
+        reason += self._taken_back(change, made)
+        if self._is_secret(change):
+            instead = self.succession.delivered_instead(change.address, first)
+            reason += f"; the value that was delivered is void{', and that of the other was delivered' * instead}"
+        return Outcome(change, Status.FAILED, reason)
 
     def _is_secret(self, change: Change) -> bool:
         return isinstance(change, Create) and collection_of(change.address, self.kinds).delivers is not None

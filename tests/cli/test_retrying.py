@@ -153,20 +153,20 @@ def test_a_journal_that_another_run_uses_is_refused_before_anything_is_requested
     assert desk.sandbox.log() == []
 
 
-def apply_with_room(desk: Desk, writes: int) -> Ended:
+def apply_with_room(desk: Desk, line: str, *, writes: int) -> Ended:
     """Apply on a disk that is full once the journal holds so many intents."""
     state = desk.sandbox.state()
-    cut_off(desk, "apply --yes --journal journal", writes=writes)
+    cut_off(desk, "apply --yes --journal journal --tokens-to tokens", writes=writes)
     size = Path("journal").stat().st_size
     Path("journal").unlink()
     desk.sandbox.replace_state(state)
     with no_file_longer_than(size + 5):
-        return desk("apply --yes --journal journal")
+        return desk(line)
 
 
 def test_a_disk_that_fills_up_under_the_journal_ends_the_run_and_loses_no_result(desk: Desk) -> None:
     desk.project("{milestones: {a: {}, b: {}, c: {}, d: {}}}")
-    done = apply_with_room(desk, 2)
+    done = apply_with_room(desk, "apply --yes --journal journal", writes=2)
     assert done.out == (
         "project acme/api\n"
         '  + milestone "a"                             done\n'
@@ -187,5 +187,13 @@ def test_a_disk_that_fills_up_under_the_journal_ends_the_run_and_loses_no_result
     ]
     desk.project("{milestones: {last: {}}}")
     Path("journal").unlink()
-    done = apply_with_room(desk, 1)
+    done = apply_with_room(desk, "apply --yes --journal journal", writes=1)
     assert (done.code, done.out.count(" done\n"), done.err) == (3, 1, told)
+
+
+def test_an_undelivered_token_is_deleted_again_also_where_the_journal_is_full(desk: Desk) -> None:
+    desk.project("{trigger_tokens: {t: {}}}")
+    done = apply_with_room(desk, "apply --yes --tokens-command false --journal journal", writes=1)
+    assert "failed: false ended with exit code 1; the undelivered token 1 was deleted again\n" in done.out
+    assert done.code == 3
+    assert desk.sandbox.state()["projects"][0]["trigger_tokens"] == []

@@ -102,6 +102,49 @@ def test_what_somebody_else_has_just_created_is_not_taken_for_ours(sandbox: Sand
     assert list(story.tokens) == ["t"]
 
 
+def at_once(sandbox: Sandbox, token: str) -> Callable[[Request, Callable[[], Json]], Json]:
+    """Let a user create the same right before each creation."""
+
+    def meddle(request: Request, send: Callable[[], Json]) -> Json:
+        if request.method == "POST":
+            with Client(sandbox.api_url, token) as other:
+                other.send(request)
+        return send()
+
+    return meddle
+
+
+@pytest.mark.parametrize("room", [1, 2])
+def test_of_two_of_ours_the_value_of_the_one_that_stays_is_delivered_last(sandbox: Sandbox, room: int) -> None:
+    delivered: list[str] = []
+
+    def deliver(_address: Address, value: str) -> None:
+        if len(delivered) == room:
+            raise OutputFailed("the disk is full")
+        delivered.append(value)
+
+    meddled = Meddled(sandbox.api_url, at_once(sandbox, "ada-token"))
+    with Story(sandbox, a_small_service("deployed"), meddled) as story:
+        terms = Terms(1, verify=True, recheck=False, deliver=deliver, stop=Stop(), record=NoRecord())
+        told = failures(list(apply_plan(story.plan(TOKENS), story.client, KINDS, terms)))
+    assert told == [
+        "failed: trigger token t: somebody else created one at the same time, ID 1; this run's, ID 2, was deleted "
+        f"again; the value that was delivered is void{', and that of the other was delivered' * (room == 2)}"
+    ]
+    live = [each["token"] for each in sandbox.state()["projects"][0]["trigger_tokens"]]
+    assert (delivered[1:] == live) is (room == 2)
+
+
+def test_a_successor_has_no_rival_in_a_token_of_another_user(sandbox: Sandbox) -> None:
+    due = {"id": 1, "description": "t", "owner": "ada", "created_at": "2020-01-01T00:00:00Z"}
+    rotated = section("trigger_tokens", {"t": {"rotate_after": "90d"}})
+    story, told = applied(sandbox, at_once(sandbox, "bob-token"), rotated, trigger_tokens=[due])
+    assert told == []
+    tokens = sandbox.state()["projects"][0]["trigger_tokens"]
+    assert [each["owner"] for each in tokens] == ["ada", "bob", "ada"]
+    assert story.tokens == {"t": tokens[2]["token"]}
+
+
 def test_a_creation_that_is_lost_every_time_is_given_up(sandbox: Sandbox) -> None:
     tries = []
 
