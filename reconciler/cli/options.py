@@ -191,7 +191,7 @@ SERVICE: list[Decorator] = [
         show_default=True,
         help="End the run where the service asks for a longer wait.",
     ),
-    click.option("--follow-moved", is_flag=True, help="Write to a project that has moved, where it is now."),
+    click.option("--follow-moved", is_flag=True, help="Write to a group or project that has moved, where it is now."),
 ]
 
 

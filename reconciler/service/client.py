@@ -105,7 +105,7 @@ class Client:
 
     @property
     def moved(self) -> Mapping[tuple[Level, str], int]:
-        """The projects that turned out to have moved: their numeric ID by level and the path that was asked for."""
+        """The groups and projects that turned out to have moved: their numeric IDs by level and requested path."""
         return self._moves.found
 
     def get(self, path: str) -> Json:
@@ -133,9 +133,9 @@ class Client:
         Raises:
             ServiceError: ambiguous, if it may have been carried out all the same.
         """
-        number = self._moves.number(request.path)
-        if number is not None and not self._policy.follow_moved:
-            reason = f"the project has moved, and is project {number} now; it is written to only with --follow-moved"
+        place = self._moves.place(request.path)
+        if place is not None and not self._policy.follow_moved:
+            reason = f"the {place.level} has moved, and is {place} now; it is written to only with --follow-moved"
             raise Moved(str(request), reason)
         value, _ = self._carry_out(request.method, request.path, request.body)
         return value

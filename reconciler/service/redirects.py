@@ -1,4 +1,4 @@
-"""Redirects of reads, and projects that have moved (deployed behaviour, section 7.6).
+"""Redirects of reads, and groups and projects that have moved (spec section 7; deployed behaviour, section 7.6).
 
 The token goes to the service it is for and nowhere else; nothing is written to a place that nobody named.
 """
@@ -8,14 +8,14 @@ from collections.abc import Mapping
 from threading import Lock
 from urllib.parse import SplitResult, unquote, urljoin, urlsplit
 
-from reconciler.address import Level
+from reconciler.address import Level, Scope
 from reconciler.service.paths import is_plain
 
 FOLLOWED = frozenset({301, 302, 307, 308})
 
 PORTS = {"http": 80, "https": 443}
 
-_PROJECT = re.compile(r"projects/([^/?]+)([^?]*)")
+_TARGET = re.compile(r"(group|project)s/([^/?]+)")
 
 
 def target_of(api_url: str, path: str, location: str) -> str | None:
@@ -37,36 +37,37 @@ def target_of(api_url: str, path: str, location: str) -> str | None:
 
 
 class Moves:
-    """The projects that turned out to have moved, and their numbers. Safe to use from any thread."""
+    """The groups and projects that turned out to have moved, and their numbers. Safe to use from any thread."""
 
     def __init__(self) -> None:
         self._lock = Lock()
-        self._numbers: dict[str, int] = {}
+        self._numbers: dict[tuple[Level, str], int] = {}
 
     @property
     def found(self) -> Mapping[tuple[Level, str], int]:
         """The numeric ID by the level and the path that was asked for, without percent-encoding."""
         with self._lock:
-            return {(Level.PROJECT, unquote(path)): number for path, number in self._numbers.items()}
+            return {(level, unquote(path)): number for (level, path), number in self._numbers.items()}
 
     def learn(self, path: str, target: str) -> None:
-        """Take note of a redirect from one relative path to another, if it is that of a project that has moved."""
-        old, new = _PROJECT.match(path), _PROJECT.match(target)
-        if old and new and old[2] == new[2] and not old[1].isdigit() and re.fullmatch("[0-9]{1,18}", new[1]):
+        """Take note of a redirect from one relative path to another, if it is that of a target that has moved."""
+        old, new = _TARGET.match(path), _TARGET.match(target)
+        if not old or not new or old[1] != new[1] or old[2].isdigit() or not re.fullmatch("[0-9]{1,18}", new[2]):
+            return
+        if path[old.end() :].partition("?")[0] == target[new.end() :].partition("?")[0]:
             with self._lock:
-                self._numbers[old[1]] = int(new[1])
+                self._numbers[Level(old[1]), old[2]] = int(new[2])
 
-    def number(self, path: str) -> int | None:
-        """Return the numeric ID of the project that a relative path lies in, if it is known to have moved."""
-        if not self._numbers:
-            return None
-        project = _PROJECT.match(path)
-        return self._numbers.get(project[1]) if project else None
+    def place(self, path: str) -> Scope | None:
+        """Return the target that a relative path lies in as it is known now, if it is known to have moved."""
+        old = _TARGET.match(path) if self._numbers else None
+        number = self._numbers.get((Level(old[1]), old[2])) if old else None
+        return Scope(Level(old[1]), number) if old and number is not None else None
 
     def present(self, path: str) -> str:
         """Return a relative path as it is now."""
-        number = self.number(path)
-        return path if number is None else _PROJECT.sub(rf"projects/{number}\2", path, count=1)
+        place = self.place(path)
+        return path if place is None else _TARGET.sub(place.url.rstrip("/"), path, count=1)
 
 
 def _origin(url: SplitResult) -> tuple[str, str | None, int | None]:

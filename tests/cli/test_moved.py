@@ -2,6 +2,7 @@
 
 import pytest
 
+from tests.between import Passing, between
 from tests.desk import Desk
 
 TOLD = "project acme/old has moved to acme/api (ID 100)\n"
@@ -35,3 +36,25 @@ def test_it_is_written_to_where_it_is_now_only_when_that_is_asked_for(desk: Desk
 def test_a_place_that_cannot_be_read_is_told_by_its_number(desk: Desk) -> None:
     desk.sandbox.set_faults([{"kind": "not-json", "match": "/projects/100", "method": "GET", "nth": 2, "times": 9}])
     assert desk("plan").err == "project acme/old has moved to ID 100\n"
+
+
+def test_a_group_that_has_moved_is_treated_like_a_project(desk: Desk, monkeypatch: pytest.MonkeyPatch) -> None:
+    def redirect(passing: Passing) -> None:
+        method, _, path = passing.request.partition(" ")
+        if path.startswith(("groups/acme%2Fold/", "groups/acme%2Fold?")):
+            passing.status = 301 if method == "GET" else 405
+            passing.headers = {"location": f"/api/v4/{path.replace('acme%2Fold', '11')}"}
+
+    (desk.folder / "manifests/project.yaml").unlink()
+    manifest = "apiVersion: reconciler/v1\nkind: Group\nmetadata: {path: acme/old}\n"
+    desk.write("manifests/group.yaml", manifest + "spec: {notification_settings: {level: watch}}\n")
+    with between(desk.sandbox.api_url) as service:
+        service.alter = redirect
+        monkeypatch.setenv("RECONCILER_API_URL", service.api_url)
+        done = desk("apply --yes")
+        assert (done.code, done.err) == (3, "group acme/old has moved to acme/tools (ID 11)\n")
+        assert "moved to acme/tools (ID 11): name it so in the manifest" in done.out
+        assert service.writes == []
+        done = desk("apply --yes --follow-moved")
+        assert (done.code, service.writes) == (0, ['PUT groups/11/notification_settings {"level":"watch"}'])
+        assert desk("plan --detailed-exitcode --follow-moved").code == 0

@@ -184,6 +184,8 @@ def test_no_redirect_leads_out_of_the_api(location: str) -> None:
         (f"{OLD}/x", "projects/7"),
         (OLD, "groups/7"),
         ("groups/acme", "projects/7"),
+        ("groups/acme", "groups/new"),
+        ("users/acme", "users/7"),
         ("projects/6", "projects/7"),
         (OLD, "projects/" + "9" * 19),
     ],
