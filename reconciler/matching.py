@@ -177,7 +177,8 @@ class Matching:
         if self.part.by_number and isinstance(self.scope.ref, str):
             number = self._look_up(Reference(self.scope.level, self.scope.ref.casefold()))
             if isinstance(number, Unknown):
-                self._problem(name, number.reason, number.remedy)
+                need = f"writing here takes the numeric ID of {self.scope}"
+                self._problem(name, f"{need}: {number.reason}", "declare it by `id` instead of `path`")
                 return None
             return None if number is None else f"{self.scope.level}s/{number}/{self.part.suffix}"
         return self.scope.url + self.part.suffix

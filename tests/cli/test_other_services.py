@@ -141,3 +141,31 @@ def test_events_that_are_never_shown_are_told_once_and_written_with_the_level(de
         64,
         "reconciler: apply carries out a saved plan as it is; --force-events goes with the plan that is saved\n",
     )
+
+
+def test_records_that_are_not_served_are_named_as_what_is_missing(desk: Desk, service: Between) -> None:
+    def hide(passing: Passing) -> None:
+        if passing.request.partition("?")[0] in ("GET projects/acme%2Fapi", "GET groups/acme%2Ftools", "GET user"):
+            passing.status = 404
+            passing.json = {"error": "404 Not Found"}
+
+    service.alter = hide
+    desk.project("{job_token_scope: {groups: [acme/tools, 10]}}")
+    user = "apiVersion: reconciler/v1\nkind: User\nspec: {notification_settings: %s}\n"
+    desk.write("manifests/user.yaml", user % "{level: watch, notification_email: null}")
+    ended = desk("plan")
+    assert (ended.code, [" ".join(line.split()) for line in ended.out.splitlines()[:-1]]) == (
+        3,
+        [
+            "user",
+            "~ notification settings level: participating -> watch",
+            "! notification settings.notification_email: null is the primary address, which this server does not tell: "
+            "write the address instead (GET user: 404 Not Found)",
+            "project acme/api",
+            '! allowlisted group "acme/tools": GET groups/acme%2Ftools: 404 Not Found: no such group, or not visible to '
+            "this token, or the server does not serve this",
+            "! allowlisted group 10: to write here, the numeric ID of project acme/api is needed: declare it by `id` "
+            "instead of `path` (GET projects/acme%2Fapi: 404 Not Found: no such project, or not visible to this token, or "
+            "the server does not serve this)",
+        ],
+    )
