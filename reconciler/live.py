@@ -110,7 +110,7 @@ def look_up_paths(scopes: Iterable[Scope], reader: Reader, concurrency: int) -> 
         try:
             return _ask(scope, reader, lambda record: path_in(record, scope.level))
         except NotFound as error:
-            return Unknown(_no_such(scope, error))
+            return Unknown(_not_found(error))
 
     return dict(zip(ordered, side_by_side(ask, ordered, concurrency), strict=True))
 
@@ -238,7 +238,7 @@ def _ask_for_id(reference: Reference, reader: Reader) -> int | Unknown:
         return _ask(scope, reader, lambda record: index(record["id"]))
     except NotFound as error:
         if not is_the_other(scope, reader):
-            return Unknown(_no_such(scope, error), "correct the path, or use a token that can see it")
+            return Unknown(_not_found(error), "correct the path, or use a token that can see it")
         other = OTHER[scope.level]
         return Unknown(f"this is a {other}, not a {scope.level}", f"list it under `{other}s`")
 
@@ -264,5 +264,5 @@ def _ask(scope: Scope, reader: Reader, read: Callable[[Json], Result]) -> Result
         )
 
 
-def _no_such(scope: Scope, error: NotFound) -> str:
-    return f"{error}: no such {scope.level}, or not visible to this token, or the server does not serve this"
+def _not_found(error: NotFound) -> str:
+    return f"not found, not visible to this token, or not served by this server ({error})"

@@ -183,10 +183,11 @@ def test_entries_of_an_allowlist_that_are_none_are_told_with_their_line(desk: De
     state["groups"][0]["members"].append({"user": "bob", "role": "maintainer"})
     scope = "job_token_scope: {projects: [acme/web, acme/tools, acme/nope], groups: [acme/lib, nope]}"
     done = planned(desk, state, *fleet(scope, "api"))
+    hidden = "not found, not visible to this token, or not served by this server"
     elsewhere = "correct the path, or use a token that can see it  manifests/all.yaml:5"
     assert problems(done) == [
-        f'allowlisted project "acme/nope": no such project, or not visible to this token; {elsewhere}',
+        f'allowlisted project "acme/nope": {hidden} (GET projects/acme%2Fnope: 404 Project Not Found); {elsewhere}',
         'allowlisted project "acme/tools": this is a group, not a project; list it under `groups`  manifests/all.yaml:5',
         'allowlisted group "acme/lib": this is a project, not a group; list it under `projects`  manifests/all.yaml:5',
-        f'allowlisted group "nope": no such group, or not visible to this token; {elsewhere}',
+        f'allowlisted group "nope": {hidden} (GET groups/nope: 404 Group Not Found); {elsewhere}',
     ]

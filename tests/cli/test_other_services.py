@@ -153,6 +153,7 @@ def test_records_that_are_not_served_are_named_as_what_is_missing(desk: Desk, se
     desk.project("{job_token_scope: {groups: [acme/tools, 10]}}")
     user = "apiVersion: reconciler/v1\nkind: User\nspec: {notification_settings: %s}\n"
     desk.write("manifests/user.yaml", user % "{level: watch, notification_email: null}")
+    hidden = "not found, not visible to this token, or not served by this server"
     ended = desk("plan")
     assert (ended.code, [" ".join(line.split()) for line in ended.out.splitlines()[:-1]]) == (
         3,
@@ -160,12 +161,11 @@ def test_records_that_are_not_served_are_named_as_what_is_missing(desk: Desk, se
             "user",
             "~ notification settings level: participating -> watch",
             "! notification settings.notification_email: null is the primary address, which this server does not tell: "
-            "write the address instead (GET user: 404 Not Found)",
+            "write the address instead (GET user: 404 Not Found) manifests/user.yaml:3",
             "project acme/api",
-            '! allowlisted group "acme/tools": GET groups/acme%2Ftools: 404 Not Found: no such group, or not visible to '
-            "this token, or the server does not serve this",
-            "! allowlisted group 10: to write here, the numeric ID of project acme/api is needed: declare it by `id` "
-            "instead of `path` (GET projects/acme%2Fapi: 404 Not Found: no such project, or not visible to this token, or "
-            "the server does not serve this)",
+            f'! allowlisted group "acme/tools": {hidden} (GET groups/acme%2Ftools: 404 Not Found); correct the path, or '
+            "use a token that can see it manifests/project.yaml:4",
+            f"! allowlisted group 10: writing here takes the numeric ID of project acme/api: {hidden} (GET "
+            "projects/acme%2Fapi: 404 Not Found); declare it by `id` instead of `path` manifests/project.yaml:4",
         ],
     )

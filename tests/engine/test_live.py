@@ -67,11 +67,11 @@ def test_a_path_that_is_not_there_is_asked_for_among_the_others_once() -> None:
         "groups/acme%2Flib?with_projects=false": gone,
         "groups/acme?with_projects=false": gone,
     }
-    hidden = "or not visible to this token, or the server does not serve this"
+    hidden = "not found, not visible to this token, or not served by this server (GET x: 404 Project Not Found)"
     elsewhere = "correct the path, or use a token that can see it"
     assert look_up([LIB, GROUP], Memory(answers), 1) == {
-        LIB: Unknown(f"GET x: 404 Project Not Found: no such project, {hidden}", elsewhere),
-        GROUP: Unknown(f"GET x: 404 Project Not Found: no such group, {hidden}", elsewhere),
+        LIB: Unknown(hidden, elsewhere),
+        GROUP: Unknown(hidden, elsewhere),
     }
     answers["groups/acme%2Flib?with_projects=false"] = {"id": 3}
     wrong = Unknown("this is a group, not a project", "list it under `groups`")

@@ -275,8 +275,7 @@ def test_a_group_whose_path_is_not_shown_is_recognised_by_its_number() -> None:
 def test_a_project_whose_own_number_cannot_be_had_is_a_problem() -> None:
     wanted = section("job_token_scope", {"groups": [1]}, prune=True)
     assert planned({GROUPS: [{"id": 2}]}, wanted, project_acme_api=Unknown("no such project")) == [
-        f"! allowlisted group {number} None: to write here, the numeric ID of project acme/api is needed: declare it by `id` "
-        "instead of `path` (no such project)"
+        f"! allowlisted group {number} None: writing here takes the numeric ID of project acme/api: no such project"
         for number in (1, 2)
     ]
 

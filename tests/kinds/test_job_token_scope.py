@@ -19,7 +19,7 @@ WEB = Scope(Level.PROJECT, "acme/web")
 
 URL = "projects/acme%2Fapi/job_token_scope"
 PROJECTS = f"GET {URL}/allowlist?per_page=100&page=1"
-HIDDEN = "or not visible to this token, or the server does not serve this"
+HIDDEN = "not found, not visible to this token, or not served by this server"
 GROUPS_LIST = f"GET {URL}/groups_allowlist?per_page=100&page=1"
 WRITE = "projects/100/job_token_scope"
 
@@ -233,8 +233,8 @@ def test_a_path_that_leads_nowhere_is_a_problem_and_holds_up_only_removals(story
     put(story, projects=[101], groups=[11])
     value = wanted({"projects": ["acme/gone", "acme/web"], "groups": ["gone"]}, prune=True)
     assert story.problems(value) == [
-        f"allowlisted project.None: GET projects/acme%2Fgone: 404 Project Not Found: no such project, {HIDDEN}",
-        f"allowlisted group.None: GET groups/gone: 404 Group Not Found: no such group, {HIDDEN}",
+        f"allowlisted project.None: {HIDDEN} (GET projects/acme%2Fgone: 404 Project Not Found)",
+        f"allowlisted group.None: {HIDDEN} (GET groups/gone: 404 Group Not Found)",
     ]
     assert story.changes(value) == [
         "+ allowlisted project acme/web",
@@ -258,8 +258,8 @@ def vault(story: Story) -> None:
 def test_what_cannot_be_seen_is_a_problem_by_its_path_and_refused_by_its_number(story: Story) -> None:
     vault(story)
     assert story.problems(wanted({"projects": ["secret/vault"], "groups": ["secret"]})) == [
-        f"allowlisted project.None: GET projects/secret%2Fvault: 404 Project Not Found: no such project, {HIDDEN}",
-        f"allowlisted group.None: GET groups/secret: 404 Group Not Found: no such group, {HIDDEN}",
+        f"allowlisted project.None: {HIDDEN} (GET projects/secret%2Fvault: 404 Project Not Found)",
+        f"allowlisted group.None: {HIDDEN} (GET groups/secret: 404 Group Not Found)",
     ]
     reason = "that you are attempting to access does not exist or you don't have permission to perform this action"
     assert failures(story.apply(story.plan(wanted({"projects": [600], "groups": [60]})))) == [
