@@ -140,37 +140,6 @@ def test_the_plan_as_it_is_explains_what_it_does(scene: Scene) -> None:
 
 
 @pytest.mark.parametrize("seed", range(ROUNDS))
-def test_a_mutated_plan_writes_what_it_shows_or_nothing(scene: Scene, seed: int) -> None:
-    chance, applied = draw(seed), 0
-    for text in mutants(scene.plan, seed, 40):
-        write("mutant.json", text)
-        before = scene.fresh()
-        shown = scene.see(f"show mutant.json --format {chance.choice(sorted(FORMATS))}")
-        done = scene.see(f"apply --plan mutant.json {AT_ONCE} --report json=done.json", "done.json")
-        if scene.writes():
-            applied += 1
-            assert (shown.code in (0, 3), done.code in (0, 3)) == (True, True), text
-            assert unexplained(before, scene.desk.sandbox.state(), parsed(text)) == [], text
-    assert applied
-
-
-@pytest.mark.parametrize("seed", range(ROUNDS))
-def test_a_mutated_part_of_a_plan_is_merged_and_writes_what_the_whole_shows(scene: Scene, seed: int) -> None:
-    chance, applied = draw(seed), 0
-    for text in mutants(parsed(Path("part1.json").read_text()), seed, 20):
-        write("mutant.json", text)
-        Path("whole.json").unlink(missing_ok=True)
-        before = scene.fresh()
-        scene.see(f"merge-plans mutant.json part2.json --out whole.json --format {chance.choice(sorted(FORMATS))}")
-        if Path("whole.json").exists():
-            scene.see(f"apply --plan whole.json {AT_ONCE}")
-            applied += bool(scene.writes())
-            whole = parsed(Path("whole.json").read_text())
-            assert unexplained(before, scene.desk.sandbox.state(), whole) == [], text
-    assert applied
-
-
-@pytest.mark.parametrize("seed", range(ROUNDS))
 def test_what_a_mutated_report_lets_retry_is_what_the_manifests_want(scene: Scene, seed: int) -> None:
     chance, applied = draw(seed), 0
     for text in mutants(scene.report, seed, 20):
@@ -188,7 +157,7 @@ def test_what_a_mutated_report_lets_retry_is_what_the_manifests_want(scene: Scen
 def test_after_a_mutated_journal_the_manifests_are_applied_and_nothing_else(scene: Scene, seed: int) -> None:
     chance, applied = draw(seed), 0
     lines = scene.journal.splitlines(keepends=True)
-    for _ in range(20):
+    for _ in range(4):
         some = lines[: chance.randrange(1, len(lines))]
         if chance.random() < 0.7:
             place = chance.randrange(len(some))
