@@ -60,6 +60,7 @@ class Collection:
         update: the requests that make a found object the wanted one of that name, given the collection's path; None
             where objects have no fields.
         fault_of_key: says what is wrong with a name for this target and what would be right; None where it is fine.
+        doubt_of_key: says why some servers may refuse a name for this target; None where all take it.
         canonical_key: the form in which two spellings of one name are equal.
         lowers_placeholders: whether `{path}` and its like are filled in in lower case within names.
         refers_to: the level of the targets whose paths or IDs the names are, or None where names are just names.
@@ -76,6 +77,7 @@ class Collection:
     create: Callable[[str, Key, Resource, int | None], tuple[Request, ...]]
     update: Callable[[str, Key, Resource, Found], tuple[Request, ...]] | None = None
     fault_of_key: Callable[[Scope, Key], str | None] = lambda _scope, _key: None
+    doubt_of_key: Callable[[Scope, Key], str | None] = lambda _scope, _key: None
     canonical_key: Callable[[Key], Key] = lambda key: key
     lowers_placeholders: bool = False
     refers_to: Level | None = None

@@ -106,6 +106,7 @@ class Kind:
         inherits: whether what a group has decides what its projects may have, so that after a change to a group the
             same section of the projects below it is read and planned again.
         order: where the section stands in a plan.
+        beneath: what remains of a lower layer's section under an upper layer's, as both are written.
         rehearsal: how what was read of the section stands in a state of the sandbox; None where it has no place there.
         needs: what the service asks of whoever reads and writes it.
     """
@@ -118,6 +119,7 @@ class Kind:
     split: Callable[[Any, bool], Mapping[str, Wanted]]
     order: int
     inherits: bool = False
+    beneath: Callable[[Mapping[str, Any], Mapping[str, Any]], Mapping[str, Any]] = lambda lower, _upper: lower
     rehearsal: "Callable[[Rehearsed], Mapping[str, Json]] | None" = None
     needs: Needs = Needs()
 

@@ -4,7 +4,8 @@ import re
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 from datetime import datetime, timedelta
-from typing import Annotated, Any
+from types import MappingProxyType
+from typing import Annotated, Any, ClassVar
 
 from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, ValidationError, WithJsonSchema
 
@@ -19,6 +20,9 @@ class Resource(BaseModel):
     """
 
     model_config = ConfigDict(frozen=True, extra="forbid", strict=True, hide_input_in_errors=True)
+
+    misplaced: ClassVar[Mapping[str, str]] = MappingProxyType({})
+    """What to say of keys that people write here and that do not belong here."""
 
     def contradictions(self) -> Iterator[tuple[str, str]]:
         """Yield `(field, message)` for each rule across fields that the declared fields break.

@@ -84,7 +84,7 @@ spec: {approval_settings: {allow_author_approval: false}}
 apiVersion: reconciler/v1
 kind: Profile
 metadata: {name: baseline}
-spec: {container_repository_protection_rules: {"{path}/prod*": null}, notification_settings: {level: null}}
+spec: {container_repository_protection_rules: {"{path}/prod*": null}, notification_settings: {level: watch}}
 """
 
 

@@ -26,6 +26,7 @@ def validate(given: Given) -> int:
     except ManifestErrors as errors:
         faults, targets, code = errors.faults, 0, errors.exit_code
     else:
-        faults, targets, code = manifests.warnings, len(manifests.desired.targets), 0
+        faults = tuple(sorted((*manifests.warnings, *manifests.advice)))
+        targets, code = len(manifests.desired.targets), 0
     session.put_out(partial(render_validation, faults, targets))
     return code

@@ -31,8 +31,8 @@ class ApprovalSettings(Resource):
     )
     selective_code_owner_removals: bool = Field(
         default=False,
-        description="Whether a push removes only approvals of code owners whose files it changes. Whether this goes "
-        "with `retain_approvals_on_push` on or off depends on the server; groups may ignore it.",
+        description="Whether a push removes only approvals of code owners whose files it changes. Needs "
+        "`retain_approvals_on_push: true`; groups may ignore it.",
         examples=[False],
     )
     require_reauthentication_to_approve: bool = Field(
@@ -42,12 +42,13 @@ class ApprovalSettings(Resource):
     )
 
     def doubts(self) -> Iterator[tuple[str, str]]:
-        """The specification and the deployed service disagree about this pair."""
-        if self.selective_code_owner_removals and self.retain_approvals_on_push:
+        """The deployed service refuses this pair (deployed behaviour, section 9, row 16)."""
+        declared = {"selective_code_owner_removals", "retain_approvals_on_push"} <= self.model_fields_set
+        if declared and self.selective_code_owner_removals and not self.retain_approvals_on_push:
             yield (
                 "selective_code_owner_removals",
-                "some servers refuse `selective_code_owner_removals: true` with `retain_approvals_on_push: true`, "
-                "others refuse it without",
+                "the service refuses `selective_code_owner_removals: true` with `retain_approvals_on_push: false`: "
+                "set `retain_approvals_on_push: true`, or `selective_code_owner_removals: false`",
             )
 
 

@@ -16,7 +16,7 @@ from reconciler.wire import Json, Request
 
 AccessLevel = Literal["maintainer", "owner", "admin"]
 
-PATTERN = re.compile(r"[a-z0-9]+(([._/]|__|-*)[a-z0-9*])*")
+PATTERN = re.compile(r"[a-z0-9*]+(([._/]|__|-*)[a-z0-9*])*", re.IGNORECASE | re.ASCII)
 
 
 class ProtectionRule(Item):
@@ -43,22 +43,40 @@ class ProtectionRule(Item):
                 "minimum_access_level_for_delete; to have no such rule, write null in its place",
             )
 
+    def doubts(self) -> Iterator[tuple[str, str]]:
+        """A creation takes at least one level."""
+        if self.model_fields_set.isdisjoint(LEVEL_FIELDS):
+            yield (
+                "minimum_access_level_for_push",
+                "a rule without a level cannot be created where it does not exist yet: set "
+                "minimum_access_level_for_push or minimum_access_level_for_delete",
+            )
+
 
 LEVEL_FIELDS = ("minimum_access_level_for_push", "minimum_access_level_for_delete")
 
 
-def fault_of_pattern(scope: Scope, pattern: Key) -> str | None:
-    """Say why the service would refuse this pattern (deployed behaviour, section 6; unchecked prefix for an ID)."""
+def fault_of_pattern(_scope: Scope, pattern: Key) -> str | None:
+    """Say why no server takes this pattern."""
     pattern = str(pattern)
-    prefix = scope.ref.lower() if isinstance(scope.ref, str) else ""
-    if pattern != pattern.lower():
-        return f"a pattern must be lower case: {pattern.lower()}"
-    if not pattern.startswith(prefix):
-        return f"a pattern must start with the project's path in lower case: {prefix}/{pattern.lstrip('/')}"
     if len(pattern) > 255:
         return f"a pattern has at most 255 characters; this one has {len(pattern)}"
     if not PATTERN.fullmatch(pattern):
         return "a pattern is a container repository path in which `*` stands for any characters"
+    return None
+
+
+def doubt_of_pattern(scope: Scope, pattern: Key) -> str | None:
+    """Say why the deployed service would refuse a new rule of this pattern (section 6; unchecked prefix for an ID).
+
+    Rules of before a project was renamed keep their patterns, and the specification allows any.
+    """
+    pattern = str(pattern)
+    prefix = scope.ref.lower() if isinstance(scope.ref, str) else ""
+    if pattern != pattern.lower():
+        return f"GitLab takes new patterns in lower case only: {pattern.lower()}"
+    if not pattern.startswith(prefix):
+        return f"GitLab takes new patterns only if they start with the project's path: {prefix}/{pattern.lstrip('/')}"
     return None
 
 
@@ -97,6 +115,7 @@ RULES = Collection(
     create=create,
     update=update,
     fault_of_key=fault_of_pattern,
+    doubt_of_key=doubt_of_pattern,
     lowers_placeholders=True,
 )
 

@@ -1,5 +1,6 @@
 """The CI job token scope of a project: the switch, and the allowlists of projects and of groups (spec 4.2)."""
 
+import re
 from collections.abc import Mapping
 from operator import index
 from types import MappingProxyType
@@ -13,6 +14,8 @@ from reconciler.endpoints import Collection, Singleton
 from reconciler.kind import Kind, Needs, Rehearsed, Role
 from reconciler.resource import Found, Resource, Wanted, recognized
 from reconciler.wire import Json, Request
+
+GLOB = re.compile(r"[*?\[\]]")
 
 Entry = Annotated[str, Field(min_length=1)] | Annotated[int, Field(gt=0)]
 
@@ -86,9 +89,21 @@ def decode_group(_scope: Scope, entry: Json) -> Found:
 
 def fault_of_entry(_scope: Scope, entry: Key) -> str | None:
     """Say why no project or group can have such a path (deployed behaviour, section 7.6)."""
+    if isinstance(entry, str) and GLOB.search(entry):
+        return "an allowlist takes no globs: name each project, or allow the whole group under `groups`"
     if isinstance(entry, str) and (entry != entry.strip("/") or "//" in entry):
         return "an entry is a full path such as acme/payments/lib, without a slash at either end"
     return None
+
+
+def doubt_of_project(scope: Scope, entry: Key) -> str | None:
+    """A project's own entry can be neither added nor removed."""
+    itself = (
+        entry.casefold() == scope.ref.casefold()
+        if isinstance(entry, str) and isinstance(scope.ref, str)
+        else entry == scope.ref
+    )
+    return "a project may always reach itself: leave this entry out" if itself else None
 
 
 def add_project(path: str, _entry: Key, _wanted: Resource, target_id: int | None) -> tuple[Request, ...]:
@@ -117,6 +132,7 @@ PROJECTS = Collection(
     decode=decode_project,
     create=add_project,
     fault_of_key=fault_of_entry,
+    doubt_of_key=doubt_of_project,
     refers_to=Level.PROJECT,
     by_number=True,
 )

@@ -5,7 +5,7 @@ from collections.abc import Iterator, Mapping
 from datetime import date
 from operator import index
 from types import MappingProxyType
-from typing import Annotated, Literal
+from typing import Annotated, ClassVar, Literal
 
 from pydantic import BeforeValidator, Field
 
@@ -15,6 +15,7 @@ from reconciler.kind import Archived, Kind, Needs, Rehearsed, Role
 from reconciler.resource import NOT_HERE, Found, Item, Resource, differs, name_shown, number_shown, recognized
 from reconciler.wire import Json, Request
 
+LONGEST_TITLE = 255
 DAY = re.compile(r"[0-9]{4}-[0-9]{2}-[0-9]{2}")
 
 
@@ -32,6 +33,8 @@ Day = Annotated[date | None, BeforeValidator(_as_day, json_schema_input_type=str
 
 class Milestone(Item):
     """A milestone of a project."""
+
+    misplaced: ClassVar[Mapping[str, str]] = MappingProxyType({"title": "the title of a milestone is its key"})
 
     description: Annotated[str | None, BeforeValidator(lambda text: None if text == "" else text)] = Field(
         default=None, description="What it is about. Null, or empty, is none.", examples=["December release"]
@@ -56,7 +59,9 @@ FIELDS = ("description", "start_date", "due_date")
 
 
 def fault_of_title(_scope: Scope, title: Key) -> str | None:
-    """Titles are not blank."""
+    """Titles are not blank, and not longer than the service keeps."""
+    if len(str(title).strip()) > LONGEST_TITLE:
+        return f"a title has at most {LONGEST_TITLE} characters; this one has {len(str(title).strip())}"
     return None if str(title).strip() else "a title must not be blank"
 
 

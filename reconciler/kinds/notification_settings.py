@@ -2,7 +2,7 @@
 
 from collections.abc import Iterator, Mapping
 from types import MappingProxyType
-from typing import Annotated, Literal
+from typing import Annotated, Any, Literal
 
 from pydantic import AfterValidator, Field
 
@@ -52,14 +52,11 @@ def _effective(events: dict[EventName, bool | None]) -> dict[EventName, bool]:
 class NotificationSettings(Resource):
     """What the user behind the token is told of."""
 
-    level: Annotated[
-        Literal["disabled", "participating", "watch", "global", "mention", "custom"] | None,
-        AfterValidator(lambda level: level or "global"),
-    ] = Field(
-        default=None,
+    level: Literal["disabled", "participating", "watch", "global", "mention", "custom"] = Field(
+        default="global",
         description="How much the user behind the token is told: nothing (`disabled`), what mentions them (`mention`), "
         "what they take part in (`participating`), everything (`watch`), what `events` say (`custom`), or what they "
-        "are told one level up (`global`). Null is `global`.",
+        "are told one level up (`global`). Any other than `custom` drops the events of profiles and sets beneath.",
         examples=["custom"],
     )
     events: Annotated[dict[EventName, bool | None], AfterValidator(_effective)] = Field(
@@ -80,13 +77,10 @@ class NotificationSettings(Resource):
 class UserNotificationSettings(NotificationSettings):
     """What the user behind the token is told of wherever no group or project says otherwise."""
 
-    level: Annotated[
-        Literal["disabled", "participating", "watch", "global", "mention", "custom"] | None,
-        AfterValidator(lambda level: level or "participating"),
-    ] = Field(
-        default=None,
+    level: Literal["disabled", "participating", "watch", "global", "mention", "custom"] = Field(
+        default="participating",
         description="How much the user is told: nothing (`disabled`), what mentions them (`mention`), what they take "
-        "part in (`participating`), everything (`watch`), or what `events` say (`custom`). Null is `participating`.",
+        "part in (`participating`), everything (`watch`), or what `events` say (`custom`).",
         examples=["participating"],
     )
     notification_email: str | None = Field(
@@ -153,6 +147,12 @@ def body(_scope: Scope, wanted: Resource, found: Found) -> Mapping[str, Json]:
     return changed
 
 
+def beneath(lower: Mapping[str, Any], upper: Mapping[str, Any]) -> Mapping[str, Any]:
+    """A layer with another level than `custom` leaves the events of those beneath it without a meaning."""
+    keeps = upper.get("level", "custom") == "custom"
+    return lower if keeps else {name: value for name, value in lower.items() if name != "events"}
+
+
 SETTINGS = Singleton(
     name="notification_settings",
     title="notification settings",
@@ -189,5 +189,6 @@ KIND = Kind(
     parts=(SETTINGS,),
     split=lambda section, _prune: {"notification_settings": section},
     order=1,
+    beneath=beneath,
     rehearsal=rehearsal,
 )

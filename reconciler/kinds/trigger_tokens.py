@@ -4,6 +4,7 @@ from collections.abc import Mapping
 from datetime import UTC, datetime
 from operator import index
 from types import MappingProxyType
+from typing import ClassVar
 
 from reconciler.address import Key, Level, Scope
 from reconciler.endpoints import Collection
@@ -11,6 +12,7 @@ from reconciler.kind import Archived, Kind, Needs, Rehearsed, Role
 from reconciler.resource import Found, Resource, Rotated, name_shown
 from reconciler.wire import Json, Request
 
+LONGEST_DESCRIPTION = 255
 SHORTENED = 4
 """How many characters the service shows of a token that belongs to somebody else (spec section 8)."""
 
@@ -18,9 +20,18 @@ SHORTENED = 4
 class TriggerToken(Rotated):
     """A token that starts pipelines. Its value is delivered once, when it is created, and never read again."""
 
+    misplaced: ClassVar[Mapping[str, str]] = MappingProxyType(
+        {
+            "token": "the service chooses the value of a token; `apply` delivers it, see --tokens-to",
+            "description": "the description of a token is its key",
+        }
+    )
+
 
 def fault_of_description(_scope: Scope, description: Key) -> str | None:
-    """Descriptions are not blank."""
+    """Descriptions are not blank, and not longer than the service keeps."""
+    if len(str(description)) > LONGEST_DESCRIPTION:
+        return f"a description has at most {LONGEST_DESCRIPTION} characters; this one has {len(str(description))}"
     return None if str(description).strip() else "a description must not be blank"
 
 

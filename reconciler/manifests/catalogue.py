@@ -25,8 +25,8 @@ from reconciler.manifests.documents import (
 )
 from reconciler.manifests.layers import Layer, effective
 from reconciler.manifests.shapes import Shapes
-from reconciler.manifests.specs import read_layer
-from reconciler.manifests.structure import misfits
+from reconciler.manifests.specs import PRUNE, read_layer
+from reconciler.manifests.structure import Misfit, misfits
 from reconciler.manifests.words import listed, unknown
 
 
@@ -78,13 +78,19 @@ class Catalogue:
         except ValidationError as error:
             for misfit in misfits(error, document.value, DOCUMENTS[kind]):
                 place = document.find(misfit.path, key=misfit.key)
-                complaints.add(place, misfit.message(place.spot.text), document)
+                message = self._of_spec(misfit) or misfit.message(place.spot.text)
+                complaints.add(place, message, document)
             self.whole = False
             spec = document.value.get("spec")
             if isinstance(spec, dict):
                 self._layer(document, kind, "" if kind in KIND_OF.values() else kind, spec, complaints, alone=True)
             return
         self._declare(document, declared, complaints)
+
+    def _of_spec(self, misfit: Misfit) -> str | None:
+        """Say where a key belongs that stands beside `spec` instead of in it."""
+        key = misfit.path[-1] if misfit.key and len(misfit.path) == 1 else None
+        return f"`{key}` belongs under `spec`" if key == PRUNE or key in self.shapes else None
 
     def _declare(self, document: Document, declared: Any, complaints: Complaints) -> None:
         match declared:

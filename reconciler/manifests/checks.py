@@ -3,6 +3,7 @@
 from collections.abc import Iterator, Mapping
 from functools import cache
 from typing import Any
+from unicodedata import normalize
 
 from pydantic import ValidationError
 
@@ -42,6 +43,11 @@ def checked(effective: Effective, shape: Shape, scope: Scope, complaints: Compla
     for path, message, severity in _remarks(name, section):
         fine &= severity != "error"
         complain(effective, path, message, complaints, severity=severity)
+    for path, key, message in _doubts_of_names(shape, scope, value):
+        if not (waits and has_placeholder(path[-1])):
+            complain(effective, path, message, complaints, key=key, severity="warning")
+    for path, message in _empty_lists(shape, value) if name not in effective.prune else ():
+        complain(effective, path, message, complaints, severity="advice")
     return section if fine else None
 
 
@@ -123,6 +129,45 @@ def _faults_of_names(shape: Shape, scope: Scope, value: Any) -> Iterator[tuple[P
             fault = shape.lists[field].fault_of_key(scope, entry) if isinstance(entry, str | int) else None
             if fault:
                 yield (name, field, index), False, fault
+
+
+def _doubts_of_names(shape: Shape, scope: Scope, value: Any) -> Iterator[tuple[Path, bool, str]]:
+    """Yield what some servers refuse about the names of what is to exist, as `_faults_of_names` does."""
+    name = shape.kind.name
+    if shape.items:
+        for key, item in value.items():
+            doubt = None if item is None else shape.items.doubt_of_key(scope, key)
+            if doubt:
+                yield (name, key), True, doubt
+        yield from _lookalikes(shape, value)
+    for field in shape.lists.keys() & value.keys():
+        for index, entry in enumerate(value[field]):
+            doubt = shape.lists[field].doubt_of_key(scope, entry)
+            if doubt:
+                yield (name, field, index), False, doubt
+
+
+def _lookalikes(shape: Shape, items: Mapping[str, Any]) -> Iterator[tuple[Path, bool, str]]:
+    """Yield names that look the same and are not, for they are composed of other characters."""
+    first: dict[str, str] = {}
+    for key in items:
+        if not key.isascii() and first.setdefault(normalize("NFC", key), key) != key:
+            message = (
+                f"`{key}` looks the same as another name here and is composed of other characters (Unicode NFC, NFD)"
+            )
+            yield (shape.kind.name, key), True, message
+
+
+def _empty_lists(shape: Shape, value: Any) -> Iterator[tuple[Path, str]]:
+    """Yield the lists of what has access that are empty and read as if nobody had."""
+    name = shape.kind.name
+    for field in shape.lists.keys() & value.keys():
+        if value[field] == []:
+            yield (
+                (name, field),
+                f"an empty list removes nothing: entries that are there stay; write `prune: [{name}]` if nobody is to "
+                "have access, or leave the list out",
+            )
 
 
 def _faults_of_old_names(name: str, items: Mapping[str, Any]) -> Iterator[tuple[Path, bool, str]]:

@@ -15,15 +15,23 @@ class Complaints:
     """
 
     faults: list[Fault] = field(default_factory=list)
+    _advice: set[Fault] = field(default_factory=set)
     _said: set[Fault] = field(default_factory=set)
     _first: dict[tuple[str, int, int, str], Hashable] = field(default_factory=dict)
 
     def add(self, place: Place, message: str, by: Hashable, severity: str = "error") -> None:
-        """Note what is wrong at a place, unless somebody else has noted something there."""
+        """Note what is wrong at a place, unless somebody else has noted something there.
+
+        Advice is a warning that only `validate` shows: it is about how a manifest reads, not about this run.
+        """
         spot = place.spot
         if self._first.setdefault((place.source.path, spot.line, spot.column, severity), by) != by:
             return
-        self.extend([place.source.fault(spot.line, spot.column, message, severity)])
+        shown = "warning" if severity == "advice" else severity
+        fault = place.source.fault(spot.line, spot.column, message, shown)
+        if severity == "advice":
+            self._advice.add(fault)
+        self.extend([fault])
 
     def extend(self, faults: Iterable[Fault]) -> None:
         """Note faults that have no part in the places of others."""
@@ -40,4 +48,11 @@ class Complaints:
     @property
     def warnings(self) -> tuple[Fault, ...]:
         """What is doubtful, sorted by place."""
-        return tuple(sorted(fault for fault in self.faults if fault.severity == "warning"))
+        return tuple(
+            sorted(fault for fault in self.faults if fault.severity == "warning" and fault not in self._advice)
+        )
+
+    @property
+    def advice(self) -> tuple[Fault, ...]:
+        """What only `validate` warns of, sorted by place."""
+        return tuple(sorted(self._advice))

@@ -3,7 +3,7 @@
 import re
 from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import Annotated, Any, Literal
+from typing import Annotated, Any, ClassVar, Literal
 
 from pydantic import AfterValidator, BaseModel, ConfigDict, Field, TypeAdapter
 
@@ -58,12 +58,19 @@ class _Shape(BaseModel):
 class UserMetadata(_Shape):
     """What goes with the settings of the user behind the token."""
 
+    misplaced: ClassVar[Mapping[str, str]] = {
+        **dict.fromkeys(("path", "id"), "a User has neither path nor id: it is the user behind the token"),
+        "name": "`name` belongs to Profile and ProjectSet",
+    }
+
     profiles: list[Name] = Field(default=[], description="Merged first, in this order.")
     labels: dict[str, str] = Field(default={}, description="Free, for `--selector`.")
 
 
 class TargetMetadata(UserMetadata):
     """Which group, by exactly one of `path` and `id`."""
+
+    misplaced: ClassVar[Mapping[str, str]] = {"name": "`name` belongs to Profile and ProjectSet; give the full `path`"}
 
     path: FullPath = Field(default="", description="The full path.")
     id: Annotated[int, Field(gt=0)] = Field(default=0, description="The numeric ID.")
@@ -78,11 +85,19 @@ class ProjectMetadata(TargetMetadata):
 class ProfileMetadata(_Shape):
     """What a profile is called by those who share it."""
 
+    misplaced: ClassVar[Mapping[str, str]] = dict.fromkeys(
+        ("path", "id"), "a Profile is about no target: documents name it under `profiles`"
+    )
+
     name: Name
 
 
 class SetMetadata(UserMetadata):
     """What a set is called, and where it stands among sets."""
+
+    misplaced: ClassVar[Mapping[str, str]] = dict.fromkeys(
+        ("path", "id"), "a ProjectSet has no path: name its projects under `select`, by `group` or by `projects`"
+    )
 
     name: Name
     priority: int = Field(default=0, description="Sets of higher priority are merged over those of lower.")

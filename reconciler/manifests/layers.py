@@ -101,6 +101,7 @@ def merge(shape: Shape, lower: Any, upper: Any) -> Any:
     """Lay one value of a section over another: mappings key by key, sets of names united, all else replaced."""
     if not isinstance(lower, dict) or not isinstance(upper, dict):
         return upper
+    lower = shape.kind.beneath(lower, upper)
     merged = dict(lower)
     for key, value in upper.items():
         below = lower.get(key)

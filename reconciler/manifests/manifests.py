@@ -37,11 +37,13 @@ class Manifests:
         desired: all targets. As long as groups are to be discovered, the sets that name them have a say only in
             projects with documents of their own.
         warnings: what is doubtful, sorted by place.
+        advice: what only `validate` warns of, sorted by place.
         files: those read, as the user named them.
     """
 
     desired: DesiredState
     warnings: tuple[Fault, ...]
+    advice: tuple[Fault, ...]
     files: tuple[str, ...]
     _catalogue: Catalogue = field(repr=False, compare=False)
     _assembled: Mapping[Any, Assembled] = field(repr=False, compare=False)
@@ -198,7 +200,7 @@ def _assembled_manifests(
     if complaints.errors:
         raise ManifestErrors(complaints.faults)
     by_identity = {each.target.scope.identity: each for each in targets}
-    return Manifests(desired_state(targets), complaints.warnings, files, catalogue, by_identity)
+    return Manifests(desired_state(targets), complaints.warnings, complaints.advice, files, catalogue, by_identity)
 
 
 def _copied(value: Any) -> Any:

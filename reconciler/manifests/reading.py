@@ -72,7 +72,7 @@ def _add_documents(source: Source, catalogue: Catalogue, complaints: Complaints)
     reading = source.read()
     complaints.extend(reading.faults)
     catalogue.whole &= reading.whole
-    if not reading.roots and not reading.faults:
-        complaints.extend([fault(source.path, 0, 0, "holds no document")])
+    if not reading.roots and not reading.faults and not source.own_line:
+        complaints.extend([fault(source.path, 0, 0, "holds no document", severity="warning")])
     for number, root in enumerate(reading.roots):
         catalogue.add(Document(source, number, root.line, root.value), complaints)

@@ -84,7 +84,16 @@ def disagreements(one: Effective, other: Effective) -> Iterator[Path]:
     if one.sets_prune and other.sets_prune and set(one.prune) != set(other.prune):
         yield ("prune",)
     for name in one.sections.keys() & other.sections.keys():
-        yield from _differences(one.shapes[name], (name,), one.sections[name], other.sections[name])
+        shape, mine, theirs = one.shapes[name], one.sections[name], other.sections[name]
+        different = list(_differences(shape, (name,), mine, theirs))
+        yield from different or ([(name,)] if _displaces(shape, mine, theirs) else [])
+
+
+def _displaces(shape: Shape, one: Any, other: Any) -> bool:
+    """Whether one of two values of a section leaves something of the other out, so that their order matters."""
+    if not isinstance(one, dict) or not isinstance(other, dict):
+        return False
+    return shape.kind.beneath(one, other) != one or shape.kind.beneath(other, one) != other
 
 
 def _passes(select: Select, path: str) -> bool:

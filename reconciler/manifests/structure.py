@@ -59,7 +59,12 @@ def _is_about_form(misfit: Misfit) -> bool:
 
 def fields_at(type_: Any, path: Path) -> tuple[str, ...]:
     """Return the keys that may be given in the mapping at a path of a value of a type."""
-    return tuple(dict.fromkeys(_fields(type_, path)))
+    return tuple(dict.fromkeys(name for model in _models_at(type_, path) for name in model.model_fields))
+
+
+def misplaced_at(type_: Any, path: Path) -> Mapping[str, str]:
+    """Return what to say of keys that do not belong in the mapping at a path, and that people write there."""
+    return {key: words for model in _models_at(type_, path) for key, words in getattr(model, "misplaced", {}).items()}
 
 
 def _misfit(path: Path, key: bool, errors: tuple[Mapping[str, Any], ...], value: Any, type_: Any) -> Misfit:
@@ -68,7 +73,8 @@ def _misfit(path: Path, key: bool, errors: tuple[Mapping[str, Any], ...], value:
         case "literal_error" if key:
             return Misfit(path, True, errors, last, unknown("key", str(last), allowed_values(errors[0])))
         case "extra_forbidden":
-            return Misfit(path, True, errors, value, unknown("key", str(last), fields_at(type_, path[:-1])))
+            words = misplaced_at(type_, path[:-1]).get(str(last))
+            return Misfit(path, True, errors, value, words or unknown("key", str(last), fields_at(type_, path[:-1])))
         case "missing":
             return Misfit(path, True, errors, value, f"the key `{errors[0]['loc'][-1]}` is missing")
     here = value
@@ -87,15 +93,15 @@ def _target(location: tuple[int | str, ...], value: Any) -> tuple[Path, bool]:
     return tuple(path), location[-1:] == ("[key]",)
 
 
-def _fields(type_: Any, path: Path) -> Iterator[str]:
+def _models_at(type_: Any, path: Path) -> Iterator[type[BaseModel]]:
     for alternative in _alternatives(type_):
         if isinstance(alternative, type) and issubclass(alternative, BaseModel):
             if not path:
-                yield from alternative.model_fields
+                yield alternative
             elif path[0] in alternative.model_fields:
-                yield from _fields(alternative.model_fields[path[0]].annotation, path[1:])
+                yield from _models_at(alternative.model_fields[path[0]].annotation, path[1:])
         elif path and get_args(alternative):
-            yield from _fields(get_args(alternative)[-1], path[1:])
+            yield from _models_at(get_args(alternative)[-1], path[1:])
 
 
 def _alternatives(type_: Any) -> Iterator[Any]:

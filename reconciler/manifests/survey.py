@@ -16,7 +16,8 @@ from reconciler.manifests.syntax import Flaw, explain
 
 MOST_EXPANSION = 10_000
 MERGE_KEY = (
-    "merge keys (`<<`) are not YAML 1.2: share settings through a Profile, or repeat the whole value by an alias"
+    "merge keys (`<<`) are not YAML 1.2: put what is shared into a document of `kind: Profile` with "
+    "`metadata: {name: base}`, and name it where it is used: `metadata: {profiles: [base]}`"
 )
 LEFT_OUT: Any = object()
 """In place of a key that is wrong in itself, so that nobody complains of it again."""

@@ -31,9 +31,13 @@ RULES = {
 }
 """By the type of the error, the rule a value of the right type breaks."""
 
+SYNONYMS = {"open": "active", "opened": "active", "reopened": "active", "close": "closed"}
+"""What people write for a value, because other things of the service call it so."""
+
 TRUTHS = {"yes": "true", "on": "true", "true": "true", "no": "false", "off": "false", "false": "false"}
 QUOTED = re.compile(r"'([^']*)'")
 LONGEST = 60
+NOT_NULL = ", not null; to leave it alone, leave it out"
 
 
 def unknown(what: str, word: str, allowed: Iterable[str]) -> str:
@@ -97,8 +101,10 @@ def _broken(error: Mapping[str, Any], value: Any) -> str:
     match error["type"]:
         case "literal_error":
             allowed = allowed_values(error)
-            guess = closest(value, allowed) if isinstance(value, str) else None
+            guess = (SYNONYMS.get(value) or closest(value, allowed)) if isinstance(value, str) else None
+            guess = guess if guess in allowed else None
             hint = f"; did you mean `{guess}`?" if guess and len(allowed) > 1 else ""
+            hint = NOT_NULL if value is None else hint
             return f"must be {'one of ' if len(allowed) > 1 else ''}{listed(allowed, 'or')}{hint}"
         case "value_error":
             return str(context["error"])
@@ -115,9 +121,10 @@ def _mistaken(expected: list[str], value: Any, text: str) -> str:  # noqa: PLR09
         case dict():
             return f"{message}, not a mapping"
         case list():
-            return f"{message}, not a list"
+            hint = ": write `key: value`, without dashes or brackets" if "a mapping" in expected else ""
+            return f"{message}, not a list{hint}"
         case None:
-            return f"{message}, not null; to leave it alone, leave it out"
+            return message + NOT_NULL
         case bool() | int() | float() if expected == ["text"]:
             what = "true or false" if isinstance(value, bool) else "a number"
             return f"{message}: `{text}` is {what}, quote it"

@@ -164,12 +164,27 @@ def test_wrong_manifests_are_all_told_at_once_with_their_places(desk: Desk) -> N
 
 def test_valid_manifests_are_said_to_be_valid_and_doubts_are_warnings(desk: Desk) -> None:
     assert desk("validate").out == "Valid: 1 target.\n"
-    desk.project("{approval_settings: {retain_approvals_on_push: true, selective_code_owner_removals: true}}")
+    desk.project("{approval_settings: {retain_approvals_on_push: false, selective_code_owner_removals: true}}")
     done = desk("validate")
     assert done.code == 0
     assert done.out.startswith("manifests/project.yaml:4:")
     assert desk("plan -q").err == ""
     assert "warning" in desk("plan").err
+
+
+def test_an_empty_allowlist_that_is_not_pruned_is_warned_of_where_manifests_are_validated(desk: Desk) -> None:
+    desk.project("{job_token_scope: {projects: []}}")
+    done = desk("validate")
+    assert (done.code, done.out) == (
+        0,
+        """\
+manifests/project.yaml:4:36: warning: an empty list removes nothing: entries that are there stay; write `prune: [job_token_scope]` if nobody is to have access, or leave the list out
+    spec: {job_token_scope: {projects: []}}
+                                       ^
+Valid: 1 target, 1 warning.
+""",
+    )
+    assert desk("plan").err == ""
 
 
 def test_without_manifests_the_default_folder_is_named(desk: Desk) -> None:

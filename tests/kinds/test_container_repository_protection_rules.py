@@ -7,10 +7,11 @@ import pytest
 
 from reconciler.address import Level, Scope
 from reconciler.errors import Refused
-from reconciler.kinds.container_repository_protection_rules import KIND, RULES, fault_of_pattern
+from reconciler.kinds.container_repository_protection_rules import KIND, RULES, doubt_of_pattern, fault_of_pattern
 from reconciler.service import Client
 from reconciler.wire import Request
 from tests.building import API, section
+from tests.desk import Desk
 from tests.kinds.behind import project_in, rewriting, speaking_with
 from tests.story import Story, failures
 
@@ -215,10 +216,7 @@ def test_a_project_known_by_its_number_has_rules_too(story: Story) -> None:
         ("acme/api-2/x", None),
         ("acme/api/a__b--c.d/*-x", None),
         ("acme/api/" + "x" * 246, None),
-        ("acme/api/Prod*", "a pattern must be lower case: acme/api/prod*"),
-        ("prod*", "a pattern must start with the project's path in lower case: acme/api/prod*"),
-        ("/prod*", "a pattern must start with the project's path in lower case: acme/api/prod*"),
-        ("*", "a pattern must start with the project's path in lower case: acme/api/*"),
+        ("/prod*", "a pattern is a container repository path in which `*` stands for any characters"),
         ("acme/api/" + "x" * 247, "a pattern has at most 255 characters; this one has 256"),
         ("acme/api//x", "a pattern is a container repository path in which `*` stands for any characters"),
         ("acme/api/", "a pattern is a container repository path in which `*` stands for any characters"),
@@ -238,9 +236,36 @@ def test_a_pattern_is_checked_before_the_service_would_refuse_it(
             story.client.send(Request("POST", URL, rule(pattern, push="owner")))
 
 
+@pytest.mark.parametrize(
+    ("pattern", "doubt"),
+    [
+        ("acme/api/Prod*", "GitLab takes new patterns in lower case only: acme/api/prod*"),
+        (
+            "old/api/prod*",
+            "GitLab takes new patterns only if they start with the project's path: acme/api/old/api/prod*",
+        ),
+        ("*", "GitLab takes new patterns only if they start with the project's path: acme/api/*"),
+    ],
+)
+def test_a_pattern_that_only_some_servers_take_is_doubtful(
+    story: Story, dialect: str, pattern: str, doubt: str
+) -> None:
+    scope = Scope(Level.PROJECT, "Acme/Api")
+    assert (fault_of_pattern(scope, pattern), doubt_of_pattern(scope, pattern)) == (None, doubt)
+    outcomes = failures(story.apply(story.plan(wanted({pattern: {PUSH: "owner"}}, scope))))
+    assert len(outcomes) == (dialect == "deployed")
+
+
 def test_the_path_before_a_pattern_is_not_checked_where_only_the_number_is_known() -> None:
-    assert fault_of_pattern(Scope(Level.PROJECT, 7), "any/where") is None
-    assert fault_of_pattern(Scope(Level.PROJECT, 7), "*") is not None
+    assert doubt_of_pattern(Scope(Level.PROJECT, 7), "any/where") is None
+
+
+def test_a_rule_from_before_the_project_was_renamed_can_be_declared_and_is_exported(desk: Desk) -> None:
+    desk.service(container_repository_protection_rules=[rule("old/Api/x*", push="owner")])
+    assert desk("export --project acme/api -o out --section container_repository_protection_rules").code == 0
+    done = desk("validate out")
+    assert (done.code, "warning: GitLab takes new patterns in lower case only: old/api/x*" in done.out) == (0, True)
+    assert desk("drift out").code == 0
 
 
 @pytest.mark.parametrize("unset", [{DELETE: None}, {DELETE: ""}, {}], ids=str)

@@ -104,8 +104,6 @@ def test_the_life_of_notification_settings(story: Story, scope: Scope) -> None:
         f'PUT {url} {{"new_issue": false, "level": "custom"}}'
     ]
     assert kept(story, scope)["events"] == {"failed_pipeline": False, "new_issue": False, "new_note": True}
-    default = "participating" if scope == USER else "global"
-    assert step({"level": None}) == [f'PUT {url} {{"level": "{default}"}}']
 
 
 @at_every_level
@@ -123,7 +121,7 @@ def test_a_plan_reads_the_settings_once_and_nothing_else(story: Story, scope: Sc
 
 @at_every_level
 def test_settings_that_were_never_made_have_the_default_level(story: Story, scope: Scope) -> None:
-    assert story.step(wanted({"level": None}, scope)) == []
+    assert story.step(wanted({"level": "participating" if scope == USER else "global"}, scope)) == []
 
 
 @at_every_level
@@ -286,7 +284,7 @@ def test_only_the_user_has_an_address(scope: Scope) -> None:
 
 @at_every_level
 def test_events_without_the_level_custom_beside_them_contradict_themselves(scope: Scope) -> None:
-    for level in ({"level": "watch"}, {"level": None}, {}):
+    for level in ({"level": "watch"}, {}):
         declared = wanted({**level, "events": {"new_note": True}}, scope).wanted["notification_settings"]
         assert [field for field, _ in declared.contradictions()] == ["events"]
     fine = wanted({"level": "custom", "events": {"new_note": True}}, scope).wanted["notification_settings"]

@@ -163,7 +163,7 @@ def test_the_digest_is_that_of_what_is_to_be_true_wherever_it_is_written(folder:
     assert folder.read().desired.digest != digest
 
 
-@pytest.mark.parametrize(("retain", "doubtful"), [("true", True), ("false", False)])
+@pytest.mark.parametrize(("retain", "doubtful"), [("false", True), ("true", False)])
 def test_settings_that_some_servers_refuse_are_a_warning(retain: str, doubtful: bool, folder: Folder) -> None:
     settings = f"{{selective_code_owner_removals: true, retain_approvals_on_push: {retain}}}"
     folder.write(

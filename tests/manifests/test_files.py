@@ -88,11 +88,10 @@ def test_everything_that_cannot_be_read_is_said_at_once(folder: Folder) -> None:
     assert said.splitlines() == [
         "bare: holds no manifests (*.yaml, *.yml, *.yaml.j2)",
         "fleet/binary.yaml: is not text: it holds null bytes",
-        "fleet/comment.yaml: holds no document",
-        "fleet/empty.yaml: holds no document",
-        "fleet/empty.yaml.j2: holds no document",
+        "fleet/comment.yaml: warning: holds no document",
+        "fleet/empty.yaml: warning: holds no document",
         "fleet/gone.yaml: cannot be read: no such file or directory",
-        "fleet/large.yaml: holds no document",
+        "fleet/large.yaml: warning: holds no document",
         "fleet/latin1.yaml: is not UTF-8 text (line 2): save it as UTF-8",
         "fleet/pipe.yaml: is not a file",
         "fleet/too-large.yaml: is larger than 5 MiB",
@@ -106,7 +105,13 @@ def test_everything_that_cannot_be_read_is_said_at_once(folder: Folder) -> None:
 
 def test_a_name_cannot_steer_the_terminal(folder: Folder) -> None:
     folder.put("a\x1b[2J.yaml", "")
-    assert folder.faults(".") == "a\\u001b[2J.yaml: holds no document"
+    assert [str(warning) for warning in folder.read(".").warnings] == ["a\\u001b[2J.yaml: warning: holds no document"]
+
+
+def test_a_template_that_renders_to_nothing_is_as_it_should_be(folder: Folder) -> None:
+    folder.put("a.yaml.j2", "# nothing yet\n{% if wanted %}\n" + USER + "{% endif %}\n")
+    assert folder.read(values={"wanted": False}).warnings == ()
+    assert [str(target.scope) for target in folder.read(values={"wanted": True}).desired.targets] == ["user"]
 
 
 def test_a_folder_whose_depth_the_system_refuses_is_said_to_be_so(folder: Folder) -> None:

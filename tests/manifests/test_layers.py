@@ -77,6 +77,21 @@ def test_nothing_pruned_is_said_by_an_empty_list(folder: Folder) -> None:
     assert merged(folder, base, project("  prune: []", "base")) == {"milestones": {}}
 
 
+def test_a_level_other_than_custom_drops_the_events_of_the_layers_beneath(folder: Folder) -> None:
+    base = profile("base", "  notification_settings: {level: custom, events: {new_issue: true}}")
+    quiet = profile("quiet", "  notification_settings: {level: mention}")
+    again = project("  notification_settings: {level: custom, events: {new_note: true}}", "base, quiet")
+    assert merged(folder, base, project("  notification_settings: {level: watch}", "base")) == {
+        "notification_settings": {"level": "watch"}
+    }
+    assert merged(folder, base, quiet, again) == {
+        "notification_settings": {"level": "custom", "events": {"new_note": True}}
+    }
+    assert merged(folder, base, project("  notification_settings: {level: custom}", "base")) == {
+        "notification_settings": {"level": "custom", "events": {"new_issue": True}}
+    }
+
+
 def test_null_replaces_an_item_and_a_mapping_replaces_null(folder: Folder) -> None:
     assert merged(
         folder,
@@ -245,7 +260,7 @@ def test_a_section_of_the_wrong_form_in_one_layer_does_not_hide_the_others(folde
     folder.put("a.yaml", profile("base", "  milestones: [a]") + "\n" + project("  milestones: {a: {stat: x}}", "base"))
     said = [line for line in folder.faults().splitlines() if not line.startswith(" ")]
     assert said == [
-        "a.yaml:6:15: must be a mapping, not a list",
+        "a.yaml:6:15: must be a mapping, not a list: write `key: value`, without dashes or brackets",
         "a.yaml:12:20: unknown key `stat`; did you mean `state`?",
     ]
 

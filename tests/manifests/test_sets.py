@@ -164,6 +164,22 @@ def test_sets_of_equal_priority_that_agree_are_fine_in_any_order(folder: Folder)
     assert one.desired.digest == other.desired.digest
 
 
+def test_sets_of_equal_priority_of_which_one_drops_what_the_other_says_disagree(folder: Folder) -> None:
+    events, level = "{events: {new_issue: true}}", "{level: watch}"
+    head = "apiVersion: reconciler/v1\nkind: ProjectSet\nmetadata: {name: NAME}\nselect: {projects: [acme/api]}\n"
+    folder.write(
+        a_yaml=head.replace("NAME", "a") + f"spec: {{notification_settings: {events}}}\n",
+        b_yaml=head.replace("NAME", "b") + f"spec: {{notification_settings: {level}}}\n",
+        c_yaml=head.replace("NAME", "c") + "spec: {milestones: []}\n",
+        d_yaml=head.replace("NAME", "d") + "spec: {milestones: []}\n",
+    )
+    said = folder.faults()
+    assert said.splitlines()[0] == (
+        "b.yaml:5:31: set b and set a (a.yaml:5:31) have the same priority, 0, and disagree here: "
+        "give one of them a higher priority (for project acme/api)"
+    )
+
+
 def test_a_set_with_a_missing_profile_says_so_once_and_nothing_of_its_projects(folder: Folder) -> None:
     folder.write(
         a_yaml=FEW.replace("name: few", "name: few, profiles: [base]"),
