@@ -5,9 +5,10 @@ Only declared parts are read. Nothing here can write: it is handed a `Reader`.
 
 from collections import deque
 from collections.abc import Callable, Iterable, Iterator, Mapping
-from concurrent.futures import ThreadPoolExecutor, as_completed
 from contextlib import suppress
 from operator import index
+from queue import SimpleQueue
+from threading import Thread
 from typing import Any, TypeVar
 
 from reconciler.address import Level, Scope
@@ -178,24 +179,34 @@ def is_the_other(scope: Scope, reader: Reader) -> bool:
 def side_by_side(work: Callable[[Task], Result], tasks: Iterable[Task], concurrency: int) -> list[Result]:
     """Do the same work for all tasks, at most `concurrency` at once; results in the order of the tasks.
 
-    The first exception ends it: tasks that have not begun are dropped. Workers take one task after the other, since
-    a future for each of a fleet's tasks would weigh more than its result.
+    The first exception ends it: tasks that have not begun are dropped, and those that have are waited for. A
+    `KeyboardInterrupt` waits for nothing: the threads are daemons, so that an answer that never comes cannot keep the
+    process. Workers take one task after the other, since a future for each of a fleet's tasks would weigh more than its
+    result.
     """
     todo = deque(enumerate(tasks))
     results: dict[int, Result] = {}
+    ended = SimpleQueue[BaseException | None]()
 
     def work_on() -> None:
-        for number, task in _taken(todo):
-            results[number] = work(task)
-
-    with ThreadPoolExecutor(max_workers=concurrency) as pool:
-        workers = [pool.submit(work_on) for _ in range(min(concurrency, len(todo)))]
         try:
-            for worker in as_completed(workers):
-                worker.result()
-        except BaseException:
+            for number, task in _taken(todo):
+                results[number] = work(task)
+        except BaseException as error:  # noqa: BLE001 - it is raised where it is waited for
             todo.clear()
-            raise
+            ended.put(error)
+        else:
+            ended.put(None)
+
+    workers = [Thread(target=work_on, daemon=True) for _ in range(min(concurrency, len(todo)))]
+    try:
+        for worker in workers:
+            worker.start()
+        errors = [error for _ in workers if (error := ended.get()) is not None]
+    finally:
+        todo.clear()
+    if errors:
+        raise errors[0]
     return [results[number] for number in range(len(results))]
 
 

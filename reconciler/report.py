@@ -10,7 +10,7 @@ from typing import Any, Literal, Protocol
 
 from pydantic import AwareDatetime, Field
 
-from reconciler.apply import Outcome, Status, TargetOutcome
+from reconciler.apply import UNKNOWN, Outcome, Status, TargetOutcome
 from reconciler.errors import PlanRefused
 from reconciler.kind import Kinds
 from reconciler.plan import Change, Create, Delete, Problem, TargetPlan, Update
@@ -33,8 +33,6 @@ from reconciler.shapes import (
 from reconciler.shards import Shard
 
 FORMAT = "reconciler.report/v2"
-
-UNKNOWN = "the run broke off before it was known what became of it"
 
 DONE: dict[type[Change], str] = {Create: "created", Update: "updated", Delete: "deleted"}
 

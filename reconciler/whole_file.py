@@ -28,8 +28,10 @@ def save(path: Path, text: str) -> None:
         if is_replaced(path):
             _replace(path, content)
         else:
-            with os.fdopen(os.open(path, os.O_WRONLY | os.O_APPEND | os.O_NOCTTY), "wb") as file:
-                file.write(content)
+            # Nothing is buffered: closing must not wait for a reader that a signal has just ended the waiting for.
+            with open(os.open(path, os.O_WRONLY | os.O_APPEND | os.O_NOCTTY), "wb", buffering=0) as file:  # noqa: PTH123 - a handle
+                while content:
+                    content = content[file.write(content) :]
 
 
 def is_replaced(path: Path) -> bool:

@@ -1,7 +1,7 @@
 """A server on a real socket that answers what a test tells it to, for answers that no sane service gives."""
 
-from collections.abc import Iterator
-from contextlib import contextmanager
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field
 from socket import socket
 from threading import Thread
@@ -42,6 +42,37 @@ def canned(*answers: bytes) -> Iterator[Canned]:
         yield server
         listener.shutdown(2)
         thread.join()
+
+
+@contextmanager
+def answering(act: Callable[[str], bytes | None]) -> Iterator[str]:
+    """Serve what a function makes of each request; None keeps the connection open and never answers.
+
+    The value is the URL of the API.
+    """
+    held = []
+
+    def serve(listener: socket) -> None:
+        with suppress(OSError):
+            while True:
+                connection, _ = listener.accept()
+                made = act(_read(connection))
+                if made is None:
+                    held.append(connection)
+                else:
+                    with connection:
+                        connection.sendall(made)
+
+    with socket() as listener:
+        listener.bind(("127.0.0.1", 0))
+        listener.listen()
+        thread = Thread(target=serve, args=(listener,), daemon=True)
+        thread.start()
+        yield f"http://127.0.0.1:{listener.getsockname()[1]}/api/v4"
+        listener.shutdown(2)
+        thread.join()
+    for connection in held:
+        connection.close()
 
 
 def _serve(listener: socket, server: Canned) -> None:

@@ -8,13 +8,13 @@ from typing import Any
 import pytest
 from hypothesis import given
 
-from reconciler.apply import Status, TargetOutcome
+from reconciler.apply import UNKNOWN, Status, TargetOutcome
 from reconciler.errors import PlanRefused
 from reconciler.plan import Plan, TargetPlan
 from reconciler.planfile import SavedPlan, save_plan
 from reconciler.planner import make_plan
 from reconciler.render import render_report
-from reconciler.report import UNKNOWN, Report, load_report, make_report, save_report
+from reconciler.report import Report, load_report, make_report, save_report
 from reconciler.state import Unreadable
 from tests.building import KINDS, desired, live, section
 from tests.render.plans import patiently, reports

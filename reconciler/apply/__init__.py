@@ -1,11 +1,25 @@
 """Carrying out a plan. Dry run is not calling this."""
 
-from reconciler.apply.outcomes import Deliver, NoRecord, Outcome, Record, Status, Stop, TargetOutcome, Terms
+from reconciler.apply.outcomes import (
+    ENDED,
+    UNKNOWN,
+    Deliver,
+    NoRecord,
+    Outcome,
+    Record,
+    Status,
+    Stop,
+    TargetOutcome,
+    Terms,
+)
 from reconciler.apply.recovery import recover
-from reconciler.apply.run import apply_plan, lack_of_sink, planned_again
+from reconciler.apply.run import Application, apply_plan, lack_of_sink, planned_again
 from reconciler.apply.target import repeatable
 
 __all__ = [
+    "ENDED",
+    "UNKNOWN",
+    "Application",
     "Deliver",
     "NoRecord",
     "Outcome",

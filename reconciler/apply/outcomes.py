@@ -16,6 +16,11 @@ Deliver = Callable[[Address, str], None]
 """Takes the value of a created token to where it is to go, once and for good, or raises `OutputFailed`."""
 
 
+ENDED = "the run was ended before it"
+
+UNKNOWN = "the run broke off before it was known what became of it"
+
+
 class Status(StrEnum):
     """What became of a change."""
 

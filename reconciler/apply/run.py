@@ -4,39 +4,60 @@ A group's approval settings decide what its projects may set, which is why group
 """
 
 from collections.abc import Iterator, Sequence
-from concurrent.futures import ThreadPoolExecutor
 from itertools import groupby
 
 from reconciler.address import Scope
-from reconciler.apply.outcomes import Status, TargetOutcome, Terms
+from reconciler.apply.outcomes import ENDED, Outcome, Status, TargetOutcome, Terms
 from reconciler.apply.succession import collection_of
 from reconciler.apply.target import TargetRun
 from reconciler.kind import Kinds
+from reconciler.live import side_by_side
 from reconciler.plan import Change, Create, Delete, Plan, TargetPlan
 from reconciler.state import Section
 from reconciler.wire import Service
 
 
-def apply_plan(plan: Plan, service: Service, kinds: Kinds, terms: Terms) -> Iterator[TargetOutcome]:
-    """Carry out a plan and yield what became of each target that had changes, in the order of the plan.
+class Application:
+    """A plan that is carried out. A failed change stops nothing but itself; it is an outcome, never an exception."""
 
-    A failed change stops nothing but itself; it is an outcome, never an exception.
-    """
-    again: dict[Scope, list[Section]] = {}
-    for section in plan.dependent if terms.recheck else planned_again(plan):
-        again.setdefault(section.scope, []).append(section)
+    def __init__(self, plan: Plan, service: Service, kinds: Kinds) -> None:
+        self._plan, self._service, self._kinds = plan, service, kinds
+        self._busy: list[TargetPlan] = []
+        self._begun: dict[Scope, TargetRun] = {}
 
-    busy = [target for target in plan.targets if any(target.changes) or target.scope in again]
-    terms.progress.begin("applying", (target.scope for target in busy))
+    def run(self, terms: Terms) -> None:
+        """Carry it out. A `KeyboardInterrupt` ends it at once, also where the service never answers."""
+        again: dict[Scope, list[Section]] = {}
+        for section in self._plan.dependent if terms.recheck else planned_again(self._plan):
+            again.setdefault(section.scope, []).append(section)
+        self._busy = [target for target in self._plan.targets if any(target.changes) or target.scope in again]
+        terms.progress.begin("applying", (target.scope for target in self._busy))
 
-    def work(target: TargetPlan) -> TargetOutcome:
-        outcome = TargetRun(target, service, kinds, terms).run(again.get(target.scope, []))
-        terms.progress.step(target.scope, sum(each.status is Status.DONE for each in outcome.outcomes))
-        return outcome
+        def work(target: TargetPlan) -> None:
+            run = self._begun[target.scope] = TargetRun(target, self._service, self._kinds, terms)
+            run.run(again.get(target.scope, []))
+            terms.progress.step(target.scope, sum(each.status is Status.DONE for each in run.outcome.outcomes))
 
-    with ThreadPoolExecutor(max_workers=terms.concurrency) as pool:
-        for _, wave in groupby(busy, key=lambda target: target.scope.level):
-            yield from pool.map(work, wave)
+        for _, wave in groupby(self._busy, key=lambda target: target.scope.level):
+            side_by_side(work, wave, terms.concurrency)
+
+    @property
+    def outcomes(self) -> list[TargetOutcome]:
+        """What became of each target that had changes, as far as that is known by now, in the order of the plan."""
+        return [self._outcome(target) for target in self._busy]
+
+    def _outcome(self, target: TargetPlan) -> TargetOutcome:
+        begun = self._begun.get(target.scope)
+        if begun is not None:
+            return begun.outcome
+        return TargetOutcome(target, tuple(Outcome(change, Status.SKIPPED, ENDED) for change in target.changes))
+
+
+def apply_plan(plan: Plan, service: Service, kinds: Kinds, terms: Terms) -> list[TargetOutcome]:
+    """Carry out a plan and return what became of each target that had changes, in the order of the plan."""
+    application = Application(plan, service, kinds)
+    application.run(terms)
+    return application.outcomes
 
 
 def planned_again(plan: Plan) -> list[Section]:

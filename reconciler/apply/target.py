@@ -4,7 +4,7 @@ from collections.abc import Iterable
 from dataclasses import replace
 
 from reconciler.apply.looking import Look, Reread, elder, shortfall, staleness
-from reconciler.apply.outcomes import Outcome, Status, TargetOutcome, Terms
+from reconciler.apply.outcomes import ENDED, UNKNOWN, Outcome, Status, TargetOutcome, Terms
 from reconciler.apply.succession import Lists, Succession, collection_of
 from reconciler.errors import AnswerLost, BadAnswer, NotFound, OutputFailed, Refused, ServiceError, Stopped
 from reconciler.kind import Kinds
@@ -29,26 +29,39 @@ class TargetRun:
         self.succession = Succession(lists, kinds, terms)
         self.in_doubt: dict[int, ServiceError] = {}
         self.made: dict[int, int] = {}
+        self.sections: list[SectionPlan] = []
+        self.known: list[Outcome] = []
 
-    def run(self, again: Iterable[Section]) -> TargetOutcome:
+    @property
+    def outcome(self) -> TargetOutcome:
+        """What is known by now: if the run is not over, that of the next change is unknown, and the rest is skipped."""
+        known = list(self.known)
+        plan = replace(self.target, sections=(*self.sections, *self.target.sections[len(self.sections) :]))
+        for change in list(plan.changes)[len(known) :]:
+            on_its_way = len(known) == len(self.known)
+            known.append(
+                Outcome(change, Status.FAILED, UNKNOWN) if on_its_way else Outcome(change, Status.SKIPPED, ENDED)
+            )
+        return TargetOutcome(plan, tuple(known))
+
+    def run(self, again: Iterable[Section]) -> None:
         """Carry out the plan, section by section.
 
         Args:
             again: the sections to read and plan again right before.
         """
         wanted = {section.kind: section for section in again}
-        sections, outcomes = [], []
         for section in self.target.sections:
             if section.section in wanted and not self.terms.stop.reason:
                 planned, stale = self._planned_again(wanted[section.section]), dict[int, str]()
             else:
                 planned, stale = section, self._stale(section)
-            sections.append(planned)
+            self.sections.append(planned)
             for change in planned.changes:
                 why = stale.get(id(change))
-                outcomes.append(Outcome(change, Status.STALE, why) if why else self._carry_out(change))
-        done = replace(self.target, sections=tuple(sections))
-        return TargetOutcome(done, tuple(self._verified(outcomes) if self.terms.verify else outcomes))
+                self.known.append(Outcome(change, Status.STALE, why) if why else self._carry_out(change))
+        if self.terms.verify:
+            self.known = self._verified(self.known)
 
     def _planned_again(self, section: Section) -> SectionPlan:
         """Read a section and plan it again, since a group above was changed or the whole record is written."""
@@ -81,7 +94,7 @@ class TargetRun:
             if isinstance(error, ServiceError):
                 self.terms.stop.after(error)
             if isinstance(error, Stopped) and not error.ambiguous and not answers:
-                return Outcome(change, Status.SKIPPED, "the run was ended before it")
+                return Outcome(change, Status.SKIPPED, ENDED)
             if isinstance(error, ServiceError) and (error.ambiguous or isinstance(error, Refused | NotFound)):
                 self.in_doubt[id(change)] = error
             return Outcome(change, Status.FAILED, str(error))

@@ -8,7 +8,9 @@ from importlib import import_module
 import click
 
 from reconciler import __version__
+from reconciler.cli.exit_codes import ExitCode, of_signal
 from reconciler.cli.outputs import let_go, open_streams, report_error, write_stderr
+from reconciler.cli.signals import heeding, signal_of
 from reconciler.errors import ReconcilerError, UsageError
 
 COMMANDS: Mapping[str, str] = {
@@ -100,15 +102,21 @@ def main(arguments: Sequence[str] | None = None) -> None:
 
 def run(arguments: list[str]) -> int:
     """Run one command and return its exit code; whatever goes wrong is told on stderr."""
+    with heeding():
+        return _run(arguments)
+
+
+def _run(arguments: list[str]) -> int:
     try:
         code = cli.main(arguments, prog_name="reconciler", standalone_mode=False)
     except click.ClickException as error:
         with suppress(OSError):
             error.show()
         return UsageError.exit_code if isinstance(error, click.UsageError) else 1
-    except (click.Abort, KeyboardInterrupt):
+    except (click.Abort, KeyboardInterrupt) as error:
         write_stderr("Interrupted.")
-        return 1
+        number = signal_of(error)
+        return ExitCode.ERROR if number is None else of_signal(number)
     except ReconcilerError as error:
         report_error(error)
         _trace(error, arguments)

@@ -1,14 +1,12 @@
 """`reconciler apply`."""
 
-import signal
 import sys
-from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from collections.abc import Callable
 from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
 from functools import partial
+from math import inf
 from pathlib import Path
-from types import FrameType
 from typing import TYPE_CHECKING, Any
 
 import click
@@ -19,14 +17,16 @@ from reconciler.cli.options import FLEET, FORCE, MANIFESTS, OUTPUT, PROBLEMS, SE
 from reconciler.cli.outputs import check_outputs, report_error
 from reconciler.cli.session import Session, read_file
 from reconciler.cli.settings import duration, tokens_of
+from reconciler.cli.signals import heeding
 from reconciler.errors import OutputFailed, PlanRefused, UsageError
 
 if TYPE_CHECKING:
-    from reconciler.apply import Deliver, Stop, TargetOutcome
+    from reconciler.apply import Deliver
     from reconciler.cli.journaling import Keeping
     from reconciler.kind import Kinds
     from reconciler.plan import Plan
     from reconciler.planfile import SavedPlan
+    from reconciler.render import Style
     from reconciler.service import Client
 
 
@@ -75,8 +75,6 @@ def apply(given: Given, **own: Any) -> int:
     lets what is in flight finish; the report follows, and the exit code is 128 plus the signal's number.
     """
     from reconciler.cli.journaling import keeping
-    from reconciler.render import render_report
-    from reconciler.report import make_report
 
     wishes = Wishes(**own | _overruled("tokens_to", "tokens_command"))
     _check(given, wishes)
@@ -89,19 +87,7 @@ def apply(given: Given, **own: Any) -> int:
         _refuse(saved.plan, session.kinds, wishes)
         if any(saved.plan.changes) and not wishes.yes:
             _ask(session, saved)
-        started = datetime.now(UTC)
-        outcomes, signals = _carry_out(session, wishes, saved, client, deliver=deliver, journal=journal)
-        report = make_report(saved, outcomes, started, client.traffic)
-    untold = journal.failures
-    try:
-        session.put_out(partial(render_report, report), precious=bool(report.writes))
-    except OutputFailed as error:
-        untold.append(error)
-    for failure in untold:
-        report_error(failure)
-    signal = signals[0] if signals else None
-    untidy = bool(untold or journal.unsettled)
-    return of_report(report, allow_problems=given.allow_problems, signal=signal, untold=untidy)
+        return _carry_out(session, wishes, saved, client, deliver=deliver, journal=journal)
 
 
 def _overruled(*names: str) -> dict[str, None]:
@@ -144,26 +130,52 @@ def _carry_out(
     *,
     deliver: "Deliver | None",
     journal: "Keeping",
-) -> "tuple[list[TargetOutcome], list[int]]":
-    """Apply the plan; the second value holds the signals that came meanwhile."""
-    from reconciler.apply import Stop, Terms, apply_plan
+) -> int:
+    """Apply the plan, write the report of all that is known, and return the exit code."""
+    from reconciler.apply import ENDED, Application, Stop, Terms
+    from reconciler.render import render_report
+    from reconciler.report import make_report
 
     stop = Stop(client.stop)
-    with (
-        journal.run(client.api_url, saved.header.manifests_digest) as record,
-        _ending_gently(stop, session.tell) as signals,
-        session.watched(client) as progress,
-    ):
-        terms = Terms(
-            concurrency=session.given.concurrency,
-            verify=not wishes.no_verify,
-            recheck=wishes.plan_file is not None,
-            deliver=deliver,
-            stop=stop,
-            record=record,
-            progress=progress,
-        )
-        return list(apply_plan(saved.plan, client, session.kinds, terms)), signals
+
+    def finish() -> None:
+        if not stop.reason:
+            session.tell("Finishing what is in flight; once more to stop at once.")
+        stop.because(ENDED)
+
+    application = Application(saved.plan, client, session.kinds)
+    started = datetime.now(UTC)
+    with heeding(finish, patience=inf) as signals:
+        try:
+            with (
+                journal.run(client.api_url, saved.header.manifests_digest) as record,
+                session.watched(client) as progress,
+            ):
+                verify, recheck = not wishes.no_verify, wishes.plan_file is not None
+                terms = Terms(session.given.concurrency, verify, recheck, deliver, stop, record, progress)
+                signals.patience = 1 - len(signals.came)
+                application.run(terms)
+                signals.ignore()
+        except KeyboardInterrupt:
+            signals.ignore()
+        report = make_report(saved, application.outcomes, started, client.traffic)
+        untold = _write_report(session, partial(render_report, report), journal, precious=bool(report.writes))
+    signal = next(iter(signals.came), None)
+    return of_report(report, allow_problems=session.given.allow_problems, signal=signal, untold=untold)
+
+
+def _write_report(
+    session: Session, write: "Callable[[str, Style], str]", journal: "Keeping", *, precious: bool
+) -> bool:
+    """Write the report, then what could not be written or settled; tell whether that was anything."""
+    failures = journal.failures
+    try:
+        session.put_out(write, precious=precious)
+    except OutputFailed as error:
+        failures.append(error)
+    for failure in failures:
+        report_error(failure)
+    return bool(failures or journal.unsettled)
 
 
 def _saved_plan(session: Session, file: Path, client: "Client", max_age: timedelta) -> "SavedPlan":
@@ -201,26 +213,3 @@ def _sink(given: Given, wishes: Wishes) -> "Deliver | None":
     if wishes.tokens_to is not None:
         return TokenFile(wishes.tokens_to)
     return None if wishes.tokens_command is None else TokenCommand(wishes.tokens_command, tokens_of(given))
-
-
-@contextmanager
-def _ending_gently(stop: "Stop", tell: Callable[[str], None]) -> Iterator[list[int]]:
-    """The first Ctrl-C or SIGTERM lets what is in flight finish; a second one stops at once.
-
-    The list holds the signals that came.
-    """
-    signals: list[int] = []
-
-    def handle(number: int, _frame: FrameType | None) -> None:
-        if signals:
-            raise KeyboardInterrupt
-        signals.append(number)
-        stop.because("the run was ended before it")
-        tell("Finishing what is in flight; once more to stop at once.")
-
-    before = {number: signal.signal(number, handle) for number in (signal.SIGINT, signal.SIGTERM)}
-    try:
-        yield signals
-    finally:
-        for number, handler in before.items():
-            signal.signal(number, handler)

@@ -13,6 +13,9 @@ import click
 if TYPE_CHECKING:
     from reconciler.sandbox import Sandbox
 
+SIGNALLED = 128
+"""Above it, an exit code tells of a signal."""
+
 TOKEN = "ada-token"  # noqa: S105  # of a pretend user of the pretend service
 
 
@@ -52,6 +55,8 @@ def _run(line: str, expected: int) -> None:
     code = run(shlex.split(line))
     if code:
         click.echo(f"(exit code {code})")
+    if code > SIGNALLED:
+        raise KeyboardInterrupt
     if code != expected:
         raise AssertionError(f"reconciler {line} ended with {code} instead of {expected}")
 

@@ -16,6 +16,7 @@ from reconciler.cli.options import Given
 from reconciler.cli.outputs import attempt_all, write_stderr, write_stdout
 from reconciler.cli.progress import ToStderr, shown, welcomes_colour
 from reconciler.cli.settings import open_client, template_variables
+from reconciler.cli.signals import heeding
 from reconciler.errors import ConfigurationError, OutputFailed, UsageError
 from reconciler.whole_file import save
 
@@ -90,7 +91,11 @@ class Session:
     def client(self, *, brisk: bool = False) -> "Iterator[Client]":
         """Connect to the service; see `open_client`."""
         with open_client(self.given, brisk=brisk) as client:
-            yield client
+            try:
+                yield client
+            except KeyboardInterrupt:
+                client.stop.set()
+                raise
 
     @contextmanager
     def watched(self, client: "Client") -> "Iterator[Progress]":
@@ -129,6 +134,8 @@ class Session:
     ) -> None:
         """Write the result to stdout, then each document, then each report.
 
+        A signal changes nothing any more; a second one ends it.
+
         Args:
             write: turns a format's name, and a `render.Style`, into text.
             documents: the texts of further files.
@@ -153,7 +160,8 @@ class Session:
             partial(lambda path, format_: save(path, write(format_, PLAIN)), Path(file), format_)
             for format_, file in self.given.reports
         ]
-        attempt_all([*([] if silent else [show]), *saves, *reports])
+        with heeding(patience=1):
+            attempt_all([*([] if silent else [show]), *saves, *reports])
 
     def style(self, stream: TextIO | None) -> "Style":
         """Return how a result is to look there; None stands for a stream that is closed."""

@@ -3,7 +3,6 @@
 import json
 import os
 import pty
-import signal
 import subprocess
 import sys
 from collections.abc import Iterator
@@ -12,8 +11,6 @@ from pathlib import Path
 
 import pytest
 
-from reconciler.apply import Stop
-from reconciler.cli.apply import _ending_gently
 from tests.desk import Desk
 
 MILESTONES = "{milestones: {a: {}, b: {}, old: null}}"
@@ -274,53 +271,6 @@ raise SystemExit(1)
     [(_, value)] = live_tokens(desk).items()
     assert value not in done.out + done.err
     assert "could not be deleted again and should be: DELETE projects/acme%2Fapi/triggers/" in done.out
-
-
-def test_the_first_ctrl_c_finishes_what_is_in_flight_and_reports(desk: Desk) -> None:
-    desk.project("{trigger_tokens: {t1: {}, t2: {}}, milestones: {a: {}}}")
-    os.mkfifo("gate")
-    line = [
-        sys.executable,
-        "-m",
-        "reconciler",
-        "apply",
-        "--yes",
-        "--tokens-command",
-        "sh -c 'cat >/dev/null; echo waiting >&2; read x <gate'",
-    ]
-    with subprocess.Popen(line, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True) as process:
-        assert process.stdout is not None
-        assert process.stderr is not None
-        assert process.stderr.readline() == "waiting\n"
-        process.send_signal(signal.SIGINT)
-        assert process.stderr.readline() == "Finishing what is in flight; once more to stop at once.\n"
-        Path("gate").write_text("\n")
-        out = process.stdout.read()
-        assert (process.wait(), process.stderr.read()) == (130, "")
-    assert '  + milestone "a"                             done\n' in out
-    assert '  + trigger token "t1"                        done\n' in out
-    assert '  + trigger token "t2"                        skipped: the run was ended before it\n' in out
-
-
-def test_the_second_ctrl_c_stops_at_once_and_the_old_handlers_come_back() -> None:
-    before = signal.getsignal(signal.SIGTERM)
-    stop = Stop()
-    told: list[str] = []
-    with pytest.raises(KeyboardInterrupt), _ending_gently(stop, told.append):
-        signal.raise_signal(signal.SIGTERM)
-        assert told == ["Finishing what is in flight; once more to stop at once."]
-        assert stop.reason == "the run was ended before it"
-        signal.raise_signal(signal.SIGINT)
-    assert signal.getsignal(signal.SIGTERM) is before
-
-
-def test_an_interrupted_command_says_so(desk: Desk, monkeypatch: pytest.MonkeyPatch) -> None:
-    def interrupted() -> None:
-        signal.raise_signal(signal.SIGINT)
-
-    monkeypatch.setattr("reconciler.kinds.all_kinds", interrupted)
-    done = desk("validate")
-    assert (done.code, done.out, done.err) == (1, "", "\nInterrupted.\n")
 
 
 def test_of_two_applies_at_the_same_moment_each_object_stays_once(desk: Desk) -> None:

@@ -1,0 +1,192 @@
+"""Signals at every point: what is in flight is finished, a second one waits for nothing, and exit codes are true."""
+
+import json
+import os
+import signal
+import subprocess
+import sys
+from collections.abc import Callable
+from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
+from threading import Semaphore, Thread, main_thread
+
+import pytest
+
+from reconciler.cli.demo import _run
+from reconciler.cli.signals import heeding
+from tests.canned import answer, answering
+from tests.desk import Desk
+
+NEVER = None
+
+
+def send(*numbers: int) -> None:
+    """Send signals to the thread that runs the command, in the order of their numbers."""
+    for number in numbers:
+        signal.pthread_kill(main_thread().ident or 0, number)
+
+
+def first(*numbers: int) -> Callable[[str], None]:
+    """Send signals at the first request, and answer none."""
+    left = [numbers]
+    return lambda _request: send(*left.pop()) if left else NEVER
+
+
+@pytest.fixture(autouse=True)
+def _manifests(desk: Desk) -> None:
+    for name in ("api", "lib", "web"):
+        desk.project("{milestones: {a: {}}}", f"acme/{name}", f"manifests/{name}.yaml")
+
+
+@pytest.mark.parametrize(
+    ("line", "number"),
+    [
+        ("plan", signal.SIGINT),
+        ("drift", signal.SIGHUP),
+        ("doctor", signal.SIGTERM),
+        ("export --group acme -o out", signal.SIGINT),
+        ("apply --yes", signal.SIGHUP),
+    ],
+)
+def test_a_service_that_never_answers_holds_nobody(desk: Desk, line: str, number: int) -> None:
+    with answering(first(number)) as url:
+        done = desk(f"{line} --api-url {url}")
+    assert (done.code, done.out, done.err) == (128 + number, "", "\nInterrupted.\n")
+    assert signal.getsignal(number) in (signal.SIG_DFL, signal.default_int_handler)
+
+
+def test_a_process_ends_though_its_threads_wait_for_ever(desk: Desk) -> None:
+    del desk
+    asked = Semaphore(0)
+    with answering(lambda _: asked.release()) as url:
+        line = [sys.executable, "-m", "reconciler", "plan", "--api-url", url]
+        with subprocess.Popen(line, stderr=subprocess.PIPE, text=True) as process:
+            assert process.stderr is not None
+            asked.acquire()
+            process.send_signal(signal.SIGINT)
+            assert (process.wait(), process.stderr.read()) == (130, "\nInterrupted.\n")
+
+
+def test_the_first_ctrl_c_finishes_what_is_in_flight_and_reports(desk: Desk) -> None:
+    desk.project("{trigger_tokens: {t1: {}, t2: {}}, milestones: {a: {}}}", "acme/api", "manifests/api.yaml")
+    os.mkfifo("gate")
+    line = [
+        sys.executable,
+        "-m",
+        "reconciler",
+        "apply",
+        "--yes",
+        "--tokens-command",
+        "sh -c 'cat >/dev/null; echo waiting >&2; read x <gate'",
+    ]
+    with subprocess.Popen(line, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True) as process:
+        assert process.stdout is not None
+        assert process.stderr is not None
+        assert process.stderr.readline() == "waiting\n"
+        process.send_signal(signal.SIGINT)
+        assert process.stderr.readline() == "Finishing what is in flight; once more to stop at once.\n"
+        Path("gate").write_text("\n")
+        out = process.stdout.read()
+        assert (process.wait(), process.stderr.read()) == (130, "")
+    assert '  + milestone "a"                             done\n' in out
+    assert '  + trigger token "t1"                        done\n' in out
+    assert '  + trigger token "t2"                        skipped: the run was ended before it\n' in out
+
+
+def serve(request: str) -> bytes | None:
+    """Answer as a service without milestones, which never answers to one creation."""
+    head, _, body = request.partition("\r\n\r\n")
+    if head.startswith("GET"):
+        return answer("200 OK", "[]", x_next_page="", x_total="0")
+    if "lib" in head and json.loads(body)["title"] == "b":
+        send(signal.SIGHUP, signal.SIGINT)
+        return NEVER
+    made = {"id": 1, "description": None, "start_date": None, "due_date": None, "state": "active"}
+    return answer("201 Created", json.dumps(made | json.loads(body)))
+
+
+def test_the_second_signal_stops_at_once_and_all_that_is_known_is_reported(desk: Desk) -> None:
+    desk.project("{milestones: {a: {}, b: {}, c: {}}}", "acme/lib", "manifests/lib.yaml")
+    with answering(serve) as url:
+        done = desk(f"apply --yes --no-verify --concurrency 1 --journal journal --api-url {url}")
+    assert (done.code, done.err) == (129, "Finishing what is in flight; once more to stop at once.\n")
+    assert done.out == (
+        "project acme/api\n"
+        '  + milestone "a"                             done\n'
+        "project acme/lib\n"
+        '  + milestone "a"                             done\n'
+        '  + milestone "b"                             failed: the run broke off before it was known what became of it\n'
+        '  + milestone "c"                             skipped: the run was ended before it\n'
+        "project acme/web\n"
+        '  + milestone "a"                             skipped: the run was ended before it\n'
+        "Applied: 2 created, 0 updated, 0 deleted; 1 failed, 0 stale, 2 skipped, 0 dropped by the service, 0 problems. "
+        "6 requests made.\n"
+    )
+    events = [json.loads(each)["event"] for each in Path("journal").read_text().splitlines()]
+    assert events == ["begin", "intent", "result", "intent", "result", "intent"]
+
+
+@pytest.fixture
+def long_report(desk: Desk) -> Path:
+    """A pipe, and a manifest of which the report is longer than it holds, so that its writer waits for a reader."""
+    os.mkfifo("pipe")
+    description = "long " * 20000
+    desk.project(f'{{milestones: {{a: {{description: "{description}"}}}}}}', "acme/api", "manifests/api.yaml")
+    return Path("pipe")
+
+
+def test_a_signal_after_everything_was_done_changes_nothing(desk: Desk, long_report: Path) -> None:
+    def read() -> str:
+        with long_report.open() as pipe:
+            begun = pipe.read(1)
+            send(signal.SIGTERM)
+            return begun + pipe.read()
+
+    with ThreadPoolExecutor() as pool:
+        reading = pool.submit(read)
+        done = desk("apply --yes --report json=pipe")
+    assert (done.code, done.err, json.loads(reading.result())["counts"]["created"]) == (0, "", 3)
+
+
+def test_a_second_signal_ends_an_output_that_nobody_reads(desk: Desk, long_report: Path) -> None:
+    def listen() -> int:
+        pipe = os.open(long_report, os.O_RDONLY)
+        os.read(pipe, 1)
+        send(signal.SIGINT, signal.SIGTERM)
+        return pipe
+
+    with ThreadPoolExecutor() as pool:
+        listening = pool.submit(listen)
+        done = desk("apply --yes --report json=pipe")
+    os.close(listening.result())
+    assert (done.code, done.err) == (143, "\nInterrupted.\n")
+    assert done.out.startswith("project acme/api\n")
+
+
+def test_an_interrupted_command_says_so(desk: Desk, monkeypatch: pytest.MonkeyPatch) -> None:
+    def interrupted() -> None:
+        signal.raise_signal(signal.SIGINT)
+
+    monkeypatch.setattr("reconciler.kinds.all_kinds", interrupted)
+    done = desk("validate")
+    assert (done.code, done.out, done.err) == (130, "", "\nInterrupted.\n")
+
+
+def test_the_demo_ends_with_the_command_that_was_ended() -> None:
+    with answering(first(signal.SIGINT)) as url, pytest.raises(KeyboardInterrupt):
+        _run(f"plan --api-url {url}", 0)
+
+
+def test_signals_that_are_ignored_stay_so_and_other_threads_take_none(desk: Desk) -> None:
+    before = signal.signal(signal.SIGHUP, signal.SIG_IGN)
+    try:
+        with heeding() as signals:
+            assert signal.getsignal(signal.SIGHUP) is signal.SIG_IGN
+            assert signal.getsignal(signal.SIGTERM) == signals.handle
+    finally:
+        signal.signal(signal.SIGHUP, before)
+    codes: list[int] = []
+    thread = Thread(target=lambda: codes.append(desk("validate").code))
+    thread.start()
+    thread.join()
+    assert codes == [0]
