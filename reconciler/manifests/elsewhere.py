@@ -68,9 +68,9 @@ def read_elsewhere(
     known = {os.path.realpath(path) for path in named}
     files = [*filter(holds_manifest, found.files), *found.passed_over]
     others = [path for path in files if os.path.realpath(path) not in known]
-    reader = Reader(Catalogue(shapes_of(kinds)), values, env_names)
-    for path in (*named, *others):
-        reader.read(path)
+    with Reader(Catalogue(shapes_of(kinds)), values, env_names) as reader:
+        for path in (*named, *others):
+            reader.read(path)
     groups = {each.declared.select.group for each in reader.catalogue.sets.values()} - {""}
     named_by_path = [(names, scope.ref) for names in targets for scope in names if isinstance(scope.ref, str)]
     paths = {scope: path for names, path in named_by_path for scope in names if isinstance(scope.ref, int)}

@@ -156,8 +156,7 @@ def read_manifests(
         ManifestErrors: with all faults of all files.
         ConfigurationError: a value is called `env` beside environment variables.
     """
-    with _collector_paused():
-        reader = Reader(Catalogue(shapes_of(kinds)), values, env_names)
+    with _collector_paused(), Reader(Catalogue(shapes_of(kinds)), values, env_names) as reader:
         reader.search(paths)
         return _assembled_manifests(reader.catalogue, reader.complaints, tuple(reader.files))
 
@@ -177,8 +176,7 @@ def read_contents(
         ManifestErrors: with all faults of all files.
         ConfigurationError: a value is called `env` beside environment variables.
     """
-    with _collector_paused():
-        reader = Reader(Catalogue(shapes_of(kinds)), values, env_names)
+    with _collector_paused(), Reader(Catalogue(shapes_of(kinds)), values, env_names) as reader:
         for path, content in contents.items():
             reader.read(path, content)
         return _assembled_manifests(reader.catalogue, reader.complaints, tuple(reader.files))

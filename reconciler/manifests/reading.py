@@ -19,7 +19,7 @@ TEMPLATE = ".j2"
 
 @dataclass(slots=True)
 class Reader:
-    """Reads files one after the other.
+    """Reads files one after the other; as a context manager, ends the process for templates after them.
 
     Attributes:
         catalogue: what they declare.
@@ -35,6 +35,13 @@ class Reader:
     complaints: Complaints = field(default_factory=Complaints)
     files: list[str] = field(default_factory=list)
     _templates: "Templates | None" = None
+
+    def __enter__(self) -> "Reader":
+        return self
+
+    def __exit__(self, *_error: object) -> None:
+        if self._templates is not None:
+            self._templates.close()
 
     def search(self, paths: Sequence[Path]) -> None:
         """Read all manifests at and below some paths."""
@@ -62,7 +69,7 @@ class Reader:
         if not path.endswith(TEMPLATE):
             return Source(path, text)
         if self._templates is None:
-            from reconciler.manifests.templates import Templates  # noqa: PLC0415 - jinja2 takes 50 ms to import
+            from reconciler.manifests.templates import Templates  # noqa: PLC0415 - only templates need a process
 
             self._templates = Templates(self.values, self.env_names)
         return self._templates.source(path, text)

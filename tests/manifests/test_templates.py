@@ -1,14 +1,18 @@
 """Templates: what they are given, what they may not do, and that errors name the template's own line."""
 
 import os
+import signal
 import subprocess
 import sys
+from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
 
 import reconciler.manifests
-from reconciler.errors import ConfigurationError
+from reconciler.errors import ConfigurationError, ManifestErrors
+from reconciler.manifests.files import Unreadable
+from reconciler.manifests.templates import Templates
 from tests.manifests.conftest import Folder
 
 HEAD = "apiVersion: reconciler/v1\nkind: Project\nmetadata: {path: acme/api}\nspec:\n"
@@ -96,17 +100,32 @@ FAULTS = {
     "an exception": ("{{ 1 / 0 }}", "division by zero\n    {{ 1 / 0 }}\n    ^"),
     "a wordless exception": ("{{ [].pop(0, 1, 2) }}", "pop expected at most 1 argument, got 3"),
     "depth": ("{{ " + "(" * 5000 + "1" + ")" * 5000 + " }}", "t.yaml.j2: the template is nested too deep"),
+    "a wide text": (
+        "a: 1\n{{ 'x' | center(10000000000) }}",
+        "t.yaml.j2:2:1: the template is nested too deep, or takes more than 512 MiB of memory\n    {{ 'x' |",
+    ),
+    "a list that doubles": (
+        "{% set l = [1] %}{% for i in range(60) %}{{ l.extend(l) or '' }}{% endfor %}",
+        "t.yaml.j2:1:1: the template is nested too deep, or takes more than 512 MiB of memory",
+    ),
     "no chance": ("{{ [1, 2] | random }}{{ lipsum() }}", "template syntax: No filter named 'random'."),
 }
 
 
-@pytest.mark.parametrize("case", FAULTS)
-def test_what_is_said_of(case: str, folder: Folder) -> None:
-    template, expected = FAULTS[case]
-    folder.put("t.yaml.j2", template)
-    said = folder.faults("t.yaml.j2", values={"name": "Ada"}, env_names=("NOT_SET",))
-    assert said.startswith("t.yaml.j2")
-    assert expected in said
+def test_what_is_said_of_each_fault(folder: Folder) -> None:
+    for number, (template, _) in enumerate(FAULTS.values()):
+        folder.put(f"{number}/t.yaml.j2", template)
+    with pytest.raises(ManifestErrors) as caught:
+        folder.read(values={"name": "Ada"}, env_names=("NOT_SET",))
+    said: dict[str, str] = {}
+    for fault in caught.value.faults:
+        said[fault.path] = f"{said.get(fault.path, '')}{fault}\n"
+    wrong = {
+        case: said.get(f"{number}/t.yaml.j2")
+        for number, (case, (_, expected)) in enumerate(FAULTS.items())
+        if expected not in said.get(f"{number}/t.yaml.j2", "")
+    }
+    assert wrong == {}
 
 
 def test_what_operators_may_do(folder: Folder) -> None:
@@ -205,15 +224,93 @@ def test_models_are_imported_only_for_manifests() -> None:
         _ = reconciler.manifests.nothing
 
 
-def test_jinja2_is_imported_only_for_a_template(folder: Folder) -> None:
+def test_templates_are_rendered_by_another_process(folder: Folder) -> None:
     folder.put("a.yaml", HEAD + "  milestones: {}")
     folder.put("b.yaml.j2", "apiVersion: reconciler/v1\nkind: User")
     program = (
         "import sys; from pathlib import Path; from reconciler.kinds import all_kinds\n"
         "from reconciler.manifests import read_manifests\n"
         "for file in ('a.yaml', 'b.yaml.j2'):\n"
-        "    read_manifests([Path(file)], all_kinds()); print('jinja2' in sys.modules)"
+        "    read_manifests([Path(file)], all_kinds())\n"
+        "    print('subprocess' in sys.modules, 'jinja2' in sys.modules)"
     )
     path = {**os.environ, "PYTHONPATH": str(Path(__file__).parents[2])}
     done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=True, env=path)
-    assert done.stdout == "False\nTrue\n"
+    assert done.stdout == "False False\nTrue False\n"
+
+
+def test_that_process_imports_nothing_from_the_working_directory(folder: Folder) -> None:
+    for name in ("jinja2", "reconciler", "json", "sitecustomize"):
+        folder.put(f"{name}/__init__.py", "open('imported', 'w')")
+    folder.put("t.yaml.j2", "apiVersion: reconciler/v1\nkind: User")
+    assert len(folder.read("t.yaml.j2").desired.targets) == 1
+    assert not Path("imported").exists()
+
+
+COMPARING = (
+    "{% set ns = namespace(a=[1], b=[1]) %}"
+    "{% for i in range(60) %}{% set ns.a = [ns.a, ns.a] %}{% set ns.b = [ns.b, ns.b] %}{% endfor %}{{ ns.a == ns.b }}"
+)
+LOOPING = "a: 1\n{% for i in range(900000) %}\n  {% for j in l %}{% endfor %}{% endfor %}"
+
+
+@pytest.fixture
+def templates() -> Iterator[Templates]:
+    made = Templates({"l": [*range(1000)]}, (), seconds=1)
+    yield made
+    made.close()
+
+
+def refusal(templates: Templates, text: str) -> str:
+    with pytest.raises(Unreadable) as caught:
+        templates.source("t.yaml.j2", text)
+    return str(caught.value.fault)
+
+
+def test_a_template_gets_so_much_time_and_the_next_one_as_much(templates: Templates) -> None:
+    said = "takes more than 1 s of processor time"
+    assert (
+        refusal(templates, LOOPING)
+        == f"t.yaml.j2:3:3: {said}\n      {{% for j in l %}}{{% endfor %}}{{% endfor %}}\n      ^"
+    )
+    templates.close()
+    assert refusal(templates, COMPARING) == f"t.yaml.j2: {said}"
+    assert templates.source("t.yaml.j2", "{{ l | length }}").text == "1000"
+
+
+def test_where_the_process_is_killed_the_template_is_refused(templates: Templates) -> None:
+    """As the operating system does where memory is short."""
+    templates.source("t.yaml.j2", "a: b")
+    assert templates._process is not None
+    os.kill(templates._process.pid, signal.SIGKILL)
+    said = "ended the process that renders it (exit code -9): it may take too much memory"
+    assert refusal(templates, "a: b") == f"t.yaml.j2: {said}"
+    assert templates.source("t.yaml.j2", "{{ l | length }}").text == "1000"
+
+
+def test_what_a_template_does_to_its_values_is_its_own_affair(templates: Templates) -> None:
+    texts = [templates.source("t.yaml.j2", "{{ l.append(1) }}{{ l | length }}").text for _ in range(2)]
+    assert texts == ["None1001", "None1001"]
+
+
+def test_a_template_can_be_interrupted() -> None:
+    def interrupt(_number: int, _frame: object) -> None:
+        raise KeyboardInterrupt
+
+    templates = Templates({"l": [*range(1000)]}, ())
+    before = signal.signal(signal.SIGALRM, interrupt)
+    signal.setitimer(signal.ITIMER_REAL, 0.2)
+    try:
+        with pytest.raises(KeyboardInterrupt):
+            templates.source("t.yaml.j2", LOOPING)
+    finally:
+        signal.signal(signal.SIGALRM, before)
+    assert templates.source("t.yaml.j2", "{{ l | length }}").text == "1000"
+    templates.close()
+
+
+def test_places_are_known_after_the_process_has_ended(templates: Templates) -> None:
+    source = templates.source("t.yaml.j2", "{# one\n #}a: b")
+    templates.close()
+    assert source.own_line is not None
+    assert source.own_line(1, 1) == 2

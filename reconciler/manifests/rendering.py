@@ -1,0 +1,212 @@
+"""The process that renders templates: `templates` starts it, and it ends with its standard input.
+
+A template can ask for any amount of time and memory, within one operation that only the operating system can interrupt.
+This process has limits on both. The process that started it sends pickles; the answers, in which templates have a say,
+are JSON. It imports little, so that it starts fast.
+"""
+
+import json
+import pickle
+import resource
+import signal
+import sys
+from collections.abc import Collection, Iterable, Iterator, Mapping
+from contextlib import contextmanager, suppress
+from functools import partial
+from math import ceil
+from traceback import walk_tb
+from types import FrameType
+from typing import Any
+
+from jinja2 import FunctionLoader, StrictUndefined, Template, TemplateNotFound, TemplateSyntaxError
+from jinja2.exceptions import SecurityError
+from jinja2.ext import Extension
+from jinja2.lexer import Token, TokenStream
+from jinja2.sandbox import SandboxedEnvironment
+from jinja2.utils import missing
+
+MOST_NUMBERS = 1_000_000
+"""What all `range()`s of one template may come to."""
+
+ENVIRONMENT = "env"
+OPEN, CLOSE = "\ue000", "\ue001"
+
+
+def main() -> None:
+    """Render templates until standard input ends.
+
+    The first pickle has the limits and what templates are given; each of the others is a template: its path, its text,
+    and whether lines are to be marked. Each answer is a line of JSON: the text, or what is wrong and at which line.
+    """
+    signal.signal(signal.SIGINT, signal.SIG_IGN)
+    orders = sys.stdin.buffer
+    seconds, memory, longest, given = pickle.load(orders)  # noqa: S301 - from the process that started this one
+    _limit(resource.RLIMIT_CORE, 0)
+    _limit(resource.RLIMIT_AS, memory)
+    signal.signal(signal.SIGPROF, partial(_end, seconds))
+    with suppress(EOFError):
+        while True:
+            path, text, marked = pickle.load(orders)  # noqa: S301 - as above
+            answer: dict[str, str | int]
+            sandbox = _Sandbox(longest, extensions=[_Marking] if marked else [])
+            try:
+                with _limited(seconds):
+                    answer = {"text": _render(path, text, sandbox, *pickle.loads(given))}  # noqa: S301 - as above
+            except Exception as error:  # noqa: BLE001 - a template may raise whatever Python does
+                answer = {"wrong": _words(error, memory), "line": _line_of(error, path)}
+            sys.stdout.write(json.dumps(answer) + "\n")
+            sys.stdout.flush()
+
+
+def _limit(what: int, amount: int) -> None:
+    """Lower a limit, as far as the system has it."""
+    _, hardest = resource.getrlimit(what)
+    with suppress(ValueError, OSError):
+        resource.setrlimit(what, (amount if hardest == resource.RLIM_INFINITY else min(amount, hardest), hardest))
+
+
+@contextmanager
+def _limited(seconds: int) -> Iterator[None]:
+    """Raise an error where a template takes longer; end the process where one operation does."""
+    used = resource.getrusage(resource.RUSAGE_SELF)
+    _limit(resource.RLIMIT_CPU, ceil(used.ru_utime + used.ru_stime) + seconds + 1)
+    signal.setitimer(signal.ITIMER_PROF, seconds)
+    try:
+        yield
+    finally:
+        signal.setitimer(signal.ITIMER_PROF, 0)
+
+
+def _end(seconds: int, _number: int, _frame: FrameType | None) -> None:
+    raise _TooMuch(f"takes more than {seconds} s of processor time")
+
+
+def _render(path: str, text: str, sandbox: "_Sandbox", values: Mapping[str, Any], env: tuple[Any, Any]) -> str:
+    code = sandbox.compile(text, name=path, filename=path)
+    template = Template.from_code(sandbox, code, sandbox.make_globals(None))
+    everything = {"range": _Numbers(), ENVIRONMENT: _Environment(*env), **values}
+    return "".join(_bounded(template.generate(everything), sandbox.longest))
+
+
+class _Environment(dict[str, str]):
+    """The environment variables that are named and set."""
+
+    def __init__(self, variables: Mapping[str, str], named: Collection[str]) -> None:
+        super().__init__(variables)
+        self._named = named
+
+    def fault_of(self, name: str) -> str:
+        """Say why a variable is not here."""
+        if name in self._named:
+            return f"the environment variable {name} is not set"
+        return f"the environment variable {name} may not be read: name it by --env {name}"
+
+
+class _Numbers:
+    """`range()`, of which one template gets only so much."""
+
+    def __init__(self) -> None:
+        self._left = MOST_NUMBERS
+
+    def __call__(self, *args: int) -> range:
+        numbers = range(*args)
+        if len(numbers) > self._left:
+            raise _TooMuch(f"range() comes to more than {MOST_NUMBERS:,} numbers")
+        self._left -= len(numbers)
+        return numbers
+
+
+class _TooMuch(Exception):
+    """A template wants more than it may have."""
+
+
+class _Missing(StrictUndefined):
+    """A name that stands for nothing: an error wherever it is used, in our words."""
+
+    __slots__ = ()
+
+    def __init__(self, hint: str | None = None, obj: Any = missing, name: str | None = None, **rest: Any) -> None:
+        if hint is None and obj is missing:
+            hint = f"`{name}` is not defined: give it by --values or --set"
+        elif hint is None and isinstance(obj, _Environment):
+            hint = obj.fault_of(str(name))
+        super().__init__(hint, obj, name, **rest)
+
+
+class _Sandbox(SandboxedEnvironment):
+    """A sandbox in which nothing can be loaded or drawn by lot; some operators that cost much have limits of their own.
+
+    Attributes:
+        longest: characters of what a template may render to.
+    """
+
+    intercepted_binops = frozenset({"*", "**", "%"})
+
+    def __init__(self, longest: int, **options: Any) -> None:
+        nothing = FunctionLoader(lambda _name: None)
+        super().__init__(undefined=_Missing, keep_trailing_newline=True, loader=nothing, **options)
+        self.longest = longest
+        self.globals.pop("lipsum")
+        self.filters.pop("random")
+
+    def call_binop(self, context: Any, operator: str, left: Any, right: Any) -> Any:
+        """Refuse what would come to far more than a manifest can hold."""
+        numbers = isinstance(left, int) and isinstance(right, int)
+        if operator == "**" and not (numbers and 0 <= right <= 64 and abs(left) < 2**64):
+            raise _TooMuch("`**` takes whole numbers, and an exponent from 0 to 64")
+        if operator == "*" and not numbers and max(_length(left), 1) * max(_length(right), 1) > self.longest:
+            raise _TooMuch(f"`*` comes to more than {self.longest:,} characters")
+        if operator == "%" and isinstance(left, str):
+            raise _TooMuch("`%` is for numbers: use the filter `format` for text")
+        return super().call_binop(context, operator, left, right)
+
+
+class _Marking(Extension):
+    """Puts the line number before each piece of a template's own text, and at the beginning of each of its lines."""
+
+    def filter_stream(self, stream: TokenStream) -> Iterable[Token]:
+        """Mark the text; everything else stays as it is."""
+        for token in stream:
+            yield Token(token.lineno, token.type, _marked(token)) if token.type == "data" else token
+
+
+def _marked(token: Token) -> str:
+    lines = token.value.split("\n")
+    return "\n".join(f"{OPEN}{token.lineno + index}{CLOSE}{line}" for index, line in enumerate(lines))
+
+
+def _bounded(chunks: Iterable[str], longest: int) -> Iterator[str]:
+    length = 0
+    for chunk in chunks:
+        length += len(chunk)
+        if length > longest:
+            raise _TooMuch(f"renders to more than {longest // 1024 // 1024} MiB")
+        yield chunk
+
+
+def _length(value: Any) -> int:
+    if isinstance(value, int):
+        return value
+    return len(value) if isinstance(value, str | list | tuple) else 0
+
+
+def _line_of(error: Exception, path: str) -> int:
+    """Return the template's line at which an error arose; 0 where none is known."""
+    if isinstance(error, TemplateSyntaxError):
+        return error.lineno
+    return next(
+        (line for frame, line in reversed([*walk_tb(error.__traceback__)]) if frame.f_code.co_filename == path), 0
+    )
+
+
+def _words(error: Exception, memory: int) -> str:
+    match error:
+        case TemplateNotFound():
+            return "a template cannot load other files"
+        case SecurityError():
+            return f"not allowed in a template: {error}"
+        case TemplateSyntaxError():
+            return f"template syntax: {error.message}"
+        case MemoryError() | RecursionError():
+            return f"the template is nested too deep, or takes more than {memory // 1024 // 1024} MiB of memory"
+    return str(error) or type(error).__name__
