@@ -46,6 +46,22 @@ def fields_of(resource: Resource) -> Fields:
     return fields
 
 
+def resource_of(model: type[Kept], fields: Fields) -> Kept:
+    """Return the resource of which `fields_of` returns these fields.
+
+    Raises:
+        ValidationError, TypeError: there is none.
+    """
+    values: dict[str, Json] = {}
+    for name, value in fields.items():
+        outer, dot, key = name.partition(".")
+        if dot:
+            values.setdefault(outer, {})[key] = value
+        else:
+            values[name] = value
+    return model.model_validate(values)
+
+
 def differences(wanted: Resource, found: Found) -> tuple[Fields, Fields]:
     """Return the declared fields that differ, as they are and as they are wanted; None for what is not shown.
 
@@ -95,10 +111,17 @@ def without(wanted: Resource, names: Collection[str]) -> Resource:
     for name in wanted.model_fields_set:
         value = getattr(wanted, name)
         if isinstance(value, dict):
-            kept[name] = {key: inner for key, inner in value.items() if f"{name}.{key}" not in names}
+            inner = {key: inner for key, inner in value.items() if f"{name}.{key}" not in names}
+            if inner or not value:
+                kept[name] = inner
         elif name not in names:
             kept[name] = value
     return type(wanted).model_construct(set(kept), **kept)
+
+
+def only(wanted: Resource, names: Collection[str]) -> Resource:
+    """Return of what is wanted some fields, which are named as in `fields_of`."""
+    return without(wanted, [name for name in fields_of(wanted) if name not in names])
 
 
 def become(found: Resource, wanted: Resource, unknown: Collection[str] = ()) -> Resource:

@@ -54,6 +54,7 @@ class Collection:
         name: the part's name, unique within its kind.
         title: what people call one object.
         suffix: the path of the collection below the target's.
+        model: of one object.
         decode: reads one entry of the list.
         create: the requests that create an object, given the collection's path, the name, what is wanted, and the ID
             of the target the name refers to (None where names are just names).
@@ -73,6 +74,7 @@ class Collection:
     name: str
     title: str
     suffix: str
+    model: type[Resource]
     decode: Callable[[Scope, Json], Found]
     create: Callable[[str, Key, Resource, int | None], tuple[Request, ...]]
     update: Callable[[str, Key, Resource, Found], tuple[Request, ...]] | None = None

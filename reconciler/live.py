@@ -94,7 +94,7 @@ def look_up(references: Iterable[Reference], reader: Reader, concurrency: int) -
     ordered = sorted(references, key=lambda reference: (reference.level, reference.path))
 
     def ask(reference: Reference) -> int | Unknown:
-        return _ask_for_id(reference, reader)
+        return ask_for_id(reference, reader)
 
     return dict(zip(ordered, side_by_side(ask, ordered, concurrency), strict=True))
 
@@ -243,7 +243,12 @@ def _what_is_odd(error: Exception) -> str:
     return "it has another shape"
 
 
-def _ask_for_id(reference: Reference, reader: Reader) -> int | Unknown:
+def ask_for_id(reference: Reference, reader: Reader) -> int | Unknown:
+    """Ask for the numeric ID of a path.
+
+    Raises:
+        ServiceError: see `read_live`.
+    """
     scope = Scope(reference.level, reference.path)
     try:
         return _ask(scope, reader, lambda record: index(record["id"]))

@@ -4,7 +4,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from datetime import UTC, datetime, timedelta
 
 from reconciler.address import Address, Key, Level
-from reconciler.diff import as_read, become, differences, fields_of
+from reconciler.diff import as_read, become, differences, fields_of, only
 from reconciler.draft import Draft
 from reconciler.endpoints import Collection
 from reconciler.plan import Create, Delete, Problem, Update
@@ -161,7 +161,7 @@ class Matching:
         before, after = differences(possible, found)
         path = self._path(name) if after or former is not None else None
         if path is not None:
-            requests = self.part.update(path, name, possible, found)
+            requests = self.part.update(path, name, only(possible, after), found)
             self.draft.updates.append(Update(self._address(name), before, after, requests, as_read(found), former))
 
     def _delete(self, name: Key, found: Found, successor_id: int | None = None) -> None:

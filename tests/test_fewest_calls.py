@@ -11,9 +11,11 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from reconciler.address import Level, Scope
+from reconciler.planfile import SavedPlan, load_plan, save_plan
 from reconciler.sandbox import Sandbox
 from reconciler.state import Section
-from tests.building import section
+from tests.building import KINDS, section
+from tests.render.samples import HEADER
 from tests.states import a_small_service
 from tests.story import Story, failures
 
@@ -383,6 +385,20 @@ def test_plan_and_apply_make_the_fewest_requests_and_touch_nothing_else(
         assert found_in(sandbox.state()) == expected.after
         second = story.plan(*sections)
         assert (list(second.changes), list(second.problems)) == ([], [])
+
+
+@settings(thorough, max_examples=30)
+@given(live=STATES_OF_ALL, wanted=WANTED_OF_ALL)
+def test_a_saved_plan_does_what_it_shows_whatever_that_is(
+    sandbox: Sandbox, dialect: str, live: dict[int, Plain], wanted: dict[int, Plain]
+) -> None:
+    wanted = copy.deepcopy(wanted)
+    without_both_names(live, wanted)
+    expected = expect(live, wanted, dialect)
+    with Story(sandbox, service(live, dialect)) as story:
+        saved = load_plan(save_plan(SavedPlan(HEADER, story.plan(*declared(wanted)))), KINDS)
+        assert failures(story.apply(saved.plan, recheck=True)) == []
+        assert found_in(sandbox.state()) == expected.after
 
 
 @thorough

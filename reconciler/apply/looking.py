@@ -1,6 +1,7 @@
 """Looking again: before a change, whether it is out of date; after it, whether the service has carried it out."""
 
 from collections.abc import Iterable, Mapping
+from threading import Lock
 from typing import Any
 
 from reconciler.address import Key, Scope
@@ -9,11 +10,11 @@ from reconciler.diff import as_read, fields_of, moved
 from reconciler.endpoints import Singleton
 from reconciler.errors import ServiceError
 from reconciler.kind import Kinds, Part
-from reconciler.live import read_part
+from reconciler.live import ask_for_id, learn_ids, read_part
 from reconciler.matching import identity
 from reconciler.plan import Change, Create, Delete, Update
 from reconciler.resource import Found, Resource
-from reconciler.state import LivePart, Unreadable
+from reconciler.state import LivePart, Reference, Unknown, Unreadable
 from reconciler.wire import Json, Reader
 
 
@@ -50,11 +51,46 @@ Reread = Mapping[tuple[str, str], Objects | Unreadable]
 """What was read again, by section and part."""
 
 
+class Numbers:
+    """The numeric IDs of paths, for all targets of a run: learned from what is read, or asked for once."""
+
+    def __init__(self) -> None:
+        self._known: dict[Reference, int | Unknown] = {}
+        self._asking: dict[Reference, Lock] = {}
+
+    def learn(self, ids: Mapping[Reference, int | Unknown]) -> None:
+        """Take in what was read."""
+        self._known.update(ids)
+
+    def of(self, reference: Reference, reader: Reader) -> int | Unknown:
+        """Return the ID of a path."""
+        with self._asking.setdefault(reference, Lock()):
+            if reference not in self._known:
+                self._known[reference] = ask_for_id(reference, reader)
+        return self._known[reference]
+
+
 class Look:
     """Reads parts of one target again."""
 
-    def __init__(self, reader: Reader, kinds: Kinds, scope: Scope, stop: Stop) -> None:
+    def __init__(self, reader: Reader, kinds: Kinds, scope: Scope, stop: Stop, numbers: Numbers | None = None) -> None:
         self.reader, self.kinds, self.scope, self.stop = reader, kinds, scope, stop
+        self.numbers = numbers or Numbers()
+
+    def number(self, reference: Reference) -> int:
+        """Return the numeric ID of a path.
+
+        Raises:
+            LookupError: it cannot be told.
+        """
+        try:
+            number = self.numbers.of(reference, self.reader)
+        except ServiceError as error:
+            self.stop.after(error)
+            raise LookupError(str(error)) from error
+        if isinstance(number, Unknown):
+            raise LookupError(f"{reference.level} {reference.path}: {number.reason}")  # noqa: TRY004 - no wrong type
+        return number
 
     def read(self, part: Part, wanted: Resource | Mapping[Any, Any]) -> LivePart:
         """Read one part; while writing, no failure to read is worth losing the rest of the run for."""
@@ -77,6 +113,7 @@ class Look:
     def _objects(self, section: str, name: str, wanted: Mapping[str, Json]) -> Objects | Unreadable:
         part = self.kinds[section].part(name)
         live = self.read(part, wanted)
+        self.numbers.learn(learn_ids({(self.scope, section, name): live}, self.kinds))
         return live if isinstance(live, Unreadable) else Objects(part, live)
 
 

@@ -7,6 +7,7 @@ from collections.abc import Iterator, Sequence
 from itertools import groupby
 
 from reconciler.address import Scope
+from reconciler.apply.looking import Numbers
 from reconciler.apply.outcomes import ENDED, Outcome, Status, TargetOutcome, Terms
 from reconciler.apply.succession import collection_of
 from reconciler.apply.target import TargetRun
@@ -33,8 +34,10 @@ class Application:
         self._busy = [target for target in self._plan.targets if any(target.changes) or target.scope in again]
         terms.progress.begin("applying", (target.scope for target in self._busy))
 
+        numbers = Numbers()
+
         def work(target: TargetPlan) -> None:
-            run = self._begun[target.scope] = TargetRun(target, self._service, self._kinds, terms)
+            run = self._begun[target.scope] = TargetRun(target, self._service, self._kinds, terms, numbers)
             run.run(again.get(target.scope, []))
             terms.progress.step(target.scope, sum(each.status is Status.DONE for each in run.outcome.outcomes))
 

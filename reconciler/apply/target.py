@@ -3,16 +3,17 @@
 from collections.abc import Iterable
 from dataclasses import replace
 
-from reconciler.apply.looking import Look, Reread, elder, shortfall, staleness
+from reconciler.apply.looking import Look, Numbers, Reread, elder, shortfall, staleness
 from reconciler.apply.outcomes import ENDED, UNKNOWN, Outcome, Status, TargetOutcome, Terms
+from reconciler.apply.rebuilding import forgery
 from reconciler.apply.succession import Lists, Succession, collection_of
 from reconciler.errors import AnswerLost, BadAnswer, NotFound, OutputFailed, Refused, ServiceError, Stopped
 from reconciler.kind import Kinds
 from reconciler.live import decode
 from reconciler.matching import identity
-from reconciler.plan import Change, Create, Delete, SectionPlan, TargetPlan
+from reconciler.plan import Change, Create, Delete, SectionPlan, TargetPlan, Update
 from reconciler.planner import plan_section
-from reconciler.state import LiveState, Section
+from reconciler.state import LiveState, Section, Unreadable
 from reconciler.wire import Json, Request, Service
 
 TRIES = 3
@@ -22,10 +23,10 @@ TRIES = 3
 class TargetRun:
     """The application of one target's plan."""
 
-    def __init__(self, target: TargetPlan, service: Service, kinds: Kinds, terms: Terms) -> None:
+    def __init__(self, target: TargetPlan, service: Service, kinds: Kinds, terms: Terms, numbers: Numbers) -> None:
         self.target, self.service, self.kinds, self.terms = target, service, kinds, terms
         lists = Lists(service)
-        self.look = Look(lists, kinds, target.scope, terms.stop)
+        self.look = Look(lists, kinds, target.scope, terms.stop, numbers)
         self.succession = Succession(lists, kinds, terms)
         self.in_doubt: dict[int, ServiceError] = {}
         self.made: dict[int, int] = {}
@@ -53,7 +54,8 @@ class TargetRun:
         wanted = {section.kind: section for section in again}
         for section in self.target.sections:
             if section.section in wanted and not self.terms.stop.reason:
-                planned, stale = self._planned_again(wanted[section.section]), dict[int, str]()
+                planned = self._planned_again(wanted[section.section])
+                stale = unshown(planned, section) if self.terms.recheck else {}
             else:
                 planned, stale = section, self._stale(section)
             self.sections.append(planned)
@@ -78,7 +80,16 @@ class TargetRun:
         if self.terms.stop.reason or not old:
             return {}
         live = self.look.again(old)
-        return {id(change): why for change in old if (why := staleness(change, live))}
+        return {id(change): why for change in old if (why := staleness(change, live) or self._forgery(change, live))}
+
+    def _forgery(self, change: Change, live: Reread) -> str:
+        """Say why a change of a saved plan must not be carried out although its object has not moved."""
+        objects = live[change.address.section, change.address.part]
+        if not self.terms.recheck or isinstance(objects, Unreadable):
+            return ""
+        part = self.kinds[change.address.section].part(change.address.part)
+        found = None if isinstance(change, Create) else objects.by_id.get(change.read.id)
+        return forgery(change, part, found, self.look.number)
 
     def _carry_out(self, change: Change) -> Outcome:
         if self.terms.stop.reason:
@@ -251,6 +262,16 @@ class TargetRun:
 
     def _is_secret(self, change: Change) -> bool:
         return isinstance(change, Create) and collection_of(change.address, self.kinds).delivers is not None
+
+
+def unshown(planned: SectionPlan, saved: SectionPlan) -> dict[int, str]:
+    """Return the changes of a section that was planned again which do more than the saved plan shows, and why not."""
+    shown = {change.address: change.after for change in saved.changes if isinstance(change, Update)}
+    return {
+        id(change): "it would do more than the saved plan shows, since a group above was changed; plan again"
+        for change in planned.changes
+        if not (isinstance(change, Update) and change.after.items() <= shown.get(change.address, {}).items())
+    }
 
 
 def repeatable(section: SectionPlan, kinds: Kinds) -> list[Change]:

@@ -111,6 +111,7 @@ RULES = Collection(
     name="container_repository_protection_rules",
     title="protection rule",
     suffix="registry/protection/repository/rules",
+    model=ProtectionRule,
     decode=decode,
     create=create,
     update=update,

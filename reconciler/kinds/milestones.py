@@ -112,6 +112,7 @@ MILESTONES = Collection(
     name="milestones",
     title="milestone",
     suffix="milestones",
+    model=Milestone,
     decode=decode,
     create=create,
     update=update,

@@ -78,6 +78,7 @@ TOKENS = Collection(
     name="trigger_tokens",
     title="trigger token",
     suffix="triggers",
+    model=TriggerToken,
     decode=decode,
     create=create,
     update=update,

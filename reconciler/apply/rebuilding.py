@@ -1,0 +1,89 @@
+"""A change of a saved plan made anew from what it shows and from what is read: a plan is not a credential."""
+
+import json
+from collections.abc import Callable
+from dataclasses import replace
+
+from pydantic import ValidationError
+
+from reconciler.diff import differences, fields_of, resource_of
+from reconciler.endpoints import Collection, Singleton
+from reconciler.kind import Part
+from reconciler.matching import identity
+from reconciler.plan import Change, Create, Delete, Update
+from reconciler.resource import Found
+from reconciler.shapes import change_content
+from reconciler.state import Reference
+
+NumberOf = Callable[[Reference], int]
+
+EDITED = "the saved plan was edited: it would do something else than it shows; make it again"
+
+
+def forgery(change: Change, part: Part, found: Found | None, number_of: NumberOf) -> str:
+    """Say why a change is not the one that planning it from what it shows would come to; empty where it is.
+
+    Args:
+        change: of a saved plan; its object has not moved.
+        part: where the object is.
+        found: the object as it was read; None where it is to be created.
+        number_of: returns the numeric ID of a path, or raises `LookupError`.
+    """
+    try:
+        path, target_id = _path(change, part, number_of), _target_id(change, part, number_of)
+    except LookupError as error:
+        return f"cannot be checked: {error}"
+    try:
+        anew = _made_anew(change, part, found, path, target_id)
+    except (ValidationError, TypeError):
+        return EDITED
+    return "" if anew is not None and _text(anew) == _text(change) else EDITED
+
+
+def _path(change: Change, part: Part, number_of: NumberOf) -> str:
+    """The part's path for writes."""
+    scope = change.address.scope
+    if isinstance(part, Collection) and part.by_number and isinstance(scope.ref, str):
+        return f"{scope.level}s/{number_of(Reference(scope.level, scope.ref.casefold()))}/{part.suffix}"
+    return scope.url + part.suffix
+
+
+def _target_id(change: Change, part: Part, number_of: NumberOf) -> int | None:
+    """The ID of the target that the name of a new object refers to."""
+    name = change.address.name
+    if not (isinstance(part, Collection) and part.refers_to and isinstance(change, Create)):
+        return None
+    return number_of(Reference(part.refers_to, name.casefold())) if isinstance(name, str) else name
+
+
+def _made_anew(change: Change, part: Part, found: Found | None, path: str, target_id: int | None) -> Change | None:
+    shown = replace(change.address, title=part.title)
+    name = "" if shown.name is None else shown.name
+    match change, part, found:
+        case Create(), Collection(), None:
+            wanted = resource_of(part.model, change.after)
+            requests = part.create(path, name, wanted, target_id)
+            return replace(change, address=shown, after=fields_of(wanted), requests=requests, target_id=target_id)
+        case Update(), Singleton(), Found():
+            wanted = resource_of(type(found.resource), change.after)
+            before, after = differences(wanted, _all_shown(found))
+            return Update(shown, before, after, part.update(shown.scope, wanted, found), change.read)
+        case Update(), Collection(update=update), Found() if update is not None:
+            wanted = resource_of(type(found.resource), change.after)
+            before, after = differences(wanted, _all_shown(found))
+            known = identity(part, name) in {identity(part, each) for each in found.names}
+            former = None if known else found.names[0]
+            return Update(shown, before, after, update(path, name, wanted, found), change.read, former)
+        case Delete(), Collection(), Found():
+            named = replace(shown, name=found.names[0])
+            return replace(change, address=named, before=fields_of(found.resource), requests=part.delete(path, found))
+    return None
+
+
+def _all_shown(found: Found) -> Found:
+    """What is not shown differs, since the change says so: it was forced, or another field takes it along."""
+    return replace(found, unshown={})
+
+
+def _text(change: Change) -> str:
+    return json.dumps(change_content(change), sort_keys=True)

@@ -1,0 +1,182 @@
+"""A saved plan is not a credential: whoever edits it, and seals it anew, cannot make it do what it does not show."""
+
+from collections.abc import Callable, Mapping
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from reconciler.planfile import SavedPlan, load_plan, save_plan
+from reconciler.sandbox import Sandbox
+from tests.building import ACME, KINDS, section
+from tests.desk import Desk
+from tests.render.samples import HEADER, spoilt
+from tests.states import a_small_service
+from tests.story import Story, failures
+from tests.trust.everything import essence, service, wanted
+
+EDITED = "stale: the saved plan was edited: it would do something else than it shows; make it again"
+
+Change = dict[str, Any]
+
+
+@pytest.fixture(autouse=True)
+def _service(desk: Desk) -> None:
+    desk.service(
+        milestones=[{"id": 1, "title": "old"}, {"id": 2, "title": "kept"}],
+        trigger_tokens=[
+            {"id": 3, "description": "old", "owner": "ada"},
+            {"id": 4, "description": "kept", "owner": "ada"},
+        ],
+    )
+    desk.project(
+        "{approval_settings: {allow_author_approval: true}, job_token_scope: {groups: [acme/tools]}, "
+        "milestones: {new: {}, old: {due_date: 2026-12-31}}, trigger_tokens: {old: null}}"
+    )
+    assert desk("plan --out plan.json").code == 0
+
+
+def test_a_plan_that_was_not_edited_is_carried_out(desk: Desk) -> None:
+    desk.sandbox.clear_log()
+    assert desk("apply --plan plan.json --yes").code == 0
+    assert [f"{each['method']} {each['target'].removeprefix('/api/v4/')}" for each in desk.sandbox.log()][:5] == [
+        "GET projects/acme%2Fapi/merge_request_approval_setting",
+        "PUT projects/acme%2Fapi/merge_request_approval_setting",
+        "GET projects/acme%2Fapi/job_token_scope/groups_allowlist?per_page=100&page=1",
+        "GET projects/acme%2Fapi",
+        "GET groups/acme%2Ftools?with_projects=false",
+    ]
+
+
+def at(section: str, action: str) -> Callable[[Any], Change]:
+    """Find the change of that section and that action in a plan."""
+
+    def find(plan: Any) -> Change:
+        found: list[Change] = [
+            change
+            for each in plan["targets"][0]["sections"]
+            if each["section"] == section
+            for change in each["changes"]
+            if change["action"] == action
+        ]
+        return found[0]
+
+    return find
+
+
+def request(**changed: Any) -> Callable[[Change], object]:
+    """Change the first request."""
+    return lambda change: change["requests"][0].update(changed)
+
+
+PROJECT = "projects/acme%2Fapi"
+CREATION, UPDATE = at("milestones", "create"), at("milestones", "update")
+SETTINGS, DELETION = at("approval_settings", "update"), at("trigger_tokens", "delete")
+ENTRY = at("job_token_scope", "create")
+
+
+@pytest.mark.parametrize(
+    ("find", "edit"),
+    [
+        (CREATION, request(path="projects/101/milestones")),
+        (CREATION, request(method="DELETE", path=f"{PROJECT}/milestones/2", body=None)),
+        (CREATION, request(body={"title": "new", "description": "hidden"})),
+        (CREATION, lambda change: change.update(after={"due_date": "2026-12-31"})),
+        (CREATION, lambda change: change.update(after={"due": "2026-12-31"})),
+        (CREATION, lambda change: change.update(after={"due_date": "soon"})),
+        (CREATION, lambda change: change.update(name="newer")),
+        (CREATION, lambda change: change.update(title="trigger token")),
+        (UPDATE, request(path=f"{PROJECT}/milestones/2")),
+        (UPDATE, request(body={"due_date": "2026-12-31", "state_event": "close"})),
+        (UPDATE, lambda change: change.update(before={"due_date": "2026-12-30"})),
+        (UPDATE, lambda change: change.update(name="other", renamed_from="old")),
+        (SETTINGS, request(path="projects/101/merge_request_approval_setting")),
+        (SETTINGS, request(body={"allow_author_approval": True, "allow_committer_approval": True})),
+        (SETTINGS, lambda change: change.update(after={"allow_author_approval.x": True})),
+        (DELETION, request(path=f"{PROJECT}/triggers/4")),
+        (DELETION, lambda change: change.update(name="kept")),
+        (DELETION, lambda change: change.update(before={"x": 1})),
+        (ENTRY, request(path="projects/101/job_token_scope/groups_allowlist")),
+        (ENTRY, lambda change: [change.update(target_id=10), request(body={"target_group_id": 10})(change)]),
+        (ENTRY, lambda change: change.update(name=10)),
+    ],
+)
+def test_an_edited_change_is_refused(
+    desk: Desk, find: Callable[[Any], Change], edit: Callable[[Change], object]
+) -> None:
+    file = Path("plan.json")
+    file.write_text(spoilt(file.read_text(), lambda plan: edit(find(plan))))
+    desk.sandbox.clear_log()
+    done = desk("apply --plan plan.json --yes")
+    assert (done.code, done.out.count(EDITED), done.out.count(" done\n")) == (3, 1, 4)
+    assert len([each for each in desk.sandbox.log() if each["method"] != "GET"]) == 4
+
+
+def test_what_cannot_be_checked_is_refused(desk: Desk) -> None:
+    state = desk.sandbox.state()
+    state["groups"] = [each for each in state["groups"] if each["path"] != "acme/tools"]
+    state["projects"] = [each for each in state["projects"] if each["path"] != "acme/tools/cli"]
+    desk.sandbox.replace_state(state)
+    done = desk("apply --plan plan.json --yes")
+    assert done.code == 3
+    assert "stale: cannot be checked: group acme/tools: not found, not visible to this token, or not served" in done.out
+
+
+def test_every_sort_of_change_is_the_one_that_it_shows(sandbox: Sandbox, dialect: str) -> None:
+    with Story(sandbox, service(dialect)) as story:
+        assert failures(story.apply(story.plan(*wanted()))) == []
+        result = essence(sandbox.state())
+    with Story(sandbox, service(dialect)) as story:
+        saved = load_plan(save_plan(SavedPlan(HEADER, story.plan(*wanted()))), KINDS)
+        assert failures(story.apply(saved.plan, recheck=True)) == []
+        assert essence(sandbox.state()) == result
+
+
+AUTHOR, COMMITTER = "allow_author_approval", "allow_committer_approval"
+
+
+def after_a_group(
+    sandbox: Sandbox, group: Mapping[str, bool], project: Mapping[str, bool], edit: Callable[[Any], object]
+) -> list[str]:
+    """Apply a saved plan of approval settings, edited; return the writes and what was not done."""
+    with Story(sandbox, a_small_service("deployed")) as story:
+        story.step(section("approval_settings", {AUTHOR: not group[AUTHOR]}, ACME))
+        plan = story.plan(section("approval_settings", group, ACME), section("approval_settings", project))
+        saved = load_plan(spoilt(save_plan(SavedPlan(HEADER, plan)), edit), KINDS)
+        told = failures(story.apply(saved.plan, recheck=True))
+        return [*(write.partition("/merge")[0] for write in story.writes()), *told]
+
+
+def test_settings_below_a_changed_group_are_planned_again_to_do_what_the_saved_plan_shows(sandbox: Sandbox) -> None:
+    assert after_a_group(sandbox, {AUTHOR: True}, {COMMITTER: False}, lambda _: None) == [
+        "PUT groups/acme",
+        "PUT projects/acme%2Fapi",
+    ]
+
+
+MORE = (
+    "stale: approval settings None: it would do more than the saved plan shows, since a group above was changed; "
+    "plan again"
+)
+
+
+def test_what_only_the_group_s_change_makes_possible_is_left_to_another_plan(sandbox: Sandbox) -> None:
+    wanted = {AUTHOR: True, COMMITTER: False}
+    assert after_a_group(sandbox, {AUTHOR: True}, wanted, lambda _: None) == ["PUT groups/acme", MORE]
+
+
+def test_settings_that_are_planned_again_cannot_do_what_an_edited_plan_does_not_show(sandbox: Sandbox) -> None:
+    def edit(plan: Any) -> None:
+        plan["dependent"][0]["wanted"]["require_reauthentication_to_approve"] = True
+
+    assert after_a_group(sandbox, {AUTHOR: True}, {COMMITTER: False}, edit) == ["PUT groups/acme", MORE]
+
+
+def test_a_token_that_is_refused_while_a_plan_is_checked_ends_the_run(sandbox: Sandbox) -> None:
+    with Story(sandbox, a_small_service("spec")) as story:
+        plan = story.plan(section("job_token_scope", {"groups": ["acme/tools"]}), section("milestones", {"a": {}}))
+        sandbox.set_faults([{"kind": "status", "status": 401, "match": "with_projects"}])
+        assert failures(story.apply(plan, recheck=True)) == [
+            "stale: allowlisted group acme/tools: cannot be checked: GET groups/acme%2Ftools: 401 Unauthorized",
+            "skipped: milestone a: the service refuses the token: 401 Unauthorized",
+        ]
