@@ -169,3 +169,26 @@ def test_records_that_are_not_served_are_named_as_what_is_missing(desk: Desk, se
             "projects/acme%2Fapi: 404 Not Found); declare it by `id` instead of `path` manifests/project.yaml:4",
         ],
     )
+
+
+def test_rules_of_before_a_rename_are_declared_changed_kept_and_exported(desk: Desk, service: Between) -> None:
+    patterns = ("acme/old/app*", "acme/api/Img*", "acme/api/tmp*")
+    desk.service(
+        container_repository_protection_rules=[
+            {"repository_path_pattern": pattern, PUSH: "maintainer", DELETE: "owner"} for pattern in patterns
+        ]
+    )
+    rules = f'{{"acme/old/app*": {{{PUSH}: maintainer}}, "acme/api/Img*": {{{PUSH}: admin}}}}'
+    desk.project(f"{{prune: [container_repository_protection_rules], container_repository_protection_rules: {rules}}}")
+    ended = desk("apply --yes --allow-deletes 1")
+    assert ended.code == 0, ended
+    assert service.writes == [
+        f'PATCH projects/acme%2Fapi/{RULES}/2 {{"{PUSH}":"admin"}}',
+        f"DELETE projects/acme%2Fapi/{RULES}/3",
+    ]
+    assert (
+        desk("export --project acme/api --section container_repository_protection_rules -o out").err
+        == "1 target exported; 1 file written.\n"
+    )
+    assert [pattern in (desk.folder / "out/acme/api.yaml").read_text() for pattern in patterns] == [True, True, False]
+    assert desk("plan out --detailed-exitcode").code == 0

@@ -12,7 +12,7 @@ from tests.between import Passing
 SECRET = "glptt-0123456789abcdefghij"
 """Stands wherever a service keeps secrets."""
 
-ODD = [
+ODD: list[Any] = [
     None, True, False, 0, -1, 1, 2.5, 1e308, 2**31, 2**63, 10**30, "", " ", "0", "null", "custom", "closed", "9999-12-31",
     "0000-00-00", "acme/api", "../..", "acme%2Fapi", "\x1b[31mred\x07", "a\nb", "\u202egnp.exe", "\u2028", "\x00", "x" * 5000,
     "https://h/groups/a", [], {}, [[]], [None], {"id": 1}, {"value": True}, {"": ""}, {"token": SECRET}, [{"password": SECRET}],
@@ -81,11 +81,10 @@ class Mad:
 
     def _refusal(self, passing: Passing) -> None:
         passing.status = self._chance.choice([400, 403, 404, 405, 409, 410, 412, 422, 418])
-        sentence = self._chance.choice(["403 Forbidden - \x1b[31mno", {"title": ["\u202eno", SECRET[:0]]}, 7, None])
-        record = {"id": 1, "token": SECRET, "runners_token": SECRET, "x": [{"dsn": SECRET}]}
-        passing.json = self._chance.choice(
-            [record, [record], {"message": sentence}, {"message": record}, {"error": f"no {SECRET}", **record}, ""]
-        )
+        sentence: Any = self._chance.choice(["403 Forbidden - \x1b[31mno", {"title": ["\u202eno"]}, 7, None])
+        record: dict[str, Any] = {"id": 1, "token": SECRET, "runners_token": SECRET, "x": [{"dsn": SECRET}]}
+        both: dict[str, Any] = record | {"error": f"no {SECRET}"}
+        passing.json = self._chance.choice([record, [record], {"message": sentence}, {"message": record}, both, ""])
         if self._chance.random() < 0.2:
             passing.headers["content-type"] = self._chance.choice(HEADERS["content-type"][:2])
 
