@@ -155,7 +155,7 @@ def moved(before: AsRead, now: AsRead) -> str:
 def inside(before: Json, after: Json) -> Iterator[tuple[str, Json, Json]]:
     """Yield each place where two nested values differ, with what is there and what will be; None for nothing."""
     from deepdiff import DeepDiff  # noqa: PLC0415 - 130 ms, and hardly ever needed
-    from deepdiff.helper import notpresent  # noqa: PLC0415
+    from deepdiff.helper import notpresent  # noqa: PLC0415 - as above
 
     difference = DeepDiff(before, after, view="tree", threshold_to_diff_deeper=0)
     found = [level for levels in difference.values() for level in levels]
