@@ -73,7 +73,8 @@ class Configuration(BaseModel):
     )
     token_file: Text = Field(
         "",
-        description="A file only you can read that holds the token. The token itself never belongs into this file.",
+        description="A file that holds the token and that nobody else may write. The token itself never belongs into "
+        "this file.",
         examples=["token"],
     )
     ca_file: Text = Field("", description="Certificates to trust instead of the system's.", examples=["ca.pem"])

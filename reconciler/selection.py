@@ -31,11 +31,20 @@ def select(desired: DesiredState, selection: Selection) -> DesiredState:
     """Return the part of the desired state that is selected; the digest stays that of the whole.
 
     Raises:
-        UsageError: nothing is left of a state that was not empty, which is never what was meant.
+        UsageError: nothing is left of a state that was not empty, or no target declares a section that is selected,
+            which is never what was meant.
     """
     targets = tuple(_selected(desired.targets, selection))
-    if desired.targets and not targets and selection.only is None:
+    if not desired.targets:
+        return desired
+    if not targets and selection.only is None:
         raise UsageError("no target is selected: check --target and --selector against the manifests")
+    declared = {section.kind for target in desired.targets for section in target.sections}
+    missing = [section for section in selection.sections if section not in declared]
+    if missing:
+        raise UsageError(
+            f"no target declares {missing[0]}; declared are: {', '.join(sorted(declared)) or 'no sections'}"
+        )
     return replace(desired, targets=targets)
 
 

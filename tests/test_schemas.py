@@ -267,7 +267,9 @@ def test_saved_reports_are_valid(report: Report) -> None:
 
 
 def test_validations_are_valid() -> None:
-    text = render_validation([Fault("a.yaml", 3, 5, "odd"), Fault("b.yaml", 0, 0, "empty", "", "warning")], 1, "json")
+    text = render_validation(
+        [Fault("a.yaml", 3, 5, "odd"), Fault("b.yaml", 0, 0, "empty", "", "warning")], {"project": 1}, "json"
+    )
     assert faults(json.loads(text), SCHEMAS["validation.schema.json"]) == []
 
 

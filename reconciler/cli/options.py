@@ -155,7 +155,7 @@ CONNECTION: list[Decorator] = [
         envvar="RECONCILER_TOKEN_FILE",
         type=click.Path(path_type=str),
         metavar="FILE",
-        help="A file only you can read that holds the token; or set RECONCILER_TOKEN.",
+        help="A file that holds the token and that nobody else may write; or set RECONCILER_TOKEN.",
     ),
     click.option(
         "--ca-file",

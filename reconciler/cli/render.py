@@ -37,6 +37,11 @@ def render(given: Given, explain: str | None) -> int:
     session = Session(given)
     manifests = _with_named(session.manifests(), given.targets)
     targets = session.select(manifests.desired).targets
+    if not targets and manifests.groups:
+        groups = ", ".join(manifests.groups)
+        session.tell(
+            f"Only sets were read, for projects of {groups}; to see one, name it in full: --target GROUP/PROJECT"
+        )
     if explain is None:
         write_stdout(write_yaml(_document(target, manifests) for target in targets))
     else:

@@ -56,13 +56,21 @@ class Session:
         Raises:
             ManifestErrors: with every fault of every file.
         """
-        from reconciler.manifests import read_manifests
-
-        found = read_manifests(
-            self.paths, self.kinds, values=self.template_values(), env_names=template_variables(self.given)
-        )
+        found = self.read_manifests()
         self.warn(found.warnings)
         return found
+
+    def read_manifests(self) -> "Manifests":
+        """Read the manifests and keep their warnings.
+
+        Raises:
+            ManifestErrors: with every fault of every file.
+        """
+        from reconciler.manifests import read_manifests
+
+        return read_manifests(
+            self.paths, self.kinds, values=self.template_values(), env_names=template_variables(self.given)
+        )
 
     @property
     def paths(self) -> list[Path]:

@@ -1,5 +1,6 @@
 """`reconciler.yaml`, the service's address and the token: where they come from and what is refused."""
 
+import logging
 import os
 import shlex
 import stat
@@ -20,6 +21,8 @@ if TYPE_CHECKING:
     from datetime import timedelta
 
     from reconciler.service import Client
+
+LOG = logging.getLogger("reconciler")
 
 CONFIGURATION = Path("reconciler.yaml")
 
@@ -183,8 +186,11 @@ def _token(given: Given) -> str:
 
 def _token_of_file(path: Path) -> str:
     try:
-        if stat.S_IMODE(path.stat().st_mode) & 0o077:
-            raise ConfigurationError(f"{path} may be read by others; first: chmod 600 {shlex.quote(str(path))}")
+        mode = stat.S_IMODE(path.stat().st_mode)
+        if mode & 0o022:
+            raise ConfigurationError(f"others may write to {path}; first: chmod go-w {shlex.quote(str(path))}")
+        if mode & 0o044:
+            LOG.warning("others may read %s; if that is not meant: chmod 600 %s", path, shlex.quote(str(path)))
         return path.read_text(encoding="utf-8").strip()
     except OSError as error:
         raise ConfigurationError(f"{path}: {error.strerror}") from error

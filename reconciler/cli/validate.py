@@ -22,11 +22,10 @@ def validate(given: Given) -> int:
     check_outputs(given, "validation")
     session = Session(given)
     try:
-        manifests = session.manifests()
+        manifests = session.read_manifests()
     except ManifestErrors as errors:
-        faults, targets, code = errors.faults, 0, errors.exit_code
-    else:
-        faults = tuple(sorted((*manifests.warnings, *manifests.advice)))
-        targets, code = len(manifests.desired.targets), 0
-    session.put_out(partial(render_validation, faults, targets))
-    return code
+        session.put_out(partial(render_validation, errors.faults, {}))
+        return errors.exit_code
+    faults = sorted((*manifests.warnings, *manifests.advice))
+    session.put_out(partial(render_validation, faults, manifests.documents))
+    return 0

@@ -1,6 +1,7 @@
 """The manifests as the rest of the tool sees them: the desired state, and where it comes from."""
 
 import gc
+from collections import Counter
 from collections.abc import Container, Hashable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
@@ -8,7 +9,7 @@ from pathlib import Path
 from types import MappingProxyType
 from typing import Any
 
-from reconciler.address import Address, Scope
+from reconciler.address import LEVELS, Address, Scope
 from reconciler.errors import Fault, ManifestErrors
 from reconciler.kind import Kinds
 from reconciler.manifests.assembly import Assembled, assemble, desired_state
@@ -59,6 +60,14 @@ class Manifests:
         """Those of `groups` of which a set asks for archived projects too."""
         selected = (declared.declared.select for declared in self._catalogue.sets.values())
         return frozenset(select.group for select in selected if select.group and select.archived)
+
+    @property
+    def documents(self) -> dict[str, int]:
+        """How many documents there are of each sort, those left out of which there are none."""
+        numbers = dict(Counter(str(declared.scope.level) for declared in self._catalogue.targets.values()))
+        ordered = {level.value: numbers.get(level.value, 0) for level in LEVELS}
+        ordered |= {"set": len(self._catalogue.sets), "profile": len(self._catalogue.profiles)}
+        return {sort: number for sort, number in ordered.items() if number}
 
     @property
     def shared_files(self) -> frozenset[str]:

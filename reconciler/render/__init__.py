@@ -5,7 +5,7 @@ one or more of the functions `plan`, `report`, `validation` and `diagnosis`. Mod
 no formats. Nothing is imported before it is needed.
 """
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from importlib import import_module
 from pkgutil import iter_modules
@@ -69,17 +69,19 @@ def render_report(report: "Report", format_: str = "text", style: Style = PLAIN)
     return _render("report", format_, report, style)
 
 
-def render_validation(faults: Sequence[Fault], targets: int, format_: str = "text", style: Style = PLAIN) -> str:
+def render_validation(
+    faults: Sequence[Fault], documents: Mapping[str, int], format_: str = "text", style: Style = PLAIN
+) -> str:
     """Return the faults of the manifests in a format.
 
     Args:
         faults: errors and warnings.
-        targets: how many targets the manifests are about, as far as that is known.
+        documents: how many documents there are of each sort, see `Manifests.documents`; nothing where that is unknown.
 
     Raises:
         UsageError: there is no such format, or it is not for validations.
     """
-    return _render("validation", format_, tuple(faults), targets, style)
+    return _render("validation", format_, tuple(faults), documents, style)
 
 
 def render_diagnosis(found: "Diagnosis", format_: str = "text", style: Style = PLAIN) -> str:

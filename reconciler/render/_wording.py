@@ -119,6 +119,12 @@ def counted(number: int, noun: str) -> str:
     return f"{number} {noun}{'' if number == 1 else 's'}"
 
 
+def listed_documents(documents: Mapping[str, int]) -> str:
+    """Say what was read: `5 documents: 1 group, 2 sets, 2 profiles`."""
+    each = ", ".join(counted(number, sort) for sort, number in documents.items())
+    return f"{counted(sum(documents.values()), 'document')}{each and f': {each}'}"
+
+
 def waits(waited: Mapping[str, float]) -> Iterator[str]:
     """Yield for how long a run waited for what, where it was long enough to be felt."""
     return (f"{seconds:.1f} s for {escaped(reason)}" for reason, seconds in waited.items() if seconds >= 0.1)

@@ -1,8 +1,9 @@
 """JSON for programs: the documents that are saved, the faults of the manifests, and what the doctor found."""
 
 import json
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 
+from reconciler.address import Level
 from reconciler.doctor import Diagnosis, diagnosis_content
 from reconciler.errors import Fault
 from reconciler.planfile import SavedPlan, save_plan
@@ -20,7 +21,7 @@ def report(done: Report, _style: Style) -> str:
     return save_report(done)
 
 
-def validation(faults: Sequence[Fault], targets: int, _style: Style) -> str:
+def validation(faults: Sequence[Fault], documents: Mapping[str, int], _style: Style) -> str:
     """Return the faults of the manifests, errors and warnings, by place."""
     content = {
         "format": "reconciler.validation/v1",
@@ -35,7 +36,8 @@ def validation(faults: Sequence[Fault], targets: int, _style: Style) -> str:
             }
             for fault in faults
         ],
-        "targets": targets,
+        "documents": dict(documents),
+        "targets": sum(documents.get(level, 0) for level in Level),
     }
     return json.dumps(content, indent=2) + "\n"
 

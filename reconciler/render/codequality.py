@@ -3,7 +3,7 @@
 import json
 import re
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from hashlib import sha256
 from posixpath import normpath
 
@@ -17,7 +17,7 @@ LINE = re.compile(r":\d+(:\d+)?\b")
 SEVERITIES = {"error": "critical", "warning": "minor"}
 
 
-def validation(faults: Sequence[Fault], _targets: int, _style: Style) -> str:
+def validation(faults: Sequence[Fault], _documents: Mapping[str, int], _style: Style) -> str:
     """Return an issue for each fault.
 
     Its fingerprint stays when lines are moved, so that a merge request tells new faults from old ones; of faults of

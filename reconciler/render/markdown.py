@@ -27,7 +27,7 @@ from reconciler.render._numbers import (
     planned,
     report_in_a_line,
 )
-from reconciler.render._wording import complaint, counted, details, differing, label, quoted, waits
+from reconciler.render._wording import complaint, counted, details, differing, label, listed_documents, quoted, waits
 from reconciler.report import Report
 
 TO_DO: dict[type[Change], str] = {action: f"to {word}" for action, word in ACTIONS.items()}
@@ -65,10 +65,10 @@ def report(done: Report, _style: Style) -> str:
     return fitted(head, [_unfinished(done.outcomes), _problems(done.problems), *map(_done, done.targets)])
 
 
-def validation(faults: Sequence[Fault], targets: int, _style: Style) -> str:
+def validation(faults: Sequence[Fault], documents: Mapping[str, int], _style: Style) -> str:
     """Return the faults of the manifests, by file, each with its line."""
     numbers = Counter(fault.severity for fault in faults)
-    verdict = _severities(numbers) or counted(targets, "target")
+    verdict = _severities(numbers) or listed_documents(documents)
     head = f"## {'Not valid' if numbers['error'] else 'Valid'}: {verdict}\n\n"
     files = [(path, tuple(found)) for path, found in groupby(faults, lambda fault: fault.path)]
     files.sort(key=lambda file: all(fault.severity != "error" for fault in file[1]))

@@ -1,7 +1,7 @@
 """Text for people: one line a change, in a fixed order, so that two runs can be compared with `diff`."""
 
 from collections import Counter
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from textwrap import wrap
 
 from reconciler.apply import Outcome, Status
@@ -11,7 +11,7 @@ from reconciler.plan import Change, Create, Delete, TargetPlan, Update
 from reconciler.planfile import SavedPlan, summary
 from reconciler.render import Style
 from reconciler.render._numbers import cost_of, of_plan, of_report
-from reconciler.render._wording import complaint, counted, details, label, rewritten, waits
+from reconciler.render._wording import complaint, counted, details, label, listed_documents, rewritten, waits
 from reconciler.report import Report
 from reconciler.terminal import escaped
 
@@ -70,15 +70,15 @@ def report(done: Report, style: Style) -> str:
     return "\n".join(lines) + "\n"
 
 
-def validation(faults: Sequence[Fault], targets: int, style: Style) -> str:
+def validation(faults: Sequence[Fault], documents: Mapping[str, int], style: Style) -> str:
     """Return every fault with its place and the offending line, and the verdict."""
     lines = [line for fault in faults for line in _fault(fault, style)]
     numbers = Counter(fault.severity for fault in faults)
-    warnings = f", {counted(numbers['warning'], 'warning')}" if numbers["warning"] else ""
+    warnings = [counted(numbers["warning"], "warning")] if numbers["warning"] else []
     if numbers["error"]:
-        lines.append(f"Not valid: {counted(numbers['error'], 'error')}{warnings}.")
+        lines.append(f"Not valid: {', '.join([counted(numbers['error'], 'error'), *warnings])}.")
     elif not style.quiet:
-        lines.append(f"Valid: {counted(targets, 'target')}{warnings}.")
+        lines.append(f"Valid: {'; '.join([listed_documents(documents), *warnings])}.")
     return "".join(f"{line}\n" for line in lines)
 
 

@@ -38,7 +38,8 @@ class ValidationDocument(Document):
     format: Literal["reconciler.validation/v1"] = Field(description="What this document is.")
     valid: bool = Field(description="Whether there are no errors.")
     faults: list[FaultShape] = Field(description="Errors and warnings, by place.")
-    targets: int = Field(ge=0, description="How many targets the manifests are about, as far as that is known.")
+    documents: dict[str, int] = Field(description="How many documents there are of each sort, such as project or set.")
+    targets: int = Field(ge=0, description="How many of them are about a user, a group or a project.")
 
 
 def all_schemas(kinds: Kinds) -> dict[str, Schema]:

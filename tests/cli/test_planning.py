@@ -131,6 +131,16 @@ def test_a_run_can_be_narrowed(desk: Desk) -> None:
         "container_repository_protection_rules, job_token_scope, milestones, trigger_tokens",
     )
     assert desk("plan --target nobody").code == 64
+    assert desk("plan --selector team=nobody").code == 64
+    for command in ("plan", "drift", "apply --yes", "render"):
+        assert desk(f"{command} --section job_token_scope --target acme/lib").code == 0
+        undeclared = desk(f"{command} --section milestones --section notification_settings")
+        assert (undeclared.code, undeclared.out, undeclared.err) == (
+            64,
+            "",
+            "reconciler: no target declares notification_settings; declared are: approval_settings, job_token_scope, "
+            "milestones, trigger_tokens\n",
+        )
 
 
 def test_eight_requests_are_in_flight_when_the_service_is_slow(desk: Desk) -> None:
@@ -163,11 +173,13 @@ def test_wrong_manifests_are_all_told_at_once_with_their_places(desk: Desk) -> N
 
 
 def test_valid_manifests_are_said_to_be_valid_and_doubts_are_warnings(desk: Desk) -> None:
-    assert desk("validate").out == "Valid: 1 target.\n"
+    desk.project("{milestones: {a: {}}}")
+    assert desk("validate").out == "Valid: 1 document: 1 project.\n"
     desk.project("{approval_settings: {retain_approvals_on_push: false, selective_code_owner_removals: true}}")
     done = desk("validate")
-    assert done.code == 0
+    assert (done.code, done.err) == (0, "")
     assert done.out.startswith("manifests/project.yaml:4:")
+    assert done.out.endswith("\nValid: 1 document: 1 project; 1 warning.\n")
     assert desk("plan -q").err == ""
     assert "warning" in desk("plan").err
 
@@ -181,7 +193,7 @@ def test_an_empty_allowlist_that_is_not_pruned_is_warned_of_where_manifests_are_
 manifests/project.yaml:4:36: warning: an empty list removes nothing: entries that are there stay; write `prune: [job_token_scope]` if nobody is to have access, or leave the list out
     spec: {job_token_scope: {projects: []}}
                                        ^
-Valid: 1 target, 1 warning.
+Valid: 1 document: 1 project; 1 warning.
 """,
     )
     assert desk("plan").err == ""

@@ -309,14 +309,22 @@ def test_loopback_needs_no_protection(desk: Desk) -> None:
     assert desk(f"plan --api-url {url}").out == PLANNED
 
 
-def test_the_token_may_come_from_a_file_that_only_its_owner_reads(desk: Desk, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_the_token_may_come_from_a_file_that_nobody_else_writes(desk: Desk, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.delenv("RECONCILER_TOKEN")
     file = desk.write("token", "ada-token\n")
-    file.chmod(0o600)
-    assert desk("plan --token-file token").out == PLANNED
-    file.chmod(0o640)
-    done = desk("plan --token-file token")
-    assert (done.code, done.err) == (1, "reconciler: token may be read by others; first: chmod 600 token\n")
+    for mode, warned in (
+        (0o600, ""),
+        (0o440, "others may read token; if that is not meant: chmod 600 token\n"),
+        (0o644, "others may read token; if that is not meant: chmod 600 token\n"),
+    ):
+        file.chmod(mode)
+        done = desk("plan --token-file token")
+        assert (done.code, done.out, done.err) == (0, PLANNED, warned)
+        assert desk("plan --token-file token --quiet").err == ""
+    for mode in (0o620, 0o602):
+        file.chmod(mode)
+        done = desk("plan --token-file token")
+        assert (done.code, done.err) == (1, "reconciler: others may write to token; first: chmod go-w token\n")
 
 
 def test_a_token_file_that_is_missing_or_not_text_is_refused(desk: Desk) -> None:

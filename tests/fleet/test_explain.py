@@ -78,6 +78,22 @@ def test_a_project_that_only_a_set_is_about_can_be_named_and_nobody_is_asked(
     assert desk("render --target acme/n*").code == 64
 
 
+def test_where_there_are_only_sets_it_is_said_how_to_see_a_project(desk: Desk) -> None:
+    desk.write(
+        "only/set.yaml",
+        "apiVersion: reconciler/v1\nkind: ProjectSet\nmetadata: {name: all}\nselect: {group: acme}\n"
+        "spec: {milestones: {a: {}}}\n",
+    )
+    done = desk("render only")
+    assert (done.code, done.out, done.err) == (
+        0,
+        "",
+        "Only sets were read, for projects of acme; to see one, name it in full: --target GROUP/PROJECT\n",
+    )
+    assert desk("validate only").out == "Valid: 1 document: 1 set.\n"
+    assert desk("render only --quiet").err == ""
+
+
 def test_a_field_that_nobody_sets(desk: Desk) -> None:
     done = desk("render --explain approval_settings.nonsense")
     assert (done.code, done.out) == (64, "")

@@ -53,7 +53,7 @@ def test_a_manifest_is_checked_together_with_the_others(release: Release, manife
     """The one file that is committed names a profile of another."""
     done = committed(release, HOOKS["reconciler-validate"], manifests, "manifests/project.yaml")
     assert done is not None
-    assert (done.returncode, done.stdout, done.stderr) == (0, "Valid: 1 target.\n", "")
+    assert (done.returncode, done.stdout, done.stderr) == (0, "Valid: 2 documents: 1 project, 1 profile.\n", "")
 
 
 def test_a_fault_of_a_manifest_fails_the_commit_at_its_place(release: Release, manifests: Path) -> None:

@@ -14,7 +14,7 @@ EMPTY = Fault("b.yaml", 0, 0, "is empty\x1b", severity="warning")
 
 
 def test_each_fault_is_an_issue_at_its_line() -> None:
-    assert json.loads(render_validation([UNKNOWN, EMPTY], 3, "codequality")) == [
+    assert json.loads(render_validation([UNKNOWN, EMPTY], {}, "codequality")) == [
         {
             "description": "unknown key `enabeld`",
             "check_name": "reconciler-error",
@@ -33,11 +33,11 @@ def test_each_fault_is_an_issue_at_its_line() -> None:
 
 
 def test_valid_manifests_have_no_issues() -> None:
-    assert render_validation([], 3, "codequality") == "[]\n"
+    assert render_validation([], {}, "codequality") == "[]\n"
 
 
 def fingerprints(*faults: Fault) -> list[str]:
-    return [issue["fingerprint"] for issue in json.loads(render_validation(faults, 1, "codequality"))]
+    return [issue["fingerprint"] for issue in json.loads(render_validation(faults, {}, "codequality"))]
 
 
 def test_a_fault_that_moves_stays_the_same_issue() -> None:

@@ -64,16 +64,17 @@ def test_the_json_of_a_report_is_the_saved_report() -> None:
 
 def test_the_json_of_a_validation_lists_the_faults() -> None:
     faults = [Fault("a.yaml", 3, 5, "unknown key", "x: 1"), Fault("b.yaml", 0, 0, "is empty", severity="warning")]
-    assert json.loads(render_validation(faults, 3, "json")) == {
+    assert json.loads(render_validation(faults, {"user": 1, "project": 2, "set": 1}, "json")) == {
         "format": "reconciler.validation/v1",
         "valid": False,
         "faults": [
             {"path": "a.yaml", "line": 3, "column": 5, "severity": "error", "message": "unknown key"},
             {"path": "b.yaml", "line": 0, "column": 0, "severity": "warning", "message": "is empty"},
         ],
+        "documents": {"user": 1, "project": 2, "set": 1},
         "targets": 3,
     }
-    assert json.loads(render_validation(faults[1:], 3, "json"))["valid"] is True
+    assert json.loads(render_validation(faults[1:], {}, "json"))["valid"] is True
 
 
 def test_the_terraform_report_is_three_numbers() -> None:

@@ -141,7 +141,7 @@ WARNING = Fault("0.yaml", 0, 0, "is empty", severity="warning")
 
 
 def test_a_validation_tells_errors_first_by_file() -> None:
-    assert render_validation([WARNING, ERROR], 3, "markdown") == (
+    assert render_validation([WARNING, ERROR], {}, "markdown") == (
         """\
 ## Not valid: 1 error, 1 warning
 
@@ -169,8 +169,8 @@ warning: is empty
 
 
 def test_what_is_valid_is_counted() -> None:
-    assert render_validation([], 2, "markdown") == "## Valid: 2 targets\n"
-    assert render_validation([WARNING], 2, "markdown").startswith("## Valid: 1 warning\n\n<details>\n")
+    assert render_validation([], {"project": 2}, "markdown") == "## Valid: 2 documents: 2 projects\n"
+    assert render_validation([WARNING], {"project": 2}, "markdown").startswith("## Valid: 1 warning\n\n<details>\n")
 
 
 def test_a_note_that_is_too_long_counts_exactly_what_it_leaves_out() -> None:
@@ -251,7 +251,7 @@ def test_no_string_is_more_than_text(text: str) -> None:
     assert_harmless(render_plan(saved, "markdown"))
     assert_harmless(render_report(carried_out(saved, 2), "markdown"))
     fault = Fault(text, 3, 2, text, text)
-    assert_harmless(render_validation([fault, Fault(text, 0, 0, text, "", "warning")], 1, "markdown"))
+    assert_harmless(render_validation([fault, Fault(text, 0, 0, text, "", "warning")], {}, "markdown"))
 
 
 @patiently

@@ -282,7 +282,7 @@ WARNING = Fault("b.yaml", 0, 0, "is empty", severity="warning")
 
 
 def test_faults_are_shown_with_the_line_and_a_caret() -> None:
-    assert render_validation([ERROR, WARNING], 0) == (
+    assert render_validation([ERROR, WARNING], {}) == (
         "a.yaml:3:5: unknown key `enabeld`; did you mean `enabled`?\n"
         "        enabeld: true\n"
         "        ^\n"
@@ -292,20 +292,24 @@ def test_faults_are_shown_with_the_line_and_a_caret() -> None:
 
 
 def test_valid_manifests_are_counted() -> None:
-    assert render_validation([WARNING], 1) == "b.yaml: warning: is empty\nValid: 1 target, 1 warning.\n"
-    assert render_validation([], 2) == "Valid: 2 targets.\n"
-    assert render_validation([WARNING], 1, style=Style(quiet=True)) == "b.yaml: warning: is empty\n"
+    read = {"group": 1, "set": 2, "profile": 2}
+    assert render_validation([WARNING], {"project": 1}) == (
+        "b.yaml: warning: is empty\nValid: 1 document: 1 project; 1 warning.\n"
+    )
+    assert render_validation([], read) == "Valid: 5 documents: 1 group, 2 sets, 2 profiles.\n"
+    assert render_validation([], {}) == "Valid: 0 documents.\n"
+    assert render_validation([WARNING], {}, style=Style(quiet=True)) == "b.yaml: warning: is empty\n"
 
 
 def test_a_caret_stands_below_its_column_even_behind_what_is_escaped() -> None:
     fault = Fault("a\x1b.yaml", 1, 5, "odd\n", "\t\x1b  x")
-    assert render_validation([fault], 0) == (
+    assert render_validation([fault], {}) == (
         "a\\u001b.yaml:1:5: odd\\n\n    \\t\\u001b  x\n              ^\nNot valid: 1 error.\n"
     )
 
 
 def test_colour_marks_places_and_severities() -> None:
-    assert render_validation([ERROR, WARNING], 0, style=Style(colour=True)) == (
+    assert render_validation([ERROR, WARNING], {}, style=Style(colour=True)) == (
         "\x1b[1ma.yaml:3:5\x1b[0m: unknown key `enabeld`; did you mean `enabled`?\n"
         "        enabeld: true\n"
         "        \x1b[1;31m^\x1b[0m\n"
