@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Any, TextIO
 from reconciler.cli.options import Given
 from reconciler.cli.outputs import attempt_all, write_stderr, write_stdout
 from reconciler.cli.progress import ToStderr, shown, welcomes_colour
-from reconciler.cli.settings import open_client, template_variables
+from reconciler.cli.settings import open_client, template_variables, tokens_of
 from reconciler.cli.signals import heeding
 from reconciler.errors import ConfigurationError, OutputFailed, UsageError
 from reconciler.whole_file import save
@@ -69,7 +69,11 @@ class Session:
         from reconciler.manifests import read_manifests
 
         return read_manifests(
-            self.paths, self.kinds, values=self.template_values(), env_names=template_variables(self.given)
+            self.paths,
+            self.kinds,
+            values=self.template_values(),
+            env_names=template_variables(self.given),
+            secrets=tokens_of(self.given),
         )
 
     @property

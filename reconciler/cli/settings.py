@@ -115,11 +115,15 @@ def template_variables(given: Given) -> tuple[str, ...]:
 
 
 def tokens_of(given: Given) -> frozenset[str]:
-    """Return our own tokens: those of the environment, and that of the token file."""
+    """Return our own tokens: those of the environment, and that of the token file, even if no client needs it."""
     tokens = own_tokens(os.environ)
-    file = Path(given.token_file or "")
-    # What is no regular file, such as the output of a command, can be read only once.
-    return tokens | {file.read_text(encoding="utf-8").strip()} if file.is_file() else tokens
+    file = Path(given.token_file or os.environ.get("RECONCILER_TOKEN_FILE", ""))
+    try:
+        # What is no regular file, such as the output of a command, can be read only once.
+        found = file.read_text(encoding="utf-8", errors="replace").strip() if file.is_file() else ""
+    except OSError:
+        found = ""
+    return tokens | {found} if found else tokens
 
 
 def _refuse_what_leads_elsewhere(given: Given) -> None:

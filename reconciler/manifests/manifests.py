@@ -2,7 +2,7 @@
 
 import gc
 from collections import Counter
-from collections.abc import Container, Hashable, Iterator, Mapping, Sequence
+from collections.abc import Collection, Container, Hashable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -151,7 +151,12 @@ class Manifests:
 
 
 def read_manifests(
-    paths: Sequence[Path], kinds: Kinds, *, values: Mapping[str, Any] = NO_VALUES, env_names: Sequence[str] = ()
+    paths: Sequence[Path],
+    kinds: Kinds,
+    *,
+    values: Mapping[str, Any] = NO_VALUES,
+    env_names: Sequence[str] = (),
+    secrets: Collection[str] = (),
 ) -> Manifests:
     """Read, render, merge and check manifests.
 
@@ -160,12 +165,13 @@ def read_manifests(
         kinds: the sections there are.
         values: for templates.
         env_names: the environment variables that templates may read, as `env.NAME`.
+        secrets: what is kept out of messages, wherever it comes from.
 
     Raises:
         ManifestErrors: with all faults of all files.
         ConfigurationError: a value is called `env` beside environment variables.
     """
-    with _collector_paused(), Reader(Catalogue(shapes_of(kinds)), values, env_names) as reader:
+    with _collector_paused(), Reader(Catalogue(shapes_of(kinds)), values, env_names, secrets) as reader:
         reader.search(paths)
         return _assembled_manifests(reader.catalogue, reader.complaints, tuple(reader.files))
 

@@ -1,6 +1,6 @@
 """All files to one catalogue of documents: found, rendered, read."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -27,11 +27,13 @@ class Reader:
         files: those read.
         values: for templates.
         env_names: the environment variables that templates may read.
+        secrets: what is kept out of messages, though a link may lead to a file that holds it.
     """
 
     catalogue: Catalogue
     values: Mapping[str, Any]
     env_names: Sequence[str]
+    secrets: Collection[str] = ()
     complaints: Complaints = field(default_factory=Complaints)
     files: list[str] = field(default_factory=list)
     _templates: "Templates | None" = None
@@ -67,11 +69,11 @@ class Reader:
 
     def _source(self, path: str, text: str) -> Source:
         if not path.endswith(TEMPLATE):
-            return Source(path, text)
+            return Source(path, text, tuple(self.secrets))
         if self._templates is None:
             from reconciler.manifests.templates import Templates  # noqa: PLC0415 - only templates need a process
 
-            self._templates = Templates(self.values, self.env_names)
+            self._templates = Templates(self.values, self.env_names, secrets=self.secrets)
         return self._templates.source(path, text)
 
 

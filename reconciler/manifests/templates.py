@@ -7,7 +7,7 @@ import re
 import signal
 import sys
 from bisect import bisect_right
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from contextlib import suppress
 from functools import cache
 from subprocess import DEVNULL, PIPE, Popen
@@ -39,7 +39,14 @@ class Templates:
     The process is started for the first template, and stays for the others until `close`.
     """
 
-    def __init__(self, values: Mapping[str, Any], env_names: Sequence[str], *, seconds: int = MOST_SECONDS) -> None:
+    def __init__(
+        self,
+        values: Mapping[str, Any],
+        env_names: Sequence[str],
+        *,
+        secrets: Collection[str] = (),
+        seconds: int = MOST_SECONDS,
+    ) -> None:
         """Take the values; see `read_manifests`.
 
         Raises:
@@ -49,7 +56,7 @@ class Templates:
             raise ConfigurationError("a template value may not be called `env` beside --env, which it would hide")
         variables = {name: os.environ[name] for name in env_names if name in os.environ}
         lines = {line for value in variables.values() for line in value.splitlines() if len(line) >= SHORTEST_SECRET}
-        self._secrets = tuple(sorted(lines, key=len, reverse=True))
+        self._secrets = tuple(sorted({*lines, *secrets}, key=len, reverse=True))
         given = pickle.dumps((dict(values), (variables, tuple(env_names))))
         self._seconds = seconds
         self._orders = pickle.dumps((seconds, MOST_MEMORY, LARGEST, given))

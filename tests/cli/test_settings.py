@@ -127,6 +127,23 @@ def test_no_template_reads_a_token_of_ours(
         assert [desk(command).err for command in ("validate", "render", "doctor")] == [refused] * 3
 
 
+@pytest.mark.parametrize("suffix", [".yaml", ".yaml.j2"])
+def test_a_link_to_the_token_shows_nothing_of_it(desk: Desk, monkeypatch: pytest.MonkeyPatch, suffix: str) -> None:
+    """A commit can put a link among the manifests, and the place of the file is known in many a CI job."""
+    desk.write("../job/token", "ada-token\n").chmod(0o600)
+    (desk.folder / f"manifests/link{suffix}").symlink_to(desk.folder.parent / "job/token")
+    for variable, file in (("RECONCILER_TOKEN", None), ("RECONCILER_TOKEN_FILE", desk.folder.parent / "job/token")):
+        monkeypatch.setenv(variable, str(file) if file else "ada-token")
+        for line in ("plan", "validate", "validate --format json", "plan --log-format json"):
+            done = desk(line)
+            assert done.code == 1
+            assert "a manifest is a mapping" in done.out + done.err
+            assert "ada-token" not in done.out + done.err
+        monkeypatch.delenv("RECONCILER_TOKEN", raising=False)
+    monkeypatch.setenv("RECONCILER_TOKEN_FILE", "/proc/self/mem")
+    assert "a manifest is a mapping" in desk("validate").out
+
+
 def test_other_variables_are_read(desk: Desk, monkeypatch: pytest.MonkeyPatch) -> None:
     desk.write("manifests/project.yaml.j2", TEMPLATE.replace("acme/api", "acme/lib") % "TITLE")
     desk.write("token", "ada-token").chmod(0o600)
