@@ -116,7 +116,10 @@ class Matching:
             if target_id is not None:
                 self.added.add(target_id)
             requests = self.part.create(path, name, wanted, target_id)
-            self.draft.creates.append(Create(self._address(name), fields_of(wanted), requests, target_id))
+            delivers = self.part.delivers is not None
+            self.draft.creates.append(
+                Create(self._address(name), fields_of(wanted), requests, target_id, delivers=delivers)
+            )
 
     def _rotate(self, name: Key, wanted: Resource, age: timedelta, matches: list[Found]) -> None:
         """Create a successor where the newest is too old; delete what the newest has succeeded, once it is settled.
@@ -139,7 +142,9 @@ class Matching:
         if self._age(newest) >= age:
             ids = tuple(found.id for found in matches if found.id is not None)
             requests = self.part.create(self.scope.url + self.part.suffix, name, wanted, None)
-            self.draft.creates.append(Create(self._address(name), fields_of(wanted), requests, beside=ids))
+            self.draft.creates.append(
+                Create(self._address(name), fields_of(wanted), requests, beside=ids, delivers=True)
+            )
         if self._age(newest) >= self.draft.grace:
             for found in ours:
                 if found is not newest:

@@ -6,6 +6,7 @@ from typing import TypeVar
 
 from reconciler.address import Scope
 from reconciler.errors import PlanRefused
+from reconciler.guard import NO_LIMITS, Limits
 from reconciler.plan import Plan
 from reconciler.planfile import SavedPlan
 from reconciler.report import Report
@@ -14,11 +15,12 @@ from reconciler.shards import Shard
 Thing = TypeVar("Thing")
 
 
-def merge_plans(parts: Mapping[str, SavedPlan]) -> SavedPlan:
+def merge_plans(parts: Mapping[str, SavedPlan], limits: Limits = NO_LIMITS) -> SavedPlan:
     """Return the plans of shards as one. It is as old as the oldest of them.
 
     Args:
         parts: by the name of the file, at least one.
+        limits: what is allowed for the whole; what was allowed for a part says nothing of the whole.
 
     Raises:
         PlanRefused: they are not parts of one whole.
@@ -37,6 +39,7 @@ def merge_plans(parts: Mapping[str, SavedPlan]) -> SavedPlan:
         created_at=min(header.created_at for header in headers.values()),
         requests_made=sum(header.requests_made for header in headers.values()),
         shard=None,
+        limits=limits,
     )
     plan = Plan(_ordered(targets, lambda target: target.scope), _ordered(dependent, lambda section: section.scope))
     return SavedPlan(header, plan)

@@ -21,6 +21,7 @@ class Create:
         after: the declared fields.
         target_id: the numeric ID of the target the object refers to, where it refers to one.
         beside: the IDs of the live objects of the same name, where it is to succeed them.
+        delivers: whether the answer holds a secret, which is to be delivered.
     """
 
     address: Address
@@ -28,6 +29,7 @@ class Create:
     requests: tuple[Request, ...]
     target_id: int | None = None
     beside: tuple[int, ...] = ()
+    delivers: bool = False
 
 
 @dataclass(frozen=True, slots=True)

@@ -12,6 +12,7 @@ from urllib.parse import urlsplit
 from pydantic import AwareDatetime, Field, TypeAdapter, ValidationError
 
 from reconciler.errors import PlanRefused
+from reconciler.guard import NO_LIMITS, Limits, refusals
 from reconciler.kind import Kinds
 from reconciler.plan import Create, Delete, Plan, TargetPlan, Update
 from reconciler.sealed import Document, seal, unseal
@@ -50,6 +51,7 @@ class Header:
         manifests_digest: SHA-256 (hex) of the effective desired state.
         requests_made: how many reads it took.
         shard: which part of the targets it is about; None for all that were selected.
+        limits: what was allowed when it was made.
     """
 
     service: str
@@ -58,6 +60,7 @@ class Header:
     manifests_digest: str
     requests_made: int
     shard: Shard | None = None
+    limits: Limits = NO_LIMITS
 
 
 @dataclass(frozen=True, slots=True)
@@ -66,6 +69,12 @@ class SavedPlan:
 
     header: Header
     plan: Plan
+
+    @property
+    def refusals(self) -> tuple[str, ...]:
+        """Why `apply` refuses the plan, as far as it is not told more."""
+        shard = self.header.shard
+        return tuple(refusals(self.plan, self.header.limits, shard.total if shard else 1))
 
 
 class SummaryShape(Document):
@@ -77,6 +86,13 @@ class SummaryShape(Document):
     problems: int = Field(description="How much of what is wanted cannot be planned.")
     unmanaged: int = Field(description="How many live objects no manifest mentions, in sections that are declared.")
     requests: int = Field(description="How many requests the changes take.")
+
+
+class LimitsShape(Document):
+    """What was allowed when the plan was made."""
+
+    allow_deletes: int | None = Field(ge=0, description="How many deletions; null for no word about it.")
+    max_changes: int | None = Field(ge=0, description="How many changes at most; null for any number.")
 
 
 class SectionPlanShape(SectionShape):
@@ -110,6 +126,8 @@ class PlanDocument(Document):
     manifests_digest: str = Field(description="SHA-256 of the effective desired state.")
     requests_made: int = Field(ge=0, description="How many reads it took to make the plan.")
     shard: ShardShape | None = Field(description="Which part of the targets this is about; null for all of them.")
+    limits: LimitsShape = Field(description="The limits that `apply` goes by, unless it is given others.")
+    refusals: list[str] = Field(description="Why `apply` will refuse the plan, unless it is told more.")
     summary: SummaryShape = Field(description="How much would happen, and how much cannot.")
     targets: list[TargetPlanShape] = Field(description="Users, then groups, then projects.")
     dependent: list[DependentShape] = Field(
@@ -129,6 +147,8 @@ def save_plan(saved: SavedPlan) -> str:
             "manifests_digest": saved.header.manifests_digest,
             "requests_made": saved.header.requests_made,
             "shard": shard_content(saved.header.shard),
+            "limits": {"allow_deletes": saved.header.limits.deletes, "max_changes": saved.header.limits.changes},
+            "refusals": list(saved.refusals),
             "summary": summary(saved.plan),
             "targets": [_target_content(target) for target in saved.plan.targets],
             "dependent": [_dependent_content(section) for section in saved.plan.dependent],
@@ -150,6 +170,7 @@ def load_plan(text: str, kinds: Kinds) -> SavedPlan:
         manifests_digest=document.manifests_digest,
         requests_made=document.requests_made,
         shard=read_shard(document.shard),
+        limits=Limits(document.limits.allow_deletes, document.limits.max_changes),
     )
     targets = tuple(_read_target(target, kinds) for target in document.targets)
     plan = Plan(targets, tuple(_read_dependent(section, kinds) for section in document.dependent))

@@ -12,6 +12,7 @@ from pydantic import Field
 
 from reconciler.address import Address, Key, Level, Scope
 from reconciler.diff import AsRead
+from reconciler.endpoints import Collection
 from reconciler.errors import PlanRefused
 from reconciler.kind import Kinds, Part
 from reconciler.plan import Change, Create, Delete, Problem, SectionPlan, TargetPlan, Update
@@ -241,7 +242,8 @@ def _read_change(scope: Scope, section: str, shape: CreateShape | UpdateShape | 
     requests = tuple(_read_request(request, scope, part) for request in shape.requests)
     match shape:
         case CreateShape():
-            return Create(address, shape.after, requests, shape.target_id, tuple(shape.beside))
+            delivers = isinstance(part, Collection) and part.delivers is not None
+            return Create(address, shape.after, requests, shape.target_id, tuple(shape.beside), delivers)
         case UpdateShape():
             return Update(address, shape.before, shape.after, requests, _as_read(shape.read), shape.renamed_from)
         case DeleteShape():  # pragma: no branch - mypy would see a fourth

@@ -11,7 +11,8 @@ from hashlib import blake2b
 from reconciler.address import Key, Level, Scope
 from reconciler.errors import UsageError
 from reconciler.kind import Kinds
-from reconciler.state import DesiredState, Target
+from reconciler.plan import Plan
+from reconciler.state import DesiredState, Section, Target
 
 TOGETHER = "groups"
 """The home of all groups and projects of which nobody can tell which is below which."""
@@ -60,6 +61,21 @@ def share(desired: DesiredState, whole: DesiredState, shard: Shard, kinds: Kinds
     homes = _Homes(whole, kinds)
     targets = tuple(each for each in desired.targets if _number(homes.of(each), shard.total) == shard.number)
     return replace(desired, targets=targets)
+
+
+def share_plan(plan: Plan, shard: Shard, kinds: Kinds) -> Plan:
+    """Return a shard of a plan: of whichever plan, every target is in exactly one."""
+    targets = (
+        Target(target.scope, tuple(Section(target.scope, each.section, {}) for each in target.sections))
+        for target in plan.targets
+    )
+    whole = DesiredState(tuple(targets), "")
+    kept = {target.scope for target in share(whole, whole, shard, kinds).targets}
+    return Plan(
+        tuple(target for target in plan.targets if target.scope in kept),
+        tuple(section for section in plan.dependent if section.scope in kept),
+        tuple(section for section in plan.whole if section.scope in kept),
+    )
 
 
 class _Homes:

@@ -45,6 +45,8 @@ def test_a_saved_plan_is_a_document_that_programs_can_read() -> None:
         "manifests_digest": "5f2c",
         "requests_made": 8,
         "shard": None,
+        "limits": {"allow_deletes": None, "max_changes": None},
+        "refusals": [],
         "summary": {"create": 1, "update": 2, "delete": 1, "problems": 1, "unmanaged": 3, "requests": 4},
         "dependent": [],
     }

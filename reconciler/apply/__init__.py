@@ -13,7 +13,7 @@ from reconciler.apply.outcomes import (
     Terms,
 )
 from reconciler.apply.recovery import recover
-from reconciler.apply.run import Application, apply_plan, lack_of_sink, planned_again
+from reconciler.apply.run import Application, apply_plan, planned_again
 from reconciler.apply.target import repeatable
 
 __all__ = [
@@ -29,7 +29,6 @@ __all__ = [
     "TargetOutcome",
     "Terms",
     "apply_plan",
-    "lack_of_sink",
     "planned_again",
     "recover",
     "repeatable",

@@ -3,17 +3,15 @@
 A group's approval settings decide what its projects may set, which is why groups come first.
 """
 
-from collections.abc import Iterator, Sequence
 from itertools import groupby
 
 from reconciler.address import Scope
 from reconciler.apply.looking import Numbers
 from reconciler.apply.outcomes import ENDED, Outcome, Status, TargetOutcome, Terms
-from reconciler.apply.succession import collection_of
 from reconciler.apply.target import TargetRun
 from reconciler.kind import Kinds
 from reconciler.live import side_by_side
-from reconciler.plan import Change, Create, Delete, Plan, TargetPlan
+from reconciler.plan import Plan, TargetPlan
 from reconciler.state import Section
 from reconciler.wire import Service
 
@@ -70,22 +68,3 @@ def planned_again(plan: Plan) -> list[Section]:
     }
     whole = [section for section in plan.whole if (section.scope, section.kind) in changed]
     return list({(section.scope, section.kind): section for section in (*whole, *plan.dependent)}.values())
-
-
-def lack_of_sink(plan: Plan, kinds: Kinds) -> Iterator[str]:
-    """Yield why a plan cannot be applied if there is no place for the values of tokens."""
-    created = [
-        change
-        for change in plan.changes
-        if isinstance(change, Create) and collection_of(change.address, kinds).delivers is not None
-    ]
-    succeeded = [change for change in plan.changes if isinstance(change, Delete) and change.successor_id is not None]
-    where = "say where it is to go with --tokens-to FILE or --tokens-command CMD"
-    if created:
-        yield f"the plan creates {_counted(created)}, whose value is shown only once: {where}"
-    elif succeeded:
-        yield f"the plan deletes {_counted(succeeded, 'rotated ')}, whose successor's value is delivered first: {where}"
-
-
-def _counted(changes: Sequence[Change], sort: str = "") -> str:
-    return f"{len(changes)} {sort}{changes[0].address.title}{'s' * (len(changes) > 1)}"

@@ -2,7 +2,7 @@
 
 import sys
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import UTC, datetime, timedelta
 from functools import partial
 from math import inf
@@ -13,7 +13,7 @@ import click
 from click.core import ParameterSource
 
 from reconciler.cli.exit_codes import of_report
-from reconciler.cli.options import FLEET, FORCE, MANIFESTS, OUTPUT, PROBLEMS, SELECTION, SERVICE, Given, options
+from reconciler.cli.options import FLEET, FORCE, LIMITS, MANIFESTS, OUTPUT, PROBLEMS, SELECTION, SERVICE, Given, options
 from reconciler.cli.outputs import check_outputs, report_error
 from reconciler.cli.session import Session, read_file
 from reconciler.cli.settings import duration, tokens_of
@@ -23,8 +23,6 @@ from reconciler.errors import OutputFailed, PlanRefused, UsageError
 if TYPE_CHECKING:
     from reconciler.apply import Deliver
     from reconciler.cli.journaling import Keeping
-    from reconciler.kind import Kinds
-    from reconciler.plan import Plan
     from reconciler.planfile import SavedPlan
     from reconciler.render import Style
     from reconciler.service import Client
@@ -37,8 +35,6 @@ class Wishes:
     plan_file: Path | None
     max_age: str
     yes: bool
-    allow_deletes: int | None
-    max_changes: int | None
     no_verify: bool
     tokens_to: Path | None
     tokens_command: str | None
@@ -47,12 +43,10 @@ class Wishes:
 
 
 @click.command(epilog="Examples: reconciler apply manifests --yes;  reconciler apply --plan plan.json --yes")
-@options(MANIFESTS, SELECTION, FLEET, FORCE, SERVICE, OUTPUT, PROBLEMS)
+@options(MANIFESTS, SELECTION, FLEET, FORCE, LIMITS, SERVICE, OUTPUT, PROBLEMS)
 @click.option("--plan", "plan_file", type=click.Path(path_type=Path), metavar="FILE", help="Apply this saved plan.")
 @click.option("--max-age", default="24h", metavar="TIME", show_default=True, help="Refuse an older saved plan.")
 @click.option("--yes", is_flag=True, help="Do not ask.")
-@click.option("--allow-deletes", type=click.IntRange(0), metavar="N", help="So many deletions are meant.")
-@click.option("--max-changes", type=click.IntRange(0), metavar="N", help="Refuse a plan of more changes.")
 @click.option("--no-verify", is_flag=True, help="Do not read again what was changed.")
 @click.option(
     "--tokens-to", type=click.Path(path_type=Path), metavar="FILE", help="Append created tokens here, mode 0600."
@@ -84,7 +78,7 @@ def apply(given: Given, **own: Any) -> int:
     deliver = _sink(given, wishes)
     with session.client() as client, keeping(wishes.journal, client, session.kinds, deliver) as journal:
         saved = _plan(session, wishes, client)
-        _refuse(saved.plan, session.kinds, wishes)
+        saved = _guarded(session, wishes, saved)
         if any(saved.plan.changes) and not wishes.yes:
             _ask(session, saved)
         return _carry_out(session, wishes, saved, client, deliver=deliver, journal=journal)
@@ -104,9 +98,9 @@ def _check(given: Given, wishes: Wishes) -> None:
     if wishes.plan_file is not None and given.paths and source is ParameterSource.COMMANDLINE:
         raise UsageError("apply takes PATHS or --plan, not both")
     if wishes.plan_file is not None and any(
-        (given.targets, given.labels, given.sections, given.retry_failed, given.since, given.everything, given.shard)
+        (given.targets, given.labels, given.sections, given.retry_failed, given.since, given.everything)
     ):
-        raise UsageError("apply carries out a saved plan whole; narrow it when it is made")
+        raise UsageError("apply carries out a saved plan whole, or a shard of it; narrow it when it is made")
     if wishes.plan_file is not None and given.force_events:
         raise UsageError("apply carries out a saved plan as it is; --force-events goes with the plan that is saved")
     if wishes.tokens_to is not None and wishes.tokens_command is not None:
@@ -186,16 +180,31 @@ def _saved_plan(session: Session, file: Path, client: "Client", max_age: timedel
     return saved
 
 
-def _refuse(plan: "Plan", kinds: "Kinds", wishes: Wishes) -> None:
-    """Refuse what must not be applied, before anything is."""
-    from reconciler.apply import lack_of_sink
-    from reconciler.guard import Limits, objections
+def _guarded(session: Session, wishes: Wishes, saved: "SavedPlan") -> "SavedPlan":
+    """Return what is to be applied of a plan, with all that it is allowed; the guard looks at the whole.
 
-    reasons = list(objections(plan, Limits(wishes.allow_deletes, wishes.max_changes)))
-    if wishes.tokens_to is None and wishes.tokens_command is None:
-        reasons += lack_of_sink(plan, kinds)
-    if reasons:
-        raise PlanRefused("refused, nothing was changed: " + "\n".join(reasons))
+    Raises:
+        PlanRefused: it must not be applied.
+        UsageError: a shard is asked for of a plan that is already one.
+    """
+    from reconciler.guard import Limits
+    from reconciler.shards import read_shard, share_plan
+
+    given, allowed = session.given, saved.header.limits
+    limits = Limits(
+        allowed.deletes if given.allow_deletes is None else given.allow_deletes,
+        allowed.changes if given.max_changes is None else given.max_changes,
+        sink=wishes.tokens_to is not None or wishes.tokens_command is not None,
+    )
+    saved = replace(saved, header=replace(saved.header, limits=limits))
+    if saved.refusals:
+        raise PlanRefused("the plan is refused, and nothing was changed: " + "\n".join(saved.refusals))
+    if wishes.plan_file is None or given.shard is None:
+        return saved
+    if saved.header.shard:
+        raise UsageError(f"{wishes.plan_file} is the plan of shard {saved.header.shard} alone: merge the plans of all")
+    shard = read_shard(given.shard)
+    return replace(saved, header=replace(saved.header, shard=shard), plan=share_plan(saved.plan, shard, session.kinds))
 
 
 def _ask(session: Session, saved: "SavedPlan") -> None:

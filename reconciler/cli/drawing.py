@@ -12,6 +12,7 @@ from reconciler.apply import Status
 from reconciler.cli.fleet import scope_of_run
 from reconciler.cli.session import Session, read_file
 from reconciler.errors import ServiceError
+from reconciler.guard import Limits
 from reconciler.live import ask_for_record, path_in
 from reconciler.manifests import Manifests
 from reconciler.plan import TargetPlan
@@ -62,6 +63,7 @@ def draw(session: Session, client: Client, grace: timedelta = timedelta()) -> Sa
         manifests_digest=desired.digest,
         requests_made=client.traffic.reads,
         shard=scope.shard,
+        limits=Limits(given.allow_deletes, given.max_changes),
     )
     return SavedPlan(header, plan)
 

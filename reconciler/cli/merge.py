@@ -6,7 +6,7 @@ from pathlib import Path
 import click
 
 from reconciler.cli.exit_codes import of_plan, of_report
-from reconciler.cli.options import OUTPUT, PROBLEMS, Given, options
+from reconciler.cli.options import LIMITS, OUTPUT, PROBLEMS, Given, options
 from reconciler.cli.outputs import check_outputs
 from reconciler.cli.session import Session, read_file
 from reconciler.errors import UsageError
@@ -20,19 +20,24 @@ PARTS = click.option(
 
 @click.command("merge-plans", epilog="Example: reconciler merge-plans plan-*.json --parts 5 --out plan.json")
 @FILES
-@options(OUTPUT, PROBLEMS)
+@options(LIMITS, OUTPUT, PROBLEMS)
 @OUT
 @PARTS
 def merge_plans(given: Given, files: tuple[Path, ...], out: Path | None, parts: int | None) -> int:
-    """Put the plans of shards together to one, for `apply --plan` or to be shown. Exits with 3 if it has problems."""
+    """Put the plans of shards together to one, for `apply --plan` or to be shown. Exits with 3 if it has problems.
+
+    The guard counts the deletions of all of them together.
+    """
     from reconciler import merging
+    from reconciler.guard import Limits
     from reconciler.planfile import load_plan, save_plan
     from reconciler.render import render_plan
 
     _refuse_unless_all(files, parts)
     check_outputs(given, "plan", ("--out", out), *(("FILE", file) for file in files))
     session = Session(given)
-    whole = merging.merge_plans({str(file): load_plan(read_file(file), session.kinds) for file in files})
+    limits = Limits(given.allow_deletes, given.max_changes)
+    whole = merging.merge_plans({str(file): load_plan(read_file(file), session.kinds) for file in files}, limits)
     session.put_out(partial(render_plan, whole), documents={} if out is None else {out: save_plan(whole)})
     return of_plan(whole.plan, allow_problems=given.allow_problems)
 

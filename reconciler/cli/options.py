@@ -61,6 +61,11 @@ PROBLEMS: list[Decorator] = [
     click.option("--allow-problems", is_flag=True, help="Exit with 0 instead of 3 for problems."),
 ]
 
+LIMITS: list[Decorator] = [
+    click.option("--allow-deletes", type=click.IntRange(0), metavar="N", help="Allow up to N deletions."),
+    click.option("--max-changes", type=click.IntRange(0), metavar="N", help="Refuse a plan of more than N changes."),
+]
+
 MANIFESTS: list[Decorator] = [
     click.argument("paths", nargs=-1, type=click.Path(path_type=str)),
     click.option(
@@ -225,6 +230,8 @@ class Given:
     verbose: int = 0
     quiet: bool = False
     log_format: str = "text"
+    allow_deletes: int | None = None
+    max_changes: int | None = None
 
 
 SHARED = tuple(field.name for field in fields(Given))

@@ -1,6 +1,7 @@
 """How much a plan or a report is: in one line, and by section."""
 
 from collections import Counter
+from collections.abc import Iterator
 
 from reconciler.apply import Status
 from reconciler.plan import Change, Create, Delete, Plan, Update
@@ -61,6 +62,14 @@ def cost_of(saved: SavedPlan) -> str:
     made = saved.header.requests_made
     verb = "was" if made == 1 else "were"
     return f"{counted(saved.plan.cost, 'write')} to apply; {counted(made, 'request')} {verb} made to plan."
+
+
+def verdicts(saved: SavedPlan) -> Iterator[str]:
+    """Yield what was allowed for a plan, and why `apply` will refuse it."""
+    allowed = saved.header.limits.deletes
+    if allowed is not None:
+        yield f"apply may delete up to {counted(allowed, 'object')}: --allow-deletes {allowed}"
+    yield from (f"apply will refuse this plan: {reason}" for reason in saved.refusals)
 
 
 def planned(plan: Plan) -> Counts:

@@ -1,14 +1,16 @@
-"""Faults of the manifests as a merge request's code quality report, which shows each beside its line."""
+"""Faults of the manifests, and problems of a plan, as a code quality report, which shows each beside its line."""
 
 import json
 import re
 from collections import Counter
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from hashlib import sha256
 from posixpath import normpath
 
 from reconciler.errors import Fault
+from reconciler.planfile import SavedPlan
 from reconciler.render import Style
+from reconciler.render._wording import complaint
 from reconciler.terminal import escaped
 
 LINE = re.compile(r":\d+(:\d+)?\b")
@@ -23,6 +25,27 @@ def validation(faults: Sequence[Fault], _documents: Mapping[str, int], _style: S
     Its fingerprint stays when lines are moved, so that a merge request tells new faults from old ones; of faults of
     one file that read alike, each has its own.
     """
+    return _issues(faults)
+
+
+def plan(saved: SavedPlan, _style: Style) -> str:
+    """Return an issue for each problem, beside what asks for it, and for each reason why `apply` will refuse the plan.
+
+    Such a reason stands beside the first target that would change.
+    """
+    first = next((target.origin for target in saved.plan.targets if any(target.changes)), "")
+    refused = [_fault(first, f"apply will refuse this plan: {reason}") for reason in saved.refusals]
+    return _issues(
+        [*(_fault(each.origin, f"{each.address.scope}: {complaint(each)}") for each in saved.plan.problems), *refused]
+    )
+
+
+def _fault(origin: str, message: str) -> Fault:
+    path, _, line = origin.rpartition(":")
+    return Fault(path, int(line), 0, message) if path and line.isdecimal() else Fault(origin, 0, 0, message)
+
+
+def _issues(faults: Iterable[Fault]) -> str:
     seen = Counter[tuple[str, str]]()
     issues = []
     for fault in faults:

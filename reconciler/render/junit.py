@@ -1,4 +1,7 @@
-"""JUnit XML for the test reports of a pipeline: a target is a test, drift is a failure, a problem is an error."""
+"""JUnit XML for the test reports of a pipeline: a target is a test, drift is a failure, a problem is an error.
+
+A plan that `apply` will refuse has one test more, which is an error.
+"""
 
 import re
 from collections.abc import Iterable
@@ -23,6 +26,10 @@ def plan(saved: SavedPlan, _style: Style) -> str:
     """Return a test for each target, which fails if there is something to change."""
     targets = saved.plan.targets
     cases = [_case(target, _drift(target), "to change") for target in targets]
+    if saved.refusals:
+        case = Element("testcase", {"classname": "reconciler.apply", "name": "apply will refuse this plan"})
+        _add(case, "error", counted(len(saved.refusals), "reason"), map(escaped, saved.refusals))
+        cases.append(case)
     return _document(f"reconciler plan{_of_shard(saved.header.shard)}", cases, saved.header.created_at)
 
 

@@ -26,6 +26,7 @@ from reconciler.render._numbers import (
     plan_in_a_line,
     planned,
     report_in_a_line,
+    verdicts,
 )
 from reconciler.render._wording import complaint, counted, details, differing, label, listed_documents, quoted, waits
 from reconciler.report import Report
@@ -41,8 +42,10 @@ MARKERS: dict[type[Change], str] = {Create: "+", Update: "~", Delete: "-"}
 def plan(saved: SavedPlan, _style: Style) -> str:
     """Return what would be changed and what cannot be."""
     numbers = summary(saved.plan)
+    said = "".join(f"**{code(verdict)}**\n\n" for verdict in verdicts(saved))
     head = (
         f"## {plan_in_a_line(saved)}\n\n"
+        f"{said}"
         f"{_table(PLANNED, planned(saved.plan))}"
         f"{cost_of(saved)} {counted(numbers['unmanaged'], 'unmanaged object')}.\n"
         f"Read from {code(saved.header.service)} at {utc(saved.header.created_at)}.\n\n"

@@ -31,6 +31,7 @@ def plan(saved: SavedPlan, _style: Style) -> str:
         _metric("reconciler_plan_changes", "Objects that differ from the manifests.", _drift(saved.plan)),
         _metric("reconciler_plan_problems", "What is wanted and cannot be planned.", _problems(saved.plan.targets)),
         _metric("reconciler_plan_unmanaged_objects", "Live objects no manifest mentions.", _unmanaged(saved.plan)),
+        _metric("reconciler_plan_refusals", "Reasons why apply will refuse the plan.", _one(len(saved.refusals))),
         _metric("reconciler_plan_targets", "Targets that were planned.", _targets(saved.plan)),
         _metric("reconciler_plan_requests_to_apply", "Writes the changes take.", _one(saved.plan.cost)),
         _metric("reconciler_plan_requests_made", "Reads it took to plan.", _one(saved.header.requests_made)),

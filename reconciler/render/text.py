@@ -10,7 +10,7 @@ from reconciler.errors import Fault
 from reconciler.plan import Change, Create, Delete, TargetPlan, Update
 from reconciler.planfile import SavedPlan, summary
 from reconciler.render import Style
-from reconciler.render._numbers import cost_of, of_plan, of_report
+from reconciler.render._numbers import cost_of, of_plan, of_report, verdicts
 from reconciler.render._wording import complaint, counted, details, label, listed_documents, rewritten, waits
 from reconciler.report import Report
 from reconciler.terminal import escaped
@@ -41,6 +41,7 @@ def plan(saved: SavedPlan, style: Style) -> str:
         changes = [] if style.quiet else sorted(target.changes, key=_rank)
         lines += _target(target, [line for change in changes for line in _change(change, style)], style)
     numbers = summary(saved.plan)
+    lines += [line for verdict in verdicts(saved) for line in _folded(escaped(verdict), style)]
     lines += _folded(
         f"{of_plan(saved.header.shard)}: {numbers['create']} to create, {numbers['update']} to update, "
         f"{numbers['delete']} to delete, {counted(numbers['problems'], 'problem')}, {numbers['unmanaged']} unmanaged. "

@@ -166,8 +166,8 @@ def test_losing_much_must_be_meant(desk: Desk) -> None:
     done = desk("apply --yes")
     assert (done.code, done.out) == (1, "")
     assert done.err == (
-        "reconciler: refused, nothing was changed: project acme/api would lose 11 of its 12 milestones; "
-        "if that is meant, add --allow-deletes 11\n"
+        "reconciler: the plan is refused, and nothing was changed: it deletes 11 of the 12 milestones of project acme/api; "
+        "add --allow-deletes 11\n"
     )
     assert writes(desk) == []
     assert desk("apply --yes --allow-deletes 11 --max-changes 10").code == 1
@@ -204,8 +204,8 @@ def test_tokens_are_not_created_without_a_place_for_their_values(desk: Desk) -> 
     done = desk("apply --yes")
     assert (done.code, done.out) == (1, "")
     assert done.err == (
-        "reconciler: refused, nothing was changed: the plan creates 2 trigger tokens, whose value is shown only once: "
-        "say where it is to go with --tokens-to FILE or --tokens-command CMD\n"
+        "reconciler: the plan is refused, and nothing was changed: it creates 2 trigger tokens, whose value is shown only "
+        "once; add --tokens-to FILE or --tokens-command CMD\n"
     )
     assert writes(desk) == []
 
@@ -218,8 +218,8 @@ def test_rotated_tokens_are_not_deleted_without_a_place_for_the_values_of_their_
     done = desk("apply --yes")
     assert (done.code, done.out) == (1, "")
     assert done.err == (
-        "reconciler: refused, nothing was changed: the plan deletes 2 rotated trigger tokens, whose successor's value is "
-        "delivered first: say where it is to go with --tokens-to FILE or --tokens-command CMD\n"
+        "reconciler: the plan is refused, and nothing was changed: it deletes 2 rotated trigger tokens, whose successor's "
+        "value is delivered first; add --tokens-to FILE or --tokens-command CMD\n"
     )
     assert writes(desk) == []
     assert desk("apply --yes --tokens-to tokens").code == 0

@@ -81,7 +81,7 @@ def test_each_shell_is_answered_in_its_own_way(shell: str, words: str, number: s
         ("reconciler", "", sorted(COMMANDS)),
         ("reconciler plan --section", "", sorted(KINDS)),
         ("reconciler", "merge-", ["merge-plans", "merge-reports"]),
-        ("reconciler plan", "--max", ["--max-wait"]),
+        ("reconciler plan", "--max", ["--max-changes", "--max-wait"]),
         ("reconciler plan --section", "not", ["notification_settings"]),
         ("reconciler export --section", "mil", ["milestones"]),
         ("reconciler plan --format", "mark", ["markdown"]),

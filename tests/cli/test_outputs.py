@@ -36,8 +36,7 @@ def titles(desk: Desk) -> list[str]:
         ("apply --yes --report terraform-report=F", "the format terraform-report is not for a report"),
         ("apply --yes --report json=F --report xml=F", "no format xml; there are codequality, html, json, "),
         ("apply --yes --format codequality", "the format codequality is not for a report"),
-        ("plan --report codequality=F", "the format codequality is not for a plan"),
-        ("drift --format codequality", "the format codequality is not for a plan"),
+        ("apply --yes --report codequality=F", "the format codequality is not for a report"),
         ("doctor --report html=F", "the format html is not for a diagnosis"),
         ("validate --format html", "the format html is not for a validation"),
         ("apply --yes --tokens-to F --report json=F", "--tokens-to and --report json name the same file: F"),
@@ -72,8 +71,8 @@ def test_what_is_shown_is_not_overwritten(desk: Desk) -> None:
         assert desk(f"show {file} --report text={file}").err == (
             f"reconciler: FILE and --report text name the same file: {file}\n"
         )
-        assert desk(f"show {file} --format codequality").code == 64
         assert desk(f"show {file} --report text=/dev/null --report json=/dev/null").code == 0
+    assert desk("show report.json --format codequality").code == 64
 
 
 def test_all_that_can_be_written_is_and_the_failures_are_told_last(desk: Desk) -> None:

@@ -419,5 +419,6 @@ def test_an_answer_nobody_can_plan_on_is_a_problem_that_names_the_request(desk: 
     with canned(raw) as server:
         done = desk(f"plan --api-url {server.api_url}")
     assert done.code == 3
-    assert f"  ! milestone: {said}\n" in done.out
+    remedy = "try again; if it stays so, see what the service logs about it"
+    assert f"  ! milestone: {said}; {remedy}  manifests/project.yaml:4\n" in done.out
     assert done.err == ""

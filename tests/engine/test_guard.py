@@ -1,7 +1,9 @@
 """The guard against losing much at once."""
 
+from dataclasses import replace
+
 from reconciler.address import Address
-from reconciler.guard import Limits, objections
+from reconciler.guard import Limits, refusals
 from reconciler.plan import Create, Delete, Plan, SectionPlan, TargetPlan
 from tests.building import API, READ
 
@@ -13,35 +15,52 @@ def losing(lost: int, found: int, created: int = 0) -> Plan:
 
 
 def test_three_of_ten_may_go_and_four_may_not() -> None:
-    assert list(objections(losing(3, 10), Limits())) == []
-    assert list(objections(losing(4, 10), Limits())) == [
-        "project acme/api would lose 4 of its 10 milestones; if that is meant, add --allow-deletes 4"
+    assert list(refusals(losing(3, 10), Limits())) == []
+    assert list(refusals(losing(4, 10), Limits())) == [
+        "it deletes 4 of the 10 milestones of project acme/api; add --allow-deletes 4"
     ]
 
 
 def test_a_small_section_may_go_whole() -> None:
-    assert list(objections(losing(9, 9), Limits())) == []
+    assert list(refusals(losing(9, 9), Limits())) == []
 
 
 def test_twenty_in_all_may_go_and_more_may_not() -> None:
-    assert list(objections(losing(20, 100), Limits())) == []
-    assert list(objections(losing(21, 100), Limits())) == [
-        "the plan deletes 21 objects, more than 20 in all; if that is meant, add --allow-deletes 21"
+    assert list(refusals(losing(20, 100), Limits())) == []
+    assert list(refusals(losing(21, 100), Limits())) == ["it deletes 21 objects, more than 20; add --allow-deletes 21"]
+
+
+def test_many_sections_that_lose_much_are_one_reason() -> None:
+    target = losing(4, 10).targets[0]
+    plan = Plan((replace(target, sections=target.sections * 3),))
+    assert list(refusals(plan)) == [
+        "it deletes 4 of the 10 milestones of project acme/api, and as much of 2 other sections; add --allow-deletes 12"
+    ]
+
+
+def test_a_shard_that_knows_nothing_of_the_others_may_delete_its_part() -> None:
+    assert list(refusals(losing(4, 100), shards=5)) == []
+    assert list(refusals(losing(5, 100), shards=5)) == [
+        "it deletes 5 objects, more than 4, which is this shard's part of 20; merge all plans, or add --allow-deletes 5"
+    ]
+    assert list(refusals(losing(5, 100), Limits(deletes=5), shards=5)) == []
+    assert list(refusals(losing(1, 100), shards=21)) == [
+        "it deletes 1 object, more than 0, which is this shard's part of 20; merge all plans, or add --allow-deletes 1"
     ]
 
 
 def test_deletions_that_are_meant_may_happen_but_no_more_than_that() -> None:
-    assert list(objections(losing(30, 30), Limits(deletes=30))) == []
-    assert list(objections(losing(31, 31), Limits(deletes=30))) == [
-        "the plan deletes 31 objects, more than --allow-deletes 30"
+    assert list(refusals(losing(30, 30), Limits(deletes=30))) == []
+    assert list(refusals(losing(31, 31), Limits(deletes=30))) == [
+        "it deletes 31 objects, more than --allow-deletes 30; add --allow-deletes 31"
     ]
-    assert list(objections(losing(1, 100), Limits(deletes=0))) == [
-        "the plan deletes 1 objects, more than --allow-deletes 0"
+    assert list(refusals(losing(1, 100), Limits(deletes=0))) == [
+        "it deletes 1 object, more than --allow-deletes 0; add --allow-deletes 1"
     ]
 
 
 def test_the_number_of_changes_can_be_bounded() -> None:
-    assert list(objections(losing(1, 100, created=2), Limits(changes=3))) == []
-    assert list(objections(losing(1, 100, created=2), Limits(changes=2))) == [
-        "the plan makes 3 changes, more than --max-changes 2"
+    assert list(refusals(losing(1, 100, created=2), Limits(changes=3))) == []
+    assert list(refusals(losing(1, 100, created=2), Limits(changes=2))) == [
+        "it makes 3 changes, more than --max-changes 2"
     ]

@@ -193,9 +193,8 @@ def test_all_that_a_removed_target_declared_is_deleted_and_the_guard_counts_it(d
     refused = desk("apply --since HEAD --yes")
     assert refused.code == 1
     assert refused.err == (
-        "reconciler: refused, nothing was changed: project acme/api would lose 21 of its 22 milestones; if that is "
-        "meant, add --allow-deletes 21\nthe plan deletes 21 objects, more than 20 in all; if that is meant, add "
-        "--allow-deletes 21\n"
+        "reconciler: the plan is refused, and nothing was changed: it deletes 21 of the 22 milestones of project acme/api; "
+        "add --allow-deletes 21\nit deletes 21 objects, more than 20; add --allow-deletes 21\n"
     )
     assert desk("apply --since HEAD --yes --allow-deletes 21").code == 0
     assert "HEAD:manifests/project.yaml:1" in desk("plan --since HEAD --format json").out

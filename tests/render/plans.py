@@ -8,6 +8,8 @@ from hypothesis import strategies as st
 from reconciler.address import Address, Key, Level, Scope
 from reconciler.apply import Outcome, Status, TargetOutcome
 from reconciler.diff import AsRead, Fields
+from reconciler.endpoints import Collection
+from reconciler.guard import Limits
 from reconciler.kind import Kind, Part
 from reconciler.plan import Change, Create, Delete, Plan, Problem, SectionPlan, TargetPlan, Update
 from reconciler.planfile import Header, SavedPlan
@@ -67,7 +69,8 @@ def changes(draw: st.DrawFn, scope: Scope, kind: Kind) -> Change:
     sent = tuple(draw(st.lists(requests(scope, part), max_size=2)))
     match draw(st.sampled_from([Create, Update, Delete])):
         case action if action is Create:
-            return Create(address, draw(fields), sent, draw(st.none() | numbers))
+            delivers = isinstance(part, Collection) and part.delivers is not None
+            return Create(address, draw(fields), sent, draw(st.none() | numbers), delivers=delivers)
         case action if action is Update:
             return Update(address, draw(fields), draw(fields), sent, draw(reads), draw(st.none() | names))
         case _:
@@ -110,7 +113,8 @@ def dependents(draw: st.DrawFn) -> Section:
 def saved_plans() -> st.SearchStrategy[SavedPlan]:
     """A plan of up to three targets and its header."""
     targets = st.lists(target_plans(), max_size=3, unique_by=lambda target: target.scope).map(tuple)
-    headers = st.builds(Header, texts, moments, texts, texts, st.integers(0, 10**6))
+    limits = st.builds(Limits, st.none() | numbers, st.none() | numbers)
+    headers = st.builds(Header, texts, moments, texts, texts, st.integers(0, 10**6), limits=limits)
     return st.builds(SavedPlan, headers, st.builds(Plan, targets, st.lists(dependents(), max_size=2).map(tuple)))
 
 

@@ -2,10 +2,9 @@
 
 import json
 from dataclasses import replace
+from typing import Any
 
-import pytest
-
-from reconciler.errors import Fault, UsageError
+from reconciler.errors import Fault
 from reconciler.render import render_plan, render_validation
 from tests.render.samples import sample
 
@@ -54,6 +53,19 @@ def test_faults_that_read_alike_are_issues_of_their_own() -> None:
     assert len(set(fingerprints(*alike))) == 4
 
 
-def test_there_is_no_code_quality_of_a_plan() -> None:
-    with pytest.raises(UsageError, match="the format codequality is not for a plan"):
-        render_plan(sample(), "codequality")
+def test_a_problem_of_a_plan_is_an_issue_where_it_is_asked_for() -> None:
+    def of(origin: str) -> list[Any]:
+        saved = sample()
+        targets = tuple(target.with_origins(lambda *_: origin) for target in saved.plan.targets)
+        return json.loads(render_plan(replace(saved, plan=replace(saved.plan, targets=targets)), "codequality"))  # type: ignore[no-any-return]
+
+    (issue,) = of("manifests/a:b.yaml:14")
+    assert issue | {"fingerprint": ""} == {
+        "description": "project acme/payments/api: approval settings.retain_approvals_on_push: locked by group acme; "
+        "unlock it there or leave the field out",
+        "check_name": "reconciler-error",
+        "fingerprint": "",
+        "severity": "critical",
+        "location": {"path": "manifests/a:b.yaml", "lines": {"begin": 14}},
+    }
+    assert of("template.yaml.j2")[0]["location"] == {"path": "template.yaml.j2", "lines": {"begin": 1}}

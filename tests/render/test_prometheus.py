@@ -76,6 +76,9 @@ reconciler_plan_problems{level="project",group="acme",section="trigger_tokens"} 
 reconciler_plan_unmanaged_objects{level="project",group="acme",section="approval_settings"} 0
 reconciler_plan_unmanaged_objects{level="project",group="acme",section="milestones"} 3
 reconciler_plan_unmanaged_objects{level="project",group="acme",section="trigger_tokens"} 0
+# HELP reconciler_plan_refusals Reasons why apply will refuse the plan.
+# TYPE reconciler_plan_refusals gauge
+reconciler_plan_refusals 0
 # HELP reconciler_plan_targets Targets that were planned.
 # TYPE reconciler_plan_targets gauge
 reconciler_plan_targets{level="project",group="acme"} 2

@@ -11,6 +11,7 @@ from reconciler.errors import Fault
 from reconciler.plan import Change, Create, Delete, Plan, Problem, SectionPlan, TargetPlan, Update
 from reconciler.planfile import SavedPlan
 from reconciler.render import Style, render_plan, render_report, render_validation
+from reconciler.render._numbers import verdicts
 from reconciler.wire import Json
 from tests.building import READ
 from tests.render.plans import patiently, saved_plans
@@ -245,7 +246,7 @@ def test_whatever_the_plan_there_is_a_line_for_each_change_and_no_special_charac
     text = render_plan(saved)
     shown = [target for target in saved.plan.targets if any(target.changes) or any(target.problems)]
     entries = [*saved.plan.changes, *saved.plan.problems]
-    assert text.count("\n") == len(shown) + len(entries) + 1
+    assert text.count("\n") == len(shown) + len(entries) + len(list(verdicts(saved))) + 1
     assert {category(each) for each in text.replace("\n", "")}.isdisjoint({"Cc", "Cf", "Cs", "Co", "Zl", "Zp"})
 
 

@@ -20,6 +20,7 @@ from reconciler.render._numbers import (
     plan_in_a_line,
     planned,
     report_in_a_line,
+    verdicts,
 )
 from reconciler.render._wording import counted, label, subject, waits, why
 from reconciler.render.as_html._page import Page, Troubles
@@ -31,6 +32,7 @@ def plan(saved: SavedPlan, _style: Style) -> str:
     """Return a page about what would be changed and what cannot be."""
     unmanaged = sum(1 for _ in saved.plan.unmanaged)
     facts = (
+        *verdicts(saved),
         f"Read from {saved.header.service} at {utc(saved.header.created_at)}.",
         f"{cost_of(saved)} {counted(unmanaged, 'unmanaged object')}.",
     )
