@@ -67,7 +67,7 @@ def run_export(
 
     Raises:
         ManifestErrors: the manifests in the folder are not in order.
-        ServiceError: something that is named is not there, or nothing can be read.
+        ServiceError: nothing that is named is there, or nothing can be read.
         OutputFailed: a file could not be written, or cannot be updated in place.
     """
     existing = read_existing(folder, kinds)

@@ -33,7 +33,7 @@ def read_all(asked: Asked, reader: Reader, kinds: Kinds, concurrency: int, progr
     """Read every section that the level of each target has, or of these the sections that were asked for.
 
     Raises:
-        ServiceError: something that is named is not there, or nothing at all can be read.
+        ServiceError: nothing that is named is there, or nothing at all can be read.
     """
     progress.begin("looking for targets")
     targets = find_targets(asked, reader, concurrency)

@@ -6,8 +6,8 @@ from operator import index
 
 from reconciler.address import Level, Scope
 from reconciler.discovery import discover
-from reconciler.errors import BadAnswer
-from reconciler.live import ask_for_record, path_in, side_by_side
+from reconciler.errors import BadAnswer, ServiceError
+from reconciler.live import ENDS_A_RUN, ask_for_record, path_in, side_by_side
 from reconciler.manifests import Hidden
 from reconciler.manifests.documents import plausible_path
 from reconciler.state import Reference
@@ -55,7 +55,7 @@ class Targets:
 
     Attributes:
         known: each once, in `Scope.order`.
-        hidden: for each group whose projects cannot be listed, why.
+        hidden: for each target that cannot be asked for, and each group whose projects cannot be listed, why.
     """
 
     known: tuple[Known, ...]
@@ -75,21 +75,30 @@ def find_targets(asked: Asked, reader: Reader, concurrency: int) -> Targets:
     """Ask for what is named, once each, and list the projects of each group.
 
     Raises:
-        ServiceError: something that is named is not there, or cannot be asked for.
+        ServiceError: one that `ENDS_A_RUN`, or nothing that is named can be asked for.
     """
     named = dict.fromkeys(
         [(Level.GROUP, name) for name in asked.groups] + [(Level.PROJECT, name) for name in asked.projects]
     )
 
-    def ask(name: tuple[Level, str]) -> tuple[str, int]:
-        return _ask(*name, reader)
+    def ask(name: tuple[Level, str]) -> tuple[str, int] | ServiceError:
+        try:
+            return _ask(*name, reader)
+        except ENDS_A_RUN:
+            raise
+        except ServiceError as error:
+            return error
 
-    answers = dict(zip(named, side_by_side(ask, named, concurrency), strict=True))
+    asked_for = dict(zip(named, side_by_side(ask, named, concurrency), strict=True))
+    answers = {name: answer for name, answer in asked_for.items() if not isinstance(answer, ServiceError)}
+    failures = {name: answer for name, answer in asked_for.items() if isinstance(answer, ServiceError)}
+    if failures and not (answers or asked.user):
+        raise next(iter(failures.values()))
     groups = [path for (level, _), (path, _) in answers.items() if level is Level.GROUP]
     discovery = discover(dict.fromkeys(groups, False), reader, concurrency)
     found = [Known(Scope(Level.USER))] if asked.user else []
     found += [_known(level, path, number) for (level, _), (path, number) in answers.items()]
-    hidden = []
+    hidden = [f"{Scope(*name)} cannot be read and is left out ({error})" for name, error in failures.items()]
     for members in discovery.groups.values():
         if isinstance(members, Hidden):
             hidden.append(members.reason)
