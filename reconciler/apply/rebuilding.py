@@ -58,6 +58,8 @@ def _target_id(change: Change, part: Part, number_of: NumberOf) -> int | None:
 
 def _made_anew(change: Change, part: Part, found: Found | None, path: str, target_id: int | None) -> Change | None:
     shown = replace(change.address, title=part.title)
+    if (shown.name is None) != isinstance(part, Singleton):
+        return None
     name = "" if shown.name is None else shown.name
     match change, part, found:
         case Create(), Collection(), None:

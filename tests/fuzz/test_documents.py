@@ -141,21 +141,21 @@ def test_the_plan_as_it_is_explains_what_it_does(scene: Scene) -> None:
 
 def test_a_mutated_plan_writes_what_it_shows_or_nothing(scene: Scene) -> None:
     chance, applied = draw(SEED), 0
-    for text in mutants(scene.plan, 150):
+    for text in mutants(scene.plan, 120):
         write("mutant.json", text)
         before = scene.fresh()
-        shown = scene.see(f"show mutant.json --format {chance.choice(sorted(FORMATS))}")
+        scene.see(f"show mutant.json --format {chance.choice(sorted(FORMATS))}")
         done = scene.see(f"apply --plan mutant.json {AT_ONCE} --report json=done.json", "done.json")
         if scene.writes():
             applied += 1
-            assert (shown.code in (0, 3), done.code in (0, 3)) == (True, True), text
+            assert done.code in (0, 3), text
             assert unexplained(before, scene.desk.sandbox.state(), parsed(text)) == [], text
     assert applied
 
 
 def test_a_mutated_part_of_a_plan_is_merged_and_writes_what_the_whole_shows(scene: Scene) -> None:
     chance, applied = draw(SEED), 0
-    for text in mutants(parsed(Path("part1.json").read_text()), 60):
+    for text in mutants(parsed(Path("part1.json").read_text()), 40):
         write("mutant.json", text)
         Path("whole.json").unlink(missing_ok=True)
         before = scene.fresh()
@@ -170,7 +170,7 @@ def test_a_mutated_part_of_a_plan_is_merged_and_writes_what_the_whole_shows(scen
 
 def test_what_a_mutated_report_lets_retry_is_what_the_manifests_want(scene: Scene) -> None:
     chance, applied = draw(SEED), 0
-    for text in mutants(scene.report, 60):
+    for text in mutants(scene.report, 40):
         write("mutant.json", text)
         scene.see(f"show mutant.json --format {chance.choice(sorted(FORMATS))}")
         scene.see(f"merge-reports mutant.json mutant.json --format {chance.choice(sorted(FORMATS))}")
@@ -184,7 +184,7 @@ def test_what_a_mutated_report_lets_retry_is_what_the_manifests_want(scene: Scen
 def test_after_a_mutated_journal_the_manifests_are_applied_and_nothing_else(scene: Scene) -> None:
     chance, applied = draw(SEED), 0
     lines = scene.journal.splitlines(keepends=True)
-    for _ in range(12):
+    for _ in range(8):
         some = lines[: chance.randrange(1, len(lines))]
         if chance.random() < 0.7:
             place = chance.randrange(len(some))
@@ -201,7 +201,7 @@ def test_after_a_mutated_journal_the_manifests_are_applied_and_nothing_else(scen
 
 def test_tokens_are_kept_whatever_the_file_held_before(scene: Scene) -> None:
     chance = draw(SEED)
-    for _ in range(20):
+    for _ in range(8):
         write("tokens", garbled(scene.tokens, chance))
         held = Path("tokens").read_bytes()
         before = scene.fresh()
