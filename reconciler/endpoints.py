@@ -22,7 +22,7 @@ class Singleton:
         title: what people call it.
         suffix: the path below the target's.
         decode: reads the service's answer.
-        body: what to send, given what is wanted, what was found, and the target.
+        body: what to send, given the wanted fields that differ, what was found, and the target.
         method: of the update.
         complete: fetches what the answer lacks for comparing it with the wanted fields, and adds it to the answer;
             None where the answer always suffices.
@@ -58,8 +58,8 @@ class Collection:
         decode: reads one entry of the list.
         create: the requests that create an object, given the collection's path, the name, what is wanted, and the ID
             of the target the name refers to (None where names are just names).
-        update: the requests that make a found object the wanted one of that name, given the collection's path; None
-            where objects have no fields.
+        update: the requests that make a found object the wanted one of that name, given the collection's path and the
+            wanted fields that differ; None where objects have no fields.
         fault_of_key: says what is wrong with a name for this target and what would be right; None where it is fine.
         doubt_of_key: says why some servers may refuse a name for this target; None where all take it.
         canonical_key: the form in which two spellings of one name are equal.

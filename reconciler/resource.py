@@ -164,11 +164,6 @@ def recognized(model: type[Resource], values: Mapping[str, Any]) -> tuple[Resour
     return model.model_validate(known), unknown
 
 
-def differs(wanted: Resource, found: Resource, name: str) -> bool:
-    """Whether a field is not what is wanted, or is not known."""
-    return name not in found.model_fields_set or getattr(wanted, name) != getattr(found, name)
-
-
 def name_shown(value: Any) -> str:
     """Return the name of an object.
 

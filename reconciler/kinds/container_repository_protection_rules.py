@@ -11,7 +11,7 @@ from pydantic import Field
 from reconciler.address import Key, Level, Scope
 from reconciler.endpoints import Collection
 from reconciler.kind import Archived, Kind, Needs, Rehearsed, Role
-from reconciler.resource import Found, Item, Resource, differs, name_shown, number_shown, recognized
+from reconciler.resource import Found, Item, Resource, name_shown, number_shown, recognized
 from reconciler.wire import Json, Request
 
 AccessLevel = Literal["maintainer", "owner", "admin"]
@@ -101,9 +101,7 @@ def create(path: str, pattern: Key, wanted: Resource, _target_id: int | None) ->
 def update(path: str, pattern: Key, wanted: Resource, found: Found) -> tuple[Request, ...]:
     """An update unsets a level with an empty string."""
     changed: dict[str, Json] = {} if pattern in found.names else {"repository_path_pattern": pattern}
-    for name in LEVEL_FIELDS:
-        if name in wanted.model_fields_set and differs(wanted, found.resource, name):
-            changed[name] = getattr(wanted, name) or ""
+    changed |= {name: getattr(wanted, name) or "" for name in LEVEL_FIELDS if name in wanted.model_fields_set}
     return (Request("PATCH", f"{path}/{found.id}", changed),)
 
 

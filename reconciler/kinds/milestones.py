@@ -12,7 +12,7 @@ from pydantic import BeforeValidator, Field
 from reconciler.address import Key, Level, Scope
 from reconciler.endpoints import Collection
 from reconciler.kind import Archived, Kind, Needs, Rehearsed, Role
-from reconciler.resource import NOT_HERE, Found, Item, Resource, differs, name_shown, number_shown, recognized
+from reconciler.resource import NOT_HERE, Found, Item, Resource, name_shown, number_shown, recognized
 from reconciler.wire import Json, Request
 
 LONGEST_TITLE = 255
@@ -96,7 +96,7 @@ def create(path: str, title: Key, wanted: Resource, _target_id: int | None) -> t
 
 def update(path: str, title: Key, wanted: Resource, found: Found) -> tuple[Request, ...]:
     """Dates and descriptions are cleared by null; the state is changed by an event."""
-    changed = {name: value for name, value in _json(wanted).items() if differs(wanted, found.resource, name)}
+    changed = _json(wanted)
     if "state" in changed:
         changed["state_event"] = "close" if changed.pop("state") == "closed" else "activate"
     if canonical_title(title) not in found.names:

@@ -10,7 +10,7 @@ from reconciler.address import Level, Scope
 from reconciler.endpoints import Singleton
 from reconciler.errors import BadAnswer, Forbidden, NotFound
 from reconciler.kind import Kind, Rehearsed
-from reconciler.resource import Found, Resource, differs, recognized
+from reconciler.resource import Found, Resource, recognized
 from reconciler.wire import Json, Reader
 
 EventName = Literal[
@@ -142,7 +142,7 @@ def body(_scope: Scope, wanted: Resource, found: Found) -> Mapping[str, Json]:
         value, before = getattr(wanted, name), getattr(found.resource, name)
         if name == "events":
             changed |= {event: on for event, on in sorted(value.items()) if before.get(event) != on}
-        elif differs(wanted, found.resource, name):
+        else:
             changed[name] = "" if value is None else value
     return changed
 

@@ -2,7 +2,7 @@
 
 from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
-from datetime import timedelta
+from datetime import UTC, datetime, timedelta
 from email.utils import format_datetime
 from threading import Event, Thread
 from typing import Any
@@ -100,11 +100,12 @@ def test_a_quota_that_makes_no_sense_is_none(name: str, value: str) -> None:
 
 
 def test_no_request_is_too_many_for_a_service_that_says_what_remains(sandbox: Sandbox) -> None:
-    clock = SwiftClock()
+    clock = SwiftClock(datetime.now(UTC))  # the sandbox sends the real time as its `Date`
     sandbox.replace_state(a_small_service("deployed"))
     sandbox._application.rate_limit = RateLimit(10, 60, lambda: clock.now().timestamp())
     try:
-        with connected(sandbox.api_url, token="ada-token", clock=clock) as client, ThreadPoolExecutor(4) as pool:
+        ours = connected(sandbox.api_url, token="ada-token", clock=clock, max_wait=3600)
+        with ours as client, ThreadPoolExecutor(4) as pool:
             list(pool.map(lambda _: client.get("version"), range(45)))
             assert client.traffic.waited[Wait.RATE_LIMIT] >= 4 * 60
     finally:
