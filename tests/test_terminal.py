@@ -44,7 +44,7 @@ def test_a_warning_commands_nothing(desk: Desk, command: str) -> None:
     for line in ("plan", "plan --log-format json", "validate"):
         done = desk(line)
         assert done.code == 0
-        assert "matches no project" in done.err
+        assert "matches no project" in done.out + done.err
         assert COMMANDING.search(done.out + done.err) is None
     logged = json.loads(desk("plan --log-format json").err)
     assert "matches no project" in logged["message"]

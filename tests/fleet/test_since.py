@@ -483,7 +483,7 @@ def test_a_manifest_renamed_to_what_is_not_read_is_told_and_nothing_is_deleted(
         f'  ! project "acme/api": 1 object no longer declared in PATHS, and not deleted because manifests/{name}:4 may '
         "still declare it: add that to PATHS, or remove it there too  HEAD:manifests/"
     )
-    assert warning in desk("validate").err
+    assert warning in desk("validate").out
 
 
 def test_what_a_set_declares_that_is_not_read_is_kept_and_nothing_else(desk: Desk, git: Repository) -> None:
