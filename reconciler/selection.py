@@ -9,6 +9,8 @@ from reconciler.errors import UsageError
 from reconciler.plan import Plan, Problem, SectionPlan, TargetPlan
 from reconciler.state import DesiredState, Section, Target
 
+FORGOTTEN = "not done before and not planned now: no manifest declares it; to delete it, repeat the --since of that run"
+
 
 @dataclass(frozen=True, slots=True)
 class Selection:
@@ -49,8 +51,37 @@ def select(desired: DesiredState, selection: Selection) -> DesiredState:
 
 
 def restrict(plan: Plan, addresses: Collection[Address]) -> Plan:
-    """Return a plan less all changes and problems that are not of these addresses."""
+    """Return a plan less all changes of other addresses, and less the problems of other objects."""
     return replace(plan, targets=tuple(replace(t, sections=tuple(_kept(t, addresses))) for t in plan.targets))
+
+
+def add_missing(
+    plan: Plan, addresses: Collection[Address], declared: Collection[tuple[Scope, str]], selection: Selection
+) -> Plan:
+    """Return a plan in which each address is a problem that nothing declares any more, unless it is in order by now.
+
+    What was to be deleted because the manifests no longer declare it is planned only with the `--since` of that time:
+    without it, the deletion would silently be forgotten.
+
+    Args:
+        plan: for the addresses, see `restrict`.
+        addresses: what is to be planned.
+        declared: the targets and sections that manifests declare.
+        selection: what else the plan is narrowed to; what lies outside is no problem.
+    """
+    planned = {(t.scope, section.section): section for t in plan.targets for section in t.sections}
+    missing: dict[Scope, list[Problem]] = {}
+    for address in sorted(addresses, key=lambda each: (each.scope.order, each.section, each.part, str(each.name))):
+        section = planned.get((address.scope, address.section))
+        if section is not None:
+            lost = address in section.unmanaged
+        else:
+            lost = (address.scope, address.section) not in declared and _spans(selection, address)
+        if lost:
+            missing.setdefault(address.scope, []).append(Problem(address, FORGOTTEN))
+    targets = [_with_problems(target, missing.pop(target.scope, ())) for target in plan.targets]
+    targets += [_with_problems(TargetPlan(scope, ()), problems) for scope, problems in missing.items()]
+    return replace(plan, targets=tuple(sorted(targets, key=lambda target: target.scope.order)))
 
 
 def hold_back(plan: Plan, reasons: Mapping[Scope, str]) -> Plan:
@@ -87,10 +118,34 @@ def _with_problem(target: TargetPlan, reason: str | None) -> TargetPlan:
 
 
 def _kept(target: TargetPlan, addresses: Collection[Address]) -> Iterator[SectionPlan]:
+    """Yield the sections with their changes and problems; what is wrong with a section concerns all that is in it."""
     for section in target.sections:
         changes = tuple(change for change in section.changes if change.address in addresses)
-        problems = tuple(problem for problem in section.problems if problem.address in addresses)
+        problems = tuple(
+            problem
+            for problem in section.problems
+            if problem.address in addresses or problem.address.name is None or not section.section
+        )
         yield replace(section, changes=changes, problems=problems)
+
+
+def _with_problems(target: TargetPlan, problems: Iterable[Problem]) -> TargetPlan:
+    """Return a target with further problems, each in its section, which is added where the target has none."""
+    sections = {section.section: section for section in target.sections}
+    for problem in problems:
+        name = problem.address.section
+        section = sections.get(name, SectionPlan(name))
+        sections[name] = replace(section, problems=(*section.problems, problem))
+    return replace(target, sections=tuple(sections.values()))
+
+
+def _spans(selection: Selection, address: Address) -> bool:
+    """Tell whether a selection takes in an object of which no manifest tells the labels."""
+    return (
+        not selection.labels
+        and (not selection.sections or address.section in selection.sections)
+        and (not selection.targets or any(_matches(Target(address.scope, ()), glob) for glob in selection.targets))
+    )
 
 
 def _selected(targets: Iterable[Target], selection: Selection) -> Iterator[Target]:

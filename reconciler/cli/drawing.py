@@ -19,7 +19,7 @@ from reconciler.plan import TargetPlan
 from reconciler.planfile import Header, SavedPlan
 from reconciler.planning import Move, draw_plan
 from reconciler.report import load_report
-from reconciler.selection import add_problems, hold_back_moved, restrict
+from reconciler.selection import add_missing, add_problems, hold_back_moved, restrict
 from reconciler.service import Client
 
 LOG = logging.getLogger("reconciler")
@@ -53,6 +53,11 @@ def draw(session: Session, client: Client, grace: timedelta = timedelta()) -> Sa
     plan = add_problems(plan, scope.kept)
     if failed is not None:
         plan = restrict(plan, failed)
+        declared = {(target.scope, section.kind) for target in scope.known.targets for section in target.sections}
+        if scope.shard is not None and scope.shard.number > 1:
+            # What no manifest declares is told by the first shard alone.
+            failed = frozenset(each for each in failed if (each.scope, each.section) in declared)
+        plan = add_missing(plan, failed, declared, session.selection)
     if not given.follow_moved:
         plan = hold_back_moved(plan, moved())
     plan = replace(plan, targets=tuple(_located(target, scope.manifests) for target in plan.targets))

@@ -65,7 +65,7 @@ def scope_of_run(session: "Session", reader: "Reader", failed: "Iterable[Address
     comparison, kept = compare_with_past(session, now, past, discovery, reader) if past else (None, {})
     whole = comparison.desired if comparison else now.desired
     desired = session.select(whole, failed)
-    if comparison and not session.given.everything:
+    if comparison and not session.given.everything and failed is None:
         desired = comparison.narrowed(desired)
     if shard is not None:
         from reconciler.shards import share

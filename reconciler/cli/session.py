@@ -5,6 +5,7 @@ import logging
 import sys
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import contextmanager
+from dataclasses import replace
 from datetime import UTC, datetime
 from functools import partial
 from pathlib import Path
@@ -26,6 +27,7 @@ if TYPE_CHECKING:
     from reconciler.manifests import Manifests
     from reconciler.progress import Progress
     from reconciler.render import Style
+    from reconciler.selection import Selection
     from reconciler.service import Client
     from reconciler.state import DesiredState
 
@@ -124,13 +126,20 @@ class Session:
         Raises:
             UsageError: nothing is left, or there is no such section.
         """
-        from reconciler.selection import Selection, select
+        from reconciler.selection import select
 
         unknown = [name for name in self.given.sections if name not in self.kinds]
         if unknown:
             raise UsageError(f"no section {unknown[0]}; there are {', '.join(self.kinds)}")
         only = None if failed is None else {(each.scope, each.section) for each in failed}
-        return select(desired, Selection(self.given.targets, self.given.labels, self.given.sections, only))
+        return select(desired, replace(self.selection, only=only))
+
+    @property
+    def selection(self) -> "Selection":
+        """What the command line narrows the run to."""
+        from reconciler.selection import Selection
+
+        return Selection(self.given.targets, self.given.labels, self.given.sections)
 
     def tell(self, text: str) -> None:
         """Say something to whoever watches, unless they asked for quiet."""

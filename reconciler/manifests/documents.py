@@ -9,6 +9,7 @@ from pydantic import AfterValidator, BaseModel, ConfigDict, Field, TypeAdapter
 
 from reconciler.address import Level, Scope
 from reconciler.manifests.sources import Place, Source, find
+from reconciler.terminal import escaped
 
 API_VERSION = "reconciler/v1"
 
@@ -189,8 +190,9 @@ class Document:
 
     @property
     def origin(self) -> str:
-        """`path:line`; of a document that a template rendered to, only the path."""
-        return self.source.path if self.source.own_line else f"{self.source.path}:{self.line}"
+        """`path:line`, safe to show and to save; of a document that a template rendered to, only the path."""
+        path = escaped(self.source.path)
+        return path if self.source.own_line else f"{path}:{self.line}"
 
     def find(self, path: tuple[Any, ...], *, key: bool = False) -> Place:
         """Return where a value (or its key) is written; see `sources.find`."""

@@ -1,10 +1,12 @@
 """`validate`, `render`, `plan`, `drift`: what they print, how they end, and that they cannot write."""
 
 import json
+import os
 from pathlib import Path
 
 import pytest
 
+from reconciler.sealed import seal
 from tests.conftest import EXAMPLES
 from tests.desk import Desk
 
@@ -103,6 +105,27 @@ def test_what_is_no_plan_cannot_be_shown(desk: Desk, text: str, said: str) -> No
     done = desk("show plan.json")
     assert (done.code, done.out) == (1, "")
     assert done.err.startswith(said)
+
+
+def test_a_file_of_any_name_comes_out_of_a_saved_plan_as_it_went_in(desk: Desk) -> None:
+    (desk.folder / "manifests/project.yaml").rename(os.fsdecode(b"manifests/\xff\x1b[31m.yaml"))
+    assert desk("plan --out plan.json").code == 0
+    assert json.loads(Path("plan.json").read_text())["targets"][0]["origin"] == "manifests/\\udcff\\u001b[31m.yaml:1"
+    assert desk("show plan.json").out == PLAN
+    assert desk("apply --plan plan.json --yes --format json").code == 0
+
+
+def test_words_of_a_crafted_plan_do_not_steer_the_terminal(desk: Desk) -> None:
+    assert desk("plan --out plan.json").code == 0
+    content = json.loads(Path("plan.json").read_text())
+    del content["seal"]
+    content["targets"][0]["sections"][0]["changes"][0]["action"] = "\x1b[31mcreate\u202e ##vso[task.complete]"
+    desk.write("plan.json", seal(content))
+    done = desk("show plan.json")
+    assert (done.code, done.out) == (1, "")
+    assert done.err.startswith("reconciler: the saved plan is damaged: ")
+    assert not {"\x1b", "\u202e"} & set(done.err)
+    assert "##vso[" not in done.err
 
 
 def test_files_that_cannot_be_read_or_written_are_named(desk: Desk) -> None:

@@ -539,3 +539,41 @@ def test_where_paths_held_nothing_then_what_stood_elsewhere_is_told(desk: Desk, 
     )
     assert desk("plan manifests settings.yaml --since HEAD").err == ""
     assert desk("plan manifests/stays.yaml --since HEAD").err == ""
+
+
+def test_a_deletion_that_failed_is_never_forgotten(desk: Desk, git: Repository) -> None:
+    """The next `--since` does not know of it, and without one no manifest does."""
+    desk.service(milestones=[{"title": "a"}, {"title": "b"}])
+    desk.project("{milestones: {a: {}, b: {}}}")
+    desk.project("{trigger_tokens: {t: {}}}", "acme/lib", "manifests/lib.yaml")
+    first = git.commit()
+    desk.project("{milestones: {b: {}}}")
+    (desk.folder / "manifests/lib.yaml").unlink()
+    state = desk.sandbox.state()
+    state["projects"][1]["trigger_tokens"] = [{"description": "t", "owner": "ada"}]
+    desk.sandbox.replace_state(state)
+    second = git.commit()
+    desk.sandbox.set_faults([{"kind": "status", "status": 403, "method": "DELETE"}])
+    assert desk(f"apply --yes --since {first} --report json=report.json").code == 3
+    desk.sandbox.set_faults([])
+    said = "not done before and not planned now: no manifest declares it; to delete it, repeat the --since of that run"
+    one = f'project acme/api\n  ! milestone "a": {said}  manifests/project.yaml:4\n'
+    both = f'{one}project acme/lib\n  ! trigger token "t": {said}\n'
+    for line, told in {
+        "plan --out plan.json": both,
+        "apply --yes": both,
+        "drift": both,
+        "plan --target acme/api": one,
+        "plan --section milestones": one,
+    }.items():
+        done = desk(f"{line} --retry-failed report.json")
+        assert (done.code, done.out.partition("Plan: ")[0].partition("Applied: ")[0]) == (3, told)
+    shards = [desk(f"plan --shard {number}/2 --retry-failed report.json").out for number in (1, 2)]
+    assert [sum(text.count(title) for text in shards) for title in ('milestone "a"', 'trigger token "t"')] == [1, 1]
+    assert desk("show plan.json").code == 3
+    assert desk(f"plan --since {second} --retry-failed report.json").code == 3
+    assert desk("plan --selector team=core --retry-failed report.json").code == 0
+    done = desk(f"apply --yes --since {first} --retry-failed report.json")
+    assert (done.code, "2 deleted" in done.out) == (0, True)
+    again = desk(f"apply --yes --since {first} --retry-failed report.json")
+    assert (again.code, again.out.startswith("Applied: 0 created, 0 updated, 0 deleted; ")) == (0, True)
