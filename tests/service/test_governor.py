@@ -2,7 +2,7 @@
 
 from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
-from datetime import UTC, datetime, timedelta
+from datetime import timedelta
 from email.utils import format_datetime
 from threading import Event, Thread
 from typing import Any
@@ -19,6 +19,7 @@ from reconciler.service.ceiling import Ceiling
 from reconciler.service.governor import Governor
 from reconciler.service.pace import Pace
 from reconciler.service.quota import Quota
+from tests.between import between
 from tests.service.clock import NOON, SwiftClock, patiently
 from tests.service.connecting import connected
 from tests.states import a_small_service
@@ -100,12 +101,15 @@ def test_a_quota_that_makes_no_sense_is_none(name: str, value: str) -> None:
 
 
 def test_no_request_is_too_many_for_a_service_that_says_what_remains(sandbox: Sandbox) -> None:
-    clock = SwiftClock(datetime.now(UTC))  # the sandbox sends the real time as its `Date`
+    clock = SwiftClock()
     sandbox.replace_state(a_small_service("deployed"))
     sandbox._application.rate_limit = RateLimit(10, 60, lambda: clock.now().timestamp())
     try:
-        ours = connected(sandbox.api_url, token="ada-token", clock=clock, max_wait=3600)
-        with ours as client, ThreadPoolExecutor(4) as pool:
+        with (
+            between(sandbox.api_url) as dateless,  # the sandbox's `Date` is not of the clock of its rate limit here
+            connected(dateless.api_url, token="ada-token", clock=clock) as client,
+            ThreadPoolExecutor(4) as pool,
+        ):
             list(pool.map(lambda _: client.get("version"), range(45)))
             assert client.traffic.waited[Wait.RATE_LIMIT] >= 4 * 60
     finally:
