@@ -110,7 +110,8 @@ def test_every_variable_that_is_read_is_in_the_reference() -> None:
     code = "".join(file.read_text(encoding="utf-8") for file in sorted((ROOT / "reconciler/cli").rglob("*.py")))
     constants = dict(re.findall(r'^([A-Z_]+) = "(\w+)"', code, re.MULTILINE))
     read = re.findall(r"environ(?:\.get\(|\[)(?:\"(\w+)\"|([A-Z_]+))", code)
-    assert {name or constants[constant] for name, constant in read} == set(ENVIRONMENT) - {"HTTPS_PROXY"}
+    of_an_option = {"RECONCILER_TOKEN_FILE"}  # commands without that option read it too, to hide the token in errors
+    assert {name or constants[constant] for name, constant in read} - of_an_option == set(ENVIRONMENT) - {"HTTPS_PROXY"}
 
 
 def test_every_exit_code_is_in_the_reference() -> None:
