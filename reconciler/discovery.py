@@ -9,7 +9,7 @@ from operator import index
 
 from reconciler.address import Level, Scope
 from reconciler.errors import NotFound, ServiceError
-from reconciler.live import ENDS_A_RUN, look_up_paths, side_by_side
+from reconciler.live import ENDS_A_RUN, is_the_other, look_up_paths, side_by_side
 from reconciler.manifests import Hidden, Member
 from reconciler.state import Reference, Unknown
 from reconciler.wire import Json, Reader
@@ -79,6 +79,8 @@ def _list(group: str, reader: Reader, *, archived: bool) -> tuple[Member, ...] |
     except ENDS_A_RUN:
         raise
     except NotFound as error:
+        if is_the_other(Scope(Level.GROUP, group), reader):
+            return Hidden(f"{group} is a project, not a group: list it here, as `projects: [{group}]`", absent=True)
         return Hidden(
             f"the projects of group {group} cannot be listed (GET {path}: {error.reason}): there is no such group, or "
             "none this token may see; if the service cannot list the projects of any group, list them here, as "

@@ -16,6 +16,7 @@ ReconcilerError                 1
     ├── Moved                       3xx: a redirect that is not followed, or a write to a project that has moved
     ├── Unauthorized                401: the token is missing, wrong, expired or revoked
     ├── Forbidden                   403: the token may not do this
+    │   └── ScopeMissing                the token has not the scope that this takes; ends a run
     ├── NotFound                    404: not there, or not visible to the token
     ├── Refused                     400, 405, 409, 412, 422: the service will not carry this out
     ├── RateLimited                 429: too many requests
@@ -28,6 +29,7 @@ ReconcilerError                 1
 from dataclasses import dataclass
 from datetime import datetime
 from enum import StrEnum
+from types import MappingProxyType
 from typing import ClassVar
 
 
@@ -115,6 +117,11 @@ class ServiceError(ReconcilerError):
         self.status = status
         super().__init__(request, reason)
 
+    @property
+    def remedy(self) -> str:
+        """What to do about it, where that is the same whatever was asked for; else empty."""
+        return ""
+
     def __str__(self) -> str:
         """The request and the reason."""
         return f"{self.request}: {self.reason}"
@@ -131,6 +138,19 @@ class Hindrance(StrEnum):
     OTHER = "no connection"
 
 
+REMEDIES = MappingProxyType(
+    {
+        Hindrance.NAME: "look for a slip in the host's name, or see whether this machine can resolve it",
+        Hindrance.REFUSED: "nothing listens at that host and port; look for a slip in the port",
+        Hindrance.SILENT: "a firewall may be in between, or the host be down",
+        Hindrance.TLS: "see whether it speaks https at that port at all",
+        Hindrance.PROXY: "see HTTPS_PROXY, HTTP_PROXY and NO_PROXY in the environment",
+        Hindrance.OTHER: "see whether this machine can reach the host at all",
+    }
+)
+"""What to do about a service that cannot be reached."""
+
+
 class Unreachable(ServiceError):
     """No connection to the service could be made, so nothing was carried out.
 
@@ -140,11 +160,21 @@ class Unreachable(ServiceError):
 
     hindrance = Hindrance.OTHER
 
+    @property
+    def remedy(self) -> str:
+        """What to do about it."""
+        return REMEDIES[self.hindrance]
+
 
 class Untrusted(Unreachable):
     """The certificate of the service cannot be verified."""
 
     hindrance = Hindrance.TLS
+
+    @property
+    def remedy(self) -> str:
+        """The reason says it."""
+        return ""
 
 
 class Unsendable(ServiceError):
@@ -167,12 +197,29 @@ class Moved(ServiceError):
     """The service answered with a redirect that is not followed, or a write is meant for what has moved."""
 
 
+NEW_TOKEN = "make a new one with the scope api, and set RECONCILER_TOKEN or --token-file"  # noqa: S105 - it is none
+
+
 class Unauthorized(ServiceError):
     """401."""
+
+    @property
+    def remedy(self) -> str:
+        """What to do about it."""
+        return f"the token is wrong, expired or revoked: {NEW_TOKEN}"
 
 
 class Forbidden(ServiceError):
     """403."""
+
+
+class ScopeMissing(Forbidden):
+    """403, because of the token's scopes."""
+
+    @property
+    def remedy(self) -> str:
+        """What to do about it."""
+        return f"the token's scopes do not suffice (plan and drift take read_api, apply takes api): {NEW_TOKEN}"
 
 
 class NotFound(ServiceError):

@@ -18,6 +18,7 @@ from reconciler.errors import (
     BadAnswer,
     Moved,
     NotFound,
+    ScopeMissing,
     ServiceError,
     Stopped,
     Unauthorized,
@@ -30,7 +31,7 @@ from reconciler.resource import Found, Resource, Wanted
 from reconciler.state import DesiredState, LivePart, LiveState, PartAddress, Reference, Unknown, Unreadable
 from reconciler.wire import Json, Reader, TimedReader
 
-ENDS_A_RUN = (Stopped, Unauthorized, Unreachable, WaitTooLong)
+ENDS_A_RUN = (ScopeMissing, Stopped, Unauthorized, Unreachable, WaitTooLong)
 """After these nothing else can be read either."""
 
 OTHER = {Level.GROUP: Level.PROJECT, Level.PROJECT: Level.GROUP}

@@ -7,7 +7,7 @@ from threading import Event
 from typing import Protocol
 
 from reconciler.address import Address
-from reconciler.errors import ServiceError, Unauthorized, WaitTooLong
+from reconciler.errors import ScopeMissing, ServiceError, Unauthorized, WaitTooLong
 from reconciler.plan import Change, TargetPlan
 from reconciler.progress import Progress
 from reconciler.wire import Request
@@ -106,6 +106,8 @@ class Stop:
         if isinstance(error, Unauthorized):
             self.refused = True
             self.because(f"the service refuses the token: {error.reason}")
+        if isinstance(error, ScopeMissing):
+            self.because(error.remedy)
         if isinstance(error, WaitTooLong):
             self.because(error.reason)
 

@@ -16,9 +16,9 @@ if TYPE_CHECKING:
     from reconciler.discovery import Discovery
     from reconciler.manifests import Manifests
     from reconciler.planning import Known
+    from reconciler.service import Client
     from reconciler.shards import Shard
     from reconciler.state import DesiredState
-    from reconciler.wire import Reader
 
 LOG = logging.getLogger("reconciler")
 
@@ -42,7 +42,7 @@ class Scope:
     manifests: "Manifests"
 
 
-def scope_of_run(session: "Session", reader: "Reader", failed: "Iterable[Address] | None") -> Scope:
+def scope_of_run(session: "Session", client: "Client", failed: "Iterable[Address] | None") -> Scope:
     """Read the manifests, discover what they are about, and narrow it all to what the command line asks for.
 
     Raises:
@@ -57,12 +57,12 @@ def scope_of_run(session: "Session", reader: "Reader", failed: "Iterable[Address
         raise UsageError("--all goes with --since; without it, all targets are planned anyway")
     now = session.manifests()
     past = None if session.given.since is None else read_past(session, now, session.given.since)
-    discovery = _discover(session, [now, past.manifests] if past else [now], reader)
+    discovery = _discover(session, [now, past.manifests] if past else [now], client)
     if now.groups or now.pathless:
         told = now.warnings
         now = now.with_discovered({group: discovery.groups[group] for group in now.groups}, discovery.paths)
         session.warn(doubt for doubt in now.warnings if doubt not in told)
-    comparison, kept = compare_with_past(session, now, past, discovery, reader) if past else (None, {})
+    comparison, kept = compare_with_past(session, now, past, discovery, client) if past else (None, {})
     whole = comparison.desired if comparison else now.desired
     desired = session.select(whole, failed)
     if comparison and not session.given.everything and failed is None:
@@ -90,14 +90,19 @@ def _shard(given: str | None) -> "Shard | None":
     return shard
 
 
-def _discover(session: "Session", revisions: "Sequence[Manifests]", reader: "Reader") -> "Discovery":
+def _discover(session: "Session", revisions: "Sequence[Manifests]", client: "Client") -> "Discovery":
+    from reconciler.causes import refuse_unless_api
     from reconciler.discovery import discover
+    from reconciler.manifests import Hidden
 
     groups = {group: False for each in revisions for group in each.groups}
     for each in revisions:
         groups |= dict.fromkeys(each.groups_with_archived, True)
     pathless = {scope for each in revisions for scope in each.pathless}
-    return discover(groups, reader, session.given.concurrency, pathless)
+    discovery = discover(groups, client, session.given.concurrency, pathless)
+    if discovery.groups and all(isinstance(each, Hidden) for each in discovery.groups.values()):
+        refuse_unless_api(client, client.api_url)
+    return discovery
 
 
 def _held(discovery: "Discovery") -> dict["address.Scope", str]:

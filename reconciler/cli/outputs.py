@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 
 import click
 
-from reconciler.errors import OutputFailed, UsageError
+from reconciler.errors import OutputFailed, ServiceError, UsageError
 from reconciler.terminal import escaped_lines
 from reconciler.whole_file import is_replaced
 
@@ -83,7 +83,9 @@ def write_stderr(text: str) -> None:
 def report_error(error: Exception) -> None:
     """Write an error to standard error, safe to show; one without words needs none."""
     if str(error):
-        write_stderr(escaped_lines(f"reconciler: {error}"))
+        remedy = error.remedy if isinstance(error, ServiceError) else ""
+        said = f"{str(error).removesuffix('.')}; {remedy}" if remedy else str(error)
+        write_stderr(escaped_lines(f"reconciler: {said}"))
 
 
 def let_go() -> None:

@@ -10,17 +10,16 @@ from urllib.parse import urlsplit
 from reconciler.causes import whole_url
 from reconciler.doctor.findings import Access, Finding, Front, Token, TokenKind, Verdict
 from reconciler.errors import (
+    NEW_TOKEN,
     AnswerLost,
     BadAnswer,
     Forbidden,
-    Hindrance,
     Moved,
     NotFound,
     Refused,
     ServiceError,
     Unauthorized,
     Unreachable,
-    Untrusted,
 )
 from reconciler.wire import Json, Reader
 
@@ -50,20 +49,6 @@ KINDS = MappingProxyType(
         TokenKind.UNKNOWN: "token of a kind that the service does not tell",
     }
 )
-
-REMEDIES = MappingProxyType(
-    {
-        Hindrance.NAME: "look for a slip in the host's name, or see whether this machine can resolve it",
-        Hindrance.REFUSED: "nothing listens at that host and port; look for a slip in the port",
-        Hindrance.SILENT: "a firewall may be in between, or the host be down",
-        Hindrance.TLS: "see whether it speaks https at that port at all",
-        Hindrance.PROXY: "see HTTPS_PROXY, HTTP_PROXY and NO_PROXY in the environment",
-        Hindrance.OTHER: "see whether this machine can reach the host at all",
-    }
-)
-"""What to do about a service that cannot be reached."""
-
-NEW_TOKEN = "make a new one with the scope api, and set RECONCILER_TOKEN or --token-file"  # noqa: S105 - it is none
 
 
 def look_at_service(reader: Reader, api_url: str, today: date, *, exposed: bool = False) -> Front:
@@ -117,8 +102,7 @@ class _Look:
         match answer:
             case Unreachable():
                 said = f"{answer.hindrance}: {answer.reason}"
-                remedy = "" if isinstance(answer, Untrusted) else REMEDIES[answer.hindrance]
-                return Finding(Verdict.ERROR, "reachable", said, remedy)
+                return Finding(Verdict.ERROR, "reachable", said, answer.remedy)
             case Moved():
                 remedy = "set the URL to where it leads, with /api/v4 at its end"
                 return Finding(Verdict.ERROR, "api", answer.reason, remedy)

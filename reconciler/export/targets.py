@@ -6,8 +6,8 @@ from operator import index
 
 from reconciler.address import Level, Scope
 from reconciler.discovery import discover
-from reconciler.errors import BadAnswer, ServiceError
-from reconciler.live import ENDS_A_RUN, ask_for_record, path_in, side_by_side
+from reconciler.errors import BadAnswer, NotFound, ServiceError
+from reconciler.live import ENDS_A_RUN, OTHER, ask_for_record, is_the_other, path_in, side_by_side
 from reconciler.manifests import Hidden
 from reconciler.manifests.documents import plausible_path
 from reconciler.state import Reference
@@ -86,6 +86,12 @@ def find_targets(asked: Asked, reader: Reader, concurrency: int) -> Targets:
             return _ask(*name, reader)
         except ENDS_A_RUN:
             raise
+        except NotFound as error:
+            level, other = name[0], OTHER[name[0]]
+            why = f"no such {level}, or not visible to this token"
+            if is_the_other(Scope(*name), reader):
+                why = f"this is a {other}, not a {level}; give it as --{other}"
+            return NotFound(error.request, f"{error.reason}: {why}", error.status)
         except ServiceError as error:
             return error
 

@@ -15,6 +15,7 @@ from reconciler.errors import (
     NotFound,
     RateLimited,
     Refused,
+    ScopeMissing,
     ServerFailure,
     ServiceError,
     Unauthorized,
@@ -74,6 +75,8 @@ def read_answer(request: str, answer: Answer) -> Json:
     if status < 400:
         raise BadAnswer(request, f"nothing that was asked for: {status} {plain(answer.phrase)}".rstrip(), status)
     error = ERRORS.get(status, ServerFailure if status >= 500 else Refused)
+    if error is Forbidden and _names_scopes(answer):
+        error = ScopeMissing
     raise error(request, f"{status} {_reason(answer)}".rstrip(), status)
 
 
@@ -136,6 +139,15 @@ def sentence(answer: Answer) -> str:
     for secret in sorted(_secrets(body), key=len, reverse=True):
         words = words.replace(secret, "[a secret]")
     return plain(words)
+
+
+def _names_scopes(answer: Answer) -> bool:
+    """Whether the token's scopes are what is refused (deployed behaviour, section 7.3)."""
+    try:
+        body = parse_json(answer.body)
+    except ValueError:
+        return False
+    return isinstance(body, dict) and body.get("error") == "insufficient_scope"
 
 
 def _reason(answer: Answer) -> str:

@@ -179,6 +179,95 @@ def test_a_url_without_the_api_is_an_error_if_nothing_was_found_there(
         assert [each.rpartition("/")[2] for each in requests(desk)] == ["milestones", "version"]
 
 
+SET = """\
+apiVersion: reconciler/v1
+kind: ProjectSet
+metadata: {name: all}
+select: {group: %s}
+spec: {milestones: {}}
+"""
+
+
+def test_a_set_whose_group_is_none_says_why(desk: Desk, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("RECONCILER_TOKEN", "ada-token")
+    desk.write("manifests/set.yaml", SET % "acme/api")
+    assert desk("plan").err == (
+        "reconciler: manifests/set.yaml:4:17: acme/api is a project, not a group: list it here, as `projects: [acme/api]`\n"
+        "    select: {group: acme/api}\n"
+        "                    ^\n"
+    )
+    root = desk.sandbox.api_url.removesuffix("/api/v4")
+    monkeypatch.setenv("RECONCILER_API_URL", root)
+    done = desk("plan")
+    assert (done.code, done.err.partition(" the URL must")[0]) == (
+        1,
+        f"reconciler: {root}: nothing was found there, and no API answers:",
+    )
+
+
+def test_an_export_of_what_is_none_says_why(desk: Desk, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("RECONCILER_TOKEN", "ada-token")
+    for option, name, said in (
+        ("group", "acme/api", "404 Group Not Found: this is a project, not a group; give it as --project"),
+        ("project", "acme/tools", "404 Project Not Found: this is a group, not a project; give it as --group"),
+        ("group", "nope", "404 Group Not Found: no such group, or not visible to this token"),
+        ("project", "acme/nope", "404 Project Not Found: no such project, or not visible to this token"),
+    ):
+        done = desk(f"export --{option} {name} -o out")
+        path = f"{option}s/{name.replace('/', '%2F')}"
+        assert (done.code, done.out, done.err) == (1, "", f"reconciler: GET {path}: {said}\n")
+
+
+RENEW = "make a new one with the scope api, and set RECONCILER_TOKEN or --token-file"
+
+
+@pytest.mark.parametrize(
+    ("token", "said"),
+    [
+        (
+            {"expires_at": "2020-01-01"},
+            "401 Token is expired. You can either do re-authorization or token refresh; the token is wrong, expired or revoked",
+        ),
+        (
+            {"revoked": True},
+            "401 Token was revoked. You have to re-authorize from the user; the token is wrong, expired or revoked",
+        ),
+        (
+            {"scopes": ["read_user"]},
+            "403 The request requires higher privileges than provided by the access token; the token's scopes do not "
+            "suffice (plan and drift take read_api, apply takes api)",
+        ),
+    ],
+    ids=["expired", "revoked", "scope"],
+)
+def test_a_token_that_will_not_do_ends_the_run_with_what_to_do(
+    desk: Desk, state: dict[str, Any], token: dict[str, Any], said: str
+) -> None:
+    state["users"][2]["tokens"] = [{"token": "bob-token", **token}]
+    done = planned(desk, state, *fleet("milestones: {}", "api"))
+    assert (done.code, done.out) == (1, "")
+    assert done.err == f"reconciler: GET projects/acme%2Fapi/milestones: {said}: {RENEW}\n"
+    assert len(requests(desk)) == 1
+
+
+def test_a_token_that_may_only_read_ends_an_apply_at_the_first_write(desk: Desk, state: dict[str, Any]) -> None:
+    state["groups"][0]["members"].append({"user": "bob", "role": "maintainer"})
+    state["users"][2]["tokens"] = [{"token": "bob-token", "scopes": ["read_api"]}]
+    manifests = fleet("milestones: {a: {}, b: {}}", "api", "lib", "web")
+    done = planned(desk, state, *manifests, command="apply --yes")
+    scopes = f"the token's scopes do not suffice (plan and drift take read_api, apply takes api): {RENEW}"
+    assert done.code == 3
+    assert done.out.splitlines()[:3] == [
+        "project acme/api",
+        '  + milestone "a"                             failed: POST projects/acme%2Fapi/milestones: 403 The request requires '
+        "higher privileges than provided by the access token.",
+        f'  + milestone "b"                             skipped: {scopes}',
+    ]
+    assert done.out.count(f"skipped: {scopes}\n") == 5
+    assert [each["method"] for each in desk.sandbox.log() if each["method"] != "GET"] == ["POST"]
+    assert all(not project["milestones"] for project in desk.sandbox.state()["projects"])
+
+
 def test_entries_of_an_allowlist_that_are_none_are_told_with_their_line(desk: Desk, state: dict[str, Any]) -> None:
     state["groups"][0]["members"].append({"user": "bob", "role": "maintainer"})
     scope = "job_token_scope: {projects: [acme/web, acme/tools, acme/nope], groups: [acme/lib, nope]}"

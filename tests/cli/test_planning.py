@@ -265,10 +265,16 @@ def test_templates_get_their_values_from_files_and_the_command_line(
     assert "1.2.3: {}" in desk("render t --values values.yaml --set second=2 --env RELEASE").out
 
 
+WRONG_TOKEN = (
+    "reconciler: GET projects/acme%2Fapi/milestones: 401 Unauthorized; the token is wrong, expired or revoked: make a new "
+    "one with the scope api, and set RECONCILER_TOKEN or --token-file\n"
+)
+
+
 @pytest.mark.parametrize(
     ("token", "code", "said"),
     [
-        ("wrong", 1, "reconciler: GET projects/acme%2Fapi/milestones: 401 Unauthorized\n"),
+        ("wrong", 1, WRONG_TOKEN),
         ("root-token", 0, ""),
     ],
 )

@@ -70,7 +70,9 @@ def test_nothing_asked_for_and_nothing_known_are_wrong_command_lines(desk: Desk)
 def test_what_cannot_be_read_at_all_is_no_success(desk: Desk) -> None:
     done = desk("export --project acme/none -o out")
     assert (done.code, done.out) == (1, "")
-    assert done.err == "reconciler: GET projects/acme%2Fnone: 404 Project Not Found\n"
+    assert done.err == (
+        "reconciler: GET projects/acme%2Fnone: 404 Project Not Found: no such project, or not visible to this token\n"
+    )
 
 
 def test_editors_find_the_schema_of_each_document_that_is_written(desk: Desk) -> None:

@@ -149,7 +149,8 @@ class Lists:
         self.found = found
 
     def get(self, path: str) -> Any:
-        raise AssertionError(path)
+        assert (path, type(self.found)) == ("projects/a%2Fb", NotFound)
+        raise self.found
 
     def pages(self, path: str) -> list[Any]:
         assert path.startswith("groups/a%2Fb/projects?")
