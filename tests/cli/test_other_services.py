@@ -192,3 +192,31 @@ def test_rules_of_before_a_rename_are_declared_changed_kept_and_exported(desk: D
     )
     assert [pattern in (desk.folder / "out/acme/api.yaml").read_text() for pattern in patterns] == [True, True, False]
     assert desk("plan out --detailed-exitcode").code == 0
+
+
+def test_what_an_object_lacks_or_shows_otherwise_spoils_nothing_but_itself(desk: Desk, service: Between) -> None:
+    desk.service(
+        milestones=[{"title": "1"}],
+        trigger_tokens=[{"description": "nightly", "owner": "ada"}],
+        job_token_scope={"inbound_enabled": True, "project_allowlist": [101], "group_allowlist": [11]},
+    )
+
+    def alter(passing: Passing) -> None:
+        at("milestones", lambda all_: [{"id": each["id"], "title": each["title"], "due_date": 7} for each in all_])(
+            passing
+        )
+        at("triggers", lambda all_: [{**each, "created_at": "soon", "last_used": {}} for each in all_])(passing)
+        at("allowlist", lambda all_: [{"id": each["id"], "new": []} for each in all_])(passing)
+
+    service.alter = alter
+    desk.project(
+        '{milestones: {"1": {description: d, state: closed, due_date: 2026-12-31}}, prune: [job_token_scope], '
+        "trigger_tokens: {nightly: {rotate_after: 1d}}, job_token_scope: {projects: [acme/lib], groups: [acme/tools]}}"
+    )
+    ended = desk("plan")
+    assert [" ".join(line.split()) for line in ended.out.splitlines()[1:-1]] == [
+        '~ milestone "1" description: none -> d, due_date: 7 -> 2026-12-31',
+        '! milestone "1".state: this server does not have this setting; leave it out manifests/project.yaml:4',
+        '! trigger token "nightly": the service does not tell how old it is, so it cannot be rotated '
+        "manifests/project.yaml:4",
+    ]
