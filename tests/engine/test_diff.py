@@ -24,6 +24,7 @@ def test_fields_can_be_left_out_of_what_is_wanted() -> None:
     wanted = NotificationSettings.model_validate({"level": "custom", "events": events})
     assert without(wanted, {}) is wanted
     assert fields_of(without(wanted, {"events.new_issue", "level"})) == {"events.new_note": True}
+    assert without(wanted, {"events.new_issue", "events.new_note"}).model_fields_set == {"level"}
 
 
 def test_what_an_object_becomes_has_all_its_fields() -> None:

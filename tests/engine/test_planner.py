@@ -319,7 +319,7 @@ def test_events_that_are_hidden_at_another_level_are_sent_with_the_level() -> No
 
 
 def test_leaving_the_level_custom_does_not_stumble_over_the_events() -> None:
-    wanted = section("notification_settings", {"level": None})
+    wanted = section("notification_settings", {"level": "global"})
     assert planned({NOTIFICATIONS: {"level": "custom", "events": {"new_issue": True}}}, wanted) == [
         "~ notification settings None: PUT projects/acme%2Fapi/notification_settings {'level': 'global'}"
     ]

@@ -253,7 +253,9 @@ def test_without_issues_and_merge_requests_milestones_cannot_be_read(story: Stor
     assert story.changes(wanted) == []
 
 
-def test_what_another_writer_did_after_the_plan_is_done_if_it_is_what_is_wanted(story: Story) -> None:
+def test_what_another_writer_created_after_the_plan_is_told_as_theirs_and_what_they_deleted_is_done(
+    story: Story,
+) -> None:
     put(story, {"id": 1, "title": "a"}, {"id": 2, "title": "b"})
     plan = story.plan(section("milestones", {"a": {"state": "closed"}, "b": None, "c": {}, "d": {}}))
     with Client(story.sandbox.api_url, "bob-token") as bob:
@@ -261,6 +263,7 @@ def test_what_another_writer_did_after_the_plan_is_done_if_it_is_what_is_wanted(
         bob.send(Request("DELETE", f"{URL}/2"))
         bob.send(Request("POST", URL, {"title": "c"}))
     assert failures(story.apply(plan)) == [
+        "stale: milestone c: done by somebody else at the same time",
         f"failed: milestone a: PUT {URL}/1: 404 Not found",
     ]
     assert titles(story) == ["c", "d"]

@@ -114,6 +114,19 @@ def test_an_edited_change_is_refused(
     assert len([each for each in desk.sandbox.log() if each["method"] != "GET"]) == 4
 
 
+def test_a_change_that_no_such_object_can_have_is_refused(desk: Desk) -> None:
+    def edit(plan: Any) -> None:
+        change = SETTINGS(plan)
+        del change["after"], change["renamed_from"]
+        change.update(action="delete", successor_id=None)
+        plan["summary"].update(update=1, delete=2)
+
+    file = Path("plan.json")
+    file.write_text(spoilt(file.read_text(), edit))
+    done = desk("apply --plan plan.json --yes")
+    assert (done.code, done.out.count(EDITED), done.out.count(" done\n")) == (3, 1, 4)
+
+
 def test_what_cannot_be_checked_is_refused(desk: Desk) -> None:
     state = desk.sandbox.state()
     state["groups"] = [each for each in state["groups"] if each["path"] != "acme/tools"]
