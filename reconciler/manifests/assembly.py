@@ -4,15 +4,18 @@ import hashlib
 import json
 from collections.abc import Mapping
 from dataclasses import dataclass
-from itertools import combinations
+from functools import reduce
+from itertools import groupby
 from types import MappingProxyType
 from typing import Any
 
 from reconciler.address import Scope
+from reconciler.manifests.catalogue import Catalogue
 from reconciler.manifests.checks import check_alone, checked, complain
 from reconciler.manifests.complaints import Complaints
-from reconciler.manifests.contributions import Composition
+from reconciler.manifests.contributions import Composition, Contribution
 from reconciler.manifests.layers import Effective, Layer, effective
+from reconciler.manifests.levels import levels_of, misplaced_references
 from reconciler.manifests.sets import disagreements
 from reconciler.manifests.shapes import Shape, Shapes
 from reconciler.manifests.specs import complain_of_clashes, fault_of_level
@@ -29,9 +32,17 @@ class Assembled:
     effective: Effective
 
 
-def assemble(compositions: list[Composition], shapes: Shapes, complaints: Complaints) -> tuple[Assembled, ...]:
+def assemble(compositions: list[Composition], catalogue: Catalogue, complaints: Complaints) -> tuple[Assembled, ...]:
     """Return the targets, with complaints of all that is wrong with them."""
-    return tuple(_assembled(each, shapes, complaints) for each in compositions if _is_whole(each, shapes, complaints))
+    shapes, levels = catalogue.shapes, levels_of(catalogue, complaints)
+    compared: set[tuple[int, ...]] = set()
+    assembled = tuple(
+        _assembled(each, shapes, compared, complaints) for each in compositions if _is_whole(each, shapes, complaints)
+    )
+    for each in assembled:
+        for path, message in misplaced_references(each.effective, levels):
+            complain(each.effective, path, message, complaints)
+    return assembled
 
 
 def desired_state(assembled: tuple[Assembled, ...]) -> DesiredState:
@@ -52,14 +63,17 @@ def _is_whole(target: Composition, shapes: Shapes, complaints: Complaints) -> bo
     return False
 
 
-def _assembled(target: Composition, shapes: Shapes, complaints: Complaints) -> Assembled:
-    scope, parts, layers = target.scope, target.parts, target.layers
-    whole = effective(scope, layers, shapes, target.values)
+def _assembled(
+    target: Composition, shapes: Shapes, compared: set[tuple[int, ...]], complaints: Complaints
+) -> Assembled:
+    scope, parts, layers, values = target.scope, target.parts, target.layers, target.values
+    each = [effective(scope, part.layers, shapes, values) for part in parts]
+    whole = reduce(Effective.under, each)
     for layer in layers:
         if layer.title or layer.placeholders:
             _check_shared(layer, whole, scope, complaints)
     if len(parts) > 2 or (len(parts) == 2 and parts[1].priority is not None):
-        _check_sets(target, shapes, complaints)
+        _check_sets(parts, each, compared, complaints)
     sections = []
     for name in whole.sections:
         section = checked(whole, shapes[name], scope, complaints)
@@ -83,19 +97,33 @@ def _check_shared(layer: Layer, whole: Effective, scope: Scope, complaints: Comp
             complain_of_clashes(layer.document, shape, value, whole.values, complaints)
 
 
-def _check_sets(target: Composition, shapes: Shapes, complaints: Complaints) -> None:
-    """Complain where two sets of equal priority want different things: nothing may depend on their order."""
-    scope, values = target.scope, target.values
-    for one, other in combinations([part for part in target.parts if part.priority is not None], 2):
-        if one.priority == other.priority:
-            first, second = (effective(scope, part.layers, shapes, values) for part in (one, other))
-            for path in disagreements(first, second):
-                _, place = first.find(path)
+def _check_sets(
+    parts: list[Contribution], each: list[Effective], compared: set[tuple[int, ...]], complaints: Complaints
+) -> None:
+    """Complain where two sets of equal priority want different things: nothing may depend on their order.
+
+    Each is compared with what those before it come to together, and sets without placeholders only for the first of the
+    targets that they have in common: many sets cost no more than many comparisons.
+    """
+    sets = [(part, wanted) for part, wanted in zip(parts, each, strict=True) if part.priority is not None]
+    for _, group in groupby(sets, key=lambda pair: pair[0].priority):
+        equals = list(group)
+        key = tuple(id(part) for part, _ in equals)
+        if key in compared:
+            continue
+        if not any(layer.placeholders for part, _ in equals for layer in part.layers):
+            compared.add(key)
+        before = equals[0][1]
+        for other, wanted in equals[1:]:
+            for path in disagreements(before, wanted):
+                layer, place = before.find(path)
+                one = next(part for part, _ in equals if layer in part.layers)
                 message = (
                     f"{other.layers[-1].title} and {one.layers[-1].title} ({place}) have the same priority, "
-                    f"{one.priority}, and disagree here: give one of them a higher priority"
+                    f"{other.priority}, and disagree here: give one of them a higher priority"
                 )
-                complain(second, path, message, complaints)
+                complain(wanted, path, message, complaints)
+            before = before.under(wanted)
 
 
 def _check_prune(whole: Effective, complaints: Complaints) -> None:

@@ -10,8 +10,11 @@ from reconciler.manifests.complaints import Complaints
 from reconciler.manifests.documents import Document
 from reconciler.manifests.layers import Layer
 from reconciler.manifests.placeholders import Filling, filling
-from reconciler.manifests.sets import Discovered, Hidden, members
+from reconciler.manifests.sets import Discovered, Hidden, candidates, matches, passes
 from reconciler.manifests.words import unknown
+
+SOME = 3
+"""Projects that are named where many could be."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -84,9 +87,12 @@ def contributions(
     projects = [each.path for each in targets.values() if each.scope.level is Level.PROJECT and each.path]
     for declared in sorted(catalogue.sets.values(), key=_standing):
         contribution = _of_set(declared, catalogue, complaints)
-        selected = members(declared, discovered, projects)
-        if not selected and (discovered is not None or not declared.declared.select.group):
-            _complain_of_emptiness(declared, discovered, complaints)
+        offered = candidates(declared, discovered, projects)
+        selected = [path for path in offered if passes(declared.declared.select, path)]
+        if discovered is not None or not declared.declared.select.group:
+            idle = _complain_of_globs(declared, offered, complaints)
+            if not selected and not idle:
+                _complain_of_emptiness(declared, discovered, complaints)
         for folded, path in {path.casefold(): path for path in selected}.items():
             scope = Scope(Level.PROJECT, path)
             _, number = found.get(folded, (path, None))
@@ -118,6 +124,18 @@ def _of_set(declared: DeclaredSet, catalogue: Catalogue, complaints: Complaints)
     layers = _profiles(declared.layer.document, metadata.profiles, None, catalogue, complaints)
     whole = len(layers) == len(metadata.profiles)
     return Contribution((*layers, declared.layer), whole, metadata.labels, metadata.priority)
+
+
+def _complain_of_globs(declared: DeclaredSet, offered: Sequence[str], complaints: Complaints) -> bool:
+    """Complain of globs that include none of the projects there are, and tell whether there are such globs."""
+    document, select = declared.layer.document, declared.declared.select
+    globs = enumerate(select.include if offered else ())
+    idle = [(index, glob) for index, glob in globs if not any(matches(glob, path) for path in offered)]
+    for index, glob in idle:
+        some = ", ".join(offered[:SOME]) + (", ..." if len(offered) > SOME else "")
+        message = f"`{glob}` includes no project; there are {some}"
+        complaints.add(document.find(("select", "include", index)), message, document, "warning")
+    return bool(idle)
 
 
 def _complain_of_emptiness(declared: DeclaredSet, discovered: Discovered | None, complaints: Complaints) -> None:

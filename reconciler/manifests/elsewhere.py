@@ -77,7 +77,7 @@ def read_elsewhere(
     members = [Member(path) for _, path in named_by_path]
     below = {group: [each for each in members if _is_below(group, each.path)] for group in groups}
     composed = contributions(reader.catalogue, below, paths, reader.complaints)
-    assembled = assemble(composed, reader.catalogue.shapes, reader.complaints)
+    assembled = assemble(composed, reader.catalogue, reader.complaints)
     faulty = {fault.path for fault in reader.complaints.faults if fault.severity == "error"}
     broken = [path for path in others if escaped(path) in faulty]
     return Elsewhere(

@@ -69,6 +69,17 @@ class Effective:
         """Whether any layer says what is pruned, be it nothing."""
         return any(layer.prune is not None for layer in self.layers)
 
+    def under(self, upper: "Effective") -> "Effective":
+        """Return what this and what lies over it come to, for the same target."""
+        return Effective(
+            self.scope,
+            self.layers + upper.layers,
+            _merged(self.shapes, self.sections, upper.sections),
+            upper.prune if upper.sets_prune else self.prune,
+            self.values,
+            self.shapes,
+        )
+
     def find(self, path: Path, *, key: bool = False) -> tuple[Layer, Place]:
         """Return the layer that brought what is at a path, and where; or else of the innermost thing around it."""
         layer, written, whole = next(
@@ -116,17 +127,24 @@ def effective(
     scope: Scope | None, layers: tuple[Layer, ...], shapes: Shapes, values: Filling | None = None
 ) -> Effective:
     """Merge the layers, lowest first; sections that the target's level does not have are left out."""
-    sections: dict[str, Any] = {}
+    sections: Mapping[str, Any] = {}
     prune: list[str] = []
     for layer in layers:
         prune = prune if layer.prune is None else layer.prune
-        for name in layer.sections:
-            shape = shapes[name]
-            if scope is None or scope.level in shape.kind.models:
-                value = layer.section(shape, values)
-                sections[name] = merge(shape, sections[name], value) if name in sections else value
-    ordered = {name: sections[name] for name in shapes if name in sections}
-    return Effective(scope, layers, ordered, prune, values, shapes)
+        fitting = (name for name in layer.sections if scope is None or scope.level in shapes[name].kind.models)
+        sections = _merged(shapes, sections, {name: layer.section(shapes[name], values) for name in fitting})
+    return Effective(scope, layers, sections, prune, values, shapes)
+
+
+def _merged(shapes: Shapes, lower: Mapping[str, Any], upper: Mapping[str, Any]) -> Mapping[str, Any]:
+    """Lay some sections over others, in the order of the kinds."""
+    return {
+        name: merge(shape, lower[name], upper[name])
+        if name in lower and name in upper
+        else (upper if name in upper else lower)[name]
+        for name, shape in shapes.items()
+        if name in lower or name in upper
+    }
 
 
 def _overlay(lower: Any, upper: Any) -> Any:

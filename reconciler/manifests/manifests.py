@@ -209,7 +209,7 @@ def _assembled_manifests(
     Raises:
         ManifestErrors: with all faults.
     """
-    targets = assemble(contributions(catalogue, discovered, paths, complaints), catalogue.shapes, complaints)
+    targets = assemble(contributions(catalogue, discovered, paths, complaints), catalogue, complaints)
     if complaints.errors:
         raise ManifestErrors(complaints.faults)
     by_identity = {each.target.scope.identity: each for each in targets}

@@ -130,6 +130,8 @@ class _Missing(StrictUndefined):
             hint = f"`{name}` is not defined: give it by --values or --set"
         elif hint is None and isinstance(obj, _Environment):
             hint = obj.fault_of(str(name))
+        elif hint is None and isinstance(obj, str):
+            hint = f"text has no `{name}`; --set gives text only: give lists and mappings by --values"
         super().__init__(hint, obj, name, **rest)
 
 

@@ -43,8 +43,8 @@ Discovered = Mapping[str, Iterable[Member] | Hidden]
 """By group, as sets name it, all projects in it and in its subgroups."""
 
 
-def members(declared: DeclaredSet, discovered: Discovered | None, documented: Iterable[str]) -> list[str]:
-    """Return the paths of the projects a set is about.
+def candidates(declared: DeclaredSet, discovered: Discovered | None, documented: Iterable[str]) -> list[str]:
+    """Return the paths of the projects that a set is about as far as they pass its globs.
 
     Args:
         declared: the set.
@@ -57,14 +57,12 @@ def members(declared: DeclaredSet, discovered: Discovered | None, documented: It
     """
     select = declared.declared.select
     if not select.group:
-        candidates = select.projects
-    elif discovered is None:
-        candidates = [path for path in documented if path.casefold().startswith(f"{select.group.casefold()}/")]
-    else:
-        found = discovered[select.group]
-        shown = () if isinstance(found, Hidden) else found
-        candidates = [member.path for member in shown if select.archived or not member.archived]
-    return [path for path in candidates if _passes(select, path)]
+        return select.projects
+    if discovered is None:
+        return [path for path in documented if path.casefold().startswith(f"{select.group.casefold()}/")]
+    found = discovered[select.group]
+    shown = () if isinstance(found, Hidden) else found
+    return [member.path for member in shown if select.archived or not member.archived]
 
 
 def matches(glob: str, path: str) -> bool:
@@ -81,7 +79,7 @@ def matches(glob: str, path: str) -> bool:
 
 def disagreements(one: Effective, other: Effective) -> Iterator[Path]:
     """Yield the paths at which two sets want different things of one target."""
-    if one.sets_prune and other.sets_prune and set(one.prune) != set(other.prune):
+    if other.sets_prune and one.sets_prune and set(one.prune) != set(other.prune):
         yield ("prune",)
     for name in one.sections.keys() & other.sections.keys():
         shape, mine, theirs = one.shapes[name], one.sections[name], other.sections[name]
@@ -96,7 +94,8 @@ def _displaces(shape: Shape, one: Any, other: Any) -> bool:
     return shape.kind.beneath(one, other) != one or shape.kind.beneath(other, one) != other
 
 
-def _passes(select: Select, path: str) -> bool:
+def passes(select: Select, path: str) -> bool:
+    """Whether a project that a set may be about passes its globs."""
     return any(matches(glob, path) for glob in select.include) and not any(
         matches(glob, path) for glob in select.exclude
     )

@@ -1,5 +1,6 @@
 """One thread's line to the service: one request out, one whole answer back, or one of our own errors."""
 
+import re
 import ssl
 from collections.abc import Callable, Iterator, Mapping
 from socket import gaierror
@@ -40,6 +41,7 @@ HINDRANCES: Mapping[type[BaseException], Hindrance] = MappingProxyType(
 )
 """By the exception that tells; the first that fits counts."""
 
+ERROR_NUMBER = re.compile(r"^\[Errno -?[0-9]+\] ")
 ADVICE = "an authority that this machine does not know is named with --ca-file"
 
 Connect = Callable[[ssl.SSLContext, str | None, Clock], Transport]
@@ -102,7 +104,7 @@ class Line:
 
     def _named(self, request: str, error: Exception) -> ServiceError:
         """Turn an error of httpx into our own, by whether anything was sent."""
-        reason = plain(str(error)) or type(error).__name__
+        reason = plain(ERROR_NUMBER.sub("", str(error))) or type(error).__name__
         refusal = _refused_certificate(error)
         if refusal is not None:
             return Untrusted(request, f"{self._api_url} cannot be trusted: {plain(refusal.verify_message)}; {ADVICE}")

@@ -138,7 +138,7 @@ def test_a_set_that_matches_nothing_is_warned_of_once(desk: Desk) -> None:
     assert done.code == 0
     assert [line.partition("warning: ")[2] for line in done.err.splitlines() if "warning" in line] == [
         "set few matches no project",
-        "set again matches no project",
+        "`*/none` includes no project; there are acme/api, acme/lib, acme/web, ...",
     ]
 
 

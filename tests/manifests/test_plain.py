@@ -47,3 +47,14 @@ def test_what_is_written_is_read_back_the_same() -> None:
         },
     ]
     assert [root.value for root in survey(write_yaml(documents)).roots] == documents
+
+
+def test_what_could_steer_a_terminal_is_written_as_an_escape() -> None:
+    documents: list[dict[str, Any]] = [
+        {"a\u202eb": ["\x1b[2J", "\U000e0001", "\u2028", "\ufeff", "caf\u00e9", "a\nb\tc"]}
+    ]
+    written = write_yaml(documents)
+    assert written.replace("\n", "").isprintable()
+    assert '"a\\u202eb":\n  - "\\e[2J"\n  - "\\U000e0001"\n' in written
+    assert "- caf\u00e9\n" in written
+    assert [root.value for root in survey(written).roots] == documents

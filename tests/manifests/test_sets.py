@@ -1,12 +1,16 @@
 """Project sets: which projects they are about, and what becomes of projects that several have a say in."""
 
+from collections.abc import Mapping
+from dataclasses import replace
+from typing import Any
+
 import pytest
 
 from reconciler.address import Level, Scope
 from reconciler.errors import ManifestErrors
 from reconciler.manifests import Member
 from reconciler.manifests.sets import matches
-from tests.manifests.conftest import Folder
+from tests.manifests.conftest import KINDS, Folder
 
 SERVICES = """\
 apiVersion: reconciler/v1
@@ -131,7 +135,13 @@ def test_a_set_that_matches_nothing_is_doubtful(folder: Folder) -> None:
     folder.write(services_yaml=SERVICES)
     assert folder.read().warnings == ()
     assert [str(warning) for warning in folder.read().with_discovered({"acme": ACME[-1:]}).warnings] == [
-        "services.yaml:4:1: warning: set services matches no project\n    select:\n    ^"
+        "services.yaml:6:13: warning: `acme/services/**` includes no project; there are acme/other/y\n"
+        '      include: ["acme/services/**", "acme/*"]\n                ^',
+        "services.yaml:6:33: warning: `acme/*` includes no project; there are acme/other/y\n"
+        '      include: ["acme/services/**", "acme/*"]\n                                    ^',
+    ]
+    assert [warning.message for warning in folder.read().with_discovered({"acme": []}).warnings] == [
+        "set services matches no project"
     ]
     folder.write(services_yaml=FEW.replace("}\nspec", ", exclude: ['**']}\nspec"))
     assert [warning.message for warning in folder.read().warnings] == ["set few matches no project"]
@@ -178,6 +188,30 @@ def test_sets_of_equal_priority_of_which_one_drops_what_the_other_says_disagree(
         "b.yaml:5:31: set b and set a (a.yaml:5:31) have the same priority, 0, and disagree here: "
         "give one of them a higher priority (for project acme/api)"
     )
+
+
+@pytest.mark.parametrize("name", ["a", "{name}"])
+def test_many_sets_of_equal_priority_cost_no_more_than_many_comparisons(name: str, folder: Folder) -> None:
+    comparisons = 0
+
+    def beneath(lower: Mapping[str, Any], _upper: Mapping[str, Any]) -> Mapping[str, Any]:
+        nonlocal comparisons
+        comparisons += 1
+        return lower
+
+    counting = {**KINDS, "milestones": replace(KINDS["milestones"], beneath=beneath)}
+    sets, projects = 30, 10
+    paths = ", ".join(f"acme/p{number}" for number in range(projects))
+    folder.write(
+        a_yaml="---\n".join(
+            f"apiVersion: reconciler/v1\nkind: ProjectSet\nmetadata: {{name: s{number}}}\n"
+            f'select: {{projects: [{paths}]}}\nspec: {{milestones: {{"{name}": {{state: active}}, m{number}: {{}}}}}}\n'
+            for number in range(sets)
+        )
+    )
+    read = folder.read(kinds=counting)
+    assert len(read.effective(Scope(Level.PROJECT, "acme/p1"))["milestones"]) == sets + 1
+    assert comparisons <= 4 * sets * projects, "pair by pair it would be ten times as many"
 
 
 def test_a_set_with_a_missing_profile_says_so_once_and_nothing_of_its_projects(folder: Folder) -> None:

@@ -53,7 +53,7 @@ FAULTS = {
     ),
     "an attribute that is not there": (
         "{{ name.first }}",
-        "'str object' has no attribute 'first'\n    {{ name.first }}\n    ^",
+        "text has no `first`; --set gives text only: give lists and mappings by --values\n    {{ name.first }}\n    ^",
     ),
     "an attribute within a macro": (
         "{% macro m() %}\n  {{ nobody }}\n{% endmacro %}\n\n{{ m() }}",
