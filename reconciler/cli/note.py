@@ -83,7 +83,7 @@ def note(given: Given, *, file: Path, name: str, project: str | None, iid: int |
         with _client(given) as client:
             posting = post_note(client, place, name, text)
     except ReconcilerError as error:
-        advice = ADVICE.get(type(error))
+        advice = next((words for kind, words in ADVICE.items() if isinstance(error, kind)), None)
         LOG.error("No note posted: %s%s", error, f"; {advice}" if advice else "")  # noqa: TRY400 - told, not traced
         return 1 if strict else 0
     write_stdout(f"Note {name} {posting}: {place}\n")
