@@ -5,7 +5,7 @@ from datetime import timedelta
 from reconciler.address import Address, Key, Scope
 from reconciler.diff import become, differences, uncompared, without
 from reconciler.endpoints import Collection, Singleton
-from reconciler.plan import Change, Problem, SectionPlan
+from reconciler.plan import Change, Problem, SectionPlan, Unmanaged
 from reconciler.resource import Found, Resource
 from reconciler.state import LiveState, Reference, Section
 
@@ -26,7 +26,7 @@ class Draft:
         self.updates: list[Change] = []
         self.deletes: list[Change] = []
         self.problems: list[Problem] = []
-        self.unmanaged: list[Address] = []
+        self.unmanaged: list[Unmanaged] = []
         self.found = 0
 
     def done(self) -> SectionPlan:

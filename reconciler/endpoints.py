@@ -66,6 +66,7 @@ class Collection:
         lowers_placeholders: whether `{path}` and its like are filled in in lower case within names.
         refers_to: the level of the targets whose paths or IDs the names are, or None where names are just names.
         unique_names: whether the service refuses a second object of the same name.
+        grants_access: whether somebody or something may do something because an object is there.
         by_number: whether writes need the target's own numeric ID in their path.
         delivers: the field of the answer to a creation that is a secret, to be delivered and never shown; or None.
         shown_whole: whether that field's value is shown whole, as it is to those who may know it.
@@ -84,6 +85,7 @@ class Collection:
     lowers_placeholders: bool = False
     refers_to: Level | None = None
     unique_names: bool = True
+    grants_access: bool = False
     by_number: bool = False
     delivers: str | None = None
     shown_whole: Callable[[str], bool] = bool

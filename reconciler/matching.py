@@ -7,7 +7,7 @@ from reconciler.address import Address, Key, Level
 from reconciler.diff import as_read, become, differences, fields_of, only
 from reconciler.draft import Draft
 from reconciler.endpoints import Collection
-from reconciler.plan import Create, Delete, Problem, Update
+from reconciler.plan import Create, Delete, Problem, Unmanaged, Update
 from reconciler.resource import Found, Resource, Rotated
 from reconciler.state import Reference, Unknown
 
@@ -60,7 +60,8 @@ class Matching:
             if self.draft.section.prune and not self.unresolvable:
                 self._delete(found.names[0], found)
             else:
-                self.draft.unmanaged.append(self._address(found.names[0]))
+                address, grants = self._address(found.names[0]), self.part.grants_access
+                self.draft.unmanaged.append(Unmanaged(address, found.id, grants, found.owner, found.last_used))
 
     def _plan_item(self, name: Key, wanted: Resource | None) -> None:
         if wanted is None:

@@ -91,6 +91,24 @@ class Problem:
 
 
 @dataclass(frozen=True, slots=True)
+class Unmanaged:
+    """A live object that no manifest mentions, which stays as it is.
+
+    Attributes:
+        id: its numeric ID, where it has one.
+        grants_access: whether somebody or something may do something because of it.
+        owner: the username of its owner, if known.
+        last_used: when it was last used, as the service says it, if known.
+    """
+
+    address: Address
+    id: int | None = None
+    grants_access: bool = False
+    owner: str | None = None
+    last_used: str | None = None
+
+
+@dataclass(frozen=True, slots=True)
 class SectionPlan:
     """What will happen to one section of one target.
 
@@ -105,7 +123,7 @@ class SectionPlan:
     found: int = 0
     changes: tuple[Change, ...] = ()
     problems: tuple[Problem, ...] = ()
-    unmanaged: tuple[Address, ...] = ()
+    unmanaged: tuple[Unmanaged, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
@@ -131,9 +149,9 @@ class TargetPlan:
         return (problem for section in self.sections for problem in section.problems)
 
     @property
-    def unmanaged(self) -> Iterator[Address]:
+    def unmanaged(self) -> Iterator[Unmanaged]:
         """All live objects that stay as they are because no manifest mentions them."""
-        return (address for section in self.sections for address in section.unmanaged)
+        return (each for section in self.sections for each in section.unmanaged)
 
     def with_origins(self, origin: Callable[[Address, str | None], str]) -> "TargetPlan":
         """Return the plan with each problem told where it comes from, as far as that is known; else from the target."""
@@ -178,9 +196,9 @@ class Plan:
         return (problem for target in self.targets for problem in target.problems)
 
     @property
-    def unmanaged(self) -> Iterator[Address]:
+    def unmanaged(self) -> Iterator[Unmanaged]:
         """All unmanaged objects of all targets."""
-        return (address for target in self.targets for address in target.unmanaged)
+        return (each for target in self.targets for each in target.unmanaged)
 
     @property
     def cost(self) -> int:

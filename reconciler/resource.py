@@ -121,6 +121,8 @@ class Found:
         owner_id: the numeric ID of the project it belongs to, where the answer tells.
         created_at: when it was created, where the answer tells and it matters.
         ours: whether it belongs to the user behind the token; False where it holds a secret that is not shown whole.
+        owner: the username of its owner, where the answer tells and it matters.
+        last_used: when it was last used, as the service says it, where the answer tells.
         locked: fields that cannot be changed, each with the reason; a key of a mapping field as `field.key`.
         unknown: fields that have a value this version does not know, each with that value as it can be shown.
         unshown: fields that the service takes and does not show, each with the field whose change takes it along: they
@@ -134,6 +136,8 @@ class Found:
     owner_id: int | None = None
     created_at: datetime | None = None
     ours: bool = True
+    owner: str | None = None
+    last_used: str | None = None
     locked: Mapping[str, str] = field(default_factory=dict)
     unknown: Mapping[str, Any] = field(default_factory=dict)
     unshown: Mapping[str, str] = field(default_factory=dict)

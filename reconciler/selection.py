@@ -74,7 +74,7 @@ def add_missing(
     for address in sorted(addresses, key=lambda each: (each.scope.order, each.section, each.part, str(each.name))):
         section = planned.get((address.scope, address.section))
         if section is not None:
-            lost = address in section.unmanaged
+            lost = any(each.address == address for each in section.unmanaged)
         else:
             lost = (address.scope, address.section) not in declared and _spans(selection, address)
         if lost:
@@ -89,7 +89,8 @@ def hold_back(plan: Plan, reasons: Mapping[Scope, str]) -> Plan:
     if not reasons:
         return plan
     targets = tuple(_held_back(target, reasons.get(target.scope)) for target in plan.targets)
-    return Plan(targets, tuple(section for section in plan.dependent if section.scope not in reasons))
+    dependent = tuple(section for section in plan.dependent if section.scope not in reasons)
+    return replace(plan, targets=targets, dependent=dependent)
 
 
 def hold_back_moved(plan: Plan, moved: Mapping[Scope, object]) -> Plan:

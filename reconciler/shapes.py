@@ -15,7 +15,7 @@ from reconciler.diff import AsRead
 from reconciler.endpoints import Collection
 from reconciler.errors import PlanRefused
 from reconciler.kind import Kinds, Part
-from reconciler.plan import Change, Create, Delete, Problem, SectionPlan, TargetPlan, Update
+from reconciler.plan import Change, Create, Delete, Problem, SectionPlan, TargetPlan, Unmanaged, Update
 from reconciler.sealed import Document
 from reconciler.shards import Shard
 from reconciler.wire import Json, Method, Request
@@ -56,6 +56,15 @@ class Placed(Document):
     part: str = Field(description="Which of the section's endpoints; the section's name where it has only one.")
     title: str = Field(description="What people call such an object.", examples=["milestone"])
     name: Key | None = Field(description="What this object is called; null for a settings section.")
+
+
+class UnmanagedShape(Placed):
+    """A live object that no manifest mentions; it stays as it is."""
+
+    id: int | None = Field(description="Its numeric ID, if it has one.")
+    grants_access: bool = Field(description="Whether somebody or something may do something because of it.")
+    owner: str | None = Field(description="Username of its owner; null if unknown.")
+    last_used: str | None = Field(description="When it was last used, as the service says it; null if unknown.")
 
 
 class CreateShape(Placed):
@@ -110,7 +119,9 @@ class SectionShape(Document):
     section: str = Field(description="The section's name; empty where nothing of the target can be seen.")
     found: int = Field(ge=0, description="How many objects it held when it was read.")
     problems: list[ProblemShape] = Field(description="What is wanted and cannot be planned.")
-    unmanaged: list[Placed] = Field(description="Live objects that no manifest mentions; they stay as they are.")
+    unmanaged: list[UnmanagedShape] = Field(
+        description="Live objects that no manifest mentions; they stay as they are."
+    )
 
 
 class TargetShape(Document):
@@ -147,7 +158,7 @@ def section_content(section: SectionPlan, **own: list[Content]) -> Content:
         "found": section.found,
         **own,
         "problems": [_problem_content(problem) for problem in section.problems],
-        "unmanaged": [_placed_content(address) for address in section.unmanaged],
+        "unmanaged": [_unmanaged_content(each) for each in section.unmanaged],
     }
 
 
@@ -219,8 +230,17 @@ def read_section(
             )
             for problem in shape.problems
         ),
-        tuple(_read_address(scope, shape.section, address) for address in shape.unmanaged),
+        tuple(_read_unmanaged(_read_address(scope, shape.section, each), each) for each in shape.unmanaged),
     )
+
+
+def _read_unmanaged(address: Address, shape: UnmanagedShape) -> Unmanaged:
+    return Unmanaged(address, shape.id, shape.grants_access, shape.owner, shape.last_used)
+
+
+def _unmanaged_content(each: Unmanaged) -> Content:
+    own = {name: getattr(each, name) for name in ("id", "grants_access", "owner", "last_used")}
+    return {**_placed_content(each.address), **own}
 
 
 def _problem_content(problem: Problem) -> Content:

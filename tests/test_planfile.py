@@ -105,7 +105,17 @@ def test_a_saved_plan_is_a_document_that_programs_can_read() -> None:
             },
         ],
         "problems": [],
-        "unmanaged": [{"part": "milestones", "title": "milestone", "name": "Someday"}],
+        "unmanaged": [
+            {
+                "part": "milestones",
+                "title": "milestone",
+                "name": "Someday",
+                "id": 32,
+                "grants_access": False,
+                "owner": None,
+                "last_used": None,
+            }
+        ],
     }
     assert tokens["changes"] == [
         {

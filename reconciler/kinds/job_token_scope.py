@@ -135,6 +135,7 @@ PROJECTS = Collection(
     fault_of_key=fault_of_entry,
     doubt_of_key=doubt_of_project,
     refers_to=Level.PROJECT,
+    grants_access=True,
     by_number=True,
 )
 
@@ -147,6 +148,7 @@ GROUPS = Collection(
     create=add_group,
     fault_of_key=fault_of_entry,
     refers_to=Level.GROUP,
+    grants_access=True,
     by_number=True,
 )
 

@@ -40,12 +40,16 @@ def decode(_scope: Scope, entry: Json) -> Found:
     locked = {"renamed_from": "the token belongs to another user, and only its owner or an administrator may rename it"}
     token = entry.get("token")
     ours = isinstance(token, str) and shown_whole(token)
+    owner, last_used = entry.get("owner"), entry.get("last_used")
+    username = owner.get("username") if isinstance(owner, dict) else None
     return Found(
         TriggerToken(),
         names=(name_shown(entry["description"] or ""),),
         id=index(entry["id"]),
         created_at=moment(entry.get("created_at")),
         ours=ours,
+        owner=username if isinstance(username, str) else None,
+        last_used=last_used if isinstance(last_used, str) else None,
         locked={} if ours else locked,
     )
 
@@ -84,6 +88,7 @@ TOKENS = Collection(
     update=update,
     fault_of_key=fault_of_description,
     unique_names=False,
+    grants_access=True,
     delivers="token",
     shown_whole=shown_whole,
 )

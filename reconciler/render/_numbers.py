@@ -72,6 +72,17 @@ def verdicts(saved: SavedPlan) -> Iterator[str]:
     yield from (f"apply will refuse this plan: {reason}" for reason in saved.refusals)
 
 
+def open_doors(plan: Plan) -> Iterator[str]:
+    """Yield where unmanaged objects grant access, and what to write so that they are deleted."""
+    counts = Counter(each.address.section for each in plan.unmanaged if each.grants_access)
+    if counts:
+        numbers = ", ".join(f"{number} in {section}" for section, number in counts.items())
+        subject = counted(counts.total(), "unmanaged object")
+        verb, them = ("grants", "it") if counts.total() == 1 else ("grant", "them")
+        prune = f"prune: [{', '.join(counts)}]"
+        yield f"{subject} {verb} access: {numbers}; declare {them}, or write {prune} to delete {them}"
+
+
 def planned(plan: Plan) -> Counts:
     """Count the changes and problems of a plan."""
     counts = Counts()

@@ -11,7 +11,7 @@ from itertools import islice, takewhile
 
 from reconciler.address import Address
 from reconciler.diff import Fields, inside
-from reconciler.plan import Change, Create, Delete, Problem, Update
+from reconciler.plan import Change, Create, Delete, Problem, Unmanaged, Update
 from reconciler.terminal import escaped
 from reconciler.wire import Json
 
@@ -43,6 +43,12 @@ def label(address: Address) -> str:
 def complaint(problem: Problem) -> str:
     """Return what is wrong with what, and what to do: `trigger tokens: the project is archived; unarchive it`."""
     return f"{subject(problem)}: {why(problem)}"
+
+
+def known_of(each: Unmanaged) -> Iterator[str]:
+    """Yield what is known of an object that no manifest mentions."""
+    known = {"ID": each.id, "owner": each.owner, "last used": each.last_used}
+    return (f"{name} {escaped(str(value))}" for name, value in known.items() if value is not None)
 
 
 def subject(problem: Problem) -> str:

@@ -23,6 +23,7 @@ from reconciler.render._numbers import (
     Counts,
     became,
     cost_of,
+    open_doors,
     plan_in_a_line,
     planned,
     report_in_a_line,
@@ -42,7 +43,7 @@ MARKERS: dict[type[Change], str] = {Create: "+", Update: "~", Delete: "-"}
 def plan(saved: SavedPlan, _style: Style) -> str:
     """Return what would be changed and what cannot be."""
     numbers = summary(saved.plan)
-    said = "".join(f"**{code(verdict)}**\n\n" for verdict in verdicts(saved))
+    said = "".join(f"**{code(verdict)}**\n\n" for verdict in (*verdicts(saved), *open_doors(saved.plan)))
     head = (
         f"## {plan_in_a_line(saved)}\n\n"
         f"{said}"

@@ -10,8 +10,8 @@ from reconciler.errors import Fault
 from reconciler.plan import Change, Create, Delete, TargetPlan, Update
 from reconciler.planfile import SavedPlan, summary
 from reconciler.render import Style
-from reconciler.render._numbers import cost_of, of_plan, of_report, verdicts
-from reconciler.render._wording import complaint, counted, details, label, listed_documents, rewritten, waits
+from reconciler.render._numbers import cost_of, of_plan, of_report, open_doors, verdicts
+from reconciler.render._wording import complaint, counted, details, known_of, label, listed_documents, rewritten, waits
 from reconciler.report import Report
 from reconciler.terminal import escaped
 
@@ -41,7 +41,8 @@ def plan(saved: SavedPlan, style: Style) -> str:
         changes = [] if style.quiet else sorted(target.changes, key=_rank)
         lines += _target(target, [line for change in changes for line in _change(change, style)], style)
     numbers = summary(saved.plan)
-    lines += [line for verdict in verdicts(saved) for line in _folded(escaped(verdict), style)]
+    said = [*verdicts(saved), *([] if style.quiet else open_doors(saved.plan))]
+    lines += [line for sentence in said for line in _folded(escaped(sentence), style)]
     lines += _folded(
         f"{of_plan(saved.header.shard)}: {numbers['create']} to create, {numbers['update']} to update, "
         f"{numbers['delete']} to delete, {counted(numbers['problems'], 'problem')}, {numbers['unmanaged']} unmanaged. "
@@ -102,9 +103,10 @@ def diagnosis(found: Diagnosis, style: Style) -> str:
 
 def _target(target: TargetPlan, shown: Iterable[str], style: Style) -> list[str]:
     """Put a target's name above what is shown of it, and its problems below."""
+    remarks: list[tuple[str, str, tuple[str, ...]]]
     remarks = [("!", complaint(each), (escaped(each.origin),) if each.origin else ()) for each in target.problems]
     if style.verbose:
-        remarks += [("?", f"{label(address)} is unmanaged", ()) for address in target.unmanaged]
+        remarks += [("?", f"{label(each.address)} is unmanaged", tuple(known_of(each))) for each in target.unmanaged]
     lines = [*shown, *(line for remark in remarks for line in _entry(*remark, style))]
     return [_painted(escaped(str(target.scope)), "target", style), *lines] if lines else []
 

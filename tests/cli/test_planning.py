@@ -70,6 +70,43 @@ def test_a_problem_is_never_success(desk: Desk) -> None:
     assert desk("drift").code == 2
 
 
+def test_what_grants_access_and_is_not_managed_is_more_than_a_number(desk: Desk) -> None:
+    scope = {"inbound_enabled": True, "project_allowlist": [101, 102], "group_allowlist": [11]}
+    tokens = [{"description": "old", "id": 71, "owner": "bob", "last_used": "2026-01-02T03:04:05Z"}]
+    desk.service(job_token_scope=scope, trigger_tokens=tokens, milestones=[{"title": "a", "id": 5}])
+    desk.project("{job_token_scope: {projects: [acme/lib], groups: []}, trigger_tokens: {}, milestones: {}}")
+    doors = (
+        "3 unmanaged objects grant access: 2 in job_token_scope, 1 in trigger_tokens; declare them, or write "
+        "prune: [job_token_scope, trigger_tokens] to delete them"
+    )
+    done = desk("plan --report markdown=note.md --report html=plan.html --report json=plan.json")
+    assert (done.code, done.out.splitlines()[0]) == (0, doors)
+    assert f"**`{doors}`**\n" in Path("note.md").read_text()
+    assert f"<p>{doors}</p>" in Path("plan.html").read_text()
+    assert desk("plan --quiet").out.count("\n") == 1
+    verbose = desk("plan -v").out.splitlines()
+    assert verbose[:-2] == [
+        "project acme/api",
+        '  ? allowlisted project "acme/web" is unmanaged  ID 102',
+        '  ? allowlisted group "acme/tools" is unmanaged  ID 11',
+        '  ? milestone "a" is unmanaged                ID 5',
+        '  ? trigger token "old" is unmanaged          ID 71, owner bob, last used 2026-01-02T03:04:05.000Z',
+    ]
+    assert desk("show plan.json -v").out.splitlines() == verbose
+    sections = json.loads(Path("plan.json").read_text())["targets"][0]["sections"]
+    assert sections[-1]["unmanaged"] == [
+        {
+            "part": "trigger_tokens",
+            "title": "trigger token",
+            "name": "old",
+            "id": 71,
+            "grants_access": True,
+            "owner": "bob",
+            "last_used": "2026-01-02T03:04:05.000Z",
+        }
+    ]
+
+
 def test_with_verbose_unmanaged_objects_and_requests_are_named(desk: Desk) -> None:
     done = desk("plan -v")
     assert '"mine"' in done.out

@@ -111,7 +111,7 @@ def test_only_what_was_ours_goes(then: set[str], now: set[str] | None, found: se
     gone = found - wanted if prune and now is not None else then & found - wanted
     assert names == {Create: wanted - found, Delete: gone}
     asked = now is not None or then
-    assert {each.name for each in plan.unmanaged} == (found - wanted - gone if asked else set())
+    assert {each.address.name for each in plan.unmanaged} == (found - wanted - gone if asked else set())
 
 
 def test_two_that_have_become_one_lose_what_both_had() -> None:

@@ -56,6 +56,7 @@ project 100
   + milestone "api 1"                         description: from the set, state: active
   + trigger token "acme/api"
   + trigger token "nightly"
+apply will refuse this plan: it creates 2 trigger tokens, whose value is shown only once; add --tokens-to FILE or --tokens-command CMD
 Plan: 3 to create, 0 to update, 0 to delete, 0 problems, 0 unmanaged. 3 writes to apply; 3 requests were made to plan.
 """,
         "",
@@ -78,6 +79,7 @@ project acme/lib
   + trigger token "a"
 project 100
   ! project 100: is the same project as project Acme/API (manifests/path.yaml:1), ID 100: keep one of these documents  manifests/number.yaml:1
+apply will refuse this plan: it creates 1 trigger token, whose value is shown only once; add --tokens-to FILE or --tokens-command CMD
 Plan: 1 to create, 0 to update, 0 to delete, 2 problems, 0 unmanaged. 1 write to apply; 4 requests were made to plan.
 """,
         "",
@@ -157,6 +159,13 @@ def test_what_is_held_back_is_not_planned_again_after_its_group_has_changed(desk
     done = desk("apply --yes")
     assert done.out.count(": keep one of these documents  manifests/") == 2
     assert [each for each in requests(desk) if "PUT" in each] == ["PUT groups/acme/merge_request_approval_setting"]
+
+
+def test_what_is_held_back_takes_no_care_from_the_others(desk: Desk) -> None:
+    declare(desk, ("number", "id: 100"), ("path", "path: acme/api"), ("other", "path: acme/lib"), spec=SETTINGS)
+    assert desk("apply --yes --no-verify").code == 3
+    url = "projects/acme%2Flib/merge_request_approval_setting"
+    assert [each for each in requests(desk) if each.endswith(url)] == [f"GET {url}", f"GET {url}", f"PUT {url}"]
 
 
 def test_placeholders_of_a_project_given_by_id_are_filled_in_when_it_is_planned(desk: Desk) -> None:

@@ -131,6 +131,7 @@ def test_what_was_declared_and_is_not_any_more_is_deleted_and_nothing_else(desk:
         '  - allowlisted group "acme"\n'
         '  - milestone "ours"\n'
         '  - trigger token "ours"\n'
+        "1 unmanaged object grants access: 1 in trigger_tokens; declare it, or write prune: [trigger_tokens] to delete it\n"
         "Plan: 0 to create, 0 to update, 4 to delete, 0 problems, 2 unmanaged. 4 writes to apply; 5 requests were made to plan.\n"
     )
     assert desk("apply --since HEAD --yes").code == 0
@@ -148,6 +149,7 @@ def test_pruning_stays_with_what_is_declared(desk: Desk, git: Repository) -> Non
         "project acme/api\n"
         '  - allowlisted project "acme/web"\n'
         '  - allowlisted group "acme/tools"\n'
+        "1 unmanaged object grants access: 1 in job_token_scope; declare it, or write prune: [job_token_scope] to delete it\n"
         "Plan: 0 to create, 0 to update, 2 to delete, 0 problems, 1 unmanaged. 2 writes to apply; 2 requests were made to plan.\n"
     )
 

@@ -136,7 +136,7 @@ def test_drift_is_a_warning_and_what_cannot_be_told_a_failure(project: Project) 
         in drift.artifacts[".reconciler/reconciler.prom"]
     )
     assert set(drift.artifacts) == {f".reconciler/{name}" for name in ("drift.json", "drift.html", "reconciler.prom")}
-    project.variables["RECONCILER_READ_TOKEN"] = "revoked"
+    project.variables["RECONCILER_READ_TOKEN"] = "taken-back"
     assert project.on_main("schedule").run() == {DRIFT: "failed"}
     assert project.writes() == []
 

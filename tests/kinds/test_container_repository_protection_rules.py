@@ -129,7 +129,7 @@ def test_what_no_manifest_mentions_is_reported_and_not_touched(story: Story) -> 
     put(story, rule("acme/api/b", push="owner"), rule("acme/api/a", push="owner"))
     before = story.sandbox.state()
     value = wanted({"acme/api/b": {PUSH: "owner"}})
-    assert [each.name for each in story.plan(value).unmanaged] == ["acme/api/a"]
+    assert [each.address.name for each in story.plan(value).unmanaged] == ["acme/api/a"]
     assert story.step(value) == []
     assert story.sandbox.state() == before
 

@@ -111,7 +111,7 @@ def test_only_the_lists_that_are_declared_are_pruned(story: Story) -> None:
 def test_entries_that_no_manifest_mentions_are_reported_and_not_touched(story: Story) -> None:
     put(story, projects=[101, 102], groups=[10, 11])
     value = wanted({"projects": [102], "groups": ["acme"]})
-    assert [each.name for each in story.plan(value).unmanaged] == ["acme/lib", "acme/tools"]
+    assert [each.address.name for each in story.plan(value).unmanaged] == ["acme/lib", "acme/tools"]
     assert story.step(value) == []
 
 

@@ -92,7 +92,7 @@ def test_what_no_manifest_mentions_is_reported_and_not_touched(story: Story) -> 
     put(story, {"title": "b"}, {"title": "a"}, {"title": "1.0"})
     before = story.sandbox.state()
     wanted = section("milestones", {"1.0": {}})
-    assert [each.name for each in story.plan(wanted).unmanaged] == ["a", "b"]
+    assert [each.address.name for each in story.plan(wanted).unmanaged] == ["a", "b"]
     assert story.step(wanted) == []
     assert story.sandbox.state() == before
 

@@ -185,7 +185,7 @@ def test_a_token_that_expires_after_the_plan_is_deleted_and_cannot_be_renamed(st
 def test_tokens_without_a_description_are_not_managed_and_can_be_pruned(story: Story) -> None:
     put(story, token(None, id=1), token("", id=2), token("nightly", id=3))
     value = wanted({"nightly": {}})
-    assert [each.name for each in story.plan(value).unmanaged] == ["", ""]
+    assert [each.address.name for each in story.plan(value).unmanaged] == ["", ""]
     assert story.step(value) == []
     assert kept(story) == [(1, None), (2, ""), (3, "nightly")]
     assert story.step(wanted({"nightly": {}}, prune=True)) == [f"DELETE {URL}/1", f"DELETE {URL}/2"]

@@ -3,7 +3,7 @@
 from hypothesis import strategies as st
 
 from reconciler.address import Address, Level, Scope
-from reconciler.plan import Change, Create, Delete, Plan, Problem, SectionPlan, TargetPlan, Update
+from reconciler.plan import Change, Create, Delete, Plan, Problem, SectionPlan, TargetPlan, Unmanaged, Update
 from reconciler.planfile import SavedPlan
 from tests.building import READ
 from tests.render.samples import HEADER
@@ -24,6 +24,8 @@ def hostile(text: str) -> SavedPlan:
         Update(address, {text: text, "n": {"a": text}}, {text: f"{text}!", "n": {"a": "", text: 1}}, (), READ, text),
         Delete(address, {text: text}, (), READ),
     )
-    section = SectionPlan(text, 1, changes, (Problem(address, text, text),), (address,))
+    section = SectionPlan(
+        text, 1, changes, (Problem(address, text, text, text, text),), (Unmanaged(address, 1, True, text, text),)
+    )
     header = type(HEADER)(text, HEADER.created_at, text, text, 1)
     return SavedPlan(header, Plan((TargetPlan(scope, (section,), text),)))

@@ -4,7 +4,7 @@ from datetime import timedelta
 
 from reconciler.address import Address, Level, Scope
 from reconciler.apply import Outcome, Status, TargetOutcome
-from reconciler.plan import Change, Create, Delete, Plan, Problem, SectionPlan, TargetPlan, Update
+from reconciler.plan import Change, Create, Delete, Plan, Problem, SectionPlan, TargetPlan, Unmanaged, Update
 from reconciler.planfile import SavedPlan
 from reconciler.report import Report, make_report
 from reconciler.wire import Request
@@ -62,7 +62,7 @@ def target(number: int, problems: int) -> TargetPlan:
         scope,
         (
             SectionPlan("approval_settings", 1, (flags,), locked),
-            SectionPlan("milestones", 5, milestones, (), (milestone(scope, 9).address,)),
+            SectionPlan("milestones", 5, milestones, (), (Unmanaged(milestone(scope, 9).address),)),
             SectionPlan("trigger_tokens", 1, (gone,)),
         ),
         "manifests/projects.yaml:3",

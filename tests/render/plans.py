@@ -11,7 +11,7 @@ from reconciler.diff import AsRead, Fields
 from reconciler.endpoints import Collection
 from reconciler.guard import Limits
 from reconciler.kind import Kind, Part
-from reconciler.plan import Change, Create, Delete, Plan, Problem, SectionPlan, TargetPlan, Update
+from reconciler.plan import Change, Create, Delete, Plan, Problem, SectionPlan, TargetPlan, Unmanaged, Update
 from reconciler.planfile import Header, SavedPlan
 from reconciler.report import Report, make_report
 from reconciler.state import Section
@@ -85,12 +85,19 @@ def section_plans(draw: st.DrawFn, scope: Scope) -> SectionPlan:
     def addresses() -> st.SearchStrategy[Address]:
         return st.builds(Address, st.just(scope), st.just(kind.name), texts, texts, st.none() | names)
 
+    words = st.none() | texts
     return SectionPlan(
         kind.name,
         draw(st.integers(0, 300)),
         tuple(draw(st.lists(changes(scope, kind), max_size=3))),
         tuple(draw(st.lists(st.builds(Problem, addresses(), texts, st.none() | texts), max_size=2))),
-        tuple(draw(st.lists(addresses(), max_size=2))),
+        tuple(
+            draw(
+                st.lists(
+                    st.builds(Unmanaged, addresses(), st.none() | numbers, st.booleans(), words, words), max_size=2
+                )
+            )
+        ),
     )
 
 

@@ -264,7 +264,13 @@ def test_whatever_the_plan_the_note_is_harmless(saved: SavedPlan, report: Report
 def test_every_string_is_shown_as_it_is() -> None:
     tokens = RENDERER.parse(render_plan(hostile("a`b|*c*"), "markdown"))
     codes = {child.content for token in tokens for child in token.children or [] if child.type == "code_inline"}
-    assert codes == {"a`b\\u007c*c*", "a`b|*c*", "project a`b|*c*", 'a`b|*c* "a`b|*c*".a`b|*c*: a`b|*c*'}
+    assert codes == {
+        "a`b\\u007c*c*",
+        "a`b|*c*",
+        "project a`b|*c*",
+        'a`b|*c* "a`b|*c*".a`b|*c*: a`b|*c*; a`b|*c*',
+        "1 unmanaged object grants access: 1 in a`b|*c*; declare it, or write prune: [a`b|*c*] to delete it",
+    }
 
 
 def test_groups_are_in_the_order_of_the_plan() -> None:

@@ -8,10 +8,10 @@ from hypothesis import given
 from reconciler.address import Address, Level, Scope
 from reconciler.apply import Status
 from reconciler.errors import Fault
-from reconciler.plan import Change, Create, Delete, Plan, Problem, SectionPlan, TargetPlan, Update
+from reconciler.plan import Change, Create, Delete, Plan, Problem, SectionPlan, TargetPlan, Unmanaged, Update
 from reconciler.planfile import SavedPlan
 from reconciler.render import Style, render_plan, render_report, render_validation
-from reconciler.render._numbers import verdicts
+from reconciler.render._numbers import open_doors, verdicts
 from reconciler.wire import Json
 from tests.building import READ
 from tests.render.plans import patiently, saved_plans
@@ -44,10 +44,10 @@ def test_a_verbose_plan_names_requests_and_what_stays() -> None:
         '  - trigger token "legacy-integration"\n'
         "      DELETE projects/acme%2Fpayments%2Fapi/triggers/71\n"
         "  ! approval settings.retain_approvals_on_push: locked by group acme; unlock it there or leave the field out\n"
-        '  ? milestone "Someday" is unmanaged\n'
+        '  ? milestone "Someday" is unmanaged          ID 32\n'
         "project acme/payments/lib\n"
-        '  ? milestone "Old" is unmanaged\n'
-        '  ? milestone "Older" is unmanaged\n'
+        '  ? milestone "Old" is unmanaged              ID 42\n'
+        '  ? milestone "Older" is unmanaged            ID 43\n'
         f"{NUMBERS}\n"
     )
 
@@ -105,7 +105,7 @@ def test_colour_repeats_what_the_markers_say() -> None:
         '  \x1b[31m- trigger token "legacy-integration"\x1b[0m',
         "      DELETE projects/acme%2Fpayments%2Fapi/triggers/71",
         "  \x1b[1;35m! approval settings.retain_approvals_on_push: locked by group acme; unlock it there or leave the field out\x1b[0m",
-        '  \x1b[2m? milestone "Someday" is unmanaged\x1b[0m',
+        '  \x1b[2m? milestone "Someday" is unmanaged\x1b[0m          ID 32',
     ]
 
 
@@ -230,13 +230,20 @@ def test_nothing_that_is_read_can_steer_a_terminal() -> None:
     quoted = "\\u001b]0;owned\\u0007\\n\\u202e"
     target = Scope(Level.PROJECT, f"acme/{evil}")
     name = Address(target, "milestones", "milestones", evil, evil)
-    section = SectionPlan("x", 0, (Create(name, {evil: evil}, ()),), (Problem(name, evil, evil),), (name,))
+    section = SectionPlan(
+        "x",
+        0,
+        (Create(name, {evil: evil}, ()),),
+        (Problem(name, evil, evil, evil, evil),),
+        (Unmanaged(name, 7, True, evil, evil),),
+    )
     text = render_plan(SavedPlan(HEADER, Plan((TargetPlan(target, (section,)),))), style=Style(verbose=True))
-    assert text.splitlines()[:4] == [
+    assert text.splitlines()[:5] == [
         f"project acme/{quoted}",
         f'  + {quoted} "{quoted}"  {quoted}: "{quoted}"',
-        f'  ! {quoted} "{quoted}".{quoted}: {quoted}',
-        f'  ? {quoted} "{quoted}" is unmanaged',
+        f'  ! {quoted} "{quoted}".{quoted}: {quoted}; {quoted}  {quoted}',
+        f'  ? {quoted} "{quoted}" is unmanaged  ID 7, owner {quoted}, last used {quoted}',
+        "1 unmanaged object grants access: 1 in milestones; declare it, or write prune: [milestones] to delete it",
     ]
 
 
@@ -246,7 +253,7 @@ def test_whatever_the_plan_there_is_a_line_for_each_change_and_no_special_charac
     text = render_plan(saved)
     shown = [target for target in saved.plan.targets if any(target.changes) or any(target.problems)]
     entries = [*saved.plan.changes, *saved.plan.problems]
-    assert text.count("\n") == len(shown) + len(entries) + len(list(verdicts(saved))) + 1
+    assert text.count("\n") == len(shown) + len(entries) + len([*verdicts(saved), *open_doors(saved.plan)]) + 1
     assert {category(each) for each in text.replace("\n", "")}.isdisjoint({"Cc", "Cf", "Cs", "Co", "Zl", "Zp"})
 
 

@@ -17,6 +17,7 @@ from reconciler.render._numbers import (
     UNFINISHED,
     became,
     cost_of,
+    open_doors,
     plan_in_a_line,
     planned,
     report_in_a_line,
@@ -33,6 +34,7 @@ def plan(saved: SavedPlan, _style: Style) -> str:
     unmanaged = sum(1 for _ in saved.plan.unmanaged)
     facts = (
         *verdicts(saved),
+        *open_doors(saved.plan),
         f"Read from {saved.header.service} at {utc(saved.header.created_at)}.",
         f"{cost_of(saved)} {counted(unmanaged, 'unmanaged object')}.",
     )
