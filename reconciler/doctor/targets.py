@@ -77,7 +77,8 @@ def look_at_targets(question: Question, reader: Reader, concurrency: int) -> tup
     Raises:
         ServiceError: one that `live.ENDS_A_RUN`.
     """
-    hidden = {target.scope for target in question.desired.targets if _is_hidden(target, question)}
+    unseen = {target.scope: target for target in question.desired.targets if _is_unseen(target, question)}
+    hidden = {scope for scope, target in unseen.items() if _would_be_seen(target, question)}
     scopes = [
         target.scope
         for target in question.desired.targets
@@ -88,7 +89,7 @@ def look_at_targets(question: Question, reader: Reader, concurrency: int) -> tup
         if scope in hidden:
             return why_absent(scope, reader, question.caller)
         record = read_record(scope, reader, question.caller)
-        return not_found(question.caller) if isinstance(record, NotFound) else record
+        return not_found(question.caller) if isinstance(record, NotFound) and scope in unseen else record
 
     told = dict(zip(scopes, side_by_side(ask, scopes, concurrency), strict=True))
     return tuple(
@@ -97,12 +98,16 @@ def look_at_targets(question: Question, reader: Reader, concurrency: int) -> tup
     )
 
 
-def _is_hidden(target: Target, question: Question) -> bool:
-    """Whether nothing of a group or a project is visible, and not because the service has nothing of the sort."""
+def _is_unseen(target: Target, question: Question) -> bool:
+    """Whether nothing of a target is there to be read."""
     unread = [(len(section.wanted), question.unread(section)) for section in target.sections]
-    hidden = bool(unread) and all(len(parts) == many and all(each.absent for each in parts) for many, parts in unread)
+    return bool(unread) and all(len(parts) == many and all(each.absent for each in parts) for many, parts in unread)
+
+
+def _would_be_seen(target: Target, question: Question) -> bool:
+    """Whether something of a group or a project would be there if it were visible, whatever the service's edition."""
     licensed = all(question.kinds[section.kind].needs.licensed for section in target.sections)
-    return hidden and target.scope.level is not Level.USER and not (licensed and not question.front.enterprise)
+    return target.scope.level is not Level.USER and not (licensed and not question.front.enterprise)
 
 
 def _record_would_tell(target: Target, question: Question) -> bool:

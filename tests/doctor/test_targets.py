@@ -326,6 +326,20 @@ def test_a_record_that_is_refused_leaves_it_unknown(patient: Patient) -> None:
     )
 
 
+def test_a_server_without_records_of_projects_hides_no_project(patient: Patient) -> None:
+    patient.project("acme/api", "milestones: {one: {}}")
+    patient.begin()
+    patient.desk.sandbox.set_faults(["status=404,match=projects/acme%2Fapi,nth=2"])
+    done = patient.ask()
+    assert (done.code, told(done.out)) == (
+        0,
+        [
+            "project acme/api",
+            "  unknown  milestones                                read: yes, write: unknown: the project's record cannot be read: GET projects/acme%2Fapi: 404 Not Found",
+        ],
+    )
+
+
 def test_a_record_that_ends_the_run_is_told(patient: Patient) -> None:
     patient.project("acme/api", "milestones: {one: {}}")
     patient.begin()
