@@ -93,7 +93,8 @@ def git(top: Path, arguments: Sequence[str], sent: bytes = b"") -> "subprocess.C
 
 
 def _trusted(environment: Mapping[str, str]) -> Iterator[str]:
-    """Yield the values of `safe.directory` that are given by variables."""
-    for name, key in sorted(environment.items()):
-        if name.startswith(CONFIG_KEY) and key.lower() == SAFE_DIRECTORY:
-            yield environment.get(f"{CONFIG_VALUE}{name.removeprefix(CONFIG_KEY)}", "")
+    """Yield the values of `safe.directory` that are given by variables, as many of them as git would heed."""
+    count = environment.get("GIT_CONFIG_COUNT", "")[:9]
+    for number in range(min(int(count), len(environment)) if count.isdecimal() else 0):
+        if environment.get(f"{CONFIG_KEY}{number}", "").lower() == SAFE_DIRECTORY:
+            yield environment.get(f"{CONFIG_VALUE}{number}", "")
