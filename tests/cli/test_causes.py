@@ -55,6 +55,7 @@ def test_a_plan_says_the_cause_the_remedy_and_the_line_for_one_request_a_target(
     state["projects"][0] |= {"members": [{"user": "bob", "role": "maintainer"}], "archived": True}
     state["projects"][1] |= {"members": [{"user": "bob", "role": "maintainer"}], "builds_enabled": False}
     state["projects"][2] |= {"members": [{"user": "bob", "role": "developer"}]}
+    state["projects"].append({"id": 104, "path": "acme/docs", "members": [{"user": "bob", "role": "guest"}]})
     state["groups"][1]["members"] = [{"user": "bob", "role": "guest"}]
     done = planned(
         desk,
@@ -66,14 +67,14 @@ def test_a_plan_says_the_cause_the_remedy_and_the_line_for_one_request_a_target(
         ("Project", "path: acme/nope", "milestones: {}"),
         ("Project", "id: 11", "milestones: {}"),
         ("Project", "id: 999", "milestones: {}"),
-        ("Group", "path: acme/lib", "approval_settings: {}"),
+        ("Group", "path: acme/docs", "approval_settings: {}"),
         ("Group", "path: nope", "approval_settings: {}"),
     )
     lacking = f"{NOBODY} is Developer there, and Maintainer is needed; make {NOBODY} Maintainer"
     nowhere = f"correct it in the manifest, or make {NOBODY} a member"
     assert (done.code, done.err) == (3, "")
     assert problems(done) == [
-        'group "acme/lib": this is a project, not a group; declare it with `kind: Project`  manifests/all.yaml:47',
+        'group "acme/docs": this is a project, not a group; declare it with `kind: Project`  manifests/all.yaml:47',
         f'group "nope": not found, not visible to {NOBODY}, or not in this edition; {nowhere}  manifests/all.yaml:53',
         "trigger token: cannot be read: the project is archived; unarchive it, or leave the section out  manifests/all.yaml:6",
         "trigger token: cannot be read: switched off in the project: CI/CD; switch CI/CD on, or leave the section out  "
@@ -86,7 +87,7 @@ def test_a_plan_says_the_cause_the_remedy_and_the_line_for_one_request_a_target(
         f"project 999: not found, or not visible to {NOBODY}; {nowhere}  manifests/all.yaml:41",
     ]
     assert requests(desk)[13:] == [
-        "projects/acme%2Flib",
+        "projects/acme%2Fdocs",
         "projects/acme%2Fapi",
         "groups/acme%2Fnope?with_projects=false",
         "projects/acme%2Fweb",
@@ -151,6 +152,8 @@ def test_a_token_that_sees_nothing_is_told_once(desk: Desk, state: dict[str, Any
     assert requests(desk)[4:] == ["user"]
     desk.sandbox.set_faults(["status=403,match=user"])
     assert f"is visible to {NOBODY}:" in desk("drift").err
+    desk.sandbox.set_faults(["status=401,match=user"])
+    assert desk("drift").err.startswith("reconciler: GET user: 401")
 
 
 def test_an_edition_without_the_settings_is_asked_for_once(desk: Desk, state: dict[str, Any]) -> None:
