@@ -9,7 +9,7 @@ import click
 
 from reconciler import __version__
 from reconciler.cli.exit_codes import ExitCode, of_signal
-from reconciler.cli.outputs import let_go, open_streams, report_error, write_stderr
+from reconciler.cli.outputs import let_go, open_stderr, open_streams, report_error, write_stderr
 from reconciler.cli.signals import heeding, signal_of
 from reconciler.errors import ReconcilerError, UsageError
 
@@ -93,6 +93,7 @@ def cli(context: click.Context) -> None:
 
 def main(arguments: Sequence[str] | None = None) -> None:
     """Run the command line and exit with a code of the users' contract."""
+    open_stderr()
     for stream in open_streams():
         stream.reconfigure(errors="backslashreplace")
     code = run(list(sys.argv[1:] if arguments is None else arguments))

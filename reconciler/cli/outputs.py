@@ -88,6 +88,12 @@ def report_error(error: Exception) -> None:
         write_stderr(escaped_lines(f"reconciler: {said}"))
 
 
+def open_stderr() -> None:
+    """Let messages be lost, and nothing else, where standard error was closed before the start."""
+    if getattr(sys, "stderr", None) is None:
+        sys.stderr = Path(os.devnull).open("w", encoding="utf-8")  # noqa: SIM115 - for as long as the process runs
+
+
 def let_go() -> None:
     """Let what could not be written go, so that the end of the process does not try again and change the exit code."""
     for stream in open_streams():

@@ -129,6 +129,8 @@ def test_the_streams_of_a_process(desk: Desk) -> None:
     assert (full.returncode, full.stderr.startswith(DONE)) == (3, True)
     closed = in_a_process("plan", '"$@" >&-')
     assert (closed.returncode, closed.stderr) == (1, "reconciler: standard output is closed\n")
+    mute = in_a_process("plan", '"$@" 2>&-')
+    assert (mute.returncode, mute.stdout.startswith("Plan: 0 to create")) == (0, True)
     silent = in_a_process("plan", '"$@" >/dev/full 2>/dev/full; echo $?; "$@" --nonsense 2>/dev/full')
     assert (silent.returncode, silent.stdout) == (64, "1\n")
     desk.project('{milestones: {"年末": {}}}')
