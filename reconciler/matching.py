@@ -91,11 +91,12 @@ class Matching:
                 self._delete(name, found)
 
     def _plan_wanted(self, name: Key, wanted: Resource, matches: list[Found], target_id: int | None) -> None:
-        old_names = [old for old in getattr(wanted, "renamed_from", ()) if self._find(old)]
+        former_names = getattr(wanted, "renamed_from", ())
+        old_names = [old for old in former_names if self._find(old)]
         olds = [found for old in old_names for found in self._claim(old)]
         match matches, olds:
             case [], []:
-                self._create(name, wanted, target_id)
+                self._create(name, wanted, target_id, former_names)
             case [_, *_], [] if isinstance(wanted, Rotated) and wanted.rotate_after is not None:
                 self._rotate(name, wanted, wanted.rotate_after, matches)
             case ([found], []) | ([], [found]):
@@ -107,7 +108,7 @@ class Matching:
             case _:
                 self._problem(name, f"both this name and the former {_names(old_names)} are live; delete one of them")
 
-    def _create(self, name: Key, wanted: Resource, target_id: int | None) -> None:
+    def _create(self, name: Key, wanted: Resource, target_id: int | None, former_names: tuple[Key, ...]) -> None:
         whole = become(type(wanted)(), wanted)
         contradictions = list(whole.contradictions())
         for field, reason in contradictions:
@@ -119,7 +120,14 @@ class Matching:
             requests = self.part.create(path, name, wanted, target_id)
             delivers = self.part.delivers is not None
             self.draft.creates.append(
-                Create(self._address(name), fields_of(wanted), requests, target_id, delivers=delivers)
+                Create(
+                    self._address(name),
+                    fields_of(wanted),
+                    requests,
+                    target_id,
+                    delivers=delivers,
+                    former_names=former_names,
+                )
             )
 
     def _rotate(self, name: Key, wanted: Resource, age: timedelta, matches: list[Found]) -> None:

@@ -22,6 +22,7 @@ class Create:
         target_id: the numeric ID of the target the object refers to, where it refers to one.
         beside: the IDs of the live objects of the same name, where it is to succeed them.
         delivers: whether the answer holds a secret, which is to be delivered.
+        former_names: the declared former names, where nothing has one of them: there is nothing to rename.
     """
 
     address: Address
@@ -30,6 +31,7 @@ class Create:
     target_id: int | None = None
     beside: tuple[int, ...] = ()
     delivers: bool = False
+    former_names: tuple[Key, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)

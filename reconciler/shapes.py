@@ -74,6 +74,7 @@ class CreateShape(Placed):
     after: Fields = Field(description="The declared fields.")
     target_id: int | None = Field(description="The numeric ID of the project or group that the name refers to, if any.")
     beside: list[int] = Field(description="The IDs of live objects of the same name that this one succeeds.")
+    former_names: list[Key] = Field(description="The declared former names, none of which is live: nothing is renamed.")
     requests: list[RequestShape] = Field(description="What is sent, in this order.")
 
 
@@ -174,6 +175,7 @@ def change_content(change: Change) -> Content:
                 "after": dict(change.after),
                 "target_id": change.target_id,
                 "beside": list(change.beside),
+                "former_names": list(change.former_names),
                 "requests": requests,
             }
         case Update():
@@ -263,7 +265,8 @@ def _read_change(scope: Scope, section: str, shape: CreateShape | UpdateShape | 
     match shape:
         case CreateShape():
             delivers = isinstance(part, Collection) and part.delivers is not None
-            return Create(address, shape.after, requests, shape.target_id, tuple(shape.beside), delivers)
+            beside, former_names = tuple(shape.beside), tuple(shape.former_names)
+            return Create(address, shape.after, requests, shape.target_id, beside, delivers, former_names)
         case UpdateShape():
             return Update(address, shape.before, shape.after, requests, _as_read(shape.read), shape.renamed_from)
         case DeleteShape():  # pragma: no branch - mypy would see a fourth

@@ -73,6 +73,7 @@ def test_a_saved_plan_is_a_document_that_programs_can_read() -> None:
                 "after": {"due_date": "2026-12-31"},
                 "target_id": None,
                 "beside": [],
+                "former_names": [],
                 "requests": [
                     {
                         "method": "POST",

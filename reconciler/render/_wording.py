@@ -66,6 +66,7 @@ def details(change: Change) -> Iterator[str]:
     match change:
         case Create():
             yield from _fields(change.after)
+            yield from vain(change)
         case Update():
             if change.renamed_from is not None:
                 yield f"renamed from {quoted(str(change.renamed_from))}"
@@ -73,6 +74,12 @@ def details(change: Change) -> Iterator[str]:
                 yield f"{name}: {was} -> {will_be}"
         case Delete():  # pragma: no branch - mypy would see a fourth
             yield from _fields(change.before)
+
+
+def vain(change: Create) -> Iterator[str]:
+    """Say of an object with declared former names that nothing has one of them."""
+    if change.former_names:
+        yield f"nothing named {' or '.join(quoted(str(name)) for name in change.former_names)} to rename"
 
 
 def differing(change: Update) -> Iterator[tuple[str, str, str]]:

@@ -114,6 +114,34 @@ def test_with_verbose_unmanaged_objects_and_requests_are_named(desk: Desk) -> No
     assert "GET projects/acme%2Fapi/milestones 200, " in done.err
 
 
+def test_a_plan_says_where_there_is_nothing_to_rename(desk: Desk) -> None:
+    desk.service(milestones=[{"title": "live"}, {"title": "old"}])
+    desk.project(
+        "{milestones: {one: {renamed_from: oen, description: d}, two: {renamed_from: [a, b]}, live: {renamed_from: gone}, "
+        "new: {renamed_from: [old, older]}}}"
+    )
+    said = (
+        "project acme/api\n"
+        '  + milestone "one"                           description: d, nothing named "oen" to rename\n'
+        '  + milestone "two"                           nothing named "a" or "b" to rename\n'
+        '  ~ milestone "new"                           renamed from "old"\n'
+    )
+    total = "Plan: 2 to create, 1 to update, 0 to delete, 0 problems, 0 unmanaged. "
+    planned = desk("plan --out plan.json")
+    assert (planned.code, planned.out) == (0, f"{said}{total}3 writes to apply; 1 request was made to plan.\n")
+    assert desk("show plan.json").out.startswith(said)
+    assert (
+        '+ milestone "two"\n+     nothing named "a" or "b" to rename\n' in desk("show plan.json --format markdown").out
+    )
+    assert (
+        '["renamed_from",null,"nothing named \\"a\\" or \\"b\\" to rename"]' in desk("show plan.json --format html").out
+    )
+    assert desk("apply --plan plan.json --yes").code == 0
+    assert desk("plan").out == (
+        "Plan: 0 to create, 0 to update, 0 to delete, 0 problems, 0 unmanaged. 0 writes to apply; 1 request was made to plan.\n"
+    )
+
+
 def test_the_log_can_be_json(desk: Desk) -> None:
     lines = [json.loads(line) for line in desk("plan -v --log-format json").err.splitlines()]
     assert [line["level"] for line in lines] == ["debug"] * 4

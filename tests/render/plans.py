@@ -70,7 +70,9 @@ def changes(draw: st.DrawFn, scope: Scope, kind: Kind) -> Change:
     match draw(st.sampled_from([Create, Update, Delete])):
         case action if action is Create:
             delivers = isinstance(part, Collection) and part.delivers is not None
-            return Create(address, draw(fields), sent, draw(st.none() | numbers), delivers=delivers)
+            former = tuple(draw(st.lists(names, max_size=2)))
+            target_id = draw(st.none() | numbers)
+            return Create(address, draw(fields), sent, target_id, delivers=delivers, former_names=former)
         case action if action is Update:
             return Update(address, draw(fields), draw(fields), sent, draw(reads), draw(st.none() | names))
         case _:

@@ -7,7 +7,7 @@ from itertools import takewhile
 from reconciler.apply import Outcome
 from reconciler.plan import Change, Create, Delete
 from reconciler.render._numbers import ACTIONS
-from reconciler.render._wording import label
+from reconciler.render._wording import label, vain
 from reconciler.terminal import escaped
 from reconciler.wire import Json
 
@@ -59,6 +59,7 @@ def _fields(change: Change) -> Iterator[Field]:
     if isinstance(change, Create):
         shown = ((name, value) for name, value in change.after.items() if value is not None)
         yield from ((escaped(name), None, _clipped(_text(value), 0)) for name, value in shown)
+        yield from (("renamed_from", None, _clipped(said, 0)) for said in vain(change))
     elif isinstance(change, Delete):
         shown = ((name, value) for name, value in change.before.items() if value is not None)
         yield from ((escaped(name), _clipped(_text(value), 0), None) for name, value in shown)
