@@ -2,7 +2,8 @@
 
 import json
 import re
-from unicodedata import category
+from itertools import pairwise
+from unicodedata import category, is_normalized
 
 SPECIAL = frozenset({"Cc", "Cf", "Cs", "Co", "Zl", "Zp"})
 """Unicode categories never shown as they are: controls, bidi and other format marks, line separators."""
@@ -12,9 +13,15 @@ COMMAND = re.compile(r"(?<=#)#(?=\w*\[)|(?<!\S):(?=:[A-Za-z])")
 
 
 def escaped(text: str) -> str:
-    r"""Return text with every special character as JSON writes it, such as \u202e, and without commands of CI logs."""
+    r"""Return text with every special character as JSON writes it, such as \u202e, and without commands of CI logs.
+
+    So are characters that Unicode would compose, or write otherwise: two names that look the same are told apart.
+    """
+    if not is_normalized("NFC", text):
+        neighbours = pairwise(("", *text))
+        text = "".join(_as_json(each) if _is_composed(last, each) else each for last, each in neighbours)
     if not text.isprintable():
-        text = "".join(json.dumps(each)[1:-1] if category(each) in SPECIAL else each for each in text)
+        text = "".join(_as_json(each) if category(each) in SPECIAL else each for each in text)
     return COMMAND.sub(lambda found: f"\\u{ord(found[0]):04x}", text)
 
 
@@ -23,8 +30,18 @@ def escaped_lines(text: str) -> str:
     return "\n".join(map(escaped, text.split("\n")))
 
 
+def _is_composed(last: str, each: str) -> bool:
+    """Whether Unicode's composed form (NFC) has another character for this one, or for it and the one before."""
+    alone = is_normalized("NFC", each)
+    return not alone or (is_normalized("NFC", last) and not is_normalized("NFC", last + each))
+
+
+def _as_json(character: str) -> str:
+    return json.dumps(character)[1:-1]
+
+
 def blanked(text: str) -> str:
-    """Return text of the same width, with a blank for whatever `escaped` would change."""
+    """Return text of the same width, with a blank for each special character and each command."""
     if not text.isprintable():
         text = "".join(" " if category(each) in SPECIAL else each for each in text)
     return COMMAND.sub(" ", text)

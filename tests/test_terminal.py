@@ -36,6 +36,19 @@ def test_what_is_shown_of_a_line_keeps_its_width(desk: Desk) -> None:
     assert desk("plan").err.endswith("\n    kind: {'# vso[x]  :y': ]\n                           ^\n")
 
 
+def test_names_that_look_the_same_are_told_apart(desk: Desk) -> None:
+    desk.service(milestones=[{"title": "Cafe\u0301 \u0438\u0306"}, {"title": "\u212b"}])
+    desk.project('{prune: [milestones], milestones: {"Caf\u00e9 \u0439": {}, "\u00c5": {}}}')
+    assert desk("plan").out == (
+        "project acme/api\n"
+        '  + milestone "Caf\u00e9 \u0439"\n'
+        '  + milestone "\u00c5"\n'
+        '  - milestone "Cafe\\u0301 \u0438\\u0306"\n'
+        '  - milestone "\\u212b"\n'
+        "Plan: 2 to create, 0 to update, 2 to delete, 0 problems, 0 unmanaged. 4 writes to apply; 1 request was made to plan.\n"
+    )
+
+
 @pytest.mark.parametrize("command", COMMANDS)
 def test_a_warning_commands_nothing(desk: Desk, command: str) -> None:
     desk.project("{milestones: {}}")
