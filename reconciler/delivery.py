@@ -92,6 +92,7 @@ class TokenCommand:
                 env=inherited(self._tokens),
                 timeout=self._seconds,
                 check=False,
+                process_group=0,  # Ctrl-C goes to the group in the foreground: a delivery is finished
             )
         except subprocess.TimeoutExpired:
             raise OutputFailed(f"{name} did not end within {self._seconds} s") from None

@@ -204,6 +204,8 @@ def side_by_side(work: Callable[[Task], Result], tasks: Iterable[Task], concurre
         for worker in workers:
             worker.start()
         errors = [error for _ in workers if (error := ended.get()) is not None]
+        for worker in workers:
+            worker.join()
     finally:
         todo.clear()
     if errors:

@@ -14,7 +14,7 @@ from click.core import ParameterSource
 
 from reconciler.cli.exit_codes import of_report
 from reconciler.cli.options import FLEET, FORCE, LIMITS, MANIFESTS, OUTPUT, PROBLEMS, SELECTION, SERVICE, Given, options
-from reconciler.cli.outputs import check_outputs, report_error
+from reconciler.cli.outputs import check_outputs, is_terminal, report_error
 from reconciler.cli.session import Session, read_file
 from reconciler.cli.settings import duration, tokens_of
 from reconciler.cli.signals import heeding
@@ -133,8 +133,7 @@ def _carry_out(
     stop = Stop(client.stop)
 
     def finish() -> None:
-        if not stop.reason:
-            session.tell("Finishing what is in flight; once more to stop at once.")
+        session.tell("Finishing what is in flight; once more to stop at once.")
         stop.because(ENDED)
 
     application = Application(saved.plan, client, session.kinds)
@@ -210,7 +209,7 @@ def _guarded(session: Session, wishes: Wishes, saved: "SavedPlan") -> "SavedPlan
 def _ask(session: Session, saved: "SavedPlan") -> None:
     from reconciler.render import render_plan
 
-    if not sys.stdin.isatty():
+    if not is_terminal(sys.stdin):
         raise UsageError("apply asks before it changes anything, and there is no terminal to ask on; add --yes")
     click.echo(render_plan(saved, "text", session.style(sys.stderr)), err=True, nl=False, color=True)
     click.confirm("Apply this plan?", abort=True, err=True)

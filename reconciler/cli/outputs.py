@@ -6,7 +6,7 @@ from collections.abc import Callable, Iterable, Iterator
 from contextlib import suppress
 from io import TextIOWrapper
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, TextIO
 
 import click
 
@@ -72,6 +72,11 @@ def write_stdout(text: str) -> None:
         raise OutputFailed("") from error
     except OSError as error:
         raise OutputFailed(f"standard output: {error.strerror}") from error
+
+
+def is_terminal(stream: TextIO | None) -> bool:
+    """Tell whether a standard stream is a terminal; None stands for one that is closed."""
+    return stream is not None and stream.isatty()
 
 
 def write_stderr(text: str) -> None:

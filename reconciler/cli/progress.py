@@ -9,7 +9,7 @@ from threading import Event, Thread
 from typing import TYPE_CHECKING
 
 from reconciler.cli.options import Given
-from reconciler.cli.outputs import write_stderr
+from reconciler.cli.outputs import is_terminal, write_stderr
 from reconciler.terminal import escaped_lines
 
 if TYPE_CHECKING:
@@ -48,10 +48,10 @@ def shown(progress: "Progress", traffic: "Traffic", given: Given) -> Iterator[No
     """Show how far a run is for as long as this block takes, if there is anybody to see it."""
     if given.quiet:
         yield
-    elif given.log_format == "text" and welcomes_colour(sys.stderr.isatty()):
+    elif given.log_format == "text" and welcomes_colour(is_terminal(sys.stderr)):
         with _moving(progress, traffic):
             yield
-    elif os.environ.get("CI") and not sys.stderr.isatty():
+    elif os.environ.get("CI") and not is_terminal(sys.stderr):
         with every(EVERY, lambda: LOG.info("%s", sentence(progress, traffic))):
             yield
     else:

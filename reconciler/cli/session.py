@@ -14,7 +14,7 @@ from types import MappingProxyType
 from typing import TYPE_CHECKING, Any, TextIO
 
 from reconciler.cli.options import Given
-from reconciler.cli.outputs import attempt_all, write_stderr, write_stdout
+from reconciler.cli.outputs import attempt_all, is_terminal, write_stderr, write_stdout
 from reconciler.cli.progress import ToStderr, shown, welcomes_colour
 from reconciler.cli.settings import open_client, template_variables, tokens_of
 from reconciler.cli.signals import heeding
@@ -188,7 +188,7 @@ class Session:
         """Return how a result is to look there; None stands for a stream that is closed."""
         from reconciler.render import Style
 
-        terminal = stream is not None and stream.isatty()
+        terminal = is_terminal(stream)
         return Style(
             colour=welcomes_colour(terminal),
             verbose=bool(self.given.verbose),

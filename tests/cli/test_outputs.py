@@ -117,7 +117,7 @@ def test_where_stdout_takes_nothing_stderr_takes_what_was_done(desk: Desk) -> No
 def in_a_process(line: str, shell: str) -> "subprocess.CompletedProcess[str]":
     """Run a command as a shell does, with streams of its own; `$@` is the command."""
     command = [sys.executable, "-m", "reconciler", *line.split()]
-    environment = os.environ | {"PYTHONIOENCODING": "latin-1"}
+    environment = os.environ | {"PYTHONIOENCODING": "latin-1", "PYTHONUNBUFFERED": ""}
     return subprocess.run(
         ["sh", "-c", shell, "sh", *command], capture_output=True, env=environment, encoding="latin-1", check=False
     )
@@ -125,6 +125,10 @@ def in_a_process(line: str, shell: str) -> "subprocess.CompletedProcess[str]":
 
 def test_the_streams_of_a_process(desk: Desk) -> None:
     """What a process of its own tells: full, closed, and of an encoding without the letters of a title."""
+    unheard = in_a_process("apply --report text=report.txt", '"$@" <&- >&- 2>&-; echo $?; CI=1 "$@" --yes 2>&-')
+    code, _, shown = unheard.stdout.partition("\n")
+    assert (code, unheard.returncode, shown) == ("64", 0, Path("report.txt").read_text())
+    desk.service()
     full = in_a_process("apply --yes", '"$@" >/dev/full')
     assert (full.returncode, full.stderr.startswith(DONE)) == (3, True)
     closed = in_a_process("plan", '"$@" >&-')

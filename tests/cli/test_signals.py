@@ -79,11 +79,12 @@ def test_the_first_ctrl_c_finishes_what_is_in_flight_and_reports(desk: Desk) -> 
         "--tokens-command",
         "sh -c 'cat >/dev/null; echo waiting >&2; read x <gate'",
     ]
-    with subprocess.Popen(line, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True) as process:
+    pipe = subprocess.PIPE
+    with subprocess.Popen(line, stdout=pipe, stderr=pipe, text=True, start_new_session=True) as process:
         assert process.stdout is not None
         assert process.stderr is not None
         assert process.stderr.readline() == "waiting\n"
-        process.send_signal(signal.SIGINT)
+        os.killpg(process.pid, signal.SIGINT)  # as a terminal does: to the whole group
         assert process.stderr.readline() == "Finishing what is in flight; once more to stop at once.\n"
         Path("gate").write_text("\n")
         out = process.stdout.read()
