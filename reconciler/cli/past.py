@@ -204,7 +204,7 @@ class _Files:
                 if not broken or any(isinstance(each, Hidden) for each in (discovered or {}).values()):
                     raise
                 self.left_out |= set(broken)
-                self._warn(f"what was not valid then is left out: {', '.join(broken)}", errors)
+                self._warn(f"files with errors at that revision are left out: {', '.join(broken)}", errors)
 
     def _lacks_values(self, name: str) -> bool:
         return self.values is None and name.endswith(TEMPLATE)
@@ -244,7 +244,8 @@ def _warn_of_absence(session: "Session", then: "Snapshot", objects: Mapping[str,
     if found:
         session.warn(
             [
-                f"--since {then.revision}: {', '.join(absent)} held no manifests then, and {', '.join(found)} are gone "
-                "since: what only they declared is not deleted; to compare them, name the folder they were in, too"
+                f"--since {then.revision}: {', '.join(absent)} held no manifests then, and manifests elsewhere are "
+                f"gone since: {', '.join(found)}; nothing is deleted that was declared only there; to compare them, "
+                "name a folder that holds both places"
             ]
         )

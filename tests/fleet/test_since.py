@@ -383,7 +383,7 @@ def test_what_was_not_valid_then_is_left_out_and_nothing_of_it_is_deleted(desk: 
         "Plan: 1 to create, 0 to update, 0 to delete, 0 problems, 1 unmanaged. 1 write to apply; 1 request was made to plan.\n",
     )
     assert err == [
-        f"--since HEAD: what was not valid then is left out: manifests/project.yaml{NOT_DELETED}",
+        f"--since HEAD: files with errors at that revision are left out: manifests/project.yaml{NOT_DELETED}",
         "HEAD:manifests/project.yaml:4:36: unknown section `milestone`; did you mean `milestones`?",
     ]
 
@@ -397,9 +397,9 @@ def test_what_depends_on_a_profile_that_was_not_valid_is_left_out_too(desk: Desk
     code, out, err = left_out(desk, "plan --since HEAD")
     assert (code, out.count(" - ")) == (0, 0)
     assert err == [
-        f"--since HEAD: what was not valid then is left out: manifests/base.yaml{NOT_DELETED}",
+        f"--since HEAD: files with errors at that revision are left out: manifests/base.yaml{NOT_DELETED}",
         "HEAD:manifests/base.yaml:4:32: unknown key `stat`; did you mean `state`?",
-        f"--since HEAD: what was not valid then is left out: manifests/api.yaml{NOT_DELETED}",
+        f"--since HEAD: files with errors at that revision are left out: manifests/api.yaml{NOT_DELETED}",
         "HEAD:manifests/api.yaml:3:39: unknown profile `base`; there is none",
     ]
 
@@ -413,7 +413,7 @@ def test_sets_that_turn_out_to_have_disagreed_are_left_out(desk: Desk, git: Repo
     git.git("rm", "--quiet", "manifests/two.yaml")
     code, out, err = left_out(desk, "plan --since HEAD")
     assert (code, "0 to delete" in out) == (0, True)
-    assert err[0] == f"--since HEAD: what was not valid then is left out: manifests/two.yaml{NOT_DELETED}"
+    assert err[0] == f"--since HEAD: files with errors at that revision are left out: manifests/two.yaml{NOT_DELETED}"
 
 
 def test_templates_whose_values_were_not_valid_are_left_out(desk: Desk, git: Repository) -> None:
@@ -536,11 +536,14 @@ def test_where_paths_held_nothing_then_what_stood_elsewhere_is_told(desk: Desk, 
     done = desk("plan settings.yaml --since HEAD")
     assert done.code == 0
     assert done.err == (
-        "--since HEAD: settings.yaml held no manifests then, and manifests/project.yaml are gone since: what only they "
-        "declared is not deleted; to compare them, name the folder they were in, too\n"
+        "--since HEAD: settings.yaml held no manifests then, and manifests elsewhere are gone since: "
+        f"manifests/project.yaml{NOT_DELETED}; to compare them, name a folder that holds both places\n"
     )
     assert desk("plan manifests settings.yaml --since HEAD").err == ""
     assert desk("plan manifests/stays.yaml --since HEAD").err == ""
+    git.git("mv", "manifests", "renamed")
+    assert desk("plan renamed --since HEAD").err.endswith("; to compare them, name a folder that holds both places\n")
+    assert "both places" not in desk("plan . --since HEAD").err
 
 
 def test_a_deletion_that_failed_is_never_forgotten(desk: Desk, git: Repository) -> None:
