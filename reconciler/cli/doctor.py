@@ -9,9 +9,9 @@ from typing import TYPE_CHECKING
 import click
 
 from reconciler.cli.exit_codes import of_diagnosis
-from reconciler.cli.options import FLEET, MANIFESTS, OUTPUT, SELECTION, SERVICE, Given, options
+from reconciler.cli.options import DEFAULT_PATHS, FLEET, MANIFESTS, OUTPUT, SELECTION, SERVICE, Given, options
 from reconciler.cli.outputs import check_outputs
-from reconciler.cli.session import DEFAULT_PATHS, Session
+from reconciler.cli.session import Session
 
 if TYPE_CHECKING:
     from reconciler.doctor import Diagnosis, Front

@@ -22,6 +22,8 @@ def _pair(_context: click.Context, parameter: click.Parameter, values: tuple[str
     return tuple(pairs)
 
 
+DEFAULT_PATHS = ("manifests",)
+
 VERBOSITY: list[Decorator] = [
     click.option("-v", "--verbose", count=True, help="Tell more; twice: with tracebacks of errors."),
     click.option("-q", "--quiet", is_flag=True, help="Tell nothing but the result and errors."),

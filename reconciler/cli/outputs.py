@@ -10,6 +10,8 @@ from typing import TYPE_CHECKING, TextIO
 
 import click
 
+from reconciler.cli.options import DEFAULT_PATHS
+from reconciler.cli.settings import CONFIGURATION
 from reconciler.errors import OutputFailed, ServiceError, UsageError
 from reconciler.terminal import escaped_lines
 from reconciler.whole_file import is_replaced
@@ -37,12 +39,11 @@ def check_outputs(given: "Given", subject: str, *files: Named) -> None:
     for format_ in (given.format_, *(format_ for format_, _ in given.reports)):
         check_format(subject, format_)
     reports = [(f"--report {format_}", Path(file)) for format_, file in given.reports]
-    token = given.token_file and Path(given.token_file)
     named: dict[object, str] = {}
-    for option, path in (("--token-file", token or None), *files, *reports):
+    for option, path in (*_read_besides(given), *files, *reports):
         if path is None or not is_replaced(path):
             continue
-        first = named.setdefault(_identity(path), option)
+        first = "PATHS" if _holds(given.paths or DEFAULT_PATHS, path) else named.setdefault(_identity(path), option)
         if first != option:
             raise UsageError(f"{first} and {option} name the same file: {path}")
 
@@ -111,6 +112,22 @@ def let_go() -> None:
 def open_streams() -> Iterator[TextIOWrapper]:
     """Yield standard output and standard error, but for those that whoever started the process has closed."""
     yield from (stream for stream in (sys.stdout, sys.stderr) if isinstance(stream, TextIOWrapper))
+
+
+def _read_besides(given: "Given") -> Iterator[Named]:
+    """Yield the files that any command may read, but for manifests."""
+    yield CONFIGURATION.name, CONFIGURATION
+    yield from (("--values", Path(file)) for file in given.values_files)
+    for option, file in (("--token-file", given.token_file), ("--ca-file", given.ca_file)):
+        yield option, Path(file) if file else None
+
+
+def _holds(paths: Iterable[str], path: Path) -> bool:
+    """Whether a file is, or would be, a manifest at or below some paths."""
+    from reconciler.manifests import is_manifest
+
+    below = [os.path.relpath(os.path.realpath(path), os.path.realpath(top)) for top in paths]
+    return any(inner == "." or is_manifest(inner) for inner in below)
 
 
 def _identity(path: Path) -> object:

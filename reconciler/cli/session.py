@@ -13,7 +13,7 @@ from shutil import get_terminal_size
 from types import MappingProxyType
 from typing import TYPE_CHECKING, Any, TextIO
 
-from reconciler.cli.options import Given
+from reconciler.cli.options import DEFAULT_PATHS, Given
 from reconciler.cli.outputs import attempt_all, is_terminal, write_stderr, write_stdout
 from reconciler.cli.progress import ToStderr, shown, welcomes_colour
 from reconciler.cli.settings import open_client, template_variables, tokens_of
@@ -32,8 +32,6 @@ if TYPE_CHECKING:
     from reconciler.state import DesiredState
 
 LOG = logging.getLogger("reconciler")
-
-DEFAULT_PATHS = ("manifests",)
 
 NO_DOCUMENTS: Mapping[Path, str] = MappingProxyType({})
 

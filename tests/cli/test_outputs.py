@@ -46,6 +46,10 @@ def titles(desk: Desk) -> list[str]:
         ("plan --report html=new/F --report json=x/../new/F", "--report html and --report json name the same file: "),
         ("plan --token-file token --out token", "--token-file and --out name the same file: token"),
         ("merge-plans here --out F", "--out and FILE name the same file: here"),
+        ("apply --yes --report json=manifests/new.yaml", "PATHS and --report json name the same file: manifests/new."),
+        ("plan F --out link", "PATHS and --out name the same file: link"),
+        ("plan --values F --report text=F", "--values and --report text name the same file: F"),
+        ("drift --report json=./reconciler.yaml", "reconciler.yaml and --report json name the same file: "),
     ],
 )
 def test_what_cannot_come_out_well_is_refused_before_anything_is_requested(desk: Desk, line: str, said: str) -> None:
