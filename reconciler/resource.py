@@ -184,7 +184,11 @@ def number_shown(value: Any) -> int | None:
     return value if type(value) is int else None
 
 
+A_LIST, AN_OBJECT = "a list", "an object"
+"""How unknown values are shown that may hold anything, secrets too."""
+
+
 def _as_shown(value: Any) -> Any:
     if isinstance(value, list):
-        return "a list"
-    return "an object" if isinstance(value, dict) else value
+        return A_LIST
+    return AN_OBJECT if isinstance(value, dict) else value

@@ -8,7 +8,7 @@ from pydantic import Field
 from reconciler.address import Level, Scope
 from reconciler.endpoints import Singleton
 from reconciler.kind import Kind, Needs, Rehearsed, Role
-from reconciler.resource import NOT_HERE, Found, Resource, recognized
+from reconciler.resource import A_LIST, AN_OBJECT, NOT_HERE, Found, Resource, recognized
 from reconciler.wire import Json
 
 
@@ -89,11 +89,14 @@ def _locker(scope: Scope, inherited_from: object) -> str:
 def body(_scope: Scope, wanted: Resource, found: Found) -> Mapping[str, Json]:
     """Return all settings that are there and not locked: what an update leaves out, older services reset to false.
 
+    A value that this version does not know is sent back as it is, so that it stays.
+
     A locked setting is left out, for the service would keep the value behind the lock and show it again the day the
     lock goes. Only `selective_code_owner_removals` that is locked as false is sent, as false: where a hidden true lies
     behind the lock, the service refuses every update that does not mention it (deployed behaviour, section 12.1).
     """
     settings = {name: getattr(found.resource, name) for name in FIELDS if name in found.resource.model_fields_set}
+    settings |= {name: value for name, value in found.unknown.items() if value not in (A_LIST, AN_OBJECT)}
     settings |= {name: getattr(wanted, name) for name in wanted.model_fields_set}
     sent = {name: value for name, value in settings.items() if name not in found.locked}
     if "selective_code_owner_removals" in found.locked and settings.get("selective_code_owner_removals") is False:

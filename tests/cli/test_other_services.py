@@ -85,6 +85,16 @@ def test_a_value_that_nobody_knows_is_a_value_to_show(desk: Desk, service: Betwe
     assert SECRET not in ended.out
 
 
+def test_a_value_that_nobody_knows_stays_where_the_record_is_written_whole(desk: Desk, service: Between) -> None:
+    odd = {"allow_author_approval": {"value": "sometimes"}, "retain_approvals_on_push": {"value": [SECRET]}}
+    service.alter = at("approval_setting", lambda all_: all_ | odd)
+    desk.project("{approval_settings: {allow_committer_approval: false}}")
+    desk("apply --yes")
+    [write] = service.writes
+    assert '"allow_author_approval":"sometimes"' in write
+    assert "retain_approvals_on_push" not in write
+
+
 RULES = "registry/protection/repository/rules"
 PUSH, DELETE = "minimum_access_level_for_push", "minimum_access_level_for_delete"
 
