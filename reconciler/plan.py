@@ -43,6 +43,7 @@ class Update:
         after: the same fields, as they will be.
         read: the whole object, as it was read.
         renamed_from: its name before, or None where the name stays.
+        hint: why the service may refuse it; empty where nothing speaks for that.
     """
 
     address: Address
@@ -51,6 +52,7 @@ class Update:
     requests: tuple[Request, ...]
     read: AsRead
     renamed_from: Key | None = None
+    hint: str = ""
 
 
 @dataclass(frozen=True, slots=True)

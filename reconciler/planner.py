@@ -4,7 +4,7 @@ from collections.abc import Iterable, Mapping
 from datetime import timedelta
 
 from reconciler.address import Address, Key, Level
-from reconciler.diff import as_read, differences, only
+from reconciler.diff import as_read, become, differences, only
 from reconciler.draft import Draft
 from reconciler.endpoints import Collection, Singleton
 from reconciler.kind import Kinds, Part
@@ -123,4 +123,5 @@ def _plan_singleton(draft: Draft, part: Singleton, wanted: Resource, found: Foun
     before, after = differences(possible, found)
     if after:
         requests = part.update(draft.scope, only(possible, after), found)
-        draft.updates.append(Update(address, before, after, requests, as_read(found)))
+        hint = "; ".join(doubt for _, doubt in become(found.resource, possible, found.unknown).doubts())
+        draft.updates.append(Update(address, before, after, requests, as_read(found), hint=hint))

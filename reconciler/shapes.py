@@ -85,6 +85,7 @@ class UpdateShape(Placed):
     before: Fields = Field(description="The fields that change, as they were read.")
     after: Fields = Field(description="The same fields, as they will be.")
     renamed_from: Key | None = Field(description="The name before, or null where it stays.")
+    hint: str = Field(description="Why the service may refuse it; empty if nothing speaks for that.")
     read: ReadShape = Field(description="The whole object, as it was read.")
     requests: list[RequestShape] = Field(description="What is sent, in this order.")
 
@@ -185,6 +186,7 @@ def change_content(change: Change) -> Content:
                 "before": dict(change.before),
                 "after": dict(change.after),
                 "renamed_from": change.renamed_from,
+                "hint": change.hint,
                 "read": _read_content(change.read),
                 "requests": requests,
             }
@@ -268,7 +270,8 @@ def _read_change(scope: Scope, section: str, shape: CreateShape | UpdateShape | 
             beside, former_names = tuple(shape.beside), tuple(shape.former_names)
             return Create(address, shape.after, requests, shape.target_id, beside, delivers, former_names)
         case UpdateShape():
-            return Update(address, shape.before, shape.after, requests, _as_read(shape.read), shape.renamed_from)
+            read = _as_read(shape.read)
+            return Update(address, shape.before, shape.after, requests, read, shape.renamed_from, shape.hint)
         case DeleteShape():  # pragma: no branch - mypy would see a fourth
             return Delete(address, shape.before, requests, _as_read(shape.read), shape.successor_id)
 

@@ -90,6 +90,7 @@ def test_a_saved_plan_is_a_document_that_programs_can_read() -> None:
                 "before": {"state": "active"},
                 "after": {"state": "closed"},
                 "renamed_from": "Nov 2026",
+                "hint": "",
                 "read": {
                     "id": 31,
                     "names": ["Nov 2026"],

@@ -69,13 +69,13 @@ def _made_anew(change: Change, part: Part, found: Found | None, path: str, targe
         case Update(), Singleton(), Found():
             wanted = resource_of(type(found.resource), change.after)
             before, after = differences(wanted, _all_shown(found))
-            return Update(shown, before, after, part.update(shown.scope, wanted, found), change.read)
+            return Update(shown, before, after, part.update(shown.scope, wanted, found), change.read, hint=change.hint)
         case Update(), Collection(update=update), Found() if update is not None:
             wanted = resource_of(type(found.resource), change.after)
             before, after = differences(wanted, _all_shown(found))
             known = identity(part, name) in {identity(part, each) for each in found.names}
             former = None if known else found.names[0]
-            return Update(shown, before, after, update(path, name, wanted, found), change.read, former)
+            return Update(shown, before, after, update(path, name, wanted, found), change.read, former, change.hint)
         case Delete(), Collection(), Found():
             named = replace(shown, name=found.names[0])
             return replace(change, address=named, before=fields_of(found.resource), requests=part.delete(path, found))

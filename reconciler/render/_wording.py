@@ -72,6 +72,8 @@ def details(change: Change) -> Iterator[str]:
                 yield f"renamed from {quoted(str(change.renamed_from))}"
             for name, was, will_be in differing(change):
                 yield f"{name}: {was} -> {will_be}"
+            if change.hint:
+                yield escaped(change.hint)
         case Delete():  # pragma: no branch - mypy would see a fourth
             yield from _fields(change.before)
 

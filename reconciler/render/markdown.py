@@ -31,6 +31,7 @@ from reconciler.render._numbers import (
 )
 from reconciler.render._wording import complaint, counted, details, differing, label, listed_documents, quoted, waits
 from reconciler.report import Report
+from reconciler.terminal import escaped
 
 TO_DO: dict[type[Change], str] = {action: f"to {word}" for action, word in ACTIONS.items()}
 
@@ -131,6 +132,8 @@ def _change(change: Change) -> Iterator[str]:
             yield "-     name: {}\n+     name: {}\n".format(*names)
         for field, was, will_be in differing(change):
             yield f"-     {clipped(field)}: {was}\n+     {clipped(field)}: {will_be}\n"
+        if change.hint:
+            yield f"!     {clipped(escaped(change.hint))}\n"
     else:
         yield from (f"{MARKERS[type(change)]}     {clipped(line)}\n" for line in details(change))
 

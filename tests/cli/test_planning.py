@@ -371,3 +371,18 @@ def test_what_a_token_may_not_see_is_a_problem_each(desk: Desk, monkeypatch: pyt
         "token's owner a member  manifests/none.yaml:1\n"
         "Plan: 0 to create, 0 to update, 0 to delete, 2 problems, 2 unmanaged. 0 writes to apply; 4 requests were made to plan.\n"
     )
+
+
+def test_a_pair_that_the_service_would_refuse_is_told_with_the_values_that_are_live(desk: Desk) -> None:
+    live = {"retain_approvals_on_push": True, "selective_code_owner_removals": True}
+    desk.service(merge_request_approval_settings=live)
+    desk.project("{approval_settings: {retain_approvals_on_push: false}}")
+    hint = "the service refuses `selective_code_owner_removals: true` with `retain_approvals_on_push: false`"
+    assert desk("validate").out.startswith("Valid: ")
+    done = desk("plan --out plan.json")
+    assert (done.code, done.err) == (0, "")
+    assert f"retain_approvals_on_push: true -> false, {hint}: set " in done.out
+    assert desk("show plan.json").out == done.out
+    assert f"!     {hint}" in desk("plan --format markdown").out
+    assert hint in desk("plan --format html").out
+    assert desk("apply --plan plan.json --yes").code == 3

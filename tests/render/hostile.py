@@ -21,7 +21,9 @@ def hostile(text: str) -> SavedPlan:
     address = Address(scope, text, text, text, text)
     changes: tuple[Change, ...] = (
         Create(address, {text: text, "list": [text]}, ()),
-        Update(address, {text: text, "n": {"a": text}}, {text: f"{text}!", "n": {"a": "", text: 1}}, (), READ, text),
+        Update(
+            address, {text: text, "n": {"a": text}}, {text: f"{text}!", "n": {"a": "", text: 1}}, (), READ, text, text
+        ),
         Delete(address, {text: text}, (), READ),
     )
     section = SectionPlan(

@@ -86,7 +86,8 @@ def approvals() -> dict[str, Any]:
     free = {"value": True, "locked": False, "inherited_from": None}
     names = KINDS["approval_settings"].models[Level.PROJECT].model_fields
     return dict.fromkeys(names, free) | {
-        "retain_approvals_on_push": {"value": False, "locked": True, "inherited_from": "group"}
+        "retain_approvals_on_push": {"value": False, "locked": True, "inherited_from": "group"},
+        "selective_code_owner_removals": {"value": False, "locked": False, "inherited_from": None},
     }
 
 

@@ -117,7 +117,7 @@ def test_an_edited_change_is_refused(
 def test_a_change_that_no_such_object_can_have_is_refused(desk: Desk) -> None:
     def edit(plan: Any) -> None:
         change = SETTINGS(plan)
-        del change["after"], change["renamed_from"]
+        del change["after"], change["renamed_from"], change["hint"]
         change.update(action="delete", successor_id=None)
         plan["summary"].update(update=1, delete=2)
 

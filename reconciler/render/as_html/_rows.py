@@ -68,6 +68,8 @@ def _fields(change: Change) -> Iterator[Field]:
             yield "name", escaped(str(change.renamed_from)), escaped(str(change.address.name))
         for name, after in change.after.items():
             yield escaped(name), *_both(_text(change.before.get(name)), _text(after))
+        if change.hint:
+            yield "hint", None, escaped(change.hint)
 
 
 def _text(value: Json) -> str:
