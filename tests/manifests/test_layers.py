@@ -208,6 +208,18 @@ def test_placeholders_of_a_target_given_by_id_wait_until_its_path_is_known(folde
         folder.read().with_discovered({}, {seven: "Acme/API"})
 
 
+def test_what_is_doubtful_about_a_name_waits_for_the_path_that_it_holds(folder: Folder) -> None:
+    seven = Scope(Level.PROJECT, 7)
+    folder.put(
+        "a.yaml", BY_ID.replace(", profiles: [base]", "").replace("prod*", "Prod*").replace("due_date", "description")
+    )
+    read = folder.read()
+    assert read.warnings == ()
+    assert [each.message for each in read.with_discovered({}, {seven: "acme/api"}).warnings] == [
+        "GitLab takes new patterns in lower case only: acme/api/prod*"
+    ]
+
+
 def test_what_does_not_wait_for_a_path_is_told_at_once(folder: Folder) -> None:
     folder.put("a.yaml", BY_ID.replace(", profiles: [base]", "").replace("owner", "nobody"))
     assert folder.faults() == (
