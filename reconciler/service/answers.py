@@ -2,6 +2,7 @@
 
 import json
 import math
+import re
 import unicodedata
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
@@ -27,6 +28,11 @@ LONGEST_REASON = 500
 
 DEEPEST = 64
 """Lists and objects within each other; what the service sends is less than ten deep."""
+
+TOKEN = re.compile(r"\bgl[a-z]{2,12}-[\w.=-]{10,}")
+"""Tokens of the service by their beginning, such as `glpat-` and `glptt-`; older ones have none."""
+
+HIDDEN = "[a secret]"
 
 ERRORS: dict[int, type[ServiceError]] = {
     401: Unauthorized,
@@ -131,14 +137,14 @@ def sentence(answer: Answer) -> str:
     except ValueError:
         text = answer.body.decode(errors="replace")
         is_sentence = answer.headers.get("content-type", "text/plain").startswith("text/plain") and "{" not in text
-        return plain(text) if is_sentence else ""
+        return plain(TOKEN.sub(HIDDEN, text)) if is_sentence else ""
     if not isinstance(body, dict):
         return ""
     told = (body.get(name) for name in ("error_description", "message", "error"))
     words = next(filter(None, map(_flat, told)), "")
     for secret in sorted(_secrets(body), key=len, reverse=True):
-        words = words.replace(secret, "[a secret]")
-    return plain(words)
+        words = words.replace(secret, HIDDEN)
+    return plain(TOKEN.sub(HIDDEN, words))
 
 
 def _names_scopes(answer: Answer) -> bool:

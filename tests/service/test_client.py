@@ -88,6 +88,8 @@ def test_the_time_is_that_of_the_latest_answer_and_goes_on_from_there() -> None:
             "403 not [a secret]",
         ),
         ("403 Forbidden", 'no: {"token": "glptt-secret"', Forbidden, "403 Forbidden"),
+        ("403 Forbidden", '{"message": "no glptt-0123456789abcdef"}', Forbidden, "403 no [a secret]"),
+        ("403 Forbidden", "no glpat-0123456789.abcdef, no", Forbidden, "403 no [a secret], no"),
         ("400 Bad Request", "{}", Refused, "400 Bad Request"),
         ("401 Unauthorized", '{"message": "401 Unauthorized"}', Unauthorized, "401 Unauthorized"),
         (
