@@ -42,7 +42,10 @@ def plausible_project_path(path: str) -> str:
         ValueError: says what is wrong.
     """
     if "/" not in path.strip("/"):
-        raise ValueError(f"the full path of a project begins with that of its group or user: acme/{path.strip('/')}")
+        name = path.strip("/")
+        raise ValueError(
+            f"a project's full path begins with its group or user, such as acme/{name}; a group is kind: Group"
+        )
     return plausible_path(path)
 
 
