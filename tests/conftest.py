@@ -1,5 +1,6 @@
 """Fixtures: one sandbox for a whole test process, given a new state for each test."""
 
+import signal
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -12,6 +13,12 @@ from tests.states import a_small_service
 from tests.story import Story
 
 EXAMPLES = Path(__file__).parent.parent / "examples"
+
+
+def pytest_configure() -> None:
+    """Heed Ctrl-C, though a shell starts what runs in the background without: what the tests start would inherit it."""
+    if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
+        signal.signal(signal.SIGINT, signal.default_int_handler)
 
 
 def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter) -> None:
