@@ -299,7 +299,7 @@ WORTH = st.one_of(
     st.none(),
     st.booleans(),
     st.integers(),
-    st.floats(),
+    st.floats(allow_nan=False, allow_infinity=False),
     st.text(max_size=8),
     st.sampled_from(["1", "custom", "closed", "2026-12-31", "https://h/groups/a", "https://[", "/../"]),
 )

@@ -2,6 +2,7 @@
 
 import asyncio
 import copy
+import signal
 import socket
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import contextmanager
@@ -132,10 +133,18 @@ def serve(
     """
     application = _application(read_state(state, dialect), latency_ms, rate_limit, faults)
     listener = _Listener(application, host, port)
-    try:
-        asyncio.run(listener.serve(lambda: ready(listener.sandbox.api_url)))
-    except KeyboardInterrupt:
-        return
+    asyncio.run(_until_signalled(listener, lambda: ready(listener.sandbox.api_url)))
+
+
+async def _until_signalled(listener: "_Listener", ready: Callable[[], None]) -> None:
+    """Serve until a signal comes; those that are ignored, as in the background, stay so.
+
+    The loop takes the signals: an exception out of a handler could end up in whatever answers a request just then.
+    """
+    for number in (signal.SIGHUP, signal.SIGINT, signal.SIGTERM):
+        if signal.getsignal(number) is not signal.SIG_IGN:
+            asyncio.get_running_loop().add_signal_handler(number, listener.stop)
+    await listener.serve(ready)
 
 
 def _application(state: State, latency_ms: float, rate_limit: str | None, faults: Iterable[AnyFault]) -> Application:
@@ -192,7 +201,7 @@ class _Listener:
             await self._hang_up()
 
     def stop(self) -> None:
-        """End `serve`, from another thread, once it is ready."""
+        """End `serve`, from another thread too, once it is ready."""
         self._loop.call_soon_threadsafe(self._stopping.set)
 
     async def _hang_up(self) -> None:

@@ -12,7 +12,7 @@ from tests.desk import Desk
 from tests.fuzz.answers import SECRET, Mad
 from tests.states import a_small_service
 
-SEEDS = range(24)
+SEEDS = range(14)
 FORMATS = ("text", "json", "markdown", "html", "junit", "prometheus", "terraform-report")
 COMMANDS = (
     "plan --format {format}",

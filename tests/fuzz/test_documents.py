@@ -141,7 +141,7 @@ def test_the_plan_as_it_is_explains_what_it_does(scene: Scene) -> None:
 
 def test_a_mutated_plan_writes_what_it_shows_or_nothing(scene: Scene) -> None:
     chance, applied = draw(SEED), 0
-    for text in mutants(scene.plan, 120):
+    for text in mutants(scene.plan, 60):
         write("mutant.json", text)
         before = scene.fresh()
         scene.see(f"show mutant.json --format {chance.choice(sorted(FORMATS))}")
@@ -155,7 +155,7 @@ def test_a_mutated_plan_writes_what_it_shows_or_nothing(scene: Scene) -> None:
 
 def test_a_mutated_part_of_a_plan_is_merged_and_writes_what_the_whole_shows(scene: Scene) -> None:
     chance, applied = draw(SEED), 0
-    for text in mutants(parsed(Path("part1.json").read_text()), 40):
+    for text in mutants(parsed(Path("part1.json").read_text()), 25):
         write("mutant.json", text)
         Path("whole.json").unlink(missing_ok=True)
         before = scene.fresh()
@@ -170,7 +170,7 @@ def test_a_mutated_part_of_a_plan_is_merged_and_writes_what_the_whole_shows(scen
 
 def test_what_a_mutated_report_lets_retry_is_what_the_manifests_want(scene: Scene) -> None:
     chance, applied = draw(SEED), 0
-    for text in mutants(scene.report, 40):
+    for text in mutants(scene.report, 25):
         write("mutant.json", text)
         scene.see(f"show mutant.json --format {chance.choice(sorted(FORMATS))}")
         scene.see(f"merge-reports mutant.json mutant.json --format {chance.choice(sorted(FORMATS))}")

@@ -410,7 +410,7 @@ def test_the_token_is_never_shown(desk: Desk, monkeypatch: pytest.MonkeyPatch) -
     with canned(reflecting) as server:
         done = desk(f"note --file note.md --api-url {server.api_url} -vv")
     assert "very-secret" not in done.out + done.err
-    assert "403 [the token] may not" in done.err
+    assert "403 [a secret] may not" in done.err
 
 
 def test_a_link_that_was_committed_is_not_posted(desk: Desk) -> None:
