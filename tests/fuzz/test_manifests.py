@@ -69,7 +69,7 @@ def test_mutated_manifests_are_carried_out_or_told_what_is_wrong(
     state["projects"][0]["trigger_tokens"] = [{"description": "nightly", "owner": "ada", "token": "glptt-secret-1"}]
     desk.sandbox.replace_state(state)
     chance, valid = draw(seed), 0
-    for _ in range(5 if template else 15):
+    for _ in range(3 if template else 10):
         texts = {"manifests/shared.yaml": SHARED, "manifests/own.yaml": OWN}
         if template:
             texts["manifests/more.yaml.j2"] = TEMPLATE

@@ -58,16 +58,22 @@ def test_it_takes_the_port_it_is_given_and_no_port_that_is_taken() -> None:
 
 
 def test_it_serves_in_the_foreground_until_interrupted() -> None:
+    """A signal that is ignored, as SIGHUP is under `nohup`, ends nothing."""
     answers: list[int] = []
 
     def interrupt(api_url: str) -> None:
+        os.kill(os.getpid(), signal.SIGHUP)
         answers.append(httpx.get(f"{api_url}/user", headers=TOKEN).status_code)
         os.kill(os.getpid(), signal.SIGINT)
 
     def ready(api_url: str) -> None:
         Thread(target=interrupt, args=[api_url]).start()
 
-    serve(a_service(), port=0, ready=ready, faults=["status=503,nth=9"], rate_limit="100/60")
+    before = signal.signal(signal.SIGHUP, signal.SIG_IGN)
+    try:
+        serve(a_service(), port=0, ready=ready, faults=["status=503,nth=9"], rate_limit="100/60")
+    finally:
+        signal.signal(signal.SIGHUP, before)
     assert answers == [200]
 
 
