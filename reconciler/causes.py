@@ -1,6 +1,6 @@
 """Why something cannot be read or written, and what to do about it: the words of plans and of the doctor.
 
-What was refused says little by itself. One more request for a target that fails tells its cause; where many targets of
+A refusal says little by itself. One more request for a target that fails tells its cause; where many targets of
 a group fail alike, one request tells it for all of them.
 """
 

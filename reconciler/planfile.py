@@ -89,7 +89,7 @@ class SummaryShape(Document):
 
 
 class LimitsShape(Document):
-    """What was allowed when the plan was made."""
+    """The limits that were given when the plan was made."""
 
     allow_deletes: int | None = Field(ge=0, description="How many deletions; null for no word about it.")
     max_changes: int | None = Field(ge=0, description="How many changes at most; null for any number.")

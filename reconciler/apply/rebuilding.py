@@ -83,7 +83,7 @@ def _made_anew(change: Change, part: Part, found: Found | None, path: str, targe
 
 
 def _all_shown(found: Found) -> Found:
-    """What is not shown differs, since the change says so: it was forced, or another field takes it along."""
+    """Let fields that are not shown count as different: they were forced, or go along with another field."""
     return replace(found, unshown={})
 
 

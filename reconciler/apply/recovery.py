@@ -17,7 +17,7 @@ from reconciler.wire import Reader
 
 @dataclass(frozen=True, slots=True)
 class Recovered:
-    """What was found out about an unconfirmed write.
+    """The finding about an unconfirmed write.
 
     Attributes:
         intent: the write.

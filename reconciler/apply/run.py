@@ -44,7 +44,7 @@ class Application:
 
     @property
     def outcomes(self) -> list[TargetOutcome]:
-        """What became of each target that had changes, as far as that is known by now, in the order of the plan."""
+        """The outcome of each target that had changes, as far as known by now, in the order of the plan."""
         return [self._outcome(target) for target in self._busy]
 
     def _outcome(self, target: TargetPlan) -> TargetOutcome:

@@ -35,7 +35,7 @@ class TargetRun:
 
     @property
     def outcome(self) -> TargetOutcome:
-        """What is known by now: if the run is not over, that of the next change is unknown, and the rest is skipped."""
+        """The outcome so far: in a run that is not over, the next change is unknown, and the rest is skipped."""
         known = list(self.known)
         plan = replace(self.target, sections=(*self.sections, *self.target.sections[len(self.sections) :]))
         for change in list(plan.changes)[len(known) :]:
