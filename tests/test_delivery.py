@@ -127,7 +127,7 @@ def test_a_command_gets_none_of_our_tokens(tmp_path: Path, monkeypatch: pytest.M
     TokenCommand(f"sh -c 'env > {tmp_path}/seen'", {"file-token"})(TOKEN, "glptt-1")
     seen = (tmp_path / "seen").read_text().splitlines()
     assert "VAULT_ADDR=https://vault" in seen
-    assert [line for line in seen if "RECONCILER_" in line or line.endswith(("-value", "file-token"))] == []
+    assert [line for line in seen if "_TOKEN=" in line or line.endswith(("-value", "file-token"))] == []
 
 
 def test_a_command_that_fails_says_so_without_the_token() -> None:
