@@ -18,8 +18,8 @@ import click
 
 from benchmarks.fleet import TOKEN
 from reconciler.service import Client, Policy, SystemClock
+from reconciler.service.connection import Line
 from reconciler.service.deadlines import Transport
-from reconciler.service.line import Line
 
 HEADERS = {"PRIVATE-TOKEN": TOKEN, "Accept": "application/json", "Accept-Encoding": "gzip"}
 

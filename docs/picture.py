@@ -8,10 +8,10 @@ from pathlib import Path
 from tempfile import TemporaryDirectory
 
 from reconciler import __version__
+from reconciler.documents.plan_file import Header, SavedPlan
 from reconciler.kinds import all_kinds
 from reconciler.manifests import read_manifests
-from reconciler.planfile import Header, SavedPlan
-from reconciler.planning import draw_plan
+from reconciler.planning.run import draw_plan
 from reconciler.render import Style, render_plan
 from reconciler.sandbox import running
 from reconciler.service import Client

@@ -25,8 +25,8 @@ from reconciler.cli.options import (
 )
 from reconciler.cli.settings import PARAMETERS
 from reconciler.configuration import Configuration
-from reconciler.kind import Kind
 from reconciler.kinds import all_kinds
+from reconciler.model.kind import Kind
 from reconciler.render import FORMATS
 from reconciler.schema import all_schemas
 

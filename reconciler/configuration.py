@@ -13,8 +13,8 @@ from reconciler.manifests.plain import mapping_in, open_source
 from reconciler.manifests.sources import Source, fault, find
 from reconciler.manifests.structure import Misfit, misfits
 from reconciler.manifests.words import closest, listed
+from reconciler.model.resource import read_duration
 from reconciler.render import FORMATS
-from reconciler.resource import read_duration
 
 DURATION = "^[0-9]+[smhd]$"
 RATE = r"^[0-9]+/[0-9]+(\.[0-9]+)?$"

@@ -5,12 +5,12 @@ from typing import Any
 
 from pydantic import TypeAdapter
 
-from reconciler.address import Level, Scope
-from reconciler.diff import AsRead
-from reconciler.kind import Kinds
 from reconciler.kinds import all_kinds
-from reconciler.live import learn_ids
-from reconciler.state import DesiredState, LivePart, LiveState, Reference, Section, Target, Unknown
+from reconciler.live.read import learn_ids
+from reconciler.model.diff import AsRead
+from reconciler.model.kind import Kinds
+from reconciler.model.state import DesiredState, LivePart, LiveState, Reference, Section, Target, Unknown
+from reconciler.model.targets import Level, Scope
 
 KINDS: Kinds = all_kinds()
 

@@ -5,13 +5,13 @@ from collections.abc import Mapping
 from types import TracebackType
 from typing import Any, Self
 
-from reconciler.address import Address
 from reconciler.apply import NoRecord, Record, Status, Stop, TargetOutcome, Terms, apply_plan
-from reconciler.plan import Create, Delete, Plan, Update
-from reconciler.planning import draw_plan
+from reconciler.model.plan import Create, Delete, Plan, Update
+from reconciler.model.state import Section
+from reconciler.model.targets import Address
+from reconciler.planning.run import draw_plan
 from reconciler.sandbox import Sandbox
 from reconciler.service import Client
-from reconciler.state import Section
 from tests.building import KINDS, desired
 from tests.service.clock import SwiftClock
 

@@ -9,9 +9,9 @@ from pathlib import Path
 
 import pytest
 
-from reconciler.address import Address
-from reconciler.delivery import TokenCommand, TokenFile
+from reconciler.apply.token_sinks import TokenCommand, TokenFile
 from reconciler.errors import OutputFailed
+from reconciler.model.targets import Address
 from tests.building import API
 from tests.limits import no_file_longer_than
 

@@ -13,17 +13,17 @@ import yaml
 from hypothesis import HealthCheck, example, given, settings
 from hypothesis import strategies as st
 
-from reconciler.address import Key, Scope
-from reconciler.diff import as_read, differences, fields_of
-from reconciler.endpoints import Singleton
 from reconciler.errors import ServiceError
-from reconciler.kind import Part
-from reconciler.live import read_part
+from reconciler.live.read import read_part
 from reconciler.manifests import read_manifests
-from reconciler.resource import Found, Item, Resource
+from reconciler.model.diff import as_read, differences, fields_of
+from reconciler.model.endpoints import Singleton
+from reconciler.model.kind import Part
+from reconciler.model.protocols import Json, Reader
+from reconciler.model.resource import Found, Item, Resource
+from reconciler.model.state import LivePart, Section, Unreadable
+from reconciler.model.targets import Key, Scope
 from reconciler.sandbox import Sandbox
-from reconciler.state import LivePart, Section, Unreadable
-from reconciler.wire import Json, Reader
 from tests.building import KINDS
 from tests.conftest import EXAMPLES
 from tests.story import Story

@@ -10,10 +10,10 @@ from typing import Any
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from reconciler.address import Level, Scope
-from reconciler.planfile import SavedPlan, load_plan, save_plan
+from reconciler.documents.plan_file import SavedPlan, load_plan, save_plan
+from reconciler.model.state import Section
+from reconciler.model.targets import Level, Scope
 from reconciler.sandbox import Sandbox
-from reconciler.state import Section
 from tests.building import KINDS, section
 from tests.render.samples import HEADER
 from tests.states import a_small_service

@@ -6,12 +6,12 @@ from pathlib import Path
 
 import pytest
 
-from reconciler.address import Address
-from reconciler.diff import AsRead
+from reconciler.apply.journal import Intent, Interrupted, Journal, read_interrupted
 from reconciler.errors import OutputFailed
-from reconciler.journal import Intent, Interrupted, Journal, read_interrupted
-from reconciler.plan import Change, Create, Delete, Update
-from reconciler.wire import Request
+from reconciler.model.diff import AsRead
+from reconciler.model.plan import Change, Create, Delete, Update
+from reconciler.model.protocols import Request
+from reconciler.model.targets import Address
 from tests.building import API, USER
 from tests.limits import no_file_longer_than
 

@@ -8,11 +8,11 @@ from typing import Any
 import pytest
 from hypothesis import given
 
+from reconciler.documents.plan_file import SavedPlan, load_plan, refuse_unless_current, save_plan
+from reconciler.documents.report import save_report
 from reconciler.errors import PlanRefused
-from reconciler.plan import Plan
-from reconciler.planfile import SavedPlan, load_plan, refuse_unless_current, save_plan
-from reconciler.report import save_report
-from reconciler.state import Section
+from reconciler.model.plan import Plan
+from reconciler.model.state import Section
 from tests.building import KINDS, section
 from tests.render.plans import patiently, saved_plans
 from tests.render.samples import API, HEADER, NOON, SECRET, done, sample, spoilt

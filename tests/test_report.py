@@ -9,13 +9,13 @@ import pytest
 from hypothesis import given
 
 from reconciler.apply import UNKNOWN, Status, TargetOutcome
+from reconciler.documents.plan_file import SavedPlan, save_plan
+from reconciler.documents.report import Report, load_report, make_report, save_report
 from reconciler.errors import PlanRefused
-from reconciler.plan import Plan, TargetPlan
-from reconciler.planfile import SavedPlan, save_plan
-from reconciler.planner import make_plan
+from reconciler.model.plan import Plan, TargetPlan
+from reconciler.model.state import Unreadable
+from reconciler.planning.planner import make_plan
 from reconciler.render import render_report
-from reconciler.report import Report, load_report, make_report, save_report
-from reconciler.state import Unreadable
 from tests.building import KINDS, desired, live, section
 from tests.render.plans import patiently, reports
 from tests.render.samples import API, HEADER, LIB, NOON, Traffic, done, sample, spoilt

@@ -5,7 +5,7 @@ from datetime import timedelta
 import pytest
 from pydantic import ValidationError
 
-from reconciler.resource import Resource, Rotated
+from reconciler.model.resource import Resource, Rotated
 
 
 @pytest.mark.parametrize(

@@ -13,11 +13,11 @@ from ruamel.yaml import YAML
 
 from reconciler import __version__
 from reconciler.configuration import read_configuration
+from reconciler.documents.plan_file import SavedPlan, save_plan
+from reconciler.documents.report import Report, save_report
 from reconciler.errors import Fault, OutputFailed
 from reconciler.manifests.documents import DOCUMENTS
-from reconciler.planfile import SavedPlan, save_plan
 from reconciler.render import render_validation
-from reconciler.report import Report, save_report
 from reconciler.schema import all_schemas, schema_text, write_schemas
 from tests.building import KINDS
 from tests.desk import Desk

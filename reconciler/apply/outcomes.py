@@ -6,11 +6,11 @@ from enum import StrEnum
 from threading import Event
 from typing import Protocol
 
-from reconciler.address import Address
 from reconciler.errors import ScopeMissing, ServiceError, Unauthorized, WaitTooLong
-from reconciler.plan import Change, TargetPlan
-from reconciler.progress import Progress
-from reconciler.wire import Request
+from reconciler.model.plan import Change, TargetPlan
+from reconciler.model.progress import Progress
+from reconciler.model.protocols import Request
+from reconciler.model.targets import Address
 
 Deliver = Callable[[Address, str], None]
 """Takes the value of a created token to where it is to go, once and for good, or raises `OutputFailed`."""

@@ -1,19 +1,17 @@
 """A change of a saved plan made anew from what it shows and from what is read: a plan is not a credential."""
 
-import json
 from collections.abc import Callable
 from dataclasses import replace
 
 from pydantic import ValidationError
 
-from reconciler.diff import differences, fields_of, resource_of
-from reconciler.endpoints import Collection, Singleton
-from reconciler.kind import Part
-from reconciler.matching import identity
-from reconciler.plan import Change, Create, Delete, Update
-from reconciler.resource import Found
-from reconciler.shapes import change_content
-from reconciler.state import Reference
+from reconciler.model.diff import differences, fields_of, resource_of
+from reconciler.model.endpoints import Collection, Singleton
+from reconciler.model.kind import Part
+from reconciler.model.plan import Change, Create, Delete, Update
+from reconciler.model.resource import Found
+from reconciler.model.state import Reference
+from reconciler.planning.collections import identity
 
 NumberOf = Callable[[Reference], int]
 
@@ -37,7 +35,7 @@ def forgery(change: Change, part: Part, found: Found | None, number_of: NumberOf
         anew = _made_anew(change, part, found, path, target_id)
     except (ValidationError, TypeError):
         return EDITED
-    return "" if anew is not None and _text(anew) == _text(change) else EDITED
+    return "" if anew is not None and anew == change else EDITED
 
 
 def _path(change: Change, part: Part, number_of: NumberOf) -> str:
@@ -85,7 +83,3 @@ def _made_anew(change: Change, part: Part, found: Found | None, path: str, targe
 def _all_shown(found: Found) -> Found:
     """Let fields that are not shown count as different: they were forced, or go along with another field."""
     return replace(found, unshown={})
-
-
-def _text(change: Change) -> str:
-    return json.dumps(change_content(change), sort_keys=True)

@@ -3,16 +3,16 @@
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 
-from reconciler.address import Scope
-from reconciler.apply.looking import Look, Reread, shortfall
+from reconciler.apply.journal import Intent, Interrupted
 from reconciler.apply.outcomes import Deliver, Stop
 from reconciler.apply.succession import Lists, ours_of
-from reconciler.endpoints import Collection
+from reconciler.apply.verify import Look, Reread, shortfall
 from reconciler.errors import OutputFailed
-from reconciler.journal import Intent, Interrupted
-from reconciler.kind import Kinds, Part
-from reconciler.plan import Create
-from reconciler.wire import Reader
+from reconciler.model.endpoints import Collection
+from reconciler.model.kind import Kinds, Part
+from reconciler.model.plan import Create
+from reconciler.model.protocols import Reader
+from reconciler.model.targets import Scope
 
 
 @dataclass(frozen=True, slots=True)

@@ -5,15 +5,15 @@ A group's approval settings decide what its projects may set, which is why group
 
 from itertools import groupby
 
-from reconciler.address import Scope
-from reconciler.apply.looking import Numbers
 from reconciler.apply.outcomes import ENDED, Outcome, Status, TargetOutcome, Terms
 from reconciler.apply.target import TargetRun
-from reconciler.kind import Kinds
-from reconciler.live import side_by_side
-from reconciler.plan import Plan, TargetPlan
-from reconciler.state import Section
-from reconciler.wire import Service
+from reconciler.apply.verify import Numbers
+from reconciler.live.read import side_by_side
+from reconciler.model.kind import Kinds
+from reconciler.model.plan import Plan, TargetPlan
+from reconciler.model.protocols import Service
+from reconciler.model.state import Section
+from reconciler.model.targets import Scope
 
 
 class Application:

@@ -5,16 +5,16 @@ The run that created the successor may have been killed before it could deliver 
 
 from collections.abc import Iterable
 
-from reconciler.address import Address
 from reconciler.apply.outcomes import Outcome, Status, Terms
-from reconciler.endpoints import Collection
 from reconciler.errors import OutputFailed, ServiceError
-from reconciler.kind import Kinds
-from reconciler.live import decode
-from reconciler.matching import by_birth, identity
-from reconciler.plan import Delete
-from reconciler.resource import Found
-from reconciler.wire import Json, Reader
+from reconciler.live.read import decode
+from reconciler.model.endpoints import Collection
+from reconciler.model.kind import Kinds
+from reconciler.model.plan import Delete
+from reconciler.model.protocols import Json, Reader
+from reconciler.model.resource import Found
+from reconciler.model.targets import Address
+from reconciler.planning.collections import by_birth, identity
 
 
 class Lists:

@@ -3,18 +3,18 @@
 from collections.abc import Iterable
 from dataclasses import replace
 
-from reconciler.apply.looking import Look, Numbers, Reread, elder, shortfall, staleness
 from reconciler.apply.outcomes import ENDED, UNKNOWN, Outcome, Status, TargetOutcome, Terms
 from reconciler.apply.rebuilding import forgery
 from reconciler.apply.succession import Lists, Succession, collection_of
+from reconciler.apply.verify import Look, Numbers, Reread, elder, shortfall, staleness
 from reconciler.errors import AnswerLost, BadAnswer, NotFound, OutputFailed, Refused, ServiceError, Stopped
-from reconciler.kind import Kinds
-from reconciler.live import decode
-from reconciler.matching import identity
-from reconciler.plan import Change, Create, Delete, SectionPlan, TargetPlan, Update
-from reconciler.planner import plan_section
-from reconciler.state import LiveState, Section, Unreadable
-from reconciler.wire import Json, Request, Service
+from reconciler.live.read import decode
+from reconciler.model.kind import Kinds
+from reconciler.model.plan import Change, Create, Delete, SectionPlan, TargetPlan, Update
+from reconciler.model.protocols import Json, Request, Service
+from reconciler.model.state import LiveState, Section, Unreadable
+from reconciler.planning.collections import identity
+from reconciler.planning.planner import plan_section
 
 TRIES = 3
 """How often a creation is sent whose answer is lost each time and that is found not to have been carried out."""

@@ -23,7 +23,7 @@ from reconciler.errors import OutputFailed, PlanRefused, UsageError
 if TYPE_CHECKING:
     from reconciler.apply import Deliver
     from reconciler.cli.journaling import Keeping
-    from reconciler.planfile import SavedPlan
+    from reconciler.documents.plan_file import SavedPlan
     from reconciler.render import Style
     from reconciler.service import Client
 
@@ -127,8 +127,8 @@ def _carry_out(
 ) -> int:
     """Apply the plan, write the report of all that is known, and return the exit code."""
     from reconciler.apply import ENDED, Application, Stop, Terms
+    from reconciler.documents.report import make_report
     from reconciler.render import render_report
-    from reconciler.report import make_report
 
     stop = Stop(client.stop)
 
@@ -172,7 +172,7 @@ def _write_report(
 
 
 def _saved_plan(session: Session, file: Path, client: "Client", max_age: timedelta) -> "SavedPlan":
-    from reconciler.planfile import load_plan, refuse_unless_current
+    from reconciler.documents.plan_file import load_plan, refuse_unless_current
 
     saved = load_plan(read_file(file), session.kinds)
     refuse_unless_current(saved, api_url=client.api_url, now=datetime.now(UTC), max_age=max_age)
@@ -186,8 +186,8 @@ def _guarded(session: Session, wishes: Wishes, saved: "SavedPlan") -> "SavedPlan
         PlanRefused: it must not be applied.
         UsageError: a shard is asked for of a plan that is already one.
     """
-    from reconciler.guard import Limits
-    from reconciler.shards import read_shard, share_plan
+    from reconciler.planning.guard import Limits
+    from reconciler.planning.shards import read_shard, share_plan
 
     given, allowed = session.given, saved.header.limits
     limits = Limits(
@@ -216,7 +216,7 @@ def _ask(session: Session, saved: "SavedPlan") -> None:
 
 
 def _sink(given: Given, wishes: Wishes) -> "Deliver | None":
-    from reconciler.delivery import TokenCommand, TokenFile
+    from reconciler.apply.token_sinks import TokenCommand, TokenFile
 
     if wishes.tokens_to is not None:
         return TokenFile(wishes.tokens_to)

@@ -66,18 +66,18 @@ def _look(session: Session, *, read_only: bool) -> "Diagnosis":
 
 def _look_at_targets(session: Session, client: "Client", front: "Front", *, read_only: bool) -> "Diagnosis":
     from reconciler.cli.drawing import failed_before, moved_projects
-    from reconciler.cli.fleet import scope_of_run
+    from reconciler.cli.fleet import fleet_of_run
     from reconciler.doctor import Costs, Diagnosis, Question, chains_of_apply, estimate, look_at_targets
-    from reconciler.live import read_live
-    from reconciler.planning import plan_from
-    from reconciler.selection import hold_back_moved, restrict
+    from reconciler.live.read import read_live
+    from reconciler.planning.run import plan_from
+    from reconciler.planning.selection import hold_back_moved, restrict
     from reconciler.service import Rate
 
     given, kinds = session.given, session.kinds
     failed = failed_before(session)
     with session.watched(client) as progress:
         progress.begin("reading manifests")
-        scope = scope_of_run(session, client, failed)
+        scope = fleet_of_run(session, client, failed)
         live = read_live(scope.desired, client, kinds, given.concurrency, progress)
         moves = cache(partial(moved_projects, client))
         known = replace(scope.known, moved=moves)

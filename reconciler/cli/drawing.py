@@ -7,19 +7,19 @@ from functools import cache, partial
 from pathlib import Path
 
 from reconciler import __version__
-from reconciler.address import Address, Scope
 from reconciler.apply import Status
-from reconciler.cli.fleet import scope_of_run
+from reconciler.cli.fleet import fleet_of_run
 from reconciler.cli.session import Session, read_file
+from reconciler.documents.plan_file import Header, SavedPlan
+from reconciler.documents.report import load_report
 from reconciler.errors import ServiceError
-from reconciler.guard import Limits
-from reconciler.live import ask_for_record, path_in
+from reconciler.live.read import ask_for_record, path_in
 from reconciler.manifests import Manifests
-from reconciler.plan import TargetPlan
-from reconciler.planfile import Header, SavedPlan
-from reconciler.planning import Move, draw_plan
-from reconciler.report import load_report
-from reconciler.selection import add_missing, add_problems, hold_back_moved, restrict
+from reconciler.model.plan import TargetPlan
+from reconciler.model.targets import Address, Scope
+from reconciler.planning.guard import Limits
+from reconciler.planning.run import Move, draw_plan
+from reconciler.planning.selection import add_missing, add_problems, hold_back_moved, restrict
 from reconciler.service import Client
 
 LOG = logging.getLogger("reconciler")
@@ -37,7 +37,7 @@ def draw(session: Session, client: Client, grace: timedelta = timedelta()) -> Sa
     failed = failed_before(session)
     with session.watched(client) as progress:
         progress.begin("reading manifests")
-        scope = scope_of_run(session, client, failed)
+        scope = fleet_of_run(session, client, failed)
         desired = replace(scope.desired, grace=grace, forced=given.force_events)
         moved = cache(partial(moved_projects, client))
         known = replace(scope.known, moved=moved)

@@ -5,8 +5,8 @@ from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
     from reconciler.doctor import Diagnosis
-    from reconciler.plan import Plan
-    from reconciler.report import Report
+    from reconciler.documents.report import Report
+    from reconciler.model.plan import Plan
 
 
 class ExitCode(IntEnum):

@@ -10,21 +10,21 @@ from reconciler.cli.past import compare_with_past, read_past
 from reconciler.errors import UsageError
 
 if TYPE_CHECKING:
-    from reconciler import address
-    from reconciler.address import Address
     from reconciler.cli.session import Session
-    from reconciler.discovery import Discovery
+    from reconciler.live.discovery import Discovery
     from reconciler.manifests import Manifests
-    from reconciler.planning import Known
+    from reconciler.model.state import DesiredState
+    from reconciler.model.targets import Address
+    from reconciler.model.targets import Scope as Target
+    from reconciler.planning.run import Known
+    from reconciler.planning.shards import Shard
     from reconciler.service import Client
-    from reconciler.shards import Shard
-    from reconciler.state import DesiredState
 
 LOG = logging.getLogger("reconciler")
 
 
 @dataclass(frozen=True, slots=True)
-class Scope:
+class Fleet:
     """What a run is about.
 
     Attributes:
@@ -38,11 +38,11 @@ class Scope:
     desired: "DesiredState"
     known: "Known"
     shard: "Shard | None"
-    kept: "Mapping[address.Scope, str]"
+    kept: "Mapping[Target, str]"
     manifests: "Manifests"
 
 
-def scope_of_run(session: "Session", client: "Client", failed: "Iterable[Address] | None") -> Scope:
+def fleet_of_run(session: "Session", client: "Client", failed: "Iterable[Address] | None") -> Fleet:
     """Read the manifests, discover what they are about, and narrow it all to what the command line asks for.
 
     Raises:
@@ -50,7 +50,7 @@ def scope_of_run(session: "Session", client: "Client", failed: "Iterable[Address
         ConfigurationError: the revision of `--since` cannot be read.
         UsageError: nothing is selected, or an option is not what it should be.
     """
-    from reconciler.planning import Known
+    from reconciler.planning.run import Known
 
     shard = _shard(session.given.shard)
     if session.given.everything and session.given.since is None:
@@ -68,10 +68,10 @@ def scope_of_run(session: "Session", client: "Client", failed: "Iterable[Address
     if comparison and not session.given.everything and failed is None:
         desired = comparison.narrowed(desired)
     if shard is not None:
-        from reconciler.shards import share
+        from reconciler.planning.shards import share
 
         desired = share(desired, whole, shard, session.kinds)
-    return Scope(desired, Known(discovery.ids, whole.targets, _held(discovery)), shard, kept, now)
+    return Fleet(desired, Known(discovery.ids, whole.targets, _held(discovery)), shard, kept, now)
 
 
 def _shard(given: str | None) -> "Shard | None":
@@ -79,7 +79,7 @@ def _shard(given: str | None) -> "Shard | None":
     of_job = f"{number}/{total}" if given is None and number and total else None
     if of_job is None and given is None:
         return None
-    from reconciler.shards import read_shard
+    from reconciler.planning.shards import read_shard
 
     shard = read_shard(of_job or str(given))
     if of_job and shard.total > 1:
@@ -91,9 +91,9 @@ def _shard(given: str | None) -> "Shard | None":
 
 
 def _discover(session: "Session", revisions: "Sequence[Manifests]", client: "Client") -> "Discovery":
-    from reconciler.causes import refuse_unless_api
-    from reconciler.discovery import discover
+    from reconciler.live.discovery import discover
     from reconciler.manifests import Hidden
+    from reconciler.planning.causes import refuse_unless_api
 
     groups = {group: False for each in revisions for group in each.groups}
     for each in revisions:
@@ -105,7 +105,7 @@ def _discover(session: "Session", revisions: "Sequence[Manifests]", client: "Cli
     return discovery
 
 
-def _held(discovery: "Discovery") -> dict["address.Scope", str]:
+def _held(discovery: "Discovery") -> dict["Target", str]:
     """Return the targets of which nobody can tell what their placeholders stand for."""
     advice = "its manifest uses `{path}`, `{name}` or `{namespace}`; give `path` instead of `id`"
     return {

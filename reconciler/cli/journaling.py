@@ -6,9 +6,9 @@ from contextlib import AbstractContextManager, contextmanager, nullcontext
 from pathlib import Path
 
 from reconciler.apply import Deliver, NoRecord, Record, recover
+from reconciler.apply.journal import Intent, Journal
 from reconciler.errors import ConfigurationError, OutputFailed
-from reconciler.journal import Intent, Journal
-from reconciler.kind import Kinds
+from reconciler.model.kind import Kinds
 from reconciler.service import Client
 
 LOG = logging.getLogger("reconciler")

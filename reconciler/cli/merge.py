@@ -28,9 +28,9 @@ def merge_plans(given: Given, files: tuple[Path, ...], out: Path | None, parts: 
 
     The guard counts the deletions of all of them together.
     """
-    from reconciler import merging
-    from reconciler.guard import Limits
-    from reconciler.planfile import load_plan, save_plan
+    from reconciler.documents import merge as merging
+    from reconciler.documents.plan_file import load_plan, save_plan
+    from reconciler.planning.guard import Limits
     from reconciler.render import render_plan
 
     _refuse_unless_all(files, parts)
@@ -49,9 +49,9 @@ def merge_plans(given: Given, files: tuple[Path, ...], out: Path | None, parts: 
 @PARTS
 def merge_reports(given: Given, files: tuple[Path, ...], out: Path | None, parts: int | None) -> int:
     """Put the reports of shards together to one; the exit code is that of an apply of the whole."""
-    from reconciler import merging
+    from reconciler.documents import merge as merging
+    from reconciler.documents.report import load_report, save_report
     from reconciler.render import render_report
-    from reconciler.report import load_report, save_report
 
     _refuse_unless_all(files, parts)
     check_outputs(given, "report", ("--out", out), *(("FILE", file) for file in files))

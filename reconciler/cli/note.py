@@ -23,7 +23,7 @@ from reconciler.errors import (
 )
 
 if TYPE_CHECKING:
-    from reconciler.note import MergeRequest
+    from reconciler.gitops.notes import MergeRequest
     from reconciler.service import Client
 
 LOG = logging.getLogger("reconciler")
@@ -73,7 +73,7 @@ def note(given: Given, *, file: Path, name: str, project: str | None, iid: int |
     only, or else the usual one. Where the note cannot be posted, stderr says why, and the exit code is 0 all the same
     unless --strict.
     """
-    from reconciler.note import post_note
+    from reconciler.gitops.notes import post_note
 
     Session(given)
     try:
@@ -106,7 +106,7 @@ def _refuse_link(file: Path) -> None:
 
 
 def _merge_request(project: str | None, iid: int | None) -> "MergeRequest":
-    from reconciler.note import MergeRequest
+    from reconciler.gitops.notes import MergeRequest
 
     if iid is None:
         raise ConfigurationError(

@@ -10,11 +10,11 @@ from typing import TYPE_CHECKING, TextIO
 
 import click
 
+from reconciler import CONFIGURATION
 from reconciler.cli.options import DEFAULT_PATHS
-from reconciler.cli.settings import CONFIGURATION
 from reconciler.errors import OutputFailed, ServiceError, UsageError
-from reconciler.terminal import escaped_lines
-from reconciler.whole_file import is_replaced
+from reconciler.system.terminal import escaped_lines
+from reconciler.system.whole_file import is_replaced
 
 if TYPE_CHECKING:
     from reconciler.cli.options import Given
@@ -116,7 +116,7 @@ def open_streams() -> Iterator[TextIOWrapper]:
 
 def _read_besides(given: "Given") -> Iterator[Named]:
     """Yield the files that any command may read, but for manifests."""
-    yield CONFIGURATION.name, CONFIGURATION
+    yield CONFIGURATION, Path(CONFIGURATION)
     yield from (("--values", Path(file)) for file in given.values_files)
     for option, file in (("--token-file", given.token_file), ("--ca-file", given.ca_file)):
         yield option, Path(file) if file else None

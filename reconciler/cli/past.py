@@ -11,14 +11,14 @@ from reconciler.cli.settings import template_variables
 from reconciler.errors import ManifestErrors
 
 if TYPE_CHECKING:
-    from reconciler.address import Scope
     from reconciler.cli.session import Session
-    from reconciler.discovery import Discovery
-    from reconciler.history import Snapshot
+    from reconciler.gitops.compare import Comparison, Identity, Loss
+    from reconciler.gitops.snapshot import Snapshot
+    from reconciler.live.discovery import Discovery
     from reconciler.manifests import Manifests
     from reconciler.manifests.sets import Discovered
-    from reconciler.since import Comparison, Identity, Loss
-    from reconciler.wire import Reader
+    from reconciler.model.protocols import Reader
+    from reconciler.model.targets import Scope
 
 TEMPLATE = ".j2"
 
@@ -46,7 +46,7 @@ def read_past(session: "Session", now: "Manifests", revision: str) -> Past:
     Raises:
         ConfigurationError: the revision cannot be read.
     """
-    from reconciler.history import is_as_then, snapshot
+    from reconciler.gitops.snapshot import is_as_then, snapshot
 
     then = snapshot(revision, session.paths[0])
     _warn_of_parting(session, then)
@@ -77,8 +77,8 @@ def compare_with_past(
     Raises:
         ManifestErrors: a group cannot be listed for another reason.
     """
-    from reconciler.since import compare, removed
-    from reconciler.whereabouts import names_now
+    from reconciler.gitops.compare import compare, removed
+    from reconciler.live.renames import names_now
 
     before = _with_discovered(past, discovery)
     then = replace(
@@ -122,9 +122,9 @@ def _declared_elsewhere(
     names: "Mapping[Scope, Iterable[Identity]]",
 ) -> "dict[Loss, str]":
     """Return what was lost and is declared by manifests of the repository that the user did not name, and where."""
-    from reconciler.address import Scope
+    from reconciler.gitops.compare import is_declared
     from reconciler.manifests import read_elsewhere
-    from reconciler.since import is_declared
+    from reconciler.model.targets import Scope
 
     called = {loss.scope: [loss.scope, *(Scope(*name) for name in names.get(loss.scope, ()))] for loss in losses}
     elsewhere = read_elsewhere(
@@ -189,7 +189,7 @@ class _Files:
             ManifestErrors: something is wrong that leaving a file out does not mend.
         """
         from reconciler.manifests import Hidden, read_contents
-        from reconciler.terminal import escaped
+        from reconciler.system.terminal import escaped
 
         while True:
             names = [name for name in objects if name not in self.left_out and not self._lacks_values(name)]

@@ -24,7 +24,7 @@ def plan(given: Given, out: Path | None, detailed_exitcode: bool) -> int:
     Exits with 3 if the plan has problems. It can be saved and applied all the same: the rest of it is done.
     """
     from reconciler.cli.drawing import draw
-    from reconciler.planfile import save_plan
+    from reconciler.documents.plan_file import save_plan
     from reconciler.render import render_plan
 
     check_outputs(given, "plan", ("--out", out))

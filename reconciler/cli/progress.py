@@ -10,12 +10,12 @@ from typing import TYPE_CHECKING
 
 from reconciler.cli.options import Given
 from reconciler.cli.outputs import is_terminal, write_stderr
-from reconciler.terminal import escaped_lines
+from reconciler.system.terminal import escaped_lines
 
 if TYPE_CHECKING:
     from rich.table import Table
 
-    from reconciler.progress import Progress
+    from reconciler.model.progress import Progress
     from reconciler.service import Traffic
 
 LOG = logging.getLogger("reconciler")

@@ -13,7 +13,7 @@ from reconciler.errors import UsageError
 
 if TYPE_CHECKING:
     from reconciler.manifests import Manifests
-    from reconciler.state import Target
+    from reconciler.model.state import Target
 
 
 @click.command(
@@ -51,8 +51,8 @@ def render(given: Given, explain: str | None) -> int:
 
 def _with_named(manifests: "Manifests", targets: tuple[str, ...]) -> "Manifests":
     """Take projects that are named in full to be in the groups that their paths begin with, beside those documented."""
-    from reconciler.address import Level
     from reconciler.manifests import Member
+    from reconciler.model.targets import Level
 
     named = [target for target in targets if "/" in target and not set(target) & set("*?[]")]
     if not (manifests.groups and named):
@@ -85,7 +85,7 @@ def _explanation(target: "Target", manifests: "Manifests", field: str) -> str:
     from operator import getitem
 
     from reconciler.manifests.explain import steps
-    from reconciler.terminal import escaped
+    from reconciler.system.terminal import escaped
 
     spec = manifests.effective(target.scope)
     path = steps(field, spec)

@@ -19,17 +19,17 @@ from reconciler.cli.progress import ToStderr, shown, welcomes_colour
 from reconciler.cli.settings import open_client, template_variables, tokens_of
 from reconciler.cli.signals import heeding
 from reconciler.errors import ConfigurationError, OutputFailed, UsageError
-from reconciler.whole_file import save
+from reconciler.system.whole_file import save
 
 if TYPE_CHECKING:
-    from reconciler.address import Address
-    from reconciler.kind import Kinds
     from reconciler.manifests import Manifests
-    from reconciler.progress import Progress
+    from reconciler.model.kind import Kinds
+    from reconciler.model.progress import Progress
+    from reconciler.model.state import DesiredState
+    from reconciler.model.targets import Address
+    from reconciler.planning.selection import Selection
     from reconciler.render import Style
-    from reconciler.selection import Selection
     from reconciler.service import Client
-    from reconciler.state import DesiredState
 
 LOG = logging.getLogger("reconciler")
 
@@ -112,7 +112,7 @@ class Session:
     @contextmanager
     def watched(self, client: "Client") -> "Iterator[Progress]":
         """Show on stderr how far the run is, while this block counts it."""
-        from reconciler.progress import Progress
+        from reconciler.model.progress import Progress
 
         progress = Progress(lambda: client.traffic.requests)
         with shown(progress, client.traffic, self.given):
@@ -124,7 +124,7 @@ class Session:
         Raises:
             UsageError: nothing is left, or there is no such section.
         """
-        from reconciler.selection import select
+        from reconciler.planning.selection import select
 
         unknown = [name for name in self.given.sections if name not in self.kinds]
         if unknown:
@@ -135,7 +135,7 @@ class Session:
     @property
     def selection(self) -> "Selection":
         """What the command line narrows the run to."""
-        from reconciler.selection import Selection
+        from reconciler.planning.selection import Selection
 
         return Selection(self.given.targets, self.given.labels, self.given.sections)
 

@@ -13,9 +13,10 @@ from urllib.parse import urlsplit
 import click
 from click.core import ParameterSource
 
+from reconciler import CONFIGURATION
 from reconciler.cli.options import Given
 from reconciler.errors import ConfigurationError, UsageError
-from reconciler.processes import own_tokens, reveals_token
+from reconciler.system.processes import own_tokens, reveals_token
 
 if TYPE_CHECKING:
     from datetime import timedelta
@@ -24,7 +25,6 @@ if TYPE_CHECKING:
 
 LOG = logging.getLogger("reconciler")
 
-CONFIGURATION = Path("reconciler.yaml")
 
 PARAMETERS = {"env": "environment", "format": "format_", "values": "values_files"}
 """The parameters that are not called as their keys in `reconciler.yaml`."""
@@ -43,11 +43,12 @@ def read_configuration() -> Mapping[str, Any]:
     """
     job = os.environ.get("CI_API_V4_URL")
     beneath = {"api_url": job} if job else {}
-    if not CONFIGURATION.is_file():
+    file = Path(CONFIGURATION)
+    if not file.is_file():
         return beneath
     from reconciler import configuration
 
-    given = configuration.read_configuration(CONFIGURATION)
+    given = configuration.read_configuration(file)
     return beneath | {
         PARAMETERS.get(key, key): [value] if key in LISTS and isinstance(value, str) else value
         for key, value in given.items()
@@ -90,7 +91,7 @@ def duration(option: str, text: str) -> "timedelta":
     Raises:
         UsageError: not a duration, or too long.
     """
-    from reconciler.resource import read_duration
+    from reconciler.model.resource import read_duration
 
     try:
         return read_duration(text)

@@ -20,9 +20,9 @@ def show(given: Given, file: Path) -> int:
 
     Exits with 3 if the plan has problems, and for a report as the apply did.
     """
-    from reconciler.planfile import load_plan
+    from reconciler.documents.plan_file import load_plan
+    from reconciler.documents.report import FORMAT, load_report
     from reconciler.render import render_plan, render_report
-    from reconciler.report import FORMAT, load_report
 
     session = Session(given)
     text = read_file(file)

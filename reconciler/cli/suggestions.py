@@ -8,6 +8,7 @@ from pkgutil import iter_modules
 
 import click
 
+from reconciler import CONFIGURATION
 from reconciler.errors import ManifestErrors
 from reconciler.render import FORMATS
 
@@ -51,7 +52,7 @@ def targets(context: click.Context, _parameter: click.Parameter, incomplete: str
 
 def revisions(_context: click.Context, _parameter: click.Parameter, incomplete: str) -> list[str]:
     """Return the branches and tags of the git repository around the working directory."""
-    from reconciler.processes import git, repository
+    from reconciler.system.processes import git, repository
 
     top = repository(Path())
     try:
@@ -83,11 +84,10 @@ def _targets(context: click.Context) -> Iterator[str]:
 
 
 def _configured_paths() -> list[str]:
-    from reconciler.cli.settings import CONFIGURATION
     from reconciler.manifests.plain import read_mapping
 
     try:
-        paths = read_mapping(CONFIGURATION).get("paths", [])
+        paths = read_mapping(Path(CONFIGURATION)).get("paths", [])
     except ManifestErrors:
         paths = []
     listed = [paths] if isinstance(paths, str) else paths

@@ -7,7 +7,6 @@ from datetime import date
 from types import MappingProxyType
 from urllib.parse import urlsplit
 
-from reconciler.causes import whole_url
 from reconciler.doctor.findings import Access, Finding, Front, Token, TokenKind, Verdict
 from reconciler.errors import (
     NEW_TOKEN,
@@ -21,7 +20,8 @@ from reconciler.errors import (
     Unauthorized,
     Unreachable,
 )
-from reconciler.wire import Json, Reader
+from reconciler.model.protocols import Json, Reader
+from reconciler.planning.causes import whole_url
 
 SOON = 14
 """Days before its expiry from which a token had better be renewed."""

@@ -6,10 +6,10 @@ from typing import Literal
 
 from pydantic import Field
 
-from reconciler.address import Key, Level
 from reconciler.doctor.findings import Access, Costs, Diagnosis, Finding, SectionState, TargetState, TokenKind, Verdict
-from reconciler.sealed import Document
-from reconciler.wire import Json
+from reconciler.documents.checksum import Document
+from reconciler.model.protocols import Json
+from reconciler.model.targets import Key, Level
 
 FORMAT = "reconciler.diagnosis/v1"
 

@@ -5,8 +5,8 @@ from collections.abc import Sequence
 
 from reconciler.apply import planned_again, repeatable
 from reconciler.doctor.findings import Estimate
-from reconciler.kind import Kinds
-from reconciler.plan import Plan, TargetPlan
+from reconciler.model.kind import Kinds
+from reconciler.model.plan import Plan, TargetPlan
 
 
 def estimate(chains: Sequence[int], latency: float, concurrency: int, apart: float) -> Estimate:

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from datetime import date
 from enum import StrEnum
 
-from reconciler.address import Scope
+from reconciler.model.targets import Scope
 
 
 class Verdict(StrEnum):

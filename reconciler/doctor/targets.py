@@ -7,8 +7,15 @@ whether the rest can be written, the record tells.
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 
-from reconciler.address import Address, Level, Scope
-from reconciler.causes import (
+from reconciler.doctor.findings import Access, Finding, Front, SectionState, TargetState, Verdict
+from reconciler.errors import NotFound, ServiceError
+from reconciler.live.read import side_by_side
+from reconciler.model.kind import Archived, Kinds
+from reconciler.model.plan import Plan, Problem, TargetPlan
+from reconciler.model.protocols import Reader
+from reconciler.model.state import Cause, DesiredState, LiveState, Section, Target, Unreadable
+from reconciler.model.targets import Address, Level, Scope
+from reconciler.planning.causes import (
     ARCHIVED,
     REFUSALS,
     UNKNOWN,
@@ -22,13 +29,6 @@ from reconciler.causes import (
     why_absent,
     why_unread,
 )
-from reconciler.doctor.findings import Access, Finding, Front, SectionState, TargetState, Verdict
-from reconciler.errors import NotFound, ServiceError
-from reconciler.kind import Archived, Kinds
-from reconciler.live import side_by_side
-from reconciler.plan import Plan, Problem, TargetPlan
-from reconciler.state import Cause, DesiredState, LiveState, Section, Target, Unreadable
-from reconciler.wire import Reader
 
 NOTHING = Cause("", "")
 

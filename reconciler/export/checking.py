@@ -7,11 +7,11 @@ from pathlib import Path
 
 from reconciler.export.sections import quoted
 from reconciler.export.targets import Known, paths_of
-from reconciler.kind import Kinds
 from reconciler.manifests import read_contents
-from reconciler.plan import Change, Create, Delete, TargetPlan, Update
-from reconciler.planner import plan_target
-from reconciler.state import LiveState, Section, Target, Unreadable
+from reconciler.model.kind import Kinds
+from reconciler.model.plan import Change, Create, Delete, TargetPlan, Update
+from reconciler.model.state import LiveState, Section, Target, Unreadable
+from reconciler.planning.planner import plan_target
 
 DOES: dict[type[Change], str] = {Create: "create", Delete: "delete", Update: "change"}
 

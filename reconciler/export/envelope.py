@@ -2,8 +2,8 @@
 
 from typing import Any
 
-from reconciler.address import LEVELS, Scope
 from reconciler.manifests.documents import API_VERSION, KIND_OF
+from reconciler.model.targets import LEVELS, Scope
 
 LEVEL_OF = {KIND_OF[level]: level for level in LEVELS}
 

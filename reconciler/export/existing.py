@@ -6,13 +6,11 @@ from functools import partial, reduce
 from pathlib import Path
 from typing import Any
 
-from reconciler.address import Scope
 from reconciler.errors import ManifestErrors
 from reconciler.export.envelope import target_of
 from reconciler.export.sharing import PROFILE
 from reconciler.export.targets import Known, paths_of
 from reconciler.export.updating import PRUNE, Written
-from reconciler.kind import Kinds
 from reconciler.manifests import Manifests, read_contents
 from reconciler.manifests.files import Unreadable, read_text, search
 from reconciler.manifests.layers import merge
@@ -20,6 +18,8 @@ from reconciler.manifests.placeholders import filling
 from reconciler.manifests.reading import TEMPLATE
 from reconciler.manifests.shapes import Shapes, shapes_of
 from reconciler.manifests.sources import Source
+from reconciler.model.kind import Kinds
+from reconciler.model.targets import Scope
 
 
 @dataclass(frozen=True, slots=True)

@@ -15,10 +15,10 @@ from reconciler.export.sections import Exported, Spec
 from reconciler.export.sharing import profile_document, shared
 from reconciler.export.targets import Known
 from reconciler.export.updating import PRUNE, Written, update
-from reconciler.kind import Kinds
 from reconciler.manifests.placeholders import filling, literal
 from reconciler.manifests.shapes import Shapes, shapes_of, spell
-from reconciler.state import LiveState, Unreadable
+from reconciler.model.kind import Kinds
+from reconciler.model.state import LiveState, Unreadable
 
 SHARE = 0.8
 """The part of the projects that must have something for it to be shared."""

@@ -2,9 +2,9 @@
 
 from pathlib import Path
 
-from reconciler.address import Scope
+from reconciler import CONFIGURATION
+from reconciler.model.targets import Scope
 
-CONFIGURATION = "reconciler.yaml"
 """Is never read as a manifest where it lies in the working directory."""
 
 

@@ -7,17 +7,17 @@ from collections.abc import Iterator, Mapping
 from json import dumps
 from typing import Any
 
-from reconciler.address import Level, Scope
-from reconciler.endpoints import Collection
 from reconciler.errors import BadAnswer
 from reconciler.export.sections import entries_of
 from reconciler.export.sight import Sight
 from reconciler.export.targets import Known
-from reconciler.kind import Kind, Kinds, Rehearsed
-from reconciler.matching import identity
-from reconciler.resource import Found
-from reconciler.state import Unreadable
-from reconciler.wire import Json, Reader
+from reconciler.model.endpoints import Collection
+from reconciler.model.kind import Kind, Kinds, Rehearsed
+from reconciler.model.protocols import Json, Reader
+from reconciler.model.resource import Found
+from reconciler.model.state import Unreadable
+from reconciler.model.targets import Level, Scope
+from reconciler.planning.collections import identity
 
 TOKEN = "rehearsal"  # noqa: S105 - made up, for the sandbox only
 INSTANCE = "instance"

@@ -5,7 +5,6 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from reconciler.address import Level
 from reconciler.export.checking import disagreements
 from reconciler.export.envelope import document_of
 from reconciler.export.existing import Existing, read_existing
@@ -18,11 +17,12 @@ from reconciler.export.sharing import profile_document
 from reconciler.export.sight import Sight, read_all
 from reconciler.export.targets import Asked, Known
 from reconciler.export.updating import update
-from reconciler.kind import Kinds
 from reconciler.manifests.placeholders import literal
-from reconciler.progress import Progress
-from reconciler.whole_file import save
-from reconciler.wire import Reader
+from reconciler.model.kind import Kinds
+from reconciler.model.progress import Progress
+from reconciler.model.protocols import Reader
+from reconciler.model.targets import Level
+from reconciler.system.whole_file import save
 
 
 @dataclass(frozen=True, slots=True)

@@ -4,15 +4,15 @@ from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any
 
-from reconciler.address import Key, Scope
-from reconciler.diff import without
-from reconciler.endpoints import Collection
 from reconciler.export.targets import Known
-from reconciler.kind import Kind, Kinds
-from reconciler.matching import identity
-from reconciler.resource import POLICIES, Found
-from reconciler.state import LivePart, LiveState
-from reconciler.terminal import escaped
+from reconciler.model.diff import without
+from reconciler.model.endpoints import Collection
+from reconciler.model.kind import Kind, Kinds
+from reconciler.model.resource import POLICIES, Found
+from reconciler.model.state import LivePart, LiveState
+from reconciler.model.targets import Key, Scope
+from reconciler.planning.collections import identity
+from reconciler.system.terminal import escaped
 
 Spec = dict[str, Any]
 """Sections by name, as plain data."""

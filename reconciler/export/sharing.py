@@ -6,11 +6,11 @@ from json import dumps, loads
 from math import ceil
 from typing import Any
 
-from reconciler.address import Scope
 from reconciler.export.sections import Exported, Spec
 from reconciler.manifests.documents import API_VERSION
 from reconciler.manifests.placeholders import literal
 from reconciler.manifests.shapes import Shape, Shapes
+from reconciler.model.targets import Scope
 
 PROFILE = "Profile"
 

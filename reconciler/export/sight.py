@@ -3,13 +3,13 @@
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 
-from reconciler.address import Scope
 from reconciler.export.targets import Asked, Known, find_targets
-from reconciler.kind import Kind, Kinds, Part
-from reconciler.live import learn_ids, read_part, side_by_side
-from reconciler.progress import Progress
-from reconciler.state import LivePart, LiveState, PartAddress, Reference, Unknown, Unreadable
-from reconciler.wire import Json, Reader
+from reconciler.live.read import learn_ids, read_part, side_by_side
+from reconciler.model.kind import Kind, Kinds, Part
+from reconciler.model.progress import Progress
+from reconciler.model.protocols import Json, Reader
+from reconciler.model.state import LivePart, LiveState, PartAddress, Reference, Unknown, Unreadable
+from reconciler.model.targets import Scope
 
 
 @dataclass(frozen=True, slots=True)

@@ -4,14 +4,14 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 from operator import index
 
-from reconciler.address import Level, Scope
-from reconciler.discovery import discover
 from reconciler.errors import BadAnswer, NotFound, ServiceError
-from reconciler.live import ENDS_A_RUN, OTHER, ask_for_record, is_the_other, path_in, side_by_side
+from reconciler.live.discovery import discover
+from reconciler.live.read import ENDS_A_RUN, OTHER, ask_for_record, is_the_other, path_in, side_by_side
 from reconciler.manifests import Hidden
 from reconciler.manifests.documents import plausible_path
-from reconciler.state import Reference
-from reconciler.wire import Reader
+from reconciler.model.protocols import Reader
+from reconciler.model.state import Reference
+from reconciler.model.targets import Level, Scope
 
 
 @dataclass(frozen=True, slots=True)

@@ -7,17 +7,17 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
-from reconciler.address import Key
-from reconciler.diff import differences, fields_of
-from reconciler.endpoints import Collection
 from reconciler.export.sections import Exported, Spec, entries_of
 from reconciler.export.targets import Known
 from reconciler.manifests.layers import merge
 from reconciler.manifests.placeholders import Filling, literal
 from reconciler.manifests.shapes import OLD_NAMES, Shape, Shapes, spell, spell_entry, spell_key
-from reconciler.matching import identity
-from reconciler.resource import Found, Resource
-from reconciler.state import LivePart, LiveState, Unreadable
+from reconciler.model.diff import differences, fields_of
+from reconciler.model.endpoints import Collection
+from reconciler.model.resource import Found, Resource
+from reconciler.model.state import LivePart, LiveState, Unreadable
+from reconciler.model.targets import Key
+from reconciler.planning.collections import identity
 
 PRUNE = "prune"
 

@@ -7,7 +7,7 @@ from importlib import import_module
 from pkgutil import iter_modules
 from types import MappingProxyType
 
-from reconciler.kind import Kind, Kinds
+from reconciler.model.kind import Kind, Kinds
 
 
 def all_kinds() -> Kinds:

@@ -5,11 +5,11 @@ from types import MappingProxyType
 
 from pydantic import Field
 
-from reconciler.address import Level, Scope
-from reconciler.endpoints import Singleton
-from reconciler.kind import Kind, Needs, Rehearsed, Role
-from reconciler.resource import A_LIST, AN_OBJECT, NOT_HERE, Found, Resource, recognized
-from reconciler.wire import Json
+from reconciler.model.endpoints import Singleton
+from reconciler.model.kind import Kind, Needs, Rehearsed, Role
+from reconciler.model.protocols import Json
+from reconciler.model.resource import A_LIST, AN_OBJECT, NOT_HERE, Found, Resource, recognized
+from reconciler.model.targets import Level, Scope
 
 
 class ApprovalSettings(Resource):

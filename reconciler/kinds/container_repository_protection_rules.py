@@ -8,11 +8,11 @@ from typing import Literal
 
 from pydantic import Field
 
-from reconciler.address import Key, Level, Scope
-from reconciler.endpoints import Collection
-from reconciler.kind import Archived, Kind, Needs, Rehearsed, Role
-from reconciler.resource import Found, Item, Resource, name_shown, number_shown, recognized
-from reconciler.wire import Json, Request
+from reconciler.model.endpoints import Collection
+from reconciler.model.kind import Archived, Kind, Needs, Rehearsed, Role
+from reconciler.model.protocols import Json, Request
+from reconciler.model.resource import Found, Item, Resource, name_shown, number_shown, recognized
+from reconciler.model.targets import Key, Level, Scope
 
 AccessLevel = Literal["maintainer", "owner", "admin"]
 

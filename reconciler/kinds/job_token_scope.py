@@ -9,11 +9,11 @@ from urllib.parse import unquote, urlsplit
 
 from pydantic import Field
 
-from reconciler.address import Key, Level, Scope
-from reconciler.endpoints import Collection, Singleton
-from reconciler.kind import Kind, Needs, Rehearsed, Role
-from reconciler.resource import Found, Resource, Wanted, recognized
-from reconciler.wire import Json, Request
+from reconciler.model.endpoints import Collection, Singleton
+from reconciler.model.kind import Kind, Needs, Rehearsed, Role
+from reconciler.model.protocols import Json, Request
+from reconciler.model.resource import Found, Resource, Wanted, recognized
+from reconciler.model.targets import Key, Level, Scope
 
 GLOB = re.compile(r"[*?\[\]]")
 

@@ -9,11 +9,11 @@ from typing import Annotated, ClassVar, Literal
 
 from pydantic import BeforeValidator, Field
 
-from reconciler.address import Key, Level, Scope
-from reconciler.endpoints import Collection
-from reconciler.kind import Archived, Kind, Needs, Rehearsed, Role
-from reconciler.resource import NOT_HERE, Found, Item, Resource, name_shown, number_shown, recognized
-from reconciler.wire import Json, Request
+from reconciler.model.endpoints import Collection
+from reconciler.model.kind import Archived, Kind, Needs, Rehearsed, Role
+from reconciler.model.protocols import Json, Request
+from reconciler.model.resource import NOT_HERE, Found, Item, Resource, name_shown, number_shown, recognized
+from reconciler.model.targets import Key, Level, Scope
 
 LONGEST_TITLE = 255
 DAY = re.compile(r"[0-9]{4}-[0-9]{2}-[0-9]{2}")

@@ -6,12 +6,12 @@ from typing import Annotated, Any, Literal
 
 from pydantic import AfterValidator, Field
 
-from reconciler.address import Level, Scope
-from reconciler.endpoints import Singleton
 from reconciler.errors import BadAnswer, Forbidden, NotFound
-from reconciler.kind import Kind, Rehearsed
-from reconciler.resource import Found, Resource, recognized
-from reconciler.wire import Json, Reader
+from reconciler.model.endpoints import Singleton
+from reconciler.model.kind import Kind, Rehearsed
+from reconciler.model.protocols import Json, Reader
+from reconciler.model.resource import Found, Resource, recognized
+from reconciler.model.targets import Level, Scope
 
 EventName = Literal[
     "approver",

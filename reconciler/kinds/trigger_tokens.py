@@ -6,11 +6,11 @@ from operator import index
 from types import MappingProxyType
 from typing import ClassVar
 
-from reconciler.address import Key, Level, Scope
-from reconciler.endpoints import Collection
-from reconciler.kind import Archived, Kind, Needs, Rehearsed, Role
-from reconciler.resource import Found, Resource, Rotated, name_shown
-from reconciler.wire import Json, Request
+from reconciler.model.endpoints import Collection
+from reconciler.model.kind import Archived, Kind, Needs, Rehearsed, Role
+from reconciler.model.protocols import Json, Request
+from reconciler.model.resource import Found, Resource, Rotated, name_shown
+from reconciler.model.targets import Key, Level, Scope
 
 LONGEST_DESCRIPTION = 255
 SHORTENED = 4

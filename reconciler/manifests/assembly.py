@@ -9,7 +9,6 @@ from itertools import groupby
 from types import MappingProxyType
 from typing import Any
 
-from reconciler.address import Scope
 from reconciler.manifests.catalogue import Catalogue
 from reconciler.manifests.checks import check_alone, checked, complain
 from reconciler.manifests.complaints import Complaints
@@ -19,7 +18,8 @@ from reconciler.manifests.levels import levels_of, misplaced_references
 from reconciler.manifests.sets import disagreements
 from reconciler.manifests.shapes import Shape, Shapes
 from reconciler.manifests.specs import complain_of_clashes, fault_of_level
-from reconciler.state import DesiredState, Section, Target
+from reconciler.model.state import DesiredState, Section, Target
+from reconciler.model.targets import Scope
 
 CANONICAL = json.JSONEncoder(sort_keys=True, separators=(",", ":"))
 

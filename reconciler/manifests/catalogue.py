@@ -6,7 +6,6 @@ from typing import Any
 
 from pydantic import ValidationError
 
-from reconciler.address import LEVELS, Scope
 from reconciler.manifests.checks import check_alone
 from reconciler.manifests.complaints import Complaints
 from reconciler.manifests.documents import (
@@ -28,6 +27,7 @@ from reconciler.manifests.shapes import Shapes
 from reconciler.manifests.specs import PRUNE, read_layer
 from reconciler.manifests.structure import Misfit, misfits
 from reconciler.manifests.words import listed, unknown
+from reconciler.model.targets import LEVELS, Scope
 
 
 @dataclass(frozen=True, slots=True)

@@ -7,7 +7,6 @@ from unicodedata import normalize
 
 from pydantic import ValidationError
 
-from reconciler.address import Level, Scope
 from reconciler.manifests.complaints import Complaints
 from reconciler.manifests.documents import KIND_OF
 from reconciler.manifests.layers import Effective, Path
@@ -15,7 +14,8 @@ from reconciler.manifests.placeholders import has_placeholder
 from reconciler.manifests.shapes import OLD_NAMES, Shape
 from reconciler.manifests.structure import Misfit, fields_at, misfits
 from reconciler.manifests.words import listed
-from reconciler.resource import Resource
+from reconciler.model.resource import Resource
+from reconciler.model.targets import Level, Scope
 
 
 def checked(effective: Effective, shape: Shape, scope: Scope, complaints: Complaints) -> Any:

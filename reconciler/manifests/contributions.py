@@ -4,7 +4,6 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
-from reconciler.address import Level, Scope
 from reconciler.manifests.catalogue import Catalogue, DeclaredSet
 from reconciler.manifests.complaints import Complaints
 from reconciler.manifests.documents import Document
@@ -12,6 +11,7 @@ from reconciler.manifests.layers import Layer
 from reconciler.manifests.placeholders import Filling, filling
 from reconciler.manifests.sets import Discovered, Hidden, candidates, matches, passes
 from reconciler.manifests.words import unknown
+from reconciler.model.targets import Level, Scope
 
 SOME = 3
 """Projects that are named where many could be."""

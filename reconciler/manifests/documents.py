@@ -7,9 +7,9 @@ from typing import Annotated, Any, ClassVar, Literal
 
 from pydantic import AfterValidator, BaseModel, ConfigDict, Field, TypeAdapter
 
-from reconciler.address import Level, Scope
 from reconciler.manifests.sources import Place, Source, find
-from reconciler.terminal import escaped
+from reconciler.model.targets import Level, Scope
+from reconciler.system.terminal import escaped
 
 API_VERSION = "reconciler/v1"
 

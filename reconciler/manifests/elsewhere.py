@@ -6,8 +6,6 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from reconciler.address import Scope
-from reconciler.kind import Kinds
 from reconciler.manifests.assembly import Assembled, assemble
 from reconciler.manifests.catalogue import Catalogue
 from reconciler.manifests.contributions import contributions
@@ -16,8 +14,10 @@ from reconciler.manifests.files import holds_manifest, search
 from reconciler.manifests.reading import Reader
 from reconciler.manifests.sets import Member
 from reconciler.manifests.shapes import shapes_of
-from reconciler.state import Target
-from reconciler.terminal import escaped
+from reconciler.model.kind import Kinds
+from reconciler.model.state import Target
+from reconciler.model.targets import Scope
+from reconciler.system.terminal import escaped
 
 
 @dataclass(frozen=True, slots=True)

@@ -3,8 +3,8 @@
 from collections.abc import Iterator
 from typing import Any
 
-from reconciler.address import Key
 from reconciler.manifests.layers import Effective, Layer, Path
+from reconciler.model.targets import Key
 
 
 def steps(field: str, spec: Any) -> Path | None:

@@ -5,6 +5,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 
+from reconciler import CONFIGURATION
 from reconciler.errors import Fault
 from reconciler.manifests.sources import fault
 
@@ -17,7 +18,6 @@ ALIKE = (*SUFFIXES, ".yml.j2")
 MANIFEST = b"reconciler/v1"
 """What every manifest holds."""
 REPOSITORY = ".git"
-CONFIGURATION = "reconciler.yaml"
 UTF_8_MARK = b"\xef\xbb\xbf"
 UTF_16_MARKS = (b"\xff\xfe", b"\xfe\xff")
 

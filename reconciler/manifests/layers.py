@@ -4,11 +4,11 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
-from reconciler.address import Scope
 from reconciler.manifests.documents import Document
 from reconciler.manifests.placeholders import Filling, fill
 from reconciler.manifests.shapes import Shape, Shapes, spell, spell_entry, spell_key
 from reconciler.manifests.sources import Place
+from reconciler.model.targets import Scope
 
 Path = tuple[Any, ...]
 """Keys and indices from a spec down to a value."""

@@ -3,11 +3,11 @@
 from collections.abc import Iterator
 from dataclasses import dataclass, field
 
-from reconciler.address import Level
 from reconciler.manifests.catalogue import Catalogue
 from reconciler.manifests.complaints import Complaints
 from reconciler.manifests.documents import Document
 from reconciler.manifests.layers import Effective, Path
+from reconciler.model.targets import Level
 
 
 @dataclass(frozen=True, slots=True)

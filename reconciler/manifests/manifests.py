@@ -9,9 +9,7 @@ from pathlib import Path
 from types import MappingProxyType
 from typing import Any
 
-from reconciler.address import LEVELS, Address, Scope
 from reconciler.errors import Fault, ManifestErrors
-from reconciler.kind import Kinds
 from reconciler.manifests.assembly import Assembled, assemble, desired_state
 from reconciler.manifests.catalogue import Catalogue
 from reconciler.manifests.complaints import Complaints
@@ -21,7 +19,9 @@ from reconciler.manifests.placeholders import literal
 from reconciler.manifests.reading import Reader
 from reconciler.manifests.sets import Discovered
 from reconciler.manifests.shapes import shapes_of
-from reconciler.state import DesiredState
+from reconciler.model.kind import Kinds
+from reconciler.model.state import DesiredState
+from reconciler.model.targets import LEVELS, Address, Scope
 
 Identity = Hashable
 """See `Scope.identity`."""

@@ -7,11 +7,11 @@ from typing import Any
 
 from pydantic import TypeAdapter
 
-from reconciler.address import Level
-from reconciler.endpoints import Collection
-from reconciler.kind import Kind, Kinds
 from reconciler.manifests.placeholders import Filling, fill, fill_all
-from reconciler.resource import Resource
+from reconciler.model.endpoints import Collection
+from reconciler.model.kind import Kind, Kinds
+from reconciler.model.resource import Resource
+from reconciler.model.targets import Level
 
 OLD_NAMES = "renamed_from"
 

@@ -9,7 +9,7 @@ from reconciler.errors import Fault
 from reconciler.manifests.events import Root, read_plain
 from reconciler.manifests.survey import Spot, Survey, survey
 from reconciler.manifests.syntax import line_at
-from reconciler.terminal import blanked, escaped
+from reconciler.system.terminal import blanked, escaped
 
 LONGEST_SHOWN = 200
 """Characters of a source line that are shown."""

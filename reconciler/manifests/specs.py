@@ -3,13 +3,13 @@
 from collections.abc import Mapping
 from typing import Any
 
-from reconciler.address import Level
 from reconciler.manifests.complaints import Complaints
 from reconciler.manifests.documents import KIND_OF, Document
 from reconciler.manifests.layers import Layer, Path
 from reconciler.manifests.placeholders import Filling, braces, doubt, has_placeholder, uses
 from reconciler.manifests.shapes import Shape, Shapes, spell, spell_key
 from reconciler.manifests.words import listed, unknown
+from reconciler.model.targets import Level
 
 PRUNE = "prune"
 

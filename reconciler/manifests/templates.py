@@ -17,7 +17,7 @@ from reconciler.errors import ConfigurationError
 from reconciler.manifests.files import LARGEST, Unreadable
 from reconciler.manifests.sources import Source, fault
 from reconciler.manifests.syntax import LINE_BREAK, line_at
-from reconciler.processes import inherited
+from reconciler.system.processes import inherited
 
 MOST_SECONDS = 5
 """Processor time that one template may take."""

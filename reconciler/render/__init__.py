@@ -16,8 +16,8 @@ from reconciler.errors import Fault, UsageError
 
 if TYPE_CHECKING:
     from reconciler.doctor import Diagnosis
-    from reconciler.planfile import SavedPlan
-    from reconciler.report import Report
+    from reconciler.documents.plan_file import SavedPlan
+    from reconciler.documents.report import Report
 
 
 @dataclass(frozen=True, slots=True)

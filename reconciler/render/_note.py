@@ -7,7 +7,7 @@ from dataclasses import dataclass, replace
 from itertools import accumulate
 
 from reconciler.render._wording import counted
-from reconciler.terminal import escaped
+from reconciler.system.terminal import escaped
 
 LIMIT = 60_000
 """How many characters a note may have."""

@@ -4,11 +4,11 @@ from collections import Counter
 from collections.abc import Iterator
 
 from reconciler.apply import Status
-from reconciler.plan import Change, Create, Delete, Plan, Update
-from reconciler.planfile import SavedPlan, summary
+from reconciler.documents.plan_file import SavedPlan, summary
+from reconciler.documents.report import Report
+from reconciler.model.plan import Change, Create, Delete, Plan, Update
+from reconciler.planning.shards import Shard
 from reconciler.render._wording import counted
-from reconciler.report import Report
-from reconciler.shards import Shard
 
 ACTIONS: dict[type[Change], str] = {Create: "create", Update: "update", Delete: "delete"}
 """In the order in which they are shown within a target."""

@@ -9,11 +9,11 @@ from collections.abc import Iterator, Mapping
 from difflib import unified_diff
 from itertools import islice, takewhile
 
-from reconciler.address import Address
-from reconciler.diff import Fields, inside
-from reconciler.plan import Change, Create, Delete, Problem, Unmanaged, Update
-from reconciler.terminal import escaped
-from reconciler.wire import Json
+from reconciler.model.diff import Fields, inside
+from reconciler.model.plan import Change, Create, Delete, Problem, Unmanaged, Update
+from reconciler.model.protocols import Json
+from reconciler.model.targets import Address
+from reconciler.system.terminal import escaped
 
 LONGEST = 60
 """How many characters of a value are shown."""

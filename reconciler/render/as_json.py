@@ -3,12 +3,12 @@
 import json
 from collections.abc import Mapping, Sequence
 
-from reconciler.address import Level
 from reconciler.doctor import Diagnosis, diagnosis_content
+from reconciler.documents.plan_file import SavedPlan, save_plan
+from reconciler.documents.report import Report, save_report
 from reconciler.errors import Fault
-from reconciler.planfile import SavedPlan, save_plan
+from reconciler.model.targets import Level
 from reconciler.render import Style
-from reconciler.report import Report, save_report
 
 
 def plan(saved: SavedPlan, _style: Style) -> str:

@@ -7,11 +7,11 @@ from collections.abc import Iterable, Mapping, Sequence
 from hashlib import sha256
 from posixpath import normpath
 
+from reconciler.documents.plan_file import SavedPlan
 from reconciler.errors import Fault
-from reconciler.planfile import SavedPlan
 from reconciler.render import Style
 from reconciler.render._wording import complaint
-from reconciler.terminal import escaped
+from reconciler.system.terminal import escaped
 
 LINE = re.compile(r":\d+(:\d+)?\b")
 """Where in a file something else is that a message speaks of."""

@@ -9,14 +9,14 @@ from datetime import datetime, timedelta
 from xml.etree.ElementTree import Element, SubElement, indent, tostring
 
 from reconciler.apply import Status, TargetOutcome
-from reconciler.plan import TargetPlan
-from reconciler.planfile import SavedPlan, utc
+from reconciler.documents.plan_file import SavedPlan, utc
+from reconciler.documents.report import Report
+from reconciler.model.plan import TargetPlan
+from reconciler.planning.shards import Shard
 from reconciler.render import Style
 from reconciler.render._numbers import ACTIONS
 from reconciler.render._wording import complaint, counted, details, label
-from reconciler.report import Report
-from reconciler.shards import Shard
-from reconciler.terminal import escaped
+from reconciler.system.terminal import escaped
 
 NO_XML = re.compile("[^\t\n\r\x20-\ud7ff\ue000-\ufffd\U00010000-\U0010ffff]")
 """What no XML document may hold, not even as a reference."""

@@ -9,9 +9,10 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from itertools import groupby
 
 from reconciler.apply import Outcome, Status, TargetOutcome
+from reconciler.documents.plan_file import SavedPlan, summary, utc
+from reconciler.documents.report import Report
 from reconciler.errors import Fault
-from reconciler.plan import Change, Create, Delete, Problem, TargetPlan, Update
-from reconciler.planfile import SavedPlan, summary, utc
+from reconciler.model.plan import Change, Create, Delete, Problem, TargetPlan, Update
 from reconciler.render import Style
 from reconciler.render._note import Block, clipped, code, code_in_html, collapsible, fitted
 from reconciler.render._numbers import (
@@ -30,8 +31,7 @@ from reconciler.render._numbers import (
     verdicts,
 )
 from reconciler.render._wording import complaint, counted, details, differing, label, listed_documents, quoted, waits
-from reconciler.report import Report
-from reconciler.terminal import escaped
+from reconciler.system.terminal import escaped
 
 TO_DO: dict[type[Change], str] = {action: f"to {word}" for action, word in ACTIONS.items()}
 

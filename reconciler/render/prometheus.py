@@ -8,15 +8,15 @@ from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from datetime import datetime
 
-from reconciler.address import Scope
 from reconciler.apply import Status
-from reconciler.plan import Plan, TargetPlan
-from reconciler.planfile import SavedPlan
+from reconciler.documents.plan_file import SavedPlan
+from reconciler.documents.report import Report
+from reconciler.model.plan import Plan, TargetPlan
+from reconciler.model.targets import Scope
+from reconciler.planning.shards import Shard
 from reconciler.render import Style
 from reconciler.render._numbers import ACTIONS
-from reconciler.report import Report
-from reconciler.shards import Shard
-from reconciler.terminal import escaped
+from reconciler.system.terminal import escaped
 
 Labels = tuple[tuple[str, str], ...]
 """Names and values of labels without special characters, in the order in which they are written."""

@@ -2,7 +2,7 @@
 
 import json
 
-from reconciler.planfile import SavedPlan, summary
+from reconciler.documents.plan_file import SavedPlan, summary
 from reconciler.render import Style
 
 

@@ -6,14 +6,14 @@ from textwrap import wrap
 
 from reconciler.apply import Outcome, Status
 from reconciler.doctor import Costs, Diagnosis, Finding, SectionState, Verdict
+from reconciler.documents.plan_file import SavedPlan, summary
+from reconciler.documents.report import Report
 from reconciler.errors import Fault
-from reconciler.plan import Change, Create, Delete, TargetPlan, Update
-from reconciler.planfile import SavedPlan, summary
+from reconciler.model.plan import Change, Create, Delete, TargetPlan, Update
 from reconciler.render import Style
 from reconciler.render._numbers import cost_of, of_plan, of_report, open_doors, verdicts
 from reconciler.render._wording import complaint, counted, details, known_of, label, listed_documents, rewritten, waits
-from reconciler.report import Report
-from reconciler.terminal import escaped
+from reconciler.system.terminal import escaped
 
 WIDTH = 42
 """How wide a label is made, so that what follows the labels stands in one column."""

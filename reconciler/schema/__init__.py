@@ -12,14 +12,14 @@ from pydantic import Field
 from reconciler import __version__
 from reconciler.configuration import Configuration
 from reconciler.doctor import DiagnosisDocument
+from reconciler.documents.checksum import Document
+from reconciler.documents.plan_file import PlanDocument
+from reconciler.documents.report import ReportDocument
 from reconciler.errors import ConfigurationError
-from reconciler.kind import Kinds
-from reconciler.planfile import PlanDocument
-from reconciler.report import ReportDocument
+from reconciler.model.kind import Kinds
 from reconciler.schema.manifests import head, manifest_schema
 from reconciler.schema.sections import Schema, Written
-from reconciler.sealed import Document
-from reconciler.whole_file import save
+from reconciler.system.whole_file import save
 
 
 class FaultShape(Document):

@@ -2,8 +2,8 @@
 
 from collections.abc import Iterable
 
-from reconciler.address import LEVELS, Level
-from reconciler.kind import Kinds
+from reconciler.model.kind import Kinds
+from reconciler.model.targets import LEVELS, Level
 from reconciler.schema.sections import Schema, definitions, section
 
 DIALECT = "https://json-schema.org/draft/2020-12/schema"

@@ -7,9 +7,9 @@ from pydantic import TypeAdapter
 from pydantic.json_schema import GenerateJsonSchema, JsonSchemaValue
 from pydantic_core.core_schema import BeforeValidatorFunctionSchema, WithDefaultSchema
 
-from reconciler.address import Level
-from reconciler.kind import Kind
-from reconciler.resource import Item, Resource
+from reconciler.model.kind import Kind
+from reconciler.model.resource import Item, Resource
+from reconciler.model.targets import Level
 
 Schema = dict[str, Any]
 

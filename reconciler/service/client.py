@@ -12,19 +12,19 @@ from typing import Self
 import httpx
 
 from reconciler import __version__
-from reconciler.address import Level
 from reconciler.errors import ConfigurationError, Moved, RateLimited, ServiceError
-from reconciler.service.answers import Answer, plain, read_answer, sentence
+from reconciler.model.protocols import Json, Request
+from reconciler.model.targets import Level
+from reconciler.service.connection import Connect, Line, proxy_for
 from reconciler.service.dates import parse_date, pause_asked_for
 from reconciler.service.deadlines import Transport
 from reconciler.service.governor import Governor
-from reconciler.service.line import Connect, Line, proxy_for
-from reconciler.service.pages import read_list
+from reconciler.service.pagination import read_list
 from reconciler.service.policy import DEFAULT_POLICY, Clock, Policy, SystemClock
 from reconciler.service.redirects import FOLLOWED, Moves, target_of
+from reconciler.service.responses import Answer, plain, read_answer, sentence
 from reconciler.service.retries import PASSING, backoff, is_in_doubt, is_passing, most_tries
 from reconciler.service.traffic import Traffic, Wait
-from reconciler.wire import Json, Request
 
 LOG = logging.getLogger(__name__)
 

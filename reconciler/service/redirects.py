@@ -8,7 +8,7 @@ from collections.abc import Mapping
 from threading import Lock
 from urllib.parse import SplitResult, unquote, urljoin, urlsplit
 
-from reconciler.address import Level, Scope
+from reconciler.model.targets import Level, Scope
 from reconciler.service.paths import is_plain
 
 FOLLOWED = frozenset({301, 302, 307, 308})

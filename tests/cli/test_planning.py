@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from reconciler.sealed import seal
+from reconciler.documents.checksum import seal
 from tests.conftest import EXAMPLES
 from tests.desk import Desk
 

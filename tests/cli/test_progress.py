@@ -9,13 +9,13 @@ from collections.abc import Iterator
 
 import pytest
 
-from reconciler.address import Level, Scope
 from reconciler.apply import NoRecord, Stop, Terms, apply_plan
 from reconciler.cli import progress as module
 from reconciler.cli.options import Given
 from reconciler.cli.progress import ToStderr, every, sentence, shown
-from reconciler.planning import draw_plan
-from reconciler.progress import Progress
+from reconciler.model.progress import Progress
+from reconciler.model.targets import Level, Scope
+from reconciler.planning.run import draw_plan
 from reconciler.service import Traffic
 from reconciler.service.traffic import Wait
 from tests.building import API, KINDS, desired, section

@@ -4,7 +4,7 @@ from pathlib import Path
 
 import pytest
 
-from reconciler.journal import Journal
+from reconciler.apply.journal import Journal
 from tests.desk import Desk, Ended
 from tests.limits import no_file_longer_than
 

@@ -2,7 +2,6 @@
 
 import pytest
 
-from reconciler.address import Level, Scope
 from reconciler.doctor import (
     Access,
     Costs,
@@ -16,9 +15,10 @@ from reconciler.doctor import (
     chains_of_apply,
     estimate,
 )
-from reconciler.plan import Plan, TargetPlan
+from reconciler.model.plan import Plan, TargetPlan
+from reconciler.model.state import Section
+from reconciler.model.targets import Level, Scope
 from reconciler.render import Style, render_diagnosis
-from reconciler.state import Section
 from tests.building import KINDS
 from tests.doctor.conftest import Patient
 

@@ -11,9 +11,9 @@ import pytest
 
 from reconciler.doctor import Finding, look_at_service
 from reconciler.errors import AnswerLost, Hindrance, NotFound, Unauthorized, Unreachable
+from reconciler.model.protocols import Json
 from reconciler.sandbox import Sandbox
 from reconciler.service.deadlines import Transport
-from reconciler.wire import Json
 from tests.canned import answer, canned
 from tests.desk import Desk
 from tests.doctor.conftest import FRONT, TODAY, Patient

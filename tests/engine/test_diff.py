@@ -1,9 +1,9 @@
 """Comparing resources."""
 
-from reconciler.diff import as_read, become, differences, fields_of, moved, without
 from reconciler.kinds.milestones import Milestone
 from reconciler.kinds.notification_settings import NotificationSettings
-from reconciler.resource import Found
+from reconciler.model.diff import as_read, become, differences, fields_of, moved, without
+from reconciler.model.resource import Found
 
 
 def test_fields_are_json_with_mapping_fields_taken_apart() -> None:

@@ -2,9 +2,9 @@
 
 from dataclasses import replace
 
-from reconciler.address import Address
-from reconciler.guard import Limits, refusals
-from reconciler.plan import Create, Delete, Plan, SectionPlan, TargetPlan
+from reconciler.model.plan import Create, Delete, Plan, SectionPlan, TargetPlan
+from reconciler.model.targets import Address
+from reconciler.planning.guard import Limits, refusals
 from tests.building import API, READ
 
 

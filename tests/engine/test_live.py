@@ -7,11 +7,11 @@ from threading import Event
 
 import pytest
 
-from reconciler.address import Level
 from reconciler.errors import Forbidden, Moved, NotFound, ServiceError, Unauthorized, Unreachable
-from reconciler.live import look_up, read_live, side_by_side
-from reconciler.state import Reference, Unknown
-from reconciler.wire import Json
+from reconciler.live.read import look_up, read_live, side_by_side
+from reconciler.model.protocols import Json
+from reconciler.model.state import Reference, Unknown
+from reconciler.model.targets import Level
 from tests.building import API, KINDS, desired, section
 
 LIB = Reference(Level.PROJECT, "acme/lib")

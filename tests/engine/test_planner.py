@@ -5,10 +5,10 @@ from datetime import UTC, datetime, timedelta
 
 import pytest
 
-from reconciler.address import Level, Scope
-from reconciler.plan import Create, Delete, Plan, Update
-from reconciler.planner import make_plan
-from reconciler.state import Reference, Section, Unknown, Unreadable
+from reconciler.model.plan import Create, Delete, Plan, Update
+from reconciler.model.state import Reference, Section, Unknown, Unreadable
+from reconciler.model.targets import Level, Scope
+from reconciler.planning.planner import make_plan
 from tests.building import ACME, API, KINDS, USER, desired, live, section
 
 MILESTONES = (API, "milestones", "milestones")

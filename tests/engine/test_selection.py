@@ -2,10 +2,10 @@
 
 import pytest
 
-from reconciler.address import Level, Scope
 from reconciler.errors import UsageError
-from reconciler.selection import Selection, select
-from reconciler.state import DesiredState, Target
+from reconciler.model.state import DesiredState, Target
+from reconciler.model.targets import Level, Scope
+from reconciler.planning.selection import Selection, select
 from tests.building import ACME, API, USER, section
 
 NUMBERED = Scope(Level.PROJECT, 12)

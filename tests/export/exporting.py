@@ -7,7 +7,7 @@ from typing import Any
 from reconciler.export.run import Done, run_export
 from reconciler.export.targets import Asked
 from reconciler.manifests import read_manifests
-from reconciler.planning import draw_plan
+from reconciler.planning.run import draw_plan
 from reconciler.sandbox import Sandbox
 from reconciler.service import Client
 from tests.building import KINDS

@@ -8,7 +8,7 @@ from reconciler.errors import BadAnswer
 from reconciler.export.run import run_export
 from reconciler.export.sight import read_all
 from reconciler.export.targets import Asked
-from reconciler.progress import Progress
+from reconciler.model.progress import Progress
 from reconciler.sandbox import Sandbox
 from reconciler.service import Client
 from tests.building import KINDS

@@ -4,11 +4,11 @@ from typing import Any
 
 import pytest
 
-from reconciler.address import Level
-from reconciler.discovery import discover
 from reconciler.errors import Forbidden, NotFound, Unauthorized
+from reconciler.live.discovery import discover
 from reconciler.manifests import Hidden, Member
-from reconciler.state import Reference
+from reconciler.model.state import Reference
+from reconciler.model.targets import Level
 from tests.canned import answer, canned
 from tests.desk import Desk
 from tests.states import a_small_service

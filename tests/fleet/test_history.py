@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from reconciler.errors import ConfigurationError, UsageError
-from reconciler.history import is_as_then, snapshot
+from reconciler.gitops.snapshot import is_as_then, snapshot
 from tests.desk import Desk
 from tests.fleet.repository import NOBODY, Repository, repository
 

@@ -11,7 +11,7 @@ from pathlib import Path
 
 import pytest
 
-from reconciler.processes import git as run_git
+from reconciler.system.processes import git as run_git
 from tests.cli.test_completion import asked
 from tests.desk import Desk
 from tests.fleet.repository import NOBODY, Repository, repository

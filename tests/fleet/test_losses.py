@@ -8,13 +8,13 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from reconciler.address import Level, Scope
 from reconciler.errors import Forbidden, NotFound, ServiceError, Unauthorized
-from reconciler.plan import Create, Delete, Plan
-from reconciler.planner import make_plan
-from reconciler.since import compare
-from reconciler.state import DesiredState, Reference, Unknown
-from reconciler.whereabouts import names_now
+from reconciler.gitops.compare import compare
+from reconciler.live.renames import names_now
+from reconciler.model.plan import Create, Delete, Plan
+from reconciler.model.state import DesiredState, Reference, Unknown
+from reconciler.model.targets import Level, Scope
+from reconciler.planning.planner import make_plan
 from tests.building import ACME, API, KINDS, USER, desired, live, section
 from tests.render.plans import patiently
 from tests.render.samples import milestone

@@ -9,11 +9,11 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from reconciler.address import Key, Level, Scope
+from reconciler.documents.merge import merge_reports
 from reconciler.errors import UsageError
-from reconciler.merging import merge_reports
-from reconciler.shards import Shard, read_shard, share
-from reconciler.state import DesiredState
+from reconciler.model.state import DesiredState
+from reconciler.model.targets import Key, Level, Scope
+from reconciler.planning.shards import Shard, read_shard, share
 from tests.building import KINDS, USER, desired, section
 from tests.desk import Desk
 from tests.render.plans import patiently

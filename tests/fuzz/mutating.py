@@ -7,7 +7,7 @@ from collections.abc import Iterator
 from random import Random
 from typing import Any
 
-from reconciler.sealed import seal
+from reconciler.documents.checksum import seal
 from tests.fuzz.manifests import MUTATIONS
 
 HOSTILE: tuple[Any, ...] = (

@@ -6,10 +6,10 @@ from typing import Any
 
 import pytest
 
-from reconciler.address import Level, Scope
 from reconciler.errors import Refused
-from reconciler.plan import Update
-from reconciler.wire import Request
+from reconciler.model.plan import Update
+from reconciler.model.protocols import Request
+from reconciler.model.targets import Level, Scope
 from tests.building import ACME, API, section
 from tests.kinds.behind import group_in, project_in, rewriting, speaking_with
 from tests.story import Story, failures

@@ -5,11 +5,11 @@ from typing import Any
 
 import pytest
 
-from reconciler.address import Level, Scope
 from reconciler.errors import Refused
 from reconciler.kinds.container_repository_protection_rules import KIND, RULES, doubt_of_pattern, fault_of_pattern
+from reconciler.model.protocols import Request
+from reconciler.model.targets import Level, Scope
 from reconciler.service import Client
-from reconciler.wire import Request
 from tests.building import API, section
 from tests.desk import Desk
 from tests.kinds.behind import project_in, rewriting, speaking_with

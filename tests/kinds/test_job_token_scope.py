@@ -5,10 +5,10 @@ from typing import Any
 import pytest
 from pydantic import ValidationError
 
-from reconciler.address import Level, Scope
 from reconciler.kinds.job_token_scope import GROUPS, fault_of_entry
+from reconciler.model.protocols import Json, Request
+from reconciler.model.targets import Level, Scope
 from reconciler.service import Client
-from reconciler.wire import Json, Request
 from tests.building import API, section
 from tests.kinds.behind import group_in, project_in, rewriting, speaking_with
 from tests.story import Story, failures

@@ -6,8 +6,8 @@ import pytest
 from pydantic import ValidationError
 
 from reconciler.kinds.milestones import fault_of_title
+from reconciler.model.protocols import Request
 from reconciler.service import Client
-from reconciler.wire import Request
 from tests.building import API, section
 from tests.kinds.behind import group_in, project_in, rewriting
 from tests.story import Story, failures

@@ -6,11 +6,11 @@ from typing import Any
 import pytest
 from pydantic import ValidationError
 
-from reconciler.address import Scope
 from reconciler.kinds.notification_settings import SETTINGS
-from reconciler.live import read_part
-from reconciler.resource import Found
-from reconciler.wire import Json
+from reconciler.live.read import read_part
+from reconciler.model.protocols import Json
+from reconciler.model.resource import Found
+from reconciler.model.targets import Scope
 from tests.building import ACME, API, USER, section
 from tests.kinds.behind import group_in, project_in, rewriting, speaking_with, user_in
 from tests.story import Story, failures

@@ -9,9 +9,9 @@ import pytest
 from reconciler.apply import NoRecord, Stop, Terms, apply_plan
 from reconciler.errors import OutputFailed
 from reconciler.kinds.trigger_tokens import TOKENS, fault_of_description
-from reconciler.live import read_part
+from reconciler.live.read import read_part
+from reconciler.model.protocols import Json, Request
 from reconciler.service import Client
-from reconciler.wire import Json, Request
 from tests.building import API, KINDS, section
 from tests.kinds.behind import project_in, rewriting, speaking_with
 from tests.story import Story, failures

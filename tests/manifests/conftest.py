@@ -7,9 +7,9 @@ from typing import Any
 import pytest
 
 from reconciler.errors import ManifestErrors
-from reconciler.kind import Kinds
 from reconciler.kinds import all_kinds
 from reconciler.manifests import Manifests, read_manifests
+from reconciler.model.kind import Kinds
 
 KINDS: Kinds = all_kinds()
 

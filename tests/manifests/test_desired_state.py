@@ -6,15 +6,15 @@ from typing import Any
 
 import pytest
 
-from reconciler.address import Key, Level, Scope
 from reconciler.kinds.approval_settings import ApprovalSettings
 from reconciler.kinds.container_repository_protection_rules import ProtectionRule
 from reconciler.kinds.job_token_scope import Allowed, Switch
 from reconciler.kinds.milestones import Milestone
 from reconciler.kinds.notification_settings import NotificationSettings, UserNotificationSettings
 from reconciler.kinds.trigger_tokens import TriggerToken
-from reconciler.resource import Resource
-from reconciler.state import Section, Target
+from reconciler.model.resource import Resource
+from reconciler.model.state import Section, Target
+from reconciler.model.targets import Key, Level, Scope
 from tests.manifests.conftest import Folder
 
 EXAMPLE = """\

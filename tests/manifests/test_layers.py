@@ -6,9 +6,9 @@ import pytest
 from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
-from reconciler.address import Level, Scope
 from reconciler.errors import ManifestErrors
 from reconciler.manifests.placeholders import fill, filling, literal
+from reconciler.model.targets import Level, Scope
 from tests.manifests.conftest import Folder
 
 

@@ -6,10 +6,10 @@ from typing import Any
 
 import pytest
 
-from reconciler.address import Level, Scope
 from reconciler.errors import ManifestErrors
 from reconciler.manifests import Member
 from reconciler.manifests.sets import matches
+from reconciler.model.targets import Level, Scope
 from tests.manifests.conftest import KINDS, Folder
 
 SERVICES = """\

@@ -7,10 +7,10 @@ from typing import Annotated, Literal
 import pytest
 from pydantic import BaseModel, ConfigDict, Field
 
-from reconciler.address import Level
-from reconciler.endpoints import Singleton
-from reconciler.kind import Kind, Kinds
-from reconciler.resource import Found, Resource
+from reconciler.model.endpoints import Singleton
+from reconciler.model.kind import Kind, Kinds
+from reconciler.model.resource import Found, Resource
+from reconciler.model.targets import Level
 from tests.manifests.conftest import Folder
 
 

@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 from reconciler.errors import AnswerLost, BadAnswer, NotFound, ServerFailure
-from reconciler.note import MergeRequest, Posting, marker, post_note
+from reconciler.gitops.notes import MergeRequest, Posting, marker, post_note
 from tests.canned import answer, canned
 from tests.desk import Desk
 from tests.service.connecting import connected

@@ -18,7 +18,7 @@ from packaging.utils import canonicalize_name
 from trove_classifiers import classifiers as known_classifiers
 
 from reconciler import __version__
-from reconciler.planfile import save_plan
+from reconciler.documents.plan_file import save_plan
 from reconciler.render import FORMATS, render_plan
 from reconciler.sandbox import Sandbox
 from tests.release.conftest import ROOT, Release

@@ -2,9 +2,9 @@
 
 from hypothesis import strategies as st
 
-from reconciler.address import Address, Level, Scope
-from reconciler.plan import Change, Create, Delete, Plan, Problem, SectionPlan, TargetPlan, Unmanaged, Update
-from reconciler.planfile import SavedPlan
+from reconciler.documents.plan_file import SavedPlan
+from reconciler.model.plan import Change, Create, Delete, Plan, Problem, SectionPlan, TargetPlan, Unmanaged, Update
+from reconciler.model.targets import Address, Level, Scope
 from tests.building import READ
 from tests.render.samples import HEADER
 

@@ -2,12 +2,12 @@
 
 from datetime import timedelta
 
-from reconciler.address import Address, Level, Scope
 from reconciler.apply import Outcome, Status, TargetOutcome
-from reconciler.plan import Change, Create, Delete, Plan, Problem, SectionPlan, TargetPlan, Unmanaged, Update
-from reconciler.planfile import SavedPlan
-from reconciler.report import Report, make_report
-from reconciler.wire import Request
+from reconciler.documents.plan_file import SavedPlan
+from reconciler.documents.report import Report, make_report
+from reconciler.model.plan import Change, Create, Delete, Plan, Problem, SectionPlan, TargetPlan, Unmanaged, Update
+from reconciler.model.protocols import Request
+from reconciler.model.targets import Address, Level, Scope
 from tests.building import READ
 from tests.render.samples import HEADER, NOON, Traffic
 

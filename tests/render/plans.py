@@ -5,17 +5,17 @@ from datetime import UTC, datetime, timedelta
 from hypothesis import HealthCheck, settings
 from hypothesis import strategies as st
 
-from reconciler.address import Address, Key, Level, Scope
 from reconciler.apply import Outcome, Status, TargetOutcome
-from reconciler.diff import AsRead, Fields
-from reconciler.endpoints import Collection
-from reconciler.guard import Limits
-from reconciler.kind import Kind, Part
-from reconciler.plan import Change, Create, Delete, Plan, Problem, SectionPlan, TargetPlan, Unmanaged, Update
-from reconciler.planfile import Header, SavedPlan
-from reconciler.report import Report, make_report
-from reconciler.state import Section
-from reconciler.wire import Json, Method, Request
+from reconciler.documents.plan_file import Header, SavedPlan
+from reconciler.documents.report import Report, make_report
+from reconciler.model.diff import AsRead, Fields
+from reconciler.model.endpoints import Collection
+from reconciler.model.kind import Kind, Part
+from reconciler.model.plan import Change, Create, Delete, Plan, Problem, SectionPlan, TargetPlan, Unmanaged, Update
+from reconciler.model.protocols import Json, Method, Request
+from reconciler.model.state import Section
+from reconciler.model.targets import Address, Key, Level, Scope
+from reconciler.planning.guard import Limits
 from tests.building import KINDS, section
 from tests.render.samples import Traffic
 

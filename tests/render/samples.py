@@ -6,12 +6,12 @@ from dataclasses import dataclass, field
 from datetime import UTC, datetime, timedelta
 from typing import Any
 
-from reconciler.address import Level, Scope
 from reconciler.apply import Outcome, Status, TargetOutcome
-from reconciler.planfile import Header, SavedPlan
-from reconciler.planner import make_plan
-from reconciler.report import Report, make_report
-from reconciler.sealed import seal
+from reconciler.documents.checksum import seal
+from reconciler.documents.plan_file import Header, SavedPlan
+from reconciler.documents.report import Report, make_report
+from reconciler.model.targets import Level, Scope
+from reconciler.planning.planner import make_plan
 from tests.building import KINDS, desired, live, section
 
 API = Scope(Level.PROJECT, "acme/payments/api")

@@ -7,10 +7,10 @@ import sys
 import pytest
 
 from reconciler.apply import Status
+from reconciler.documents.plan_file import load_plan, save_plan
+from reconciler.documents.report import load_report, save_report
 from reconciler.errors import Fault, UsageError
-from reconciler.planfile import load_plan, save_plan
 from reconciler.render import FORMATS, Style, render_plan, render_report, render_validation
-from reconciler.report import load_report, save_report
 from tests.building import KINDS
 from tests.render.samples import done, sample
 
@@ -21,9 +21,7 @@ def test_every_format_is_a_module_and_helpers_are_none() -> None:
 
 
 def test_knowing_the_formats_imports_none_of_them() -> None:
-    code = (
-        "import sys, reconciler.render; print(sorted(set(sys.modules) & {'pydantic', 'deepdiff', 'reconciler.plan'}))"
-    )
+    code = "import sys, reconciler.render; print(sorted(set(sys.modules) & {'pydantic', 'deepdiff', 'reconciler.model.plan'}))"
     shown = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True).stdout
     assert shown == "[]\n"
 

@@ -10,12 +10,12 @@ from typing import Any
 
 from hypothesis import example, given
 
-from reconciler.address import Address
 from reconciler.apply import Status
-from reconciler.plan import Create, Delete, Plan, Problem, SectionPlan, TargetPlan, Update
-from reconciler.planfile import SavedPlan
+from reconciler.documents.plan_file import SavedPlan
+from reconciler.model.plan import Create, Delete, Plan, Problem, SectionPlan, TargetPlan, Update
+from reconciler.model.protocols import Json
+from reconciler.model.targets import Address
 from reconciler.render import render_plan, render_report
-from reconciler.wire import Json
 from tests.building import READ
 from tests.render.hostile import EVIL, evil, hostile
 from tests.render.many import carried_out, many

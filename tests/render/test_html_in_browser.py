@@ -12,8 +12,8 @@ from selenium.webdriver.common.by import By
 from selenium.webdriver.common.keys import Keys
 from selenium.webdriver.support.select import Select
 
-from reconciler.plan import Plan
-from reconciler.planfile import SavedPlan
+from reconciler.documents.plan_file import SavedPlan
+from reconciler.model.plan import Plan
 from reconciler.render import render_plan, render_report
 from tests.render.browser import DESKTOP, PHONE, Browser, browser
 from tests.render.hostile import EVIL, hostile

@@ -5,12 +5,12 @@ from xml.etree import ElementTree as ET
 from hypothesis import example, given
 from hypothesis import strategies as st
 
-from reconciler.address import Address, Level, Scope
 from reconciler.apply import Status
-from reconciler.plan import Create, Plan, Problem, SectionPlan, TargetPlan
-from reconciler.planfile import SavedPlan
+from reconciler.documents.plan_file import SavedPlan
+from reconciler.documents.report import Report
+from reconciler.model.plan import Create, Plan, Problem, SectionPlan, TargetPlan
+from reconciler.model.targets import Address, Level, Scope
 from reconciler.render import render_plan, render_report
-from reconciler.report import Report
 from tests.render.many import carried_out, many
 from tests.render.plans import patiently, reports, saved_plans
 from tests.render.samples import HEADER, done, sample

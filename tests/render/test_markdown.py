@@ -9,14 +9,14 @@ from hypothesis import example, given
 from markdown_it import MarkdownIt
 from markdown_it.token import Token
 
-from reconciler.address import Address
 from reconciler.apply import Status
+from reconciler.documents.plan_file import SavedPlan
+from reconciler.documents.report import Report
 from reconciler.errors import Fault
-from reconciler.plan import Plan, Problem, SectionPlan, TargetPlan
-from reconciler.planfile import SavedPlan
+from reconciler.model.plan import Plan, Problem, SectionPlan, TargetPlan
+from reconciler.model.targets import Address
 from reconciler.render import render_plan, render_report, render_validation
 from reconciler.render._note import LIMIT, Block, code, fitted
-from reconciler.report import Report
 from tests.render.hostile import EVIL, evil, hostile
 from tests.render.many import carried_out, many
 from tests.render.plans import patiently, reports, saved_plans

@@ -8,12 +8,12 @@ import pytest
 from hypothesis import example, given
 from hypothesis import strategies as st
 
-from reconciler.address import Address, Level, Scope
 from reconciler.apply import Outcome, Status, TargetOutcome
-from reconciler.plan import Create, Plan, Problem, SectionPlan, TargetPlan
-from reconciler.planfile import SavedPlan, summary
+from reconciler.documents.plan_file import SavedPlan, summary
+from reconciler.documents.report import Report
+from reconciler.model.plan import Create, Plan, Problem, SectionPlan, TargetPlan
+from reconciler.model.targets import Address, Level, Scope
 from reconciler.render import render_plan, render_report
-from reconciler.report import Report
 from tests.render.many import carried_out, many
 from tests.render.plans import patiently, reports, saved_plans
 from tests.render.samples import API, HEADER, NOON, done, sample

@@ -5,14 +5,14 @@ from unicodedata import category
 import pytest
 from hypothesis import given
 
-from reconciler.address import Address, Level, Scope
 from reconciler.apply import Status
+from reconciler.documents.plan_file import SavedPlan
 from reconciler.errors import Fault
-from reconciler.plan import Change, Create, Delete, Plan, Problem, SectionPlan, TargetPlan, Unmanaged, Update
-from reconciler.planfile import SavedPlan
+from reconciler.model.plan import Change, Create, Delete, Plan, Problem, SectionPlan, TargetPlan, Unmanaged, Update
+from reconciler.model.protocols import Json
+from reconciler.model.targets import Address, Level, Scope
 from reconciler.render import Style, render_plan, render_report, render_validation
 from reconciler.render._numbers import open_doors, verdicts
-from reconciler.wire import Json
 from tests.building import READ
 from tests.render.plans import patiently, saved_plans
 from tests.render.samples import API, HEADER, done, sample

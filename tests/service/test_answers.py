@@ -8,7 +8,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from reconciler.errors import BadAnswer, ServiceError
-from reconciler.service.answers import Answer, parse_json, read_answer
+from reconciler.service.responses import Answer, parse_json, read_answer
 from tests.canned import answer, canned
 from tests.service.clock import patiently
 from tests.service.connecting import connected

@@ -22,8 +22,8 @@ from reconciler.errors import (
     Unauthorized,
     Unreachable,
 )
+from reconciler.model.protocols import Request
 from reconciler.sandbox import Sandbox
-from reconciler.wire import Request
 from tests.canned import answer, canned
 from tests.service.clock import NOON, SwiftClock
 from tests.service.connecting import TOKEN, connected

@@ -24,10 +24,10 @@ from reconciler.errors import (
     Unsendable,
     Untrusted,
 )
+from reconciler.model.protocols import Request
 from reconciler.service import Client
+from reconciler.service.connection import proxy_for
 from reconciler.service.deadlines import Transport
-from reconciler.service.line import proxy_for
-from reconciler.wire import Request
 from tests.canned import answer, canned
 from tests.service.clock import SwiftClock, patiently
 from tests.service.connecting import TOKEN, connected

@@ -11,8 +11,8 @@ from hypothesis import strategies as st
 
 from reconciler.errors import BadAnswer, ServerFailure
 from reconciler.service import Client
-from reconciler.service.answers import Answer
-from reconciler.service.pages import read_list
+from reconciler.service.pagination import read_list
+from reconciler.service.responses import Answer
 from tests.canned import answer, canned
 from tests.service.clock import patiently
 from tests.service.connecting import connected

@@ -6,11 +6,11 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from reconciler.address import Level
 from reconciler.errors import Moved, NotFound
+from reconciler.model.protocols import Method, Request
+from reconciler.model.targets import Level
 from reconciler.sandbox import Sandbox
 from reconciler.service.redirects import Moves, target_of
-from reconciler.wire import Method, Request
 from tests.canned import answer, canned
 from tests.service.clock import patiently
 from tests.service.connecting import connected

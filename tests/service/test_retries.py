@@ -23,10 +23,10 @@ from reconciler.errors import (
     Unreachable,
     WaitTooLong,
 )
+from reconciler.model.protocols import Method, Request
 from reconciler.sandbox import Sandbox
 from reconciler.service import Client, Policy, Wait
 from reconciler.service.retries import backoff
-from reconciler.wire import Method, Request
 from tests.canned import Canned, answer, canned
 from tests.service.clock import NOON, SwiftClock, patiently
 from tests.service.connecting import connected

@@ -2,8 +2,8 @@
 
 from typing import Any
 
-from reconciler.address import Level, Scope
-from reconciler.state import Section
+from reconciler.model.state import Section
+from reconciler.model.targets import Level, Scope
 from tests.building import ACME, USER, section
 from tests.states import a_small_service
 

@@ -10,10 +10,10 @@ from pathlib import Path
 import pytest
 
 from reconciler.apply import recover
-from reconciler.journal import Journal
+from reconciler.apply.journal import Journal
+from reconciler.model.protocols import Json, Request
 from reconciler.sandbox import Sandbox
 from reconciler.service import Client
-from reconciler.wire import Json, Request
 from tests.building import KINDS
 from tests.desk import Desk
 from tests.service.clock import SwiftClock

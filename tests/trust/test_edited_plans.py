@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from reconciler.planfile import SavedPlan, load_plan, save_plan
+from reconciler.documents.plan_file import SavedPlan, load_plan, save_plan
 from reconciler.sandbox import Sandbox
 from tests.building import ACME, KINDS, section
 from tests.desk import Desk

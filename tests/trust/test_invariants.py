@@ -6,10 +6,10 @@ from typing import Any
 
 import pytest
 
-from reconciler.address import Level, Scope
+from reconciler.model.protocols import Json, Request
+from reconciler.model.targets import Level, Scope
 from reconciler.sandbox import Sandbox
 from reconciler.service import Client
-from reconciler.wire import Json, Request
 from tests.building import ACME, API, USER, section
 from tests.service.clock import SwiftClock
 from tests.states import a_small_service

@@ -10,9 +10,9 @@ from typing import Any
 import pytest
 
 import reconciler
-from reconciler.planfile import SavedPlan, load_plan, save_plan
+from reconciler.documents.plan_file import SavedPlan, load_plan, save_plan
+from reconciler.model.protocols import Json, Request
 from reconciler.sandbox import Sandbox
-from reconciler.wire import Json, Request
 from tests.building import KINDS, section
 from tests.render.samples import HEADER
 from tests.states import a_small_service

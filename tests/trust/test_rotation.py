@@ -11,14 +11,14 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from reconciler.address import Address
 from reconciler.apply import Stop, Terms, apply_plan
+from reconciler.apply.token_sinks import TokenFile
 from reconciler.cli.journaling import keeping
-from reconciler.delivery import TokenFile
-from reconciler.planning import draw_plan
+from reconciler.model.protocols import Json, Request
+from reconciler.model.targets import Address
+from reconciler.planning.run import draw_plan
 from reconciler.sandbox import Sandbox
 from reconciler.service import Client
-from reconciler.wire import Json, Request
 from tests.building import KINDS, desired, section
 from tests.service.clock import SwiftClock
 from tests.states import a_small_service

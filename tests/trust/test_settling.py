@@ -7,17 +7,17 @@ from typing import Any, cast
 
 import pytest
 
-from reconciler.address import Address
 from reconciler.apply import Deliver, NoRecord, Stop, Terms, apply_plan, recover
+from reconciler.apply.journal import Intent, Interrupted
 from reconciler.apply.succession import collection_of
-from reconciler.diff import AsRead
 from reconciler.errors import AnswerLost, OutputFailed, Stopped, WaitTooLong
-from reconciler.journal import Intent, Interrupted
-from reconciler.plan import Change, Create, Delete, Update
+from reconciler.model.diff import AsRead
+from reconciler.model.plan import Change, Create, Delete, Update
+from reconciler.model.protocols import Json, Method, Request
+from reconciler.model.state import Section
+from reconciler.model.targets import Address
 from reconciler.sandbox import Sandbox
 from reconciler.service import Client
-from reconciler.state import Section
-from reconciler.wire import Json, Method, Request
 from tests.building import ACME, API, KINDS, section
 from tests.service.clock import SwiftClock
 from tests.states import a_small_service

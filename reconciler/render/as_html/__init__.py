@@ -7,8 +7,9 @@ Numbers, problems and what is not done stand in the page as they are; the change
 from collections.abc import Iterable
 
 from reconciler.apply import Outcome, Status
-from reconciler.plan import Problem
-from reconciler.planfile import SavedPlan, utc
+from reconciler.documents.plan_file import SavedPlan, utc
+from reconciler.documents.report import Report
+from reconciler.model.plan import Problem
 from reconciler.render import Style
 from reconciler.render._numbers import (
     ACTIONS,
@@ -26,7 +27,6 @@ from reconciler.render._numbers import (
 from reconciler.render._wording import counted, label, subject, waits, why
 from reconciler.render.as_html._page import Page, Troubles
 from reconciler.render.as_html._rows import changes_of, outcomes_of
-from reconciler.report import Report
 
 
 def plan(saved: SavedPlan, _style: Style) -> str:

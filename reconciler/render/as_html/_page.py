@@ -9,7 +9,7 @@ from importlib import resources
 
 from reconciler.render._numbers import WHOLE, Counts
 from reconciler.render.as_html._rows import Data, script_safe
-from reconciler.terminal import escaped
+from reconciler.system.terminal import escaped
 
 SIGNS = {"create": "+", "update": "~", "delete": "&minus;", "problems": "!", "unfinished": "&times;"}
 """What is told by colour is told by these too, as HTML."""

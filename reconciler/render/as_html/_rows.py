@@ -5,11 +5,11 @@ from collections.abc import Iterable, Iterator
 from itertools import takewhile
 
 from reconciler.apply import Outcome
-from reconciler.plan import Change, Create, Delete
+from reconciler.model.plan import Change, Create, Delete
+from reconciler.model.protocols import Json
 from reconciler.render._numbers import ACTIONS
 from reconciler.render._wording import label, vain
-from reconciler.terminal import escaped
-from reconciler.wire import Json
+from reconciler.system.terminal import escaped
 
 LONGEST = 10_000
 """How many characters of a value are shown."""

@@ -1,0 +1,231 @@
+"""The journal: each write noted before it is sent and after it was answered, on disk before anything else happens.
+
+Correctness does not need it, for the next plan reads what is true. It tells the person on call what a run that was
+killed had certainly done and which writes are unconfirmed, and lets the next run confirm them.
+"""
+
+import fcntl
+import json
+import os
+from collections.abc import Iterable, Iterator, Mapping
+from contextlib import contextmanager, suppress
+from dataclasses import dataclass
+from datetime import UTC, datetime
+from pathlib import Path
+from threading import Lock
+from types import TracebackType
+from typing import Any, Literal, Self
+
+from pydantic import BaseModel, ConfigDict, ValidationError
+
+from reconciler.errors import OutputFailed
+from reconciler.model.diff import AsRead
+from reconciler.model.plan import Change, Create, Delete, Update
+from reconciler.model.protocols import Json, Request
+from reconciler.model.targets import Address, Key, Level, Scope
+from reconciler.system.line_file import append_line, naming, open_own, values_of
+
+
+class Intent(BaseModel):
+    """A write that was about to be sent, with what it takes to see whether it was carried out.
+
+    Attributes:
+        action: what the change does.
+        after: the fields as they were to be; of a deletion none.
+        target_id: see `plan.Create`.
+        beside: see `plan.Create`.
+        id: of the object that was to be updated or deleted, where it has one.
+        request: method and path.
+    """
+
+    model_config = ConfigDict(frozen=True)
+
+    level: Level
+    ref: Key | None
+    section: str
+    part: str
+    title: str
+    name: Key | None
+    action: Literal["create", "update", "delete"]
+    after: dict[str, Json] = {}
+    target_id: int | None = None
+    beside: tuple[int, ...] = ()
+    id: int | None = None
+    request: str
+
+    @classmethod
+    def of(cls, change: Change, request: Request) -> Self:
+        """Return the intent to send one of a change's requests."""
+        place = change.address
+        common = {
+            "level": place.scope.level,
+            "ref": place.scope.ref,
+            "section": place.section,
+            "part": place.part,
+            "title": place.title,
+            "name": place.name,
+            "request": str(request),
+        }
+        if isinstance(change, Create):
+            after, target_id, beside = dict(change.after), change.target_id, change.beside
+            return cls(**common, action="create", after=after, target_id=target_id, beside=beside)
+        if isinstance(change, Delete):
+            return cls(**common, action="delete", id=change.read.id)
+        return cls(**common, action="update", after=dict(change.after), id=change.read.id)
+
+    @property
+    def change(self) -> Change:
+        """The change, as far as it is known."""
+        address = Address(Scope(self.level, self.ref), self.section, self.part, self.title, self.name)
+        if self.action == "create":
+            return Create(address, self.after, (), self.target_id, self.beside)
+        read = AsRead(self.id, (), {}, {})
+        return Update(address, {}, self.after, (), read) if self.action == "update" else Delete(address, {}, (), read)
+
+    def __str__(self) -> str:
+        """The request, and what it was about, as a plan would name it."""
+        name = "" if self.name is None else f", {self.name!r}"
+        return f"{self.request} ({Scope(self.level, self.ref)}{name})"
+
+
+@dataclass(frozen=True, slots=True)
+class Interrupted:
+    """What earlier runs left unconfirmed.
+
+    Attributes:
+        service: the `{api_url}` that was written to.
+        began_at: ISO 8601, of the last run if it did not come to its end; else None.
+        done: how many writes of that run were certainly carried out.
+        unconfirmed: the writes of which that is not certain, in the order in which they were to be sent.
+    """
+
+    service: str
+    began_at: str | None
+    done: int
+    unconfirmed: tuple[Intent, ...]
+
+    def __str__(self) -> str:
+        """All of it in one sentence."""
+        left = f"{_writes(len(self.unconfirmed))} left unconfirmed."
+        if self.began_at is None:
+            return f"Earlier runs with this journal: {left}"
+        return f"The run that began at {self.began_at} was cut off: {_writes(self.done)} certainly succeeded, {left}"
+
+
+def _writes(number: int) -> str:
+    return f"{number} write{'s' * (number != 1)}"
+
+
+class Journal:
+    """A file of JSON lines of which one run at a time makes use, and which only its owner can read.
+
+    Attributes:
+        interrupted: what the last run left behind, if it left anything.
+        failure: why a line could not be brought to disk; empty while none failed.
+
+    Raises:
+        OutputFailed: the file cannot be opened, is no file of ours, or is in use by another run.
+    """
+
+    def __init__(self, path: Path) -> None:
+        self._path = path
+        self._lock = Lock()
+        self._number = 0
+        self._handle = open_own(path)
+        self.failure = ""
+        try:
+            fcntl.flock(self._handle, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except OSError as error:
+            os.close(self._handle)
+            raise OutputFailed(
+                f"{path} is in use by another run ({error.strerror}); wait for its end, or name another journal"
+            ) from error
+        self.interrupted = read_interrupted(os.pread(self._handle, os.fstat(self._handle).st_size, 0))
+
+    def __enter__(self) -> Self:
+        """Return the journal itself."""
+        return self
+
+    def __exit__(self, *_: type[BaseException] | BaseException | TracebackType | None) -> None:
+        """Close the file, for the next run."""
+        os.close(self._handle)
+
+    @contextmanager
+    def run(self, service: str, digest: str, unconfirmed: Iterable[Intent] = ()) -> Iterator[Self]:
+        """Note the begin of a run and, unless it breaks off, its end.
+
+        Args:
+            service: the `{api_url}`.
+            digest: of the manifests.
+            unconfirmed: writes of earlier runs that could not be confirmed.
+
+        Raises:
+            OutputFailed: the begin could not be noted.
+        """
+        kept = [intent.model_dump(mode="json") for intent in unconfirmed]
+        self._write({"event": "begin", "service": service, "manifests_digest": digest, "unconfirmed": kept})
+        yield self
+        self._try_to_write({"event": "end"})
+
+    def intend(self, change: Change, request: Request) -> int:
+        """See `apply.Record`.
+
+        Raises:
+            OutputFailed: the intent could not be noted.
+        """
+        with self._lock:
+            self._number += 1
+            number = self._number
+        intent = Intent.of(change, request).model_dump(mode="json")
+        self._write({"event": "intent", "number": number, **intent})
+        return number
+
+    def result(self, number: int, status: str, reason: str = "") -> None:
+        """See `apply.Record`. What became of a write is not lost with the disk: it is known to this run."""
+        self._try_to_write({"event": "result", "number": number, "status": status, "reason": reason})
+
+    def _write(self, line: Mapping[str, Any]) -> None:
+        time = datetime.now(UTC).isoformat(timespec="milliseconds")
+        try:
+            with self._lock, naming(self._path):
+                append_line(self._handle, json.dumps({"time": time, **line}))
+        except OutputFailed as error:
+            self.failure = self.failure or str(error)
+            raise
+
+    def _try_to_write(self, line: Mapping[str, Any]) -> None:
+        with suppress(OutputFailed):
+            self._write(line)
+
+
+def read_interrupted(text: bytes) -> Interrupted | None:
+    """Return what the last run of a journal left behind: unconfirmed writes of its own, or of earlier ones.
+
+    Lines that are not as expected, as a kill leaves them, are passed over.
+    """
+    service, began_at, done = "", None, 0
+    earlier: list[Intent] = []
+    own: dict[int, Intent] = {}
+    for line in values_of(text):
+        match line:
+            case {"event": "begin", "time": str(time), "service": str(service)}:
+                began_at, done, own = time, 0, {}
+                earlier = _intents(line.get("unconfirmed"))
+            case {"event": "intent", "number": int(number)}:
+                own.update((number, intent) for intent in _intents([line]))
+            case {"event": "result", "number": int(number), "status": str(status)}:
+                if status != "in doubt":
+                    own.pop(number, None)
+                done += status == "done"
+            case {"event": "end"}:
+                began_at, done = None, 0
+    unconfirmed = (*earlier, *own.values())
+    return Interrupted(service, began_at, done, unconfirmed) if began_at or unconfirmed else None
+
+
+def _intents(lines: Json) -> list[Intent]:
+    intents = []
+    for line in lines if isinstance(lines, list) else ():
+        with suppress(ValidationError):
+            intents.append(Intent.model_validate(line))
+    return intents

@@ -1,0 +1,116 @@
+"""Where the values of created tokens go: to a file, or to a command. Nowhere else.
+
+Both may be handed a value twice: a rotated token's successor is delivered once more before its predecessor is deleted.
+"""
+
+import json
+import os
+import shlex
+import stat
+import subprocess
+from collections.abc import Collection, Iterator, Mapping
+from contextlib import contextmanager
+from fcntl import LOCK_EX, flock
+from pathlib import Path
+from threading import Lock
+from typing import Any
+
+from reconciler.errors import OutputFailed
+from reconciler.model.targets import Address
+from reconciler.system.line_file import append_line, naming, open_own, values_of
+from reconciler.system.processes import inherited
+
+
+class TokenFile:
+    """Appends one JSON line a token to a file that only its owner can read, on disk before it returns.
+
+    A line that is the file's last one of that token's name is not written again.
+
+    Raises:
+        OutputFailed: when it is made, so before anything is created, if the file cannot be written, is not ours, or
+            others may read it; when it is called, if the line could not be written.
+    """
+
+    def __init__(self, path: Path) -> None:
+        self._path = path
+        self._lock = Lock()
+        with self._opened():
+            pass
+
+    def __call__(self, address: Address, value: str) -> None:
+        """Write one token."""
+        line = token_line(address, value)
+        with self._lock, self._opened() as handle, naming(self._path):
+            # Shards may deliver to one file side by side.
+            flock(handle, LOCK_EX)
+            if not _is_newest(json.loads(line), os.pread(handle, os.fstat(handle).st_size, 0)):
+                append_line(handle, line)
+
+    @contextmanager
+    def _opened(self) -> Iterator[int]:
+        handle = open_own(self._path, instead=", or use --tokens-command")
+        try:
+            if stat.S_IMODE(os.fstat(handle).st_mode) & 0o077:
+                raise OutputFailed(
+                    f"{self._path} may be read by others; first: chmod 600 {shlex.quote(str(self._path))}"
+                )
+            yield handle
+        finally:
+            os.close(handle)
+
+
+class TokenCommand:
+    """Runs a command for each token, with one JSON line on its standard input. It does not inherit our tokens.
+
+    Args:
+        command: with its arguments, as a shell would read them; no shell is run.
+        tokens: our own, where they come from elsewhere than the environment.
+        seconds: how long it may take.
+
+    Raises:
+        OutputFailed: when it is made, if there is no command; when it is called, if the command cannot be started,
+            fails, or takes longer than `seconds`.
+    """
+
+    def __init__(self, command: str, tokens: Collection[str] = (), seconds: float = 60) -> None:
+        try:
+            self._words = shlex.split(command)
+        except ValueError:
+            self._words = []
+        if not self._words:
+            raise OutputFailed(f"not a command: {command}")
+        self._tokens, self._seconds = tokens, seconds
+
+    def __call__(self, address: Address, value: str) -> None:
+        """Hand over one token."""
+        name = self._words[0]
+        try:
+            done = subprocess.run(
+                self._words,
+                input=f"{token_line(address, value)}\n".encode(),
+                stdout=subprocess.DEVNULL,
+                env=inherited(self._tokens),
+                timeout=self._seconds,
+                check=False,
+                process_group=0,  # Ctrl-C goes to the group in the foreground: a delivery is finished
+            )
+        except subprocess.TimeoutExpired:
+            raise OutputFailed(f"{name} did not end within {self._seconds} s") from None
+        except OSError as error:
+            raise OutputFailed(f"{name}: {error.strerror}") from None
+        if done.returncode:
+            raise OutputFailed(f"{name} ended with exit code {done.returncode}")
+
+
+def token_line(address: Address, value: str) -> str:
+    """Return the line that is delivered for one token."""
+    return json.dumps({"target": str(address.scope), "description": address.name, "token": value})
+
+
+def _is_newest(entry: Mapping[str, Any], delivered: bytes) -> bool:
+    """Whether this is what a file of tokens says last of the token's name."""
+    if json.dumps(entry["token"]).encode() not in delivered:
+        return False
+    name = entry.items() - {("token", entry["token"])}
+    said = [each for each in values_of(delivered) if isinstance(each, dict) and name <= each.items()]
+    return said[-1:] == [entry]

@@ -1,0 +1,230 @@
+"""What the manifests were at a git revision: their files, read from the repository without a checkout."""
+
+import hashlib
+import os
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+from subprocess import CompletedProcess
+
+from reconciler import CONFIGURATION
+from reconciler.errors import ConfigurationError, UsageError
+from reconciler.manifests import is_manifest
+from reconciler.system.processes import git, repository
+
+BLOB, LINK = "blob", "120000"
+SHA_1 = 40
+"""Characters of an object's ID in most repositories; in the others it is a SHA-256."""
+MOST_LINKS = 40
+"""How many symbolic links are followed for one file, as by the operating system."""
+
+
+@dataclass(frozen=True, slots=True)
+class _Entry:
+    mode: str
+    object: str
+
+
+@dataclass(slots=True)
+class Snapshot:
+    """A git revision of the repository that holds the manifests.
+
+    Attributes:
+        revision: as the user named it.
+        top: the folder that the repository is checked out in.
+        commit: the full ID of the commit.
+    """
+
+    revision: str
+    top: Path
+    commit: str
+    _files: dict[str, _Entry] = field(default_factory=dict, repr=False)
+
+    def manifests(self, paths: Sequence[Path]) -> dict[str, str]:
+        """Return the manifests at and below some paths as they were then: the object that each was, by its path.
+
+        What is a folder or a file now need not have been there then.
+
+        Raises:
+            ConfigurationError: a path is outside the repository, or git fails.
+        """
+        found: dict[str, str] = {}
+        seen = {self._within(Path(CONFIGURATION))}
+        for path in paths:
+            start = self._within(path)
+            if start == ".." or start.startswith("../"):
+                raise ConfigurationError(f"--since {self.revision}: {path} is not in the git repository {self.top}")
+            for inner, name in self._below(start, str(path)):
+                if inner in self._files and inner not in seen:
+                    seen.add(inner)
+                    found[name] = self._files[inner].object
+        return found
+
+    def contents(self, manifests: Mapping[str, str]) -> dict[str, bytes]:
+        """Return what was in manifests, each as `REVISION:path`."""
+        names = (f"{self.revision}:{name}" for name in manifests)
+        return dict(zip(names, self._contents(list(manifests.values())), strict=True))
+
+    def file(self, path: Path) -> bytes | None:
+        """Return what was in one file; None where it was not there, or is no file of the repository."""
+        entry = self._files.get(self._target(self._within(path)))
+        return None if entry is None else self._contents([entry.object])[0]
+
+    def parted(self) -> str | None:
+        """Return the commit at which the present one parted from this one; None where it only came after it.
+
+        An empty text stands for two histories that have nothing in common.
+        """
+        base = _try(self.top, "merge-base", self.commit, "HEAD")
+        return None if base == self.commit else base or ""
+
+    def _within(self, path: Path) -> str:
+        """Return a path as the repository knows it; one that is outside begins with `..`."""
+        return _relative(os.path.realpath(path), self.top)
+
+    def _below(self, inner: str, shown: str, around: frozenset[str] = frozenset()) -> Iterator[tuple[str, str]]:
+        """Yield the manifests at or below a path, as the repository knows them, with the path to show for each."""
+        inner = self._target(inner)
+        if inner in self._files:
+            yield inner, shown
+            return
+        around |= {inner}
+        prefix = f"{inner}/" if inner else ""
+        for name, entry in self._files.items():
+            if not name.startswith(prefix):
+                continue
+            rest = name.removeprefix(prefix)
+            below = os.path.normpath(f"{shown}/{rest}")
+            if is_manifest(rest):
+                yield self._target(name), below
+            elif entry.mode == LINK and is_manifest(f"{rest}/any.yaml"):
+                folder = self._target(name)
+                if folder not in self._files and folder not in around:
+                    yield from self._below(folder, below, around)
+
+    def _target(self, inner: str) -> str:
+        """Return where a path leads to through symbolic links; that may be outside."""
+        for _ in range(MOST_LINKS):
+            entry = self._files.get(inner)
+            if entry is None or entry.mode != LINK:
+                return inner
+            target = self._contents([entry.object])[0].decode(errors="surrogateescape")
+            inner = _relative(self.top / Path(inner).parent / target, self.top)
+        return ".."
+
+    def _contents(self, objects: Sequence[str]) -> list[bytes]:
+        """Read objects, all of them with one process."""
+        if not objects:
+            return []
+        done = _git(self.top, ["cat-file", "--batch"], "\n".join(objects).encode() + b"\n")
+        answer, contents, at = done.stdout, [], 0
+        for _ in objects:
+            end = answer.find(b"\n", at)
+            if done.returncode or not (size := answer[at:end].split()[-1]).isdigit():
+                raise ConfigurationError(
+                    f"--since {self.revision}: some files of that revision are not in this clone, and nothing is "
+                    "fetched: use a clone made without --filter; if it was, `git fsck` says what is damaged"
+                )
+            contents.append(answer[end + 1 : end + 1 + int(size)])
+            at = end + int(size) + 2
+        return contents
+
+
+def is_as_then(path: str, then: str) -> bool:
+    """Whether a file on disk is the same as an object of the repository."""
+    try:
+        content = Path(path).read_bytes()
+    except OSError:
+        return False
+    digest = hashlib.new("sha1" if len(then) == SHA_1 else "sha256", usedforsecurity=False)
+    digest.update(b"blob %d\0" % len(content) + content)
+    return digest.hexdigest() == then
+
+
+def snapshot(revision: str, path: Path) -> Snapshot:
+    """Return a revision of the git repository that holds a path.
+
+    Raises:
+        ConfigurationError: there is no git, no repository, no such revision, or none in this shallow clone.
+        UsageError: the revision cannot be one.
+    """
+    if not revision or revision.startswith("-"):
+        raise UsageError(f"--since takes a git revision, such as main or HEAD~1; not {revision!r}")
+    if not revision.strip("0"):
+        raise UsageError(f"--since {revision}: this stands for no commit, for there was none before: leave it out")
+    folder = _folder(path)
+    checkout = repository(folder)
+    if checkout is None:
+        raise ConfigurationError(
+            f"--since {revision}: {folder} is not in a git checkout; run this in one, or leave --since out"
+        )
+    found = _git(checkout, ["rev-parse", "--show-toplevel"])
+    if found.returncode != 0:
+        raise ConfigurationError(f"--since {revision}: {checkout} cannot be read as a git repository: {_said(found)}")
+    top = Path(_line(found))
+    commit = _try(top, "rev-parse", "--verify", "--quiet", f"{revision}^{{commit}}")
+    if commit is None:
+        raise ConfigurationError(_why_there_is_none(revision, top))
+    listing = _run(top, "ls-tree", "-r", "-z", "--full-tree", commit).decode(errors="surrogateescape")
+    return Snapshot(revision, top, commit, dict(_entries(listing)))
+
+
+def _relative(path: str | Path, top: Path) -> str:
+    inner = os.path.relpath(os.path.normpath(path), top)
+    return "" if inner == "." else inner
+
+
+def _folder(path: Path) -> Path:
+    """The folder a path is in, or the next one above it that is there."""
+    path = Path(os.path.realpath(path))
+    return path if path.is_dir() else _folder(path.parent)
+
+
+def _entries(listing: str) -> Iterator[tuple[str, _Entry]]:
+    for line in listing.split("\0")[:-1]:
+        described, _, name = line.partition("\t")
+        mode, type_, object_ = described.split(" ")
+        if type_ == BLOB:
+            yield name, _Entry(mode, object_)
+
+
+def _why_there_is_none(revision: str, top: Path) -> str:
+    if _try(top, "rev-parse", "--is-shallow-repository") == "true":
+        return (
+            f"--since {revision}: this clone is shallow and does not reach that far: fetch more of the history first, "
+            "with `git fetch --unshallow` or, in a CI job, with GIT_DEPTH: 0"
+        )
+    return f"--since {revision}: there is no such commit in this repository; if it is elsewhere, `git fetch` it first"
+
+
+def _try(top: Path, *arguments: str) -> str | None:
+    """Return a line that git answers; None where git says no."""
+    done = _git(top, arguments)
+    return _line(done) if done.returncode == 0 else None
+
+
+def _run(top: Path, *arguments: str, sent: bytes = b"") -> bytes:
+    """Return what git answers.
+
+    Raises:
+        ConfigurationError: git failed, with what it said.
+    """
+    done = _git(top, arguments, sent)
+    if done.returncode != 0:
+        raise ConfigurationError(f"git {arguments[0]} failed: {_said(done)}")
+    return done.stdout
+
+
+def _git(top: Path, arguments: Sequence[str], sent: bytes = b"") -> "CompletedProcess[bytes]":
+    try:
+        return git(top, arguments, sent)
+    except FileNotFoundError:
+        raise ConfigurationError("--since needs git, which is not installed here") from None
+
+
+def _line(done: "CompletedProcess[bytes]") -> str:
+    return done.stdout.decode(errors="surrogateescape").strip("\n")
+
+
+def _said(done: "CompletedProcess[bytes]") -> str:
+    return " ".join(done.stderr.decode(errors="replace").split()).removeprefix("fatal: ")

@@ -1,0 +1,1 @@
+"""What the service holds: read completely, and never written."""

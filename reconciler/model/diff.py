@@ -1,0 +1,177 @@
+"""Comparing resources: what differs, what an object would become, and what it was when it was read. Pure."""
+
+import json
+from collections.abc import Collection, Iterator, Mapping
+from dataclasses import dataclass
+from typing import TypeVar
+
+from reconciler.model.protocols import Json
+from reconciler.model.resource import POLICIES, Found, Resource
+from reconciler.model.targets import Key
+
+Kept = TypeVar("Kept", bound=Resource)
+
+Fields = Mapping[str, Json]
+"""Field values as JSON; a key of a mapping field as `field.key`."""
+
+LONGEST = 60
+"""How many characters of a value are quoted where it is told what has moved."""
+
+
+@dataclass(frozen=True, slots=True)
+class AsRead:
+    """An object as it was read: it must not have moved when a change to it is carried out.
+
+    Attributes:
+        id: its own numeric ID, where it has one.
+        names: all that it answers to.
+        fields: all its fields, as the service showed them.
+        locked: fields that cannot be changed, each with the reason.
+    """
+
+    id: int | None
+    names: tuple[Key, ...]
+    fields: Fields
+    locked: Mapping[str, str]
+
+
+def fields_of(resource: Resource) -> Fields:
+    """Return the set fields as JSON, former names aside, mapping fields taken apart into `field.key`."""
+    fields: dict[str, Json] = {}
+    for name, value in resource.model_dump(mode="json", include=resource.model_fields_set - POLICIES).items():
+        if isinstance(value, dict):
+            fields |= {f"{name}.{key}": inner for key, inner in value.items()}
+        else:
+            fields[name] = value
+    return fields
+
+
+def resource_of(model: type[Kept], fields: Fields) -> Kept:
+    """Return the resource of which `fields_of` returns these fields.
+
+    Raises:
+        ValidationError, TypeError: there is none.
+    """
+    values: dict[str, Json] = {}
+    for name, value in fields.items():
+        outer, dot, key = name.partition(".")
+        if dot:
+            values.setdefault(outer, {})[key] = value
+        else:
+            values[name] = value
+    return model.model_validate(values)
+
+
+def differences(wanted: Resource, found: Found) -> tuple[Fields, Fields]:
+    """Return the declared fields that differ, as they are and as they are wanted; None for what is not shown.
+
+    Fields that the service never shows differ where the field that takes them along does.
+    """
+    if _agree(wanted, found.resource):
+        return {}, {}
+    known = fields_of(found.resource)
+    after = {name: value for name, value in fields_of(wanted).items() if name not in known or known[name] != value}
+    after = {name: value for name, value in after.items() if not _is_unshown(name, found, after)}
+    before = {**known, **found.unknown}
+    return {name: before.get(name) for name in after}, after
+
+
+def uncompared(wanted: Resource, found: Found) -> list[str]:
+    """Return the declared fields that the service never shows, unless they differ all the same: see `differences`."""
+    if not found.unshown:
+        return []
+    _, after = differences(wanted, found)
+    return [name for name in fields_of(wanted) if _is_unshown(name, found, after)]
+
+
+def _is_unshown(name: str, found: Found, after: Fields) -> bool:
+    field = name.partition(".")[0]
+    return field in found.unshown and found.unshown[field] not in after
+
+
+def _agree(wanted: Resource, found: Resource) -> bool:
+    """Whether nothing differs: so it is with nearly all, and this tells without writing them as JSON."""
+    return all(
+        name in found.model_fields_set and _holds(getattr(found, name), getattr(wanted, name))
+        for name in wanted.model_fields_set - POLICIES
+    )
+
+
+def _holds(found: object, wanted: object) -> bool:
+    if isinstance(found, dict) and isinstance(wanted, dict):
+        return found.items() >= wanted.items()
+    return found == wanted
+
+
+def without(wanted: Resource, names: Collection[str]) -> Resource:
+    """Return what is wanted less some fields, which are named as in `fields_of`."""
+    if not names:
+        return wanted
+    kept: dict[str, Json] = {}
+    for name in wanted.model_fields_set:
+        value = getattr(wanted, name)
+        if isinstance(value, dict):
+            inner = {key: inner for key, inner in value.items() if f"{name}.{key}" not in names}
+            if inner or not value:
+                kept[name] = inner
+        elif name not in names:
+            kept[name] = value
+    return type(wanted).model_construct(set(kept), **kept)
+
+
+def only(wanted: Resource, names: Collection[str]) -> Resource:
+    """Return of what is wanted some fields, which are named as in `fields_of`."""
+    return without(wanted, [name for name in fields_of(wanted) if name not in names])
+
+
+def become(found: Resource, wanted: Resource, unknown: Collection[str] = ()) -> Resource:
+    """Return what an object would be with the wanted fields: all its fields set, of mappings what is wanted of them.
+
+    Args:
+        found: what it is.
+        wanted: the declared fields.
+        unknown: the fields of which it is not known what they are; they are not set unless they are wanted.
+    """
+    names = [name for name in type(found).model_fields if name not in unknown]
+    whole = {name: value for name in names if not isinstance(value := getattr(found, name), dict)}
+    whole |= {name: getattr(wanted, name) for name in wanted.model_fields_set}
+    return type(found).model_construct(set(whole), **whole)
+
+
+def as_read(found: Found) -> AsRead:
+    """Return all that was read of an object."""
+    shown = fields_of(found.resource) if found.shown is None else found.shown
+    return AsRead(found.id, found.names, {**shown, **found.unknown}, found.locked)
+
+
+def moved(before: AsRead, now: AsRead) -> str:
+    """Say what of an object differs from what was read, as `state: "active" -> "closed"`; empty if nothing does."""
+    if before == now:
+        return ""
+    places = inside(_plain(before), _plain(now))
+    return ", ".join(f"{path.removeprefix('.')}: {_quoted(was)} -> {_quoted(is_now)}" for path, was, is_now in places)
+
+
+def inside(before: Json, after: Json) -> Iterator[tuple[str, Json, Json]]:
+    """Yield each place where two nested values differ, with what is there and what will be; None for nothing."""
+    from deepdiff import DeepDiff  # noqa: PLC0415 - 130 ms, and hardly ever needed
+    from deepdiff.helper import notpresent  # noqa: PLC0415 - as above
+
+    difference = DeepDiff(before, after, view="tree", threshold_to_diff_deeper=0)
+    found = [level for levels in difference.values() for level in levels]
+    for level in sorted(found, key=lambda level: str(level.path())):
+        path = "".join(
+            f"[{step}]" if isinstance(step, int) else f".{step}" for step in level.path(output_format="list")
+        )
+        was, will_be = (None if each is notpresent else each for each in (level.t1, level.t2))
+        yield path, was, will_be
+
+
+def _plain(read: AsRead) -> Fields:
+    own = {"ID": read.id, "names": list(read.names), "locked": dict(read.locked)}
+    return {**read.fields, **own}
+
+
+def _quoted(value: Json) -> str:
+    text = json.dumps(value)
+    return text if len(text) <= LONGEST else text[:LONGEST] + "..."

@@ -1,0 +1,137 @@
+"""What a kind of settings is, as data. The engine knows no kind by name: it is handed a mapping of these."""
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
+from enum import IntEnum, StrEnum
+from typing import Any
+
+from reconciler.model.endpoints import Collection, Singleton
+from reconciler.model.protocols import Json
+from reconciler.model.resource import POLICIES, Found, Wanted
+from reconciler.model.targets import Level
+
+Part = Singleton | Collection
+
+
+class Role(IntEnum):
+    """What a member may do, as the numbers that the service counts by (`access_level`)."""
+
+    GUEST = 10
+    PLANNER = 15
+    REPORTER = 20
+    DEVELOPER = 30
+    MAINTAINER = 40
+    OWNER = 50
+
+
+class Archived(StrEnum):
+    """What becomes of a section where the project is archived."""
+
+    OPEN = "read and written as ever"
+    READ_ONLY = "read, and not written"
+    CLOSED = "neither read nor written"
+
+
+@dataclass(frozen=True, slots=True)
+class Needs:
+    """What the service asks of whoever reads and writes a section (deployed behaviour, sections 1 to 6).
+
+    Nothing is refused because of it: it explains what the service refuses, and tells what it would refuse.
+
+    Attributes:
+        roles: by level, the least role that may write; a level is absent where whoever sees the target may.
+        same_to_read: whether reading needs what writing needs, so that whoever can read can write.
+        archived: what becomes of it where the project is archived.
+        switches: what the project must have switched on, one of them at least: the key of its record, and in words.
+        licensed: whether only the paid editions have it.
+        top_level: whether of the groups only those at the top have it.
+    """
+
+    roles: Mapping[Level, Role] = field(default_factory=dict)
+    same_to_read: bool = True
+    archived: Archived = Archived.OPEN
+    switches: Mapping[str, str] = field(default_factory=dict)
+    licensed: bool = False
+    top_level: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class Rehearsed:
+    """What was read of one section of one target, for a state of the sandbox.
+
+    Attributes:
+        level: of the target.
+        username: of the user behind the token, to whom all belongs that belongs to a user.
+        parts: what was read of each part that could be read.
+    """
+
+    level: Level
+    username: str
+    parts: Mapping[str, tuple[Found, ...]]
+
+    def fields(self, part: str) -> dict[str, Json]:
+        """Return the fields of a settings record, none where it could not be read."""
+        return next((_plain(found) for found in self.parts.get(part, ())), {})
+
+    def items(self, part: str, name: str) -> list[dict[str, Json]]:
+        """Return the objects of a part, each with its ID, its name under a key of that name, and its age if known."""
+        return [
+            {"id": found.id, name: found.names[0], **_plain(found)}
+            | ({"created_at": found.created_at.isoformat()} if found.created_at else {})
+            for found in self.parts.get(part, ())
+        ]
+
+    def numbers(self, part: str) -> list[int]:
+        """Return the IDs of the objects of a part."""
+        return sorted({found.id for found in self.parts.get(part, ()) if found.id is not None})
+
+
+def _plain(found: Found) -> dict[str, Json]:
+    return found.resource.model_dump(mode="json", include=found.resource.model_fields_set - POLICIES)
+
+
+@dataclass(frozen=True, slots=True)
+class Kind:
+    """One section of the manifests.
+
+    Attributes:
+        name: the section's key in manifests.
+        summary: one sentence for the documentation and the schemas.
+        spec: the section of the service's specification.
+        models: by level, the type that pydantic checks the section's value against: a `Resource`, or a `dict` of
+            `Item | None`. Its keys are the levels at which the section may be declared.
+        parts: the section's endpoints, in the order in which they are read and applied.
+        split: takes a checked section value, and whether the section is pruned, apart into what is wanted of each
+            part; only declared parts appear.
+        inherits: whether what a group has decides what its projects may have, so that after a change to a group the
+            same section of the projects below it is read and planned again.
+        order: where the section stands in a plan.
+        beneath: what remains of a lower layer's section under an upper layer's, as both are written.
+        rehearsal: how what was read of the section stands in a state of the sandbox; None where it has no place there.
+        needs: what the service asks of whoever reads and writes it.
+    """
+
+    name: str
+    summary: str
+    spec: str
+    models: Mapping[Level, Any]
+    parts: tuple[Part, ...]
+    split: Callable[[Any, bool], Mapping[str, Wanted]]
+    order: int
+    inherits: bool = False
+    beneath: Callable[[Mapping[str, Any], Mapping[str, Any]], Mapping[str, Any]] = lambda lower, _upper: lower
+    rehearsal: "Callable[[Rehearsed], Mapping[str, Json]] | None" = None
+    needs: Needs = Needs()
+
+    def part(self, name: str) -> Part:
+        """Return the part of that name."""
+        return next(part for part in self.parts if part.name == name)
+
+    @property
+    def prunable(self) -> bool:
+        """Whether `prune` may name this section: it has objects, which can be deleted."""
+        return any(part.is_collection for part in self.parts)
+
+
+Kinds = Mapping[str, Kind]
+"""All kinds by name, in the order of their sections in a plan."""

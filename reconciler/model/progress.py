@@ -1,0 +1,64 @@
+"""How far a run is: the stages count, and whoever watches reads. Nothing depends on it."""
+
+from collections import Counter
+from collections.abc import Callable, Iterable
+from threading import Lock
+from time import monotonic
+
+from reconciler.model.targets import Scope
+
+
+class Progress:
+    """The stage of a run and how much of it is done. Safe to use from any thread.
+
+    Args:
+        requests: tells how many requests were made so far.
+        clock: tells seconds.
+
+    Attributes:
+        stage: what is being done, such as `reading`.
+        targets: how many targets the stage is about; 0 where that is not known.
+        done: how many of them are done with.
+        changes: how many changes were carried out so far.
+    """
+
+    def __init__(self, requests: Callable[[], int] = int, clock: Callable[[], float] = monotonic) -> None:
+        self.requests = requests
+        self.stage = ""
+        self.targets = 0
+        self.done = 0
+        self.changes = 0
+        self._clock = clock
+        self._began = clock()
+        self._requests_before = 0
+        self._left: Counter[Scope] = Counter()
+        self._lock = Lock()
+
+    @property
+    def seconds(self) -> float:
+        """How long the stage takes already."""
+        return self._clock() - self._began
+
+    @property
+    def requests_of_stage(self) -> int:
+        """How many requests were made since it began."""
+        return self.requests() - self._requests_before
+
+    def begin(self, stage: str, steps: Iterable[Scope] = ()) -> None:
+        """Begin a stage.
+
+        Args:
+            stage: what will be done.
+            steps: the target of each step there will be.
+        """
+        with self._lock:
+            self._left = Counter(steps)
+            self._began, self._requests_before = self._clock(), self.requests()
+            self.stage, self.targets, self.done = stage, len(self._left), 0
+
+    def step(self, target: Scope, changes: int = 0) -> None:
+        """Count a step of a target, and the changes it carried out; after its last step a target is done."""
+        with self._lock:
+            self.changes += changes
+            self._left[target] -= 1
+            self.done += self._left[target] == 0

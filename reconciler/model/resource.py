@@ -1,0 +1,194 @@
+"""The fields of a thing, wanted or found, in one canonical form so that `!=` is the whole comparison."""
+
+import re
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, field
+from datetime import datetime, timedelta
+from types import MappingProxyType
+from typing import Annotated, Any, ClassVar
+
+from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, ValidationError, WithJsonSchema
+
+from reconciler.model.targets import Key
+
+
+class Resource(BaseModel):
+    """The fields of one object or settings record.
+
+    `model_fields_set` is what a manifest declares; nothing else is compared or sent. A field whose value is a mapping
+    is compared key by key, and only the declared keys count.
+    """
+
+    model_config = ConfigDict(frozen=True, extra="forbid", strict=True, hide_input_in_errors=True)
+
+    misplaced: ClassVar[Mapping[str, str]] = MappingProxyType({})
+    """What to say of keys that people write here and that do not belong here."""
+
+    def contradictions(self) -> Iterator[tuple[str, str]]:
+        """Yield `(field, message)` for each rule across fields that the declared fields break.
+
+        Asked of what the manifests declare, and by the planner of what an object would become.
+        """
+        yield from ()
+
+    def doubts(self) -> Iterator[tuple[str, str]]:
+        """Yield `(field, message)` for each combination of declared fields that some servers refuse: a warning."""
+        yield from ()
+
+
+def _as_tuple(value: object) -> object:
+    if isinstance(value, str):
+        return (value,)
+    return tuple(value) if isinstance(value, list) else value
+
+
+OldNames = Annotated[tuple[str, ...], BeforeValidator(_as_tuple, json_schema_input_type=str | list[str])]
+
+
+class Item(Resource):
+    """A resource that is one object of a collection and may have had other names before."""
+
+    renamed_from: OldNames = Field(
+        default=(),
+        description="The former name, or a list of them: makes a rename one update instead of a delete and a create.",
+        examples=["Nov 2026"],
+    )
+
+
+SECONDS = {"d": 86_400, "h": 3_600, "m": 60, "s": 1}
+LONGEST_DURATION = timedelta(days=36_500)
+"""Nobody means a longer one, and arithmetic with dates would fail."""
+
+
+def read_duration(text: object, *, units: str = "dhms", example: str = "24h") -> timedelta:
+    """Return the duration that a text such as `24h` stands for: the one reading of manifests, options and settings.
+
+    Raises:
+        ValueError: not a duration, or too long; says what would be right.
+    """
+    written = re.fullmatch(f"([0-9]+)([{units}])", text) if isinstance(text, str) else None
+    if written is None:
+        raise ValueError(
+            f"a duration is a number followed by {', '.join(units[:-1])} or {units[-1]}, such as {example}"
+        )
+    digits = written[1].lstrip("0")
+    if len(digits) > 10 or int(digits or 0) * SECONDS[written[2]] > LONGEST_DURATION.total_seconds():
+        raise ValueError(f"a duration is at most {LONGEST_DURATION.days}d")
+    return timedelta(seconds=int(digits or 0) * SECONDS[written[2]])
+
+
+def _as_age(value: object) -> object:
+    age = value if isinstance(value, timedelta) else read_duration(value, units="dhm", example="90d")
+    if not age:
+        raise ValueError("an age is more than nothing, such as 90d")
+    return age
+
+
+Duration = Annotated[
+    timedelta,
+    BeforeValidator(_as_age),
+    WithJsonSchema({"type": "string", "pattern": "^0*[1-9][0-9]*[dhm]$"}),
+]
+
+
+class Rotated(Item):
+    """An item that can be succeeded by a new one of the same name, since names are not unique."""
+
+    rotate_after: Duration | None = Field(
+        default=None,
+        description="The age, such as 90d, at which a successor is created and delivered. The old one is deleted by a "
+        "later run, once the successor has reached the age that `--grace` says.",
+        examples=["90d"],
+    )
+
+
+POLICIES = frozenset({"renamed_from", "rotate_after"})
+"""Fields that say how to get somewhere, not what should be there: they are not compared and not sent."""
+
+Wanted = Resource | Mapping[Key, Resource | None]
+"""What is wanted of one part: of a singleton its fields, of a collection its items (None: must not exist)."""
+
+
+@dataclass(frozen=True, slots=True)
+class Found:
+    """One object, or one settings record, as the service shows it.
+
+    Attributes:
+        resource: its fields; all that the service shows are set.
+        names: what it answers to: a title; or a path and an ID. The first is the one to show. Empty for a settings
+            record.
+        id: its own numeric ID, where it has one.
+        owner_id: the numeric ID of the project it belongs to, where the answer tells.
+        created_at: when it was created, where the answer tells and it matters.
+        ours: whether it belongs to the user behind the token; False where it holds a secret that is not shown whole.
+        owner: the username of its owner, where the answer tells and it matters.
+        last_used: when it was last used, as the service says it, where the answer tells.
+        locked: fields that cannot be changed, each with the reason; a key of a mapping field as `field.key`.
+        unknown: fields that have a value this version does not know, each with that value as it can be shown.
+        unshown: fields that the service takes and does not show, each with the field whose change takes it along: they
+            are compared with nothing.
+        shown: what the service showed before it was completed, where it was; None where that makes no difference.
+    """
+
+    resource: Resource
+    names: tuple[Key, ...] = ()
+    id: int | None = None
+    owner_id: int | None = None
+    created_at: datetime | None = None
+    ours: bool = True
+    owner: str | None = None
+    last_used: str | None = None
+    locked: Mapping[str, str] = field(default_factory=dict)
+    unknown: Mapping[str, Any] = field(default_factory=dict)
+    unshown: Mapping[str, str] = field(default_factory=dict)
+    shown: Mapping[str, Any] | None = None
+
+
+NOT_HERE = "this server does not have this setting; leave it out"
+"""Why a field is locked that the service does not show where other services do."""
+
+
+def recognized(model: type[Resource], values: Mapping[str, Any]) -> tuple[Resource, dict[str, Any]]:
+    """Take what the service shows apart into the fields that the model knows, and the others as they can be shown.
+
+    Services are newer or older than this version: a value that it does not know is no reason to know nothing.
+    """
+    try:
+        return model.model_validate(values), {}
+    except ValidationError as error:
+        places = {tuple(map(str, each["loc"][:2])) for each in error.errors(include_url=False, include_input=False)}
+    known, unknown = dict(values), {}
+    for name, *keys in sorted(places):
+        value = known.pop(name, None)
+        if keys and isinstance(value, dict):
+            known[name] = {key: inner for key, inner in value.items() if key != keys[0]}
+            unknown[f"{name}.{keys[0]}"] = _as_shown(value.get(keys[0]))
+        else:
+            unknown[name] = _as_shown(value)
+    return model.model_validate(known), unknown
+
+
+def name_shown(value: Any) -> str:
+    """Return the name of an object.
+
+    Raises:
+        TypeError: it is none, so that nobody could tell which object is meant.
+    """
+    if not isinstance(value, str | int):
+        raise TypeError(value)
+    return str(value)
+
+
+def number_shown(value: Any) -> int | None:
+    """Return an ID that is good to know; None where the service shows none, or something else."""
+    return value if type(value) is int else None
+
+
+A_LIST, AN_OBJECT = "a list", "an object"
+"""How unknown values are shown that may hold anything, secrets too."""
+
+
+def _as_shown(value: Any) -> Any:
+    if isinstance(value, list):
+        return A_LIST
+    return AN_OBJECT if isinstance(value, dict) else value

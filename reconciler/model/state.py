@@ -1,0 +1,128 @@
+"""The two values the planner compares: what the manifests want, and what the service shows."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from datetime import UTC, datetime, timedelta
+
+from reconciler.model.resource import Found, Wanted
+from reconciler.model.targets import Level, Scope
+
+
+@dataclass(frozen=True, slots=True)
+class Section:
+    """One declared section of one target.
+
+    Attributes:
+        scope: the target.
+        kind: the section's name.
+        wanted: by part, what is declared; parts that are not declared are absent.
+        prune: whether the section is authoritative: what is not listed is deleted.
+    """
+
+    scope: Scope
+    kind: str
+    wanted: Mapping[str, Wanted]
+    prune: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class Target:
+    """One user, group or project and all that is declared of it.
+
+    Attributes:
+        scope: which.
+        sections: in the order of the kinds.
+        origin: `path:line` of its document.
+        labels: from `metadata.labels`.
+        path: its full path, as far as it is known, also where the target is given by ID.
+    """
+
+    scope: Scope
+    sections: tuple[Section, ...]
+    origin: str = ""
+    labels: Mapping[str, str] = field(default_factory=dict)
+    path: str | None = field(default=None, compare=False)
+
+
+@dataclass(frozen=True, slots=True)
+class DesiredState:
+    """All targets, in `Scope.order`.
+
+    Attributes:
+        targets: users, then groups, then projects.
+        digest: SHA-256 (hex) of the effective desired state, whatever files and order it came from.
+        grace: the age a successor must have before what it succeeds is deleted.
+        forced: whether fields that the service does not show are written all the same.
+    """
+
+    targets: tuple[Target, ...]
+    digest: str
+    grace: timedelta = timedelta()
+    forced: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class Cause:
+    """Why something cannot be done, and what to do about it.
+
+    Attributes:
+        inherited: whether it comes from the groups above, so that it holds for all projects below that fail alike.
+    """
+
+    reason: str
+    remedy: str
+    inherited: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class Unreadable:
+    """A part that could not be read.
+
+    Attributes:
+        reason: the request and the service's answer.
+        absent: whether the answer was that there is no such thing, or none the token may see.
+        status: of the service's answer; None where it gave none.
+        cause: what is behind it; None where nobody has looked for it.
+    """
+
+    reason: str
+    absent: bool = False
+    status: int | None = field(default=None, compare=False)
+    cause: Cause | None = field(default=None, compare=False)
+
+
+@dataclass(frozen=True, slots=True)
+class Reference:
+    """A path whose numeric ID a request needs."""
+
+    level: Level
+    path: str
+
+
+@dataclass(frozen=True, slots=True)
+class Unknown:
+    """A reference that could not be resolved, why, and what to do about it."""
+
+    reason: str
+    remedy: str = ""
+
+
+LivePart = Found | tuple[Found, ...] | Unreadable
+
+PartAddress = tuple[Scope, str, str]
+"""Scope, section and part."""
+
+
+@dataclass(frozen=True, slots=True)
+class LiveState:
+    """What the service shows of the declared parts, and the IDs that were looked up.
+
+    Attributes:
+        parts: by scope, section and part: a `Found` for a singleton, a tuple of them for a collection.
+        ids: numeric IDs by reference; paths in lower case.
+        read_at: when it was read, by the service's clock.
+    """
+
+    parts: Mapping[PartAddress, LivePart]
+    ids: Mapping[Reference, int | Unknown]
+    read_at: datetime = field(default_factory=lambda: datetime.now(UTC))

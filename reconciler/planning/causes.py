@@ -1,0 +1,362 @@
+"""Why something cannot be read or written, and what to do about it: the words of plans and of the doctor.
+
+A refusal says little by itself. One more request for a target that fails tells its cause; where many targets of
+a group fail alike, one request tells it for all of them.
+"""
+
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import dataclass, replace
+from urllib.parse import urlsplit
+
+from reconciler.errors import ConfigurationError, ServiceError
+from reconciler.live.read import ENDS_A_RUN, OTHER, is_the_other, record_or_error, side_by_side
+from reconciler.model.kind import Archived, Kinds, Needs, Role
+from reconciler.model.protocols import Json, Reader
+from reconciler.model.state import Cause, DesiredState, LiveState, PartAddress, Unreadable
+from reconciler.model.targets import Level, Scope
+
+REFUSALS = frozenset({403, 404})
+
+MANY = 3
+"""From so many targets on that fail alike, their group is asked about instead of each of them."""
+
+ARCHIVED = Cause("the project is archived", "unarchive it, or leave the section out")
+NO_EDITION = Cause("the Community Edition has no such settings", "leave the section out")
+TRY_AGAIN = "try again; if it stays so, see what the service logs about it"
+
+
+@dataclass(frozen=True, slots=True)
+class Caller:
+    """The user behind the token, as far as known.
+
+    Attributes:
+        name: the username; None if unknown.
+        admin: whether an administrator; false if unknown.
+        enterprise: whether the service has the code of the paid editions; None if unknown.
+    """
+
+    name: str | None = None
+    admin: bool = False
+    enterprise: bool | None = None
+
+    def __str__(self) -> str:
+        """The username, or words for it."""
+        return self.name or "the token's owner"
+
+
+@dataclass(frozen=True, slots=True)
+class ProjectRecord:
+    """The record of a project or a group, as far as it explains what may be read and written there.
+
+    Of a project, the service tells what role somebody has by membership of it and of the groups above it; what comes
+    from a group that was invited, it does not tell (deployed behaviour, section 7.8). Of a group, it tells no role.
+
+    Attributes:
+        role: of the caller, as the service counts; None if unknown.
+        inherited: whether that role comes from the groups above alone.
+        archived: whether it is; None if unknown.
+        off: the keys of what is switched off.
+        nested: whether a group has a group above it; None if unknown.
+    """
+
+    role: int | None = None
+    inherited: bool = False
+    archived: bool | None = None
+    off: frozenset[str] = frozenset()
+    nested: bool | None = None
+
+
+UNKNOWN = ProjectRecord()
+NOBODY = Caller()
+
+
+def read_record(scope: Scope, reader: Reader, caller: Caller) -> ProjectRecord | ServiceError:
+    """Ask for the record of a project or a group, and return it, or why there is none.
+
+    Raises:
+        ServiceError: one that `live.ENDS_A_RUN`.
+    """
+    record = record_or_error(scope, reader)
+    if not isinstance(record, dict):
+        return record if isinstance(record, ServiceError) else UNKNOWN
+    archived = record.get("archived")
+    role, inherited = _role(record, caller)
+    return ProjectRecord(
+        role=role,
+        inherited=inherited,
+        archived=archived if isinstance(archived, bool) else None,
+        off=frozenset(key for key, value in record.items() if value is False or value == "disabled"),
+        nested=record["parent_id"] is not None if "parent_id" in record else None,
+    )
+
+
+def role_name(role: int) -> str:
+    """Return what the service calls a role."""
+    return Role(role).name.capitalize() if role in set(Role) else f"of access level {role}"
+
+
+def why_absent(scope: Scope, reader: Reader, caller: Caller, *, licensed: bool = False) -> Cause:
+    """Say why nothing of a group or project is visible; asks whether the manifest takes the one for the other.
+
+    Args:
+        scope: the target.
+        reader: the service.
+        caller: whose token it is.
+        licensed: whether all that was asked for is in the paid editions alone.
+
+    Raises:
+        ServiceError: one that `live.ENDS_A_RUN`.
+    """
+    if is_the_other(scope, reader):
+        other, what = OTHER[scope.level], "the ID of a" if isinstance(scope.ref, int) else "a"
+        said = f"this is {what} {other}, not {what.removesuffix('a')}a {scope.level}"
+        return Cause(said, f"declare it with `kind: {str(other).capitalize()}`")
+    return not_found(caller, licensed=licensed)
+
+
+def not_found(caller: Caller, *, licensed: bool = False) -> Cause:
+    """Say as much as is known of what is not there or not visible."""
+    said = f"not found, not visible to {caller}, or not in this edition"
+    said = said if licensed else f"not found, or not visible to {caller}"
+    return Cause(said, f"correct it in the manifest, or make {caller} a member")
+
+
+def why_group_absent(group: str, reader: Reader, caller: Caller) -> Cause:
+    """Say why many projects or groups below one group are not visible: it is not either, or they are not in it.
+
+    Raises:
+        ServiceError: one that `live.ENDS_A_RUN`.
+    """
+    if isinstance(record_or_error(Scope(Level.GROUP, group), reader), dict):
+        return Cause(
+            f"not found in {group}, or not visible to {caller}",
+            f"correct it in the manifest, or make {caller} a member",
+        )
+    return Cause(
+        f"not found, and group {group} is not visible to {caller} either",
+        f"correct the path in the manifest, or make {caller} a member of the group",
+    )
+
+
+def why_unread(unread: Unreadable, scope: Scope, needs: Needs, record: ProjectRecord, caller: Caller) -> Cause:
+    """Say why a section could not be read, and what to do about it, by all that is known."""
+    if unread.status not in REFUSALS:
+        return Cause(unread.reason, TRY_AGAIN)
+    found = list(_causes(scope, needs, record, caller))
+    if found:
+        return Cause(
+            "; ".join(each.reason for each in found),
+            "; ".join(each.remedy for each in found),
+            all(each.inherited for each in found),
+        )
+    least = needs.roles.get(scope.level)
+    asks = [f"the role {role_name(least)}"] if least else []
+    asks += ["an edition with this feature (Premium or Ultimate)"] if needs.licensed else []
+    remedy = f"it takes {' and '.join(asks)}" if asks else "see whether the service has this at all"
+    return Cause(unread.reason, remedy)
+
+
+def role_missing(needs: Needs, level: Level, record: ProjectRecord, caller: Caller) -> Cause:
+    """Say that the caller's role does not suffice."""
+    needed, role = role_name(needs.roles[level]), role_name(record.role or 0)
+    return Cause(f"{caller} is {role} there, and {needed} is needed", f"make {caller} {needed}", record.inherited)
+
+
+def whole_url(api_url: str) -> str:
+    """Return what to do about a URL that does not end as that of an API does; empty if it does."""
+    url = urlsplit(api_url)
+    if url.path.rstrip("/").endswith("/api/v4"):
+        return ""
+    base = url.path.partition("/api")[0].rstrip("/")
+    return f"the URL must end in /api/v4: try {url.scheme}://{url.netloc}{base}/api/v4"
+
+
+def find_causes(desired: DesiredState, live: LiveState, reader: Reader, kinds: Kinds, concurrency: int) -> LiveState:
+    """Return live state in which each part that could not be read has its cause.
+
+    It takes at most one request for each target that fails, and one for each cause that many of them share.
+
+    Raises:
+        ConfigurationError: there are many targets, and not one of them is visible.
+        ServiceError: one that `live.ENDS_A_RUN`.
+    """
+    failures = list(_failures(desired, live, kinds))
+    explained: list[Explained] = []
+    if sum(each.may_lack_edition for each in failures) >= MANY and _version(reader).get("enterprise") is False:
+        explained = [each.because(NO_EDITION, absent=False) for each in failures if each.may_lack_edition]
+        failures = [each for each in failures if not each.may_lack_edition]
+    if MANY <= sum(each.absent for each in failures) == len(desired.targets):
+        raise ConfigurationError(
+            f"not one of the {len(failures)} targets is visible to {_name(reader)}: see whether this is the right "
+            "token, and the right service"
+        )
+    batches: dict[object, list[_Failure]] = {}
+    for failure in failures:
+        batches.setdefault(failure.likeness, []).append(failure)
+    search = _Search(reader, kinds)
+    found = side_by_side(search.alike, batches.values(), concurrency)
+    left = [each for _, others in found for each in others]
+    explained += [each for each, _ in found] + side_by_side(search.one, left, concurrency)
+    return replace(live, parts={**live.parts, **{place: part for each in explained for place, part in each.items()}})
+
+
+def refuse_unless_api(reader: Reader, api_url: str) -> None:
+    """Refuse a URL that does not end as that of an API does, and below which none answers.
+
+    Raises:
+        ConfigurationError: it is such a URL.
+        ServiceError: one that `live.ENDS_A_RUN`.
+    """
+    remedy = whole_url(api_url)
+    if remedy and not isinstance(_version(reader).get("version"), str):
+        raise ConfigurationError(f"{api_url}: nothing was found there, and no API answers: {remedy}")
+
+
+Explained = Mapping[PartAddress, Unreadable]
+
+
+@dataclass(frozen=True, slots=True)
+class _Failure:
+    """A target of which something could not be read.
+
+    Attributes:
+        unread: what, by its address.
+        absent: whether nothing of it is visible.
+        licensed: whether all of that is in the paid editions alone.
+    """
+
+    scope: Scope
+    unread: Explained
+    absent: bool
+    licensed: bool
+
+    @property
+    def may_lack_edition(self) -> bool:
+        """Whether the service may have nothing of the sort, as far as its answer tells."""
+        return self.absent and self.licensed
+
+    @property
+    def likeness(self) -> object:
+        """What targets of one group have in common that fail alike."""
+        refused = frozenset((section, part, each.status) for (_, section, part), each in self.unread.items())
+        return self.scope.level, _group(self.scope) or self.scope, refused
+
+    def because(self, cause: Cause, *, absent: bool = True) -> Explained:
+        """Give everything one cause."""
+        return {place: replace(part, cause=cause, absent=absent) for place, part in self.unread.items()}
+
+
+def _failures(desired: DesiredState, live: LiveState, kinds: Kinds) -> Iterator[_Failure]:
+    for target in desired.targets:
+        places = [(target.scope, section.kind, part) for section in target.sections for part in section.wanted]
+        unread = {place: part for place in places if isinstance(part := live.parts[place], Unreadable)}
+        if unread:
+            absent = len(unread) == len(places) and all(part.absent for part in unread.values())
+            licensed = all(kinds[section].needs.licensed for _, section, _ in unread)
+            yield _Failure(target.scope, unread, absent and target.scope.level is not Level.USER, licensed)
+
+
+@dataclass(frozen=True, slots=True)
+class _Search:
+    """The search for the causes of refusals."""
+
+    reader: Reader
+    kinds: Kinds
+    caller: Caller = NOBODY
+
+    def alike(self, failures: list[_Failure]) -> tuple[Explained, list[_Failure]]:
+        """Explain those that fail alike by one request, or if that does not do, the first; and return the others."""
+        first, *others = failures
+        if first.absent and len(failures) >= MANY:
+            cause = why_group_absent(_group(first.scope), self.reader, self.caller)
+            return {place: part for each in failures for place, part in each.because(cause).items()}, []
+        explained = self.one(first)
+        causes = {place[1:]: part.cause for place, part in explained.items()}
+        if not all(cause and cause.inherited for cause in causes.values()):
+            return explained, others
+        unread = [each for failure in failures for each in failure.unread.items()]
+        return {place: replace(part, cause=causes[place[1:]]) for place, part in unread}, []
+
+    def one(self, failure: _Failure) -> Explained:
+        """Explain one of them by itself."""
+        if failure.absent:
+            cause = why_absent(failure.scope, self.reader, self.caller, licensed=failure.licensed)
+            return failure.because(cause)
+        record = read_record(failure.scope, self.reader, self.caller) if self._record_would_tell(failure) else UNKNOWN
+        known = record if isinstance(record, ProjectRecord) else UNKNOWN
+        return {
+            place: replace(part, cause=why_unread(part, failure.scope, self.kinds[place[1]].needs, known, self.caller))
+            for place, part in failure.unread.items()
+        }
+
+    def _record_would_tell(self, failure: _Failure) -> bool:
+        refused = [self.kinds[place[1]].needs for place, part in failure.unread.items() if part.status in REFUSALS]
+        return record_would_tell(failure.scope, refused)
+
+
+def record_would_tell(scope: Scope, refused: Iterable[Needs]) -> bool:
+    """Whether the record of a target says more of sections that were refused."""
+    if scope.level is Level.GROUP:
+        return isinstance(scope.ref, int) and any(needs.top_level for needs in refused)
+    return scope.level is Level.PROJECT and any(needs.roles for needs in refused)
+
+
+def _causes(scope: Scope, needs: Needs, record: ProjectRecord, caller: Caller) -> Iterator[Cause]:
+    """Yield what by itself explains a refusal to read."""
+    if needs.licensed and caller.enterprise is False:
+        yield NO_EDITION
+    if needs.top_level and scope.level is Level.GROUP and (record.nested or "/" in str(scope.ref)):
+        yield Cause("only groups at the top have these settings", "declare them there")
+    if record.archived and needs.archived is Archived.CLOSED:
+        yield ARCHIVED
+    if needs.switches and record.off.issuperset(needs.switches):
+        words = " and ".join(needs.switches.values())
+        yield Cause(f"switched off in the project: {words}", f"switch {words} on, or leave the section out")
+    least = needs.roles.get(scope.level)
+    if needs.same_to_read and least is not None and record.role is not None and record.role < least:
+        yield role_missing(needs, scope.level, record, caller)
+
+
+def _answer(path: str, reader: Reader) -> Json | ServiceError:
+    try:
+        return reader.get(path)
+    except ENDS_A_RUN:
+        raise
+    except ServiceError as error:
+        return error
+
+
+def _version(reader: Reader) -> Mapping[str, Json]:
+    answer = _answer("version", reader)
+    return answer if isinstance(answer, dict) else {}
+
+
+def _name(reader: Reader) -> Caller:
+    answer = _answer("user", reader)
+    name = answer.get("username") if isinstance(answer, dict) else None
+    return Caller(name if isinstance(name, str) else None)
+
+
+def _group(scope: Scope) -> str:
+    """Return the path of the group that a target is in; empty where that is not known."""
+    return scope.ref.rpartition("/")[0].casefold() if isinstance(scope.ref, str) else ""
+
+
+def _role(record: Mapping[str, Json], caller: Caller) -> tuple[int | None, bool]:
+    """Return the caller's role, and whether it is inherited.
+
+    Administrators may do everything, and so may users in their own namespace.
+    """
+    match record.get("namespace"):
+        case {"kind": "user", "full_path": str(path)} if path == caller.name:
+            return Role.OWNER, False
+    if caller.admin:
+        return Role.OWNER, False
+    permissions = record.get("permissions")
+    told = permissions if isinstance(permissions, dict) else {}
+    levels = {
+        key: each["access_level"]
+        for key, each in told.items()
+        if isinstance(each, dict) and type(each.get("access_level")) is int
+    }
+    return max(levels.values(), default=None), set(levels) == {"group_access"}

@@ -1,0 +1,89 @@
+"""The guard: what speaks against applying a plan. Pure.
+
+`plan` says it before anybody applies, and `apply` refuses because of it: in the same words.
+"""
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+
+from reconciler.model.plan import Change, Create, Delete, Plan, SectionPlan, TargetPlan
+
+SHARE = 0.3
+"""A plan that would delete more than this share of a section is refused, if the section holds `FEW` objects or more."""
+
+FEW = 10
+MANY = 20
+"""A plan that would delete more objects than this is refused, and so are the plans of shards that would together."""
+
+SINK = "add --tokens-to FILE or --tokens-command CMD"
+
+
+@dataclass(frozen=True, slots=True)
+class Limits:
+    """What the person who makes or applies a plan has allowed.
+
+    Attributes:
+        deletes: how many deletions are meant; None for no word about it.
+        changes: how many changes at most; None for any number.
+        sink: whether there is a place for the values of tokens.
+    """
+
+    deletes: int | None = None
+    changes: int | None = None
+    sink: bool = False
+
+
+NO_LIMITS = Limits()
+
+
+def refusals(plan: Plan, limits: Limits = NO_LIMITS, shards: int = 1) -> Iterator[str]:
+    """Yield each reason why `apply` refuses the plan, with what to type if it is meant.
+
+    Args:
+        plan: what would be done.
+        limits: what is allowed.
+        shards: into how many the run is divided, if this is the plan of one that knows nothing of the others.
+    """
+    changes = list(plan.changes)
+    if limits.changes is not None and len(changes) > limits.changes:
+        yield f"it makes {_counted(len(changes), 'change')}, more than --max-changes {limits.changes}"
+    yield from _losses(plan, limits, shards)
+    if not limits.sink:
+        yield from _lack_of_sink(changes)
+
+
+def _losses(plan: Plan, limits: Limits, shards: int) -> Iterator[str]:
+    deletes = sum(isinstance(change, Delete) for change in plan.changes)
+    said, meant = f"it deletes {_counted(deletes, 'object')}", f"add --allow-deletes {deletes}"
+    if limits.deletes is not None:
+        if deletes > limits.deletes:
+            yield f"{said}, more than --allow-deletes {limits.deletes}; {meant}"
+        return
+    lost = [loss for target in plan.targets for section in target.sections for loss in _loss(target, section)]
+    if lost:
+        others = f", and as much of {_counted(len(lost) - 1, 'other section')}" if len(lost) > 1 else ""
+        yield f"it deletes {lost[0]}{others}; {meant}"
+    if deletes > MANY:
+        yield f"{said}, more than {MANY}; {meant}"
+    elif deletes > MANY // shards:
+        yield f"{said}, more than {MANY // shards}, which is this shard's part of {MANY}; merge all plans, or {meant}"
+
+
+def _loss(target: TargetPlan, section: SectionPlan) -> Iterator[str]:
+    lost = sum(isinstance(change, Delete) for change in section.changes)
+    if section.found >= FEW and lost > SHARE * section.found:
+        yield f"{lost} of the {section.found} {section.section.replace('_', ' ')} of {target.scope}"
+
+
+def _lack_of_sink(changes: Sequence[Change]) -> Iterator[str]:
+    created = [change for change in changes if isinstance(change, Create) and change.delivers]
+    succeeded = [change for change in changes if isinstance(change, Delete) and change.successor_id is not None]
+    if created:
+        yield f"it creates {_counted(len(created), created[0].address.title)}, whose value is shown only once; {SINK}"
+    elif succeeded:
+        tokens = _counted(len(succeeded), f"rotated {succeeded[0].address.title}")
+        yield f"it deletes {tokens}, whose successor's value is delivered first; {SINK}"
+
+
+def _counted(number: int, noun: str) -> str:
+    return f"{number} {noun}{'' if number == 1 else 's'}"

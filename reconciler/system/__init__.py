@@ -1,0 +1,1 @@
+"""What the operating system demands care for: child processes, files written whole, text for a terminal."""
