@@ -244,17 +244,17 @@ def drift(found: Plain, wanted: Project, work: Work) -> None:
     No list of the first team has its library yet, so that its ID must be asked for, once.
     """
     random = Random(f"{SEED}/drift/{wanted.index}")  # noqa: S311 - a seed, no secret
-    scope = found["job_token_scope"]
+    target = found["job_token_scope"]
     number, library = found["id"], FIRST_LIBRARY + wanted.team
     if wanted.team == 0 or random.random() < 0.2:
-        scope["project_allowlist"].remove(library)
+        target["project_allowlist"].remove(library)
         work.needed |= {number, library}
         work.writes += 1
     if random.random() < 0.2:
-        scope["project_allowlist"].append(FIRST_PROJECT + wanted.team * TEAM + (wanted.index + 2) % TEAM)
+        target["project_allowlist"].append(FIRST_PROJECT + wanted.team * TEAM + (wanted.index + 2) % TEAM)
         work.needed.add(number)
         work.writes += 1
-    work.looks += sorted(scope["project_allowlist"]) != sorted([FIRST_PROJECT + wanted.neighbour, library])
+    work.looks += sorted(target["project_allowlist"]) != sorted([FIRST_PROJECT + wanted.neighbour, library])
     for part, change in (
         ("merge_request_approval_settings", _flip),
         ("notification_settings", _flip_event),

@@ -9,44 +9,44 @@ from reconciler.kinds import all_kinds
 from reconciler.live.read import learn_ids
 from reconciler.model.diff import AsRead
 from reconciler.model.kind import Kinds
-from reconciler.model.state import DesiredState, LivePart, LiveState, Reference, Section, Target, Unknown
-from reconciler.model.targets import Level, Scope
+from reconciler.model.state import DesiredState, DesiredTarget, LivePart, LiveState, Reference, Section, Unknown
+from reconciler.model.targets import Level, Target
 
 KINDS: Kinds = all_kinds()
 
-API = Scope(Level.PROJECT, "acme/api")
-ACME = Scope(Level.GROUP, "acme")
-USER = Scope(Level.USER)
+API = Target(Level.PROJECT, "acme/api")
+ACME = Target(Level.GROUP, "acme")
+USER = Target(Level.USER)
 
 READ = AsRead(1, ("x",), {}, {})
 """What was read of an object, where a test does not care."""
 
 
-def section(kind: str, value: Any, scope: Scope = API, *, prune: bool = False) -> Section:
+def section(kind: str, value: Any, target: Target = API, *, prune: bool = False) -> Section:
     """Return a declared section of a target."""
-    checked = TypeAdapter(KINDS[kind].models[scope.level]).validate_python(value)
-    return Section(scope, kind, KINDS[kind].split(checked, prune), prune)
+    checked = TypeAdapter(KINDS[kind].models[target.level]).validate_python(value)
+    return Section(target, kind, KINDS[kind].split(checked, prune), prune)
 
 
 def desired(*sections: Section) -> DesiredState:
     """Return the desired state of all targets of some sections."""
-    scopes = dict.fromkeys(each.scope for each in sections)
-    targets = [Target(scope, tuple(each for each in sections if each.scope == scope)) for scope in scopes]
+    scopes = dict.fromkeys(each.target for each in sections)
+    targets = [DesiredTarget(target, tuple(each for each in sections if each.target == target)) for target in scopes]
     return DesiredState(tuple(targets), "digest")
 
 
 def live(
-    answers: Mapping[tuple[Scope, str, str], Any], ids: Mapping[Reference, int | Unknown] | None = None
+    answers: Mapping[tuple[Target, str, str], Any], ids: Mapping[Reference, int | Unknown] | None = None
 ) -> LiveState:
     """Return live state decoded from the service's answers; what is no JSON is taken as it is."""
-    parts: dict[tuple[Scope, str, str], LivePart] = {}
-    for (scope, kind, name), answer in answers.items():
+    parts: dict[tuple[Target, str, str], LivePart] = {}
+    for (target, kind, name), answer in answers.items():
         part = KINDS[kind].part(name)
         match answer:
             case dict():
-                parts[scope, kind, name] = part.decode(scope, answer)
+                parts[target, kind, name] = part.decode(target, answer)
             case list():
-                parts[scope, kind, name] = tuple(part.decode(scope, entry) for entry in answer)
+                parts[target, kind, name] = tuple(part.decode(target, entry) for entry in answer)
             case _:
-                parts[scope, kind, name] = answer
+                parts[target, kind, name] = answer
     return LiveState(parts, {**learn_ids(parts, KINDS), **(ids or {})})

@@ -8,9 +8,9 @@ import pytest
 
 from reconciler.cli import run
 from reconciler.sandbox import Sandbox, running
-from tests.desk import Desk, Ended
+from tests.cli_runner import CliRunner, Ended
+from tests.engine_driver import EngineDriver
 from tests.states import a_small_service
-from tests.story import Story
 
 EXAMPLES = Path(__file__).parent.parent / "examples"
 
@@ -50,14 +50,16 @@ def sandbox(shared_sandbox: Sandbox) -> Sandbox:
 
 
 @pytest.fixture
-def story(sandbox: Sandbox, dialect: str) -> Iterator[Story]:
+def engine(sandbox: Sandbox, dialect: str) -> Iterator[EngineDriver]:
     """A story on a sandbox with one group and a few projects, once in each dialect."""
-    with Story(sandbox, a_small_service(dialect)) as story:
-        yield story
+    with EngineDriver(sandbox, a_small_service(dialect)) as engine:
+        yield engine
 
 
 @pytest.fixture
-def desk(tmp_path: Path, sandbox: Sandbox, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> Desk:
+def cli_runner(
+    tmp_path: Path, sandbox: Sandbox, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> CliRunner:
     """A user at work, on a small service, as ada."""
 
     def run_captured(arguments: list[str]) -> Ended:
@@ -71,6 +73,6 @@ def desk(tmp_path: Path, sandbox: Sandbox, monkeypatch: pytest.MonkeyPatch, caps
         monkeypatch.delenv(name, raising=False)
     monkeypatch.setenv("RECONCILER_API_URL", sandbox.api_url)
     monkeypatch.setenv("RECONCILER_TOKEN", "ada-token")
-    desk = Desk(tmp_path, sandbox, run_captured)
-    desk.service()
-    return desk
+    cli_runner = CliRunner(tmp_path, sandbox, run_captured)
+    cli_runner.service()
+    return cli_runner

@@ -16,8 +16,8 @@ from typing import Any
 import vcr
 import yaml
 
+from tests.cli_runner import CliRunner
 from tests.conftest import EXAMPLES
-from tests.desk import Desk
 
 CASSETTES = Path(__file__).parent / "cassettes"
 RECORD = "RECORD" in os.environ
@@ -57,12 +57,12 @@ def cassette(step: str) -> Iterator[Any]:
         yield tape
 
 
-def test_the_traffic_of_the_main_commands_is_as_it_was(desk: Desk) -> None:
-    desk.sandbox.replace_state(yaml.safe_load((EXAMPLES / "state.yaml").read_text()))
+def test_the_traffic_of_the_main_commands_is_as_it_was(cli_runner: CliRunner) -> None:
+    cli_runner.sandbox.replace_state(yaml.safe_load((EXAMPLES / "state.yaml").read_text()))
     requests, outputs = {}, {}
     for step, line in STEPS.items():
         with cassette(step) as tape:
-            done = desk(
+            done = cli_runner(
                 f"{line} {EXAMPLES / 'acme'}", *([] if RECORD or step == "validate" else ["--api-url", NOWHERE])
             )
             assert RECORD or tape.all_played or not len(tape)

@@ -22,11 +22,11 @@ from reconciler.model.kind import Part
 from reconciler.model.protocols import Json, Reader
 from reconciler.model.resource import Found, Item, Resource
 from reconciler.model.state import LivePart, Section, Unreadable
-from reconciler.model.targets import Key, Scope
+from reconciler.model.targets import Key, Target
 from reconciler.sandbox import Sandbox
 from tests.building import KINDS
 from tests.conftest import EXAMPLES
-from tests.story import Story
+from tests.engine_driver import EngineDriver
 
 ROOT = Path(__file__).parent.parent
 PACKAGE = ROOT / "reconciler"
@@ -93,25 +93,27 @@ def the_sections(name: str) -> tuple[Section, ...]:
     return tuple(section for target in targets for section in target.sections)
 
 
-def scopes(name: str) -> tuple[Scope, ...]:
+def scopes(name: str) -> tuple[Target, ...]:
     """The targets of the example of a kind."""
-    return tuple(section.scope for section in the_sections(name))
+    return tuple(section.target for section in the_sections(name))
 
 
 @pytest.mark.parametrize("name", EVERY_KIND)
 def test_every_example_is_of_one_kind_and_of_all_its_levels_and_parts(name: str) -> None:
     assert {section.kind for section in the_sections(name)} == {name}
-    assert sorted(scope.level for scope in scopes(name)) == sorted(KINDS[name].models)
+    assert sorted(target.level for target in scopes(name)) == sorted(KINDS[name].models)
     declared = {part for section in the_sections(name) for part in section.wanted}
     assert declared == {part.name for part in KINDS[name].parts}
 
 
 @pytest.mark.parametrize("name", EVERY_KIND)
-def test_every_example_changes_each_of_its_targets_and_ends_in_order(story: Story, dialect: str, name: str) -> None:
-    story.sandbox.replace_state(the_state(dialect))
-    changes = list(story.plan(*the_sections(name)).changes)
-    assert {change.address.scope for change in changes} == set(scopes(name))
-    assert len(story.step(*the_sections(name))) >= len(changes)
+def test_every_example_changes_each_of_its_targets_and_ends_in_order(
+    engine: EngineDriver, dialect: str, name: str
+) -> None:
+    engine.sandbox.replace_state(the_state(dialect))
+    changes = list(engine.plan(*the_sections(name)).changes)
+    assert {change.address.target for change in changes} == set(scopes(name))
+    assert len(engine.step(*the_sections(name))) >= len(changes)
 
 
 KNOWING = {"kinds", "sandbox", "demo"}
@@ -236,14 +238,14 @@ class Recorder:
 
 
 PLACES = [
-    (kind.name, scope, part)
+    (kind.name, target, part)
     for kind in KINDS.values()
     if (EXAMPLES / f"{kind.name}.yaml").is_file()
-    for scope in scopes(kind.name)
+    for target in scopes(kind.name)
     for part in kind.parts
 ]
-PARTS = [pytest.param(part, scope, id=f"{scope.level}-{name}-{part.name}") for name, scope, part in PLACES]
-COLLECTIONS = [pytest.param(part, scope, id=part.name) for _, scope, part in PLACES if part.is_collection]
+PARTS = [pytest.param(part, target, id=f"{target.level}-{name}-{part.name}") for name, target, part in PLACES]
+COLLECTIONS = [pytest.param(part, target, id=part.name) for _, target, part in PLACES if part.is_collection]
 
 
 @pytest.fixture(scope="module", params=["spec", "deployed"])
@@ -251,12 +253,12 @@ def recordings(shared_sandbox: Sandbox, request: pytest.FixtureRequest) -> dict[
     """By part, all answers that reading it takes where the example of its kind was applied."""
     found: dict[str, Recording] = {}
     for kind in KINDS.values():
-        with Story(shared_sandbox, the_state(request.param)) as story:
-            story.step(*the_sections(kind.name))
+        with EngineDriver(shared_sandbox, the_state(request.param)) as engine:
+            engine.step(*the_sections(kind.name))
             for part in kind.parts:
-                recorder = Recorder(story.client)
-                for scope in scopes(kind.name):
-                    read_part(recorder, part, scope, all_fields(part))
+                recorder = Recorder(engine.client)
+                for target in scopes(kind.name):
+                    read_part(recorder, part, target, all_fields(part))
                 found[part.name] = recorder.recording
     return found
 
@@ -279,7 +281,7 @@ def assert_sound(live: LivePart, part: Part) -> None:
         assert all(isinstance(name, str) or is_number(name) for name in found.names)
         assert bool(found.names) is part.is_collection
         read = as_read(found)
-        json.dumps([read.id, read.names, dict(read.fields), dict(read.locked)], allow_nan=False)
+        json.dumps([read.id, read.names, dict(read.fields), dict(read.read_only)], allow_nan=False)
         json.dumps([dict(fields_of(found.resource)), dict(found.unknown)], allow_nan=False)
 
 
@@ -287,9 +289,9 @@ def is_number(value: Key) -> bool:
     return isinstance(value, int) and not isinstance(value, bool)
 
 
-@pytest.mark.parametrize(("part", "scope"), PARTS)
-def test_what_the_sandbox_answers_is_read(part: Part, scope: Scope, recordings: dict[str, Recording]) -> None:
-    live = read_part(Replaying(recordings[part.name]), part, scope, all_fields(part))
+@pytest.mark.parametrize(("part", "target"), PARTS)
+def test_what_the_sandbox_answers_is_read(part: Part, target: Target, recordings: dict[str, Recording]) -> None:
+    live = read_part(Replaying(recordings[part.name]), part, target, all_fields(part))
     assert live not in ((), None)
     assert not isinstance(live, Unreadable)
     assert_sound(live, part)
@@ -313,15 +315,15 @@ ANYTHING = st.recursive(
 patiently = settings(deadline=None, suppress_health_check=[HealthCheck.too_slow])
 
 
-@pytest.mark.parametrize(("part", "scope"), PARTS)
+@pytest.mark.parametrize(("part", "target"), PARTS)
 @given(answer=ANYTHING)
 @example(answer=None)
 @example(answer=[])
 @example(answer={})
 @settings(patiently, max_examples=40)
-def test_any_answer_is_read_or_is_unreadable(part: Part, scope: Scope, answer: Json) -> None:
+def test_any_answer_is_read_or_is_unreadable(part: Part, target: Target, answer: Json) -> None:
     for declared in ({}, all_fields(part)):
-        assert_sound(read_part(Answering(answer), part, scope, declared), part)
+        assert_sound(read_part(Answering(answer), part, target, declared), part)
 
 
 @st.composite
@@ -347,26 +349,26 @@ def altered(draw: st.DrawFn, value: Json) -> Json:
     return copy
 
 
-@pytest.mark.parametrize(("part", "scope"), PARTS)
+@pytest.mark.parametrize(("part", "target"), PARTS)
 @given(data=st.data())
 @settings(patiently, max_examples=40)
 def test_an_answer_that_is_nearly_right_is_read_or_is_unreadable(
-    part: Part, scope: Scope, recordings: dict[str, Recording], data: st.DataObject
+    part: Part, target: Target, recordings: dict[str, Recording], data: st.DataObject
 ) -> None:
     recording = {path: data.draw(nearly(answer)) for path, answer in recordings[part.name].items()}
-    assert_sound(read_part(Replaying(recording), part, scope, all_fields(part)), part)
+    assert_sound(read_part(Replaying(recording), part, target, all_fields(part)), part)
 
 
 @pytest.mark.parametrize("number", [1e999, float("nan"), 1.5, "1", "1/../2", [1], {}, ""], ids=repr)
-@pytest.mark.parametrize(("part", "scope"), COLLECTIONS)
+@pytest.mark.parametrize(("part", "target"), COLLECTIONS)
 def test_a_number_that_is_none_makes_an_answer_unreadable(
-    part: Part, scope: Scope, recordings: dict[str, Recording], number: Json
+    part: Part, target: Target, recordings: dict[str, Recording], number: Json
 ) -> None:
-    right = recordings[part.name][scope.url + part.suffix][0]
-    assert read_part(Answering(right | {"id": number}), part, scope, {}) == Unreadable(
-        f"GET {scope.url}{part.suffix}: the answer is not what the specification promises: it has another shape"
+    right = recordings[part.name][target.url + part.suffix][0]
+    assert read_part(Answering(right | {"id": number}), part, target, {}) == Unreadable(
+        f"GET {target.url}{part.suffix}: the answer is not what the specification promises: it has another shape"
     )
-    live = read_part(Answering(right | {"project_id": number}), part, scope, {})
+    live = read_part(Answering(right | {"project_id": number}), part, target, {})
     assert isinstance(live, tuple)
     assert [found.owner_id for found in live] == [None]
 
@@ -378,7 +380,7 @@ class Failing(Answering):
         raise ServiceError(f"GET {path}", "418 no")
 
 
-@pytest.mark.parametrize(("part", "scope"), PARTS)
-def test_a_refusal_makes_a_part_unreadable_and_says_which(part: Part, scope: Scope) -> None:
-    live = read_part(Failing(None), part, scope, {})
-    assert live == Unreadable(f"GET {scope.url}{part.suffix}: 418 no")
+@pytest.mark.parametrize(("part", "target"), PARTS)
+def test_a_refusal_makes_a_part_unreadable_and_says_which(part: Part, target: Target) -> None:
+    live = read_part(Failing(None), part, target, {})
+    assert live == Unreadable(f"GET {target.url}{part.suffix}: 418 no")

@@ -12,12 +12,12 @@ from hypothesis import strategies as st
 
 from reconciler.documents.plan_file import SavedPlan, load_plan, save_plan
 from reconciler.model.state import Section
-from reconciler.model.targets import Level, Scope
+from reconciler.model.targets import Level, Target
 from reconciler.sandbox import Sandbox
 from tests.building import KINDS, section
+from tests.engine_driver import EngineDriver, failures
 from tests.render.samples import HEADER
 from tests.states import a_small_service
-from tests.story import Story, failures
 
 PROJECTS = {100: "acme/api", 101: "acme/lib", 102: "acme/web", 103: "acme/tools/cli"}
 GROUPS = {10: "acme", 11: "acme/tools"}
@@ -288,15 +288,15 @@ def service(live: dict[int, Plain], dialect: str) -> Plain:
         if project["id"] not in live:
             continue
         found = live[project["id"]]
-        scope = found[SCOPE]
+        target = found[SCOPE]
         project |= {
             "milestones": [{"title": title} | fields for title, fields in found["milestones"].items()],
             RULES: [{"repository_path_pattern": pattern} | fields for pattern, fields in found[RULES].items()],
             "trigger_tokens": [{"description": name, "owner": "ada"} for name in found["trigger_tokens"]],
             SCOPE: {
-                "inbound_enabled": scope["enabled"],
-                "project_allowlist": sorted(scope["projects"]),
-                "group_allowlist": sorted(scope["groups"]),
+                "inbound_enabled": target["enabled"],
+                "project_allowlist": sorted(target["projects"]),
+                "group_allowlist": sorted(target["groups"]),
             },
             "merge_request_approval_settings": found["approval_settings"] | {"selective_code_owner_removals": False},
             "notification_settings": {"ada": found["notification_settings"]},
@@ -339,7 +339,7 @@ def found_in(state: Plain) -> dict[int, Plain]:
 
 def declared(wanted: dict[int, Plain]) -> list[Section]:
     return [
-        section(name, value, Scope(Level.PROJECT, PROJECTS[project]), prune=name in sections["prune"])
+        section(name, value, Target(Level.PROJECT, PROJECTS[project]), prune=name in sections["prune"])
         for project, sections in wanted.items()
         for name, value in sections.items()
         if name != "prune"
@@ -370,20 +370,20 @@ def test_plan_and_apply_make_the_fewest_requests_and_touch_nothing_else(
     wanted = copy.deepcopy(wanted)
     without_both_names(live, wanted)
     expected = expect(live, wanted, dialect)
-    with Story(sandbox, service(live, dialect)) as story:
+    with EngineDriver(sandbox, service(live, dialect)) as engine:
         sections = declared(wanted)
-        plan = story.plan(*sections)
+        plan = engine.plan(*sections)
         assert list(plan.problems) == []
-        assert len(story.requests()) == expected.parts + len(expected.needed - expected.known)
+        assert len(engine.requests()) == expected.parts + len(expected.needed - expected.known)
         assert plan.cost == expected.writes
-        outcomes = story.apply(plan)
+        outcomes = engine.apply(plan)
         assert failures(outcomes) == []
-        assert len(story.writes()) == expected.writes
+        assert len(engine.writes()) == expected.writes
         again = sum(repeated(expected.after[project], dialect) for project, part in expected.changed if part == RULES)
-        assert len(story.requests()) == expected.writes + len(expected.changed) + len(expected.looks) + again
+        assert len(engine.requests()) == expected.writes + len(expected.changed) + len(expected.looks) + again
         assert all(entry["changed"] for entry in sandbox.log() if entry["method"] != "GET")
         assert found_in(sandbox.state()) == expected.after
-        second = story.plan(*sections)
+        second = engine.plan(*sections)
         assert (list(second.changes), list(second.problems)) == ([], [])
 
 
@@ -395,9 +395,9 @@ def test_a_saved_plan_does_what_it_shows_whatever_that_is(
     wanted = copy.deepcopy(wanted)
     without_both_names(live, wanted)
     expected = expect(live, wanted, dialect)
-    with Story(sandbox, service(live, dialect)) as story:
-        saved = load_plan(save_plan(SavedPlan(HEADER, story.plan(*declared(wanted)))), KINDS)
-        assert failures(story.apply(saved.plan, recheck=True)) == []
+    with EngineDriver(sandbox, service(live, dialect)) as engine:
+        saved = load_plan(save_plan(SavedPlan(HEADER, engine.plan(*declared(wanted)))), KINDS)
+        assert failures(engine.apply(saved.plan, recheck=True)) == []
         assert found_in(sandbox.state()) == expected.after
 
 
@@ -409,12 +409,12 @@ def test_applying_in_two_halves_equals_applying_at_once(
     wanted = copy.deepcopy(wanted)
     without_both_names(live, wanted)
     expected = expect(live, wanted, dialect)
-    with Story(sandbox, service(live, dialect)) as story:
+    with EngineDriver(sandbox, service(live, dialect)) as engine:
         sections = declared(wanted)
         first = [each for each in sections if data.draw(st.booleans())]
         writes = 0
         for half in (first, [each for each in sections if each not in first]):
-            assert failures(story.apply(story.plan(*half))) == []
-            writes += len(story.writes())
+            assert failures(engine.apply(engine.plan(*half))) == []
+            writes += len(engine.writes())
         assert writes == expected.writes
         assert found_in(sandbox.state()) == expected.after

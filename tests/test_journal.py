@@ -24,7 +24,7 @@ POST = Request("POST", MILESTONES, {"title": "a"})
 PUT = Request("PUT", "notification_settings", {"level": "watch"})
 DELETE = Request("DELETE", f"{MILESTONES}/7")
 
-CREATE = Create(A, {"state": "active"}, (POST,), target_id=3, beside=(4, 5))
+CREATE = Create(A, {"state": "active"}, (POST,), target_id=3, replaces_ids=(4, 5))
 UPDATE = Update(SETTINGS, {"level": "mute"}, {"level": "watch"}, (PUT,), AsRead(None, (), {"level": "mute"}, {}))
 DELETION = Delete(A, {"state": "active"}, (DELETE,), AsRead(7, ("a",), {"state": "active"}, {}))
 

@@ -34,7 +34,7 @@ def test_the_same_plan_is_the_same_text() -> None:
 
 def test_a_saved_plan_is_a_document_that_programs_can_read() -> None:
     content = json.loads(save_plan(sample()))
-    assert len(content.pop("seal")) == 64
+    assert len(content.pop("checksum")) == 64
     project = "projects/acme%2Fpayments%2Fapi"
     approvals, milestones, tokens = content["targets"][0]["sections"]
     assert {name: value for name, value in content.items() if name != "targets"} == {
@@ -72,7 +72,7 @@ def test_a_saved_plan_is_a_document_that_programs_can_read() -> None:
                 "name": "2026.12",
                 "after": {"due_date": "2026-12-31"},
                 "target_id": None,
-                "beside": [],
+                "replaces_ids": [],
                 "former_names": [],
                 "requests": [
                     {
@@ -95,7 +95,7 @@ def test_a_saved_plan_is_a_document_that_programs_can_read() -> None:
                     "id": 31,
                     "names": ["Nov 2026"],
                     "fields": {"description": None, "start_date": None, "due_date": None, "state": "active"},
-                    "locked": {},
+                    "read_only": {},
                 },
                 "requests": [
                     {
@@ -126,7 +126,7 @@ def test_a_saved_plan_is_a_document_that_programs_can_read() -> None:
             "title": "trigger token",
             "name": "legacy-integration",
             "before": {},
-            "read": {"id": 71, "names": ["legacy-integration"], "fields": {}, "locked": {}},
+            "read": {"id": 71, "names": ["legacy-integration"], "fields": {}, "read_only": {}},
             "successor_id": None,
             "requests": [{"method": "DELETE", "path": f"{project}/triggers/71", "body": None}],
         }
@@ -144,7 +144,7 @@ def test_a_plan_may_be_formatted_anew_but_not_edited() -> None:
     text = save_plan(sample())
     assert load_plan(json.dumps(json.loads(text), sort_keys=True), KINDS) == sample()
     assert refusal(text.replace("2026-12-31", "2026-12-30")) == (
-        "the saved plan was edited after it was saved: its seal does not fit; make it again"
+        "the saved plan was edited after it was saved: its checksum does not match; make it again"
     )
 
 
@@ -178,7 +178,7 @@ def test_a_plan_may_be_formatted_anew_but_not_edited() -> None:
             '{"format": "reconciler.dream/v1"}',
             "not a saved plan but something else: its format is reconciler.dream/v1",
         ),
-        ('{"format": "reconciler.plan/v2"}', "the saved plan has no seal; make it again"),
+        ('{"format": "reconciler.plan/v2"}', "the saved plan has no checksum; make it again"),
     ],
 )
 def test_what_is_no_saved_plan_is_called_what_it_is(text: str, words: str) -> None:
@@ -191,9 +191,9 @@ def test_a_report_is_no_plan() -> None:
 
 def test_no_depth_of_nesting_is_too_much() -> None:
     for depth in range(20, 1200, 20):
-        nested = '{"format": "reconciler.plan/v2", "seal": "", "targets": ' + "[" * depth + "]" * depth + "}"
+        nested = '{"format": "reconciler.plan/v2", "checksum": "", "targets": ' + "[" * depth + "]" * depth + "}"
         assert refusal(nested) in {
-            "the saved plan was edited after it was saved: its seal does not fit; make it again",
+            "the saved plan was edited after it was saved: its checksum does not match; make it again",
             "not a saved plan: not JSON that can be read",
         }
 

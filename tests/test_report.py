@@ -31,7 +31,7 @@ def test_what_is_saved_is_what_is_read(report: Report) -> None:
 
 def test_a_saved_report_tells_results_and_not_intentions() -> None:
     content = json.loads(save_report(done((Status.DROPPED, "the service kept its own"), (Status.FAILED, "400"))))
-    assert len(content.pop("seal")) == 64
+    assert len(content.pop("checksum")) == 64
     (target,) = content.pop("targets")
     assert content == {
         "format": "reconciler.report/v2",
@@ -111,7 +111,7 @@ def test_an_edited_report_is_refused() -> None:
     with pytest.raises(PlanRefused) as refused:
         load_report(text, KINDS)
     assert str(refused.value) == (
-        "the apply report was edited after it was saved: its seal does not fit; make it again"
+        "the apply report was edited after it was saved: its checksum does not match; make it again"
     )
 
 

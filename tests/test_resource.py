@@ -59,4 +59,4 @@ def test_former_names_are_one_or_many() -> None:
 
 
 def test_a_resource_without_rules_contradicts_nothing_and_leaves_no_doubt() -> None:
-    assert [*Resource().contradictions(), *Resource().doubts()] == []
+    assert [*Resource().errors(), *Resource().warnings()] == []

@@ -20,7 +20,7 @@ from reconciler.manifests.documents import DOCUMENTS
 from reconciler.render import render_validation
 from reconciler.schema import all_schemas, schema_text, write_schemas
 from tests.building import KINDS
-from tests.desk import Desk
+from tests.cli_runner import CliRunner
 from tests.render.plans import patiently, reports, saved_plans
 
 ROOT = Path(__file__).parent.parent
@@ -285,37 +285,37 @@ def test_a_folder_that_is_a_file_is_told(tmp_path: Path) -> None:
         write_schemas(tmp_path / "schemas", KINDS)
 
 
-def test_copies_are_checked_whatever_their_layout(desk: Desk) -> None:
-    desk("schema --write copies")
-    copy = desk.folder / "copies" / "manifest.schema.json"
+def test_copies_are_checked_whatever_their_layout(cli_runner: CliRunner) -> None:
+    cli_runner("schema --write copies")
+    copy = cli_runner.folder / "copies" / "manifest.schema.json"
     copy.write_text(json.dumps(json.loads(copy.read_text(encoding="utf-8"))))
-    (desk.folder / "copies" / "report.schema.json").unlink()
-    done = desk("schema --check copies")
+    (cli_runner.folder / "copies" / "report.schema.json").unlink()
+    done = cli_runner("schema --check copies")
     assert (done.code, done.out, done.err) == (0, "", "")
 
 
-def test_copies_of_another_version_are_told(desk: Desk) -> None:
-    desk("schema --write copies")
-    desk.write("copies/manifest.schema.json", "{}")
-    desk.write("copies/config.schema.json", "{")
-    done = desk("schema --check copies")
+def test_copies_of_another_version_are_told(cli_runner: CliRunner) -> None:
+    cli_runner("schema --write copies")
+    cli_runner.write("copies/manifest.schema.json", "{}")
+    cli_runner.write("copies/config.schema.json", "{")
+    done = cli_runner("schema --check copies")
     assert (done.code, done.out) == (1, "")
     assert done.err == (
         f"reconciler: of another version than {__version__}: copies/manifest.schema.json, copies/config.schema.json; "
         "renew them with: reconciler schema --write copies\n"
     )
-    desk("schema --write copies")
-    assert desk("schema --check copies").code == 0
+    cli_runner("schema --write copies")
+    assert cli_runner("schema --check copies").code == 0
 
 
-def test_a_folder_without_copies_is_told(desk: Desk) -> None:
-    done = desk("schema --check copies")
+def test_a_folder_without_copies_is_told(cli_runner: CliRunner) -> None:
+    done = cli_runner("schema --check copies")
     assert (done.code, done.out) == (1, "")
     assert done.err == "reconciler: copies: holds no schemas; write them with: reconciler schema --write copies\n"
 
 
-def test_one_schema_is_asked_for_in_one_way(desk: Desk) -> None:
-    done = desk("schema manifest --check copies")
+def test_one_schema_is_asked_for_in_one_way(cli_runner: CliRunner) -> None:
+    done = cli_runner("schema manifest --check copies")
     assert (done.code, done.err) == (64, "reconciler: schema takes one of NAME, --write and --check\n")
 
 

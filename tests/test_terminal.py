@@ -5,7 +5,7 @@ import re
 
 import pytest
 
-from tests.desk import Desk
+from tests.cli_runner import CliRunner
 
 COMMANDS = [
     "##vso[task.setvariable variable=x]y",
@@ -19,27 +19,27 @@ COMMANDING = re.compile(r"##\w*\[|^\s*::\w", re.MULTILINE)
 
 
 @pytest.mark.parametrize("command", COMMANDS)
-def test_a_wrong_manifest_commands_nothing(desk: Desk, command: str) -> None:
+def test_a_wrong_manifest_commands_nothing(cli_runner: CliRunner, command: str) -> None:
     text = f'apiVersion: reconciler/v1\nkind: Project\nmetadata: {{path: acme/api}}\nspec:\n  "{command}": 1\n'
-    desk.write("manifests/project.yaml", text)
-    desk.write("manifests/plain.yaml", f"{command}\n")
-    desk.write("manifests/::error::.yaml", "")
+    cli_runner.write("manifests/project.yaml", text)
+    cli_runner.write("manifests/plain.yaml", f"{command}\n")
+    cli_runner.write("manifests/::error::.yaml", "")
     for line in ("plan", "validate", "drift", "plan --log-format json"):
-        done = desk(line)
+        done = cli_runner(line)
         assert done.code == 1
         assert COMMANDING.search(done.out + done.err) is None
-    assert "5:3: unknown section" in desk("plan").err
+    assert "5:3: unknown section" in cli_runner("plan").err
 
 
-def test_what_is_shown_of_a_line_keeps_its_width(desk: Desk) -> None:
-    desk.write("manifests/project.yaml", "kind: {'##vso[x] ::y': ]\n")
-    assert desk("plan").err.endswith("\n    kind: {'# vso[x]  :y': ]\n                           ^\n")
+def test_what_is_shown_of_a_line_keeps_its_width(cli_runner: CliRunner) -> None:
+    cli_runner.write("manifests/project.yaml", "kind: {'##vso[x] ::y': ]\n")
+    assert cli_runner("plan").err.endswith("\n    kind: {'# vso[x]  :y': ]\n                           ^\n")
 
 
-def test_names_that_look_the_same_are_told_apart(desk: Desk) -> None:
-    desk.service(milestones=[{"title": "Cafe\u0301 \u0438\u0306"}, {"title": "\u212b"}])
-    desk.project('{prune: [milestones], milestones: {"Caf\u00e9 \u0439": {}, "\u00c5": {}}}')
-    assert desk("plan").out == (
+def test_names_that_look_the_same_are_told_apart(cli_runner: CliRunner) -> None:
+    cli_runner.service(milestones=[{"title": "Cafe\u0301 \u0438\u0306"}, {"title": "\u212b"}])
+    cli_runner.project('{prune: [milestones], milestones: {"Caf\u00e9 \u0439": {}, "\u00c5": {}}}')
+    assert cli_runner("plan").out == (
         "project acme/api\n"
         '  + milestone "Caf\u00e9 \u0439"\n'
         '  + milestone "\u00c5"\n'
@@ -50,20 +50,20 @@ def test_names_that_look_the_same_are_told_apart(desk: Desk) -> None:
 
 
 @pytest.mark.parametrize("command", COMMANDS)
-def test_a_warning_commands_nothing(desk: Desk, command: str) -> None:
-    desk.project("{milestones: {}}")
+def test_a_warning_commands_nothing(cli_runner: CliRunner, command: str) -> None:
+    cli_runner.project("{milestones: {}}")
     spec = "apiVersion: reconciler/v1\nkind: ProjectSet\nmetadata: {name: %s}\nselect: {projects: []}\nspec: {}\n"
-    desk.write("manifests/set.yaml", spec % json.dumps(command))
+    cli_runner.write("manifests/set.yaml", spec % json.dumps(command))
     for line in ("plan", "plan --log-format json", "validate"):
-        done = desk(line)
+        done = cli_runner(line)
         assert done.code == 0
         assert "matches no project" in done.out + done.err
         assert COMMANDING.search(done.out + done.err) is None
-    logged = json.loads(desk("plan --log-format json").err)
+    logged = json.loads(cli_runner("plan --log-format json").err)
     assert "matches no project" in logged["message"]
 
 
-def test_an_error_that_quotes_a_file_commands_nothing(desk: Desk) -> None:
-    desk.project("{milestones: {}}")
-    done = desk("plan --retry-failed", "no\n::error::\u202e\x1b[2J")
+def test_an_error_that_quotes_a_file_commands_nothing(cli_runner: CliRunner) -> None:
+    cli_runner.project("{milestones: {}}")
+    done = cli_runner("plan --retry-failed", "no\n::error::\u202e\x1b[2J")
     assert (done.code, done.err) == (1, "reconciler: no\n\\u003a:error::\\u202e\\u001b[2J: No such file or directory\n")

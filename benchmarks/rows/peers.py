@@ -23,7 +23,7 @@ class Peer:
     Attributes:
         name: of its distribution and its command.
         version: that was tried.
-        beside: what else must be installed in a version that it works with.
+        replaces_ids: what else must be installed in a version that it works with.
         section: which of ours it knows.
         configuration: its own, of some projects at a service.
         arguments: what follows the command, given the file that holds the configuration.
@@ -31,7 +31,7 @@ class Peer:
 
     name: str
     version: str
-    beside: tuple[str, ...]
+    replaces_ids: tuple[str, ...]
     section: str
     configuration: Callable[[Iterable[Project], str], dict[str, Any]]
     arguments: Callable[[str], list[str]]
@@ -112,7 +112,7 @@ def install(folder: Path, peer: Peer) -> Path:
     environment = folder / peer.name
     run([sys.executable, "-m", "venv", str(environment)], folder)
     pip = [str(environment / "bin" / "python"), "-m", "pip", "install", "--quiet"]
-    run([*pip, f"{peer.name}=={peer.version}", *peer.beside], folder)
+    run([*pip, f"{peer.name}=={peer.version}", *peer.replaces_ids], folder)
     return environment / "bin" / peer.name
 
 

@@ -3,14 +3,14 @@
 from reconciler.apply.outcomes import (
     ENDED,
     UNKNOWN,
-    Deliver,
+    ApplyOptions,
     NoRecord,
     Outcome,
     Record,
     Status,
     Stop,
     TargetOutcome,
-    Terms,
+    TokenSink,
 )
 from reconciler.apply.recovery import recover
 from reconciler.apply.run import Application, apply_plan, planned_again
@@ -20,14 +20,14 @@ __all__ = [
     "ENDED",
     "UNKNOWN",
     "Application",
-    "Deliver",
+    "ApplyOptions",
     "NoRecord",
     "Outcome",
     "Record",
     "Status",
     "Stop",
     "TargetOutcome",
-    "Terms",
+    "TokenSink",
     "apply_plan",
     "planned_again",
     "recover",

@@ -22,7 +22,7 @@ from reconciler.errors import OutputFailed
 from reconciler.model.diff import AsRead
 from reconciler.model.plan import Change, Create, Delete, Update
 from reconciler.model.protocols import Json, Request
-from reconciler.model.targets import Address, Key, Level, Scope
+from reconciler.model.targets import Address, Key, Level, Target
 from reconciler.system.line_file import append_line, naming, open_own, values_of
 
 
@@ -33,7 +33,7 @@ class Intent(BaseModel):
         action: what the change does.
         after: the fields as they were to be; of a deletion none.
         target_id: see `plan.Create`.
-        beside: see `plan.Create`.
+        replaces_ids: see `plan.Create`.
         id: of the object that was to be updated or deleted, where it has one.
         request: method and path.
     """
@@ -49,7 +49,7 @@ class Intent(BaseModel):
     action: Literal["create", "update", "delete"]
     after: dict[str, Json] = {}
     target_id: int | None = None
-    beside: tuple[int, ...] = ()
+    replaces_ids: tuple[int, ...] = ()
     id: int | None = None
     request: str
 
@@ -58,8 +58,8 @@ class Intent(BaseModel):
         """Return the intent to send one of a change's requests."""
         place = change.address
         common = {
-            "level": place.scope.level,
-            "ref": place.scope.ref,
+            "level": place.target.level,
+            "ref": place.target.ref,
             "section": place.section,
             "part": place.part,
             "title": place.title,
@@ -67,8 +67,8 @@ class Intent(BaseModel):
             "request": str(request),
         }
         if isinstance(change, Create):
-            after, target_id, beside = dict(change.after), change.target_id, change.beside
-            return cls(**common, action="create", after=after, target_id=target_id, beside=beside)
+            after, target_id, replaces_ids = dict(change.after), change.target_id, change.replaces_ids
+            return cls(**common, action="create", after=after, target_id=target_id, replaces_ids=replaces_ids)
         if isinstance(change, Delete):
             return cls(**common, action="delete", id=change.read.id)
         return cls(**common, action="update", after=dict(change.after), id=change.read.id)
@@ -76,16 +76,16 @@ class Intent(BaseModel):
     @property
     def change(self) -> Change:
         """The change, as far as it is known."""
-        address = Address(Scope(self.level, self.ref), self.section, self.part, self.title, self.name)
+        address = Address(Target(self.level, self.ref), self.section, self.part, self.title, self.name)
         if self.action == "create":
-            return Create(address, self.after, (), self.target_id, self.beside)
+            return Create(address, self.after, (), self.target_id, self.replaces_ids)
         read = AsRead(self.id, (), {}, {})
         return Update(address, {}, self.after, (), read) if self.action == "update" else Delete(address, {}, (), read)
 
     def __str__(self) -> str:
         """The request, and what it was about, as a plan would name it."""
         name = "" if self.name is None else f", {self.name!r}"
-        return f"{self.request} ({Scope(self.level, self.ref)}{name})"
+        return f"{self.request} ({Target(self.level, self.ref)}{name})"
 
 
 @dataclass(frozen=True, slots=True)

@@ -12,7 +12,7 @@ from reconciler.model.progress import Progress
 from reconciler.model.protocols import Request
 from reconciler.model.targets import Address
 
-Deliver = Callable[[Address, str], None]
+TokenSink = Callable[[Address, str], None]
 """Takes the value of a created token to where it is to go, once and for good, or raises `OutputFailed`."""
 
 
@@ -105,13 +105,13 @@ class Stop:
         """End the run if an error says that the service answers nothing more."""
         if isinstance(error, Unauthorized):
             self.refused = True
-            self.because(f"the service refuses the token: {error.reason}")
+            self.cancel(f"the service refuses the token: {error.reason}")
         if isinstance(error, ScopeMissing):
-            self.because(error.remedy)
+            self.cancel(error.remedy)
         if isinstance(error, WaitTooLong):
-            self.because(error.reason)
+            self.cancel(error.reason)
 
-    def because(self, reason: str) -> None:
+    def cancel(self, reason: str) -> None:
         """End the run; the first reason stays."""
         if not self.event.is_set():
             self._reason = reason
@@ -119,7 +119,7 @@ class Stop:
 
 
 @dataclass(frozen=True, slots=True)
-class Terms:
+class ApplyOptions:
     """How a plan is carried out.
 
     Attributes:
@@ -136,7 +136,7 @@ class Terms:
     concurrency: int
     verify: bool
     recheck: bool
-    deliver: Deliver | None
+    deliver: TokenSink | None
     stop: Stop
     record: Record
     progress: Progress = field(default_factory=Progress)

@@ -40,18 +40,18 @@ def forgery(change: Change, part: Part, found: Found | None, number_of: NumberOf
 
 def _path(change: Change, part: Part, number_of: NumberOf) -> str:
     """The part's path for writes."""
-    scope = change.address.scope
-    if isinstance(part, Collection) and part.by_number and isinstance(scope.ref, str):
-        return f"{scope.level}s/{number_of(Reference(scope.level, scope.ref.casefold()))}/{part.suffix}"
-    return scope.url + part.suffix
+    target = change.address.target
+    if isinstance(part, Collection) and part.needs_numeric_id and isinstance(target.ref, str):
+        return f"{target.level}s/{number_of(Reference(target.level, target.ref.casefold()))}/{part.suffix}"
+    return target.url + part.suffix
 
 
 def _target_id(change: Change, part: Part, number_of: NumberOf) -> int | None:
     """The ID of the target that the name of a new object refers to."""
     name = change.address.name
-    if not (isinstance(part, Collection) and part.refers_to and isinstance(change, Create)):
+    if not (isinstance(part, Collection) and part.key_level and isinstance(change, Create)):
         return None
-    return number_of(Reference(part.refers_to, name.casefold())) if isinstance(name, str) else name
+    return number_of(Reference(part.key_level, name.casefold())) if isinstance(name, str) else name
 
 
 def _made_anew(change: Change, part: Part, found: Found | None, path: str, target_id: int | None) -> Change | None:
@@ -67,7 +67,7 @@ def _made_anew(change: Change, part: Part, found: Found | None, path: str, targe
         case Update(), Singleton(), Found():
             wanted = resource_of(type(found.resource), change.after)
             before, after = differences(wanted, _all_shown(found))
-            return Update(shown, before, after, part.update(shown.scope, wanted, found), change.read, hint=change.hint)
+            return Update(shown, before, after, part.update(shown.target, wanted, found), change.read, hint=change.hint)
         case Update(), Collection(update=update), Found() if update is not None:
             wanted = resource_of(type(found.resource), change.after)
             before, after = differences(wanted, _all_shown(found))

@@ -4,15 +4,15 @@ from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 
 from reconciler.apply.journal import Intent, Interrupted
-from reconciler.apply.outcomes import Deliver, Stop
+from reconciler.apply.outcomes import Stop, TokenSink
 from reconciler.apply.succession import Lists, ours_of
-from reconciler.apply.verify import Look, Reread, shortfall
+from reconciler.apply.verify import Reread, Verifier, unapplied
 from reconciler.errors import OutputFailed
 from reconciler.model.endpoints import Collection
 from reconciler.model.kind import Kinds, Part
 from reconciler.model.plan import Create
 from reconciler.model.protocols import Reader
-from reconciler.model.targets import Scope
+from reconciler.model.targets import Target
 
 
 @dataclass(frozen=True, slots=True)
@@ -34,21 +34,21 @@ class Recovered:
         return f"Unconfirmed write {self.intent}: {self.verdict}."
 
 
-def recover(interrupted: Interrupted, reader: Reader, kinds: Kinds, deliver: Deliver | None) -> Iterator[Recovered]:
+def recover(interrupted: Interrupted, reader: Reader, kinds: Kinds, deliver: TokenSink | None) -> Iterator[Recovered]:
     """Look for unconfirmed writes, one reading for each section of each target, and deliver values they created."""
-    scopes: dict[Scope, list[Intent]] = {}
+    scopes: dict[Target, list[Intent]] = {}
     for intent in interrupted.unconfirmed:
-        scopes.setdefault(intent.change.address.scope, []).append(intent)
-    for scope, intents in scopes.items():
-        yield from _Recovery(scope, reader, kinds, deliver).settle(intents)
+        scopes.setdefault(intent.change.address.target, []).append(intent)
+    for target, intents in scopes.items():
+        yield from _Recovery(target, reader, kinds, deliver).settle(intents)
 
 
 class _Recovery:
     """The recovery of one target."""
 
-    def __init__(self, scope: Scope, reader: Reader, kinds: Kinds, deliver: Deliver | None) -> None:
+    def __init__(self, target: Target, reader: Reader, kinds: Kinds, deliver: TokenSink | None) -> None:
         self.lists, self.kinds, self.deliver = Lists(reader), kinds, deliver
-        self.look = Look(self.lists, kinds, scope, Stop())
+        self.look = Verifier(self.lists, kinds, target, Stop())
 
     def settle(self, intents: Iterable[Intent]) -> Iterator[Recovered]:
         """Yield what became of each write."""
@@ -67,7 +67,7 @@ class _Recovery:
     def _judged(self, intent: Intent, part: Part, live: Reread) -> Recovered:
         change = intent.change
         try:
-            lacking = shortfall(change, live)
+            lacking = unapplied(change, live)
         except LookupError as error:
             return Recovered(intent, f"unknown; it could not be looked for: {error}", settled=False)
         if isinstance(change, Create) and isinstance(part, Collection) and part.delivers:
@@ -76,8 +76,8 @@ class _Recovery:
 
     def _delivered(self, intent: Intent, part: Collection, change: Create) -> Recovered:
         """Deliver the newest value of ours that was not there before."""
-        ours = ours_of(part, change.address, self.lists.read[change.address.scope.url + part.suffix])
-        values = [value for found, value in ours if found.id not in change.beside]
+        ours = ours_of(part, change.address, self.lists.read[change.address.target.url + part.suffix])
+        values = [value for found, value in ours if found.id not in change.replaces_ids]
         if not values:
             return Recovered(intent, "it did not succeed")
         try:

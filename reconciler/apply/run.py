@@ -5,7 +5,7 @@ A group's approval settings decide what its projects may set, which is why group
 
 from itertools import groupby
 
-from reconciler.apply.outcomes import ENDED, Outcome, Status, TargetOutcome, Terms
+from reconciler.apply.outcomes import ENDED, ApplyOptions, Outcome, Status, TargetOutcome
 from reconciler.apply.target import TargetRun
 from reconciler.apply.verify import Numbers
 from reconciler.live.read import side_by_side
@@ -13,7 +13,7 @@ from reconciler.model.kind import Kinds
 from reconciler.model.plan import Plan, TargetPlan
 from reconciler.model.protocols import Service
 from reconciler.model.state import Section
-from reconciler.model.targets import Scope
+from reconciler.model.targets import Target
 
 
 class Application:
@@ -22,24 +22,24 @@ class Application:
     def __init__(self, plan: Plan, service: Service, kinds: Kinds) -> None:
         self._plan, self._service, self._kinds = plan, service, kinds
         self._busy: list[TargetPlan] = []
-        self._begun: dict[Scope, TargetRun] = {}
+        self._begun: dict[Target, TargetRun] = {}
 
-    def run(self, terms: Terms) -> None:
+    def run(self, terms: ApplyOptions) -> None:
         """Carry it out. A `KeyboardInterrupt` ends it at once, also where the service never answers."""
-        again: dict[Scope, list[Section]] = {}
+        again: dict[Target, list[Section]] = {}
         for section in self._plan.dependent if terms.recheck else planned_again(self._plan):
-            again.setdefault(section.scope, []).append(section)
-        self._busy = [target for target in self._plan.targets if any(target.changes) or target.scope in again]
-        terms.progress.begin("applying", (target.scope for target in self._busy))
+            again.setdefault(section.target, []).append(section)
+        self._busy = [target for target in self._plan.targets if any(target.changes) or target.target in again]
+        terms.progress.begin("applying", (target.target for target in self._busy))
 
         numbers = Numbers()
 
         def work(target: TargetPlan) -> None:
-            run = self._begun[target.scope] = TargetRun(target, self._service, self._kinds, terms, numbers)
-            run.run(again.get(target.scope, []))
-            terms.progress.step(target.scope, sum(each.status is Status.DONE for each in run.outcome.outcomes))
+            run = self._begun[target.target] = TargetRun(target, self._service, self._kinds, terms, numbers)
+            run.run(again.get(target.target, []))
+            terms.progress.step(target.target, sum(each.status is Status.DONE for each in run.outcome.outcomes))
 
-        for _, wave in groupby(self._busy, key=lambda target: target.scope.level):
+        for _, wave in groupby(self._busy, key=lambda target: target.target.level):
             side_by_side(work, wave, terms.concurrency)
 
     @property
@@ -48,13 +48,13 @@ class Application:
         return [self._outcome(target) for target in self._busy]
 
     def _outcome(self, target: TargetPlan) -> TargetOutcome:
-        begun = self._begun.get(target.scope)
+        begun = self._begun.get(target.target)
         if begun is not None:
             return begun.outcome
         return TargetOutcome(target, tuple(Outcome(change, Status.SKIPPED, ENDED) for change in target.changes))
 
 
-def apply_plan(plan: Plan, service: Service, kinds: Kinds, terms: Terms) -> list[TargetOutcome]:
+def apply_plan(plan: Plan, service: Service, kinds: Kinds, terms: ApplyOptions) -> list[TargetOutcome]:
     """Carry out a plan and return what became of each target that had changes, in the order of the plan."""
     application = Application(plan, service, kinds)
     application.run(terms)
@@ -64,7 +64,7 @@ def apply_plan(plan: Plan, service: Service, kinds: Kinds, terms: Terms) -> list
 def planned_again(plan: Plan) -> list[Section]:
     """Return the sections that are read and planned again right before they are written."""
     changed = {
-        (target.scope, section.section) for target in plan.targets for section in target.sections if section.changes
+        (target.target, section.section) for target in plan.targets for section in target.sections if section.changes
     }
-    whole = [section for section in plan.whole if (section.scope, section.kind) in changed]
-    return list({(section.scope, section.kind): section for section in (*whole, *plan.dependent)}.values())
+    whole = [section for section in plan.whole if (section.target, section.kind) in changed]
+    return list({(section.target, section.kind): section for section in (*whole, *plan.dependent)}.values())

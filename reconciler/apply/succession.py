@@ -5,7 +5,7 @@ The run that created the successor may have been killed before it could deliver 
 
 from collections.abc import Iterable
 
-from reconciler.apply.outcomes import Outcome, Status, Terms
+from reconciler.apply.outcomes import ApplyOptions, Outcome, Status
 from reconciler.errors import OutputFailed, ServiceError
 from reconciler.live.read import decode
 from reconciler.model.endpoints import Collection
@@ -41,7 +41,7 @@ class Lists:
 class Succession:
     """The successors of one target's tokens, each delivered once a run."""
 
-    def __init__(self, lists: Lists, kinds: Kinds, terms: Terms) -> None:
+    def __init__(self, lists: Lists, kinds: Kinds, terms: ApplyOptions) -> None:
         self._lists, self._kinds, self._terms = lists, kinds, terms
         self._delivered: set[Address] = set()
 
@@ -62,7 +62,7 @@ class Succession:
             self._terms.stop.after(error)
             return Outcome(change, Status.FAILED, f"its successor could not be read, to be delivered first: {error}")
         except OutputFailed as error:
-            self._terms.stop.because("a token could not be delivered, so that the run was ended")
+            self._terms.stop.cancel("a token could not be delivered, so that the run was ended")
             return Outcome(change, Status.FAILED, f"its successor could not be delivered first: {error}")
         return None
 
@@ -79,7 +79,7 @@ class Succession:
 
     def _ours(self, address: Address) -> list[tuple[Found, str]]:
         part = collection_of(address, self._kinds)
-        path = address.scope.url + part.suffix
+        path = address.target.url + part.suffix
         entries = self._lists.read[path] if path in self._lists.read else self._lists.pages(path)
         return ours_of(part, address, entries)
 
@@ -97,7 +97,7 @@ def ours_of(part: Collection, address: Address, entries: Iterable[Json]) -> list
         BadAnswer: an entry of the list is odd.
     """
     wanted = None if address.name is None else identity(part, address.name)
-    read = ((decode(part, address.scope, entry), entry) for entry in entries)
+    read = ((decode(part, address.target, entry), entry) for entry in entries)
     ours = [
         (found, entry[part.delivers])
         for found, entry in read

@@ -3,10 +3,10 @@
 from collections.abc import Iterable
 from dataclasses import replace
 
-from reconciler.apply.outcomes import ENDED, UNKNOWN, Outcome, Status, TargetOutcome, Terms
+from reconciler.apply.outcomes import ENDED, UNKNOWN, ApplyOptions, Outcome, Status, TargetOutcome
 from reconciler.apply.rebuilding import forgery
 from reconciler.apply.succession import Lists, Succession, collection_of
-from reconciler.apply.verify import Look, Numbers, Reread, elder, shortfall, staleness
+from reconciler.apply.verify import Numbers, Reread, Verifier, elder, stale_reason, unapplied
 from reconciler.errors import AnswerLost, BadAnswer, NotFound, OutputFailed, Refused, ServiceError, Stopped
 from reconciler.live.read import decode
 from reconciler.model.kind import Kinds
@@ -23,10 +23,12 @@ TRIES = 3
 class TargetRun:
     """The application of one target's plan."""
 
-    def __init__(self, target: TargetPlan, service: Service, kinds: Kinds, terms: Terms, numbers: Numbers) -> None:
+    def __init__(
+        self, target: TargetPlan, service: Service, kinds: Kinds, terms: ApplyOptions, numbers: Numbers
+    ) -> None:
         self.target, self.service, self.kinds, self.terms = target, service, kinds, terms
         lists = Lists(service)
-        self.look = Look(lists, kinds, target.scope, terms.stop, numbers)
+        self.look = Verifier(lists, kinds, target.target, terms.stop, numbers)
         self.succession = Succession(lists, kinds, terms)
         self.in_doubt: dict[int, ServiceError] = {}
         self.made: dict[int, int] = {}
@@ -69,7 +71,7 @@ class TargetRun:
         """Read a section and plan it again, since a group above was changed or the whole record is written."""
         kind = self.kinds[section.kind]
         parts = {
-            (section.scope, section.kind, name): self.look.read(kind.part(name), wanted)
+            (section.target, section.kind, name): self.look.read(kind.part(name), wanted)
             for name, wanted in section.wanted.items()
         }
         return plan_section(section, LiveState(parts, {}), self.kinds)
@@ -80,7 +82,7 @@ class TargetRun:
         if self.terms.stop.reason or not old:
             return {}
         live = self.look.again(old)
-        return {id(change): why for change in old if (why := staleness(change, live) or self._forgery(change, live))}
+        return {id(change): why for change in old if (why := stale_reason(change, live) or self._forgery(change, live))}
 
     def _forgery(self, change: Change, live: Reread) -> str:
         """Say why a change of a saved plan must not be carried out although its object has not moved."""
@@ -119,7 +121,7 @@ class TargetRun:
         try:
             number = self.terms.record.intend(change, request)
         except OutputFailed:
-            self.terms.stop.because("the journal could not be written, so that the run was ended")
+            self.terms.stop.cancel("the journal could not be written, so that the run was ended")
             raise
         try:
             if first and isinstance(change, Create):
@@ -179,17 +181,17 @@ class TargetRun:
         part = collection_of(change.address, self.kinds)
         try:
             entries = self.service.pages(request.path)
-            found = [(entry, decode(part, change.address.scope, entry)) for entry in entries]
+            found = [(entry, decode(part, change.address.target, entry)) for entry in entries]
         except ServiceError as error:
             raise AnswerLost(str(request), f"{lost.reason}; looking whether it was carried out: {error}") from error
         names = {identity(part, name) for name in (change.address.name, change.target_id) if name is not None}
         new = [
             entry
             for entry, each in found
-            if each.id not in change.beside
+            if each.id not in change.replaces_ids
             and not names.isdisjoint(identity(part, name) for name in each.names)
             # What is not shown whole belongs to somebody else, who has just created one of the same name.
-            and (part.delivers is None or part.shown_whole(str(entry.get(part.delivers) or "")))
+            and (part.delivers is None or part.secret_is_complete(str(entry.get(part.delivers) or "")))
         ]
         if len(new) > 1:
             raise AnswerLost(str(request), f"{lost.reason}; and there are {len(new)} new ones of this name now")
@@ -206,7 +208,7 @@ class TargetRun:
             self.terms.deliver(change.address, answer[field])
             self.succession.note(change.address)
         except OutputFailed as error:
-            self.terms.stop.because("a token could not be delivered, so that the run was ended")
+            self.terms.stop.cancel("a token could not be delivered, so that the run was ended")
             number = answer["id"]
             raise OutputFailed(f"{error}; the undelivered token {number} {self._taken_back(change, number)}") from error
 
@@ -230,7 +232,7 @@ class TargetRun:
         lost = self.in_doubt.get(id(change))
         made = self.made.get(id(change))
         try:
-            lacking = shortfall(change, live, made)
+            lacking = unapplied(change, live, made)
         except LookupError as error:
             if lost:
                 return outcome

@@ -104,7 +104,7 @@ class TokenCommand:
 
 def token_line(address: Address, value: str) -> str:
     """Return the line that is delivered for one token."""
-    return json.dumps({"target": str(address.scope), "description": address.name, "token": value})
+    return json.dumps({"target": str(address.target), "description": address.name, "token": value})
 
 
 def _is_newest(entry: Mapping[str, Any], delivered: bytes) -> bool:

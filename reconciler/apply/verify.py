@@ -14,7 +14,7 @@ from reconciler.model.plan import Change, Create, Delete, Update
 from reconciler.model.protocols import Json, Reader
 from reconciler.model.resource import Found, Resource
 from reconciler.model.state import LivePart, Reference, Unknown, Unreadable
-from reconciler.model.targets import Key, Scope
+from reconciler.model.targets import Key, Target
 from reconciler.planning.collections import identity
 
 
@@ -70,11 +70,13 @@ class Numbers:
         return self._known[reference]
 
 
-class Look:
+class Verifier:
     """Reads parts of one target again."""
 
-    def __init__(self, reader: Reader, kinds: Kinds, scope: Scope, stop: Stop, numbers: Numbers | None = None) -> None:
-        self.reader, self.kinds, self.scope, self.stop = reader, kinds, scope, stop
+    def __init__(
+        self, reader: Reader, kinds: Kinds, target: Target, stop: Stop, numbers: Numbers | None = None
+    ) -> None:
+        self.reader, self.kinds, self.target, self.stop = reader, kinds, target, stop
         self.numbers = numbers or Numbers()
 
     def number(self, reference: Reference) -> int:
@@ -97,7 +99,7 @@ class Look:
         if self.stop.refused:
             return Unreadable(self.stop.reason)
         try:
-            return read_part(self.reader, part, self.scope, wanted)
+            return read_part(self.reader, part, self.target, wanted)
         except ServiceError as error:
             self.stop.after(error)
             return Unreadable(str(error))
@@ -113,11 +115,11 @@ class Look:
     def _objects(self, section: str, name: str, wanted: Mapping[str, Json]) -> Objects | Unreadable:
         part = self.kinds[section].part(name)
         live = self.read(part, wanted)
-        self.numbers.learn(learn_ids({(self.scope, section, name): live}, self.kinds))
+        self.numbers.learn(learn_ids({(self.target, section, name): live}, self.kinds))
         return live if isinstance(live, Unreadable) else Objects(part, live)
 
 
-def staleness(change: Change, live: Reread) -> str:
+def stale_reason(change: Change, live: Reread) -> str:
     """Say why a change is out of date; empty where it is not."""
     objects = live[change.address.section, change.address.part]
     if isinstance(objects, Unreadable):
@@ -135,7 +137,7 @@ def staleness(change: Change, live: Reread) -> str:
     return "its new name is taken by now" if former is not None and namesakes else ""
 
 
-def shortfall(change: Change, live: Reread, made: int | None = None) -> str:
+def unapplied(change: Change, live: Reread, made: int | None = None) -> str:
     """Say what the service shows otherwise than a change wants it; empty where it is as wanted.
 
     Args:
@@ -189,4 +191,4 @@ def _new_ones(change: Create, objects: Objects) -> list[Found]:
     Only our own rival with one that succeeds our own.
     """
     namesakes = objects.named(change.address.name, change.target_id)
-    return [each for each in namesakes if each.id not in change.beside and (each.ours or not change.beside)]
+    return [each for each in namesakes if each.id not in change.replaces_ids and (each.ours or not change.replaces_ids)]

@@ -21,7 +21,7 @@ from reconciler.cli.signals import heeding
 from reconciler.errors import OutputFailed, PlanRefused, UsageError
 
 if TYPE_CHECKING:
-    from reconciler.apply import Deliver
+    from reconciler.apply import TokenSink
     from reconciler.cli.journaling import Keeping
     from reconciler.documents.plan_file import SavedPlan
     from reconciler.render import Style
@@ -122,11 +122,11 @@ def _carry_out(
     saved: "SavedPlan",
     client: "Client",
     *,
-    deliver: "Deliver | None",
+    deliver: "TokenSink | None",
     journal: "Keeping",
 ) -> int:
     """Apply the plan, write the report of all that is known, and return the exit code."""
-    from reconciler.apply import ENDED, Application, Stop, Terms
+    from reconciler.apply import ENDED, Application, ApplyOptions, Stop
     from reconciler.documents.report import make_report
     from reconciler.render import render_report
 
@@ -134,7 +134,7 @@ def _carry_out(
 
     def finish() -> None:
         session.tell("Finishing what is in flight; once more to stop at once.")
-        stop.because(ENDED)
+        stop.cancel(ENDED)
 
     application = Application(saved.plan, client, session.kinds)
     started = datetime.now(UTC)
@@ -145,7 +145,7 @@ def _carry_out(
                 session.watched(client) as progress,
             ):
                 verify, recheck = not wishes.no_verify, wishes.plan_file is not None
-                terms = Terms(session.given.concurrency, verify, recheck, deliver, stop, record, progress)
+                terms = ApplyOptions(session.given.concurrency, verify, recheck, deliver, stop, record, progress)
                 signals.patience = 1 - len(signals.came)
                 application.run(terms)
                 signals.ignore()
@@ -163,7 +163,7 @@ def _write_report(
     """Write the report, then what could not be written or settled; tell whether that was anything."""
     failures = journal.failures
     try:
-        session.put_out(write, precious=precious)
+        session.write_result(write, precious=precious)
     except OutputFailed as error:
         failures.append(error)
     for failure in failures:
@@ -215,7 +215,7 @@ def _ask(session: Session, saved: "SavedPlan") -> None:
     click.confirm("Apply this plan?", abort=True, err=True)
 
 
-def _sink(given: Given, wishes: Wishes) -> "Deliver | None":
+def _sink(given: Given, wishes: Wishes) -> "TokenSink | None":
     from reconciler.apply.token_sinks import TokenCommand, TokenFile
 
     if wishes.tokens_to is not None:

@@ -14,7 +14,7 @@ from reconciler.cli.outputs import check_outputs
 from reconciler.cli.session import Session
 
 if TYPE_CHECKING:
-    from reconciler.doctor import Diagnosis, Front
+    from reconciler.doctor import Diagnosis, ServiceCheck
     from reconciler.service import Client
 
 
@@ -37,7 +37,7 @@ def doctor(given: Given, read_only: bool) -> int:
     check_outputs(given, "diagnosis")
     session = Session(given)
     found = _look(session, read_only=read_only)
-    session.put_out(partial(render_diagnosis, found))
+    session.write_result(partial(render_diagnosis, found))
     return of_diagnosis(found)
 
 
@@ -64,10 +64,10 @@ def _look(session: Session, *, read_only: bool) -> "Diagnosis":
     return Diagnosis(front, of_manifests=(finding,))
 
 
-def _look_at_targets(session: Session, client: "Client", front: "Front", *, read_only: bool) -> "Diagnosis":
+def _look_at_targets(session: Session, client: "Client", front: "ServiceCheck", *, read_only: bool) -> "Diagnosis":
     from reconciler.cli.drawing import failed_before, moved_projects
     from reconciler.cli.fleet import fleet_of_run
-    from reconciler.doctor import Costs, Diagnosis, Question, chains_of_apply, estimate, look_at_targets
+    from reconciler.doctor import CheckContext, Costs, Diagnosis, chains_of_apply, estimate, look_at_targets
     from reconciler.live.read import read_live
     from reconciler.planning.run import plan_from
     from reconciler.planning.selection import hold_back_moved, restrict
@@ -77,16 +77,16 @@ def _look_at_targets(session: Session, client: "Client", front: "Front", *, read
     failed = failed_before(session)
     with session.watched(client) as progress:
         progress.begin("reading manifests")
-        scope = fleet_of_run(session, client, failed)
-        live = read_live(scope.desired, client, kinds, given.concurrency, progress)
+        target = fleet_of_run(session, client, failed)
+        live = read_live(target.desired, client, kinds, given.concurrency, progress)
         moves = cache(partial(moved_projects, client))
-        known = replace(scope.known, moved=moves)
-        plan = plan_from(scope.desired, live, client, kinds, given.concurrency, known=known)
+        known = replace(target.known, moved=moves)
+        plan = plan_from(target.desired, live, client, kinds, given.concurrency, known=known)
         plan = plan if failed is None else restrict(plan, failed)
-        moved = {} if given.follow_moved else {scope: str(move) for scope, move in moves().items()}
+        moved = {} if given.follow_moved else {target: str(move) for target, move in moves().items()}
         plan = hold_back_moved(plan, moved)
         reads = client.traffic.requests - client.traffic.retries
-        question = Question(scope.desired, live, plan, kinds, front, moved, read_only)
+        question = CheckContext(target.desired, live, plan, kinds, front, moved, read_only)
         targets = look_at_targets(question, client, given.concurrency)
     rate = Rate.parse(given.rate) if given.rate else None
     apart = rate.seconds / rate.requests if rate else 0.0

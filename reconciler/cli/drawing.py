@@ -16,7 +16,7 @@ from reconciler.errors import ServiceError
 from reconciler.live.read import ask_for_record, path_in
 from reconciler.manifests import Manifests
 from reconciler.model.plan import TargetPlan
-from reconciler.model.targets import Address, Scope
+from reconciler.model.targets import Address, Target
 from reconciler.planning.guard import Limits
 from reconciler.planning.run import Move, draw_plan
 from reconciler.planning.selection import add_missing, add_problems, hold_back_moved, restrict
@@ -53,10 +53,10 @@ def draw(session: Session, client: Client, grace: timedelta = timedelta()) -> Sa
     plan = add_problems(plan, scope.kept)
     if failed is not None:
         plan = restrict(plan, failed)
-        declared = {(target.scope, section.kind) for target in scope.known.targets for section in target.sections}
+        declared = {(target.target, section.kind) for target in scope.known.targets for section in target.sections}
         if scope.shard is not None and scope.shard.number > 1:
             # What no manifest declares is told by the first shard alone.
-            failed = frozenset(each for each in failed if (each.scope, each.section) in declared)
+            failed = frozenset(each for each in failed if (each.target, each.section) in declared)
         plan = add_missing(plan, failed, declared, session.selection)
     if not given.follow_moved:
         plan = hold_back_moved(plan, moved())
@@ -89,14 +89,14 @@ def failed_before(session: Session) -> frozenset[Address] | None:
     return failed
 
 
-def moved_projects(client: Client) -> dict[Scope, Move]:
+def moved_projects(client: Client) -> dict[Target, Move]:
     """Return which projects turned out to have moved, and where to, and tell it."""
     moves = {}
     for (level, path), number in client.moved.items():
         try:
-            move = Move(number, path_in(ask_for_record(Scope(level, number), client), level))
+            move = Move(number, path_in(ask_for_record(Target(level, number), client), level))
         except (ServiceError, LookupError, TypeError):
             move = Move(number)
         LOG.warning("%s %s has moved to %s", level, path, move)
-        moves[Scope(level, path)] = move
+        moves[Target(level, path)] = move
     return moves

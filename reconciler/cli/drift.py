@@ -25,5 +25,5 @@ def drift(given: Given) -> int:
     with session.client() as client:
         saved = draw(session, client)
     in_order = not (any(saved.plan.changes) or any(saved.plan.problems)) and given.format_ == "text"
-    session.put_out(partial(render_plan, saved), silent=in_order)
+    session.write_result(partial(render_plan, saved), silent=in_order)
     return of_plan(saved.plan, detailed=True, allow_problems=given.allow_problems)

@@ -84,7 +84,7 @@ def export(
     is ever written.
     """
     from reconciler.export.run import run_export
-    from reconciler.export.targets import Asked
+    from reconciler.export.targets import ExportRequest
 
     if not (groups or projects or user):
         raise UsageError("nothing to export: give --group, --project or --user")
@@ -92,7 +92,7 @@ def export(
     unknown = [name for name in given.sections if name not in session.kinds]
     if unknown:
         raise UsageError(f"no section {unknown[0]}; there are {', '.join(session.kinds)}")
-    asked = Asked(groups, projects, user, given.sections)
+    asked = ExportRequest(groups, projects, user, given.sections)
     with session.client() as client, session.watched(client) as progress:
         done = run_export(
             asked,

@@ -15,7 +15,7 @@ if TYPE_CHECKING:
     from reconciler.manifests import Manifests
     from reconciler.model.state import DesiredState
     from reconciler.model.targets import Address
-    from reconciler.model.targets import Scope as Target
+    from reconciler.model.targets import Target as DesiredTarget
     from reconciler.planning.run import Known
     from reconciler.planning.shards import Shard
     from reconciler.service import Client
@@ -38,7 +38,7 @@ class Fleet:
     desired: "DesiredState"
     known: "Known"
     shard: "Shard | None"
-    kept: "Mapping[Target, str]"
+    kept: "Mapping[DesiredTarget, str]"
     manifests: "Manifests"
 
 
@@ -98,17 +98,17 @@ def _discover(session: "Session", revisions: "Sequence[Manifests]", client: "Cli
     groups = {group: False for each in revisions for group in each.groups}
     for each in revisions:
         groups |= dict.fromkeys(each.groups_with_archived, True)
-    pathless = {scope for each in revisions for scope in each.pathless}
+    pathless = {target for each in revisions for target in each.pathless}
     discovery = discover(groups, client, session.given.concurrency, pathless)
     if discovery.groups and all(isinstance(each, Hidden) for each in discovery.groups.values()):
         refuse_unless_api(client, client.api_url)
     return discovery
 
 
-def _held(discovery: "Discovery") -> dict["Target", str]:
+def _held(discovery: "Discovery") -> dict["DesiredTarget", str]:
     """Return the targets of which nobody can tell what their placeholders stand for."""
     advice = "its manifest uses `{path}`, `{name}` or `{namespace}`; give `path` instead of `id`"
     return {
-        scope: f"the path of {scope} is not known ({reason}), and {advice}"
-        for scope, reason in discovery.unknown.items()
+        target: f"the path of {target} is not known ({reason}), and {advice}"
+        for target, reason in discovery.unknown.items()
     }

@@ -5,7 +5,7 @@ from collections.abc import Iterator, Sequence
 from contextlib import AbstractContextManager, contextmanager, nullcontext
 from pathlib import Path
 
-from reconciler.apply import Deliver, NoRecord, Record, recover
+from reconciler.apply import NoRecord, Record, TokenSink, recover
 from reconciler.apply.journal import Intent, Journal
 from reconciler.errors import ConfigurationError, OutputFailed
 from reconciler.model.kind import Kinds
@@ -43,7 +43,7 @@ class Keeping:
 
 
 @contextmanager
-def keeping(path: Path | None, client: Client, kinds: Kinds, deliver: Deliver | None) -> Iterator[Keeping]:
+def keeping(path: Path | None, client: Client, kinds: Kinds, deliver: TokenSink | None) -> Iterator[Keeping]:
     """Hold a journal, if one is kept, and settle what earlier runs left in it.
 
     Raises:

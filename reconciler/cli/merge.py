@@ -38,7 +38,7 @@ def merge_plans(given: Given, files: tuple[Path, ...], out: Path | None, parts: 
     session = Session(given)
     limits = Limits(given.allow_deletes, given.max_changes)
     whole = merging.merge_plans({str(file): load_plan(read_file(file), session.kinds) for file in files}, limits)
-    session.put_out(partial(render_plan, whole), documents={} if out is None else {out: save_plan(whole)})
+    session.write_result(partial(render_plan, whole), documents={} if out is None else {out: save_plan(whole)})
     return of_plan(whole.plan, allow_problems=given.allow_problems)
 
 
@@ -57,7 +57,7 @@ def merge_reports(given: Given, files: tuple[Path, ...], out: Path | None, parts
     check_outputs(given, "report", ("--out", out), *(("FILE", file) for file in files))
     session = Session(given)
     whole = merging.merge_reports({str(file): load_report(read_file(file), session.kinds) for file in files})
-    session.put_out(partial(render_report, whole), documents={} if out is None else {out: save_report(whole)})
+    session.write_result(partial(render_report, whole), documents={} if out is None else {out: save_report(whole)})
     return of_report(whole, allow_problems=given.allow_problems)
 
 

@@ -18,7 +18,7 @@ if TYPE_CHECKING:
     from reconciler.manifests import Manifests
     from reconciler.manifests.sets import Discovered
     from reconciler.model.protocols import Reader
-    from reconciler.model.targets import Scope
+    from reconciler.model.targets import Target
 
 TEMPLATE = ".j2"
 
@@ -30,14 +30,14 @@ class Past:
     Attributes:
         then: the revision.
         manifests: as they were; those that are the same now only as far as others depend on them.
-        touched: the targets, by `Scope.identity`, that can have changed; None if any can.
+        touched: the targets, by `Target.identity`, that can have changed; None if any can.
         with_discovered: returns the manifests as they are once groups are listed and paths are known.
     """
 
     then: "Snapshot"
     manifests: "Manifests"
     touched: frozenset[Hashable] | None
-    with_discovered: "Callable[[Discovered, Mapping[Scope, str]], Manifests]"
+    with_discovered: "Callable[[Discovered, Mapping[Target, str]], Manifests]"
 
 
 def read_past(session: "Session", now: "Manifests", revision: str) -> Past:
@@ -68,7 +68,7 @@ def read_past(session: "Session", now: "Manifests", revision: str) -> Past:
 
 def compare_with_past(
     session: "Session", now: "Manifests", past: Past, discovery: "Discovery", reader: "Reader"
-) -> "tuple[Comparison, Mapping[Scope, str]]":
+) -> "tuple[Comparison, Mapping[Target, str]]":
     """Compare now with then, less what is not there any more, and knowing what is only called otherwise.
 
     A group that is gone by now counts as one without projects. What was lost and is declared by manifests that the user
@@ -78,22 +78,22 @@ def compare_with_past(
         ManifestErrors: a group cannot be listed for another reason.
     """
     from reconciler.gitops.compare import compare, removed
-    from reconciler.live.renames import names_now
+    from reconciler.live.renames import current_names
 
     before = _with_discovered(past, discovery)
     then = replace(
-        before.desired, targets=tuple(each for each in before.desired.targets if each.scope not in before.pathless)
+        before.desired, targets=tuple(each for each in before.desired.targets if each.target not in before.pathless)
     )
     touched = past.touched
     if touched is not None:
-        then = replace(then, targets=tuple(each for each in then.targets if each.scope.identity in touched))
-    lost = names_now(
-        [each.scope for each in removed(now.desired, then)], reader, session.given.concurrency, discovery.ids
+        then = replace(then, targets=tuple(each for each in then.targets if each.target.identity in touched))
+    lost = current_names(
+        [each.target for each in removed(now.desired, then)], reader, session.given.concurrency, discovery.ids
     )
-    present = {target.scope.identity for target in now.desired.targets}
+    present = {target.target.identity for target in now.desired.targets}
     successors = {scope.identity: name for scope, names in lost.items() for name in names if name in present}
     gone = {scope.identity for scope, names in lost.items() if not names}
-    then = replace(then, targets=tuple(each for each in then.targets if each.scope.identity not in gone))
+    then = replace(then, targets=tuple(each for each in then.targets if each.target.identity not in gone))
     if touched is not None:
         touched |= frozenset(successors.values())
     comparing = partial(compare, now.desired, then, session.kinds, successors, touched)
@@ -119,14 +119,14 @@ def _declared_elsewhere(
     now: "Manifests",
     top: Path,
     losses: "Iterable[Loss]",
-    names: "Mapping[Scope, Iterable[Identity]]",
+    names: "Mapping[Target, Iterable[Identity]]",
 ) -> "dict[Loss, str]":
     """Return what was lost and is declared by manifests of the repository that the user did not name, and where."""
     from reconciler.gitops.compare import is_declared
     from reconciler.manifests import read_elsewhere
-    from reconciler.model.targets import Scope
+    from reconciler.model.targets import Target
 
-    called = {loss.scope: [loss.scope, *(Scope(*name) for name in names.get(loss.scope, ()))] for loss in losses}
+    called = {loss.target: [loss.target, *(Target(*name) for name in names.get(loss.target, ()))] for loss in losses}
     elsewhere = read_elsewhere(
         top,
         now.files,
@@ -135,10 +135,10 @@ def _declared_elsewhere(
         values=session.template_values(),
         env_names=template_variables(session.given),
     )
-    present = {target.scope for target in now.desired.targets}
+    present = {target.target for target in now.desired.targets}
     kept: dict[Loss, str] = {}
     for loss in losses:
-        for scope in called[loss.scope]:
+        for scope in called[loss.target]:
             if is_declared(loss, elsewhere.declared(scope), session.kinds):
                 kept[loss] = elsewhere.place(scope, loss.section)
             elif scope not in present and (file := elsewhere.mentioned(scope)) is not None:
@@ -146,14 +146,14 @@ def _declared_elsewhere(
     return kept
 
 
-def _reasons(kept: "Mapping[Loss, str]") -> "dict[Scope, str]":
+def _reasons(kept: "Mapping[Loss, str]") -> "dict[Target, str]":
     """Say of each target what it keeps, and where that is declared."""
     reasons = {}
-    for scope in {loss.scope: None for loss in kept}:
-        places = [place for loss, place in kept.items() if loss.scope == scope]
+    for target in {loss.target: None for loss in kept}:
+        places = [place for loss, place in kept.items() if loss.target == target]
         what, them = ("1 object", "it") if len(places) == 1 else (f"{len(places)} objects", "them")
         where = " and ".join(dict.fromkeys(places))
-        reasons[scope] = (
+        reasons[target] = (
             f"{what} no longer declared in PATHS, and not deleted because {where} may still declare {them}: add that "
             f"to PATHS, or remove {them} there too"
         )
@@ -181,7 +181,7 @@ class _Files:
         self,
         objects: Mapping[str, str],
         discovered: "Discovered | None" = None,
-        paths: "Mapping[Scope, str] | None" = None,
+        paths: "Mapping[Target, str] | None" = None,
     ) -> "Manifests":
         """Read files, given the object of each; see `Manifests.with_discovered`.
 

@@ -31,5 +31,5 @@ def plan(given: Given, out: Path | None, detailed_exitcode: bool) -> int:
     session = Session(given)
     with session.client() as client:
         saved = draw(session, client)
-    session.put_out(partial(render_plan, saved), documents={} if out is None else {out: save_plan(saved)})
+    session.write_result(partial(render_plan, saved), documents={} if out is None else {out: save_plan(saved)})
     return of_plan(saved.plan, detailed=detailed_exitcode, allow_problems=given.allow_problems)

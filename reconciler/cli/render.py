@@ -13,7 +13,7 @@ from reconciler.errors import UsageError
 
 if TYPE_CHECKING:
     from reconciler.manifests import Manifests
-    from reconciler.model.state import Target
+    from reconciler.model.state import DesiredTarget
 
 
 @click.command(
@@ -57,7 +57,7 @@ def _with_named(manifests: "Manifests", targets: tuple[str, ...]) -> "Manifests"
     named = [target for target in targets if "/" in target and not set(target) & set("*?[]")]
     if not (manifests.groups and named):
         return manifests
-    documented = [str(each.scope.ref) for each in manifests.desired.targets if each.scope.level is Level.PROJECT]
+    documented = [str(each.target.ref) for each in manifests.desired.targets if each.target.level is Level.PROJECT]
     paths = dict.fromkeys([*documented, *named])
     return manifests.with_discovered(
         {
@@ -67,7 +67,7 @@ def _with_named(manifests: "Manifests", targets: tuple[str, ...]) -> "Manifests"
     )
 
 
-def _explained(targets: "Iterable[Target]", manifests: "Manifests", field: str) -> str:
+def _explained(targets: "Iterable[DesiredTarget]", manifests: "Manifests", field: str) -> str:
     """Return the layers that set a field of each target.
 
     Raises:
@@ -79,7 +79,7 @@ def _explained(targets: "Iterable[Target]", manifests: "Manifests", field: str) 
     return told
 
 
-def _explanation(target: "Target", manifests: "Manifests", field: str) -> str:
+def _explanation(target: "DesiredTarget", manifests: "Manifests", field: str) -> str:
     """Return the layers that set a field, lowest first, and `*` before the one that wins, or before all that unite."""
     from functools import reduce
     from operator import getitem
@@ -87,33 +87,33 @@ def _explanation(target: "Target", manifests: "Manifests", field: str) -> str:
     from reconciler.manifests.explain import steps
     from reconciler.system.terminal import escaped
 
-    spec = manifests.effective(target.scope)
+    spec = manifests.effective(target.target)
     path = steps(field, spec)
     if not path:
         return ""
     effective: Any = reduce(getitem, path, spec)
-    sayings = manifests.explain(target.scope, path)
+    sayings = manifests.explain(target.target, path)
     width = max(len(place) for place, _ in sayings)
-    lines = [escaped(f"{target.scope}: {field}")]
+    lines = [escaped(f"{target.target}: {field}")]
     for number, (place, value) in enumerate(sayings, 1):
         wins = sayings[-1][1] != effective or number == len(sayings)
         lines.append(f"  {'*' if wins else ' '} {place:{width}}  {escaped(json.dumps(value, ensure_ascii=False))}")
     return "\n".join(lines) + "\n"
 
 
-def _document(target: "Target", manifests: "Manifests") -> dict[str, Any]:
+def _document(target: "DesiredTarget", manifests: "Manifests") -> dict[str, Any]:
     declared = {section.kind for section in target.sections}
-    spec = manifests.as_written(target.scope)
+    spec = manifests.as_written(target.target)
     if "prune" in spec:
         spec["prune"] = [name for name in spec["prune"] if name in declared]
     metadata: dict[str, Any] = {}
-    if target.scope.ref is not None:
-        metadata["id" if isinstance(target.scope.ref, int) else "path"] = target.scope.ref
+    if target.target.ref is not None:
+        metadata["id" if isinstance(target.target.ref, int) else "path"] = target.target.ref
     if target.labels:
         metadata["labels"] = dict(target.labels)
     return {
         "apiVersion": "reconciler/v1",
-        "kind": target.scope.level.capitalize(),
+        "kind": target.target.level.capitalize(),
         **({"metadata": metadata} if metadata else {}),
         "spec": {name: value for name, value in spec.items() if name in declared or (name == "prune" and value)},
     }

@@ -94,9 +94,9 @@ class Session:
             values |= read_mapping(Path(file), content(Path(file)))
         return values | dict(self.given.settings)
 
-    def warn(self, doubts: "Iterable[object]") -> None:
+    def warn(self, warnings: "Iterable[object]") -> None:
         """Tell what is doubtful."""
-        for doubt in doubts:
+        for doubt in warnings:
             LOG.warning("%s", doubt)
 
     @contextmanager
@@ -129,7 +129,7 @@ class Session:
         unknown = [name for name in self.given.sections if name not in self.kinds]
         if unknown:
             raise UsageError(f"no section {unknown[0]}; there are {', '.join(self.kinds)}")
-        only = None if failed is None else {(each.scope, each.section) for each in failed}
+        only = None if failed is None else {(each.target, each.section) for each in failed}
         return select(desired, replace(self.selection, only=only))
 
     @property
@@ -143,7 +143,7 @@ class Session:
         """Say something to whoever watches, unless they asked for quiet."""
         LOG.info("%s", text)
 
-    def put_out(
+    def write_result(
         self,
         write: "Callable[[str, Style], str]",
         *,

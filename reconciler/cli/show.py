@@ -29,11 +29,11 @@ def show(given: Given, file: Path) -> int:
     if _format_of(text) == FORMAT:
         check_outputs(given, "report", ("FILE", file))
         report = load_report(text, session.kinds)
-        session.put_out(partial(render_report, report))
+        session.write_result(partial(render_report, report))
         return of_report(report, allow_problems=given.allow_problems)
     check_outputs(given, "plan", ("FILE", file))
     saved = load_plan(text, session.kinds)
-    session.put_out(partial(render_plan, saved))
+    session.write_result(partial(render_plan, saved))
     return of_plan(saved.plan, allow_problems=given.allow_problems)
 
 

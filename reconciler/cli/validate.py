@@ -24,8 +24,8 @@ def validate(given: Given) -> int:
     try:
         manifests = session.read_manifests()
     except ManifestErrors as errors:
-        session.put_out(partial(render_validation, errors.faults, {}))
+        session.write_result(partial(render_validation, errors.faults, {}))
         return errors.exit_code
     faults = sorted((*manifests.warnings, *manifests.advice))
-    session.put_out(partial(render_validation, faults, manifests.documents))
+    session.write_result(partial(render_validation, faults, manifests.documents))
     return 0

@@ -12,23 +12,23 @@ from reconciler.doctor.findings import (
     Diagnosis,
     Estimate,
     Finding,
-    Front,
     SectionState,
+    ServiceCheck,
     TargetState,
     Verdict,
 )
-from reconciler.doctor.targets import Question, look_at_targets
+from reconciler.doctor.targets import CheckContext, look_at_targets
 
 __all__ = [
     "Access",
+    "CheckContext",
     "Costs",
     "Diagnosis",
     "DiagnosisDocument",
     "Estimate",
     "Finding",
-    "Front",
-    "Question",
     "SectionState",
+    "ServiceCheck",
     "TargetState",
     "Verdict",
     "chains_of_apply",

@@ -7,7 +7,7 @@ from datetime import date
 from types import MappingProxyType
 from urllib.parse import urlsplit
 
-from reconciler.doctor.findings import Access, Finding, Front, Token, TokenKind, Verdict
+from reconciler.doctor.findings import Access, Finding, ServiceCheck, Token, TokenKind, Verdict
 from reconciler.errors import (
     NEW_TOKEN,
     AnswerLost,
@@ -51,7 +51,7 @@ KINDS = MappingProxyType(
 )
 
 
-def look_at_service(reader: Reader, api_url: str, today: date, *, exposed: bool = False) -> Front:
+def look_at_service(reader: Reader, api_url: str, today: date, *, exposed: bool = False) -> ServiceCheck:
     """Ask what the token is, what the service is, and whose the token is; no more once one answer makes an end of it.
 
     Args:
@@ -74,17 +74,17 @@ class _Look:
     api_url: str
     today: date
 
-    def go(self) -> Front:
+    def go(self) -> ServiceCheck:
         record = self._ask("personal_access_tokens/self")
         fault = self._fault_of_service(record)
         if fault is not None:
-            return Front(self.api_url, of_service=(fault,))
+            return ServiceCheck(self.api_url, of_service=(fault,))
         if isinstance(record, Unauthorized):
             return self._refused(record)
         version = self._ask("version")
         fault = self._fault_of_service(version) or self._no_api(record, version)
         if fault is not None:
-            return Front(self.api_url, of_service=(fault,))
+            return ServiceCheck(self.api_url, of_service=(fault,))
         if isinstance(version, Unauthorized):
             return self._job_token() if isinstance(record, Refused) else self._refused(version)
         front = self._version(version)
@@ -130,25 +130,25 @@ class _Look:
         url = urlsplit(self.api_url)
         return f"try https://{url.netloc}{url.path}" if url.scheme == "http" else ""
 
-    def _refused(self, error: Unauthorized) -> Front:
+    def _refused(self, error: Unauthorized) -> ServiceCheck:
         findings = (Finding(Verdict.ERROR, "token", f"refused: {error.reason}", NEW_TOKEN),)
-        return Front(self.api_url, of_service=(_reached(),), of_token=findings)
+        return ServiceCheck(self.api_url, of_service=(_reached(),), of_token=findings)
 
-    def _job_token(self) -> Front:
+    def _job_token(self) -> ServiceCheck:
         said = "a CI job token, which may not ask for any of this"
         remedy = "use a personal, project or group access token instead of CI_JOB_TOKEN"
         token = Token(TokenKind.JOB, reads=Access.NO, writes=Access.NO)
         findings = (Finding(Verdict.ERROR, "token", said, remedy),)
-        return Front(self.api_url, token=token, of_service=(_reached(),), of_token=findings)
+        return ServiceCheck(self.api_url, token=token, of_service=(_reached(),), of_token=findings)
 
-    def _version(self, answer: Json | ServiceError) -> Front:
+    def _version(self, answer: Json | ServiceError) -> ServiceCheck:
         if isinstance(answer, ServiceError):
             finding = Finding(Verdict.UNKNOWN, "version", f"not told: {answer}")
-            return Front(self.api_url, of_service=(_reached(), finding))
+            return ServiceCheck(self.api_url, of_service=(_reached(), finding))
         enterprise = answer.get("enterprise") if isinstance(answer.get("enterprise"), bool) else None
         editions = {True: "Enterprise Edition", False: "Community Edition", None: "edition not told"}
         finding = Finding(Verdict.OK, "version", f"{answer['version']}, {editions[enterprise]}")
-        return Front(self.api_url, answer["version"], enterprise, of_service=(_reached(), finding))
+        return ServiceCheck(self.api_url, answer["version"], enterprise, of_service=(_reached(), finding))
 
     def _token(self, record: Json | ServiceError, user: Json | ServiceError) -> tuple[Token, tuple[Finding, ...]]:
         told: Mapping[str, Json] = record if isinstance(record, dict) else {}

@@ -151,8 +151,8 @@ def _findings(findings: tuple[Finding, ...]) -> list[Json]:
 
 def _target(target: TargetState) -> Json:
     return {
-        "level": target.scope.level,
-        "ref": target.scope.ref,
+        "level": target.target.level,
+        "ref": target.target.ref,
         "origin": target.origin,
         "findings": _findings(target.findings),
         "sections": [_section(section) for section in target.sections],

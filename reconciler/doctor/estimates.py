@@ -25,8 +25,8 @@ def estimate(chains: Sequence[int], latency: float, concurrency: int, apart: flo
 
 def chains_of_apply(plan: Plan, kinds: Kinds) -> list[int]:
     """Return how many requests each target takes, one after the other: its changes, and looks before and after them."""
-    again = Counter(section.scope for section in planned_again(plan))
-    chains = [_chain(target, kinds) + again[target.scope] for target in plan.targets]
+    again = Counter(section.target for section in planned_again(plan))
+    chains = [_chain(target, kinds) + again[target.target] for target in plan.targets]
     return [chain for chain in chains if chain]
 
 

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from datetime import date
 from enum import StrEnum
 
-from reconciler.model.targets import Scope
+from reconciler.model.targets import Target
 
 
 class Verdict(StrEnum):
@@ -79,7 +79,7 @@ class Token:
 
 
 @dataclass(frozen=True, slots=True)
-class Front:
+class ServiceCheck:
     """What a run meets first: the service, and what it tells of the token.
 
     Attributes:
@@ -139,7 +139,7 @@ class TargetState:
         findings: what is wrong with the target as a whole.
     """
 
-    scope: Scope
+    target: Target
     origin: str
     findings: tuple[Finding, ...]
     sections: tuple[SectionState, ...]
@@ -185,7 +185,7 @@ class Diagnosis:
         costs: None where no target was looked at.
     """
 
-    front: Front
+    front: ServiceCheck
     of_manifests: tuple[Finding, ...] = ()
     targets: tuple[TargetState, ...] = ()
     costs: Costs | None = None

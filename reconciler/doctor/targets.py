@@ -7,14 +7,14 @@ whether the rest can be written, the record tells.
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 
-from reconciler.doctor.findings import Access, Finding, Front, SectionState, TargetState, Verdict
+from reconciler.doctor.findings import Access, Finding, SectionState, ServiceCheck, TargetState, Verdict
 from reconciler.errors import NotFound, ServiceError
 from reconciler.live.read import side_by_side
 from reconciler.model.kind import Archived, Kinds
 from reconciler.model.plan import Plan, Problem, TargetPlan
 from reconciler.model.protocols import Reader
-from reconciler.model.state import Cause, DesiredState, LiveState, Section, Target, Unreadable
-from reconciler.model.targets import Address, Level, Scope
+from reconciler.model.state import Cause, DesiredState, DesiredTarget, LiveState, Section, Unreadable
+from reconciler.model.targets import Address, Level, Target
 from reconciler.planning.causes import (
     ARCHIVED,
     REFUSALS,
@@ -37,7 +37,7 @@ Told = ProjectRecord | ServiceError | Cause
 
 
 @dataclass(frozen=True, slots=True)
-class Question:
+class CheckContext:
     """What is to be found out, and what is known already.
 
     Attributes:
@@ -50,8 +50,8 @@ class Question:
     live: LiveState
     plan: Plan
     kinds: Kinds
-    front: Front
-    moved: Mapping[Scope, str]
+    front: ServiceCheck
+    moved: Mapping[Target, str]
     read_only: bool
 
     @property
@@ -67,25 +67,25 @@ class Question:
 
     def unread(self, section: Section) -> list[Unreadable]:
         """Return why parts of a section could not be read."""
-        parts = [self.live.parts[section.scope, section.kind, part] for part in section.wanted]
+        parts = [self.live.parts[section.target, section.kind, part] for part in section.wanted]
         return [part for part in parts if isinstance(part, Unreadable)]
 
 
-def look_at_targets(question: Question, reader: Reader, concurrency: int) -> tuple[TargetState, ...]:
+def look_at_targets(question: CheckContext, reader: Reader, concurrency: int) -> tuple[TargetState, ...]:
     """Tell what can be read and written of each section of each target.
 
     Raises:
         ServiceError: one that `live.ENDS_A_RUN`.
     """
-    unseen = {target.scope: target for target in question.desired.targets if _is_unseen(target, question)}
+    unseen = {target.target: target for target in question.desired.targets if _is_unseen(target, question)}
     hidden = {scope for scope, target in unseen.items() if _would_be_seen(target, question)}
     scopes = [
-        target.scope
+        target.target
         for target in question.desired.targets
-        if target.scope in hidden or _record_would_tell(target, question)
+        if target.target in hidden or _record_would_tell(target, question)
     ]
 
-    def ask(scope: Scope) -> Told:
+    def ask(scope: Target) -> Told:
         if scope in hidden:
             return why_absent(scope, reader, question.caller)
         record = read_record(scope, reader, question.caller)
@@ -93,47 +93,47 @@ def look_at_targets(question: Question, reader: Reader, concurrency: int) -> tup
 
     told = dict(zip(scopes, side_by_side(ask, scopes, concurrency), strict=True))
     return tuple(
-        _look_at(target, planned, told.get(target.scope), question)
+        _look_at(target, planned, told.get(target.target), question)
         for target, planned in zip(question.desired.targets, question.plan.targets, strict=True)
     )
 
 
-def _is_unseen(target: Target, question: Question) -> bool:
+def _is_unseen(target: DesiredTarget, question: CheckContext) -> bool:
     """Whether nothing of a target is there to be read."""
     unread = [(len(section.wanted), question.unread(section)) for section in target.sections]
     return bool(unread) and all(len(parts) == many and all(each.absent for each in parts) for many, parts in unread)
 
 
-def _would_be_seen(target: Target, question: Question) -> bool:
+def _would_be_seen(target: DesiredTarget, question: CheckContext) -> bool:
     """Whether something of a group or a project would be there if it were visible, whatever the service's edition."""
     licensed = all(question.kinds[section.kind].needs.licensed for section in target.sections)
-    return target.scope.level is not Level.USER and not (licensed and not question.front.enterprise)
+    return target.target.level is not Level.USER and not (licensed and not question.front.enterprise)
 
 
-def _record_would_tell(target: Target, question: Question) -> bool:
+def _record_would_tell(target: DesiredTarget, question: CheckContext) -> bool:
     """Whether the record is worth a request: a refusal is to be explained, or reading tells nothing of writing."""
     refused = [
         question.kinds[section.kind].needs
         for section in target.sections
         if any(part.status in REFUSALS for part in question.unread(section))
     ]
-    if record_would_tell(target.scope, refused):
+    if record_would_tell(target.target, refused):
         return True
     open_to_readers = (not question.kinds[section.kind].needs.same_to_read for section in target.sections)
-    return question.writing and target.scope not in question.moved and any(open_to_readers)
+    return question.writing and target.target not in question.moved and any(open_to_readers)
 
 
-def _look_at(target: Target, planned: TargetPlan, told: Told | None, question: Question) -> TargetState:
+def _look_at(target: DesiredTarget, planned: TargetPlan, told: Told | None, question: CheckContext) -> TargetState:
     whole = _fault_of_target(target, told, question)
     sections = tuple(_look_at_section(section, planned, told, whole, question) for section in target.sections)
-    return TargetState(target.scope, target.origin, (whole,) if whole else (), sections)
+    return TargetState(target.target, target.origin, (whole,) if whole else (), sections)
 
 
-def _fault_of_target(target: Target, told: Told | None, question: Question) -> Finding | None:
+def _fault_of_target(target: DesiredTarget, told: Told | None, question: CheckContext) -> Finding | None:
     """Say what is wrong with a target as a whole: nobody can see it, or it has moved."""
-    level = str(target.scope.level)
-    if target.scope in question.moved:
-        said = f"has moved to {question.moved[target.scope]}"
+    level = str(target.target.level)
+    if target.target in question.moved:
+        said = f"has moved to {question.moved[target.target]}"
         verdict = Verdict.WARNING if question.read_only else Verdict.ERROR
         return Finding(verdict, level, said, "name it so in the manifest, or write to it with --follow-moved")
     if isinstance(told, Cause):
@@ -142,25 +142,25 @@ def _fault_of_target(target: Target, told: Told | None, question: Question) -> F
 
 
 def _look_at_section(
-    section: Section, planned: TargetPlan, told: Told | None, whole: Finding | None, question: Question
+    section: Section, planned: TargetPlan, told: Told | None, whole: Finding | None, question: CheckContext
 ) -> SectionState:
     unread = question.unread(section)
     if unread:
         write = Access.UNASKED if question.read_only else Access.NO
         record = told if isinstance(told, ProjectRecord) else UNKNOWN
         needs = question.kinds[section.kind].needs
-        why = NOTHING if whole else why_unread(unread[0], section.scope, needs, record, question.caller)
+        why = NOTHING if whole else why_unread(unread[0], section.target, needs, record, question.caller)
         return SectionState(section.kind, Access.NO, write, why.reason, why.remedy)
     write, why = _writing(section, told, question)
     return SectionState(section.kind, Access.YES, write, why.reason, why.remedy, tuple(_problems(section, planned)))
 
 
-def _writing(section: Section, told: Told | None, question: Question) -> tuple[Access, Cause]:
+def _writing(section: Section, told: Told | None, question: CheckContext) -> tuple[Access, Cause]:
     """Tell whether what was read could be written."""
     token, needs = question.front.token, question.kinds[section.kind].needs
     if question.read_only:
         return Access.UNASKED, NOTHING
-    if section.scope in question.moved:
+    if section.target in question.moved:
         return Access.NO, NOTHING
     if token.writes is Access.NO:
         return Access.NO, Cause("the token may only read", "use one with the scope api, or ask with --read-only")
@@ -173,17 +173,17 @@ def _writing(section: Section, told: Told | None, question: Question) -> tuple[A
     return Access.YES, NOTHING
 
 
-def _hindrance_of_writers(section: Section, told: Told | None, question: Question) -> tuple[Access, Cause] | None:
+def _hindrance_of_writers(section: Section, told: Told | None, question: CheckContext) -> tuple[Access, Cause] | None:
     """Say what keeps whoever can read from writing as well, or that nobody can tell."""
     needs = question.kinds[section.kind].needs
     if not isinstance(told, ProjectRecord):
         return Access.UNKNOWN, Cause(f"the project's record cannot be read: {told}", "")
     if told.archived and needs.archived is Archived.READ_ONLY:
         return Access.NO, ARCHIVED
-    if told.role is not None and told.role < needs.roles[section.scope.level]:
-        return Access.NO, role_missing(needs, section.scope.level, told, question.caller)
+    if told.role is not None and told.role < needs.roles[section.target.level]:
+        return Access.NO, role_missing(needs, section.target.level, told, question.caller)
     if told.role is None:
-        needed = role_name(needs.roles[section.scope.level])
+        needed = role_name(needs.roles[section.target.level])
         return Access.UNKNOWN, Cause(f"the service does not tell {question.caller}'s role; {needed} is needed", "")
     if told.archived is None:
         return Access.UNKNOWN, Cause("the service does not tell whether the project is archived", "")

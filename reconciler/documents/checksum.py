@@ -1,4 +1,4 @@
-"""Documents that are kept and read again: JSON of a named format, sealed so that an edited one is noticed."""
+"""Documents that are kept and read again: JSON of a named format, with a checksum, so that an edited one is noticed."""
 
 import json
 import re
@@ -36,20 +36,20 @@ MEANINGS = {
 }
 
 
-def seal(content: Mapping[str, Json]) -> str:
-    """Return the text of a document: its content, and the seal over it.
+def with_checksum(content: Mapping[str, Json]) -> str:
+    """Return the text of a document: its content, and its checksum.
 
     It is ASCII, everything else escaped: safe to show on any terminal.
     """
-    return json.dumps({**content, "seal": _digest(content)}, indent=2) + "\n"
+    return json.dumps({**content, "checksum": _digest(content)}, indent=2) + "\n"
 
 
-def unseal(text: str, shape: type[Shape], wanted: str) -> Shape:
-    """Read a sealed document.
+def read_checked(text: str, shape: type[Shape], wanted: str) -> Shape:
+    """Read a document with a checksum.
 
     Args:
         text: the document.
-        shape: what it should look like, `seal` included.
+        shape: what it should look like, its `checksum` included.
         wanted: its format, such as `reconciler.plan/v2`.
 
     Raises:
@@ -57,12 +57,12 @@ def unseal(text: str, shape: type[Shape], wanted: str) -> Shape:
     """
     content = _read(text, wanted)
     _expect(wanted, content.get("format"))
-    claimed = content.pop("seal", None)
+    claimed = content.pop("checksum", None)
     if claimed != _digest(content):
-        fault = "has no seal" if claimed is None else "was edited after it was saved: its seal does not fit"
+        fault = "has no checksum" if claimed is None else "was edited after it was saved: its checksum does not match"
         raise PlanRefused(f"{_the(wanted)} {fault}; make it again")
     try:
-        return shape.model_validate_json(json.dumps({**content, "seal": claimed}))
+        return shape.model_validate_json(json.dumps({**content, "checksum": claimed}))
     except ValidationError as error:
         raise PlanRefused(f"{_the(wanted)} is damaged: {'; '.join(_faults(error))}") from error
 

@@ -8,7 +8,7 @@ from reconciler.documents.plan_file import SavedPlan
 from reconciler.documents.report import Report
 from reconciler.errors import PlanRefused
 from reconciler.model.plan import Plan
-from reconciler.model.targets import Scope
+from reconciler.model.targets import Target
 from reconciler.planning.guard import NO_LIMITS, Limits
 from reconciler.planning.shards import Shard
 
@@ -31,7 +31,7 @@ def merge_plans(parts: Mapping[str, SavedPlan], limits: Limits = NO_LIMITS) -> S
     _refuse_unless_alike("manifests", {file: header.manifests_digest for file, header in headers.items()})
     _refuse_unless_alike("version of the reconciler", {file: header.tool_version for file, header in headers.items()})
     _refuse_unless_all({file: header.shard for file, header in headers.items()})
-    _refuse_twice({file: [target.scope for target in saved.plan.targets] for file, saved in parts.items()})
+    _refuse_twice({file: [target.target for target in saved.plan.targets] for file, saved in parts.items()})
     targets = [target for saved in parts.values() for target in saved.plan.targets]
     dependent = [section for saved in parts.values() for section in saved.plan.dependent]
     header = replace(
@@ -41,7 +41,7 @@ def merge_plans(parts: Mapping[str, SavedPlan], limits: Limits = NO_LIMITS) -> S
         shard=None,
         limits=limits,
     )
-    plan = Plan(_ordered(targets, lambda target: target.scope), _ordered(dependent, lambda section: section.scope))
+    plan = Plan(_ordered(targets, lambda target: target.target), _ordered(dependent, lambda section: section.target))
     return SavedPlan(header, plan)
 
 
@@ -59,7 +59,7 @@ def merge_reports(parts: Mapping[str, Report]) -> Report:
     _refuse_unless_alike("manifests", {file: report.manifests_digest for file, report in parts.items()})
     _refuse_unless_alike("version of the reconciler", {file: report.tool_version for file, report in parts.items()})
     _refuse_unless_all({file: report.shard for file, report in parts.items()})
-    _refuse_twice({file: [target.plan.scope for target in report.targets] for file, report in parts.items()})
+    _refuse_twice({file: [target.plan.target for target in report.targets] for file, report in parts.items()})
     targets = [target for report in reports for target in report.targets]
     reasons = sorted({reason for report in reports for reason in report.waited})
     return replace(
@@ -69,7 +69,7 @@ def merge_reports(parts: Mapping[str, Report]) -> Report:
         reads=sum(report.reads for report in reports),
         writes=sum(report.writes for report in reports),
         waited={reason: round(sum(report.waited.get(reason, 0.0) for report in reports), 1) for reason in reasons},
-        targets=_ordered(targets, lambda target: target.plan.scope),
+        targets=_ordered(targets, lambda target: target.plan.target),
         shard=None,
     )
 
@@ -91,14 +91,14 @@ def _refuse_unless_all(shards: Mapping[str, Shard | None]) -> None:
         raise PlanRefused(f"not parts of one whole: there is no shard {', '.join(missing)}")
 
 
-def _refuse_twice(scopes: Mapping[str, Iterable[Scope]]) -> None:
+def _refuse_twice(scopes: Mapping[str, Iterable[Target]]) -> None:
     files: dict[object, str] = {}
     for file, found in scopes.items():
-        for scope in found:
-            first = files.setdefault(scope.identity, file)
+        for target in found:
+            first = files.setdefault(target.identity, file)
             if first != file:
-                raise PlanRefused(f"not parts of one whole: {scope} is in {first} and in {file}")
+                raise PlanRefused(f"not parts of one whole: {target} is in {first} and in {file}")
 
 
-def _ordered(things: Iterable[Thing], scope: Callable[[Thing], Scope]) -> tuple[Thing, ...]:
-    return tuple(sorted(things, key=lambda thing: scope(thing).order))
+def _ordered(things: Iterable[Thing], target: Callable[[Thing], Target]) -> tuple[Thing, ...]:
+    return tuple(sorted(things, key=lambda thing: target(thing).order))

@@ -1,6 +1,6 @@
 """A plan to and from disk.
 
-Reading trusts no file: the seal shows edits, and every request must lead to the target and part it stands under.
+Reading trusts no file: the checksum shows edits, and every request must lead to the target and part it stands under.
 """
 
 from collections.abc import Mapping
@@ -11,7 +11,7 @@ from urllib.parse import urlsplit
 
 from pydantic import AwareDatetime, Field, TypeAdapter, ValidationError
 
-from reconciler.documents.checksum import Document, seal, unseal
+from reconciler.documents.checksum import Document, read_checked, with_checksum
 from reconciler.documents.shapes import (
     ChangeShape,
     Content,
@@ -133,12 +133,12 @@ class PlanDocument(Document):
     dependent: list[DependentShape] = Field(
         description="Settings that are read and planned again after the groups above them were changed."
     )
-    seal: str = Field(description="SHA-256 of all the rest; an edited plan is refused.")
+    checksum: str = Field(description="SHA-256 of all the rest; an edited plan is refused.")
 
 
 def save_plan(saved: SavedPlan) -> str:
     """Return a plan as a document that `load_plan` reads."""
-    return seal(
+    return with_checksum(
         {
             "format": FORMAT,
             "service": saved.header.service,
@@ -162,7 +162,7 @@ def load_plan(text: str, kinds: Kinds) -> SavedPlan:
     Raises:
         PlanRefused: it is not that, it was edited, or a newer reconciler wrote it.
     """
-    document = unseal(text, PlanDocument, FORMAT)
+    document = read_checked(text, PlanDocument, FORMAT)
     header = Header(
         service=document.service,
         created_at=document.created_at.astimezone(UTC),
@@ -231,9 +231,9 @@ def _target_content(target: TargetPlan) -> Content:
 
 
 def _read_target(shape: TargetPlanShape, kinds: Kinds) -> TargetPlan:
-    scope = read_scope(shape)
-    sections = tuple(read_section(scope, each, each.changes, kinds) for each in shape.sections)
-    return TargetPlan(scope, sections, shape.origin)
+    target = read_scope(shape)
+    sections = tuple(read_section(target, each, each.changes, kinds) for each in shape.sections)
+    return TargetPlan(target, sections, shape.origin)
 
 
 def _dependent_content(section: Section) -> Content:
@@ -244,8 +244,8 @@ def _dependent_content(section: Section) -> Content:
             raise TypeError(f"{section.kind} holds objects, and only settings can be planned again")
         fields |= wanted.model_dump(mode="json", include=wanted.model_fields_set)
     return {
-        "level": section.scope.level,
-        "ref": section.scope.ref,
+        "level": section.target.level,
+        "ref": section.target.ref,
         "section": section.kind,
         "prune": section.prune,
         "wanted": fields,
@@ -253,15 +253,15 @@ def _dependent_content(section: Section) -> Content:
 
 
 def _read_dependent(shape: DependentShape, kinds: Kinds) -> Section:
-    scope = read_scope(shape)
-    model = kinds[shape.section].models.get(scope.level) if shape.section in kinds else None
+    target = read_scope(shape)
+    model = kinds[shape.section].models.get(target.level) if shape.section in kinds else None
     if model is None:
-        raise PlanRefused(f"the saved plan is damaged: no {scope.level} has a section {shape.section!r}")
+        raise PlanRefused(f"the saved plan is damaged: no {target.level} has a section {shape.section!r}")
     try:
         value = TypeAdapter(model).validate_python(shape.wanted)
     except ValidationError as error:
-        raise PlanRefused(f"the saved plan is damaged: the {shape.section} of {str(scope)!r} are not valid") from error
-    return Section(scope, shape.section, kinds[shape.section].split(value, shape.prune), shape.prune)
+        raise PlanRefused(f"the saved plan is damaged: the {shape.section} of {str(target)!r} are not valid") from error
+    return Section(target, shape.section, kinds[shape.section].split(value, shape.prune), shape.prune)
 
 
 def _place(api_url: str) -> tuple[str, str, str]:

@@ -11,7 +11,7 @@ from typing import Any, Literal, Protocol
 from pydantic import AwareDatetime, Field
 
 from reconciler.apply import UNKNOWN, Outcome, Status, TargetOutcome
-from reconciler.documents.checksum import Document, seal, unseal
+from reconciler.documents.checksum import Document, read_checked, with_checksum
 from reconciler.documents.plan_file import SavedPlan, utc
 from reconciler.documents.shapes import (
     ChangeShape,
@@ -124,8 +124,8 @@ def make_report(
         traffic: the requests of the run.
         finished_at: with a time zone; now, if left out.
     """
-    by_scope = {outcome.plan.scope: outcome for outcome in outcomes}
-    targets = [by_scope.get(target.scope) or _without_outcome(target) for target in saved.plan.targets]
+    by_scope = {outcome.plan.target: outcome for outcome in outcomes}
+    targets = [by_scope.get(target.target) or _without_outcome(target) for target in saved.plan.targets]
     return Report(
         service=saved.header.service,
         started_at=started_at,
@@ -195,12 +195,12 @@ class ReportDocument(Document):
     requests: RequestsShape = Field(description="What the run cost, in requests.")
     counts: CountsShape = Field(description="How much was done, and how much was not.")
     targets: list[TargetOutcomeShape] = Field(description="Those with changes or problems, in the order of the plan.")
-    seal: str = Field(description="SHA-256 of all the rest; an edited report is refused.")
+    checksum: str = Field(description="SHA-256 of all the rest; an edited report is refused.")
 
 
 def save_report(report: Report) -> str:
     """Return a report as a document that `load_report` reads."""
-    return seal(
+    return with_checksum(
         {
             "format": FORMAT,
             "service": report.service,
@@ -222,7 +222,7 @@ def load_report(text: str, kinds: Kinds) -> Report:
     Raises:
         PlanRefused: it is not that, it was edited, or a newer reconciler wrote it.
     """
-    document = unseal(text, ReportDocument, FORMAT)
+    document = read_checked(text, ReportDocument, FORMAT)
     report = Report(
         service=document.service,
         started_at=document.started_at.astimezone(UTC),
@@ -260,11 +260,11 @@ def _outcome_content(outcome: Outcome) -> Content:
 
 
 def _read_target(shape: TargetOutcomeShape, kinds: Kinds) -> TargetOutcome:
-    scope = read_scope(shape)
+    target = read_scope(shape)
     sections = [
-        read_section(scope, each, (outcome.change for outcome in each.outcomes), kinds) for each in shape.sections
+        read_section(target, each, (outcome.change for outcome in each.outcomes), kinds) for each in shape.sections
     ]
-    plan = TargetPlan(scope, tuple(sections), shape.origin)
+    plan = TargetPlan(target, tuple(sections), shape.origin)
     read = [outcome for each in shape.sections for outcome in each.outcomes]
     outcomes = [Outcome(change, each.status, each.reason) for change, each in zip(plan.changes, read, strict=True)]
     return TargetOutcome(plan, tuple(outcomes))

@@ -17,7 +17,7 @@ from reconciler.model.endpoints import Collection
 from reconciler.model.kind import Kinds, Part
 from reconciler.model.plan import Change, Create, Delete, Problem, SectionPlan, TargetPlan, Unmanaged, Update
 from reconciler.model.protocols import Json, Method, Request
-from reconciler.model.targets import Address, Key, Level, Scope
+from reconciler.model.targets import Address, Key, Level, Target
 from reconciler.planning.shards import Shard
 
 Fields = Annotated[dict[str, Json], Field(examples=[{"due_date": "2026-12-31"}])]
@@ -47,7 +47,7 @@ class ReadShape(Document):
     id: int | None = Field(description="Its own numeric ID, if it has one.")
     names: list[Key] = Field(description="All that it answers to; none for a settings section.")
     fields: Fields = Field(description="All its fields.")
-    locked: dict[str, str] = Field(description="Fields that cannot be changed, each with the reason.")
+    read_only: dict[str, str] = Field(description="Fields that cannot be changed, each with the reason.")
 
 
 class Placed(Document):
@@ -73,7 +73,7 @@ class CreateShape(Placed):
     action: Literal["create"] = Field(description="The object is created.")
     after: Fields = Field(description="The declared fields.")
     target_id: int | None = Field(description="The numeric ID of the project or group that the name refers to, if any.")
-    beside: list[int] = Field(description="The IDs of live objects of the same name that this one succeeds.")
+    replaces_ids: list[int] = Field(description="The IDs of live objects of the same name that this one succeeds.")
     former_names: list[Key] = Field(description="The declared former names, none of which is live: nothing is renamed.")
     requests: list[RequestShape] = Field(description="What is sent, in this order.")
 
@@ -146,8 +146,8 @@ def read_shard(shape: ShardShape | None) -> Shard | None:
 def target_content(target: TargetPlan, sections: Iterable[Content]) -> Content:
     """Return which target, and what is kept of its sections."""
     return {
-        "level": target.scope.level,
-        "ref": target.scope.ref,
+        "level": target.target.level,
+        "ref": target.target.ref,
         "origin": target.origin,
         "sections": list(sections),
     }
@@ -175,7 +175,7 @@ def change_content(change: Change) -> Content:
                 **place,
                 "after": dict(change.after),
                 "target_id": change.target_id,
-                "beside": list(change.beside),
+                "replaces_ids": list(change.replaces_ids),
                 "former_names": list(change.former_names),
                 "requests": requests,
             }
@@ -201,7 +201,7 @@ def change_content(change: Change) -> Content:
             }
 
 
-def read_scope(shape: TargetShape) -> Scope:
+def read_scope(shape: TargetShape) -> Target:
     """Return which target is meant.
 
     Raises:
@@ -209,11 +209,11 @@ def read_scope(shape: TargetShape) -> Scope:
     """
     if (shape.ref is None) != (shape.level is Level.USER):
         raise PlanRefused(f"damaged: a {shape.level} with the ref {shape.ref!r}")
-    return Scope(shape.level, shape.ref)
+    return Target(shape.level, shape.ref)
 
 
 def read_section(
-    scope: Scope, shape: SectionShape, changes: Iterable[CreateShape | UpdateShape | DeleteShape], kinds: Kinds
+    target: Target, shape: SectionShape, changes: Iterable[CreateShape | UpdateShape | DeleteShape], kinds: Kinds
 ) -> SectionPlan:
     """Return a section of a target.
 
@@ -223,10 +223,10 @@ def read_section(
     return SectionPlan(
         shape.section,
         shape.found,
-        tuple(_read_change(scope, shape.section, change, kinds) for change in changes),
+        tuple(_read_change(target, shape.section, change, kinds) for change in changes),
         tuple(
             Problem(
-                _read_address(scope, shape.section, problem),
+                _read_address(target, shape.section, problem),
                 problem.reason,
                 problem.field,
                 problem.remedy,
@@ -234,7 +234,7 @@ def read_section(
             )
             for problem in shape.problems
         ),
-        tuple(_read_unmanaged(_read_address(scope, shape.section, each), each) for each in shape.unmanaged),
+        tuple(_read_unmanaged(_read_address(target, shape.section, each), each) for each in shape.unmanaged),
     )
 
 
@@ -256,19 +256,19 @@ def _placed_content(address: Address) -> Content:
     return {"part": address.part, "title": address.title, "name": address.name}
 
 
-def _read_address(scope: Scope, section: str, shape: Placed) -> Address:
-    return Address(scope, section, shape.part, shape.title, shape.name)
+def _read_address(target: Target, section: str, shape: Placed) -> Address:
+    return Address(target, section, shape.part, shape.title, shape.name)
 
 
-def _read_change(scope: Scope, section: str, shape: CreateShape | UpdateShape | DeleteShape, kinds: Kinds) -> Change:
-    address = _read_address(scope, section, shape)
+def _read_change(target: Target, section: str, shape: CreateShape | UpdateShape | DeleteShape, kinds: Kinds) -> Change:
+    address = _read_address(target, section, shape)
     part = _part(section, shape.part, kinds)
-    requests = tuple(_read_request(request, scope, part) for request in shape.requests)
+    requests = tuple(_read_request(request, target, part) for request in shape.requests)
     match shape:
         case CreateShape():
             delivers = isinstance(part, Collection) and part.delivers is not None
-            beside, former_names = tuple(shape.beside), tuple(shape.former_names)
-            return Create(address, shape.after, requests, shape.target_id, beside, delivers, former_names)
+            replaces_ids, former_names = tuple(shape.replaces_ids), tuple(shape.former_names)
+            return Create(address, shape.after, requests, shape.target_id, replaces_ids, delivers, former_names)
         case UpdateShape():
             read = _as_read(shape.read)
             return Update(address, shape.before, shape.after, requests, read, shape.renamed_from, shape.hint)
@@ -277,11 +277,11 @@ def _read_change(scope: Scope, section: str, shape: CreateShape | UpdateShape | 
 
 
 def _read_content(read: AsRead) -> Content:
-    return {"id": read.id, "names": list(read.names), "fields": dict(read.fields), "locked": dict(read.locked)}
+    return {"id": read.id, "names": list(read.names), "fields": dict(read.fields), "read_only": dict(read.read_only)}
 
 
 def _as_read(shape: ReadShape) -> AsRead:
-    return AsRead(shape.id, tuple(shape.names), shape.fields, shape.locked)
+    return AsRead(shape.id, tuple(shape.names), shape.fields, shape.read_only)
 
 
 def _request_content(request: Request) -> Content:
@@ -298,13 +298,13 @@ def _part(section: str, name: str, kinds: Kinds) -> Part:
     )
 
 
-def _read_request(shape: RequestShape, scope: Scope, part: Part) -> Request:
-    if not _paths(scope, part).fullmatch(shape.path):
-        raise PlanRefused(f"damaged: {shape.method} {shape.path!r} does not lead to {part.title} of {str(scope)!r}")
+def _read_request(shape: RequestShape, target: Target, part: Part) -> Request:
+    if not _paths(target, part).fullmatch(shape.path):
+        raise PlanRefused(f"damaged: {shape.method} {shape.path!r} does not lead to {part.title} of {str(target)!r}")
     return Request(shape.method, shape.path, shape.body)
 
 
-def _paths(scope: Scope, part: Part) -> re.Pattern[str]:
+def _paths(scope: Target, part: Part) -> re.Pattern[str]:
     """What a path of this part may look like: below the target, by path or by number, and then below the part."""
     target = re.escape(scope.url)
     if isinstance(scope.ref, str):

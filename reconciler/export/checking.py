@@ -10,7 +10,7 @@ from reconciler.export.targets import Known, paths_of
 from reconciler.manifests import read_contents
 from reconciler.model.kind import Kinds
 from reconciler.model.plan import Change, Create, Delete, TargetPlan, Update
-from reconciler.model.state import LiveState, Section, Target, Unreadable
+from reconciler.model.state import DesiredTarget, LiveState, Section, Unreadable
 from reconciler.planning.planner import plan_target
 
 DOES: dict[type[Change], str] = {Create: "create", Delete: "delete", Update: "change"}
@@ -24,32 +24,32 @@ def disagreements(texts: Mapping[Path, str], targets: Sequence[Known], live: Liv
     """
     manifests = read_contents({str(path): text.encode() for path, text in texts.items()}, kinds)
     desired = manifests.with_discovered(None, paths_of(targets)).desired
-    by_identity = {target.scope.identity: target for target in desired.targets}
+    by_identity = {target.target.identity: target for target in desired.targets}
     for known in targets:
-        for identity in (known.scope.identity, (known.scope.level, known.number)):
+        for identity in (known.target.identity, (known.target.level, known.number)):
             if identity in by_identity:
                 target = _as_read(by_identity[identity], known, live)
                 plan, unknown = plan_target(target, live, kinds, timedelta())
                 yield from _told(plan)
                 yield from (
-                    f"{known.scope}: a plan would still look up {each.level} {each.path}"
+                    f"{known.target}: a plan would still look up {each.level} {each.path}"
                     for each in sorted(unknown, key=str)
                 )
 
 
-def _as_read(target: Target, known: Known, live: LiveState) -> Target:
+def _as_read(target: DesiredTarget, known: Known, live: LiveState) -> DesiredTarget:
     """Return a target as it was called when it was read, with what could be read of it."""
     read = {address for address, part in live.parts.items() if not isinstance(part, Unreadable)}
     sections = tuple(
         Section(
-            known.scope,
+            known.target,
             section.kind,
-            {name: wanted for name, wanted in section.wanted.items() if (known.scope, section.kind, name) in read},
+            {name: wanted for name, wanted in section.wanted.items() if (known.target, section.kind, name) in read},
             section.prune,
         )
         for section in target.sections
     )
-    return replace(target, scope=known.scope, sections=sections)
+    return replace(target, target=known.target, sections=sections)
 
 
 def _told(plan: TargetPlan) -> Iterator[str]:
@@ -58,6 +58,6 @@ def _told(plan: TargetPlan) -> Iterator[str]:
             address = change.address
             what = f"{address.title} {quoted(address.name)}" if address.name is not None else address.title
             fields = f" ({', '.join(sorted(change.after))})" if isinstance(change, Update) else ""
-            yield f"{plan.scope}: a plan would still {DOES[type(change)]} {what}{fields}"
+            yield f"{plan.target}: a plan would still {DOES[type(change)]} {what}{fields}"
         for problem in section.problems:
-            yield f"{plan.scope}: a plan would still have a problem with {problem.address.title}: {problem.reason}"
+            yield f"{plan.target}: a plan would still have a problem with {problem.address.title}: {problem.reason}"

@@ -34,10 +34,10 @@ def take_lines_after(leaf: Leaf) -> str:
     if not isinstance(token, CommentToken):
         return ""
     if isinstance(container[key], BLOCK_SCALARS):
-        beside, lines = "", " " * token.start_mark.column + token.value
+        replaces_ids, lines = "", " " * token.start_mark.column + token.value
     else:
-        beside, _, lines = token.value.partition("\n")
-    slots[_slot(container)] = CommentToken(beside + "\n", token.start_mark, None) if beside else None
+        replaces_ids, _, lines = token.value.partition("\n")
+    slots[_slot(container)] = CommentToken(replaces_ids + "\n", token.start_mark, None) if replaces_ids else None
     return str(lines)
 
 

@@ -19,7 +19,7 @@ from reconciler.manifests.reading import TEMPLATE
 from reconciler.manifests.shapes import Shapes, shapes_of
 from reconciler.manifests.sources import Source
 from reconciler.model.kind import Kinds
-from reconciler.model.targets import Scope
+from reconciler.model.targets import Target
 
 
 @dataclass(frozen=True, slots=True)
@@ -50,7 +50,7 @@ class Existing:
     documents: Mapping[Path, list[Any]] = field(default_factory=dict)
     templates: tuple[Path, ...] = ()
     shapes: Shapes = field(default_factory=dict)
-    _places: Mapping[Any, tuple[Scope, Place]] = field(default_factory=dict)
+    _places: Mapping[Any, tuple[Target, Place]] = field(default_factory=dict)
     _manifests: Manifests | None = None
 
     def with_paths(self, targets: Iterable[Known]) -> "Existing":
@@ -65,15 +65,15 @@ class Existing:
 
     def written(self, known: Known, adding: Iterable[str]) -> Written | None:
         """Return what the manifests say of a target that has a document."""
-        scope, place = self._found(known)
-        if place is None or scope is None or self._manifests is None:
+        target, place = self._found(known)
+        if place is None or target is None or self._manifests is None:
             return None
         own = dict(self.documents[place.path][place.number].get("spec") or {})
-        whole = self._manifests.effective(scope)
+        whole = self._manifests.effective(target)
         prune = tuple(whole.pop(PRUNE, ()))
         beneath = {}
         for name in whole:
-            layers = [value for _, value in self._manifests.explain(scope, (name,))]
+            layers = [value for _, value in self._manifests.explain(target, (name,))]
             below = layers[:-1] if name in own else layers
             if below:
                 beneath[name] = reduce(partial(merge, self.shapes[name]), below)
@@ -87,8 +87,8 @@ class Existing:
                     return dict(document.get("spec", {}))
         return None
 
-    def _found(self, known: Known) -> tuple[Scope | None, Place | None]:
-        for identity in (known.scope.identity, (known.scope.level, known.number)):
+    def _found(self, known: Known) -> tuple[Target | None, Place | None]:
+        for identity in (known.target.identity, (known.target.level, known.number)):
             if identity in self._places:
                 return self._places[identity]
         return None, None
@@ -110,9 +110,9 @@ def read_existing(folder: Path, kinds: Kinds) -> Existing:
     places = {}
     for path, values in documents.items():
         for number, value in enumerate(values):
-            scope = target_of(value)
-            if scope is not None:
-                places[scope.identity] = (scope, Place(path, number))
+            target = target_of(value)
+            if target is not None:
+                places[target.identity] = (target, Place(path, number))
     return Existing(texts, documents, templates, shapes_of(kinds), places, manifests)
 
 

@@ -25,7 +25,7 @@ SHARE = 0.8
 
 
 @dataclass(frozen=True, slots=True)
-class Hoisted:
+class SharedProfile:
     """What becomes of some projects that share a profile.
 
     Attributes:
@@ -39,7 +39,7 @@ class Hoisted:
 
 def hoist(
     name: str, projects: Sequence[Exported], live: LiveState, kinds: Kinds, profile: Spec | None = None
-) -> Hoisted:
+) -> SharedProfile:
     """Return the profile of some projects, and what is left of them.
 
     Args:
@@ -55,24 +55,24 @@ def hoist(
     for project in projects:
         slim = _slim(name, spec, project, live, shapes) if spec else None
         if slim is None or not _agrees(profile_document(name, spec), slim, project.known, live, kinds):
-            slim = document_of(project.known.scope, literal(project.spec))
+            slim = document_of(project.known.target, literal(project.spec))
         documents[project.known] = slim
     used = any("profiles" in document["metadata"] for document in documents.values())
-    return Hoisted(spec if used else {}, documents)
+    return SharedProfile(spec if used else {}, documents)
 
 
 def _slim(name: str, profile: Spec, project: Exported, live: LiveState, shapes: Shapes) -> dict[str, Any] | None:
     """Return a project's document above the profile; None where the profile does not suit it."""
-    scope = project.known.scope
+    target = project.known.target
     sections = [section for section in profile if section != PRUNE]
-    addresses = [(scope, section, part.name) for section in sections for part in shapes[section].kind.parts]
+    addresses = [(target, section, part.name) for section in sections for part in shapes[section].kind.parts]
     if any(isinstance(live.parts.get(address, Unreadable("")), Unreadable) for address in addresses):
         return None
     values = filling(project.known.path)
     beneath = {section: spell(shapes[section], profile[section], values) for section in sections}
     written = Written({}, beneath, tuple(profile.get(PRUNE, ())), adding=tuple(shapes), whole=True, values=values)
     try:
-        return document_of(scope, update(written, project, live, shapes), [name])
+        return document_of(target, update(written, project, live, shapes), [name])
     except ValidationError:
         return None
 

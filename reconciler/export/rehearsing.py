@@ -9,14 +9,14 @@ from typing import Any
 
 from reconciler.errors import BadAnswer
 from reconciler.export.sections import entries_of
-from reconciler.export.sight import Sight
+from reconciler.export.sight import LiveSnapshot
 from reconciler.export.targets import Known
 from reconciler.model.endpoints import Collection
 from reconciler.model.kind import Kind, Kinds, Rehearsed
 from reconciler.model.protocols import Json, Reader
 from reconciler.model.resource import Found
 from reconciler.model.state import Unreadable
-from reconciler.model.targets import Level, Scope
+from reconciler.model.targets import Level, Target
 from reconciler.planning.collections import identity
 
 TOKEN = "rehearsal"  # noqa: S105 - made up, for the sandbox only
@@ -28,7 +28,7 @@ Paths = dict[str, int | None]
 """Full paths, with numeric IDs where those are known."""
 
 
-def rehearsal(sight: Sight, reader: Reader, kinds: Kinds) -> str:
+def rehearsal(sight: LiveSnapshot, reader: Reader, kinds: Kinds) -> str:
     """Return a state, as JSON, on which a plan comes to what it comes to on the service.
 
     The user behind the token owns all of it, and only that user's notifications are in it. What could not be read has
@@ -47,10 +47,10 @@ def rehearsal(sight: Sight, reader: Reader, kinds: Kinds) -> str:
             content |= _section(kind, known, sight, username)
         instance |= content.pop(INSTANCE, {})
         emails += content.pop(EMAILS, [])
-        if known.scope.level is Level.USER:
+        if known.target.level is Level.USER:
             own = content
         else:
-            contents[known.scope.level, _path(known).casefold()] = content
+            contents[known.target.level, _path(known).casefold()] = content
     user = {"username": username, "tokens": [TOKEN], EMAILS: list(dict.fromkeys(emails)), **own}
     places = {
         level: [
@@ -71,50 +71,48 @@ def _user(answer: Json) -> tuple[str, list[str]]:
     raise BadAnswer("GET user", "the answer is not what the specification promises: it has another shape")
 
 
-def _section(kind: Kind, known: Known, sight: Sight, username: str) -> Mapping[str, Json]:
+def _section(kind: Kind, known: Known, sight: LiveSnapshot, username: str) -> Mapping[str, Json]:
     """Return what was read of a section, as the kind writes it into a state."""
     parts: dict[str, tuple[Found, ...]] = {}
     for part in kind.parts:
-        match part, sight.live.parts.get((known.scope, kind.name, part.name), Unreadable("")):
+        match part, sight.live.parts.get((known.target, kind.name, part.name), Unreadable("")):
             case Collection(), tuple() as live:
                 entries = entries_of(part, live, known)
-                parts[part.name] = tuple(
-                    found for found in entries if not part.fault_of_key(known.scope, found.names[0])
-                )
+                parts[part.name] = tuple(found for found in entries if not part.key_error(known.target, found.names[0]))
             case _, Found() as found:
                 parts[part.name] = (found,)
-    return kind.rehearsal(Rehearsed(known.scope.level, username, parts)) if parts and kind.rehearsal else {}
+    return kind.rehearsal(Rehearsed(known.target.level, username, parts)) if parts and kind.rehearsal else {}
 
 
-def _dialect(sight: Sight, kinds: Kinds) -> str:
+def _dialect(sight: LiveSnapshot, kinds: Kinds) -> str:
     """Tell the two ways of the service apart: in production, a list of projects always holds the project itself."""
     lists = [
-        any(identity(part, name) in (known.scope.identity[1], known.number) for found in live for name in found.names)
+        any(identity(part, name) in (known.target.identity[1], known.number) for found in live for name in found.names)
         for known, level, part, live in _lists(sight, kinds)
-        if level is known.scope.level
+        if level is known.target.level
     ]
     return "deployed" if all(lists) else "spec"
 
 
-def _lists(sight: Sight, kinds: Kinds) -> Iterator[tuple[Known, Level, Collection, tuple[Found, ...]]]:
+def _lists(sight: LiveSnapshot, kinds: Kinds) -> Iterator[tuple[Known, Level, Collection, tuple[Found, ...]]]:
     """Yield the lists of other targets: whose, of which level, and what was read of them."""
     for known in sight.targets:
         for kind in kinds.values():
             for part in kind.parts:
-                live = sight.live.parts.get((known.scope, kind.name, part.name))
-                if isinstance(part, Collection) and part.refers_to and isinstance(live, tuple):
-                    yield known, part.refers_to, part, live
+                live = sight.live.parts.get((known.target, kind.name, part.name))
+                if isinstance(part, Collection) and part.key_level and isinstance(live, tuple):
+                    yield known, part.key_level, part, live
 
 
-def _places(sight: Sight, kinds: Kinds, username: str) -> dict[Level, Paths]:
+def _places(sight: LiveSnapshot, kinds: Kinds, username: str) -> dict[Level, Paths]:
     """Return the groups and projects that were exported, or are on lists, or stand around those; parents first."""
     found: dict[Level, Paths] = {Level.GROUP: {}, Level.PROJECT: {}}
     for known in sight.targets:
-        if known.scope.level in found:
-            found[known.scope.level][_path(known)] = known.number
+        if known.target.level in found:
+            found[known.target.level][_path(known)] = known.number
     for _, level, _, live in _lists(sight, kinds):
         for each in live:
-            found[level].setdefault(_path(Known(Scope(level, each.names[0]), each.id)), each.id)
+            found[level].setdefault(_path(Known(Target(level, each.names[0]), each.id)), each.id)
     above: Paths = {}
     for path in (*found[Level.GROUP], *(path.rpartition("/")[0] for path in found[Level.PROJECT])):
         steps = path.split("/")
@@ -126,6 +124,6 @@ def _places(sight: Sight, kinds: Kinds, username: str) -> dict[Level, Paths]:
 
 def _path(known: Known) -> str:
     """Return the path of a target, made up where only its number is known."""
-    if isinstance(known.scope.ref, str):
-        return known.scope.ref
-    return f"unlisted/project-{known.number}" if known.scope.level is Level.PROJECT else f"unlisted-{known.number}"
+    if isinstance(known.target.ref, str):
+        return known.target.ref
+    return f"unlisted/project-{known.number}" if known.target.level is Level.PROJECT else f"unlisted-{known.number}"

@@ -14,8 +14,8 @@ from reconciler.export.names import file_of
 from reconciler.export.rehearsing import rehearsal
 from reconciler.export.sections import Exported, export_target
 from reconciler.export.sharing import profile_document
-from reconciler.export.sight import Sight, read_all
-from reconciler.export.targets import Asked, Known
+from reconciler.export.sight import LiveSnapshot, read_all
+from reconciler.export.targets import ExportRequest, Known
 from reconciler.export.updating import update
 from reconciler.manifests.placeholders import literal
 from reconciler.model.kind import Kinds
@@ -43,7 +43,7 @@ class Done:
 
 
 def run_export(
-    asked: Asked,
+    asked: ExportRequest,
     reader: Reader,
     kinds: Kinds,
     concurrency: int,
@@ -78,21 +78,21 @@ def run_export(
     exported = [export_target(known, sight.live, kinds) for known in sight.targets]
     files = Folder(folder, existing)
     new = [each for each in exported if not _updated(each, files, sight, asked)]
-    documents = {each.known: document_of(each.known.scope, literal(each.spec)) for each in new}
+    documents = {each.known: document_of(each.known.target, literal(each.spec)) for each in new}
     if profile is not None:
         documents |= _hoisted(profile, new, sight, kinds, files=files, folder=folder)
     for known, document in documents.items():
-        files.add(file_of(folder, known.scope), document)
+        files.add(file_of(folder, known.target), document)
     texts = files.texts()
-    doubts = disagreements({**existing.texts, **texts}, sight.targets, sight.live, kinds)
-    warnings = (*_about(existing), *sight.warnings, *(why for each in exported for why in each.left_out), *doubts)
+    of_sets = disagreements({**existing.texts, **texts}, sight.targets, sight.live, kinds)
+    warnings = (*_about(existing), *sight.warnings, *(why for each in exported for why in each.left_out), *of_sets)
     rehearsed = {} if state is None else {state: rehearsal(sight, reader, kinds)}
     for path, text in (texts | rehearsed).items():
         save(path, text)
     return Done(len(exported), tuple(sorted(texts)), warnings, sight.whole)
 
 
-def _updated(exported: Exported, files: Folder, sight: Sight, asked: Asked) -> bool:
+def _updated(exported: Exported, files: Folder, sight: LiveSnapshot, asked: ExportRequest) -> bool:
     """Bring a target's document up to date, if it has one."""
     known, existing = exported.known, files.existing
     written, place = existing.written(known, asked.sections), existing.place_of(known)
@@ -105,10 +105,10 @@ def _updated(exported: Exported, files: Folder, sight: Sight, asked: Asked) -> b
 
 
 def _hoisted(
-    profile: str, new: Iterable[Exported], sight: Sight, kinds: Kinds, *, files: Folder, folder: Path
+    profile: str, new: Iterable[Exported], sight: LiveSnapshot, kinds: Kinds, *, files: Folder, folder: Path
 ) -> Mapping[Known, dict[str, Any]]:
     """Return the documents of projects that share a profile, which is added unless it is there."""
-    projects = [each for each in new if each.known.scope.level is Level.PROJECT]
+    projects = [each for each in new if each.known.target.level is Level.PROJECT]
     there = files.existing.profile(profile)
     found = hoist(profile, projects, sight.live, kinds, there)
     if found.profile and there is None:

@@ -10,7 +10,7 @@ from reconciler.model.endpoints import Collection
 from reconciler.model.kind import Kind, Kinds
 from reconciler.model.resource import POLICIES, Found
 from reconciler.model.state import LivePart, LiveState
-from reconciler.model.targets import Key, Scope
+from reconciler.model.targets import Key, Target
 from reconciler.planning.collections import identity
 from reconciler.system.terminal import escaped
 
@@ -26,45 +26,45 @@ class Exported:
         known: which.
         spec: the sections, in the order of the kinds.
         left_out: what exists and is not in it, because no manifest can say it, and why.
-        holes: the sections of which something is left out.
+        incomplete: the sections of which something is left out.
     """
 
     known: Known
     spec: Spec
     left_out: tuple[str, ...]
-    holes: frozenset[str]
+    incomplete: frozenset[str]
 
 
 @dataclass(slots=True)
 class _Writing:
     """One section as it is written, and what had to be left out."""
 
-    scope: Scope
+    target: Target
     left_out: list[str]
 
     def leave_out(self, what: str, why: str) -> None:
-        self.left_out.append(f"{what} of {self.scope} is left out: {why}")
+        self.left_out.append(f"{what} of {self.target} is left out: {why}")
 
 
 def export_target(known: Known, live: LiveState, kinds: Kinds) -> Exported:
     """Return what was read of a target as a manifest that plans empty."""
     spec: Spec = {}
-    writing = _Writing(known.scope, [])
-    holes = set()
+    writing = _Writing(known.target, [])
+    incomplete = set()
     for kind in kinds.values():
         before = len(writing.left_out)
-        parts = {part.name: live.parts.get((known.scope, kind.name, part.name)) for part in kind.parts}
+        parts = {part.name: live.parts.get((known.target, kind.name, part.name)) for part in kind.parts}
         section = _section(kind, {name: part for name, part in parts.items() if part is not None}, known, writing)
         if section is not None:
             spec[kind.name] = section
         if len(writing.left_out) > before:
-            holes.add(kind.name)
-    return Exported(known, spec, tuple(writing.left_out), frozenset(holes))
+            incomplete.add(kind.name)
+    return Exported(known, spec, tuple(writing.left_out), frozenset(incomplete))
 
 
 def entries_of(part: Collection, live: Iterable[Found], known: Known) -> list[Found]:
     """Return what a collection holds, by name; a list of targets never holds the very target whose list it is."""
-    itself = {part.refers_to is known.scope.level and each for each in (known.scope.identity[1], known.number)}
+    itself = {part.key_level is known.target.level and each for each in (known.target.identity[1], known.number)}
     return sorted(
         (found for found in live if itself.isdisjoint(identity(part, name) for name in found.names)),
         key=lambda found: (isinstance(found.names[0], int), found.names[0], found.id or 0),
@@ -85,7 +85,7 @@ def _section(kind: Kind, parts: Mapping[str, LivePart], known: Known, writing: _
             section |= _fields(part.title, live, writing)
         elif isinstance(part, Collection) and isinstance(live, tuple):
             named = _named(part, live, known, writing)
-            if not hasattr(kind.models[known.scope.level], "model_fields"):
+            if not hasattr(kind.models[known.target.level], "model_fields"):
                 return {name: _fields(f"{part.title} {quoted(name)}", found, writing) for name, found in named}
             section[part.name] = [name for name, _ in named]
     return section or None
@@ -98,7 +98,7 @@ def _named(part: Collection, live: tuple[Found, ...], known: Known, writing: _Wr
         by_name.setdefault(identity(part, found.names[0]), []).append(found)
     for same in by_name.values():
         name = part.canonical_key(same[0].names[0])
-        fault = part.fault_of_key(known.scope, name)
+        fault = part.key_error(known.target, name)
         numbers = ", ".join(str(found.id) for found in same)
         if fault:
             writing.leave_out(f"{part.title} {quoted(name)} (ID {numbers})", fault)
@@ -114,9 +114,9 @@ def _fields(what: str, found: Found, writing: _Writing) -> dict[str, Any]:
         writing.leave_out(f"{field} of {what}", f"no manifest can have its value {quoted(value)}")
     for field in found.unshown:
         writing.leave_out(f"{field} of {what}", "this server does not show it")
-    resource = without(found.resource, [*found.locked])
-    while contradictions := list(resource.contradictions()):
-        field, why = contradictions[0]
+    resource = without(found.resource, [*found.read_only])
+    while errors := list(resource.errors()):
+        field, why = errors[0]
         writing.leave_out(f"{field} of {what}", why)
         resource = without(resource, [field])
     return resource.model_dump(mode="json", include=resource.model_fields_set - POLICIES)

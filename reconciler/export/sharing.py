@@ -10,7 +10,7 @@ from reconciler.export.sections import Exported, Spec
 from reconciler.manifests.documents import API_VERSION
 from reconciler.manifests.placeholders import literal
 from reconciler.manifests.shapes import Shape, Shapes
-from reconciler.model.targets import Scope
+from reconciler.model.targets import Target
 
 PROFILE = "Profile"
 
@@ -56,13 +56,13 @@ def _leaves_of(project: Exported, shapes: Shapes) -> Iterator[tuple[Path, str]]:
     for name, section in project.spec.items():
         if shapes[name].items:
             yield (name,), "{}"
-        yield from _leaves(shapes[name], section, project.known.scope)
+        yield from _leaves(shapes[name], section, project.known.target)
 
 
-def _leaves(shape: Shape, section: Mapping[str, Any], scope: Scope) -> Iterator[tuple[Path, str]]:
+def _leaves(shape: Shape, section: Mapping[str, Any], target: Target) -> Iterator[tuple[Path, str]]:
     """Yield each value with its path; an item as such too, be it without fields."""
     for key, value in section.items():
-        name = _with_placeholder(shape, key, scope)
+        name = _with_placeholder(shape, key, target)
         path = (shape.kind.name, name)
         match value:
             case list() if shape.unites(key):
@@ -76,10 +76,10 @@ def _leaves(shape: Shape, section: Mapping[str, Any], scope: Scope) -> Iterator[
                 yield path, _value(value)
 
 
-def _with_placeholder(shape: Shape, key: str, scope: Scope) -> str:
+def _with_placeholder(shape: Shape, key: str, target: Target) -> str:
     """Return a key as a profile writes it, with `{path}` for the project's path in patterns."""
     lowered = shape.items is not None and shape.items.lowers_placeholders
-    path = scope.ref.lower() if lowered and isinstance(scope.ref, str) else None
+    path = target.ref.lower() if lowered and isinstance(target.ref, str) else None
     if path is not None and f"{key}/".startswith(f"{path}/"):
         return f"{{path}}{literal(key[len(path) :])}"
     return str(literal(key))

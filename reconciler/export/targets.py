@@ -11,11 +11,11 @@ from reconciler.manifests import Hidden
 from reconciler.manifests.documents import plausible_path
 from reconciler.model.protocols import Reader
 from reconciler.model.state import Reference
-from reconciler.model.targets import Level, Scope
+from reconciler.model.targets import Level, Target
 
 
 @dataclass(frozen=True, slots=True)
-class Asked:
+class ExportRequest:
     """What is to be exported.
 
     Attributes:
@@ -36,17 +36,17 @@ class Known:
     """A target of an export, as it is called now.
 
     Attributes:
-        scope: its full path, in the service's own spelling; its number where manifests take no such path.
+        target: its full path, in the service's own spelling; its number where manifests take no such path.
         number: its numeric ID; None for the user.
     """
 
-    scope: Scope
+    target: Target
     number: int | None = None
 
     @property
     def path(self) -> str | None:
         """Its full path, as manifests give it and fill it in for placeholders."""
-        return self.scope.ref if isinstance(self.scope.ref, str) else None
+        return self.target.ref if isinstance(self.target.ref, str) else None
 
 
 @dataclass(frozen=True, slots=True)
@@ -54,7 +54,7 @@ class Targets:
     """The targets of an export.
 
     Attributes:
-        known: each once, in `Scope.order`.
+        known: each once, in `Target.order`.
         hidden: for each target that cannot be asked for, and each group whose projects cannot be listed, why.
     """
 
@@ -62,16 +62,16 @@ class Targets:
     hidden: tuple[str, ...]
 
 
-def paths_of(targets: Iterable[Known]) -> dict[Scope, str]:
+def paths_of(targets: Iterable[Known]) -> dict[Target, str]:
     """Return the paths of targets, for manifests that give them by ID."""
     return {
-        Scope(known.scope.level, known.number): known.path
+        Target(known.target.level, known.number): known.path
         for known in targets
         if known.path and known.number is not None
     }
 
 
-def find_targets(asked: Asked, reader: Reader, concurrency: int) -> Targets:
+def find_targets(asked: ExportRequest, reader: Reader, concurrency: int) -> Targets:
     """Ask for what is named, once each, and list the projects of each group.
 
     Raises:
@@ -89,7 +89,7 @@ def find_targets(asked: Asked, reader: Reader, concurrency: int) -> Targets:
         except NotFound as error:
             level, other = name[0], OTHER[name[0]]
             why = f"no such {level}, or not visible to this token"
-            if is_the_other(Scope(*name), reader):
+            if is_the_other(Target(*name), reader):
                 why = f"this is a {other}, not a {level}; give it as --{other}"
             return NotFound(error.request, f"{error.reason}: {why}", error.status)
         except ServiceError as error:
@@ -102,9 +102,9 @@ def find_targets(asked: Asked, reader: Reader, concurrency: int) -> Targets:
         raise next(iter(failures.values()))
     groups = [path for (level, _), (path, _) in answers.items() if level is Level.GROUP]
     discovery = discover(dict.fromkeys(groups, False), reader, concurrency)
-    found = [Known(Scope(Level.USER))] if asked.user else []
+    found = [Known(Target(Level.USER))] if asked.user else []
     found += [_known(level, path, number) for (level, _), (path, number) in answers.items()]
-    hidden = [f"{Scope(*name)} cannot be read and is left out ({error})" for name, error in failures.items()]
+    hidden = [f"{Target(*name)} cannot be read and is left out ({error})" for name, error in failures.items()]
     for members in discovery.groups.values():
         if isinstance(members, Hidden):
             hidden.append(members.reason)
@@ -116,22 +116,22 @@ def find_targets(asked: Asked, reader: Reader, concurrency: int) -> Targets:
 
 def _ask(level: Level, name: str, reader: Reader) -> tuple[str, int]:
     """Return the path and the number of a group or project."""
-    scope = Scope(level, name)
-    record = ask_for_record(scope, reader)
+    target = Target(level, name)
+    record = ask_for_record(target, reader)
     try:
         return path_in(record, level), index(record["id"])
     except (LookupError, TypeError) as error:
-        request = f"GET {scope.url.rstrip('/')}"
+        request = f"GET {target.url.rstrip('/')}"
         raise BadAnswer(request, "the answer is not what the specification promises: it has another shape") from error
 
 
 def _known(level: Level, path: str, number: int) -> Known:
     try:
-        return Known(Scope(level, plausible_path(path)), number)
+        return Known(Target(level, plausible_path(path)), number)
     except ValueError:
-        return Known(Scope(level, number), number)
+        return Known(Target(level, number), number)
 
 
 def _each_once(found: Iterable[Known]) -> tuple[Known, ...]:
-    by_identity = {known.scope.identity: known for known in found}
-    return tuple(sorted(by_identity.values(), key=lambda known: known.scope.order))
+    by_identity = {known.target.identity: known for known in found}
+    return tuple(sorted(by_identity.values(), key=lambda known: known.target.order))

@@ -48,7 +48,7 @@ def update(written: Written, exported: Exported, live: LiveState, shapes: Shapes
     spec = dict(written.own)
     known = exported.known
     for name, shape in shapes.items():
-        parts = {part.name: live.parts.get((known.scope, name, part.name)) for part in shape.kind.parts}
+        parts = {part.name: live.parts.get((known.target, name, part.name)) for part in shape.kind.parts}
         readable = {key: part for key, part in parts.items() if part is not None and not isinstance(part, Unreadable)}
         if not readable:
             continue
@@ -60,8 +60,8 @@ def update(written: Written, exported: Exported, live: LiveState, shapes: Shapes
         mine = section.updated(written.own.get(name, {}), written.beneath.get(name, {}))
         if mine or name in spec:
             spec[name] = mine
-    if exported.holes & set(written.prune):
-        spec[PRUNE] = [name for name in written.prune if name not in exported.holes]
+    if exported.incomplete & set(written.prune):
+        spec[PRUNE] = [name for name in written.prune if name not in exported.incomplete]
     return spec
 
 
@@ -78,7 +78,7 @@ class _Section:
     def updated(self, mine: Mapping[str, Any], lower: Mapping[str, Any]) -> dict[str, Any]:
         """Return the document's own section, given what it is and what lies beneath it."""
         merged = merge(self.shape, lower, spell(self.shape, mine, self.written.values))
-        checked = self.shape.check[self.known.scope.level](merged)
+        checked = self.shape.check[self.known.target.level](merged)
         if self.shape.items:
             return self._items(self.shape.items, dict(mine), merged, lower, checked)
         wanted = self.shape.kind.split(checked, self.shape.kind.name in self.written.prune)
@@ -152,7 +152,7 @@ def _bring(
     """Bring the fields that differ to what was read, and if asked to, those that are not declared."""
     shown = fields_of(found.resource)
     flat = _flat(read, shown)
-    values = {name: literal(value) for name, value in shown.items() if name in found.locked} | literal(flat)
+    values = {name: literal(value) for name, value in shown.items() if name in found.read_only} | literal(flat)
     declared = {} if wanted is None else fields_of(wanted)
     differing = [] if wanted is None else [*differences(wanted, found)[1]]
     contradictory = [name for name in declared if name in shown and name not in values]

@@ -11,12 +11,12 @@ from typing import Any
 from reconciler.model.endpoints import Collection
 from reconciler.model.kind import Kinds
 from reconciler.model.resource import Resource
-from reconciler.model.state import DesiredState, Section, Target
-from reconciler.model.targets import Key, Scope
+from reconciler.model.state import DesiredState, DesiredTarget, Section
+from reconciler.model.targets import Key, Target
 from reconciler.planning.collections import identity
 
 Identity = tuple[Any, Any]
-"""See `Scope.identity`."""
+"""See `Target.identity`."""
 
 Wishes = Mapping[Key, Resource | None]
 
@@ -28,13 +28,13 @@ class Loss:
     """An object that was declared then and is not now.
 
     Attributes:
-        scope: its target, as it is called now.
+        target: its target, as it is called now.
         section: the section's name.
         part: which of the section's endpoints.
         name: what the object is called.
     """
 
-    scope: Scope
+    target: Target
     section: str
     part: str
     name: Key
@@ -55,18 +55,18 @@ class Comparison:
     """
 
     desired: DesiredState
-    changed: frozenset[Scope]
+    changed: frozenset[Target]
     losses: tuple[Loss, ...] = ()
 
     def narrowed(self, desired: DesiredState) -> DesiredState:
         """Return the part of a selection of the targets that has changed."""
-        return replace(desired, targets=tuple(each for each in desired.targets if each.scope in self.changed))
+        return replace(desired, targets=tuple(each for each in desired.targets if each.target in self.changed))
 
 
-def removed(now: DesiredState, then: DesiredState) -> tuple[Target, ...]:
+def removed(now: DesiredState, then: DesiredState) -> tuple[DesiredTarget, ...]:
     """Return the targets of then that are no targets now."""
-    present = {target.scope.identity for target in now.targets}
-    return tuple(target for target in then.targets if target.scope.identity not in present)
+    present = {target.target.identity for target in now.targets}
+    return tuple(target for target in then.targets if target.target.identity not in present)
 
 
 def compare(
@@ -88,22 +88,22 @@ def compare(
         touched: the targets of now that can have changed, the others being left out of `then`; None for any.
         kept: what is not to be deleted though it was lost. A target that lost all it had is among the others even so.
     """
-    before: dict[Identity, list[Target]] = {}
+    before: dict[Identity, list[DesiredTarget]] = {}
     for target in then.targets:
-        before.setdefault(successors.get(target.scope.identity, target.scope.identity), []).append(target)
+        before.setdefault(successors.get(target.target.identity, target.target.identity), []).append(target)
     targets, changed = [], set()
     losses: list[Loss] = []
     for target in now.targets:
-        if touched is not None and target.scope.identity not in touched:
+        if touched is not None and target.target.identity not in touched:
             targets.append(target)
             continue
-        former = before.pop(target.scope.identity, [])
+        former = before.pop(target.target.identity, [])
         lost = tuple(_losses(target, former, kinds))
         losses += lost
         sections = tuple(_with_losses(target, [each for each in lost if each not in kept], kinds))
         targets.append(replace(target, sections=sections))
         if len(former) != 1 or _content(former[0].sections) != _content(sections):
-            changed.add(target.scope)
+            changed.add(target.target)
     for former in before.values():
         target = replace(former[0], sections=())
         lost = tuple(_losses(target, former, kinds))
@@ -111,12 +111,12 @@ def compare(
         if lost:
             sections = tuple(_with_losses(target, [each for each in lost if each not in kept], kinds))
             targets.append(replace(target, sections=sections))
-            changed.add(target.scope)
-    ordered = tuple(sorted(targets, key=lambda target: target.scope.order))
+            changed.add(target.target)
+    ordered = tuple(sorted(targets, key=lambda target: target.target.order))
     return Comparison(replace(now, targets=ordered), frozenset(changed), tuple(losses))
 
 
-def is_declared(loss: Loss, target: Target | None, kinds: Kinds) -> bool:
+def is_declared(loss: Loss, target: DesiredTarget | None, kinds: Kinds) -> bool:
     """Whether a target declares an object."""
     part = _part(kinds, loss)
     names = {
@@ -134,7 +134,7 @@ def _content(sections: Iterable[Section]) -> list[tuple[str, Mapping[str, Any], 
     return [(section.kind, section.wanted, section.prune) for section in sections]
 
 
-def _losses(target: Target, former: Iterable[Target], kinds: Kinds) -> Iterator[Loss]:
+def _losses(target: DesiredTarget, former: Iterable[DesiredTarget], kinds: Kinds) -> Iterator[Loss]:
     """Yield what the target declared under its former names and does not now."""
     present = {section.kind: section for section in target.sections}
     past = [section for each in former for section in each.sections]
@@ -143,10 +143,10 @@ def _losses(target: Target, former: Iterable[Target], kinds: Kinds) -> Iterator[
             if isinstance(part, Collection):
                 wanted: Any = present[name].wanted.get(part.name, {}) if name in present else {}
                 for key in _lost(part, wanted, past, name):
-                    yield Loss(target.scope, name, part.name, key)
+                    yield Loss(target.target, name, part.name, key)
 
 
-def _with_losses(target: Target, losses: Sequence[Loss], kinds: Kinds) -> Iterator[Section]:
+def _with_losses(target: DesiredTarget, losses: Sequence[Loss], kinds: Kinds) -> Iterator[Section]:
     """Yield the sections of a target, with what was lost as what must not exist."""
     present = {section.kind: section for section in target.sections}
     for name, kind in kinds.items():
@@ -162,10 +162,10 @@ def _with_losses(target: Target, losses: Sequence[Loss], kinds: Kinds) -> Iterat
             else:
                 wanted[part.name] = {**wanted.get(part.name, {}), **lost}
         if wanted or section:
-            yield Section(target.scope, name, wanted, section.prune if section else False)
+            yield Section(target.target, name, wanted, section.prune if section else False)
         if apart:
             # Only declared parts are pruned, so that these, which are not, stand in a section of their own.
-            yield Section(target.scope, name, apart)
+            yield Section(target.target, name, apart)
 
 
 def _lost(part: Collection, wanted: Wishes, past: Iterable[Section], kind: str) -> Iterator[Key]:

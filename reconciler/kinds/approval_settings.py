@@ -9,7 +9,7 @@ from reconciler.model.endpoints import Singleton
 from reconciler.model.kind import Kind, Needs, Rehearsed, Role
 from reconciler.model.protocols import Json
 from reconciler.model.resource import A_LIST, AN_OBJECT, NOT_HERE, Found, Resource, recognized
-from reconciler.model.targets import Level, Scope
+from reconciler.model.targets import Level, Target
 
 
 class ApprovalSettings(Resource):
@@ -41,7 +41,7 @@ class ApprovalSettings(Resource):
         examples=[True],
     )
 
-    def doubts(self) -> Iterator[tuple[str, str]]:
+    def warnings(self) -> Iterator[tuple[str, str]]:
         """The deployed service refuses this pair (deployed behaviour, section 9, row 16)."""
         declared = {"selective_code_owner_removals", "retain_approvals_on_push"} <= self.model_fields_set
         if declared and self.selective_code_owner_removals and not self.retain_approvals_on_push:
@@ -55,7 +55,7 @@ class ApprovalSettings(Resource):
 FIELDS = tuple(ApprovalSettings.model_fields)
 
 
-def decode(scope: Scope, answer: Json) -> Found:
+def decode(target: Target, answer: Json) -> Found:
     """Read the entries, each with its value and whether a group or the instance has locked it.
 
     Older servers lack some, as `require_reauthentication_to_approve` before release 17.1 (spec section 9).
@@ -63,30 +63,30 @@ def decode(scope: Scope, answer: Json) -> Found:
     entries = {name: answer[name] for name in FIELDS if name in answer}
     if not entries:
         raise KeyError(FIELDS[0])
-    values, locked = {}, dict.fromkeys((name for name in FIELDS if name not in entries), NOT_HERE)
+    values, read_only = {}, dict.fromkeys((name for name in FIELDS if name not in entries), NOT_HERE)
     for name, entry in entries.items():
         match entry:
             case {"value": value, **others}:
                 values[name] = value
                 if others.get("locked"):
-                    locked[name] = f"locked by {_locker(scope, others.get('inherited_from'))}; {UNLOCK}"
+                    read_only[name] = f"locked by {_locker(target, others.get('inherited_from'))}; {UNLOCK}"
             case _:
                 values[name] = entry
     settings, unknown = recognized(ApprovalSettings, values)
-    return Found(settings, locked=locked, unknown=unknown)
+    return Found(settings, read_only=read_only, unknown=unknown)
 
 
 UNLOCK = "unlock it there or leave the field out"
 
 
-def _locker(scope: Scope, inherited_from: object) -> str:
+def _locker(target: Target, inherited_from: object) -> str:
     """Name who has locked a setting: of the groups above, only the topmost has settings (deployed behaviour, 12)."""
     if inherited_from != "group":
         return f"the {inherited_from or 'instance'}"
-    return f"group {scope.ref.partition('/')[0]}" if isinstance(scope.ref, str) else "a group above it"
+    return f"group {target.ref.partition('/')[0]}" if isinstance(target.ref, str) else "a group above it"
 
 
-def body(_scope: Scope, wanted: Resource, found: Found) -> Mapping[str, Json]:
+def body(_scope: Target, wanted: Resource, found: Found) -> Mapping[str, Json]:
     """Return all settings that are there and not locked: what an update leaves out, older services reset to false.
 
     A value that this version does not know is sent back as it is, so that it stays.
@@ -98,8 +98,8 @@ def body(_scope: Scope, wanted: Resource, found: Found) -> Mapping[str, Json]:
     settings = {name: getattr(found.resource, name) for name in FIELDS if name in found.resource.model_fields_set}
     settings |= {name: value for name, value in found.unknown.items() if value not in (A_LIST, AN_OBJECT)}
     settings |= {name: getattr(wanted, name) for name in wanted.model_fields_set}
-    sent = {name: value for name, value in settings.items() if name not in found.locked}
-    if "selective_code_owner_removals" in found.locked and settings.get("selective_code_owner_removals") is False:
+    sent = {name: value for name, value in settings.items() if name not in found.read_only}
+    if "selective_code_owner_removals" in found.read_only and settings.get("selective_code_owner_removals") is False:
         sent["selective_code_owner_removals"] = False
     return sent
 

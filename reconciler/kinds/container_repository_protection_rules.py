@@ -12,7 +12,7 @@ from reconciler.model.endpoints import Collection
 from reconciler.model.kind import Archived, Kind, Needs, Rehearsed, Role
 from reconciler.model.protocols import Json, Request
 from reconciler.model.resource import Found, Item, Resource, name_shown, number_shown, recognized
-from reconciler.model.targets import Key, Level, Scope
+from reconciler.model.targets import Key, Level, Target
 
 AccessLevel = Literal["maintainer", "owner", "admin"]
 
@@ -33,7 +33,7 @@ class ProtectionRule(Item):
         examples=["admin"],
     )
 
-    def contradictions(self) -> Iterator[tuple[str, str]]:
+    def errors(self) -> Iterator[tuple[str, str]]:
         """A rule protects against something."""
         levels = {self.minimum_access_level_for_push, self.minimum_access_level_for_delete}
         if self.model_fields_set.issuperset(LEVEL_FIELDS) and levels == {None}:
@@ -43,7 +43,7 @@ class ProtectionRule(Item):
                 "minimum_access_level_for_delete; to have no such rule, write null in its place",
             )
 
-    def doubts(self) -> Iterator[tuple[str, str]]:
+    def warnings(self) -> Iterator[tuple[str, str]]:
         """A creation takes at least one level."""
         if self.model_fields_set.isdisjoint(LEVEL_FIELDS):
             yield (
@@ -56,7 +56,7 @@ class ProtectionRule(Item):
 LEVEL_FIELDS = ("minimum_access_level_for_push", "minimum_access_level_for_delete")
 
 
-def fault_of_pattern(_scope: Scope, pattern: Key) -> str | None:
+def fault_of_pattern(_scope: Target, pattern: Key) -> str | None:
     """Say why no server takes this pattern."""
     pattern = str(pattern)
     if len(pattern) > 255:
@@ -66,13 +66,13 @@ def fault_of_pattern(_scope: Scope, pattern: Key) -> str | None:
     return None
 
 
-def doubt_of_pattern(scope: Scope, pattern: Key) -> str | None:
+def doubt_of_pattern(target: Target, pattern: Key) -> str | None:
     """Say why the deployed service would refuse a new rule of this pattern (section 6; unchecked prefix for an ID).
 
     Rules of before a project was renamed keep their patterns, and the specification allows any.
     """
     pattern = str(pattern)
-    prefix = scope.ref.lower() if isinstance(scope.ref, str) else ""
+    prefix = target.ref.lower() if isinstance(target.ref, str) else ""
     if pattern != pattern.lower():
         return f"GitLab takes new patterns in lower case only: {pattern.lower()}"
     if not pattern.startswith(prefix):
@@ -80,7 +80,7 @@ def doubt_of_pattern(scope: Scope, pattern: Key) -> str | None:
     return None
 
 
-def decode(_scope: Scope, entry: Json) -> Found:
+def decode(_scope: Target, entry: Json) -> Found:
     """Read one rule; an unset level is null, or empty, or left out."""
     rule, unknown = recognized(ProtectionRule, {name: entry.get(name) or None for name in LEVEL_FIELDS})
     return Found(
@@ -113,8 +113,8 @@ RULES = Collection(
     decode=decode,
     create=create,
     update=update,
-    fault_of_key=fault_of_pattern,
-    doubt_of_key=doubt_of_pattern,
+    key_error=fault_of_pattern,
+    key_warning=doubt_of_pattern,
     lowers_placeholders=True,
 )
 

@@ -13,7 +13,7 @@ from reconciler.model.endpoints import Collection, Singleton
 from reconciler.model.kind import Kind, Needs, Rehearsed, Role
 from reconciler.model.protocols import Json, Request
 from reconciler.model.resource import Found, Resource, Wanted, recognized
-from reconciler.model.targets import Key, Level, Scope
+from reconciler.model.targets import Key, Level, Target
 
 GLOB = re.compile(r"[*?\[\]]")
 
@@ -63,31 +63,31 @@ def split(section: JobTokenScope, prune: bool) -> Mapping[str, Wanted]:
     return parts
 
 
-def decode_switch(_scope: Scope, answer: Json) -> Found:
+def decode_switch(_scope: Target, answer: Json) -> Found:
     """Read the effective value of the limit."""
     switch, unknown = recognized(Switch, {"enabled": answer["inbound_enabled"]})
     return Found(switch, unknown=unknown)
 
 
-def switch_body(_scope: Scope, wanted: Resource, _found: Found) -> Mapping[str, Json]:
+def switch_body(_scope: Target, wanted: Resource, _found: Found) -> Mapping[str, Json]:
     """The switch is read under one name and written under another."""
     return wanted.model_dump()
 
 
-def decode_project(_scope: Scope, entry: Json) -> Found:
+def decode_project(_scope: Target, entry: Json) -> Found:
     """Read one entry, which may be the project itself."""
     number, path = index(entry["id"]), entry.get("path_with_namespace")
     return Found(Allowed(), names=(path, number) if isinstance(path, str) else (number,), id=number)
 
 
-def decode_group(_scope: Scope, entry: Json) -> Found:
+def decode_group(_scope: Target, entry: Json) -> Found:
     """Read one entry, whose path is only in its web address, below `/groups/`; some servers send none."""
     number, address = index(entry["id"]), entry.get("web_url")
     _, found, path = urlsplit(address if isinstance(address, str) else "").path.partition("/groups/")
     return Found(Allowed(), names=(unquote(path), number) if found else (number,), id=number)
 
 
-def fault_of_entry(_scope: Scope, entry: Key) -> str | None:
+def fault_of_entry(_scope: Target, entry: Key) -> str | None:
     """Say why no project or group can have such a path (deployed behaviour, section 7.6)."""
     if isinstance(entry, str) and GLOB.search(entry):
         return "an allowlist takes no globs: name each project, or allow the whole group under `groups`"
@@ -96,12 +96,12 @@ def fault_of_entry(_scope: Scope, entry: Key) -> str | None:
     return None
 
 
-def doubt_of_project(scope: Scope, entry: Key) -> str | None:
+def doubt_of_project(target: Target, entry: Key) -> str | None:
     """A project's own entry can be neither added nor removed."""
     itself = (
-        entry.casefold() == scope.ref.casefold()
-        if isinstance(entry, str) and isinstance(scope.ref, str)
-        else entry == scope.ref
+        entry.casefold() == target.ref.casefold()
+        if isinstance(entry, str) and isinstance(target.ref, str)
+        else entry == target.ref
     )
     return "a project may always reach itself: leave this entry out" if itself else None
 
@@ -132,11 +132,11 @@ PROJECTS = Collection(
     model=Allowed,
     decode=decode_project,
     create=add_project,
-    fault_of_key=fault_of_entry,
-    doubt_of_key=doubt_of_project,
-    refers_to=Level.PROJECT,
+    key_error=fault_of_entry,
+    key_warning=doubt_of_project,
+    key_level=Level.PROJECT,
     grants_access=True,
-    by_number=True,
+    needs_numeric_id=True,
 )
 
 GROUPS = Collection(
@@ -146,10 +146,10 @@ GROUPS = Collection(
     model=Allowed,
     decode=decode_group,
     create=add_group,
-    fault_of_key=fault_of_entry,
-    refers_to=Level.GROUP,
+    key_error=fault_of_entry,
+    key_level=Level.GROUP,
     grants_access=True,
-    by_number=True,
+    needs_numeric_id=True,
 )
 
 

@@ -13,7 +13,7 @@ from reconciler.model.endpoints import Collection
 from reconciler.model.kind import Archived, Kind, Needs, Rehearsed, Role
 from reconciler.model.protocols import Json, Request
 from reconciler.model.resource import NOT_HERE, Found, Item, Resource, name_shown, number_shown, recognized
-from reconciler.model.targets import Key, Level, Scope
+from reconciler.model.targets import Key, Level, Target
 
 LONGEST_TITLE = 255
 DAY = re.compile(r"[0-9]{4}-[0-9]{2}-[0-9]{2}")
@@ -49,7 +49,7 @@ class Milestone(Item):
         default="active", description="Whether it is open for work.", examples=["active"]
     )
 
-    def contradictions(self) -> Iterator[tuple[str, str]]:
+    def errors(self) -> Iterator[tuple[str, str]]:
         """A milestone ends on a later day than it starts."""
         if self.start_date and self.due_date and self.due_date <= self.start_date:
             yield "due_date", f"due_date must be after start_date, which is {self.start_date}"
@@ -58,7 +58,7 @@ class Milestone(Item):
 FIELDS = ("description", "start_date", "due_date")
 
 
-def fault_of_title(_scope: Scope, title: Key) -> str | None:
+def fault_of_title(_scope: Target, title: Key) -> str | None:
     """Titles are not blank, and not longer than the service keeps."""
     if len(str(title).strip()) > LONGEST_TITLE:
         return f"a title has at most {LONGEST_TITLE} characters; this one has {len(str(title).strip())}"
@@ -70,7 +70,7 @@ def canonical_title(title: Key) -> Key:
     return str(title).strip()
 
 
-def decode(_scope: Scope, entry: Json) -> Found:
+def decode(_scope: Target, entry: Json) -> Found:
     """Read one milestone of the project's own."""
     shown = {name: entry.get(name) for name in FIELDS}
     shown |= {"state": entry["state"]} if "state" in entry else {}
@@ -80,7 +80,7 @@ def decode(_scope: Scope, entry: Json) -> Found:
         names=(name_shown(entry["title"]),),
         id=index(entry["id"]),
         owner_id=number_shown(entry.get("project_id")),
-        locked={} if "state" in entry else {"state": NOT_HERE},
+        read_only={} if "state" in entry else {"state": NOT_HERE},
         unknown=unknown,
     )
 
@@ -116,7 +116,7 @@ MILESTONES = Collection(
     decode=decode,
     create=create,
     update=update,
-    fault_of_key=fault_of_title,
+    key_error=fault_of_title,
     canonical_key=canonical_title,
 )
 

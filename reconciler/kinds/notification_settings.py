@@ -11,7 +11,7 @@ from reconciler.model.endpoints import Singleton
 from reconciler.model.kind import Kind, Rehearsed
 from reconciler.model.protocols import Json, Reader
 from reconciler.model.resource import Found, Resource, recognized
-from reconciler.model.targets import Level, Scope
+from reconciler.model.targets import Level, Target
 
 EventName = Literal[
     "approver",
@@ -65,7 +65,7 @@ class NotificationSettings(Resource):
         examples=[{"failed_pipeline": True, "new_issue": False}],
     )
 
-    def contradictions(self) -> Iterator[tuple[str, str]]:
+    def errors(self) -> Iterator[tuple[str, str]]:
         """Events are only heeded, and only shown, at the level `custom`."""
         if self.events and self.level != "custom":
             yield (
@@ -91,7 +91,7 @@ class UserNotificationSettings(NotificationSettings):
     )
 
 
-def decode(scope: Scope, answer: Json) -> Found:
+def decode(target: Target, answer: Json) -> Found:
     """Read the record, whose events are flat booleans (spec section 2) or an object shown only at `custom`.
 
     A known event that a `custom` record does not show cannot be set there: the service ignores such a parameter. If
@@ -100,22 +100,24 @@ def decode(scope: Scope, answer: Json) -> Found:
     events = answer.get("events", answer)
     events = {name: events[name] for name in EVENT_NAMES if name in events} if isinstance(events, dict) else {}
     fields: dict[str, Json] = {"level": answer["level"]}
-    locked: dict[str, str] = {}
+    read_only: dict[str, str] = {}
     custom = answer["level"] == "custom"
     if custom and events:
         fields["events"] = events
-        locked = {f"events.{name}": "this service has no such event here" for name in EVENT_NAMES if name not in events}
+        read_only = {
+            f"events.{name}": "this service has no such event here" for name in EVENT_NAMES if name not in events
+        }
     unshown = {"events": "level"} if custom and not events else {}
-    if scope.level is not Level.USER:
+    if target.level is not Level.USER:
         settings, unknown = recognized(NotificationSettings, fields)
-        return Found(settings, locked=locked, unknown=unknown, unshown=unshown)
+        return Found(settings, read_only=read_only, unknown=unknown, unshown=unshown)
     email = answer.get("notification_email")
     whole = fields | {"notification_email": None if email == answer.get("primary_email") else email}
     if "primary_unknown" in answer:
-        locked["notification_email"] = answer["primary_unknown"]
+        read_only["notification_email"] = answer["primary_unknown"]
     settings, unknown = recognized(UserNotificationSettings, whole)
     shown = fields | {"notification_email": email}
-    return Found(settings, locked=locked, unknown=unknown, unshown=unshown, shown=shown)
+    return Found(settings, read_only=read_only, unknown=unknown, unshown=unshown, shown=shown)
 
 
 PRIMARY_UNKNOWN = "null is the primary address, which this server does not tell: write the address instead"
@@ -135,7 +137,7 @@ def complete(reader: Reader, answer: Json, wanted: Mapping[str, Json]) -> Json:
     return answer | {"primary_unknown": f"{PRIMARY_UNKNOWN} (GET user: the response has no email)"}
 
 
-def body(_scope: Scope, wanted: Resource, found: Found) -> Mapping[str, Json]:
+def body(_scope: Target, wanted: Resource, found: Found) -> Mapping[str, Json]:
     """Return only what differs, events as flat booleans; an address is cleared by an empty string, never by null."""
     changed: dict[str, Json] = {}
     for name in sorted(wanted.model_fields_set):

@@ -10,7 +10,7 @@ from reconciler.model.endpoints import Collection
 from reconciler.model.kind import Archived, Kind, Needs, Rehearsed, Role
 from reconciler.model.protocols import Json, Request
 from reconciler.model.resource import Found, Resource, Rotated, name_shown
-from reconciler.model.targets import Key, Level, Scope
+from reconciler.model.targets import Key, Level, Target
 
 LONGEST_DESCRIPTION = 255
 SHORTENED = 4
@@ -28,18 +28,20 @@ class TriggerToken(Rotated):
     )
 
 
-def fault_of_description(_scope: Scope, description: Key) -> str | None:
+def fault_of_description(_scope: Target, description: Key) -> str | None:
     """Descriptions are not blank, and not longer than the service keeps."""
     if len(str(description)) > LONGEST_DESCRIPTION:
         return f"a description has at most {LONGEST_DESCRIPTION} characters; this one has {len(str(description))}"
     return None if str(description).strip() else "a description must not be blank"
 
 
-def decode(_scope: Scope, entry: Json) -> Found:
+def decode(_scope: Target, entry: Json) -> Found:
     """Read one token, of its value only whether it is shown whole: only owner and administrators may rename it."""
-    locked = {"renamed_from": "the token belongs to another user, and only its owner or an administrator may rename it"}
+    read_only = {
+        "renamed_from": "the token belongs to another user, and only its owner or an administrator may rename it"
+    }
     token = entry.get("token")
-    ours = isinstance(token, str) and shown_whole(token)
+    ours = isinstance(token, str) and secret_is_complete(token)
     owner, last_used = entry.get("owner"), entry.get("last_used")
     username = owner.get("username") if isinstance(owner, dict) else None
     return Found(
@@ -50,11 +52,11 @@ def decode(_scope: Scope, entry: Json) -> Found:
         ours=ours,
         owner=username if isinstance(username, str) else None,
         last_used=last_used if isinstance(last_used, str) else None,
-        locked={} if ours else locked,
+        read_only={} if ours else read_only,
     )
 
 
-def shown_whole(value: str) -> bool:
+def secret_is_complete(value: str) -> bool:
     """Tell whether this is a token and not its first characters."""
     return len(value) > SHORTENED
 
@@ -86,17 +88,17 @@ TOKENS = Collection(
     decode=decode,
     create=create,
     update=update,
-    fault_of_key=fault_of_description,
+    key_error=fault_of_description,
     unique_names=False,
     grants_access=True,
     delivers="token",
-    shown_whole=shown_whole,
+    secret_is_complete=secret_is_complete,
 )
 
 
 def rehearsal(read: Rehearsed) -> Mapping[str, Json]:
     """The tokens, by their descriptions; those that are not shown whole are somebody else's. No value is known."""
-    owners = {found.id: None if found.locked else read.username for found in read.parts.get("trigger_tokens", ())}
+    owners = {found.id: None if found.read_only else read.username for found in read.parts.get("trigger_tokens", ())}
     items = read.items("trigger_tokens", "description")
     return {"trigger_tokens": [{**item, "owner": owners[item["id"]]} for item in items]}
 

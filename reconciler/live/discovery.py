@@ -12,7 +12,7 @@ from reconciler.live.read import ENDS_A_RUN, is_the_other, look_up_paths, side_b
 from reconciler.manifests import Hidden, Member
 from reconciler.model.protocols import Json, Reader
 from reconciler.model.state import Reference, Unknown
-from reconciler.model.targets import Level, Scope
+from reconciler.model.targets import Level, Target
 
 QUERY = "include_subgroups=true&with_shared=false{archived}&order_by=id&sort=asc"
 
@@ -30,11 +30,13 @@ class Discovery:
 
     groups: Mapping[str, tuple[Member, ...] | Hidden]
     ids: Mapping[Reference, int]
-    paths: Mapping[Scope, str] = field(default_factory=dict)
-    unknown: Mapping[Scope, str] = field(default_factory=dict)
+    paths: Mapping[Target, str] = field(default_factory=dict)
+    unknown: Mapping[Target, str] = field(default_factory=dict)
 
 
-def discover(groups: Mapping[str, bool], reader: Reader, concurrency: int, pathless: Iterable[Scope] = ()) -> Discovery:
+def discover(
+    groups: Mapping[str, bool], reader: Reader, concurrency: int, pathless: Iterable[Target] = ()
+) -> Discovery:
     """List the projects of some groups (deployed behaviour, section 7.8), side by side, each group once.
 
     Args:
@@ -61,25 +63,25 @@ def discover(groups: Mapping[str, bool], reader: Reader, concurrency: int, pathl
         for each in members
         if each.id is not None
     }
-    listed = {Scope(Level.PROJECT, number) for number in ids.values()}
+    listed = {Target(Level.PROJECT, number) for number in ids.values()}
     asked = look_up_paths({*pathless} - listed, reader, concurrency)
-    paths = {scope: path for scope, path in asked.items() if isinstance(path, str)}
+    paths = {target: path for target, path in asked.items() if isinstance(path, str)}
     ids |= {
         Reference(each.level, path.casefold()): each.ref for each, path in paths.items() if isinstance(each.ref, int)
     }
-    unknown = {scope: path.reason for scope, path in asked.items() if isinstance(path, Unknown)}
+    unknown = {target: path.reason for target, path in asked.items() if isinstance(path, Unknown)}
     return Discovery({group: found[group.casefold()] for group in groups}, ids, paths, unknown)
 
 
 def _list(group: str, reader: Reader, *, archived: bool) -> tuple[Member, ...] | Hidden:
-    path = f"{Scope(Level.GROUP, group).url}projects"
+    path = f"{Target(Level.GROUP, group).url}projects"
     query = QUERY.format(archived="" if archived else "&archived=false")
     try:
         return tuple(_member(entry) for entry in reader.pages(f"{path}?{query}"))
     except ENDS_A_RUN:
         raise
     except NotFound as error:
-        if is_the_other(Scope(Level.GROUP, group), reader):
+        if is_the_other(Target(Level.GROUP, group), reader):
             return Hidden(f"{group} is a project, not a group: list it here, as `projects: [{group}]`", absent=True)
         return Hidden(
             f"the projects of group {group} cannot be listed (GET {path}: {error.reason}): there is no such group, or "

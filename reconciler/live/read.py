@@ -29,7 +29,7 @@ from reconciler.model.progress import Progress
 from reconciler.model.protocols import Json, Reader, TimedReader
 from reconciler.model.resource import Found, Resource, Wanted
 from reconciler.model.state import DesiredState, LivePart, LiveState, PartAddress, Reference, Unknown, Unreadable
-from reconciler.model.targets import Level, Scope
+from reconciler.model.targets import Level, Target
 
 ENDS_A_RUN = (ScopeMissing, Stopped, Unauthorized, Unreachable, WaitTooLong)
 """After these nothing else can be read either."""
@@ -51,19 +51,19 @@ def read_live(
     """
     wanted = list(_declared_parts(desired))
     progress = progress or Progress()
-    progress.begin("reading", (scope for (scope, _, _), _ in wanted))
+    progress.begin("reading", (target for (target, _, _), _ in wanted))
 
     def read(task: tuple[PartAddress, Wanted]) -> LivePart:
-        (scope, section, part), declared = task
-        found = read_part(reader, kinds[section].part(part), scope, declared)
-        progress.step(scope)
+        (target, section, part), declared = task
+        found = read_part(reader, kinds[section].part(part), target, declared)
+        progress.step(target)
         return found
 
     parts = dict(zip((address for address, _ in wanted), side_by_side(read, wanted, concurrency), strict=True))
     return LiveState(parts, learn_ids(parts, kinds), reader.now())
 
 
-def read_part(reader: Reader, part: Part, scope: Scope, wanted: Resource | Mapping[Any, Any]) -> LivePart:
+def read_part(reader: Reader, part: Part, target: Target, wanted: Resource | Mapping[Any, Any]) -> LivePart:
     """Read one part of one target.
 
     Args:
@@ -72,14 +72,14 @@ def read_part(reader: Reader, part: Part, scope: Scope, wanted: Resource | Mappi
     Raises:
         ServiceError: see `read_live`.
     """
-    path = scope.url + part.suffix
+    path = target.url + part.suffix
     try:
         if isinstance(part, Collection):
-            return tuple(decode(part, scope, entry) for entry in reader.pages(path))
+            return tuple(decode(part, target, entry) for entry in reader.pages(path))
         answer = reader.get(path)
         if part.complete is not None:
             answer = part.complete(reader, answer, fields_of(wanted) if isinstance(wanted, Resource) else wanted)
-        return decode(part, scope, answer)
+        return decode(part, target, answer)
     except ENDS_A_RUN:
         raise
     except ServiceError as error:
@@ -100,30 +100,30 @@ def look_up(references: Iterable[Reference], reader: Reader, concurrency: int) -
     return dict(zip(ordered, side_by_side(ask, ordered, concurrency), strict=True))
 
 
-def look_up_paths(scopes: Iterable[Scope], reader: Reader, concurrency: int) -> dict[Scope, str | Unknown]:
+def look_up_paths(scopes: Iterable[Target], reader: Reader, concurrency: int) -> dict[Target, str | Unknown]:
     """Ask for the full path of each target that is given by ID, once each.
 
     Raises:
         ServiceError: see `read_live`.
     """
-    ordered = sorted(scopes, key=lambda scope: scope.order)
+    ordered = sorted(scopes, key=lambda target: target.order)
 
-    def ask(scope: Scope) -> str | Unknown:
+    def ask(target: Target) -> str | Unknown:
         try:
-            return _ask(scope, reader, lambda record: path_in(record, scope.level))
+            return _ask(target, reader, lambda record: path_in(record, target.level))
         except NotFound as error:
             return Unknown(_not_found(error))
 
     return dict(zip(ordered, side_by_side(ask, ordered, concurrency), strict=True))
 
 
-def ask_for_record(scope: Scope, reader: Reader) -> Json:
+def ask_for_record(target: Target, reader: Reader) -> Json:
     """Return the service's record of a group or a project, without a group's projects.
 
     Raises:
         ServiceError: see `read_live`, and any other.
     """
-    return reader.get(scope.url.rstrip("/") + ("?with_projects=false" if scope.level is Level.GROUP else ""))
+    return reader.get(target.url.rstrip("/") + ("?with_projects=false" if target.level is Level.GROUP else ""))
 
 
 def path_in(record: Json, level: Level) -> str:
@@ -141,38 +141,38 @@ def path_in(record: Json, level: Level) -> str:
 def learn_ids(parts: Mapping[PartAddress, LivePart], kinds: Kinds) -> dict[Reference, int | Unknown]:
     """Collect the numeric IDs that came along with what was read, so that none has to be asked for."""
     ids: dict[Reference, int | Unknown] = {}
-    for (scope, section, name), live in parts.items():
+    for (target, section, name), live in parts.items():
         part = kinds[section].part(name)
         for found in live if isinstance(live, tuple) else ():
-            if found.owner_id is not None and isinstance(scope.ref, str):
-                ids[Reference(scope.level, scope.ref.casefold())] = found.owner_id
-            if isinstance(part, Collection) and part.refers_to and found.id is not None:
-                ids |= {Reference(part.refers_to, n.casefold()): found.id for n in found.names if isinstance(n, str)}
+            if found.owner_id is not None and isinstance(target.ref, str):
+                ids[Reference(target.level, target.ref.casefold())] = found.owner_id
+            if isinstance(part, Collection) and part.key_level and found.id is not None:
+                ids |= {Reference(part.key_level, n.casefold()): found.id for n in found.names if isinstance(n, str)}
     return ids
 
 
-def record_or_error(scope: Scope, reader: Reader) -> Json | ServiceError:
+def record_or_error(target: Target, reader: Reader) -> Json | ServiceError:
     """Return the record of a group or a project, or why there is none.
 
     Raises:
         ServiceError: see `read_live`.
     """
     try:
-        return ask_for_record(scope, reader)
+        return ask_for_record(target, reader)
     except ENDS_A_RUN:
         raise
     except ServiceError as error:
         return error
 
 
-def is_the_other(scope: Scope, reader: Reader) -> bool:
+def is_the_other(target: Target, reader: Reader) -> bool:
     """Tell whether what is not there as a project is there as a group, or the other way round.
 
     Raises:
         ServiceError: see `read_live`.
     """
-    other = Scope(OTHER[scope.level], scope.ref)
-    if isinstance(scope.ref, str) and other.level is Level.PROJECT and "/" not in scope.ref:
+    other = Target(OTHER[target.level], target.ref)
+    if isinstance(target.ref, str) and other.level is Level.PROJECT and "/" not in target.ref:
         return False
     return isinstance(record_or_error(other, reader), dict)
 
@@ -224,20 +224,20 @@ def _declared_parts(desired: DesiredState) -> Iterator[tuple[PartAddress, Wanted
     for target in desired.targets:
         for section in target.sections:
             for part, wanted in section.wanted.items():
-                yield (target.scope, section.kind, part), wanted
+                yield (target.target, section.kind, part), wanted
 
 
-def decode(part: Part, scope: Scope, answer: Json) -> Found:
+def decode(part: Part, target: Target, answer: Json) -> Found:
     """Let the kind read an answer, whatever it is.
 
     Raises:
         BadAnswer: the kind tripped over it, which is the answer's fault.
     """
     try:
-        return part.decode(scope, answer)
+        return part.decode(target, answer)
     except (ArithmeticError, AttributeError, LookupError, TypeError, ValueError) as error:
         reason = "the answer is not what the specification promises: " + _what_is_odd(error)
-        raise BadAnswer(f"GET {scope.url}{part.suffix}", reason) from error
+        raise BadAnswer(f"GET {target.url}{part.suffix}", reason) from error
 
 
 def _what_is_odd(error: Exception) -> str:
@@ -252,17 +252,17 @@ def ask_for_id(reference: Reference, reader: Reader) -> int | Unknown:
     Raises:
         ServiceError: see `read_live`.
     """
-    scope = Scope(reference.level, reference.path)
+    target = Target(reference.level, reference.path)
     try:
-        return _ask(scope, reader, lambda record: index(record["id"]))
+        return _ask(target, reader, lambda record: index(record["id"]))
     except NotFound as error:
-        if not is_the_other(scope, reader):
+        if not is_the_other(target, reader):
             return Unknown(_not_found(error), "correct the path, or use a token that can see it")
-        other = OTHER[scope.level]
-        return Unknown(f"this is a {other}, not a {scope.level}", f"list it under `{other}s`")
+        other = OTHER[target.level]
+        return Unknown(f"this is a {other}, not a {target.level}", f"list it under `{other}s`")
 
 
-def _ask(scope: Scope, reader: Reader, read: Callable[[Json], Result]) -> Result | Unknown:
+def _ask(target: Target, reader: Reader, read: Callable[[Json], Result]) -> Result | Unknown:
     """Ask for a target's record and read something from it; say why where that fails.
 
     Raises:
@@ -270,7 +270,7 @@ def _ask(scope: Scope, reader: Reader, read: Callable[[Json], Result]) -> Result
         ServiceError: see `read_live`.
     """
     try:
-        return read(ask_for_record(scope, reader))
+        return read(ask_for_record(target, reader))
     except (*ENDS_A_RUN, NotFound):
         raise
     except Moved as error:
@@ -279,7 +279,7 @@ def _ask(scope: Scope, reader: Reader, read: Callable[[Json], Result]) -> Result
         return Unknown(str(error))
     except (LookupError, TypeError, ValueError):
         return Unknown(
-            f"GET {scope.url.rstrip('/')}: unexpected response: the body does not have the documented structure"
+            f"GET {target.url.rstrip('/')}: unexpected response: the body does not have the documented structure"
         )
 
 

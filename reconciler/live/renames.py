@@ -10,15 +10,15 @@ from reconciler.errors import NotFound, ServiceError
 from reconciler.live.read import ENDS_A_RUN, ask_for_record, path_in, side_by_side
 from reconciler.model.protocols import Reader
 from reconciler.model.state import Reference
-from reconciler.model.targets import Level, Scope
+from reconciler.model.targets import Level, Target
 
 Identity = tuple[Level, str | int | None]
-"""See `Scope.identity`."""
+"""See `Target.identity`."""
 
 
-def names_now(
-    scopes: Iterable[Scope], reader: Reader, concurrency: int, known: Mapping[Reference, int]
-) -> dict[Scope, frozenset[Identity]]:
+def current_names(
+    scopes: Iterable[Target], reader: Reader, concurrency: int, known: Mapping[Reference, int]
+) -> dict[Target, frozenset[Identity]]:
     """Return all that each target is called now; nothing for one that is not there, or not visible.
 
     Args:
@@ -32,29 +32,29 @@ def names_now(
     """
     paths = {number: reference.path for reference, number in known.items()}
 
-    def ask(scope: Scope) -> frozenset[Identity]:
-        if scope.level is Level.PROJECT and isinstance(scope.ref, int) and scope.ref in paths:
-            return frozenset(_identities(scope, paths[scope.ref]))
-        if isinstance(scope.ref, str) and (number := known.get(Reference(scope.level, scope.ref.casefold()))):
-            return frozenset(_identities(scope, number))
-        return frozenset({scope.identity} if scope.level is Level.USER else _asked(scope, reader))
+    def ask(target: Target) -> frozenset[Identity]:
+        if target.level is Level.PROJECT and isinstance(target.ref, int) and target.ref in paths:
+            return frozenset(_identities(target, paths[target.ref]))
+        if isinstance(target.ref, str) and (number := known.get(Reference(target.level, target.ref.casefold()))):
+            return frozenset(_identities(target, number))
+        return frozenset({target.identity} if target.level is Level.USER else _asked(target, reader))
 
     wanted = tuple(scopes)
     return dict(zip(wanted, side_by_side(ask, wanted, concurrency), strict=True))
 
 
-def _asked(scope: Scope, reader: Reader) -> Iterable[Identity]:
+def _asked(target: Target, reader: Reader) -> Iterable[Identity]:
     try:
-        record = ask_for_record(scope, reader)
-        return [*_identities(scope, index(record["id"])), *_identities(scope, path_in(record, scope.level))]
+        record = ask_for_record(target, reader)
+        return [*_identities(target, index(record["id"])), *_identities(target, path_in(record, target.level))]
     except ENDS_A_RUN:
         raise
     except NotFound:
         return []
     except (ServiceError, LookupError, TypeError):
-        return [scope.identity]
+        return [target.identity]
 
 
-def _identities(scope: Scope, other: str | int) -> Iterator[Identity]:
-    yield scope.identity
-    yield Scope(scope.level, other).identity
+def _identities(target: Target, other: str | int) -> Iterator[Identity]:
+    yield target.identity
+    yield Target(target.level, other).identity

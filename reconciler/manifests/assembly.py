@@ -18,8 +18,8 @@ from reconciler.manifests.levels import levels_of, misplaced_references
 from reconciler.manifests.sets import disagreements
 from reconciler.manifests.shapes import Shape, Shapes
 from reconciler.manifests.specs import complain_of_clashes, fault_of_level
-from reconciler.model.state import DesiredState, Section, Target
-from reconciler.model.targets import Scope
+from reconciler.model.state import DesiredState, DesiredTarget, Section
+from reconciler.model.targets import Target
 
 CANONICAL = json.JSONEncoder(sort_keys=True, separators=(",", ":"))
 
@@ -28,7 +28,7 @@ CANONICAL = json.JSONEncoder(sort_keys=True, separators=(",", ":"))
 class Assembled:
     """A target as the planner gets it, and how it came about."""
 
-    target: Target
+    target: DesiredTarget
     effective: Effective
 
 
@@ -59,14 +59,14 @@ def _is_whole(target: Composition, shapes: Shapes, complaints: Complaints) -> bo
         return True
     own = target.parts[-1]
     if own.priority is None:
-        check_alone(effective(None, own.layers[-1:], shapes), (target.scope.level,), complaints)
+        check_alone(effective(None, own.layers[-1:], shapes), (target.target.level,), complaints)
     return False
 
 
 def _assembled(
     target: Composition, shapes: Shapes, compared: set[tuple[int, ...]], complaints: Complaints
 ) -> Assembled:
-    scope, parts, layers, values = target.scope, target.parts, target.layers, target.values
+    scope, parts, layers, values = target.target, target.parts, target.layers, target.values
     each = [effective(scope, part.layers, shapes, values) for part in parts]
     whole = reduce(Effective.under, each)
     for layer in layers:
@@ -83,16 +83,16 @@ def _assembled(
     _check_prune(whole, complaints)
     labels = {name: value for part in parts for name, value in part.labels.items()}
     origin = layers[-1].document.origin
-    return Assembled(Target(scope, tuple(sections), origin, MappingProxyType(labels), target.path), whole)
+    return Assembled(DesiredTarget(scope, tuple(sections), origin, MappingProxyType(labels), target.path), whole)
 
 
-def _check_shared(layer: Layer, whole: Effective, scope: Scope, complaints: Complaints) -> None:
+def _check_shared(layer: Layer, whole: Effective, target: Target, complaints: Complaints) -> None:
     """Complain of sections of a layer that the target's level does not have, or whose names come to the same."""
     for name, value in layer.sections.items():
         shape = whole.shapes[name]
-        fault = fault_of_level(name, scope.level, whole.shapes)
+        fault = fault_of_level(name, target.level, whole.shapes)
         if fault:
-            complaints.add(layer.document.find(("spec", name), key=True), f"{fault} (for {scope})", scope)
+            complaints.add(layer.document.find(("spec", name), key=True), f"{fault} (for {target})", target)
         elif layer.placeholders:
             complain_of_clashes(layer.document, shape, value, whole.values, complaints)
 
@@ -140,7 +140,7 @@ def _canonical(each: Assembled) -> Any:
         name: _unordered(shapes[name], section) if shapes[name].lists else section
         for name, section in whole.sections.items()
     }
-    return [str(each.target.scope), sections, sorted(whole.prune)]
+    return [str(each.target.target), sections, sorted(whole.prune)]
 
 
 def _unordered(shape: Shape, section: Mapping[str, Any]) -> Mapping[str, Any]:

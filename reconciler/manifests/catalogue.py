@@ -27,14 +27,14 @@ from reconciler.manifests.shapes import Shapes
 from reconciler.manifests.specs import PRUNE, read_layer
 from reconciler.manifests.structure import Misfit, misfits
 from reconciler.manifests.words import listed, unknown
-from reconciler.model.targets import LEVELS, Scope
+from reconciler.model.targets import LEVELS, Target
 
 
 @dataclass(frozen=True, slots=True)
 class DeclaredTarget:
     """A user, group or project that has a document of its own."""
 
-    scope: Scope
+    target: Target
     profiles: tuple[str, ...]
     labels: Mapping[str, str]
     layer: Layer

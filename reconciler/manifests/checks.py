@@ -15,26 +15,26 @@ from reconciler.manifests.shapes import OLD_NAMES, Shape
 from reconciler.manifests.structure import Misfit, fields_at, misfits
 from reconciler.manifests.words import listed
 from reconciler.model.resource import Resource
-from reconciler.model.targets import Level, Scope
+from reconciler.model.targets import Level, Target
 
 
-def checked(effective: Effective, shape: Shape, scope: Scope, complaints: Complaints) -> Any:
+def checked(effective: Effective, shape: Shape, target: Target, complaints: Complaints) -> Any:
     """Return a section of a target as its model; None, with complaints, where it is not what it should be.
 
     Where placeholders wait for a path to be known, what depends on them is left alone.
     """
     name = shape.kind.name
     value = effective.sections[name]
-    type_ = shape.kind.models[scope.level]
+    type_ = shape.kind.models[target.level]
     fine = True
     waits = effective.values is None
-    for path, key, message in _faults_of_names(shape, scope, value):
+    for path, key, message in _faults_of_names(shape, target, value):
         if waits and any(has_placeholder(step) for step in path):
             continue
         fine = False
         complain(effective, path, message, complaints, key=key)
     try:
-        section = shape.check[scope.level](value)
+        section = shape.check[target.level](value)
     except ValidationError as error:
         for misfit in misfits(error, value, type_):
             if not (waits and _has_placeholder(misfit)):
@@ -43,7 +43,7 @@ def checked(effective: Effective, shape: Shape, scope: Scope, complaints: Compla
     for path, message, severity in _remarks(name, section):
         fine &= severity != "error"
         complain(effective, path, message, complaints, severity=severity)
-    for path, key, message in _doubts_of_names(shape, scope, value):
+    for path, key, message in _doubts_of_names(shape, target, value):
         if not (waits and has_placeholder(path[-1])):
             complain(effective, path, message, complaints, key=key, severity="warning")
     for path, message in _empty_lists(shape, value) if name not in effective.prune else ():
@@ -69,9 +69,9 @@ def complain(
 ) -> None:
     """Note what is wrong at a path of the merged spec, at its place in the layer that brought it."""
     layer, place = whole.find(path, key=key)
-    if whole.scope and layer.title:
-        message += f" (for {whole.scope})"
-    complaints.add(place, message, whole.scope or layer.document, severity)
+    if whole.target and layer.title:
+        message += f" (for {whole.target})"
+    complaints.add(place, message, whole.target or layer.document, severity)
 
 
 def _complain_of(
@@ -112,37 +112,37 @@ def _has_placeholder(misfit: Misfit) -> bool:
     return has_placeholder(misfit.value) or (misfit.key and has_placeholder(misfit.path[-1]))
 
 
-def _faults_of_names(shape: Shape, scope: Scope, value: Any) -> Iterator[tuple[Path, bool, str]]:
+def _faults_of_names(shape: Shape, target: Target, value: Any) -> Iterator[tuple[Path, bool, str]]:
     """Yield what is wrong with names, each with its path and whether it is a key; what is no name is passed over."""
     name = shape.kind.name
     if not isinstance(value, dict):
         return
     if shape.items:
         for key in value:
-            fault = shape.items.fault_of_key(scope, key)
+            fault = shape.items.key_error(target, key)
             if fault:
                 yield (name, key), True, fault
         yield from _faults_of_old_names(name, value)
         return
     for field in shape.lists.keys() & value.keys():
         for index, entry in enumerate(value[field] if isinstance(value[field], list) else ()):
-            fault = shape.lists[field].fault_of_key(scope, entry) if isinstance(entry, str | int) else None
+            fault = shape.lists[field].key_error(target, entry) if isinstance(entry, str | int) else None
             if fault:
                 yield (name, field, index), False, fault
 
 
-def _doubts_of_names(shape: Shape, scope: Scope, value: Any) -> Iterator[tuple[Path, bool, str]]:
+def _doubts_of_names(shape: Shape, target: Target, value: Any) -> Iterator[tuple[Path, bool, str]]:
     """Yield what some servers refuse about the names of what is to exist, as `_faults_of_names` does."""
     name = shape.kind.name
     if shape.items:
         for key, item in value.items():
-            doubt = None if item is None else shape.items.doubt_of_key(scope, key)
+            doubt = None if item is None else shape.items.key_warning(target, key)
             if doubt:
                 yield (name, key), True, doubt
         yield from _lookalikes(shape, value)
     for field in shape.lists.keys() & value.keys():
         for index, entry in enumerate(value[field]):
-            doubt = shape.lists[field].doubt_of_key(scope, entry)
+            doubt = shape.lists[field].key_warning(target, entry)
             if doubt:
                 yield (name, field, index), False, doubt
 
@@ -196,10 +196,10 @@ def _remarks(name: str, section: Resource | Mapping[str, Resource | None]) -> It
         if resource is None or _is_silent(resource.__class__):
             continue
         path = (name,) if key is None else (name, key)
-        yield from (((*path, field), message, "error") for field, message in resource.contradictions())
-        yield from (((*path, field), message, "warning") for field, message in resource.doubts())
+        yield from (((*path, field), message, "error") for field, message in resource.errors())
+        yield from (((*path, field), message, "warning") for field, message in resource.warnings())
 
 
 @cache
 def _is_silent(type_: type[Resource]) -> bool:
-    return type_.contradictions is Resource.contradictions and type_.doubts is Resource.doubts
+    return type_.errors is Resource.errors and type_.warnings is Resource.warnings

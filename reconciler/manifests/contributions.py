@@ -11,7 +11,7 @@ from reconciler.manifests.layers import Layer
 from reconciler.manifests.placeholders import Filling, filling
 from reconciler.manifests.sets import Discovered, Hidden, candidates, matches, passes
 from reconciler.manifests.words import unknown
-from reconciler.model.targets import Level, Scope
+from reconciler.model.targets import Level, Target
 
 SOME = 3
 """Projects that are named where many could be."""
@@ -39,12 +39,12 @@ class Composition:
     """What makes up one target.
 
     Attributes:
-        scope: the target, as its own document names it, if it has one.
+        target: the target, as its own document names it, if it has one.
         path: its full path; None where it has none, or only an ID is known.
         parts: lowest first.
     """
 
-    scope: Scope
+    target: Target
     path: str | None
     parts: list[Contribution] = field(default_factory=list)
 
@@ -62,11 +62,11 @@ class Composition:
     @property
     def nameless(self) -> bool:
         """Whether nothing is known of the target but its ID."""
-        return self.path is None and isinstance(self.scope.ref, int)
+        return self.path is None and isinstance(self.target.ref, int)
 
 
 def contributions(
-    catalogue: Catalogue, discovered: Discovered | None, paths: Mapping[Scope, str], complaints: Complaints
+    catalogue: Catalogue, discovered: Discovered | None, paths: Mapping[Target, str], complaints: Complaints
 ) -> list[Composition]:
     """Return what makes up each target, in the order of the targets.
 
@@ -79,12 +79,14 @@ def contributions(
         complaints: for what is wrong.
     """
     found = _projects(discovered)
-    known = {**paths, **{Scope(Level.PROJECT, number): path for path, number in found.values()}}
+    known = {**paths, **{Target(Level.PROJECT, number): path for path, number in found.values()}}
     targets: dict[Any, Composition] = {
-        identity: Composition(each.scope, each.scope.ref if isinstance(each.scope.ref, str) else known.get(each.scope))
+        identity: Composition(
+            each.target, each.target.ref if isinstance(each.target.ref, str) else known.get(each.target)
+        )
         for identity, each in catalogue.targets.items()
     }
-    projects = [each.path for each in targets.values() if each.scope.level is Level.PROJECT and each.path]
+    projects = [each.path for each in targets.values() if each.target.level is Level.PROJECT and each.path]
     for declared in sorted(catalogue.sets.values(), key=_standing):
         contribution = _of_set(declared, catalogue, complaints)
         offered = candidates(declared, discovered, projects)
@@ -94,18 +96,18 @@ def contributions(
             if not selected and not idle:
                 _complain_of_emptiness(declared, discovered, complaints)
         for folded, path in {path.casefold(): path for path in selected}.items():
-            scope = Scope(Level.PROJECT, path)
+            scope = Target(Level.PROJECT, path)
             _, number = found.get(folded, (path, None))
-            by_number = targets.get(Scope(Level.PROJECT, number).identity)
+            by_number = targets.get(Target(Level.PROJECT, number).identity)
             composition = targets.get(scope.identity) or by_number or Composition(scope, path)
-            targets.setdefault(composition.scope.identity, composition).parts.append(contribution)
+            targets.setdefault(composition.target.identity, composition).parts.append(contribution)
     for identity, target in catalogue.targets.items():
         composition = targets[identity]
         layers = _profiles(target.layer.document, target.profiles, composition, catalogue, complaints)
         _complain_of_unfillable(target.layer, composition, complaints)
         whole = len(layers) == len(target.profiles)
         composition.parts.append(Contribution((*layers, target.layer), whole, target.labels))
-    return sorted(targets.values(), key=lambda each: each.scope.order)
+    return sorted(targets.values(), key=lambda each: each.target.order)
 
 
 def _projects(discovered: Discovered | None) -> dict[str, tuple[str, int]]:
@@ -190,6 +192,6 @@ def _lacking(layer: Layer, composition: Composition) -> str | None:
 
 
 def _reason(composition: Composition | None) -> str:
-    if composition is None or composition.scope.level is Level.USER:
+    if composition is None or composition.target.level is Level.USER:
         return "the user has no path"
-    return f"{composition.scope} has no namespace"
+    return f"{composition.target} has no namespace"

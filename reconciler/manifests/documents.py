@@ -8,7 +8,7 @@ from typing import Annotated, Any, ClassVar, Literal
 from pydantic import AfterValidator, BaseModel, ConfigDict, Field, TypeAdapter
 
 from reconciler.manifests.sources import Place, Source, find
-from reconciler.model.targets import Level, Scope
+from reconciler.model.targets import Level, Target
 from reconciler.system.terminal import escaped
 
 API_VERSION = "reconciler/v1"
@@ -202,9 +202,9 @@ class Document:
         return find(self.source, self.number, path, key=key)
 
 
-def scope_of(document: UserDocument | GroupDocument | ProjectDocument) -> Scope:
+def scope_of(document: UserDocument | GroupDocument | ProjectDocument) -> Target:
     """Return the target a document is about."""
     metadata = document.metadata
     if isinstance(metadata, TargetMetadata):
-        return Scope(LEVELS_OF[document.kind], metadata.path or metadata.id)
-    return Scope(Level.USER)
+        return Target(LEVELS_OF[document.kind], metadata.path or metadata.id)
+    return Target(Level.USER)

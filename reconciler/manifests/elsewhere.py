@@ -15,8 +15,8 @@ from reconciler.manifests.reading import Reader
 from reconciler.manifests.sets import Member
 from reconciler.manifests.shapes import shapes_of
 from reconciler.model.kind import Kinds
-from reconciler.model.state import Target
-from reconciler.model.targets import Scope
+from reconciler.model.state import DesiredTarget
+from reconciler.model.targets import Target
 from reconciler.system.terminal import escaped
 
 
@@ -28,27 +28,27 @@ class Elsewhere:
     _others: frozenset[str]
     _broken: Mapping[str, str]
 
-    def declared(self, scope: Scope) -> Target | None:
+    def declared(self, target: Target) -> DesiredTarget | None:
         """Return a target with all that the repository declares of it."""
-        found = self._assembled.get(scope.identity)
+        found = self._assembled.get(target.identity)
         return None if found is None else found.target
 
-    def place(self, scope: Scope, section: str) -> str:
+    def place(self, target: Target, section: str) -> str:
         """Return where a section that is `declared` is declared outside of the named manifests, as `path:line`."""
-        found = self._assembled[scope.identity]
+        found = self._assembled[target.identity]
         places = [place for place, _ in sayings(found.effective, (section,))]
         return next((each for each in reversed(places) if each.rpartition(":")[0] in self._others), found.target.origin)
 
-    def mentioned(self, scope: Scope) -> str | None:
+    def mentioned(self, target: Target) -> str | None:
         """Return a file that cannot be read as a manifest and may declare a target, for it mentions it."""
-        mention = str(scope.level if scope.ref is None else scope.ref).casefold()
+        mention = str(target.level if target.ref is None else target.ref).casefold()
         return next((path for path, text in self._broken.items() if mention in text), None)
 
 
 def read_elsewhere(
     top: Path,
     named: Sequence[str],
-    targets: Iterable[Collection[Scope]],
+    targets: Iterable[Collection[Target]],
     kinds: Kinds,
     *,
     values: Mapping[str, Any],
@@ -72,8 +72,8 @@ def read_elsewhere(
         for path in (*named, *others):
             reader.read(path)
     groups = {each.declared.select.group for each in reader.catalogue.sets.values()} - {""}
-    named_by_path = [(names, scope.ref) for names in targets for scope in names if isinstance(scope.ref, str)]
-    paths = {scope: path for names, path in named_by_path for scope in names if isinstance(scope.ref, int)}
+    named_by_path = [(names, target.ref) for names in targets for target in names if isinstance(target.ref, str)]
+    paths = {target: path for names, path in named_by_path for target in names if isinstance(target.ref, int)}
     members = [Member(path) for _, path in named_by_path]
     below = {group: [each for each in members if _is_below(group, each.path)] for group in groups}
     composed = contributions(reader.catalogue, below, paths, reader.complaints)
@@ -81,7 +81,7 @@ def read_elsewhere(
     faulty = {fault.path for fault in reader.complaints.faults if fault.severity == "error"}
     broken = [path for path in others if escaped(path) in faulty]
     return Elsewhere(
-        {each.target.scope.identity: each for each in assembled},
+        {each.target.target.identity: each for each in assembled},
         frozenset(escaped(path) for path in others),
         {path: Path(path).read_text(encoding="utf-8", errors="replace").casefold() for path in broken},
     )

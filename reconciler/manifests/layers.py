@@ -8,7 +8,7 @@ from reconciler.manifests.documents import Document
 from reconciler.manifests.placeholders import Filling, fill
 from reconciler.manifests.shapes import Shape, Shapes, spell, spell_entry, spell_key
 from reconciler.manifests.sources import Place
-from reconciler.model.targets import Scope
+from reconciler.model.targets import Target
 
 Path = tuple[Any, ...]
 """Keys and indices from a spec down to a value."""
@@ -49,7 +49,7 @@ class Effective:
     """What is to be true of one target, and the layers that say so.
 
     Attributes:
-        scope: the target; None for a profile or set looked at by itself.
+        target: the target; None for a profile or set looked at by itself.
         layers: lowest first; the last is the target's own document, or a set's.
         sections: merged, in the order of the kinds.
         prune: of the topmost layer that has one.
@@ -57,7 +57,7 @@ class Effective:
         shapes: of all kinds.
     """
 
-    scope: Scope | None
+    target: Target | None
     layers: tuple[Layer, ...]
     sections: Mapping[str, Any]
     prune: list[str]
@@ -72,7 +72,7 @@ class Effective:
     def under(self, upper: "Effective") -> "Effective":
         """Return what this and what lies over it come to, for the same target."""
         return Effective(
-            self.scope,
+            self.target,
             self.layers + upper.layers,
             _merged(self.shapes, self.sections, upper.sections),
             upper.prune if upper.sets_prune else self.prune,
@@ -124,16 +124,16 @@ def merge(shape: Shape, lower: Any, upper: Any) -> Any:
 
 
 def effective(
-    scope: Scope | None, layers: tuple[Layer, ...], shapes: Shapes, values: Filling | None = None
+    target: Target | None, layers: tuple[Layer, ...], shapes: Shapes, values: Filling | None = None
 ) -> Effective:
     """Merge the layers, lowest first; sections that the target's level does not have are left out."""
     sections: Mapping[str, Any] = {}
     prune: list[str] = []
     for layer in layers:
         prune = prune if layer.prune is None else layer.prune
-        fitting = (name for name in layer.sections if scope is None or scope.level in shapes[name].kind.models)
+        fitting = (name for name in layer.sections if target is None or target.level in shapes[name].kind.models)
         sections = _merged(shapes, sections, {name: layer.section(shapes[name], values) for name in fitting})
-    return Effective(scope, layers, sections, prune, values, shapes)
+    return Effective(target, layers, sections, prune, values, shapes)
 
 
 def _merged(shapes: Shapes, lower: Mapping[str, Any], upper: Mapping[str, Any]) -> Mapping[str, Any]:

@@ -70,18 +70,18 @@ def misplaced_references(whole: Effective, levels: Levels) -> Iterator[tuple[Pat
     for name, section in whole.sections.items():
         lists = whole.shapes[name].lists
         for part in lists.keys() & (section.keys() if isinstance(section, dict) else ()):
-            level = lists[part].refers_to
+            level = lists[part].key_level
             for index, entry in enumerate(section[part] if level and isinstance(section[part], list) else ()):
                 fault = levels.fault_of(entry, level) if level and isinstance(entry, str) else None
                 if fault:
-                    right = next(key for key, each in lists.items() if each.refers_to not in {None, level})
+                    right = next(key for key, each in lists.items() if each.key_level not in {None, level})
                     yield (name, part, index), f"{fault}: list it under `{right}`"
 
 
 def _groups(catalogue: Catalogue) -> Iterator[tuple[str, Document, Path]]:
     for target in catalogue.targets.values():
-        if target.scope.level is Level.GROUP and isinstance(target.scope.ref, str):
-            yield target.scope.ref, target.layer.document, ("metadata", "path")
+        if target.target.level is Level.GROUP and isinstance(target.target.ref, str):
+            yield target.target.ref, target.layer.document, ("metadata", "path")
     for declared in catalogue.sets.values():
         if declared.declared.select.group:
             yield declared.declared.select.group, declared.layer.document, ("select", "group")
@@ -89,8 +89,8 @@ def _groups(catalogue: Catalogue) -> Iterator[tuple[str, Document, Path]]:
 
 def _projects(catalogue: Catalogue) -> Iterator[tuple[str, Document, Path]]:
     for target in catalogue.targets.values():
-        if target.scope.level is Level.PROJECT and isinstance(target.scope.ref, str):
-            yield target.scope.ref, target.layer.document, ("metadata", "path")
+        if target.target.level is Level.PROJECT and isinstance(target.target.ref, str):
+            yield target.target.ref, target.layer.document, ("metadata", "path")
     for declared in catalogue.sets.values():
         for index, path in enumerate(declared.declared.select.projects):
             yield path, declared.layer.document, ("select", "projects", index)

@@ -21,13 +21,13 @@ from reconciler.manifests.sets import Discovered
 from reconciler.manifests.shapes import shapes_of
 from reconciler.model.kind import Kinds
 from reconciler.model.state import DesiredState
-from reconciler.model.targets import LEVELS, Address, Scope
+from reconciler.model.targets import LEVELS, Address, Target
 
 Identity = Hashable
-"""See `Scope.identity`."""
+"""See `Target.identity`."""
 
 NO_VALUES: Mapping[str, Any] = MappingProxyType({})
-NO_PATHS: Mapping[Scope, str] = MappingProxyType({})
+NO_PATHS: Mapping[Target, str] = MappingProxyType({})
 
 
 @dataclass(frozen=True, slots=True)
@@ -64,7 +64,7 @@ class Manifests:
     @property
     def documents(self) -> dict[str, int]:
         """How many documents there are of each sort, those left out of which there are none."""
-        numbers = dict(Counter(str(declared.scope.level) for declared in self._catalogue.targets.values()))
+        numbers = dict(Counter(str(declared.target.level) for declared in self._catalogue.targets.values()))
         ordered = {level.value: numbers.get(level.value, 0) for level in LEVELS}
         ordered |= {"set": len(self._catalogue.sets), "profile": len(self._catalogue.profiles)}
         return {sort: number for sort, number in ordered.items() if number}
@@ -76,16 +76,16 @@ class Manifests:
         return frozenset(layer.document.source.path for layer in layers)
 
     def declared_in(self, files: Container[str]) -> frozenset[Identity]:
-        """Return the targets that have documents in some files, by `Scope.identity`."""
+        """Return the targets that have documents in some files, by `Target.identity`."""
         declared = self._catalogue.targets.items()
         return frozenset(identity for identity, each in declared if each.layer.document.source.path in files)
 
     @property
-    def pathless(self) -> tuple[Scope, ...]:
+    def pathless(self) -> tuple[Target, ...]:
         """The targets given by ID whose placeholders wait for their paths."""
-        return tuple(each.target.scope for each in self._assembled.values() if each.effective.values is None)
+        return tuple(each.target.target for each in self._assembled.values() if each.effective.values is None)
 
-    def with_discovered(self, discovered: Discovered | None, paths: Mapping[Scope, str] = NO_PATHS) -> "Manifests":
+    def with_discovered(self, discovered: Discovered | None, paths: Mapping[Target, str] = NO_PATHS) -> "Manifests":
         """Return the manifests with the sets in force, and with placeholders filled in wherever a path is known.
 
         Args:
@@ -100,24 +100,24 @@ class Manifests:
         with _collector_paused():
             return _assembled_manifests(self._catalogue, Complaints(), self.files, discovered, paths)
 
-    def effective(self, scope: Scope) -> dict[str, Any]:
+    def effective(self, target: Target) -> dict[str, Any]:
         """Return the merged spec of a target as plain data of its own.
 
         Raises:
             KeyError: no such target.
         """
-        whole = self._assembled[scope.identity].effective
+        whole = self._assembled[target.identity].effective
         spec: dict[str, Any] = _copied({**({"prune": whole.prune} if whole.prune else {}), **whole.sections})
         return spec
 
-    def as_written(self, scope: Scope) -> dict[str, Any]:
+    def as_written(self, target: Target) -> dict[str, Any]:
         """Return the merged spec of a target as a manifest of its own has to write it to come to the same.
 
         Raises:
             KeyError: no such target.
         """
-        spec = self.effective(scope)
-        written: dict[str, Any] = spec if scope in self.pathless else literal(spec)
+        spec = self.effective(target)
+        written: dict[str, Any] = spec if target in self.pathless else literal(spec)
         return written
 
     def origin(self, address: Address, field: str | None = None) -> str:
@@ -125,7 +125,7 @@ class Manifests:
 
         Nothing is kept for it beforehand: only where something is wrong is anybody asked where it stands.
         """
-        whole = self._assembled.get(address.scope.identity)
+        whole = self._assembled.get(address.target.identity)
         if whole is None or address.section not in whole.effective.sections:
             return ""
         section = whole.effective.sections[address.section]
@@ -133,11 +133,11 @@ class Manifests:
         _, place = whole.effective.find((address.section, *path), key=True)
         return place.line
 
-    def explain(self, scope: Scope, path: str | Sequence[str | int]) -> list[tuple[str, Any]]:
+    def explain(self, target: Target, path: str | Sequence[str | int]) -> list[tuple[str, Any]]:
         """Return who has a say in a field of a target's spec, lowest layer first, as `path:line` and value.
 
         Args:
-            scope: the target.
+            target: the target.
             path: the keys from the spec downwards, as a sequence or joined by dots (keys may hold dots themselves).
 
         Returns:
@@ -146,8 +146,8 @@ class Manifests:
         Raises:
             KeyError: no such target.
         """
-        found = steps(path, self.effective(scope)) if isinstance(path, str) else tuple(path)
-        return list(sayings(self._assembled[scope.identity].effective, found)) if found else []
+        found = steps(path, self.effective(target)) if isinstance(path, str) else tuple(path)
+        return list(sayings(self._assembled[target.identity].effective, found)) if found else []
 
 
 def read_manifests(
@@ -202,7 +202,7 @@ def _assembled_manifests(
     complaints: Complaints,
     files: tuple[str, ...],
     discovered: Discovered | None = None,
-    paths: Mapping[Scope, str] = NO_PATHS,
+    paths: Mapping[Target, str] = NO_PATHS,
 ) -> Manifests:
     """Return the manifests that a catalogue comes to.
 
@@ -212,7 +212,7 @@ def _assembled_manifests(
     targets = assemble(contributions(catalogue, discovered, paths, complaints), catalogue, complaints)
     if complaints.errors:
         raise ManifestErrors(complaints.faults)
-    by_identity = {each.target.scope.identity: each for each in targets}
+    by_identity = {each.target.target.identity: each for each in targets}
     return Manifests(desired_state(targets), complaints.warnings, complaints.advice, files, catalogue, by_identity)
 
 

@@ -34,7 +34,7 @@ class Shape:
 
     def unites(self, field: str) -> bool:
         """Whether lists of that field, from several layers, are added up."""
-        return field in self.lists and self.lists[field].refers_to is not None
+        return field in self.lists and self.lists[field].key_level is not None
 
 
 Shapes = Mapping[str, Shape]

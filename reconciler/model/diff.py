@@ -26,13 +26,13 @@ class AsRead:
         id: its own numeric ID, where it has one.
         names: all that it answers to.
         fields: all its fields, as the service showed them.
-        locked: fields that cannot be changed, each with the reason.
+        read_only: fields that cannot be changed, each with the reason.
     """
 
     id: int | None
     names: tuple[Key, ...]
     fields: Fields
-    locked: Mapping[str, str]
+    read_only: Mapping[str, str]
 
 
 def fields_of(resource: Resource) -> Fields:
@@ -141,7 +141,7 @@ def become(found: Resource, wanted: Resource, unknown: Collection[str] = ()) -> 
 def as_read(found: Found) -> AsRead:
     """Return all that was read of an object."""
     shown = fields_of(found.resource) if found.shown is None else found.shown
-    return AsRead(found.id, found.names, {**shown, **found.unknown}, found.locked)
+    return AsRead(found.id, found.names, {**shown, **found.unknown}, found.read_only)
 
 
 def moved(before: AsRead, now: AsRead) -> str:
@@ -168,7 +168,7 @@ def inside(before: Json, after: Json) -> Iterator[tuple[str, Json, Json]]:
 
 
 def _plain(read: AsRead) -> Fields:
-    own = {"ID": read.id, "names": list(read.names), "locked": dict(read.locked)}
+    own = {"ID": read.id, "names": list(read.names), "locked": dict(read.read_only)}
     return {**read.fields, **own}
 
 

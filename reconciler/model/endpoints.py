@@ -10,7 +10,7 @@ from typing import ClassVar, Literal
 
 from reconciler.model.protocols import Json, Reader, Request
 from reconciler.model.resource import Found, Resource
-from reconciler.model.targets import Key, Level, Scope
+from reconciler.model.targets import Key, Level, Target
 
 
 @dataclass(frozen=True, slots=True)
@@ -32,8 +32,8 @@ class Singleton:
     name: str
     title: str
     suffix: str
-    decode: Callable[[Scope, Json], Found]
-    body: Callable[[Scope, Resource, Found], Mapping[str, Json]]
+    decode: Callable[[Target, Json], Found]
+    body: Callable[[Target, Resource, Found], Mapping[str, Json]]
     method: Literal["PUT", "PATCH"]
     complete: Callable[[Reader, Json, Mapping[str, Json]], Json] | None = None
     whole: bool = False
@@ -41,9 +41,9 @@ class Singleton:
     is_collection: ClassVar[bool] = False
     unique_names: ClassVar[bool] = True
 
-    def update(self, scope: Scope, wanted: Resource, found: Found) -> tuple[Request, ...]:
+    def update(self, target: Target, wanted: Resource, found: Found) -> tuple[Request, ...]:
         """Return the request that makes what was found what is wanted."""
-        return (Request(self.method, scope.url + self.suffix, self.body(scope, wanted, found)),)
+        return (Request(self.method, target.url + self.suffix, self.body(target, wanted, found)),)
 
 
 @dataclass(frozen=True, slots=True)
@@ -60,35 +60,35 @@ class Collection:
             of the target the name refers to (None where names are just names).
         update: the requests that make a found object the wanted one of that name, given the collection's path and the
             wanted fields that differ; None where objects have no fields.
-        fault_of_key: says what is wrong with a name for this target and what would be right; None where it is fine.
-        doubt_of_key: says why some servers may refuse a name for this target; None where all take it.
+        key_error: says what is wrong with a name for this target and what would be right; None where it is fine.
+        key_warning: says why some servers may refuse a name for this target; None where all take it.
         canonical_key: the form in which two spellings of one name are equal.
         lowers_placeholders: whether `{path}` and its like are filled in in lower case within names.
-        refers_to: the level of the targets whose paths or IDs the names are, or None where names are just names.
+        key_level: the level of the targets whose paths or IDs the names are, or None where names are just names.
         unique_names: whether the service refuses a second object of the same name.
         grants_access: whether somebody or something may do something because an object is there.
-        by_number: whether writes need the target's own numeric ID in their path.
+        needs_numeric_id: whether writes need the target's own numeric ID in their path.
         delivers: the field of the answer to a creation that is a secret, to be delivered and never shown; or None.
-        shown_whole: whether that field's value is shown whole, as it is to those who may know it.
+        secret_is_complete: whether that field's value is shown whole, as it is to those who may know it.
     """
 
     name: str
     title: str
     suffix: str
     model: type[Resource]
-    decode: Callable[[Scope, Json], Found]
+    decode: Callable[[Target, Json], Found]
     create: Callable[[str, Key, Resource, int | None], tuple[Request, ...]]
     update: Callable[[str, Key, Resource, Found], tuple[Request, ...]] | None = None
-    fault_of_key: Callable[[Scope, Key], str | None] = lambda _scope, _key: None
-    doubt_of_key: Callable[[Scope, Key], str | None] = lambda _scope, _key: None
+    key_error: Callable[[Target, Key], str | None] = lambda _scope, _key: None
+    key_warning: Callable[[Target, Key], str | None] = lambda _scope, _key: None
     canonical_key: Callable[[Key], Key] = lambda key: key
     lowers_placeholders: bool = False
-    refers_to: Level | None = None
+    key_level: Level | None = None
     unique_names: bool = True
     grants_access: bool = False
-    by_number: bool = False
+    needs_numeric_id: bool = False
     delivers: str | None = None
-    shown_whole: Callable[[str], bool] = bool
+    secret_is_complete: Callable[[str], bool] = bool
 
     is_collection: ClassVar[bool] = True
     whole: ClassVar[bool] = False

@@ -10,7 +10,7 @@ from dataclasses import dataclass, field, replace
 from reconciler.model.diff import AsRead, Fields
 from reconciler.model.protocols import Request
 from reconciler.model.state import Section
-from reconciler.model.targets import Address, Key, Scope
+from reconciler.model.targets import Address, Key, Target
 
 
 @dataclass(frozen=True, slots=True)
@@ -20,7 +20,7 @@ class Create:
     Attributes:
         after: the declared fields.
         target_id: the numeric ID of the target the object refers to, where it refers to one.
-        beside: the IDs of the live objects of the same name, where it is to succeed them.
+        replaces_ids: the IDs of the live objects of the same name, where it is to succeed them.
         delivers: whether the answer holds a secret, which is to be delivered.
         former_names: the declared former names, where nothing has one of them: there is nothing to rename.
     """
@@ -29,7 +29,7 @@ class Create:
     after: Fields
     requests: tuple[Request, ...]
     target_id: int | None = None
-    beside: tuple[int, ...] = ()
+    replaces_ids: tuple[int, ...] = ()
     delivers: bool = False
     former_names: tuple[Key, ...] = ()
 
@@ -138,7 +138,7 @@ class TargetPlan:
         origin: `path:line` of the target's manifest.
     """
 
-    scope: Scope
+    target: Target
     sections: tuple[SectionPlan, ...]
     origin: str = ""
 

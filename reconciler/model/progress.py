@@ -5,7 +5,7 @@ from collections.abc import Callable, Iterable
 from threading import Lock
 from time import monotonic
 
-from reconciler.model.targets import Scope
+from reconciler.model.targets import Target
 
 
 class Progress:
@@ -31,7 +31,7 @@ class Progress:
         self._clock = clock
         self._began = clock()
         self._requests_before = 0
-        self._left: Counter[Scope] = Counter()
+        self._left: Counter[Target] = Counter()
         self._lock = Lock()
 
     @property
@@ -44,7 +44,7 @@ class Progress:
         """How many requests were made since it began."""
         return self.requests() - self._requests_before
 
-    def begin(self, stage: str, steps: Iterable[Scope] = ()) -> None:
+    def begin(self, stage: str, steps: Iterable[Target] = ()) -> None:
         """Begin a stage.
 
         Args:
@@ -56,7 +56,7 @@ class Progress:
             self._began, self._requests_before = self._clock(), self.requests()
             self.stage, self.targets, self.done = stage, len(self._left), 0
 
-    def step(self, target: Scope, changes: int = 0) -> None:
+    def step(self, target: Target, changes: int = 0) -> None:
         """Count a step of a target, and the changes it carried out; after its last step a target is done."""
         with self._lock:
             self.changes += changes

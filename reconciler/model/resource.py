@@ -24,14 +24,14 @@ class Resource(BaseModel):
     misplaced: ClassVar[Mapping[str, str]] = MappingProxyType({})
     """What to say of keys that people write here and that do not belong here."""
 
-    def contradictions(self) -> Iterator[tuple[str, str]]:
+    def errors(self) -> Iterator[tuple[str, str]]:
         """Yield `(field, message)` for each rule across fields that the declared fields break.
 
         Asked of what the manifests declare, and by the planner of what an object would become.
         """
         yield from ()
 
-    def doubts(self) -> Iterator[tuple[str, str]]:
+    def warnings(self) -> Iterator[tuple[str, str]]:
         """Yield `(field, message)` for each combination of declared fields that some servers refuse: a warning."""
         yield from ()
 
@@ -123,7 +123,7 @@ class Found:
         ours: whether it belongs to the user behind the token; False where it holds a secret that is not shown whole.
         owner: the username of its owner, where the answer tells and it matters.
         last_used: when it was last used, as the service says it, where the answer tells.
-        locked: fields that cannot be changed, each with the reason; a key of a mapping field as `field.key`.
+        read_only: fields that cannot be changed, each with the reason; a key of a mapping field as `field.key`.
         unknown: fields that have a value this version does not know, each with that value as it can be shown.
         unshown: fields that the service takes and does not show, each with the field whose change takes it along: they
             are compared with nothing.
@@ -138,7 +138,7 @@ class Found:
     ours: bool = True
     owner: str | None = None
     last_used: str | None = None
-    locked: Mapping[str, str] = field(default_factory=dict)
+    read_only: Mapping[str, str] = field(default_factory=dict)
     unknown: Mapping[str, Any] = field(default_factory=dict)
     unshown: Mapping[str, str] = field(default_factory=dict)
     shown: Mapping[str, Any] | None = None

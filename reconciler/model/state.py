@@ -5,7 +5,7 @@ from dataclasses import dataclass, field
 from datetime import UTC, datetime, timedelta
 
 from reconciler.model.resource import Found, Wanted
-from reconciler.model.targets import Level, Scope
+from reconciler.model.targets import Level, Target
 
 
 @dataclass(frozen=True, slots=True)
@@ -13,31 +13,31 @@ class Section:
     """One declared section of one target.
 
     Attributes:
-        scope: the target.
+        target: the target.
         kind: the section's name.
         wanted: by part, what is declared; parts that are not declared are absent.
         prune: whether the section is authoritative: what is not listed is deleted.
     """
 
-    scope: Scope
+    target: Target
     kind: str
     wanted: Mapping[str, Wanted]
     prune: bool = False
 
 
 @dataclass(frozen=True, slots=True)
-class Target:
+class DesiredTarget:
     """One user, group or project and all that is declared of it.
 
     Attributes:
-        scope: which.
+        target: which.
         sections: in the order of the kinds.
         origin: `path:line` of its document.
         labels: from `metadata.labels`.
         path: its full path, as far as it is known, also where the target is given by ID.
     """
 
-    scope: Scope
+    target: Target
     sections: tuple[Section, ...]
     origin: str = ""
     labels: Mapping[str, str] = field(default_factory=dict)
@@ -46,7 +46,7 @@ class Target:
 
 @dataclass(frozen=True, slots=True)
 class DesiredState:
-    """All targets, in `Scope.order`.
+    """All targets, in `Target.order`.
 
     Attributes:
         targets: users, then groups, then projects.
@@ -55,7 +55,7 @@ class DesiredState:
         forced: whether fields that the service does not show are written all the same.
     """
 
-    targets: tuple[Target, ...]
+    targets: tuple[DesiredTarget, ...]
     digest: str
     grace: timedelta = timedelta()
     forced: bool = False
@@ -109,7 +109,7 @@ class Unknown:
 
 LivePart = Found | tuple[Found, ...] | Unreadable
 
-PartAddress = tuple[Scope, str, str]
+PartAddress = tuple[Target, str, str]
 """Scope, section and part."""
 
 

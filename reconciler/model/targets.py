@@ -20,7 +20,7 @@ LEVELS = tuple(Level)
 
 
 @dataclass(frozen=True, slots=True)
-class Scope:
+class Target:
     """One target: the user behind the token, a group or a project.
 
     Attributes:
@@ -60,14 +60,14 @@ class Address:
     """One object, or one settings section, of one target.
 
     Attributes:
-        scope: the target.
+        target: the target.
         section: the manifest's key, such as `milestones`.
         part: which of the section's endpoints; the section's name where it has only one.
         title: what people call such an object, such as `milestone`.
         name: the object's identity within the part; None for a settings section.
     """
 
-    scope: Scope
+    target: Target
     section: str
     part: str
     title: str

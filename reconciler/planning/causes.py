@@ -13,7 +13,7 @@ from reconciler.live.read import ENDS_A_RUN, OTHER, is_the_other, record_or_erro
 from reconciler.model.kind import Archived, Kinds, Needs, Role
 from reconciler.model.protocols import Json, Reader
 from reconciler.model.state import Cause, DesiredState, LiveState, PartAddress, Unreadable
-from reconciler.model.targets import Level, Scope
+from reconciler.model.targets import Level, Target
 
 REFUSALS = frozenset({403, 404})
 
@@ -70,13 +70,13 @@ UNKNOWN = ProjectRecord()
 NOBODY = Caller()
 
 
-def read_record(scope: Scope, reader: Reader, caller: Caller) -> ProjectRecord | ServiceError:
+def read_record(target: Target, reader: Reader, caller: Caller) -> ProjectRecord | ServiceError:
     """Ask for the record of a project or a group, and return it, or why there is none.
 
     Raises:
         ServiceError: one that `live.ENDS_A_RUN`.
     """
-    record = record_or_error(scope, reader)
+    record = record_or_error(target, reader)
     if not isinstance(record, dict):
         return record if isinstance(record, ServiceError) else UNKNOWN
     archived = record.get("archived")
@@ -95,11 +95,11 @@ def role_name(role: int) -> str:
     return Role(role).name.capitalize() if role in set(Role) else f"of access level {role}"
 
 
-def why_absent(scope: Scope, reader: Reader, caller: Caller, *, licensed: bool = False) -> Cause:
+def why_absent(target: Target, reader: Reader, caller: Caller, *, licensed: bool = False) -> Cause:
     """Say why nothing of a group or project is visible; asks whether the manifest takes the one for the other.
 
     Args:
-        scope: the target.
+        target: the target.
         reader: the service.
         caller: whose token it is.
         licensed: whether all that was asked for is in the paid editions alone.
@@ -107,9 +107,9 @@ def why_absent(scope: Scope, reader: Reader, caller: Caller, *, licensed: bool =
     Raises:
         ServiceError: one that `live.ENDS_A_RUN`.
     """
-    if is_the_other(scope, reader):
-        other, what = OTHER[scope.level], "the ID of a" if isinstance(scope.ref, int) else "a"
-        said = f"this is {what} {other}, not {what.removesuffix('a')}a {scope.level}"
+    if is_the_other(target, reader):
+        other, what = OTHER[target.level], "the ID of a" if isinstance(target.ref, int) else "a"
+        said = f"this is {what} {other}, not {what.removesuffix('a')}a {target.level}"
         return Cause(said, f"declare it with `kind: {str(other).capitalize()}`")
     return not_found(caller, licensed=licensed)
 
@@ -127,7 +127,7 @@ def why_group_absent(group: str, reader: Reader, caller: Caller) -> Cause:
     Raises:
         ServiceError: one that `live.ENDS_A_RUN`.
     """
-    if isinstance(record_or_error(Scope(Level.GROUP, group), reader), dict):
+    if isinstance(record_or_error(Target(Level.GROUP, group), reader), dict):
         return Cause(
             f"not found in {group}, or not visible to {caller}",
             f"correct it in the manifest, or make {caller} a member",
@@ -138,18 +138,18 @@ def why_group_absent(group: str, reader: Reader, caller: Caller) -> Cause:
     )
 
 
-def why_unread(unread: Unreadable, scope: Scope, needs: Needs, record: ProjectRecord, caller: Caller) -> Cause:
+def why_unread(unread: Unreadable, target: Target, needs: Needs, record: ProjectRecord, caller: Caller) -> Cause:
     """Say why a section could not be read, and what to do about it, by all that is known."""
     if unread.status not in REFUSALS:
         return Cause(unread.reason, TRY_AGAIN)
-    found = list(_causes(scope, needs, record, caller))
+    found = list(_causes(target, needs, record, caller))
     if found:
         return Cause(
             "; ".join(each.reason for each in found),
             "; ".join(each.remedy for each in found),
             all(each.inherited for each in found),
         )
-    least = needs.roles.get(scope.level)
+    least = needs.roles.get(target.level)
     asks = [f"the role {role_name(least)}"] if least else []
     asks += ["an edition with this feature (Premium or Ultimate)"] if needs.licensed else []
     remedy = f"it takes {' and '.join(asks)}" if asks else "see whether the service has this at all"
@@ -225,7 +225,7 @@ class _Failure:
         licensed: whether all of that is in the paid editions alone.
     """
 
-    scope: Scope
+    target: Target
     unread: Explained
     absent: bool
     licensed: bool
@@ -239,7 +239,7 @@ class _Failure:
     def likeness(self) -> object:
         """What targets of one group have in common that fail alike."""
         refused = frozenset((section, part, each.status) for (_, section, part), each in self.unread.items())
-        return self.scope.level, _group(self.scope) or self.scope, refused
+        return self.target.level, _group(self.target) or self.target, refused
 
     def because(self, cause: Cause, *, absent: bool = True) -> Explained:
         """Give everything one cause."""
@@ -248,12 +248,12 @@ class _Failure:
 
 def _failures(desired: DesiredState, live: LiveState, kinds: Kinds) -> Iterator[_Failure]:
     for target in desired.targets:
-        places = [(target.scope, section.kind, part) for section in target.sections for part in section.wanted]
+        places = [(target.target, section.kind, part) for section in target.sections for part in section.wanted]
         unread = {place: part for place in places if isinstance(part := live.parts[place], Unreadable)}
         if unread:
             absent = len(unread) == len(places) and all(part.absent for part in unread.values())
             licensed = all(kinds[section].needs.licensed for _, section, _ in unread)
-            yield _Failure(target.scope, unread, absent and target.scope.level is not Level.USER, licensed)
+            yield _Failure(target.target, unread, absent and target.target.level is not Level.USER, licensed)
 
 
 @dataclass(frozen=True, slots=True)
@@ -268,7 +268,7 @@ class _Search:
         """Explain those that fail alike by one request, or if that does not do, the first; and return the others."""
         first, *others = failures
         if first.absent and len(failures) >= MANY:
-            cause = why_group_absent(_group(first.scope), self.reader, self.caller)
+            cause = why_group_absent(_group(first.target), self.reader, self.caller)
             return {place: part for each in failures for place, part in each.because(cause).items()}, []
         explained = self.one(first)
         causes = {place[1:]: part.cause for place, part in explained.items()}
@@ -280,41 +280,41 @@ class _Search:
     def one(self, failure: _Failure) -> Explained:
         """Explain one of them by itself."""
         if failure.absent:
-            cause = why_absent(failure.scope, self.reader, self.caller, licensed=failure.licensed)
+            cause = why_absent(failure.target, self.reader, self.caller, licensed=failure.licensed)
             return failure.because(cause)
-        record = read_record(failure.scope, self.reader, self.caller) if self._record_would_tell(failure) else UNKNOWN
+        record = read_record(failure.target, self.reader, self.caller) if self._record_would_tell(failure) else UNKNOWN
         known = record if isinstance(record, ProjectRecord) else UNKNOWN
         return {
-            place: replace(part, cause=why_unread(part, failure.scope, self.kinds[place[1]].needs, known, self.caller))
+            place: replace(part, cause=why_unread(part, failure.target, self.kinds[place[1]].needs, known, self.caller))
             for place, part in failure.unread.items()
         }
 
     def _record_would_tell(self, failure: _Failure) -> bool:
         refused = [self.kinds[place[1]].needs for place, part in failure.unread.items() if part.status in REFUSALS]
-        return record_would_tell(failure.scope, refused)
+        return record_would_tell(failure.target, refused)
 
 
-def record_would_tell(scope: Scope, refused: Iterable[Needs]) -> bool:
+def record_would_tell(target: Target, refused: Iterable[Needs]) -> bool:
     """Whether the record of a target says more of sections that were refused."""
-    if scope.level is Level.GROUP:
-        return isinstance(scope.ref, int) and any(needs.top_level for needs in refused)
-    return scope.level is Level.PROJECT and any(needs.roles for needs in refused)
+    if target.level is Level.GROUP:
+        return isinstance(target.ref, int) and any(needs.top_level for needs in refused)
+    return target.level is Level.PROJECT and any(needs.roles for needs in refused)
 
 
-def _causes(scope: Scope, needs: Needs, record: ProjectRecord, caller: Caller) -> Iterator[Cause]:
+def _causes(target: Target, needs: Needs, record: ProjectRecord, caller: Caller) -> Iterator[Cause]:
     """Yield what by itself explains a refusal to read."""
     if needs.licensed and caller.enterprise is False:
         yield NO_EDITION
-    if needs.top_level and scope.level is Level.GROUP and (record.nested or "/" in str(scope.ref)):
+    if needs.top_level and target.level is Level.GROUP and (record.nested or "/" in str(target.ref)):
         yield Cause("only groups at the top have these settings", "declare them there")
     if record.archived and needs.archived is Archived.CLOSED:
         yield ARCHIVED
     if needs.switches and record.off.issuperset(needs.switches):
         words = " and ".join(needs.switches.values())
         yield Cause(f"switched off in the project: {words}", f"switch {words} on, or leave the section out")
-    least = needs.roles.get(scope.level)
+    least = needs.roles.get(target.level)
     if needs.same_to_read and least is not None and record.role is not None and record.role < least:
-        yield role_missing(needs, scope.level, record, caller)
+        yield role_missing(needs, target.level, record, caller)
 
 
 def _answer(path: str, reader: Reader) -> Json | ServiceError:
@@ -337,9 +337,9 @@ def _name(reader: Reader) -> Caller:
     return Caller(name if isinstance(name, str) else None)
 
 
-def _group(scope: Scope) -> str:
+def _group(target: Target) -> str:
     """Return the path of the group that a target is in; empty where that is not known."""
-    return scope.ref.rpartition("/")[0].casefold() if isinstance(scope.ref, str) else ""
+    return target.ref.rpartition("/")[0].casefold() if isinstance(target.ref, str) else ""
 
 
 def _role(record: Mapping[str, Json], caller: Caller) -> tuple[int | None, bool]:

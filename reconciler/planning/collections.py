@@ -19,7 +19,7 @@ OF_ANOTHER_USER = (
 
 def identity(part: Collection, name: Key) -> Key:
     """Return the form in which two spellings of one object's name are equal; paths ignore case."""
-    if part.refers_to is None:
+    if part.key_level is None:
         return part.canonical_key(name)
     return name.casefold() if isinstance(name, str) else name
 
@@ -34,7 +34,7 @@ class Matching:
 
     def __init__(self, draft: Draft, part: Collection, live: tuple[Found, ...]) -> None:
         self.draft, self.part = draft, part
-        self.scope, self.ids, self.missing = draft.scope, draft.live.ids, draft.missing
+        self.target, self.ids, self.missing = draft.target, draft.live.ids, draft.missing
         self.live = sorted(
             (found for found in live if not self._is_itself(found.names)), key=lambda found: found.id or 0
         )
@@ -67,13 +67,13 @@ class Matching:
         if wanted is None:
             self._plan_absence(name)
             return
-        target_id = self._resolve(name, self.part.refers_to) if self.part.refers_to else None
+        target_id = self._resolve(name, self.part.key_level) if self.part.key_level else None
         if isinstance(target_id, Unknown):
             self.unresolvable = True
             self._problem(name, target_id.reason, target_id.remedy)
         elif target_id is not None and not self._is_itself((target_id,)):
             self._plan_wanted(name, wanted, self._claim(target_id), target_id)
-        elif not self.part.refers_to:
+        elif not self.part.key_level:
             self._plan_wanted(name, wanted, self._claim(name), None)
         elif target_id is None:
             self.unresolvable = True
@@ -83,8 +83,8 @@ class Matching:
         claimed = self.claimed.copy()
         if self.unresolvable:
             return
-        if self.part.refers_to and any(not isinstance(found.names[0], str) for found in self.live):
-            number = self._resolve(name, self.part.refers_to)
+        if self.part.key_level and any(not isinstance(found.names[0], str) for found in self.live):
+            number = self._resolve(name, self.part.key_level)
             name = number if isinstance(number, int) else name
         for found in self._claim(name):
             if id(found) not in claimed:
@@ -110,10 +110,10 @@ class Matching:
 
     def _create(self, name: Key, wanted: Resource, target_id: int | None, former_names: tuple[Key, ...]) -> None:
         whole = become(type(wanted)(), wanted)
-        contradictions = list(whole.contradictions())
-        for field, reason in contradictions:
+        errors = list(whole.errors())
+        for field, reason in errors:
             self.draft.problems.append(Problem(self._address(name), f"cannot be created: {reason}", field))
-        path = None if contradictions or target_id in self.added else self._path(name)
+        path = None if errors or target_id in self.added else self._path(name)
         if path is not None:
             if target_id is not None:
                 self.added.add(target_id)
@@ -150,9 +150,9 @@ class Matching:
         newest = max(ours, key=by_birth)
         if self._age(newest) >= age:
             ids = tuple(found.id for found in matches if found.id is not None)
-            requests = self.part.create(self.scope.url + self.part.suffix, name, wanted, None)
+            requests = self.part.create(self.target.url + self.part.suffix, name, wanted, None)
             self.draft.creates.append(
-                Create(self._address(name), fields_of(wanted), requests, beside=ids, delivers=True)
+                Create(self._address(name), fields_of(wanted), requests, replaces_ids=ids, delivers=True)
             )
         if self._age(newest) >= self.draft.grace:
             for found in ours:
@@ -166,8 +166,8 @@ class Matching:
 
     def _update(self, name: Key, wanted: Resource, found: Found) -> None:
         former = None if identity(self.part, name) in map(self._identity, found.names) else found.names[0]
-        if former is not None and "renamed_from" in found.locked:
-            self._problem(name, found.locked["renamed_from"])
+        if former is not None and "renamed_from" in found.read_only:
+            self._problem(name, found.read_only["renamed_from"])
             return
         possible = self.draft.settle(self._address(name), wanted, found)
         if possible is None or self.part.update is None:
@@ -188,14 +188,14 @@ class Matching:
 
     def _path(self, name: Key) -> str | None:
         """The collection's path for writes; None while the numeric ID in it is missing."""
-        if self.part.by_number and isinstance(self.scope.ref, str):
-            number = self._look_up(Reference(self.scope.level, self.scope.ref.casefold()))
+        if self.part.needs_numeric_id and isinstance(self.target.ref, str):
+            number = self._look_up(Reference(self.target.level, self.target.ref.casefold()))
             if isinstance(number, Unknown):
-                need = f"writing here takes the numeric ID of {self.scope}"
+                need = f"writing here takes the numeric ID of {self.target}"
                 self._problem(name, f"{need}: {number.reason}", "declare it by `id` instead of `path`")
                 return None
-            return None if number is None else f"{self.scope.level}s/{number}/{self.part.suffix}"
-        return self.scope.url + self.part.suffix
+            return None if number is None else f"{self.target.level}s/{number}/{self.part.suffix}"
+        return self.target.url + self.part.suffix
 
     def _resolve(self, name: Key, level: Level) -> int | Unknown | None:
         """The numeric ID of the target a name refers to; None while it is missing."""
@@ -213,10 +213,10 @@ class Matching:
 
     def _is_itself(self, names: Iterable[Key]) -> bool:
         """Whether an allowlist's entry is the project whose list it is: it may always reach itself."""
-        if self.part.refers_to is not self.scope.level or self.scope.ref is None:
+        if self.part.key_level is not self.target.level or self.target.ref is None:
             return False
-        itself = self._identity(self.scope.ref)
-        number = self.ids.get(Reference(self.scope.level, str(itself)))
+        itself = self._identity(self.target.ref)
+        number = self.ids.get(Reference(self.target.level, str(itself)))
         return any(self._identity(name) in (itself, number) for name in names)
 
     def _identity(self, name: Key) -> Key:
@@ -244,8 +244,8 @@ def _names(names: Iterable[Key]) -> str:
 def _crowd(found: Sequence[Found], name: str = "this name") -> str:
     strangers = [each for each in found if not each.ours]
     whose = "belongs to another user" if len(strangers) == 1 else "belong to other users"
-    beside = f"; {_ids(strangers)} {whose}" if 0 < len(strangers) < len(found) else ""
-    return f"{len(found)} objects have {name} ({_ids(found)}); expected one{beside}"
+    replaces_ids = f"; {_ids(strangers)} {whose}" if 0 < len(strangers) < len(found) else ""
+    return f"{len(found)} objects have {name} ({_ids(found)}); expected one{replaces_ids}"
 
 
 def _ids(found: Iterable[Found]) -> str:

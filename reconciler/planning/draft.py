@@ -7,7 +7,7 @@ from reconciler.model.endpoints import Collection, Singleton
 from reconciler.model.plan import Change, Problem, SectionPlan, Unmanaged
 from reconciler.model.resource import Found, Resource
 from reconciler.model.state import LiveState, Reference, Section
-from reconciler.model.targets import Address, Key, Scope
+from reconciler.model.targets import Address, Key, Target
 
 
 class Draft:
@@ -21,7 +21,7 @@ class Draft:
 
     def __init__(self, section: Section, live: LiveState, missing: set[Reference], grace: timedelta) -> None:
         self.section, self.live, self.missing, self.grace = section, live, missing, grace
-        self.scope: Scope = section.scope
+        self.target: Target = section.target
         self.creates: list[Change] = []
         self.updates: list[Change] = []
         self.deletes: list[Change] = []
@@ -42,16 +42,16 @@ class Draft:
     def settle(self, address: Address, wanted: Resource, found: Found) -> Resource | None:
         """Return what can be had of what is wanted, noting problems; None where the whole contradicts itself."""
         _, after = differences(wanted, found)
-        locked = {name: reason for name, reason in found.locked.items() if name in after}
-        self.problems += [Problem(address, reason, name) for name, reason in sorted(locked.items())]
-        possible = without(wanted, [*locked, *uncompared(wanted, found)])
+        read_only = {name: reason for name, reason in found.read_only.items() if name in after}
+        self.problems += [Problem(address, reason, name) for name, reason in sorted(read_only.items())]
+        possible = without(wanted, [*read_only, *uncompared(wanted, found)])
         if not differences(possible, found)[1]:
             return possible
         whole = become(found.resource, possible, found.unknown)
-        contradictions = [Problem(address, why, name) for name, why in whole.contradictions()]
-        self.problems += contradictions
-        return None if contradictions else possible
+        errors = [Problem(address, why, name) for name, why in whole.errors()]
+        self.problems += errors
+        return None if errors else possible
 
     def address(self, part: Singleton | Collection, name: Key | None = None) -> Address:
         """Return the address of an object of a part, or of the part itself."""
-        return Address(self.scope, self.section.kind, part.name, part.title, name)
+        return Address(self.target, self.section.kind, part.name, part.title, name)

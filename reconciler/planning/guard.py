@@ -72,7 +72,7 @@ def _losses(plan: Plan, limits: Limits, shards: int) -> Iterator[str]:
 def _loss(target: TargetPlan, section: SectionPlan) -> Iterator[str]:
     lost = sum(isinstance(change, Delete) for change in section.changes)
     if section.found >= FEW and lost > SHARE * section.found:
-        yield f"{lost} of the {section.found} {section.section.replace('_', ' ')} of {target.scope}"
+        yield f"{lost} of the {section.found} {section.section.replace('_', ' ')} of {target.target}"
 
 
 def _lack_of_sink(changes: Sequence[Change]) -> Iterator[str]:

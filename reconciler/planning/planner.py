@@ -8,7 +8,16 @@ from reconciler.model.endpoints import Collection, Singleton
 from reconciler.model.kind import Kinds, Part
 from reconciler.model.plan import Plan, Problem, SectionPlan, TargetPlan, Update
 from reconciler.model.resource import Found, Resource, Wanted
-from reconciler.model.state import Cause, DesiredState, LivePart, LiveState, Reference, Section, Target, Unreadable
+from reconciler.model.state import (
+    Cause,
+    DesiredState,
+    DesiredTarget,
+    LivePart,
+    LiveState,
+    Reference,
+    Section,
+    Unreadable,
+)
 from reconciler.model.targets import Address, Key, Level
 from reconciler.planning.collections import Matching
 from reconciler.planning.draft import Draft
@@ -29,14 +38,16 @@ def make_plan(desired: DesiredState, live: LiveState, kinds: Kinds) -> tuple[Pla
     return plan, frozenset(missing)
 
 
-def plan_target(target: Target, live: LiveState, kinds: Kinds, grace: timedelta) -> tuple[TargetPlan, set[Reference]]:
+def plan_target(
+    target: DesiredTarget, live: LiveState, kinds: Kinds, grace: timedelta
+) -> tuple[TargetPlan, set[Reference]]:
     """Plan one target; the second value is as of `make_plan`."""
     missing: set[Reference] = set()
     absent = _absence(target, live)
     if absent is not None:
-        return TargetPlan(target.scope, (absent,), target.origin), missing
+        return TargetPlan(target.target, (absent,), target.origin), missing
     sections = tuple(_plan_section(Draft(section, live, missing, grace), kinds) for section in target.sections)
-    return TargetPlan(target.scope, sections, target.origin), missing
+    return TargetPlan(target.target, sections, target.origin), missing
 
 
 def plan_section(section: Section, live: LiveState, kinds: Kinds) -> SectionPlan:
@@ -51,13 +62,13 @@ def _plan_section(draft: Draft, kinds: Kinds) -> SectionPlan:
     return draft.done()
 
 
-def _absence(target: Target, live: LiveState) -> SectionPlan | None:
+def _absence(target: DesiredTarget, live: LiveState) -> SectionPlan | None:
     """One problem instead of many where nothing of a target can be seen."""
-    parts = [live.parts[target.scope, section.kind, part] for section in target.sections for part in section.wanted]
+    parts = [live.parts[target.target, section.kind, part] for section in target.sections for part in section.wanted]
     absent = [part for part in parts if isinstance(part, Unreadable) and part.absent]
     if not parts or len(absent) < len(parts):
         return None
-    address = Address(target.scope, "", "", str(target.scope.level), target.scope.ref)
+    address = Address(target.target, "", "", str(target.target.level), target.target.ref)
     cause = absent[0].cause or Cause(f"not found, or not visible to this token ({absent[0].reason})", "")
     return SectionPlan("", problems=(Problem(address, cause.reason, remedy=cause.remedy),))
 
@@ -65,31 +76,34 @@ def _absence(target: Target, live: LiveState) -> SectionPlan | None:
 def _dependent(desired: DesiredState, plans: Iterable[TargetPlan], kinds: Kinds) -> tuple[Section, ...]:
     """Which sections of projects a change to a group may affect: those below it, and those known only by ID."""
     changed = {
-        (section.section, target.scope.ref)
+        (section.section, target.target.ref)
         for target in plans
-        if target.scope.level is Level.GROUP
+        if target.target.level is Level.GROUP
         for section in target.sections
         if section.changes and kinds[section.section].inherits
     }
     return tuple(
         section
         for target in desired.targets
-        if target.scope.level is Level.PROJECT
+        if target.target.level is Level.PROJECT
         for section in target.sections
-        if any(kind == section.kind and _may_be_below(target.scope.ref, group) for kind, group in changed)
+        if any(kind == section.kind and _may_be_below(target.target.ref, group) for kind, group in changed)
     )
 
 
 def _whole(desired: DesiredState, plans: Iterable[TargetPlan], kinds: Kinds) -> tuple[Section, ...]:
     """Which sections have a change that sends fields that nobody declared."""
     changed = {
-        (target.scope, change.address.section)
+        (target.target, change.address.section)
         for target in plans
         for change in target.changes
         if kinds[change.address.section].part(change.address.part).whole
     }
     return tuple(
-        section for target in desired.targets for section in target.sections if (section.scope, section.kind) in changed
+        section
+        for target in desired.targets
+        for section in target.sections
+        if (section.target, section.kind) in changed
     )
 
 
@@ -100,7 +114,7 @@ def _may_be_below(project: Key | None, group: Key | None) -> bool:
 
 
 def _plan_part(draft: Draft, part: Part, wanted: Wanted) -> None:
-    live: LivePart = draft.live.parts[draft.scope, draft.section.kind, part.name]
+    live: LivePart = draft.live.parts[draft.target, draft.section.kind, part.name]
     match live, wanted, part:
         case Unreadable(reason=reason, cause=cause), _, _:
             cause = cause or Cause(reason, "")
@@ -122,6 +136,6 @@ def _plan_singleton(draft: Draft, part: Singleton, wanted: Resource, found: Foun
         return
     before, after = differences(possible, found)
     if after:
-        requests = part.update(draft.scope, only(possible, after), found)
-        hint = "; ".join(doubt for _, doubt in become(found.resource, possible, found.unknown).doubts())
+        requests = part.update(draft.target, only(possible, after), found)
+        hint = "; ".join(doubt for _, doubt in become(found.resource, possible, found.unknown).warnings())
         draft.updates.append(Update(address, before, after, requests, as_read(found), hint=hint))

@@ -15,15 +15,15 @@ from reconciler.model.protocols import Reader, TimedReader
 from reconciler.model.resource import Found, Resource
 from reconciler.model.state import (
     DesiredState,
+    DesiredTarget,
     LivePart,
     LiveState,
     PartAddress,
     Reference,
-    Target,
     Unknown,
     Unreadable,
 )
-from reconciler.model.targets import Level, Scope
+from reconciler.model.targets import Level, Target
 from reconciler.planning.causes import find_causes, refuse_unless_api
 from reconciler.planning.planner import make_plan
 from reconciler.planning.selection import hold_back
@@ -62,9 +62,9 @@ class Known:
     """
 
     ids: Mapping[Reference, int] = field(default_factory=dict)
-    targets: tuple[Target, ...] = ()
-    held: Mapping[Scope, str] = field(default_factory=dict)
-    moved: Callable[[], Mapping[Scope, Move]] = dict
+    targets: tuple[DesiredTarget, ...] = ()
+    held: Mapping[Target, str] = field(default_factory=dict)
+    moved: Callable[[], Mapping[Target, Move]] = dict
 
 
 NOTHING_KNOWN = Known()
@@ -125,7 +125,7 @@ def plan_from(
         for path in (scope.ref, move.path)
         if path is not None
     }
-    targets = {target.scope: target for target in (*known.targets, *desired.targets)}
+    targets = {target.target: target for target in (*known.targets, *desired.targets)}
     twins = _Twins(plan, tuple(targets.values()), {**live.ids, **moved})
     return hold_back(plan, {**twins.reasons(reader, concurrency), **known.held})
 
@@ -133,24 +133,24 @@ def plan_from(
 class _Twins:
     """Finds the targets that are one and the same group or project."""
 
-    def __init__(self, plan: Plan, targets: tuple[Target, ...], ids: IDS) -> None:
+    def __init__(self, plan: Plan, targets: tuple[DesiredTarget, ...], ids: IDS) -> None:
         self._ids = {reference: number for reference, number in ids.items() if isinstance(number, int)}
         self._targets = targets
         self._busy = {
-            (each.scope, section.section) for each in plan.targets for section in each.sections if section.changes
+            (each.target, section.section) for each in plan.targets for section in each.sections if section.changes
         }
 
-    def reasons(self, reader: Reader, concurrency: int) -> dict[Scope, str]:
+    def reasons(self, reader: Reader, concurrency: int) -> dict[Target, str]:
         """Return why each of them cannot be planned. Asks only where a change might be made twice."""
         for level in (Level.GROUP, Level.PROJECT):
             self._ask(level, reader, concurrency)
-        same: dict[tuple[Level, int], list[Target]] = {}
+        same: dict[tuple[Level, int], list[DesiredTarget]] = {}
         for target in self._targets:
-            number = self._number(target.scope)
+            number = self._number(target.target)
             if number is not None:
-                same.setdefault((target.scope.level, number), []).append(target)
+                same.setdefault((target.target.level, number), []).append(target)
         return {
-            target.scope: _reason(target, number, twins)
+            target.target: _reason(target, number, twins)
             for (_, number), twins in same.items()
             if len(twins) > 1
             for target in twins
@@ -163,20 +163,20 @@ class _Twins:
             found = look_up(references, reader, concurrency)
             self._ids |= {reference: number for reference, number in found.items() if isinstance(number, int)}
             return
-        for scope, path in look_up_paths(scopes, reader, concurrency).items():
-            if isinstance(path, str) and isinstance(scope.ref, int):
-                self._ids[Reference(level, path.casefold())] = scope.ref
+        for target, path in look_up_paths(scopes, reader, concurrency).items():
+            if isinstance(path, str) and isinstance(target.ref, int):
+                self._ids[Reference(level, path.casefold())] = target.ref
 
-    def _doubtful(self, level: Level) -> tuple[set[Scope], set[Reference]]:
+    def _doubtful(self, level: Level) -> tuple[set[Target], set[Reference]]:
         """Return the targets given by ID and by path that may be the same, where one of the two is to change.
 
         Both must declare the section that changes, and nothing that was read may tell which they are.
         """
         placed = {number for reference, number in self._ids.items() if reference.level is level}
-        by_number: dict[str, list[Scope]] = {}
-        by_path: dict[str, list[Scope]] = {}
+        by_number: dict[str, list[Target]] = {}
+        by_path: dict[str, list[Target]] = {}
         for target in self._targets:
-            scope = target.scope
+            scope = target.target
             unknown = scope.ref not in placed if isinstance(scope.ref, int) else self._number(scope) is None
             if scope.level is level and unknown:
                 for section in target.sections:
@@ -189,15 +189,15 @@ class _Twins:
             paths |= set(by_path[name]) & (busy if busy.isdisjoint(by_number[name]) else set(by_path[name]))
         return numbers, {Reference(level, str(scope.ref).casefold()) for scope in paths}
 
-    def _number(self, scope: Scope) -> int | None:
-        if isinstance(scope.ref, str):
-            return self._ids.get(Reference(scope.level, scope.ref.casefold()))
-        return scope.ref
+    def _number(self, target: Target) -> int | None:
+        if isinstance(target.ref, str):
+            return self._ids.get(Reference(target.level, target.ref.casefold()))
+        return target.ref
 
 
-def _reason(target: Target, number: int, twins: Iterable[Target]) -> str:
-    others = " and ".join(f"{other.scope} ({other.origin})" for other in twins if other is not target)
-    return f"is the same {target.scope.level} as {others}, ID {number}: keep one of these documents"
+def _reason(target: DesiredTarget, number: int, twins: Iterable[DesiredTarget]) -> str:
+    others = " and ".join(f"{other.target} ({other.origin})" for other in twins if other is not target)
+    return f"is the same {target.target.level} as {others}, ID {number}: keep one of these documents"
 
 
 def _forced(live: LiveState) -> dict[PartAddress, LivePart]:
@@ -209,14 +209,14 @@ def _forced(live: LiveState) -> dict[PartAddress, LivePart]:
 
 def _tell_what_is_not_shown(desired: DesiredState, live: LiveState) -> None:
     """Warn once of each field that is declared and that the service does not show."""
-    places: dict[tuple[str, str, str], list[Scope]] = {}
+    places: dict[tuple[str, str, str], list[Target]] = {}
     for target in desired.targets:
         for section in target.sections:
             for part, wanted in section.wanted.items():
-                found = live.parts[target.scope, section.kind, part]
+                found = live.parts[target.target, section.kind, part]
                 if isinstance(found, Found) and isinstance(wanted, Resource):
                     for name in wanted.model_fields_set & found.unshown.keys():
-                        places.setdefault((section.kind, name, found.unshown[name]), []).append(target.scope)
+                        places.setdefault((section.kind, name, found.unshown[name]), []).append(target.target)
     for (kind, name, other), scopes in places.items():
         more = f" and {len(scopes) - 1} more" if len(scopes) > 1 else ""
         LOG.warning(

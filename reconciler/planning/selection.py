@@ -6,8 +6,8 @@ from fnmatch import fnmatchcase
 
 from reconciler.errors import UsageError
 from reconciler.model.plan import Plan, Problem, SectionPlan, TargetPlan
-from reconciler.model.state import DesiredState, Section, Target
-from reconciler.model.targets import Address, Scope
+from reconciler.model.state import DesiredState, DesiredTarget, Section
+from reconciler.model.targets import Address, Target
 
 FORGOTTEN = "not done before and not planned now: no manifest declares it; to delete it, repeat the --since of that run"
 
@@ -26,7 +26,7 @@ class Selection:
     targets: tuple[str, ...] = ()
     labels: tuple[tuple[str, str], ...] = ()
     sections: tuple[str, ...] = ()
-    only: Collection[tuple[Scope, str]] | None = None
+    only: Collection[tuple[Target, str]] | None = None
 
 
 def select(desired: DesiredState, selection: Selection) -> DesiredState:
@@ -56,7 +56,7 @@ def restrict(plan: Plan, addresses: Collection[Address]) -> Plan:
 
 
 def add_missing(
-    plan: Plan, addresses: Collection[Address], declared: Collection[tuple[Scope, str]], selection: Selection
+    plan: Plan, addresses: Collection[Address], declared: Collection[tuple[Target, str]], selection: Selection
 ) -> Plan:
     """Return a plan in which each address is a problem that nothing declares any more, unless it is in order by now.
 
@@ -69,39 +69,39 @@ def add_missing(
         declared: the targets and sections that manifests declare.
         selection: what else the plan is narrowed to; what lies outside is no problem.
     """
-    planned = {(t.scope, section.section): section for t in plan.targets for section in t.sections}
-    missing: dict[Scope, list[Problem]] = {}
-    for address in sorted(addresses, key=lambda each: (each.scope.order, each.section, each.part, str(each.name))):
-        section = planned.get((address.scope, address.section))
+    planned = {(t.target, section.section): section for t in plan.targets for section in t.sections}
+    missing: dict[Target, list[Problem]] = {}
+    for address in sorted(addresses, key=lambda each: (each.target.order, each.section, each.part, str(each.name))):
+        section = planned.get((address.target, address.section))
         if section is not None:
             lost = any(each.address == address for each in section.unmanaged)
         else:
-            lost = (address.scope, address.section) not in declared and _spans(selection, address)
+            lost = (address.target, address.section) not in declared and _spans(selection, address)
         if lost:
-            missing.setdefault(address.scope, []).append(Problem(address, FORGOTTEN))
-    targets = [_with_problems(target, missing.pop(target.scope, ())) for target in plan.targets]
+            missing.setdefault(address.target, []).append(Problem(address, FORGOTTEN))
+    targets = [_with_problems(target, missing.pop(target.target, ())) for target in plan.targets]
     targets += [_with_problems(TargetPlan(scope, ()), problems) for scope, problems in missing.items()]
-    return replace(plan, targets=tuple(sorted(targets, key=lambda target: target.scope.order)))
+    return replace(plan, targets=tuple(sorted(targets, key=lambda target: target.target.order)))
 
 
-def hold_back(plan: Plan, reasons: Mapping[Scope, str]) -> Plan:
+def hold_back(plan: Plan, reasons: Mapping[Target, str]) -> Plan:
     """Return a plan in which some targets, each for its reason, are a problem and not changed."""
     if not reasons:
         return plan
-    targets = tuple(_held_back(target, reasons.get(target.scope)) for target in plan.targets)
-    dependent = tuple(section for section in plan.dependent if section.scope not in reasons)
+    targets = tuple(_held_back(target, reasons.get(target.target)) for target in plan.targets)
+    dependent = tuple(section for section in plan.dependent if section.target not in reasons)
     return replace(plan, targets=targets, dependent=dependent)
 
 
-def hold_back_moved(plan: Plan, moved: Mapping[Scope, object]) -> Plan:
+def hold_back_moved(plan: Plan, moved: Mapping[Target, object]) -> Plan:
     """Hold back the targets that have moved, each to where the mapping says."""
     advice = "name it so in the manifest, or write to it all the same with --follow-moved"
-    return hold_back(plan, {scope: f"moved to {place}: {advice}" for scope, place in moved.items()})
+    return hold_back(plan, {target: f"moved to {place}: {advice}" for target, place in moved.items()})
 
 
-def add_problems(plan: Plan, reasons: Mapping[Scope, str]) -> Plan:
+def add_problems(plan: Plan, reasons: Mapping[Target, str]) -> Plan:
     """Return a plan in which some targets, each for its reason, are a problem too; their changes stay."""
-    return replace(plan, targets=tuple(_with_problem(target, reasons.get(target.scope)) for target in plan.targets))
+    return replace(plan, targets=tuple(_with_problem(target, reasons.get(target.target)) for target in plan.targets))
 
 
 def _held_back(target: TargetPlan, reason: str | None) -> TargetPlan:
@@ -114,7 +114,7 @@ def _held_back(target: TargetPlan, reason: str | None) -> TargetPlan:
 def _with_problem(target: TargetPlan, reason: str | None) -> TargetPlan:
     if reason is None:
         return target
-    address = Address(target.scope, "", "", str(target.scope.level), target.scope.ref)
+    address = Address(target.target, "", "", str(target.target.level), target.target.ref)
     return replace(target, sections=(*target.sections, SectionPlan("", problems=(Problem(address, reason),))))
 
 
@@ -145,11 +145,14 @@ def _spans(selection: Selection, address: Address) -> bool:
     return (
         not selection.labels
         and (not selection.sections or address.section in selection.sections)
-        and (not selection.targets or any(_matches(Target(address.scope, ()), glob) for glob in selection.targets))
+        and (
+            not selection.targets
+            or any(_matches(DesiredTarget(address.target, ()), glob) for glob in selection.targets)
+        )
     )
 
 
-def _selected(targets: Iterable[Target], selection: Selection) -> Iterator[Target]:
+def _selected(targets: Iterable[DesiredTarget], selection: Selection) -> Iterator[DesiredTarget]:
     for target in targets:
         if selection.targets and not any(_matches(target, glob) for glob in selection.targets):
             continue
@@ -166,9 +169,9 @@ def _selected(targets: Iterable[Target], selection: Selection) -> Iterator[Targe
 def _wants(selection: Selection, section: Section) -> bool:
     if selection.sections and section.kind not in selection.sections:
         return False
-    return selection.only is None or (section.scope, section.kind) in selection.only
+    return selection.only is None or (section.target, section.kind) in selection.only
 
 
-def _matches(target: Target, glob: str) -> bool:
-    names = {str(target.scope.level if target.scope.ref is None else target.scope.ref), target.path or ""}
+def _matches(target: DesiredTarget, glob: str) -> bool:
+    names = {str(target.target.level if target.target.ref is None else target.target.ref), target.path or ""}
     return any(fnmatchcase(name.casefold(), glob.casefold()) for name in names - {""})

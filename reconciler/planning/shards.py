@@ -11,8 +11,8 @@ from hashlib import blake2b
 from reconciler.errors import UsageError
 from reconciler.model.kind import Kinds
 from reconciler.model.plan import Plan
-from reconciler.model.state import DesiredState, Section, Target
-from reconciler.model.targets import Key, Level, Scope
+from reconciler.model.state import DesiredState, DesiredTarget, Section
+from reconciler.model.targets import Key, Level, Target
 
 TOGETHER = "groups"
 """The home of all groups and projects of which nobody can tell which is below which."""
@@ -66,15 +66,15 @@ def share(desired: DesiredState, whole: DesiredState, shard: Shard, kinds: Kinds
 def share_plan(plan: Plan, shard: Shard, kinds: Kinds) -> Plan:
     """Return a shard of a plan: of whichever plan, every target is in exactly one."""
     targets = (
-        Target(target.scope, tuple(Section(target.scope, each.section, {}) for each in target.sections))
+        DesiredTarget(target.target, tuple(Section(target.target, each.section, {}) for each in target.sections))
         for target in plan.targets
     )
     whole = DesiredState(tuple(targets), "")
-    kept = {target.scope for target in share(whole, whole, shard, kinds).targets}
+    kept = {target.target for target in share(whole, whole, shard, kinds).targets}
     return Plan(
-        tuple(target for target in plan.targets if target.scope in kept),
-        tuple(section for section in plan.dependent if section.scope in kept),
-        tuple(section for section in plan.whole if section.scope in kept),
+        tuple(target for target in plan.targets if target.target in kept),
+        tuple(section for section in plan.dependent if section.target in kept),
+        tuple(section for section in plan.whole if section.target in kept),
     )
 
 
@@ -84,24 +84,24 @@ class _Homes:
     def __init__(self, whole: DesiredState, kinds: Kinds) -> None:
         self.inherited = frozenset(name for name, kind in kinds.items() if kind.inherits)
         heirs = [target for target in whole.targets if self._takes_part(target)]
-        groups = [target.scope.ref for target in heirs if target.scope.level is Level.GROUP]
+        groups = [target.target.ref for target in heirs if target.target.level is Level.GROUP]
         self.groups = frozenset(ref.casefold() for ref in groups if isinstance(ref, str))
         # A group known only by its ID may be above any project, a project known only by its ID below any group.
         self.any_above = len(self.groups) < len(groups)
-        self.together = bool(groups) and any(isinstance(target.scope.ref, int) for target in heirs)
+        self.together = bool(groups) and any(isinstance(target.target.ref, int) for target in heirs)
 
-    def of(self, target: Target) -> str:
+    def of(self, target: DesiredTarget) -> str:
         """Return the name of a target's home, the same for all that must stay together."""
-        scope = target.scope
+        scope = target.target
         if not self._takes_part(target):
-            return str(Scope(*scope.identity))
+            return str(Target(*scope.identity))
         top = _topmost(scope.ref, self.groups)
         if self.together and (top or self.any_above or isinstance(scope.ref, int)):
             return TOGETHER
-        return str(Scope(Level.GROUP, top) if top else Scope(*scope.identity))
+        return str(Target(Level.GROUP, top) if top else Target(*scope.identity))
 
-    def _takes_part(self, target: Target) -> bool:
-        return target.scope.level is not Level.USER and any(each.kind in self.inherited for each in target.sections)
+    def _takes_part(self, target: DesiredTarget) -> bool:
+        return target.target.level is not Level.USER and any(each.kind in self.inherited for each in target.sections)
 
 
 def _topmost(ref: Key | None, groups: Collection[str]) -> str | None:

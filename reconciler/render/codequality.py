@@ -36,7 +36,7 @@ def plan(saved: SavedPlan, _style: Style) -> str:
     first = next((target.origin for target in saved.plan.targets if any(target.changes)), "")
     refused = [_fault(first, f"apply will refuse this plan: {reason}") for reason in saved.refusals]
     return _issues(
-        [*(_fault(each.origin, f"{each.address.scope}: {complaint(each)}") for each in saved.plan.problems), *refused]
+        [*(_fault(each.origin, f"{each.address.target}: {complaint(each)}") for each in saved.plan.problems), *refused]
     )
 
 

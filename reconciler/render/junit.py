@@ -66,8 +66,8 @@ def _case(target: TargetPlan, failures: list[str], trouble: str) -> Element:
 
     Some readers show but one of a test's failure and errors, and most of them the failure: it holds everything.
     """
-    name = _valid(str(target.scope))
-    case = Element("testcase", {"classname": f"reconciler.{target.scope.level}", "name": name})
+    name = _valid(str(target.target))
+    case = Element("testcase", {"classname": f"reconciler.{target.target.level}", "name": name})
     if target.origin:
         case.set("file", _valid(target.origin.rpartition(":")[0] or target.origin))
     problems = [f"{complaint(each)}{each.origin and f' ({escaped(each.origin)})'}" for each in target.problems]

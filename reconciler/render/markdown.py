@@ -93,7 +93,7 @@ def _table(columns: Sequence[str], counts: Counts) -> str:
 
 def _problems(problems: Iterable[Problem]) -> Block:
     entries = [
-        f"- {code(str(each.address.scope))}: {code(complaint(each))}{each.origin and f' ({code(each.origin)})'}\n"
+        f"- {code(str(each.address.target))}: {code(complaint(each))}{each.origin and f' ({code(each.origin)})'}\n"
         for each in problems
     ]
     return Block("problem", f"### {counted(len(entries), 'problem')}\n\n", tuple(entries))
@@ -101,7 +101,7 @@ def _problems(problems: Iterable[Problem]) -> Block:
 
 def _unfinished(outcomes: Iterable[Outcome]) -> Block:
     entries = [
-        f"- {code(str(each.change.address.scope))}: {ACTIONS[type(each.change)]} {code(label(each.change.address))}: "
+        f"- {code(str(each.change.address.target))}: {ACTIONS[type(each.change)]} {code(label(each.change.address))}: "
         f"{each.status}{f': {code(each.reason)}' if each.reason else ''}\n"
         for each in outcomes
         if each.status is not Status.DONE
@@ -119,7 +119,7 @@ def _group(target: TargetPlan, changes: Sequence[Change], verbs: Mapping[type[Ch
     numbers = Counter(type(change) for change in changes)
     words = (f"{numbers[action]} {word}" for action, word in verbs.items() if numbers[action])
     ordered = sorted(changes, key=lambda change: list(ACTIONS).index(type(change)))
-    title = f"{code_in_html(str(target.scope))}: {', '.join(words)}"
+    title = f"{code_in_html(str(target.target))}: {', '.join(words)}"
     return collapsible(title, "change", "diff", ("".join(_change(change)) for change in ordered), is_open=is_open)
 
 

@@ -12,7 +12,7 @@ from reconciler.apply import Status
 from reconciler.documents.plan_file import SavedPlan
 from reconciler.documents.report import Report
 from reconciler.model.plan import Plan, TargetPlan
-from reconciler.model.targets import Scope
+from reconciler.model.targets import Target
 from reconciler.planning.shards import Shard
 from reconciler.render import Style
 from reconciler.render._numbers import ACTIONS
@@ -60,7 +60,7 @@ def _drift(plan: Plan) -> Counter[Labels]:
     counts = Counter[Labels]()
     for target in plan.targets:
         for section in target.sections:
-            place = _place(target.scope, section.section)
+            place = _place(target.target, section.section)
             counts.update({(*place, ("action", action)): 0 for action in ACTIONS.values()})
             counts.update((*place, ("action", ACTIONS[type(change)])) for change in section.changes)
     return counts
@@ -70,7 +70,7 @@ def _problems(targets: Iterable[TargetPlan]) -> Counter[Labels]:
     counts = Counter[Labels]()
     for target in targets:
         for section in target.sections:
-            counts[_place(target.scope, section.section)] += len(section.problems)
+            counts[_place(target.target, section.section)] += len(section.problems)
     return counts
 
 
@@ -78,19 +78,19 @@ def _unmanaged(plan: Plan) -> Counter[Labels]:
     counts = Counter[Labels]()
     for target in plan.targets:
         for section in target.sections:
-            counts[_place(target.scope, section.section)] += len(section.unmanaged)
+            counts[_place(target.target, section.section)] += len(section.unmanaged)
     return counts
 
 
 def _targets(plan: Plan) -> Counter[Labels]:
-    return Counter(_group(target.scope) for target in plan.targets)
+    return Counter(_group(target.target) for target in plan.targets)
 
 
 def _outcomes(done: Report) -> Counter[Labels]:
     counts = Counter[Labels]()
     for target in done.targets:
         for outcome in target.outcomes:
-            place = _place(target.plan.scope, outcome.change.address.section)
+            place = _place(target.plan.target, outcome.change.address.section)
             counts.update({(*place, ("status", _name(status))): 0 for status in Status})
             counts[*place, ("status", _name(outcome.status))] += 1
     return counts
@@ -112,14 +112,14 @@ def _one(number: float) -> Samples:
     return {(): number}
 
 
-def _group(scope: Scope) -> Labels:
+def _group(target: Target) -> Labels:
     """The level of a target, and the group at the top of its path; none for the user and for numeric IDs."""
-    group = scope.ref.partition("/")[0] if isinstance(scope.ref, str) else ""
-    return ("level", str(scope.level)), ("group", escaped(group))
+    group = target.ref.partition("/")[0] if isinstance(target.ref, str) else ""
+    return ("level", str(target.level)), ("group", escaped(group))
 
 
-def _place(scope: Scope, section: str) -> Labels:
-    return *_group(scope), ("section", escaped(section))
+def _place(target: Target, section: str) -> Labels:
+    return *_group(target), ("section", escaped(section))
 
 
 def _shard(prefix: str, shard: Shard | None) -> Iterator[Sequence[str]]:

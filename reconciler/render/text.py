@@ -92,7 +92,7 @@ def diagnosis(found: Diagnosis, style: Style) -> str:
     lines += _checked("manifests", (_finding(each) for each in found.of_manifests), style)
     for target in found.targets:
         of_sections = (each for section in target.sections for each in _section(section, told=not target.findings))
-        lines += _checked(str(target.scope), (*map(_finding, target.findings), *of_sections), style)
+        lines += _checked(str(target.target), (*map(_finding, target.findings), *of_sections), style)
     counts = found.counts
     numbers = f"{counted(counts[Verdict.ERROR], 'error')}, {counted(counts[Verdict.WARNING], 'warning')}"
     lines += _folded(f"Doctor: {numbers}, {counts[Verdict.UNKNOWN]} unknown.", style)
@@ -108,7 +108,7 @@ def _target(target: TargetPlan, shown: Iterable[str], style: Style) -> list[str]
     if style.verbose:
         remarks += [("?", f"{label(each.address)} is unmanaged", tuple(known_of(each))) for each in target.unmanaged]
     lines = [*shown, *(line for remark in remarks for line in _entry(*remark, style))]
-    return [_painted(escaped(str(target.scope)), "target", style), *lines] if lines else []
+    return [_painted(escaped(str(target.target)), "target", style), *lines] if lines else []
 
 
 def _change(change: Change, style: Style) -> Iterator[str]:

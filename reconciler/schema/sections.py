@@ -75,5 +75,5 @@ def _together(model: type[Resource]) -> Schema:
     for name, field in model.model_fields.items():
         if name not in Item.model_fields and field.examples:
             tried = chosen | {name: field.examples[0]}
-            chosen = chosen if any(model.model_validate(tried).contradictions()) else tried
+            chosen = chosen if any(model.model_validate(tried).errors()) else tried
     return chosen

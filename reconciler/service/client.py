@@ -18,7 +18,7 @@ from reconciler.model.targets import Level
 from reconciler.service.connection import Connect, Line, proxy_for
 from reconciler.service.dates import parse_date, pause_asked_for
 from reconciler.service.deadlines import Transport
-from reconciler.service.governor import Governor
+from reconciler.service.governor import ConcurrencyLimit
 from reconciler.service.pagination import read_list
 from reconciler.service.policy import DEFAULT_POLICY, Clock, Policy, SystemClock
 from reconciler.service.redirects import FOLLOWED, Moves, target_of
@@ -70,7 +70,7 @@ class Client:
         self._policy = policy
         self._clock = clock or SystemClock()
         self._random = random or Random()  # noqa: S311 - spreads retries, keeps no secret
-        self._governor = Governor(policy, self._clock, self.traffic, self.stop)
+        self._governor = ConcurrencyLimit(policy, self._clock, self.traffic, self.stop)
         self._moves = Moves()
         self._heard = False
         self._date = "", self._clock.now()

@@ -23,7 +23,7 @@ WORTH_TELLING = 5
 """Seconds of a wait that whoever watches should know of."""
 
 
-class Governor:
+class ConcurrencyLimit:
     """Lets requests go, each in its turn.
 
     Args:

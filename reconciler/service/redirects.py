@@ -8,7 +8,7 @@ from collections.abc import Mapping
 from threading import Lock
 from urllib.parse import SplitResult, unquote, urljoin, urlsplit
 
-from reconciler.model.targets import Level, Scope
+from reconciler.model.targets import Level, Target
 from reconciler.service.paths import is_plain
 
 FOLLOWED = frozenset({301, 302, 307, 308})
@@ -58,11 +58,11 @@ class Moves:
             with self._lock:
                 self._numbers[Level(old[1]), old[2]] = int(new[2])
 
-    def place(self, path: str) -> Scope | None:
+    def place(self, path: str) -> Target | None:
         """Return the target that a relative path lies in as it is known now, if it is known to have moved."""
         old = _TARGET.match(path) if self._numbers else None
         number = self._numbers.get((Level(old[1]), old[2])) if old else None
-        return Scope(Level(old[1]), number) if old and number is not None else None
+        return Target(Level(old[1]), number) if old and number is not None else None
 
     def present(self, path: str) -> str:
         """Return a relative path as it is now."""

@@ -11,7 +11,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.desk import Desk
+from tests.cli_runner import CliRunner
 
 MILESTONES = "{milestones: {a: {}, b: {}, old: null}}"
 
@@ -26,35 +26,35 @@ Applied: 2 created, 0 updated, 1 deleted; 0 failed, 0 stale, 0 skipped, 0 droppe
 
 
 @pytest.fixture(autouse=True)
-def _service(desk: Desk) -> None:
-    desk.service(milestones=[{"title": "old"}])
-    desk.project(MILESTONES)
+def _service(cli_runner: CliRunner) -> None:
+    cli_runner.service(milestones=[{"title": "old"}])
+    cli_runner.project(MILESTONES)
 
 
-def writes(desk: Desk) -> list[str]:
-    log = desk.sandbox.log()
+def writes(cli_runner: CliRunner) -> list[str]:
+    log = cli_runner.sandbox.log()
     return [f"{entry['method']} {entry['target'].rpartition('/')[2]}" for entry in log if entry["method"] != "GET"]
 
 
-def test_a_plan_is_carried_out_and_verified_and_then_there_is_nothing_to_do(desk: Desk) -> None:
-    done = desk("apply --yes")
+def test_a_plan_is_carried_out_and_verified_and_then_there_is_nothing_to_do(cli_runner: CliRunner) -> None:
+    done = cli_runner("apply --yes")
     assert (done.code, done.out, done.err) == (0, REPORT, "")
-    again = desk("apply")
+    again = cli_runner("apply")
     assert (again.code, again.err) == (0, "")
     assert again.out.startswith("Applied: 0 created, 0 updated, 0 deleted; ")
 
 
-def test_what_was_changed_need_not_be_read_again(desk: Desk) -> None:
-    assert desk("apply --yes --no-verify").out.endswith("4 requests made.\n")
+def test_what_was_changed_need_not_be_read_again(cli_runner: CliRunner) -> None:
+    assert cli_runner("apply --yes --no-verify").out.endswith("4 requests made.\n")
 
 
-def test_without_a_terminal_nothing_is_applied_unasked(desk: Desk) -> None:
-    done = desk("apply")
+def test_without_a_terminal_nothing_is_applied_unasked(cli_runner: CliRunner) -> None:
+    done = cli_runner("apply")
     assert (done.code, done.out) == (64, "")
     assert done.err == (
         "reconciler: apply asks before it changes anything, and there is no terminal to ask on; add --yes\n"
     )
-    assert writes(desk) == []
+    assert writes(cli_runner) == []
 
 
 @pytest.fixture
@@ -67,27 +67,27 @@ def terminal(monkeypatch: pytest.MonkeyPatch) -> Iterator[int]:
     os.close(person)
 
 
-def test_on_a_terminal_it_shows_the_plan_and_asks(desk: Desk, terminal: int) -> None:
+def test_on_a_terminal_it_shows_the_plan_and_asks(cli_runner: CliRunner, terminal: int) -> None:
     os.write(terminal, b"n\n")
-    refused = desk("apply")
+    refused = cli_runner("apply")
     assert (refused.code, refused.out) == (1, "")
     assert refused.err == (
         'project acme/api\n  + milestone "a"\n  + milestone "b"\n  - milestone "old"\n'
         "Plan: 2 to create, 0 to update, 1 to delete, 0 problems, 0 unmanaged. 3 writes to apply; 1 request was made to plan.\n"
         "Apply this plan? [y/N]: Interrupted.\n"
     )
-    assert writes(desk) == []
+    assert writes(cli_runner) == []
     os.write(terminal, b"y\n")
-    assert desk("apply").out == REPORT
+    assert cli_runner("apply").out == REPORT
 
 
-def test_a_saved_plan_is_carried_out_once(desk: Desk) -> None:
-    assert desk("plan --out plan.json").code == 0
-    done = desk("apply --plan plan.json --yes --report json=report.json")
+def test_a_saved_plan_is_carried_out_once(cli_runner: CliRunner) -> None:
+    assert cli_runner("plan --out plan.json").code == 0
+    done = cli_runner("apply --plan plan.json --yes --report json=report.json")
     assert (done.code, done.err) == (0, "")
     assert done.out == REPORT
-    assert desk("show report.json").out == REPORT
-    again = desk("apply --plan plan.json --yes")
+    assert cli_runner("show report.json").out == REPORT
+    again = cli_runner("apply --plan plan.json --yes")
     assert again.code == 3
     assert again.out == (
         "project acme/api\n"
@@ -99,32 +99,34 @@ def test_a_saved_plan_is_carried_out_once(desk: Desk) -> None:
     )
 
 
-def test_only_what_has_moved_since_is_refused(desk: Desk) -> None:
-    desk.project("{milestones: {new: {renamed_from: old}, a: {}}, approval_settings: {allow_author_approval: true}}")
-    assert desk("plan --out plan.json").code == 0
-    desk.service(milestones=[{"title": "old", "description": "touched"}])
-    done = desk("apply --plan plan.json --yes")
+def test_only_what_has_moved_since_is_refused(cli_runner: CliRunner) -> None:
+    cli_runner.project(
+        "{milestones: {new: {renamed_from: old}, a: {}}, approval_settings: {allow_author_approval: true}}"
+    )
+    assert cli_runner("plan --out plan.json").code == 0
+    cli_runner.service(milestones=[{"title": "old", "description": "touched"}])
+    done = cli_runner("apply --plan plan.json --yes")
     assert done.code == 3
     assert '  + milestone "a"                             done\n' in done.out
     assert "  ~ approval settings                         done\n" in done.out
     moved = 'stale: it has changed since the plan was made: description: null -> "touched"'
     assert f'  ~ milestone "new"                           {moved}\n' in done.out
-    assert writes(desk) == ["PUT merge_request_approval_setting", "POST milestones"]
+    assert writes(cli_runner) == ["PUT merge_request_approval_setting", "POST milestones"]
 
 
-def test_a_rename_onto_a_name_that_is_taken_by_now_is_refused(desk: Desk) -> None:
-    desk.project("{milestones: {new: {renamed_from: old}}}")
-    assert desk("plan --out plan.json").code == 0
-    desk.service(milestones=[{"title": "old"}, {"title": "new"}])
-    assert "stale: its new name is taken by now" in desk("apply --plan plan.json --yes").out
+def test_a_rename_onto_a_name_that_is_taken_by_now_is_refused(cli_runner: CliRunner) -> None:
+    cli_runner.project("{milestones: {new: {renamed_from: old}}}")
+    assert cli_runner("plan --out plan.json").code == 0
+    cli_runner.service(milestones=[{"title": "old"}, {"title": "new"}])
+    assert "stale: its new name is taken by now" in cli_runner("apply --plan plan.json --yes").out
 
 
-def test_what_cannot_be_read_again_is_refused(desk: Desk) -> None:
-    desk.project("{trigger_tokens: {old: null}}")
-    desk.service(trigger_tokens=[{"description": "old", "owner": "ada"}])
-    assert desk("plan --out plan.json").code == 0
-    desk.service(archived=True)
-    done = desk("apply --plan plan.json --yes")
+def test_what_cannot_be_read_again_is_refused(cli_runner: CliRunner) -> None:
+    cli_runner.project("{trigger_tokens: {old: null}}")
+    cli_runner.service(trigger_tokens=[{"description": "old", "owner": "ada"}])
+    assert cli_runner("plan --out plan.json").code == 0
+    cli_runner.service(archived=True)
+    done = cli_runner("apply --plan plan.json --yes")
     assert done.code == 3
     assert "stale: cannot be read again: GET projects/acme%2Fapi/triggers: 403 Forbidden" in done.out
 
@@ -136,50 +138,50 @@ def test_what_cannot_be_read_again_is_refused(desk: Desk) -> None:
         ("--api-url http://127.0.0.1:9/api/v4", "make a plan for this service, or apply it there"),
     ],
 )
-def test_a_plan_that_is_too_old_or_for_another_service_is_refused(desk: Desk, line: str, said: str) -> None:
-    desk("plan --out plan.json")
-    done = desk(f"apply --plan plan.json --yes {line}")
+def test_a_plan_that_is_too_old_or_for_another_service_is_refused(cli_runner: CliRunner, line: str, said: str) -> None:
+    cli_runner("plan --out plan.json")
+    done = cli_runner(f"apply --plan plan.json --yes {line}")
     assert (done.code, done.out) == (1, "")
     assert said in done.err
-    assert writes(desk) == []
+    assert writes(cli_runner) == []
 
 
 @pytest.mark.parametrize("age", ["24", "h", "1.5h", "-1h", "\N{ARABIC-INDIC DIGIT THREE}d", ""])
-def test_an_age_that_is_none_is_a_wrong_command_line(desk: Desk, age: str) -> None:
-    desk("plan --out plan.json")
-    done = desk("apply --plan plan.json --yes --max-age", age)
+def test_an_age_that_is_none_is_a_wrong_command_line(cli_runner: CliRunner, age: str) -> None:
+    cli_runner("plan --out plan.json")
+    done = cli_runner("apply --plan plan.json --yes --max-age", age)
     assert done.code == 64
     assert f"--max-age: a duration is a number followed by d, h, m or s, such as 24h; not {age}" in done.err
 
 
 @pytest.mark.parametrize("option", ["--max-age", "--max-wait", "--grace"])
-def test_a_duration_beyond_all_dates_is_a_wrong_command_line(desk: Desk, option: str) -> None:
-    desk("plan --out plan.json")
-    done = desk(f"apply --plan plan.json --yes {option} 99999999999999999999d")
+def test_a_duration_beyond_all_dates_is_a_wrong_command_line(cli_runner: CliRunner, option: str) -> None:
+    cli_runner("plan --out plan.json")
+    done = cli_runner(f"apply --plan plan.json --yes {option} 99999999999999999999d")
     assert (done.code, done.out) == (64, "")
     assert f"{option}: a duration is at most 36500d; not 99999999999999999999d" in done.err
 
 
-def test_losing_much_must_be_meant(desk: Desk) -> None:
-    desk.service(milestones=[{"title": f"m{number}"} for number in range(12)])
-    desk.project("{prune: [milestones], milestones: {m0: {}}}")
-    done = desk("apply --yes")
+def test_losing_much_must_be_meant(cli_runner: CliRunner) -> None:
+    cli_runner.service(milestones=[{"title": f"m{number}"} for number in range(12)])
+    cli_runner.project("{prune: [milestones], milestones: {m0: {}}}")
+    done = cli_runner("apply --yes")
     assert (done.code, done.out) == (1, "")
     assert done.err == (
         "reconciler: the plan is refused, and nothing was changed: it deletes 11 of the 12 milestones of project acme/api; "
         "add --allow-deletes 11\n"
     )
-    assert writes(desk) == []
-    assert desk("apply --yes --allow-deletes 11 --max-changes 10").code == 1
-    assert desk("apply --yes --allow-deletes 11 --max-changes 11").code == 0
+    assert writes(cli_runner) == []
+    assert cli_runner("apply --yes --allow-deletes 11 --max-changes 10").code == 1
+    assert cli_runner("apply --yes --allow-deletes 11 --max-changes 11").code == 0
 
 
-def test_a_failed_change_stops_nothing_but_itself(desk: Desk) -> None:
-    desk.project("{milestones: {taken: {}, a: {}}}")
-    state = desk.sandbox.state()
+def test_a_failed_change_stops_nothing_but_itself(cli_runner: CliRunner) -> None:
+    cli_runner.project("{milestones: {taken: {}, a: {}}}")
+    state = cli_runner.sandbox.state()
     state["groups"][0]["milestones"] = [{"title": "taken"}]
-    desk.sandbox.replace_state(state)
-    done = desk("apply --yes")
+    cli_runner.sandbox.replace_state(state)
+    done = cli_runner("apply --yes")
     assert (done.code, done.err) == (3, "")
     assert done.out == (
         "project acme/api\n"
@@ -194,52 +196,56 @@ def test_a_failed_change_stops_nothing_but_itself(desk: Desk) -> None:
 TOKENS = "{trigger_tokens: {t1: {}, t2: {}}}"
 
 
-def live_tokens(desk: Desk) -> dict[str, str]:
-    tokens = desk.sandbox.state()["projects"][0]["trigger_tokens"]
+def live_tokens(cli_runner: CliRunner) -> dict[str, str]:
+    tokens = cli_runner.sandbox.state()["projects"][0]["trigger_tokens"]
     return {token["description"]: token["token"] for token in tokens}
 
 
-def test_tokens_are_not_created_without_a_place_for_their_values(desk: Desk) -> None:
-    desk.project(TOKENS)
-    done = desk("apply --yes")
+def test_tokens_are_not_created_without_a_place_for_their_values(cli_runner: CliRunner) -> None:
+    cli_runner.project(TOKENS)
+    done = cli_runner("apply --yes")
     assert (done.code, done.out) == (1, "")
     assert done.err == (
         "reconciler: the plan is refused, and nothing was changed: it creates 2 trigger tokens, whose value is shown only "
         "once; add --tokens-to FILE or --tokens-command CMD\n"
     )
-    assert writes(desk) == []
+    assert writes(cli_runner) == []
 
 
-def test_rotated_tokens_are_not_deleted_without_a_place_for_the_values_of_their_successors(desk: Desk) -> None:
-    desk.project("{trigger_tokens: {a: {rotate_after: 9d}, b: {rotate_after: 9d}}}")
+def test_rotated_tokens_are_not_deleted_without_a_place_for_the_values_of_their_successors(
+    cli_runner: CliRunner,
+) -> None:
+    cli_runner.project("{trigger_tokens: {a: {rotate_after: 9d}, b: {rotate_after: 9d}}}")
     now = datetime.now(UTC)
     tokens = [(name, now - timedelta(days=age)) for name in "ab" for age in (1, 2)]
-    desk.service(trigger_tokens=[{"description": a, "owner": "ada", "created_at": at.isoformat()} for a, at in tokens])
-    done = desk("apply --yes")
+    cli_runner.service(
+        trigger_tokens=[{"description": a, "owner": "ada", "created_at": at.isoformat()} for a, at in tokens]
+    )
+    done = cli_runner("apply --yes")
     assert (done.code, done.out) == (1, "")
     assert done.err == (
         "reconciler: the plan is refused, and nothing was changed: it deletes 2 rotated trigger tokens, whose successor's "
         "value is delivered first; add --tokens-to FILE or --tokens-command CMD\n"
     )
-    assert writes(desk) == []
-    assert desk("apply --yes --tokens-to tokens").code == 0
+    assert writes(cli_runner) == []
+    assert cli_runner("apply --yes --tokens-to tokens").code == 0
     delivered = [json.loads(line) for line in Path("tokens").read_text().splitlines()]
-    assert {each["description"]: each["token"] for each in delivered} == live_tokens(desk)
+    assert {each["description"]: each["token"] for each in delivered} == live_tokens(cli_runner)
 
 
-def test_token_values_go_to_their_file_and_nowhere_else(desk: Desk) -> None:
-    desk.project(TOKENS)
-    done = desk("apply --yes -v --tokens-to tokens --report json=report.json")
+def test_token_values_go_to_their_file_and_nowhere_else(cli_runner: CliRunner) -> None:
+    cli_runner.project(TOKENS)
+    done = cli_runner("apply --yes -v --tokens-to tokens --report json=report.json")
     assert done.code == 0
     lines = [json.loads(line) for line in Path("tokens").read_text().splitlines()]
-    assert {line["description"]: line["token"] for line in lines} == live_tokens(desk)
+    assert {line["description"]: line["token"] for line in lines} == live_tokens(cli_runner)
     everything = done.out + done.err + Path("report.json").read_text()
-    assert not [value for value in [*live_tokens(desk).values(), "ada-token"] if value in everything]
+    assert not [value for value in [*live_tokens(cli_runner).values(), "ada-token"] if value in everything]
 
 
-def test_a_token_that_cannot_be_delivered_is_deleted_again_and_no_more_is_created(desk: Desk) -> None:
-    desk.project(TOKENS)
-    done = desk("apply --yes --tokens-command", "false")
+def test_a_token_that_cannot_be_delivered_is_deleted_again_and_no_more_is_created(cli_runner: CliRunner) -> None:
+    cli_runner.project(TOKENS)
+    done = cli_runner("apply --yes --tokens-command", "false")
     assert done.code == 3
     assert (
         '  + trigger token "t1"                        failed: false ended with exit code 1; the undelivered token '
@@ -250,38 +256,38 @@ def test_a_token_that_cannot_be_delivered_is_deleted_again_and_no_more_is_create
         '  + trigger token "t2"                        skipped: a token could not be delivered, so that the run was ended\n'
         in done.out
     )
-    assert live_tokens(desk) == {}
+    assert live_tokens(cli_runner) == {}
 
 
-def test_an_undelivered_token_that_cannot_be_deleted_is_named(desk: Desk) -> None:
-    desk.project(TOKENS)
-    desk.write(
+def test_an_undelivered_token_that_cannot_be_deleted_is_named(cli_runner: CliRunner) -> None:
+    cli_runner.project(TOKENS)
+    cli_runner.write(
         "archive.py",
         f"""
 import httpx
-url = "{desk.sandbox.base_url}/-/state"
+url = "{cli_runner.sandbox.base_url}/-/state"
 state = httpx.get(url).json()
 state["projects"][0]["archived"] = True
 httpx.put(url, json=state)
 raise SystemExit(1)
 """,
     )
-    done = desk("apply --yes --tokens-command", f"{sys.executable} archive.py")
+    done = cli_runner("apply --yes --tokens-command", f"{sys.executable} archive.py")
     assert done.code == 3
-    [(_, value)] = live_tokens(desk).items()
+    [(_, value)] = live_tokens(cli_runner).items()
     assert value not in done.out + done.err
     assert "could not be deleted again and should be: DELETE projects/acme%2Fapi/triggers/" in done.out
 
 
-def test_of_two_applies_at_the_same_moment_each_object_stays_once(desk: Desk) -> None:
-    desk.service()
-    desk.project("{milestones: {a: {}, b: {}}, trigger_tokens: {t: {}, u: {}}}")
-    desk.sandbox.set_faults([{"kind": "race", "method": "POST", "match": "acme"}])
+def test_of_two_applies_at_the_same_moment_each_object_stays_once(cli_runner: CliRunner) -> None:
+    cli_runner.service()
+    cli_runner.project("{milestones: {a: {}, b: {}}, trigger_tokens: {t: {}, u: {}}}")
+    cli_runner.sandbox.set_faults([{"kind": "race", "method": "POST", "match": "acme"}])
     line = [sys.executable, "-m", "reconciler", "apply", "--yes", "--tokens-to"]
     runs = [subprocess.Popen([*line, f"tokens-{name}"], stdout=subprocess.PIPE, text=True) for name in "xy"]
     told = [run.communicate()[0] for run in runs]
-    desk.sandbox.set_faults([])
-    project = desk.sandbox.state()["projects"][0]
+    cli_runner.sandbox.set_faults([])
+    project = cli_runner.sandbox.state()["projects"][0]
     assert sorted(each["title"] for each in project["milestones"]) == ["a", "b"]
     assert sorted(each["description"] for each in project["trigger_tokens"]) == ["t", "u"]
     assert sum(text.count(" done\n") for text in told) == 4
@@ -290,5 +296,5 @@ def test_of_two_applies_at_the_same_moment_each_object_stays_once(desk: Desk) ->
     assert [run.returncode for run in runs] == codes
     for run in "xy":
         delivered = [json.loads(line) for line in Path(f"tokens-{run}").read_text().splitlines()]
-        assert {each["description"]: each["token"] for each in delivered} == live_tokens(desk)
-    assert desk("plan").out.startswith("Plan: 0 to create, 0 to update, 0 to delete, 0 problems")
+        assert {each["description"]: each["token"] for each in delivered} == live_tokens(cli_runner)
+    assert cli_runner("plan").out.startswith("Plan: 0 to create, 0 to update, 0 to delete, 0 problems")

@@ -4,9 +4,9 @@ from typing import Any
 
 import pytest
 
-from tests.desk import Desk, Ended
+from tests.cli_runner import CliRunner, Ended
+from tests.engine_driver import PREFIX
 from tests.states import a_small_service
-from tests.story import PREFIX
 
 RULE = "container_repository_protection_rules"
 DOCUMENT = "apiVersion: reconciler/v1\nkind: {kind}\nmetadata: {{{metadata}}}\nspec:\n{spec}"
@@ -21,21 +21,25 @@ def state() -> dict[str, Any]:
     return state
 
 
-def planned(desk: Desk, state: dict[str, Any], *documents: tuple[str, str, str], command: str = "plan") -> Ended:
+def planned(
+    cli_runner: CliRunner, state: dict[str, Any], *documents: tuple[str, str, str], command: str = "plan"
+) -> Ended:
     """Plan these documents, each a kind, its metadata and its sections, as bob."""
-    desk.sandbox.replace_state(state)
+    cli_runner.sandbox.replace_state(state)
     texts = [
         DOCUMENT.format(kind=kind, metadata=metadata, spec="".join(f"  {each}\n" for each in sections.split("; ")))
         for kind, metadata, sections in documents
     ]
-    desk.write("manifests/all.yaml", "---\n".join(texts))
-    desk.sandbox.clear_log()
-    return desk(f"{command} --concurrency 1")
+    cli_runner.write("manifests/all.yaml", "---\n".join(texts))
+    cli_runner.sandbox.clear_log()
+    return cli_runner(f"{command} --concurrency 1")
 
 
-def requests(desk: Desk) -> list[str]:
+def requests(cli_runner: CliRunner) -> list[str]:
     """What was asked, in turn."""
-    return [each["target"].removeprefix(PREFIX).removesuffix("?per_page=100&page=1") for each in desk.sandbox.log()]
+    return [
+        each["target"].removeprefix(PREFIX).removesuffix("?per_page=100&page=1") for each in cli_runner.sandbox.log()
+    ]
 
 
 def problems(done: Ended) -> list[str]:
@@ -44,13 +48,13 @@ def problems(done: Ended) -> list[str]:
 
 
 @pytest.fixture(autouse=True)
-def _bob(desk: Desk, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setenv("RECONCILER_API_URL", desk.sandbox.api_url)
+def _bob(cli_runner: CliRunner, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("RECONCILER_API_URL", cli_runner.sandbox.api_url)
     monkeypatch.setenv("RECONCILER_TOKEN", "bob-token")
 
 
 def test_a_plan_says_the_cause_the_remedy_and_the_line_for_one_request_a_target(
-    desk: Desk, state: dict[str, Any]
+    cli_runner: CliRunner, state: dict[str, Any]
 ) -> None:
     state["projects"][0] |= {"members": [{"user": "bob", "role": "maintainer"}], "archived": True}
     state["projects"][1] |= {"members": [{"user": "bob", "role": "maintainer"}], "builds_enabled": False}
@@ -58,7 +62,7 @@ def test_a_plan_says_the_cause_the_remedy_and_the_line_for_one_request_a_target(
     state["projects"].append({"id": 104, "path": "acme/docs", "members": [{"user": "bob", "role": "guest"}]})
     state["groups"][1]["members"] = [{"user": "bob", "role": "guest"}]
     done = planned(
-        desk,
+        cli_runner,
         state,
         ("Project", "path: acme/api", "notification_settings: {level: global}; trigger_tokens: {nightly: {}}"),
         ("Project", "path: acme/lib", "trigger_tokens: {nightly: {}}; job_token_scope: {enabled: true}"),
@@ -86,7 +90,7 @@ def test_a_plan_says_the_cause_the_remedy_and_the_line_for_one_request_a_target(
         "project 11: this is the ID of a group, not the ID of a project; declare it with `kind: Group`  manifests/all.yaml:35",
         f"project 999: not found, or not visible to {NOBODY}; {nowhere}  manifests/all.yaml:41",
     ]
-    assert requests(desk)[13:] == [
+    assert requests(cli_runner)[13:] == [
         "projects/acme%2Fdocs",
         "projects/acme%2Fapi",
         "groups/acme%2Fnope?with_projects=false",
@@ -103,45 +107,50 @@ def fleet(sections: str, *names: str, kind: str = "Project") -> list[tuple[str, 
     return [(kind, f"path: acme/{name}", sections) for name in names]
 
 
-def test_what_is_the_same_for_projects_of_a_group_is_asked_for_once(desk: Desk, state: dict[str, Any]) -> None:
+def test_what_is_the_same_for_projects_of_a_group_is_asked_for_once(
+    cli_runner: CliRunner, state: dict[str, Any]
+) -> None:
     state["groups"][0]["members"].append({"user": "bob", "role": "developer"})
-    done = planned(desk, state, *fleet("job_token_scope: {enabled: true}", "api", "lib", "web"))
+    done = planned(cli_runner, state, *fleet("job_token_scope: {enabled: true}", "api", "lib", "web"))
     assert [line.partition("  ")[0] for line in problems(done)] == [
         f"job token scope: cannot be read: {NOBODY} is Developer there, and Maintainer is needed; make {NOBODY} Maintainer"
     ] * 3
-    assert requests(desk)[3:] == ["projects/acme%2Fapi"]
+    assert requests(cli_runner)[3:] == ["projects/acme%2Fapi"]
     names = ("old-a", "old-b", "old-c")
-    done = planned(desk, state, *fleet("milestones: {}", "api", *names))
+    done = planned(cli_runner, state, *fleet("milestones: {}", "api", *names))
     assert [line.partition("  ")[0] for line in problems(done)] == [
         f'project "acme/{name}": not found in acme, or not visible to {NOBODY}; correct it in the manifest, or make '
         f"{NOBODY} a member"
         for name in names
     ]
-    assert requests(desk)[4:] == ["groups/acme?with_projects=false"]
-    done = planned(desk, state, *fleet("milestones: {}", "api"), *fleet("milestones: {}", "x/a", "x/b", "x/c"))
+    assert requests(cli_runner)[4:] == ["groups/acme?with_projects=false"]
+    done = planned(cli_runner, state, *fleet("milestones: {}", "api"), *fleet("milestones: {}", "x/a", "x/b", "x/c"))
     assert [line.partition("  ")[0] for line in problems(done)] == [
         f'project "acme/x/{name}": not found, and group acme/x is not visible to {NOBODY} either; correct the path in the '
         f"manifest, or make {NOBODY} a member of the group"
         for name in "abc"
     ]
-    assert requests(desk)[4:] == ["groups/acme%2Fx?with_projects=false"]
+    assert requests(cli_runner)[4:] == ["groups/acme%2Fx?with_projects=false"]
 
 
-def test_what_holds_for_one_project_alone_is_asked_for_each(desk: Desk, state: dict[str, Any]) -> None:
+def test_what_holds_for_one_project_alone_is_asked_for_each(cli_runner: CliRunner, state: dict[str, Any]) -> None:
     state["groups"][0]["members"].append({"user": "bob", "role": "maintainer"})
     state["projects"][0]["archived"] = True
     state["projects"][1]["builds_enabled"] = False
-    done = planned(desk, state, *fleet("trigger_tokens: {nightly: {}}", "api", "lib"))
+    done = planned(cli_runner, state, *fleet("trigger_tokens: {nightly: {}}", "api", "lib"))
     assert [line.partition(";")[0] for line in problems(done)] == [
         "trigger token: cannot be read: the project is archived",
         "trigger token: cannot be read: switched off in the project: CI/CD",
     ]
-    assert requests(desk)[2:] == ["projects/acme%2Fapi", "projects/acme%2Flib"]
+    assert requests(cli_runner)[2:] == ["projects/acme%2Fapi", "projects/acme%2Flib"]
 
 
-def test_a_token_that_sees_nothing_is_told_once(desk: Desk, state: dict[str, Any]) -> None:
+def test_a_token_that_sees_nothing_is_told_once(cli_runner: CliRunner, state: dict[str, Any]) -> None:
     done = planned(
-        desk, state, *fleet("milestones: {}", "api", "lib", "web"), ("Group", "path: acme", "approval_settings: {}")
+        cli_runner,
+        state,
+        *fleet("milestones: {}", "api", "lib", "web"),
+        ("Group", "path: acme", "approval_settings: {}"),
     )
     assert (done.code, done.out, done.err) == (
         1,
@@ -149,37 +158,37 @@ def test_a_token_that_sees_nothing_is_told_once(desk: Desk, state: dict[str, Any
         "reconciler: not one of the 4 targets is visible to bob: see whether this is the right token, and the right "
         "service\n",
     )
-    assert requests(desk)[4:] == ["user"]
-    desk.sandbox.set_faults(["status=403,match=user"])
-    assert f"is visible to {NOBODY}:" in desk("drift").err
-    desk.sandbox.set_faults(["status=401,match=user"])
-    assert desk("drift").err.startswith("reconciler: GET user: 401")
+    assert requests(cli_runner)[4:] == ["user"]
+    cli_runner.sandbox.set_faults(["status=403,match=user"])
+    assert f"is visible to {NOBODY}:" in cli_runner("drift").err
+    cli_runner.sandbox.set_faults(["status=401,match=user"])
+    assert cli_runner("drift").err.startswith("reconciler: GET user: 401")
 
 
-def test_an_edition_without_the_settings_is_asked_for_once(desk: Desk, state: dict[str, Any]) -> None:
+def test_an_edition_without_the_settings_is_asked_for_once(cli_runner: CliRunner, state: dict[str, Any]) -> None:
     state["instance"]["version"] = "18.9.0"
     state["groups"][0]["members"].append({"user": "bob", "role": "maintainer"})
-    done = planned(desk, state, *fleet("approval_settings: {}", "api", "lib", "web"))
+    done = planned(cli_runner, state, *fleet("approval_settings: {}", "api", "lib", "web"))
     assert [line.partition("  ")[0] for line in problems(done)] == [
         "approval settings: cannot be read: the Community Edition has no such settings; leave the section out"
     ] * 3
-    assert requests(desk)[3:] == ["version"]
+    assert requests(cli_runner)[3:] == ["version"]
 
 
 def test_a_url_without_the_api_is_an_error_if_nothing_was_found_there(
-    desk: Desk, state: dict[str, Any], monkeypatch: pytest.MonkeyPatch
+    cli_runner: CliRunner, state: dict[str, Any], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    root = desk.sandbox.api_url.removesuffix("/api/v4")
+    root = cli_runner.sandbox.api_url.removesuffix("/api/v4")
     for url in (root, f"{root}/", f"{root}/api", f"{root}/api/v3/"):
         monkeypatch.setenv("RECONCILER_API_URL", url)
-        done = planned(desk, state, *fleet("milestones: {}", "api"))
+        done = planned(cli_runner, state, *fleet("milestones: {}", "api"))
         assert (done.code, done.out, done.err) == (
             1,
             "",
             f"reconciler: {url.rstrip('/')}: nothing was found there, and no API answers: the URL must end in /api/v4: try "
             f"{root}/api/v4\n",
         )
-        assert [each.rpartition("/")[2] for each in requests(desk)] == ["milestones", "version"]
+        assert [each.rpartition("/")[2] for each in requests(cli_runner)] == ["milestones", "version"]
 
 
 SET = """\
@@ -191,24 +200,24 @@ spec: {milestones: {}}
 """
 
 
-def test_a_set_whose_group_is_none_says_why(desk: Desk, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_set_whose_group_is_none_says_why(cli_runner: CliRunner, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("RECONCILER_TOKEN", "ada-token")
-    desk.write("manifests/set.yaml", SET % "acme/api")
-    assert desk("plan").err == (
+    cli_runner.write("manifests/set.yaml", SET % "acme/api")
+    assert cli_runner("plan").err == (
         "reconciler: manifests/set.yaml:4:17: acme/api is a project, not a group: list it here, as `projects: [acme/api]`\n"
         "    select: {group: acme/api}\n"
         "                    ^\n"
     )
-    root = desk.sandbox.api_url.removesuffix("/api/v4")
+    root = cli_runner.sandbox.api_url.removesuffix("/api/v4")
     monkeypatch.setenv("RECONCILER_API_URL", root)
-    done = desk("plan")
+    done = cli_runner("plan")
     assert (done.code, done.err.partition(" the URL must")[0]) == (
         1,
         f"reconciler: {root}: nothing was found there, and no API answers:",
     )
 
 
-def test_an_export_of_what_is_none_says_why(desk: Desk, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_an_export_of_what_is_none_says_why(cli_runner: CliRunner, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("RECONCILER_TOKEN", "ada-token")
     for option, name, said in (
         ("group", "acme/api", "404 Group Not Found: this is a project, not a group; give it as --project"),
@@ -216,7 +225,7 @@ def test_an_export_of_what_is_none_says_why(desk: Desk, monkeypatch: pytest.Monk
         ("group", "nope", "404 Group Not Found: no such group, or not visible to this token"),
         ("project", "acme/nope", "404 Project Not Found: no such project, or not visible to this token"),
     ):
-        done = desk(f"export --{option} {name} -o out")
+        done = cli_runner(f"export --{option} {name} -o out")
         path = f"{option}s/{name.replace('/', '%2F')}"
         assert (done.code, done.out, done.err) == (1, "", f"reconciler: GET {path}: {said}\n")
 
@@ -244,20 +253,22 @@ RENEW = "make a new one with the scope api, and set RECONCILER_TOKEN or --token-
     ids=["expired", "revoked", "scope"],
 )
 def test_a_token_that_will_not_do_ends_the_run_with_what_to_do(
-    desk: Desk, state: dict[str, Any], token: dict[str, Any], said: str
+    cli_runner: CliRunner, state: dict[str, Any], token: dict[str, Any], said: str
 ) -> None:
     state["users"][2]["tokens"] = [{"token": "bob-token", **token}]
-    done = planned(desk, state, *fleet("milestones: {}", "api"))
+    done = planned(cli_runner, state, *fleet("milestones: {}", "api"))
     assert (done.code, done.out) == (1, "")
     assert done.err == f"reconciler: GET projects/acme%2Fapi/milestones: {said}: {RENEW}\n"
-    assert len(requests(desk)) == 1
+    assert len(requests(cli_runner)) == 1
 
 
-def test_a_token_that_may_only_read_ends_an_apply_at_the_first_write(desk: Desk, state: dict[str, Any]) -> None:
+def test_a_token_that_may_only_read_ends_an_apply_at_the_first_write(
+    cli_runner: CliRunner, state: dict[str, Any]
+) -> None:
     state["groups"][0]["members"].append({"user": "bob", "role": "maintainer"})
     state["users"][2]["tokens"] = [{"token": "bob-token", "scopes": ["read_api"]}]
     manifests = fleet("milestones: {a: {}, b: {}}", "api", "lib", "web")
-    done = planned(desk, state, *manifests, command="apply --yes")
+    done = planned(cli_runner, state, *manifests, command="apply --yes")
     scopes = f"the token's scopes do not suffice (plan and drift take read_api, apply takes api): {RENEW}"
     assert done.code == 3
     assert done.out.splitlines()[:3] == [
@@ -267,14 +278,16 @@ def test_a_token_that_may_only_read_ends_an_apply_at_the_first_write(desk: Desk,
         f'  + milestone "b"                             skipped: {scopes}',
     ]
     assert done.out.count(f"skipped: {scopes}\n") == 5
-    assert [each["method"] for each in desk.sandbox.log() if each["method"] != "GET"] == ["POST"]
-    assert all(not project["milestones"] for project in desk.sandbox.state()["projects"])
+    assert [each["method"] for each in cli_runner.sandbox.log() if each["method"] != "GET"] == ["POST"]
+    assert all(not project["milestones"] for project in cli_runner.sandbox.state()["projects"])
 
 
-def test_entries_of_an_allowlist_that_are_none_are_told_with_their_line(desk: Desk, state: dict[str, Any]) -> None:
+def test_entries_of_an_allowlist_that_are_none_are_told_with_their_line(
+    cli_runner: CliRunner, state: dict[str, Any]
+) -> None:
     state["groups"][0]["members"].append({"user": "bob", "role": "maintainer"})
-    scope = "job_token_scope: {projects: [acme/web, acme/tools, acme/nope], groups: [acme/lib, nope]}"
-    done = planned(desk, state, *fleet(scope, "api"))
+    target = "job_token_scope: {projects: [acme/web, acme/tools, acme/nope], groups: [acme/lib, nope]}"
+    done = planned(cli_runner, state, *fleet(target, "api"))
     hidden = "not found, not visible to this token, or not served by this server"
     elsewhere = "correct the path, or use a token that can see it  manifests/all.yaml:5"
     assert problems(done) == [

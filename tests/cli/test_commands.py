@@ -11,12 +11,12 @@ import pytest
 from reconciler import __version__
 from reconciler.cli import COMMANDS, cli, main
 from reconciler.cli.demo import _run
-from tests.desk import Desk
+from tests.cli_runner import CliRunner
 
 
 @pytest.mark.parametrize("name", sorted(COMMANDS))
-def test_every_command_and_every_option_is_explained_with_an_example(name: str, desk: Desk) -> None:
-    done = desk(f"{name} --help")
+def test_every_command_and_every_option_is_explained_with_an_example(name: str, cli_runner: CliRunner) -> None:
+    done = cli_runner(f"{name} --help")
     assert done.code == 0
     assert "Example" in done.out
     assert "\\b" not in done.out
@@ -37,8 +37,8 @@ def test_the_package_can_be_run_and_imported() -> None:
     assert module.main is main
 
 
-def test_the_version_is_told(desk: Desk) -> None:
-    assert desk("--version").out == f"reconciler, version {__version__}\n"
+def test_the_version_is_told(cli_runner: CliRunner) -> None:
+    assert cli_runner("--version").out == f"reconciler, version {__version__}\n"
 
 
 @pytest.mark.parametrize(
@@ -57,8 +57,8 @@ def test_the_version_is_told(desk: Desk) -> None:
         ("schema nonsense", "no schema nonsense; there are manifest, config, plan, report, validation, diagnosis"),
     ],
 )
-def test_a_wrong_command_line_ends_with_64_and_says_what_is_wrong(desk: Desk, line: str, said: str) -> None:
-    done = desk(line)
+def test_a_wrong_command_line_ends_with_64_and_says_what_is_wrong(cli_runner: CliRunner, line: str, said: str) -> None:
+    done = cli_runner(line)
     assert (done.code, done.out) == (64, "")
     assert said in done.err
     assert "glpat-secret" not in done.err
@@ -79,15 +79,15 @@ def test_the_demo_does_not_go_on_when_its_story_goes_wrong() -> None:
 
 
 def test_a_bug_of_ours_is_one_line_and_a_traceback_only_when_asked_for(
-    desk: Desk, monkeypatch: pytest.MonkeyPatch
+    cli_runner: CliRunner, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     def broken() -> None:
         raise ZeroDivisionError("-".join(("glpat", "secret")))
 
     monkeypatch.setattr("reconciler.kinds.all_kinds", broken)
-    done = desk("validate")
+    done = cli_runner("validate")
     assert (done.code, done.out) == (1, "")
     assert done.err == "reconciler: internal error: ZeroDivisionError; -vv shows where\n"
-    loud = desk("validate -vv")
+    loud = cli_runner("validate -vv")
     assert "in broken" in loud.err
     assert "glpat-secret" not in loud.err

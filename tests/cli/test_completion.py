@@ -15,15 +15,15 @@ from reconciler.cli import COMMANDS, cli
 from reconciler.schema import all_schemas
 from tests.building import KINDS
 from tests.cli.test_cold_start import HEAVY
-from tests.desk import Desk
+from tests.cli_runner import CliRunner
 from tests.fleet.repository import repository
 
 RECONCILER = Path(sys.executable).with_name("reconciler")
 
 
 @pytest.fixture(autouse=True)
-def _manifests(desk: Desk) -> None:
-    desk.write(
+def _manifests(cli_runner: CliRunner) -> None:
+    cli_runner.write(
         "manifests/acme.yaml",
         """\
 apiVersion: reconciler/v1
@@ -50,8 +50,8 @@ metadata:
 path: neither/is/this
 """,
     )
-    desk.write("manifests/one.yaml.j2", "metadata: {path: 'acme/{{ name }}'}\n---\nmetadata: {path: other/web}\n")
-    desk.write("manifests/binary.yaml", "").write_bytes(b"\xff")
+    cli_runner.write("manifests/one.yaml.j2", "metadata: {path: 'acme/{{ name }}'}\n---\nmetadata: {path: other/web}\n")
+    cli_runner.write("manifests/binary.yaml", "").write_bytes(b"\xff")
 
 
 def asked(words: str, incomplete: str = "") -> list[str]:
@@ -116,22 +116,24 @@ def test_files_are_left_to_the_shell() -> None:
         ("paths: [\n", ["acme", "acme/payments/api", "other/web"]),
     ],
 )
-def test_targets_are_looked_for_where_the_configuration_says(desk: Desk, text: str, offered: list[str]) -> None:
-    desk.write("reconciler.yaml", text)
+def test_targets_are_looked_for_where_the_configuration_says(
+    cli_runner: CliRunner, text: str, offered: list[str]
+) -> None:
+    cli_runner.write("reconciler.yaml", text)
     assert asked("reconciler plan --target") == offered
 
 
-def test_branches_and_tags_are_known_to_since(desk: Desk) -> None:
-    repo = repository(desk.folder)
+def test_branches_and_tags_are_known_to_since(cli_runner: CliRunner) -> None:
+    repo = repository(cli_runner.folder)
     repo.commit()
     repo.git("tag", "v1")
     assert asked("reconciler plan --since") == ["main", "v1"]
     assert asked("reconciler plan --since", "v") == ["v1"]
 
 
-def test_without_git_since_has_no_suggestions(desk: Desk, monkeypatch: pytest.MonkeyPatch) -> None:
-    repository(desk.folder)
-    monkeypatch.setenv("PATH", str(desk.folder))
+def test_without_git_since_has_no_suggestions(cli_runner: CliRunner, monkeypatch: pytest.MonkeyPatch) -> None:
+    repository(cli_runner.folder)
+    monkeypatch.setenv("PATH", str(cli_runner.folder))
     assert asked("reconciler plan --since") == []
 
 

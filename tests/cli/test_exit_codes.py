@@ -8,23 +8,23 @@ import pytest
 
 from reconciler.apply import Status
 from reconciler.cli.exit_codes import ExitCode, of_report
-from tests.desk import Desk
+from tests.cli_runner import CliRunner
 from tests.render.samples import done
 
 SICK = "acme/none"
 
 
 @pytest.fixture(autouse=True)
-def _service(desk: Desk) -> None:
-    desk.project("{milestones: {a: {}}}")
+def _service(cli_runner: CliRunner) -> None:
+    cli_runner.project("{milestones: {a: {}}}")
 
 
-def sicken(desk: Desk) -> None:
-    desk.project("{milestones: {a: {}}}", SICK, "manifests/sick.yaml")
+def sicken(cli_runner: CliRunner) -> None:
+    cli_runner.project("{milestones: {a: {}}}", SICK, "manifests/sick.yaml")
 
 
-def codes(desk: Desk, *lines: str) -> dict[str, int]:
-    return {line: desk(line).code for line in lines}
+def codes(cli_runner: CliRunner, *lines: str) -> dict[str, int]:
+    return {line: cli_runner(line).code for line in lines}
 
 
 READS = (
@@ -37,44 +37,44 @@ READS = (
 )
 
 
-def test_the_changes_and_problems_of_a_plan_in_one_number(desk: Desk) -> None:
-    assert codes(desk, *READS) == dict(zip(READS, (0, 0, 2, 2, 2, 2), strict=True))
-    sicken(desk)
-    assert codes(desk, *READS) == dict(zip(READS, (3, 0, 2, 2, 2, 2), strict=True))
-    desk.service(milestones=[{"title": "a"}])
-    assert codes(desk, *READS) == dict(zip(READS, (3, 0, 3, 0, 3, 0), strict=True))
-    desk.write("manifests/sick.yaml", "nonsense: true\n")
-    assert codes(desk, *READS) == dict.fromkeys(READS, 1)
-    assert codes(desk, *(f"{line} --nonsense" for line in READS)) == {f"{line} --nonsense": 64 for line in READS}
+def test_the_changes_and_problems_of_a_plan_in_one_number(cli_runner: CliRunner) -> None:
+    assert codes(cli_runner, *READS) == dict(zip(READS, (0, 0, 2, 2, 2, 2), strict=True))
+    sicken(cli_runner)
+    assert codes(cli_runner, *READS) == dict(zip(READS, (3, 0, 2, 2, 2, 2), strict=True))
+    cli_runner.service(milestones=[{"title": "a"}])
+    assert codes(cli_runner, *READS) == dict(zip(READS, (3, 0, 3, 0, 3, 0), strict=True))
+    cli_runner.write("manifests/sick.yaml", "nonsense: true\n")
+    assert codes(cli_runner, *READS) == dict.fromkeys(READS, 1)
+    assert codes(cli_runner, *(f"{line} --nonsense" for line in READS)) == {f"{line} --nonsense": 64 for line in READS}
 
 
-def test_a_plan_with_problems_is_saved_shown_merged_and_applied(desk: Desk) -> None:
-    sicken(desk)
-    assert codes(desk, "plan --out plan.json", "show plan.json", "show plan.json --allow-problems") == {
+def test_a_plan_with_problems_is_saved_shown_merged_and_applied(cli_runner: CliRunner) -> None:
+    sicken(cli_runner)
+    assert codes(cli_runner, "plan --out plan.json", "show plan.json", "show plan.json --allow-problems") == {
         "plan --out plan.json": 3,
         "show plan.json": 3,
         "show plan.json --allow-problems": 0,
     }
     merged = ("merge-plans plan.json --out whole.json", "merge-plans plan.json --allow-problems")
-    assert codes(desk, *merged) == dict(zip(merged, (3, 0), strict=True))
+    assert codes(cli_runner, *merged) == dict(zip(merged, (3, 0), strict=True))
     apply = "apply --plan whole.json --yes --report json=report.json"
-    assert desk(apply).code == 3
-    assert [each["title"] for each in desk.sandbox.state()["projects"][0]["milestones"]] == ["a"]
+    assert cli_runner(apply).code == 3
+    assert [each["title"] for each in cli_runner.sandbox.state()["projects"][0]["milestones"]] == ["a"]
     assert json.loads(Path("report.json").read_text())["counts"]["created"] == 1
     lines = ("show report.json", "merge-reports report.json")
-    assert codes(desk, *lines) == dict.fromkeys(lines, 3)
+    assert codes(cli_runner, *lines) == dict.fromkeys(lines, 3)
     allowed = [f"{line} --allow-problems" for line in (*lines, "apply --yes")]
-    assert codes(desk, *allowed) == dict.fromkeys(allowed, 0)
+    assert codes(cli_runner, *allowed) == dict.fromkeys(allowed, 0)
 
 
-def test_an_apply_is_an_error_only_if_nothing_was_begun(desk: Desk) -> None:
-    desk.sandbox.set_faults([{"kind": "status", "status": 403, "method": "POST"}])
-    begun = desk("apply --yes --allow-problems")
+def test_an_apply_is_an_error_only_if_nothing_was_begun(cli_runner: CliRunner) -> None:
+    cli_runner.sandbox.set_faults([{"kind": "status", "status": 403, "method": "POST"}])
+    begun = cli_runner("apply --yes --allow-problems")
     assert (begun.code, "1 failed" in begun.out) == (3, True)
-    assert desk("apply --yes --max-changes 0").code == 1
-    assert desk("plan --out plan.json").code == 0
-    desk.service(milestones=[{"title": "a"}])
-    stale = desk("apply --plan plan.json --yes")
+    assert cli_runner("apply --yes --max-changes 0").code == 1
+    assert cli_runner("plan --out plan.json").code == 0
+    cli_runner.service(milestones=[{"title": "a"}])
+    stale = cli_runner("apply --plan plan.json --yes")
     assert (stale.code, "1 stale" in stale.out) == (3, True)
 
 
@@ -100,16 +100,16 @@ def test_a_report_has_one_exit_code(status: Status, writes: int, signal: int | N
     assert of_report(report, signal=signal, allow_problems=True) == (0 if status is Status.DONE else code)
 
 
-def test_the_doctor_and_export_tell_a_part_from_nothing(desk: Desk, monkeypatch: pytest.MonkeyPatch) -> None:
-    sicken(desk)
+def test_the_doctor_and_export_tell_a_part_from_nothing(cli_runner: CliRunner, monkeypatch: pytest.MonkeyPatch) -> None:
+    sicken(cli_runner)
     part = ("doctor", "export --group acme --section approval_settings -o out")
     monkeypatch.setenv("RECONCILER_TOKEN", "bob-token")
-    assert codes(desk, *part) == dict.fromkeys(part, 3)
+    assert codes(cli_runner, *part) == dict.fromkeys(part, 3)
     nothing = ("doctor", "export --user --section notification_settings -o out")
     monkeypatch.setenv("RECONCILER_TOKEN", "wrong")
-    assert codes(desk, *nothing) == dict.fromkeys(nothing, 1)
-    desk.write("manifests/sick.yaml", "nonsense: true\n")
-    assert desk("doctor").code == 1
-    (desk.folder / "manifests/sick.yaml").unlink()
+    assert codes(cli_runner, *nothing) == dict.fromkeys(nothing, 1)
+    cli_runner.write("manifests/sick.yaml", "nonsense: true\n")
+    assert cli_runner("doctor").code == 1
+    (cli_runner.folder / "manifests/sick.yaml").unlink()
     monkeypatch.setenv("RECONCILER_TOKEN", "ada-token")
-    assert codes(desk, *part) == dict.fromkeys(part, 0)
+    assert codes(cli_runner, *part) == dict.fromkeys(part, 0)

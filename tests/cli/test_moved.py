@@ -3,19 +3,19 @@
 import pytest
 
 from tests.between import Passing, between
-from tests.desk import Desk
+from tests.cli_runner import CliRunner
 
 TOLD = "project acme/old has moved to acme/api (ID 100)\n"
 
 
 @pytest.fixture(autouse=True)
-def _service(desk: Desk) -> None:
-    desk.service(renamed_from=["acme/old"])
-    desk.project("{milestones: {a: {}}}", "acme/old")
+def _service(cli_runner: CliRunner) -> None:
+    cli_runner.service(renamed_from=["acme/old"])
+    cli_runner.project("{milestones: {a: {}}}", "acme/old")
 
 
-def test_a_project_that_has_moved_is_a_problem_that_tells_its_new_path(desk: Desk) -> None:
-    done = desk("plan")
+def test_a_project_that_has_moved_is_a_problem_that_tells_its_new_path(cli_runner: CliRunner) -> None:
+    done = cli_runner("plan")
     assert (done.code, done.err) == (3, TOLD)
     assert done.out == (
         "project acme/old\n"
@@ -25,36 +25,40 @@ def test_a_project_that_has_moved_is_a_problem_that_tells_its_new_path(desk: Des
     )
 
 
-def test_it_is_written_to_where_it_is_now_only_when_that_is_asked_for(desk: Desk) -> None:
-    assert desk("apply --yes").code == 3
-    assert desk.sandbox.state()["projects"][0]["milestones"] == []
-    done = desk("apply --yes --follow-moved")
+def test_it_is_written_to_where_it_is_now_only_when_that_is_asked_for(cli_runner: CliRunner) -> None:
+    assert cli_runner("apply --yes").code == 3
+    assert cli_runner.sandbox.state()["projects"][0]["milestones"] == []
+    done = cli_runner("apply --yes --follow-moved")
     assert (done.code, done.err) == (0, TOLD)
-    assert [each["title"] for each in desk.sandbox.state()["projects"][0]["milestones"]] == ["a"]
+    assert [each["title"] for each in cli_runner.sandbox.state()["projects"][0]["milestones"]] == ["a"]
 
 
-def test_a_place_that_cannot_be_read_is_told_by_its_number(desk: Desk) -> None:
-    desk.sandbox.set_faults([{"kind": "not-json", "match": "/projects/100", "method": "GET", "nth": 2, "times": 9}])
-    assert desk("plan").err == "project acme/old has moved to ID 100\n"
+def test_a_place_that_cannot_be_read_is_told_by_its_number(cli_runner: CliRunner) -> None:
+    cli_runner.sandbox.set_faults(
+        [{"kind": "not-json", "match": "/projects/100", "method": "GET", "nth": 2, "times": 9}]
+    )
+    assert cli_runner("plan").err == "project acme/old has moved to ID 100\n"
 
 
-def test_a_group_that_has_moved_is_treated_like_a_project(desk: Desk, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_group_that_has_moved_is_treated_like_a_project(
+    cli_runner: CliRunner, monkeypatch: pytest.MonkeyPatch
+) -> None:
     def redirect(passing: Passing) -> None:
         method, _, path = passing.request.partition(" ")
         if path.startswith(("groups/acme%2Fold/", "groups/acme%2Fold?")):
             passing.status = 301 if method == "GET" else 405
             passing.headers = {"location": f"/api/v4/{path.replace('acme%2Fold', '11')}"}
 
-    (desk.folder / "manifests/project.yaml").unlink()
+    (cli_runner.folder / "manifests/project.yaml").unlink()
     manifest = "apiVersion: reconciler/v1\nkind: Group\nmetadata: {path: acme/old}\n"
-    desk.write("manifests/group.yaml", manifest + "spec: {notification_settings: {level: watch}}\n")
-    with between(desk.sandbox.api_url) as service:
+    cli_runner.write("manifests/group.yaml", manifest + "spec: {notification_settings: {level: watch}}\n")
+    with between(cli_runner.sandbox.api_url) as service:
         service.alter = redirect
         monkeypatch.setenv("RECONCILER_API_URL", service.api_url)
-        done = desk("apply --yes")
+        done = cli_runner("apply --yes")
         assert (done.code, done.err) == (3, "group acme/old has moved to acme/tools (ID 11)\n")
         assert "moved to acme/tools (ID 11): name it so in the manifest" in done.out
         assert service.writes == []
-        done = desk("apply --yes --follow-moved")
+        done = cli_runner("apply --yes --follow-moved")
         assert (done.code, service.writes) == (0, ['PUT groups/11/notification_settings {"level":"watch"}'])
-        assert desk("plan --detailed-exitcode --follow-moved").code == 0
+        assert cli_runner("plan --detailed-exitcode --follow-moved").code == 0

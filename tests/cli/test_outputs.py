@@ -12,7 +12,7 @@ from pathlib import Path
 import pytest
 
 from reconciler.cli import main
-from tests.desk import Desk
+from tests.cli_runner import CliRunner
 from tests.limits import no_file_longer_than
 
 DONE = (
@@ -21,13 +21,13 @@ DONE = (
 
 
 @pytest.fixture(autouse=True)
-def _service(desk: Desk) -> None:
-    desk.project("{milestones: {a: {}}}")
-    desk.sandbox.clear_log()
+def _service(cli_runner: CliRunner) -> None:
+    cli_runner.project("{milestones: {a: {}}}")
+    cli_runner.sandbox.clear_log()
 
 
-def titles(desk: Desk) -> list[str]:
-    return [each["title"] for each in desk.sandbox.state()["projects"][0]["milestones"]]
+def titles(cli_runner: CliRunner) -> list[str]:
+    return [each["title"] for each in cli_runner.sandbox.state()["projects"][0]["milestones"]]
 
 
 @pytest.mark.parametrize(
@@ -52,15 +52,17 @@ def titles(desk: Desk) -> list[str]:
         ("drift --report json=./reconciler.yaml", "reconciler.yaml and --report json name the same file: "),
     ],
 )
-def test_what_cannot_come_out_well_is_refused_before_anything_is_requested(desk: Desk, line: str, said: str) -> None:
-    desk.write("F", "as it was")
-    desk.write("token", "ada-token\n").chmod(0o600)
+def test_what_cannot_come_out_well_is_refused_before_anything_is_requested(
+    cli_runner: CliRunner, line: str, said: str
+) -> None:
+    cli_runner.write("F", "as it was")
+    cli_runner.write("token", "ada-token\n").chmod(0o600)
     Path("here").hardlink_to("F")
     Path("link").symlink_to("F")
-    done = desk(line)
+    done = cli_runner(line)
     assert (done.code, done.out) == (64, "")
     assert done.err.startswith(f"reconciler: {said}")
-    assert desk.sandbox.log() == []
+    assert cli_runner.sandbox.log() == []
     assert (Path("F").read_text(), Path("token").read_text(), Path("new").exists()) == (
         "as it was",
         "ada-token\n",
@@ -68,30 +70,30 @@ def test_what_cannot_come_out_well_is_refused_before_anything_is_requested(desk:
     )
 
 
-def test_what_is_shown_is_not_overwritten(desk: Desk) -> None:
-    assert desk("plan --out plan.json").code == 0
-    assert desk("apply --yes --report json=report.json").code == 0
+def test_what_is_shown_is_not_overwritten(cli_runner: CliRunner) -> None:
+    assert cli_runner("plan --out plan.json").code == 0
+    assert cli_runner("apply --yes --report json=report.json").code == 0
     for file in ("plan.json", "report.json"):
-        assert desk(f"show {file} --report text={file}").err == (
+        assert cli_runner(f"show {file} --report text={file}").err == (
             f"reconciler: FILE and --report text name the same file: {file}\n"
         )
-        assert desk(f"show {file} --report text=/dev/null --report json=/dev/null").code == 0
-    assert desk("show report.json --format codequality").code == 64
+        assert cli_runner(f"show {file} --report text=/dev/null --report json=/dev/null").code == 0
+    assert cli_runner("show report.json --format codequality").code == 64
 
 
-def test_all_that_can_be_written_is_and_the_failures_are_told_last(desk: Desk) -> None:
-    desk.write("file", "")
+def test_all_that_can_be_written_is_and_the_failures_are_told_last(cli_runner: CliRunner) -> None:
+    cli_runner.write("file", "")
     more = "--report json=file/below --report html=new/report.html --report text=/dev/full"
     failed = "reconciler: file/below: File exists\n/dev/full: No space left on device\n"
-    planned = desk(f"plan {more} --out new/plan.json")
+    planned = cli_runner(f"plan {more} --out new/plan.json")
     assert (planned.code, planned.err) == (1, failed)
     assert planned.out.startswith('project acme/api\n  + milestone "a"\nPlan: ')
     assert sorted(each.name for each in Path("new").iterdir()) == ["plan.json", "report.html"]
-    done = desk(f"apply --yes {more}")
+    done = cli_runner(f"apply --yes {more}")
     assert (done.code, done.err) == (3, failed)
     assert done.out.startswith(DONE)
-    assert titles(desk) == ["a"]
-    nothing_left = desk(f"apply --yes {more}")
+    assert titles(cli_runner) == ["a"]
+    nothing_left = cli_runner(f"apply --yes {more}")
     assert (nothing_left.code, nothing_left.err) == (1, failed)
 
 
@@ -104,11 +106,11 @@ def standard_output(stream: io.TextIOWrapper) -> Iterator[None]:
         sys.stdout = before
 
 
-def test_where_stdout_takes_nothing_stderr_takes_what_was_done(desk: Desk) -> None:
+def test_where_stdout_takes_nothing_stderr_takes_what_was_done(cli_runner: CliRunner) -> None:
     full = Path("/dev/full").open("w")  # noqa: SIM115 - it cannot be closed without an error
     with standard_output(full):
-        planned = desk("plan --out plan.json")
-        done = desk("apply --yes --plan plan.json --report json=report.json")
+        planned = cli_runner("plan --out plan.json")
+        done = cli_runner("apply --yes --plan plan.json --report json=report.json")
     with pytest.raises(OSError, match="No space left"):
         full.close()
     assert (planned.code, planned.err) == (1, "reconciler: standard output: No space left on device\n")
@@ -127,12 +129,12 @@ def in_a_process(line: str, shell: str) -> "subprocess.CompletedProcess[str]":
     )
 
 
-def test_the_streams_of_a_process(desk: Desk) -> None:
+def test_the_streams_of_a_process(cli_runner: CliRunner) -> None:
     """What a process of its own tells: full, closed, and of an encoding without the letters of a title."""
     unheard = in_a_process("apply --report text=report.txt", '"$@" <&- >&- 2>&-; echo $?; CI=1 "$@" --yes 2>&-')
     code, _, shown = unheard.stdout.partition("\n")
     assert (code, unheard.returncode, shown) == ("64", 0, Path("report.txt").read_text())
-    desk.service()
+    cli_runner.service()
     full = in_a_process("apply --yes", '"$@" >/dev/full')
     assert (full.returncode, full.stderr.startswith(DONE)) == (3, True)
     closed = in_a_process("plan", '"$@" >&-')
@@ -141,7 +143,7 @@ def test_the_streams_of_a_process(desk: Desk) -> None:
     assert (mute.returncode, mute.stdout.startswith("Plan: 0 to create")) == (0, True)
     silent = in_a_process("plan", '"$@" >/dev/full 2>/dev/full; echo $?; "$@" --nonsense 2>/dev/full')
     assert (silent.returncode, silent.stdout) == (64, "1\n")
-    desk.project('{milestones: {"年末": {}}}')
+    cli_runner.project('{milestones: {"年末": {}}}')
     done = in_a_process("apply --yes --report text=report.txt", '"$@"')
     assert (done.returncode, done.stderr) == (0, "")
     assert '  + milestone "\\u5e74\\u672b"' in done.stdout
@@ -153,11 +155,11 @@ def test_the_streams_of_a_process(desk: Desk) -> None:
     assert Path("/dev/stdout").is_symlink()
 
 
-def test_a_disk_that_is_full_in_mid_run_loses_no_outcome(desk: Desk) -> None:
-    desk.project("{milestones: {a: {}, b: {}, c: {}, d: {}, e: {}, f: {}}}")
+def test_a_disk_that_is_full_in_mid_run_loses_no_outcome(cli_runner: CliRunner) -> None:
+    cli_runner.project("{milestones: {a: {}, b: {}, c: {}, d: {}, e: {}, f: {}}}")
     with no_file_longer_than(1100):
-        done = desk("apply --yes --journal journal --report json=report.json")
-    created = titles(desk)
+        done = cli_runner("apply --yes --journal journal --report json=report.json")
+    created = titles(cli_runner)
     assert 0 < len(created) < 6
     assert done.code == 3
     assert done.out.count("  done\n") == len(created)
@@ -168,8 +170,8 @@ def test_a_disk_that_is_full_in_mid_run_loses_no_outcome(desk: Desk) -> None:
     )
 
 
-def test_the_end_of_main_is_the_end_of_the_process(desk: Desk) -> None:
-    del desk
+def test_the_end_of_main_is_the_end_of_the_process(cli_runner: CliRunner) -> None:
+    del cli_runner
     latin = io.TextIOWrapper(io.BytesIO(), encoding="latin-1")
     with standard_output(latin), pytest.raises(SystemExit) as ended:
         main(["completion", "bash"])

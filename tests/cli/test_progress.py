@@ -9,21 +9,21 @@ from collections.abc import Iterator
 
 import pytest
 
-from reconciler.apply import NoRecord, Stop, Terms, apply_plan
+from reconciler.apply import ApplyOptions, NoRecord, Stop, apply_plan
 from reconciler.cli import progress as module
 from reconciler.cli.options import Given
 from reconciler.cli.progress import ToStderr, every, sentence, shown
 from reconciler.model.progress import Progress
-from reconciler.model.targets import Level, Scope
+from reconciler.model.targets import Level, Target
 from reconciler.planning.run import draw_plan
 from reconciler.service import Traffic
 from reconciler.service.traffic import Wait
 from tests.building import API, KINDS, desired, section
-from tests.desk import Desk
+from tests.cli_runner import CliRunner
+from tests.engine_driver import EngineDriver
 from tests.service.clock import SwiftClock
-from tests.story import Story
 
-WEB = Scope(Level.PROJECT, "acme/web")
+WEB = Target(Level.PROJECT, "acme/web")
 
 PATIENCE = 20
 """Seconds after which something that should come will not."""
@@ -69,17 +69,17 @@ def test_the_time_left_and_the_rate_are_those_of_the_stage() -> None:
     run = Watched()
     run.ask(2_000)
     run.seconds = 100
-    run.progress.begin("applying", [Scope(Level.PROJECT, number) for number in range(1, 1_801)])
+    run.progress.begin("applying", [Target(Level.PROJECT, number) for number in range(1, 1_801)])
     run.ask(50)
     run.seconds += 5
     assert run.says() == "applying: 0 of 1,800 targets, 2,050 requests, 10/s"
-    run.progress.step(Scope(Level.PROJECT, 1), changes=3)
+    run.progress.step(Target(Level.PROJECT, 1), changes=3)
     assert run.says() == "applying: 1 of 1,800 targets, 3 changes, 2,050 requests, 10/s, 2 h 29 min left"
     for number in range(2, 101):
-        run.progress.step(Scope(Level.PROJECT, number))
+        run.progress.step(Target(Level.PROJECT, number))
     assert run.says() == "applying: 100 of 1,800 targets, 3 changes, 2,050 requests, 10/s, 1 min 25 s left"
     for number in range(101, 1_701):
-        run.progress.step(Scope(Level.PROJECT, number))
+        run.progress.step(Target(Level.PROJECT, number))
     assert run.says() == "applying: 1,700 of 1,800 targets, 3 changes, 2,050 requests, 10/s, 0 s left"
 
 
@@ -201,17 +201,19 @@ def test_a_plain_terminal_shows_nothing_that_moves(name: str, value: str, monkey
     assert terminal.text() == ""
 
 
-def test_a_plan_says_nothing_on_stderr_where_nobody_watches(desk: Desk) -> None:
-    desk.project("{milestones: {'1.0': {}}}")
-    done = desk("plan")
+def test_a_plan_says_nothing_on_stderr_where_nobody_watches(cli_runner: CliRunner) -> None:
+    cli_runner.project("{milestones: {'1.0': {}}}")
+    done = cli_runner("plan")
     assert (done.code, done.err) == (0, "")
 
 
-def test_a_plan_and_an_apply_count_what_they_do(story: Story) -> None:
+def test_a_plan_and_an_apply_count_what_they_do(engine: EngineDriver) -> None:
     sections = (section("milestones", {"1.0": {}, "2.0": {}}), section("job_token_scope", {"enabled": True}))
     run = Watched()
-    plan = draw_plan(desired(*sections), story.client, KINDS, 2, progress=run.progress)
+    plan = draw_plan(desired(*sections), engine.client, KINDS, 2, progress=run.progress)
     assert run.says() == "reading: 1 of 1 target"
-    terms = Terms(2, verify=True, recheck=False, deliver=None, stop=Stop(), record=NoRecord(), progress=run.progress)
-    assert [target.plan.scope for target in apply_plan(plan, story.client, KINDS, terms)] == [API]
+    terms = ApplyOptions(
+        2, verify=True, recheck=False, deliver=None, stop=Stop(), record=NoRecord(), progress=run.progress
+    )
+    assert [target.plan.target for target in apply_plan(plan, engine.client, KINDS, terms)] == [API]
     assert run.says() == f"applying: 1 of 1 target, {len(list(plan.changes))} changes"

@@ -3,32 +3,32 @@
 import json
 from pathlib import Path
 
-from tests.desk import Desk
+from tests.cli_runner import CliRunner
 from tests.states import a_small_service
 
 PRUNED = "{prune: [milestones], milestones: {}}"
 FORMATS = ("json", "markdown", "html", "terraform-report", "junit", "codequality", "prometheus")
 
 
-def written(desk: Desk) -> list[str]:
+def written(cli_runner: CliRunner) -> list[str]:
     """The deletions that were made, by project."""
-    log = desk.sandbox.log()
+    log = cli_runner.sandbox.log()
     return [entry["target"].split("/")[4] for entry in log if entry["method"] == "DELETE"]
 
 
-def holding(desk: Desk, number: int, *projects: int) -> None:
+def holding(cli_runner: CliRunner, number: int, *projects: int) -> None:
     """Give so many milestones to some of the projects, by their place in the state."""
     state = a_small_service("deployed")
     for each in projects:
         state["projects"][each]["milestones"] = [{"title": f"m{title}"} for title in range(number)]
-    desk.sandbox.replace_state(state)
+    cli_runner.sandbox.replace_state(state)
 
 
-def test_a_plan_says_in_every_format_that_apply_will_refuse_it(desk: Desk) -> None:
-    holding(desk, 12, 0)
-    desk.project("{prune: [milestones], milestones: {}, trigger_tokens: {nightly: {}}}")
+def test_a_plan_says_in_every_format_that_apply_will_refuse_it(cli_runner: CliRunner) -> None:
+    holding(cli_runner, 12, 0)
+    cli_runner.project("{prune: [milestones], milestones: {}, trigger_tokens: {nightly: {}}}")
     files = " ".join(f"--report {name}={name}" for name in FORMATS)
-    done = desk(f"plan --max-changes 9 --out plan.json {files}")
+    done = cli_runner(f"plan --max-changes 9 --out plan.json {files}")
     reasons = [
         "it makes 13 changes, more than --max-changes 9",
         "it deletes 12 of the 12 milestones of project acme/api; add --allow-deletes 12",
@@ -51,36 +51,36 @@ def test_a_plan_says_in_every_format_that_apply_will_refuse_it(desk: Desk) -> No
         {"path": "manifests/project.yaml", "lines": {"begin": 1}}
     ] * 3
     assert "\nreconciler_plan_refusals 3\n" in texts["prometheus"]
-    refused = desk("apply --plan plan.json --yes")
+    refused = cli_runner("apply --plan plan.json --yes")
     assert (refused.code, refused.out) == (1, "")
     assert refused.err == "reconciler: the plan is refused, and nothing was changed: " + "\n".join(reasons) + "\n"
-    assert written(desk) == []
-    assert desk("show plan.json").out == done.out
+    assert written(cli_runner) == []
+    assert cli_runner("show plan.json").out == done.out
 
 
-def test_what_a_plan_allows_is_shown_in_it_and_apply_goes_by_it(desk: Desk) -> None:
-    holding(desk, 12, 0)
-    desk.project(PRUNED)
+def test_what_a_plan_allows_is_shown_in_it_and_apply_goes_by_it(cli_runner: CliRunner) -> None:
+    holding(cli_runner, 12, 0)
+    cli_runner.project(PRUNED)
     files = " ".join(f"--report {name}={name}" for name in ("markdown", "html"))
-    done = desk(f"plan --allow-deletes 12 --out plan.json --quiet {files}")
+    done = cli_runner(f"plan --allow-deletes 12 --out plan.json --quiet {files}")
     allowed = "apply may delete up to 12 objects: --allow-deletes 12"
     assert done.out.splitlines()[0] == allowed
     assert "refuse" not in done.out
     assert f"**`{allowed}`**\n" in Path("markdown").read_text()
     assert f"<p>{allowed}</p>" in Path("html").read_text()
     assert json.loads(Path("plan.json").read_text())["limits"] == {"allow_deletes": 12, "max_changes": None}
-    assert "more than --allow-deletes 11; add" in desk("apply --plan plan.json --yes --allow-deletes 11").err
-    assert written(desk) == []
-    assert desk("apply --plan plan.json --yes").code == 0
-    assert len(written(desk)) == 12
+    assert "more than --allow-deletes 11; add" in cli_runner("apply --plan plan.json --yes --allow-deletes 11").err
+    assert written(cli_runner) == []
+    assert cli_runner("apply --plan plan.json --yes").code == 0
+    assert len(written(cli_runner)) == 12
 
 
-def test_shards_of_a_merged_plan_are_guarded_together(desk: Desk) -> None:
-    holding(desk, 9, 0, 1, 2, 3)
+def test_shards_of_a_merged_plan_are_guarded_together(cli_runner: CliRunner) -> None:
+    holding(cli_runner, 9, 0, 1, 2, 3)
     for name in ("acme/api", "acme/lib", "acme/web", "acme/tools/cli"):
-        desk.project(PRUNED, name, f"manifests/{name}.yaml")
+        cli_runner.project(PRUNED, name, f"manifests/{name}.yaml")
     for number in (1, 2, 3):
-        desk(f"plan --shard {number}/3 --out plan-{number}.json")
+        cli_runner(f"plan --shard {number}/3 --out plan-{number}.json")
     reason = "it deletes 27 objects, more than 20; add --allow-deletes 27"
     parts = [json.loads(Path(f"plan-{number}.json").read_text()) for number in (1, 2, 3)]
     assert [(part["summary"]["delete"], part["refusals"]) for part in parts] == [
@@ -93,29 +93,29 @@ def test_shards_of_a_merged_plan_are_guarded_together(desk: Desk) -> None:
         ),
         (0, []),
     ]
-    assert desk("apply --plan plan-2.json --yes").code == 1
-    merged = desk("merge-plans plan-1.json plan-2.json plan-3.json --out plan.json --quiet")
+    assert cli_runner("apply --plan plan-2.json --yes").code == 1
+    merged = cli_runner("merge-plans plan-1.json plan-2.json plan-3.json --out plan.json --quiet")
     whole = "it deletes 36 objects, more than 20; add --allow-deletes 36"
     assert merged.out.splitlines()[0] == f"apply will refuse this plan: {whole}"
     for number in (1, 2, 3):
-        refused = desk(f"apply --plan plan.json --shard {number}/3 --yes")
+        refused = cli_runner(f"apply --plan plan.json --shard {number}/3 --yes")
         assert (refused.code, refused.err) == (
             1,
             f"reconciler: the plan is refused, and nothing was changed: {whole}\n",
         )
-    assert written(desk) == []
-    desk("merge-plans plan-1.json plan-2.json plan-3.json --out plan.json --allow-deletes 36")
+    assert written(cli_runner) == []
+    cli_runner("merge-plans plan-1.json plan-2.json plan-3.json --out plan.json --allow-deletes 36")
     for number, projects in ((1, ["acme%2Fapi", "acme%2Flib", "acme%2Ftools%2Fcli"]), (2, ["acme%2Fweb"]), (3, [])):
-        desk.sandbox.clear_log()
-        done = desk(f"apply --plan plan.json --shard {number}/3 --yes --report json=report-{number}.json")
+        cli_runner.sandbox.clear_log()
+        done = cli_runner(f"apply --plan plan.json --shard {number}/3 --yes --report json=report-{number}.json")
         assert (done.code, done.err) == (0, "")
         assert f"Applied shard {number}/3: 0 created, 0 updated, {9 * len(projects)} deleted" in done.out
-        assert sorted(set(written(desk))) == projects
+        assert sorted(set(written(cli_runner))) == projects
     assert (
         "Applied: 0 created, 0 updated, 36 deleted"
-        in desk("merge-reports report-1.json report-2.json report-3.json").out
+        in cli_runner("merge-reports report-1.json report-2.json report-3.json").out
     )
-    again = desk("apply --plan plan-1.json --shard 1/3 --yes --allow-deletes 27")
+    again = cli_runner("apply --plan plan-1.json --shard 1/3 --yes --allow-deletes 27")
     assert (again.code, again.err) == (
         64,
         "reconciler: plan-1.json is the plan of shard 1/3 alone: merge the plans of all\n",

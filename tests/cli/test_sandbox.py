@@ -13,14 +13,14 @@ import pytest
 import yaml
 
 from reconciler.sandbox import generate
+from tests.cli_runner import CliRunner
 from tests.conftest import EXAMPLES
-from tests.desk import Desk
 
 STORY = Path(__file__).with_name("demo.txt")
 
 
-def test_the_sandbox_serves_until_ctrl_c(desk: Desk) -> None:
-    desk.write("state.yaml", "users: [{username: eve, tokens: [eve-token]}]\n")
+def test_the_sandbox_serves_until_ctrl_c(cli_runner: CliRunner) -> None:
+    cli_runner.write("state.yaml", "users: [{username: eve, tokens: [eve-token]}]\n")
     line = [sys.executable, "-m", "reconciler", "sandbox", "--port", "0", "--state", "state.yaml"]
     process = subprocess.Popen(line, stderr=subprocess.PIPE, text=True)
     assert process.stderr is not None
@@ -33,7 +33,7 @@ def test_the_sandbox_serves_until_ctrl_c(desk: Desk) -> None:
     process.stderr.close()
 
 
-def test_the_sandbox_serves_a_fleet_of_any_size_in_either_dialect(desk: Desk) -> None:
+def test_the_sandbox_serves_a_fleet_of_any_size_in_either_dialect(cli_runner: CliRunner) -> None:
     line = [sys.executable, "-m", "reconciler", "sandbox", "--port", "0", "--generate", "12", "--seed", "7"]
     with subprocess.Popen([*line, "--dialect", "deployed"], stderr=subprocess.PIPE, text=True) as process:
         assert process.stderr is not None
@@ -43,16 +43,16 @@ def test_the_sandbox_serves_a_fleet_of_any_size_in_either_dialect(desk: Desk) ->
         state = httpx.get(url.replace("/api/v4", "/-/state")).json()
         process.send_signal(signal.SIGINT)
     assert (state["instance"]["dialect"], len(state["projects"])) == ("deployed", 12)
-    desk.sandbox.replace_state({**generate(12, 7), "instance": state["instance"]})
-    assert state == desk.sandbox.state()
+    cli_runner.sandbox.replace_state({**generate(12, 7), "instance": state["instance"]})
+    assert state == cli_runner.sandbox.state()
 
 
 @pytest.mark.parametrize("dialect", ["spec", "deployed"])
-def test_a_made_up_fleet_can_be_exported_and_is_then_as_declared(desk: Desk, dialect: str) -> None:
+def test_a_made_up_fleet_can_be_exported_and_is_then_as_declared(cli_runner: CliRunner, dialect: str) -> None:
     fleet = generate(12, 7)
-    desk.sandbox.replace_state({**fleet, "instance": {**fleet["instance"], "dialect": dialect}})
-    assert desk("export --group acme -o manifests").code == 0
-    done = desk("plan manifests --detailed-exitcode")
+    cli_runner.sandbox.replace_state({**fleet, "instance": {**fleet["instance"], "dialect": dialect}})
+    assert cli_runner("export --group acme -o manifests").code == 0
+    done = cli_runner("plan manifests --detailed-exitcode")
     assert (done.code, "Plan: 0 to create, 0 to update, 0 to delete, 0 problems" in done.out) == (0, True)
 
 
@@ -63,45 +63,45 @@ def test_a_made_up_fleet_can_be_exported_and_is_then_as_declared(desk: Desk, dia
         ("--seed 3", "--seed needs --generate N"),
     ],
 )
-def test_options_of_a_made_up_fleet_are_checked(desk: Desk, options: str, reason: str) -> None:
-    done = desk(f"sandbox --port 0 {options}")
+def test_options_of_a_made_up_fleet_are_checked(cli_runner: CliRunner, options: str, reason: str) -> None:
+    done = cli_runner(f"sandbox --port 0 {options}")
     assert (done.code, done.out, done.err) == (64, "", f"reconciler: {reason}\n")
 
 
-def test_a_state_that_is_none_is_refused(desk: Desk) -> None:
-    desk.write("state.yaml", "users: 3\n")
-    done = desk("sandbox --port 0 --state state.yaml")
+def test_a_state_that_is_none_is_refused(cli_runner: CliRunner) -> None:
+    cli_runner.write("state.yaml", "users: 3\n")
+    done = cli_runner("sandbox --port 0 --state state.yaml")
     assert (done.code, done.out) == (1, "")
     assert done.err.startswith("reconciler: state.yaml: users")
 
 
-def test_a_port_that_is_taken_is_named(desk: Desk) -> None:
-    port = desk.sandbox.base_url.rpartition(":")[2]
-    done = desk(f"sandbox --port {port}")
+def test_a_port_that_is_taken_is_named(cli_runner: CliRunner) -> None:
+    port = cli_runner.sandbox.base_url.rpartition(":")[2]
+    done = cli_runner(f"sandbox --port {port}")
     assert (done.code, done.out) == (1, "")
     assert done.err.startswith(f"reconciler: port {port}: ")
 
 
-def test_schemas_are_printed_one_or_all_or_written(desk: Desk) -> None:
-    everything = json.loads(desk("schema").out)
-    assert json.loads(desk("schema plan").out) == everything["plan.schema.json"]
-    assert desk("schema --write schemas").out == ""
+def test_schemas_are_printed_one_or_all_or_written(cli_runner: CliRunner) -> None:
+    everything = json.loads(cli_runner("schema").out)
+    assert json.loads(cli_runner("schema plan").out) == everything["plan.schema.json"]
+    assert cli_runner("schema --write schemas").out == ""
     assert {file.name: json.loads(file.read_text()) for file in Path("schemas").iterdir()} == everything
 
 
-def test_the_demo_tells_its_whole_story(desk: Desk) -> None:
+def test_the_demo_tells_its_whole_story(cli_runner: CliRunner) -> None:
     os.environ["RECONCILER_CONCURRENCY"] = "1"
-    done = desk("demo")
+    done = cli_runner("demo")
     assert os.environ.pop("RECONCILER_CONCURRENCY") == "1"
     assert (done.code, done.err) == (0, "")
     assert done.out == STORY.read_text()
 
 
-def test_every_example_can_be_planned_applied_and_is_in_order_then(desk: Desk) -> None:
+def test_every_example_can_be_planned_applied_and_is_in_order_then(cli_runner: CliRunner) -> None:
     for example in sorted([*EXAMPLES.glob("*.yaml"), EXAMPLES / "acme"]):
         if example.name == "state.yaml":
             continue
-        desk.sandbox.replace_state(yaml.safe_load((EXAMPLES / "state.yaml").read_text()))
-        assert desk(f"drift {example}").code == 2, example
-        assert desk(f"apply {example} --yes --tokens-to tokens").code == 0, example
-        assert desk(f"drift {example}").code == 0, example
+        cli_runner.sandbox.replace_state(yaml.safe_load((EXAMPLES / "state.yaml").read_text()))
+        assert cli_runner(f"drift {example}").code == 2, example
+        assert cli_runner(f"apply {example} --yes --tokens-to tokens").code == 0, example
+        assert cli_runner(f"drift {example}").code == 0, example

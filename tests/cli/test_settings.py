@@ -15,47 +15,49 @@ from reconciler.configuration import Configuration
 from reconciler.schema import all_schemas
 from tests.building import KINDS
 from tests.canned import answer, canned
-from tests.desk import Desk
+from tests.cli_runner import CliRunner
 from tests.fleet.repository import repository
 
 PLANNED = "Plan: 0 to create, 0 to update, 0 to delete, 0 problems, 0 unmanaged. 0 writes to apply; 1 request was made to plan.\n"
 
 
 @pytest.fixture(autouse=True)
-def _manifest(desk: Desk) -> None:
-    desk.project("{milestones: {}}")
+def _manifest(cli_runner: CliRunner) -> None:
+    cli_runner.project("{milestones: {}}")
 
 
-def test_flags_win_over_the_environment_and_that_over_the_file(desk: Desk, monkeypatch: pytest.MonkeyPatch) -> None:
-    url = desk.sandbox.api_url
+def test_flags_win_over_the_environment_and_that_over_the_file(
+    cli_runner: CliRunner, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    url = cli_runner.sandbox.api_url
     nothing = answer("200 OK", "[]")
     with canned(nothing) as in_file, canned(nothing) as in_environment:
-        desk.write("reconciler.yaml", f"api_url: {in_file.api_url}\nformat: text\npaths: manifests\n")
+        cli_runner.write("reconciler.yaml", f"api_url: {in_file.api_url}\nformat: text\npaths: manifests\n")
         monkeypatch.setenv("RECONCILER_API_URL", in_environment.api_url)
-        assert desk(f"plan --api-url {url}").out == PLANNED
+        assert cli_runner(f"plan --api-url {url}").out == PLANNED
         assert (len(in_environment.requests), len(in_file.requests)) == (0, 0)
-        assert desk("plan").out == PLANNED
+        assert cli_runner("plan").out == PLANNED
         assert (len(in_environment.requests), len(in_file.requests)) == (1, 0)
         monkeypatch.delenv("RECONCILER_API_URL")
-        assert desk("plan").out == PLANNED
+        assert cli_runner("plan").out == PLANNED
         assert (len(in_environment.requests), len(in_file.requests)) == (1, 1)
 
 
-def test_in_a_ci_job_the_service_is_known(desk: Desk, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_in_a_ci_job_the_service_is_known(cli_runner: CliRunner, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.delenv("RECONCILER_API_URL")
-    monkeypatch.setenv("CI_API_V4_URL", desk.sandbox.api_url)
-    assert desk("plan").out == PLANNED
+    monkeypatch.setenv("CI_API_V4_URL", cli_runner.sandbox.api_url)
+    assert cli_runner("plan").out == PLANNED
 
 
 @pytest.mark.parametrize("command", ["plan", "apply --yes", "drift", "doctor", "export --user -o out"])
 def test_in_a_ci_job_the_checkout_does_not_decide_who_gets_the_token(
-    desk: Desk, monkeypatch: pytest.MonkeyPatch, command: str
+    cli_runner: CliRunner, monkeypatch: pytest.MonkeyPatch, command: str
 ) -> None:
     monkeypatch.delenv("RECONCILER_API_URL")
     monkeypatch.setenv("CI_API_V4_URL", "https://git.example.com/api/v4")
     with canned(answer("401 Unauthorized")) as elsewhere:
-        desk.write("reconciler.yaml", f"api_url: {elsewhere.api_url}\n")
-        done = desk(command)
+        cli_runner.write("reconciler.yaml", f"api_url: {elsewhere.api_url}\n")
+        done = cli_runner(command)
         assert (done.code, done.out, done.err) == (
             1,
             "",
@@ -63,24 +65,26 @@ def test_in_a_ci_job_the_checkout_does_not_decide_who_gets_the_token(
             "(https://git.example.com/api/v4), and a merge request can change that file; if it is meant, set "
             "RECONCILER_API_URL in the CI/CD settings, or give --api-url\n",
         )
-        desk.write("reconciler.yaml", "api_url: https://GIT.example.com:443/other/api/v4\nca_file: ca.pem\n")
-        assert desk(command).err == (
+        cli_runner.write("reconciler.yaml", "api_url: https://GIT.example.com:443/other/api/v4\nca_file: ca.pem\n")
+        assert cli_runner(command).err == (
             "reconciler: reconciler.yaml: ca_file is not accepted in a CI job, where a merge request can change that "
             "file; set RECONCILER_CA_FILE in the CI/CD settings, or give --ca-file\n"
         )
     assert elsewhere.requests == []
 
 
-def test_in_a_ci_job_flags_and_variables_may_name_another_service(desk: Desk, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_in_a_ci_job_flags_and_variables_may_name_another_service(
+    cli_runner: CliRunner, monkeypatch: pytest.MonkeyPatch
+) -> None:
     monkeypatch.setenv("CI_API_V4_URL", "https://git.example.com/api/v4")
-    desk.write("reconciler.yaml", f"api_url: {desk.sandbox.api_url}\nca_file: none.pem\n")
+    cli_runner.write("reconciler.yaml", f"api_url: {cli_runner.sandbox.api_url}\nca_file: none.pem\n")
     ca_file = ("--ca-file", certifi.where())
-    assert desk("plan", *ca_file).out == PLANNED
+    assert cli_runner("plan", *ca_file).out == PLANNED
     monkeypatch.delenv("RECONCILER_API_URL")
-    assert desk("plan", "--api-url", desk.sandbox.api_url, *ca_file).out == PLANNED
-    monkeypatch.setenv("CI_API_V4_URL", desk.sandbox.api_url)
+    assert cli_runner("plan", "--api-url", cli_runner.sandbox.api_url, *ca_file).out == PLANNED
+    monkeypatch.setenv("CI_API_V4_URL", cli_runner.sandbox.api_url)
     monkeypatch.setenv("RECONCILER_CA_FILE", certifi.where())
-    assert desk("plan").out == PLANNED
+    assert cli_runner("plan").out == PLANNED
 
 
 TEMPLATE = """\
@@ -104,11 +108,11 @@ spec: {milestones: {'{{ env.%s }}': {}}}
     ],
 )
 def test_no_template_reads_a_token_of_ours(
-    desk: Desk, monkeypatch: pytest.MonkeyPatch, name: str, value: str | None
+    cli_runner: CliRunner, monkeypatch: pytest.MonkeyPatch, name: str, value: str | None
 ) -> None:
-    desk.write("manifests/project.yaml", "").unlink()
-    desk.write("manifests/project.yaml.j2", TEMPLATE % name)
-    desk.write("token", "file-token\n").chmod(0o600)
+    cli_runner.write("manifests/project.yaml", "").unlink()
+    cli_runner.write("manifests/project.yaml.j2", TEMPLATE % name)
+    cli_runner.write("token", "file-token\n").chmod(0o600)
     if value is not None:
         monkeypatch.setenv(name, value)
     refused = (
@@ -116,52 +120,57 @@ def test_no_template_reads_a_token_of_ours(
         "show what templates read; remove it from --env, or from env in reconciler.yaml\n"
     )
     file = ("--token-file", "token") if name == "OF_FILE" else ()
-    done = desk("plan --env", name, *file)
+    done = cli_runner("plan --env", name, *file)
     assert (done.code, done.out, done.err) == (1, "", refused)
-    desk.write("reconciler.yaml", f"env: {name}\n")
-    repository(desk.folder).commit()
+    cli_runner.write("reconciler.yaml", f"env: {name}\n")
+    repository(cli_runner.folder).commit()
     for command in ("plan", "plan --since HEAD", "drift", "apply --yes"):
-        done = desk(command, *file)
+        done = cli_runner(command, *file)
         assert (done.code, done.out, done.err) == (1, "", refused)
     if not file:
-        assert [desk(command).err for command in ("validate", "render", "doctor")] == [refused] * 3
+        assert [cli_runner(command).err for command in ("validate", "render", "doctor")] == [refused] * 3
 
 
 @pytest.mark.parametrize("suffix", [".yaml", ".yaml.j2"])
-def test_a_link_to_the_token_shows_nothing_of_it(desk: Desk, monkeypatch: pytest.MonkeyPatch, suffix: str) -> None:
+def test_a_link_to_the_token_shows_nothing_of_it(
+    cli_runner: CliRunner, monkeypatch: pytest.MonkeyPatch, suffix: str
+) -> None:
     """A commit can put a link among the manifests, and the place of the file is known in many a CI job."""
-    desk.write("../job/token", "ada-token\n").chmod(0o600)
-    (desk.folder / f"manifests/link{suffix}").symlink_to(desk.folder.parent / "job/token")
-    for variable, file in (("RECONCILER_TOKEN", None), ("RECONCILER_TOKEN_FILE", desk.folder.parent / "job/token")):
+    cli_runner.write("../job/token", "ada-token\n").chmod(0o600)
+    (cli_runner.folder / f"manifests/link{suffix}").symlink_to(cli_runner.folder.parent / "job/token")
+    for variable, file in (
+        ("RECONCILER_TOKEN", None),
+        ("RECONCILER_TOKEN_FILE", cli_runner.folder.parent / "job/token"),
+    ):
         monkeypatch.setenv(variable, str(file) if file else "ada-token")
         for line in ("plan", "validate", "validate --format json", "plan --log-format json"):
-            done = desk(line)
+            done = cli_runner(line)
             assert done.code == 1
             assert "a manifest is a mapping" in done.out + done.err
             assert "ada-token" not in done.out + done.err
         monkeypatch.delenv("RECONCILER_TOKEN", raising=False)
     monkeypatch.setenv("RECONCILER_TOKEN_FILE", "/proc/self/mem")
-    assert "a manifest is a mapping" in desk("validate").out
+    assert "a manifest is a mapping" in cli_runner("validate").out
 
 
-def test_other_variables_are_read(desk: Desk, monkeypatch: pytest.MonkeyPatch) -> None:
-    desk.write("manifests/project.yaml.j2", TEMPLATE.replace("acme/api", "acme/lib") % "TITLE")
-    desk.write("token", "ada-token").chmod(0o600)
+def test_other_variables_are_read(cli_runner: CliRunner, monkeypatch: pytest.MonkeyPatch) -> None:
+    cli_runner.write("manifests/project.yaml.j2", TEMPLATE.replace("acme/api", "acme/lib") % "TITLE")
+    cli_runner.write("token", "ada-token").chmod(0o600)
     for name, value in {"TITLE": "one", "EMPTY": ""}.items():
         monkeypatch.setenv(name, value)
     reading, writing = os.pipe()
     os.write(writing, b"ada-token")
     os.close(writing)
     for file in ("token", f"/dev/fd/{reading}"):
-        assert '+ milestone "one"' in desk(f"plan --env TITLE --env EMPTY --token-file {file}").out
+        assert '+ milestone "one"' in cli_runner(f"plan --env TITLE --env EMPTY --token-file {file}").out
     os.close(reading)
 
 
-def test_a_token_in_the_environment_comes_before_the_file_that_the_configuration_names(desk: Desk) -> None:
-    desk.write("token", "wrong").chmod(0o600)
-    desk.write("reconciler.yaml", "token_file: token\n")
-    assert desk("plan").out == PLANNED
-    assert desk("plan --token-file token").code == 1
+def test_a_token_in_the_environment_comes_before_the_file_that_the_configuration_names(cli_runner: CliRunner) -> None:
+    cli_runner.write("token", "wrong").chmod(0o600)
+    cli_runner.write("reconciler.yaml", "token_file: token\n")
+    assert cli_runner("plan").out == PLANNED
+    assert cli_runner("plan --token-file token").code == 1
 
 
 @pytest.mark.parametrize(
@@ -215,10 +224,10 @@ def test_a_token_in_the_environment_comes_before_the_file_that_the_configuration
     ],
 )
 def test_a_wrong_configuration_file_is_refused_with_every_place_and_no_line_of_it(
-    desk: Desk, text: str, said: str
+    cli_runner: CliRunner, text: str, said: str
 ) -> None:
-    desk.write("reconciler.yaml", text)
-    done = desk("plan")
+    cli_runner.write("reconciler.yaml", text)
+    done = cli_runner("plan")
     assert (done.code, done.out, done.err) == (1, "", f"reconciler: {said}\n")
 
 
@@ -245,47 +254,49 @@ def commands() -> dict[str, click.Command]:
     return {name: command for name, command in found.items() if command}
 
 
-def test_templates_get_what_the_configuration_gives_them(desk: Desk, monkeypatch: pytest.MonkeyPatch) -> None:
-    desk.write("reconciler.yaml", "paths: templates\nvalues: values.yaml\nenv: [STAGE]\n")
-    desk.write("values.yaml", "project: acme/api\n")
+def test_templates_get_what_the_configuration_gives_them(
+    cli_runner: CliRunner, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    cli_runner.write("reconciler.yaml", "paths: templates\nvalues: values.yaml\nenv: [STAGE]\n")
+    cli_runner.write("values.yaml", "project: acme/api\n")
     monkeypatch.setenv("STAGE", "live")
-    desk.write(
+    cli_runner.write(
         "templates/project.yaml.j2",
         "apiVersion: reconciler/v1\nkind: Project\nmetadata: {path: {{ project }}}\n"
         "spec: {milestones: {'{{ env.STAGE }}': {}}}\n",
     )
-    assert '+ milestone "live"' in desk("plan").out
-    desk.write("other.yaml", "project: acme/lib\n")
-    assert "project acme/lib\n" in desk("plan --values other.yaml").out
+    assert '+ milestone "live"' in cli_runner("plan").out
+    cli_runner.write("other.yaml", "project: acme/lib\n")
+    assert "project acme/lib\n" in cli_runner("plan --values other.yaml").out
 
 
-def test_a_flag_for_created_tokens_wins_over_the_file_of_the_configuration(desk: Desk) -> None:
-    desk.project("{trigger_tokens: {nightly: {}}}")
-    desk.write("reconciler.yaml", "tokens_to: tokens.jsonl\n")
-    assert desk("apply --yes --tokens-command", "tee by-command").code == 0
-    assert [(desk.folder / name).exists() for name in ("by-command", "tokens.jsonl")] == [True, False]
-    desk.write("reconciler.yaml", "tokens_command: tee not-here\n")
-    desk.project("{trigger_tokens: {weekly: {}}}")
-    assert desk("apply --yes --tokens-to tokens.jsonl").code == 0
-    assert [(desk.folder / name).exists() for name in ("not-here", "tokens.jsonl")] == [False, True]
+def test_a_flag_for_created_tokens_wins_over_the_file_of_the_configuration(cli_runner: CliRunner) -> None:
+    cli_runner.project("{trigger_tokens: {nightly: {}}}")
+    cli_runner.write("reconciler.yaml", "tokens_to: tokens.jsonl\n")
+    assert cli_runner("apply --yes --tokens-command", "tee by-command").code == 0
+    assert [(cli_runner.folder / name).exists() for name in ("by-command", "tokens.jsonl")] == [True, False]
+    cli_runner.write("reconciler.yaml", "tokens_command: tee not-here\n")
+    cli_runner.project("{trigger_tokens: {weekly: {}}}")
+    assert cli_runner("apply --yes --tokens-to tokens.jsonl").code == 0
+    assert [(cli_runner.folder / name).exists() for name in ("not-here", "tokens.jsonl")] == [False, True]
 
 
-def test_the_configuration_names_one_way_for_created_tokens(desk: Desk) -> None:
-    desk.write("reconciler.yaml", "tokens_to: a\ntokens_command: b\n")
-    done = desk("apply --yes")
+def test_the_configuration_names_one_way_for_created_tokens(cli_runner: CliRunner) -> None:
+    cli_runner.write("reconciler.yaml", "tokens_to: a\ntokens_command: b\n")
+    done = cli_runner("apply --yes")
     assert (done.code, done.err) == (64, "reconciler: apply takes --tokens-to or --tokens-command, not both\n")
 
 
-def test_what_needs_no_configuration_works_beside_a_wrong_one(desk: Desk) -> None:
-    desk.write("reconciler.yaml", "nonsense")
-    done = desk("schema config")
+def test_what_needs_no_configuration_works_beside_a_wrong_one(cli_runner: CliRunner) -> None:
+    cli_runner.write("reconciler.yaml", "nonsense")
+    done = cli_runner("schema config")
     assert (done.code, done.err) == (0, "")
     assert json.loads(done.out) == all_schemas(KINDS)["config.schema.json"]
 
 
-def test_an_empty_configuration_file_says_nothing(desk: Desk) -> None:
-    desk.write("reconciler.yaml", "# nothing yet\n")
-    assert desk("plan").out == PLANNED
+def test_an_empty_configuration_file_says_nothing(cli_runner: CliRunner) -> None:
+    cli_runner.write("reconciler.yaml", "# nothing yet\n")
+    assert cli_runner("plan").out == PLANNED
 
 
 @pytest.mark.parametrize(
@@ -307,12 +318,12 @@ def test_an_empty_configuration_file_says_nothing(desk: Desk) -> None:
     ],
 )
 def test_an_address_that_is_none_or_not_safe_is_refused(
-    desk: Desk, monkeypatch: pytest.MonkeyPatch, url: str | None, said: str
+    cli_runner: CliRunner, monkeypatch: pytest.MonkeyPatch, url: str | None, said: str
 ) -> None:
     monkeypatch.delenv("RECONCILER_API_URL")
     if url is not None:
         monkeypatch.setenv("RECONCILER_API_URL", url)
-    done = desk("plan")
+    done = cli_runner("plan")
     assert (done.code, done.out, done.err) == (1, "", f"reconciler: {said}\n")
 
 
@@ -321,35 +332,37 @@ def test_plain_http_to_another_host_can_be_allowed() -> None:
         assert client.api_url == "http://reconciler.invalid/api/v4"
 
 
-def test_loopback_needs_no_protection(desk: Desk) -> None:
-    url = desk.sandbox.api_url.replace("127.0.0.1", "localhost")
-    assert desk(f"plan --api-url {url}").out == PLANNED
+def test_loopback_needs_no_protection(cli_runner: CliRunner) -> None:
+    url = cli_runner.sandbox.api_url.replace("127.0.0.1", "localhost")
+    assert cli_runner(f"plan --api-url {url}").out == PLANNED
 
 
-def test_the_token_may_come_from_a_file_that_nobody_else_writes(desk: Desk, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_the_token_may_come_from_a_file_that_nobody_else_writes(
+    cli_runner: CliRunner, monkeypatch: pytest.MonkeyPatch
+) -> None:
     monkeypatch.delenv("RECONCILER_TOKEN")
-    file = desk.write("token", "ada-token\n")
+    file = cli_runner.write("token", "ada-token\n")
     for mode, warned in (
         (0o600, ""),
         (0o440, "others may read token; if that is not meant: chmod 600 token\n"),
         (0o644, "others may read token; if that is not meant: chmod 600 token\n"),
     ):
         file.chmod(mode)
-        done = desk("plan --token-file token")
+        done = cli_runner("plan --token-file token")
         assert (done.code, done.out, done.err) == (0, PLANNED, warned)
-        assert desk("plan --token-file token --quiet").err == ""
+        assert cli_runner("plan --token-file token --quiet").err == ""
     for mode in (0o620, 0o602):
         file.chmod(mode)
-        done = desk("plan --token-file token")
+        done = cli_runner("plan --token-file token")
         assert (done.code, done.err) == (1, "reconciler: others may write to token; first: chmod go-w token\n")
 
 
-def test_a_token_file_that_is_missing_or_not_text_is_refused(desk: Desk) -> None:
-    assert desk("plan --token-file none").err == "reconciler: none: No such file or directory\n"
+def test_a_token_file_that_is_missing_or_not_text_is_refused(cli_runner: CliRunner) -> None:
+    assert cli_runner("plan --token-file none").err == "reconciler: none: No such file or directory\n"
     binary = Path("binary")
     binary.write_bytes(b"\xff\xfe")
     binary.chmod(0o600)
-    assert desk("plan --token-file binary").err == "reconciler: binary: not a text file\n"
+    assert cli_runner("plan --token-file binary").err == "reconciler: binary: not a text file\n"
 
 
 @pytest.mark.parametrize(
@@ -362,25 +375,25 @@ def test_a_token_file_that_is_missing_or_not_text_is_refused(desk: Desk) -> None
     ],
 )
 def test_a_token_that_is_none_is_refused_without_being_shown(
-    desk: Desk, monkeypatch: pytest.MonkeyPatch, token: str, said: str
+    cli_runner: CliRunner, monkeypatch: pytest.MonkeyPatch, token: str, said: str
 ) -> None:
     monkeypatch.setenv("RECONCILER_TOKEN", token)
-    done = desk("plan")
+    done = cli_runner("plan")
     assert (done.code, done.out, done.err) == (1, "", f"reconciler: {said}\n")
 
 
-def test_certificates_can_be_given(desk: Desk) -> None:
-    done = desk("plan --api-url https://127.0.0.1:9/api/v4 --ca-file none.pem")
+def test_certificates_can_be_given(cli_runner: CliRunner) -> None:
+    done = cli_runner("plan --api-url https://127.0.0.1:9/api/v4 --ca-file none.pem")
     assert (done.code, done.err) == (1, "reconciler: none.pem: No such file or directory\n")
-    desk.write("empty.pem", "nothing")
-    done = desk("plan --api-url https://127.0.0.1:9/api/v4 --ca-file empty.pem")
+    cli_runner.write("empty.pem", "nothing")
+    done = cli_runner("plan --api-url https://127.0.0.1:9/api/v4 --ca-file empty.pem")
     assert (done.code, done.err) == (1, "reconciler: empty.pem: holds no certificates\n")
     with open_client(Given(api_url="https://127.0.0.1:9/api/v4", ca_file=certifi.where())) as client:
         assert client.api_url == "https://127.0.0.1:9/api/v4"
 
 
-def test_a_service_that_cannot_be_reached_is_named_in_the_end(desk: Desk) -> None:
-    done = desk("plan --api-url http://127.0.0.1:9/api/v4")
+def test_a_service_that_cannot_be_reached_is_named_in_the_end(cli_runner: CliRunner) -> None:
+    done = cli_runner("plan --api-url http://127.0.0.1:9/api/v4")
     assert (done.code, done.out) == (1, "")
     assert done.err.startswith(
         "reconciler: GET projects/acme%2Fapi/milestones: http://127.0.0.1:9/api/v4 cannot be reached: "
@@ -415,9 +428,11 @@ def test_a_service_that_cannot_be_reached_is_named_in_the_end(desk: Desk) -> Non
     ],
     ids=["html", "broken", "missing", "shape", "moved"],
 )
-def test_an_answer_nobody_can_plan_on_is_a_problem_that_names_the_request(desk: Desk, raw: bytes, said: str) -> None:
+def test_an_answer_nobody_can_plan_on_is_a_problem_that_names_the_request(
+    cli_runner: CliRunner, raw: bytes, said: str
+) -> None:
     with canned(raw) as server:
-        done = desk(f"plan --api-url {server.api_url}")
+        done = cli_runner(f"plan --api-url {server.api_url}")
     assert done.code == 3
     remedy = "try again; if it stays so, see what the service logs about it"
     assert f"  ! milestone: {said}; {remedy}  manifests/project.yaml:4\n" in done.out

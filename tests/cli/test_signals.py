@@ -15,7 +15,7 @@ import pytest
 from reconciler.cli.demo import _run
 from reconciler.cli.signals import heeding
 from tests.canned import answer, answering
-from tests.desk import Desk
+from tests.cli_runner import CliRunner
 
 NEVER = None
 
@@ -33,9 +33,9 @@ def first(*numbers: int) -> Callable[[str], None]:
 
 
 @pytest.fixture(autouse=True)
-def _manifests(desk: Desk) -> None:
+def _manifests(cli_runner: CliRunner) -> None:
     for name in ("api", "lib", "web"):
-        desk.project("{milestones: {a: {}}}", f"acme/{name}", f"manifests/{name}.yaml")
+        cli_runner.project("{milestones: {a: {}}}", f"acme/{name}", f"manifests/{name}.yaml")
 
 
 @pytest.mark.parametrize(
@@ -48,15 +48,15 @@ def _manifests(desk: Desk) -> None:
         ("apply --yes", signal.SIGHUP),
     ],
 )
-def test_a_service_that_never_answers_holds_nobody(desk: Desk, line: str, number: int) -> None:
+def test_a_service_that_never_answers_holds_nobody(cli_runner: CliRunner, line: str, number: int) -> None:
     with answering(first(number)) as url:
-        done = desk(f"{line} --api-url {url}")
+        done = cli_runner(f"{line} --api-url {url}")
     assert (done.code, done.out, done.err) == (128 + number, "", "\nInterrupted.\n")
     assert signal.getsignal(number) in (signal.SIG_DFL, signal.default_int_handler)
 
 
-def test_a_process_ends_though_its_threads_wait_for_ever(desk: Desk) -> None:
-    del desk
+def test_a_process_ends_though_its_threads_wait_for_ever(cli_runner: CliRunner) -> None:
+    del cli_runner
     asked = Semaphore(0)
     with answering(lambda _: asked.release()) as url:
         line = [sys.executable, "-m", "reconciler", "plan", "--api-url", url]
@@ -67,8 +67,8 @@ def test_a_process_ends_though_its_threads_wait_for_ever(desk: Desk) -> None:
             assert (process.wait(), process.stderr.read()) == (130, "\nInterrupted.\n")
 
 
-def test_the_first_ctrl_c_finishes_what_is_in_flight_and_reports(desk: Desk) -> None:
-    desk.project("{trigger_tokens: {t1: {}, t2: {}}, milestones: {a: {}}}", "acme/api", "manifests/api.yaml")
+def test_the_first_ctrl_c_finishes_what_is_in_flight_and_reports(cli_runner: CliRunner) -> None:
+    cli_runner.project("{trigger_tokens: {t1: {}, t2: {}}, milestones: {a: {}}}", "acme/api", "manifests/api.yaml")
     os.mkfifo("gate")
     line = [
         sys.executable,
@@ -106,10 +106,10 @@ def serve(request: str) -> bytes | None:
     return answer("201 Created", json.dumps(made | json.loads(body)))
 
 
-def test_the_second_signal_stops_at_once_and_all_that_is_known_is_reported(desk: Desk) -> None:
-    desk.project("{milestones: {a: {}, b: {}, c: {}}}", "acme/lib", "manifests/lib.yaml")
+def test_the_second_signal_stops_at_once_and_all_that_is_known_is_reported(cli_runner: CliRunner) -> None:
+    cli_runner.project("{milestones: {a: {}, b: {}, c: {}}}", "acme/lib", "manifests/lib.yaml")
     with answering(serve) as url:
-        done = desk(f"apply --yes --no-verify --concurrency 1 --journal journal --api-url {url}")
+        done = cli_runner(f"apply --yes --no-verify --concurrency 1 --journal journal --api-url {url}")
     assert (done.code, done.err) == (129, "Finishing what is in flight; once more to stop at once.\n")
     assert done.out == (
         "project acme/api\n"
@@ -128,15 +128,15 @@ def test_the_second_signal_stops_at_once_and_all_that_is_known_is_reported(desk:
 
 
 @pytest.fixture
-def long_report(desk: Desk) -> Path:
+def long_report(cli_runner: CliRunner) -> Path:
     """A pipe, and a manifest of which the report is longer than it holds, so that its writer waits for a reader."""
     os.mkfifo("pipe")
     description = "long " * 20000
-    desk.project(f'{{milestones: {{a: {{description: "{description}"}}}}}}', "acme/api", "manifests/api.yaml")
+    cli_runner.project(f'{{milestones: {{a: {{description: "{description}"}}}}}}', "acme/api", "manifests/api.yaml")
     return Path("pipe")
 
 
-def test_a_signal_after_everything_was_done_changes_nothing(desk: Desk, long_report: Path) -> None:
+def test_a_signal_after_everything_was_done_changes_nothing(cli_runner: CliRunner, long_report: Path) -> None:
     def read() -> str:
         with long_report.open() as pipe:
             begun = pipe.read(1)
@@ -145,11 +145,11 @@ def test_a_signal_after_everything_was_done_changes_nothing(desk: Desk, long_rep
 
     with ThreadPoolExecutor() as pool:
         reading = pool.submit(read)
-        done = desk("apply --yes --report json=pipe")
+        done = cli_runner("apply --yes --report json=pipe")
     assert (done.code, done.err, json.loads(reading.result())["counts"]["created"]) == (0, "", 3)
 
 
-def test_a_second_signal_ends_an_output_that_nobody_reads(desk: Desk, long_report: Path) -> None:
+def test_a_second_signal_ends_an_output_that_nobody_reads(cli_runner: CliRunner, long_report: Path) -> None:
     def listen() -> int:
         pipe = os.open(long_report, os.O_RDONLY)
         os.read(pipe, 1)
@@ -158,18 +158,18 @@ def test_a_second_signal_ends_an_output_that_nobody_reads(desk: Desk, long_repor
 
     with ThreadPoolExecutor() as pool:
         listening = pool.submit(listen)
-        done = desk("apply --yes --report json=pipe")
+        done = cli_runner("apply --yes --report json=pipe")
     os.close(listening.result())
     assert (done.code, done.err) == (143, "\nInterrupted.\n")
     assert done.out.startswith("project acme/api\n")
 
 
-def test_an_interrupted_command_says_so(desk: Desk, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_an_interrupted_command_says_so(cli_runner: CliRunner, monkeypatch: pytest.MonkeyPatch) -> None:
     def interrupted() -> None:
         signal.raise_signal(signal.SIGINT)
 
     monkeypatch.setattr("reconciler.kinds.all_kinds", interrupted)
-    done = desk("validate")
+    done = cli_runner("validate")
     assert (done.code, done.out, done.err) == (130, "", "\nInterrupted.\n")
 
 
@@ -178,7 +178,7 @@ def test_the_demo_ends_with_the_command_that_was_ended() -> None:
         _run(f"plan --api-url {url}", 0)
 
 
-def test_signals_that_are_ignored_stay_so_and_other_threads_take_none(desk: Desk) -> None:
+def test_signals_that_are_ignored_stay_so_and_other_threads_take_none(cli_runner: CliRunner) -> None:
     before = signal.signal(signal.SIGHUP, signal.SIG_IGN)
     try:
         with heeding() as signals:
@@ -187,7 +187,7 @@ def test_signals_that_are_ignored_stay_so_and_other_threads_take_none(desk: Desk
     finally:
         signal.signal(signal.SIGHUP, before)
     codes: list[int] = []
-    thread = Thread(target=lambda: codes.append(desk("validate").code))
+    thread = Thread(target=lambda: codes.append(cli_runner("validate").code))
     thread.start()
     thread.join()
     assert codes == [0]

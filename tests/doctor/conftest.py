@@ -7,9 +7,9 @@ from typing import Any
 
 import pytest
 
-from tests.desk import Desk, Ended
+from tests.cli_runner import CliRunner, Ended
+from tests.engine_driver import PREFIX
 from tests.states import a_small_service
-from tests.story import PREFIX
 
 TODAY = datetime.now(UTC).date()
 
@@ -20,7 +20,7 @@ MANIFEST = "apiVersion: reconciler/v1\nkind: {kind}\nmetadata: {{{metadata}}}\ns
 class Patient:
     """The service's state, the manifests, and the doctor's words, with what differs from run to run taken out."""
 
-    desk: Desk
+    cli_runner: CliRunner
     state: dict[str, Any]
     documents: list[str] = field(default_factory=list)
 
@@ -41,9 +41,9 @@ class Patient:
 
     def begin(self) -> None:
         """Let the service begin, and write the manifests."""
-        self.desk.sandbox.replace_state(self.state)
+        self.cli_runner.sandbox.replace_state(self.state)
         if self.documents:
-            self.desk.write("manifests/all.yaml", "---\n".join(self.documents))
+            self.cli_runner.write("manifests/all.yaml", "---\n".join(self.documents))
 
     def examine(self, *arguments: str) -> Ended:
         """Begin, and ask the doctor."""
@@ -52,24 +52,24 @@ class Patient:
 
     def ask(self, *arguments: str) -> Ended:
         """Ask the doctor."""
-        done = self.desk("doctor --concurrency 1", *arguments)
+        done = self.cli_runner("doctor --concurrency 1", *arguments)
         assert "ada-token" not in done.out + done.err
-        out = done.out.replace(self.desk.sandbox.api_url, "URL")
+        out = done.out.replace(self.cli_runner.sandbox.api_url, "URL")
         return Ended(done.code, re.sub(r"\d+ ms an answer", "N ms an answer", out), done.err)
 
     def requests(self) -> list[str]:
         """Every request, and that all were GETs."""
-        log = self.desk.sandbox.log()
+        log = self.cli_runner.sandbox.log()
         assert {entry["method"] for entry in log} <= {"GET"}
         return [entry["target"].removeprefix(PREFIX).removesuffix("?per_page=100&page=1") for entry in log]
 
 
 @pytest.fixture
-def patient(desk: Desk, dialect: str) -> Patient:
+def patient(cli_runner: CliRunner, dialect: str) -> Patient:
     """A service in good health: ada, who owns all there is, has a token that is good for another year."""
     state = a_small_service(dialect)
     state["instance"]["now"] = f"{TODAY}T00:00:00Z"
-    patient = Patient(desk, state)
+    patient = Patient(cli_runner, state)
     patient.token(expires_at=f"{TODAY + timedelta(365)}")
     return patient
 

@@ -8,8 +8,8 @@ from reconciler.doctor import (
     Diagnosis,
     Estimate,
     Finding,
-    Front,
     SectionState,
+    ServiceCheck,
     TargetState,
     Verdict,
     chains_of_apply,
@@ -17,7 +17,7 @@ from reconciler.doctor import (
 )
 from reconciler.model.plan import Plan, TargetPlan
 from reconciler.model.state import Section
-from reconciler.model.targets import Level, Scope
+from reconciler.model.targets import Level, Target
 from reconciler.render import Style, render_diagnosis
 from tests.building import KINDS
 from tests.doctor.conftest import Patient
@@ -41,9 +41,9 @@ def test_time_goes_by_the_longest_chain_the_concurrency_or_the_rate(
 
 
 def test_what_depends_on_a_group_is_read_again() -> None:
-    scope = Scope(Level.PROJECT, "acme/api")
-    again = Section(scope, "approval_settings", {})
-    targets = (TargetPlan(Scope(Level.GROUP, "acme"), ()), TargetPlan(scope, ()))
+    target = Target(Level.PROJECT, "acme/api")
+    again = Section(target, "approval_settings", {})
+    targets = (TargetPlan(Target(Level.GROUP, "acme"), ()), TargetPlan(target, ()))
     assert chains_of_apply(Plan(targets, (again,)), KINDS) == [1]
 
 
@@ -53,7 +53,7 @@ def test_what_depends_on_a_group_is_read_again() -> None:
 )
 def test_times_are_told_as_people_tell_them(seconds: float, said: str) -> None:
     costs = Costs(Estimate(1000, seconds), Estimate(1, 0.0), changes=1, latency=0.0234, concurrency=8)
-    found = Diagnosis(Front("https://host.test/api/v4"), costs=costs)
+    found = Diagnosis(ServiceCheck("https://host.test/api/v4"), costs=costs)
     assert render_diagnosis(found).splitlines()[-1] == (
         f"A plan: 1000 requests, {said}. Applying it: 1 change by 1 request more, less than a second. "
         "Measured: 23 ms an answer, 8 at once."
@@ -71,8 +71,8 @@ def test_a_narrow_terminal_gets_narrow_lines_and_colour_only_repeats_the_verdict
         "milestones", Access.YES, Access.NO, "the project is archived", "unarchive it, or leave it out"
     )
     odd = Finding(Verdict.WARNING, "project", "\x1b[31mred")
-    target = TargetState(Scope(Level.PROJECT, "acme/api"), "", (odd,), (section,))
-    found = Diagnosis(Front("https://host.test/api/v4"), targets=(target,))
+    target = TargetState(Target(Level.PROJECT, "acme/api"), "", (odd,), (section,))
+    found = Diagnosis(ServiceCheck("https://host.test/api/v4"), targets=(target,))
     assert render_diagnosis(found, style=Style(colour=True, width=70)).splitlines() == [
         "\x1b[1mproject acme/api\x1b[0m",
         "  \x1b[1;33mwarning\x1b[0m  project                                   \\u001b[31mred",

@@ -15,7 +15,7 @@ from reconciler.model.protocols import Json
 from reconciler.sandbox import Sandbox
 from reconciler.service.deadlines import Transport
 from tests.canned import answer, canned
-from tests.desk import Desk
+from tests.cli_runner import CliRunner
 from tests.doctor.conftest import FRONT, TODAY, Patient
 from tests.service.connecting import connected
 from tests.service.test_line import LOOPBACK, secured
@@ -48,7 +48,7 @@ def test_a_folder_that_is_named_must_be_there(patient: Patient) -> None:
 def test_manifests_that_are_wrong_are_counted(patient: Patient) -> None:
     patient.documents.append("kind: Nothing\n---\nkind: Less\n")
     done = patient.examine()
-    errors = patient.desk("validate").out.splitlines()[-1]
+    errors = patient.cli_runner("validate").out.splitlines()[-1]
     assert errors == "Not valid: 2 errors."
     assert (
         "  error    manifests                                 not valid: 2 errors; reconciler validate tells"
@@ -160,7 +160,7 @@ def test_scopes_that_do_not_suffice_are_told_before_anything_is_read(patient: Pa
 def test_a_run_that_is_cut_off_is_told(patient: Patient) -> None:
     patient.project("acme/api", "milestones: {one: {}}")
     patient.begin()
-    patient.desk.sandbox.set_faults(["status=401,match=milestones"])
+    patient.cli_runner.sandbox.set_faults(["status=401,match=milestones"])
     done = patient.ask()
     assert done.code == 1
     (line,) = done.out.splitlines()[len(FRONT) + 1 : -1]
@@ -173,9 +173,9 @@ def test_a_run_that_is_cut_off_is_told(patient: Patient) -> None:
 # What is wrong with a URL.
 
 
-def said_of(desk: Desk, url: str, *more: str) -> str:
+def said_of(cli_runner: CliRunner, url: str, *more: str) -> str:
     """The one thing that is wrong, which is told without a try again."""
-    done = desk("doctor --insecure-http --api-url", url, *more)
+    done = cli_runner("doctor --insecure-http --api-url", url, *more)
     assert (done.code, done.err) == (1, "")
     *lines, verdict, last = done.out.splitlines()
     assert verdict.startswith("  error    ")
@@ -185,51 +185,51 @@ def said_of(desk: Desk, url: str, *more: str) -> str:
     return f"{about}: {said.strip()}"
 
 
-def test_a_port_where_nobody_listens(desk: Desk) -> None:
+def test_a_port_where_nobody_listens(cli_runner: CliRunner) -> None:
     with socket.socket() as taken:
         taken.bind(("127.0.0.1", 0))
         url = f"http://127.0.0.1:{taken.getsockname()[1]}/api/v4"
-        assert said_of(desk, url) == (
+        assert said_of(cli_runner, url) == (
             f"reachable: connection refused: {url} cannot be reached: Connection refused; "
             "nothing listens at that host and port; look for a slip in the port"
         )
 
 
-def test_a_name_that_nobody_knows(desk: Desk, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_name_that_nobody_knows(cli_runner: CliRunner, monkeypatch: pytest.MonkeyPatch) -> None:
     def unknown(*_: object, **__: object) -> object:
         raise socket.gaierror(-2, "Name or service not known")
 
     for name in ("HTTPS_PROXY", "https_proxy", "ALL_PROXY", "all_proxy"):
         monkeypatch.delenv(name, raising=False)
     monkeypatch.setattr(socket, "getaddrinfo", unknown)
-    assert said_of(desk, "https://gitlba.example.com/api/v4") == (
+    assert said_of(cli_runner, "https://gitlba.example.com/api/v4") == (
         "reachable: no such host: https://gitlba.example.com/api/v4 cannot be reached: "
         "Name or service not known; "
         "look for a slip in the host's name, or see whether this machine can resolve it"
     )
 
 
-def test_a_certificate_that_nobody_knows(desk: Desk) -> None:
+def test_a_certificate_that_nobody_knows(cli_runner: CliRunner) -> None:
     with secured() as url:
-        assert said_of(desk, url) == (
+        assert said_of(cli_runner, url) == (
             f"reachable: no secure channel: {url} cannot be trusted: self-signed certificate; an authority that this "
             "machine does not know is named with --ca-file"
         )
-        assert said_of(desk, url, "--ca-file", str(LOOPBACK)) == (
+        assert said_of(cli_runner, url, "--ca-file", str(LOOPBACK)) == (
             "api: this is no API: GET version: no version is told; something else answers there, or a proxy in between"
         )
 
 
-def test_a_port_that_does_not_speak_https(desk: Desk, sandbox: Sandbox) -> None:
-    said = said_of(desk, sandbox.api_url.replace("http:", "https:"))
+def test_a_port_that_does_not_speak_https(cli_runner: CliRunner, sandbox: Sandbox) -> None:
+    said = said_of(cli_runner, sandbox.api_url.replace("http:", "https:"))
     assert said.startswith("reachable: no secure channel: ")
     assert said.endswith("; see whether it speaks https at that port at all")
 
 
-def test_a_server_of_pages(desk: Desk) -> None:
+def test_a_server_of_pages(cli_runner: CliRunner) -> None:
     page = answer("200 OK", "<html>Sign in</html>", content_type="text/html")
     with canned(page) as server:
-        assert said_of(desk, server.api_url) == (
+        assert said_of(cli_runner, server.api_url) == (
             "api: this is no API: the answer is not JSON (200, text/html); "
             f"try {server.api_url.replace('http:', 'https:')}"
         )
@@ -237,33 +237,33 @@ def test_a_server_of_pages(desk: Desk) -> None:
         host = server.api_url.removesuffix("/api/v4")
         for path in ("", "/gitlab", "/gitlab/api", "/gitlab/api/v3"):
             right = f"{host}{path.removesuffix('/v3').removesuffix('/api')}/api/v4"
-            assert said_of(desk, f"{host}{path}").endswith(f"; the URL must end in /api/v4: try {right}")
+            assert said_of(cli_runner, f"{host}{path}").endswith(f"; the URL must end in /api/v4: try {right}")
 
 
-def test_a_path_that_is_not_that_of_the_api(desk: Desk, sandbox: Sandbox) -> None:
+def test_a_path_that_is_not_that_of_the_api(cli_runner: CliRunner, sandbox: Sandbox) -> None:
     url = f"{sandbox.base_url}/api/v3"
-    assert said_of(desk, url) == (
+    assert said_of(cli_runner, url) == (
         f"api: this is no API: GET version: 404 Not Found; the URL must end in /api/v4: try {sandbox.base_url}/api/v4"
     )
     targets = [entry["target"] for entry in sandbox.log()]
     assert targets == ["/api/v3/personal_access_tokens/self", "/api/v3/version"]
 
 
-def test_a_server_that_wants_https(desk: Desk) -> None:
+def test_a_server_that_wants_https(cli_runner: CliRunner) -> None:
     with canned(answer("400 Bad Request", "<html>http to an https port</html>", content_type="text/html")) as server:
-        assert said_of(desk, server.api_url) == (
+        assert said_of(cli_runner, server.api_url) == (
             f"api: this is no API: GET version: 400 Bad Request; try {server.api_url.replace('http:', 'https:')}"
         )
     with canned(answer("301 Moved", location="https://gitlab.example.com/api/v4/version")) as server:
-        assert said_of(desk, server.api_url) == (
+        assert said_of(cli_runner, server.api_url) == (
             "api: redirected to https://gitlab.example.com/api/v4/version; "
             "set the URL to where it leads, with /api/v4 at its end"
         )
 
 
-def test_a_port_for_https_that_is_spoken_to_without(desk: Desk) -> None:
+def test_a_port_for_https_that_is_spoken_to_without(cli_runner: CliRunner) -> None:
     with secured() as url:
-        said = said_of(desk, url.replace("https:", "http:"))
+        said = said_of(cli_runner, url.replace("https:", "http:"))
     assert said.startswith("api: cannot be used now: GET personal_access_tokens/self: the answer was lost: ")
     assert said.endswith(f"; try {url}")
 
@@ -274,19 +274,19 @@ def test_a_service_that_goes_silent() -> None:
     assert (finding.said, finding.remedy) == (f"cannot be used now: {error}", "try again later")
 
 
-def test_a_service_that_is_down_is_told_after_one_more_try(desk: Desk) -> None:
+def test_a_service_that_is_down_is_told_after_one_more_try(cli_runner: CliRunner) -> None:
     with canned(answer("502 Bad Gateway", "<html>", content_type="text/html")) as server:
-        assert said_of(desk, server.api_url) == (
+        assert said_of(cli_runner, server.api_url) == (
             "api: cannot be used now: GET personal_access_tokens/self: 502 Bad Gateway; try again later"
         )
         assert len(server.requests) == 2
 
 
-def test_a_token_that_goes_over_plain_http_is_warned_of(desk: Desk, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_token_that_goes_over_plain_http_is_warned_of(cli_runner: CliRunner, monkeypatch: pytest.MonkeyPatch) -> None:
     refused = OSError(socket.EAI_AGAIN, "no")
     monkeypatch.setattr(socket, "getaddrinfo", lambda *_, **__: (_ for _ in ()).throw(refused))
     monkeypatch.setenv("no_proxy", "*")
-    done = desk("doctor --insecure-http --api-url http://gitlab.example.com/api/v4")
+    done = cli_runner("doctor --insecure-http --api-url http://gitlab.example.com/api/v4")
     assert done.code == 1
     warning = "  warning  url                                       plain http: whoever is in between can read the token; use https"
     assert done.out.splitlines()[1] == warning
@@ -392,8 +392,8 @@ def test_who_is_refused_a_version_is_refused() -> None:
     assert tokens_lines(token=gone, version=refused) == ["error token: refused: 401 Unauthorized"]
 
 
-def test_json_is_as_complete_where_the_service_cannot_be_used(desk: Desk) -> None:
+def test_json_is_as_complete_where_the_service_cannot_be_used(cli_runner: CliRunner) -> None:
     with canned(answer("200 OK", "<html>", content_type="text/html")) as server:
-        found = json.loads(desk("doctor --format json --api-url", server.api_url).out)
+        found = json.loads(cli_runner("doctor --format json --api-url", server.api_url).out)
     assert (found["targets"], found["costs"], found["service"]["version"]) == ([], None, None)
     assert found["counts"] == {"ok": 0, "warning": 0, "unknown": 0, "error": 1}

@@ -8,7 +8,7 @@ import pytest
 from reconciler.schema import all_schemas
 from tests.building import KINDS
 from tests.canned import answer, canned
-from tests.desk import Desk
+from tests.cli_runner import CliRunner
 from tests.doctor.conftest import FRONT, TODAY, Patient
 from tests.test_schemas import faults
 
@@ -72,13 +72,13 @@ def test_the_estimate_is_what_plan_and_apply_then_take(patient: Patient) -> None
     patient.project("acme/api", "job_token_scope: {projects: [acme/lib, acme/web]}, milestones: {one: {state: closed}}")
     patient.project("acme/lib", "trigger_tokens: {nightly: {}}, milestones: {one: {}, two: {}}")
     costs = json.loads(patient.examine("--format", "json").out)["costs"]
-    patient.desk.sandbox.clear_log()
-    patient.desk("plan manifests --out plan.json")
-    planned = len(patient.desk.sandbox.log())
+    patient.cli_runner.sandbox.clear_log()
+    patient.cli_runner("plan manifests --out plan.json")
+    planned = len(patient.cli_runner.sandbox.log())
     patient.begin()
-    patient.desk("apply manifests --yes --tokens-to tokens")
+    patient.cli_runner("apply manifests --yes --tokens-to tokens")
     assert (costs["plan"]["requests"], costs["changes"]) == (planned, 6)
-    assert costs["apply"]["requests"] == len(patient.desk.sandbox.log()) - planned
+    assert costs["apply"]["requests"] == len(patient.cli_runner.sandbox.log()) - planned
 
 
 def test_a_record_is_asked_for_only_where_it_would_tell_something(patient: Patient) -> None:
@@ -166,10 +166,10 @@ def test_what_is_said_can_be_written_is_written_and_what_cannot_is_not(patient: 
         for target in json.loads(patient.examine("--format", "json").out)["targets"]
         for section in target["sections"]
     }
-    patient.desk("apply manifests --yes --no-verify --tokens-to tokens --report json=report.json")
+    patient.cli_runner("apply manifests --yes --no-verify --tokens-to tokens --report json=report.json")
     done = {
         (target["ref"], section["section"]): [outcome["status"] for outcome in section["outcomes"]] == ["done"]
-        for target in json.loads((patient.desk.folder / "report.json").read_text())["targets"]
+        for target in json.loads((patient.cli_runner.folder / "report.json").read_text())["targets"]
         for section in target["sections"]
     }
     assert len(foretold) == 6 * len(ODDITIES)
@@ -245,7 +245,7 @@ def test_what_a_plan_could_not_do_is_told_too(patient: Patient) -> None:
         "acme/api", "trigger_tokens: {nightly: {}}, job_token_scope: {projects: [77]}", trigger_tokens=twins
     )
     patient.begin()
-    plan = patient.desk("plan manifests").out
+    plan = patient.cli_runner("plan manifests").out
     problems = [line.strip(" !") for line in plan.splitlines() if line.startswith("  ! ")]
     told_too = [line for line in told(patient.ask().out) if "error" in line]
     assert len(problems) == len(told_too) > 0
@@ -294,7 +294,7 @@ def test_an_edition_without_the_feature_is_told(patient: Patient, dialect: str) 
 def test_a_feature_that_is_not_licensed_is_guessed_at_only_as_a_remedy(patient: Patient) -> None:
     patient.project("acme/api", "approval_settings: {allow_author_approval: true}")
     patient.begin()
-    patient.desk.sandbox.set_faults(["status=403,match=approval"])
+    patient.cli_runner.sandbox.set_faults(["status=403,match=approval"])
     (_, said) = told(patient.ask().out)
     takes = "it takes the role Maintainer and an edition with this feature (Premium or Ultimate)"
     assert said.startswith(
@@ -306,7 +306,7 @@ def test_a_feature_that_is_not_licensed_is_guessed_at_only_as_a_remedy(patient: 
 def test_a_section_that_is_out_of_order_is_told_as_such(patient: Patient) -> None:
     patient.project("acme/api", "milestones: {one: {}}, notification_settings: {level: watch}")
     patient.begin()
-    patient.desk.sandbox.set_faults(["not-json,match=milestones", "status=404,match=notification"])
+    patient.cli_runner.sandbox.set_faults(["not-json,match=milestones", "status=404,match=notification"])
     said = told(patient.ask().out)
     assert said == [
         "project acme/api",
@@ -318,7 +318,7 @@ def test_a_section_that_is_out_of_order_is_told_as_such(patient: Patient) -> Non
 def test_a_record_that_is_refused_leaves_it_unknown(patient: Patient) -> None:
     patient.project("acme/api", "milestones: {one: {}}")
     patient.begin()
-    patient.desk.sandbox.set_faults(["status=403,match=projects/acme%2Fapi,nth=2"])
+    patient.cli_runner.sandbox.set_faults(["status=403,match=projects/acme%2Fapi,nth=2"])
     done = patient.ask()
     assert done.code == 0
     assert told(done.out)[1].startswith(
@@ -329,7 +329,7 @@ def test_a_record_that_is_refused_leaves_it_unknown(patient: Patient) -> None:
 def test_a_server_without_records_of_projects_hides_no_project(patient: Patient) -> None:
     patient.project("acme/api", "milestones: {one: {}}")
     patient.begin()
-    patient.desk.sandbox.set_faults(["status=404,match=projects/acme%2Fapi,nth=2"])
+    patient.cli_runner.sandbox.set_faults(["status=404,match=projects/acme%2Fapi,nth=2"])
     done = patient.ask()
     assert (done.code, told(done.out)) == (
         0,
@@ -343,7 +343,7 @@ def test_a_server_without_records_of_projects_hides_no_project(patient: Patient)
 def test_a_record_that_ends_the_run_is_told(patient: Patient) -> None:
     patient.project("acme/api", "milestones: {one: {}}")
     patient.begin()
-    patient.desk.sandbox.set_faults(["status=401,match=projects/acme%2Fapi,nth=2"])
+    patient.cli_runner.sandbox.set_faults(["status=401,match=projects/acme%2Fapi,nth=2"])
     done = patient.ask()
     assert done.code == 1
     assert "not all could be looked at: GET projects/acme%2Fapi: 401" in done.out
@@ -358,12 +358,12 @@ def test_a_record_that_ends_the_run_is_told(patient: Patient) -> None:
         ({"permissions": {"a": {"access_level": 30}}}, "the service does not tell whether the project is archived"),
     ],
 )
-def test_a_record_that_tells_less_leaves_it_unknown(desk: Desk, record: object, said: str) -> None:
-    desk.project("{milestones: {one: {}}}")
+def test_a_record_that_tells_less_leaves_it_unknown(cli_runner: CliRunner, record: object, said: str) -> None:
+    cli_runner.project("{milestones: {one: {}}}")
     user, version = {"username": "ada", "bot": False}, {"version": "1.0"}
     answers = [{"scopes": ["api"], "expires_at": None}, version, user, [], record]
     with canned(*(answer("200 OK", json.dumps(each)) for each in answers)) as server:
-        done = desk("doctor --concurrency 1 --api-url", server.api_url)
+        done = cli_runner("doctor --concurrency 1 --api-url", server.api_url)
     assert done.code == 0
     assert (
         f"  unknown  milestones                                read: yes, write: unknown: {said}"
@@ -371,12 +371,12 @@ def test_a_record_that_tells_less_leaves_it_unknown(desk: Desk, record: object, 
     )
 
 
-def test_a_role_of_a_service_of_its_own_is_told_by_its_number(desk: Desk) -> None:
-    desk.project("{milestones: {one: {}}}")
+def test_a_role_of_a_service_of_its_own_is_told_by_its_number(cli_runner: CliRunner) -> None:
+    cli_runner.project("{milestones: {one: {}}}")
     record = {"archived": False, "permissions": {"project_access": {"access_level": 5}}}
     answers = [{"scopes": ["api"]}, {"version": "1.0"}, {"username": "ada"}, [], record]
     with canned(*(answer("200 OK", json.dumps(each)) for each in answers)) as server:
-        done = desk("doctor --concurrency 1 --api-url", server.api_url)
+        done = cli_runner("doctor --concurrency 1 --api-url", server.api_url)
     assert "ada is of access level 5 there, and Planner is needed; make ada Planner" in done.out
 
 
@@ -441,7 +441,7 @@ def test_a_project_that_has_moved_is_told_and_where_to(patient: Patient) -> None
 def test_the_user_is_a_target_too_and_an_odd_record_explains_nothing(patient: Patient) -> None:
     patient.documents.append("apiVersion: reconciler/v1\nkind: User\nspec: {notification_settings: {level: watch}}\n")
     patient.begin()
-    patient.desk.sandbox.set_faults(["status=404,match=notification"])
+    patient.cli_runner.sandbox.set_faults(["status=404,match=notification"])
     said = "read: no, write: no: GET notification_settings: 404 Not Found; see whether the service has this at all"
     assert told(patient.ask().out) == ["user", f"  error    notification_settings                     {said}"]
 
@@ -451,7 +451,7 @@ def test_only_what_is_asked_for_is_looked_at(patient: Patient) -> None:
         patient.project(path, "trigger_tokens: {nightly: {}}, job_token_scope: {enabled: true}")
     patient.examine("--target", "acme/lib", "--section", "trigger_tokens")
     assert patient.requests() == [*ASKED, *of("acme/lib", "triggers")]
-    patient.desk.sandbox.clear_log()
+    patient.cli_runner.sandbox.clear_log()
     patient.ask("--shard", "2/2", "--section", "trigger_tokens")
     assert patient.requests()[3:] in ([*of("acme/api", "triggers")], [*of("acme/lib", "triggers")], [])
 
@@ -475,10 +475,10 @@ def test_sets_are_looked_at_by_what_they_find(patient: Patient) -> None:
 def test_what_failed_before_can_be_looked_at_alone(patient: Patient) -> None:
     patient.project("acme/api", "milestones: {one: {}}, notification_settings: {level: watch}")
     patient.begin()
-    patient.desk.sandbox.set_faults(["status=403,method=POST"])
-    assert patient.desk("apply manifests --yes --report json=report.json").code == 3
-    patient.desk.sandbox.set_faults([])
-    patient.desk.sandbox.clear_log()
+    patient.cli_runner.sandbox.set_faults(["status=403,method=POST"])
+    assert patient.cli_runner("apply manifests --yes --report json=report.json").code == 3
+    patient.cli_runner.sandbox.set_faults([])
+    patient.cli_runner.sandbox.clear_log()
     patient.ask("--retry-failed", "report.json")
     assert patient.requests() == [*ASKED, *of("acme/api", "milestones"), "projects/acme%2Fapi"]
 
@@ -506,7 +506,7 @@ def test_json_is_as_its_schema_says_and_the_same_each_time(patient: Patient) -> 
     found = json.loads(done.out)
     assert faults(found, all_schemas(KINDS)["diagnosis.schema.json"]) == []
     assert json.loads(patient.ask("--format", "json").out) | {"costs": 0} == found | {"costs": 0}
-    assert (patient.desk.folder / "doctor.txt").read_text().endswith("at once.\n")
+    assert (patient.cli_runner.folder / "doctor.txt").read_text().endswith("at once.\n")
     expiry = f"{TODAY + timedelta(365)}"
     assert found.pop("costs").keys() == {"plan", "apply", "changes", "latency", "concurrency"}
     assert found == {

@@ -51,7 +51,7 @@ def test_it_is_told_what_of_an_object_has_moved() -> None:
     }
     assert moved(one, one) == ""
     assert {moved(one, as_read(found)): found for found in others.values()} == others
-    long = as_read(Found(Milestone.model_validate({"description": "b"}), ("a", 1), 1, locked={"state": "why"}))
+    long = as_read(Found(Milestone.model_validate({"description": "b"}), ("a", 1), 1, read_only={"state": "why"}))
     assert moved(one, long) == (
         f'description: "{"a" * 59}... -> "b", locked.state: null -> "why", state: "active" -> null'
     )

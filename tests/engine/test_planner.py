@@ -7,7 +7,7 @@ import pytest
 
 from reconciler.model.plan import Create, Delete, Plan, Update
 from reconciler.model.state import Reference, Section, Unknown, Unreadable
-from reconciler.model.targets import Level, Scope
+from reconciler.model.targets import Level, Target
 from reconciler.planning.planner import make_plan
 from tests.building import ACME, API, KINDS, USER, desired, live, section
 
@@ -50,7 +50,7 @@ def listed(plan: Plan) -> list[str]:
     return lines + [f"? {each.address.title} {each.address.name}" for each in plan.unmanaged]
 
 
-def planned(answers: dict[tuple[Scope, str, str], object], *sections: Section, **ids: int | Unknown) -> list[str]:
+def planned(answers: dict[tuple[Target, str, str], object], *sections: Section, **ids: int | Unknown) -> list[str]:
     references = {
         Reference(Level(name.split("_")[0]), name.split("_", 1)[1].replace("_", "/")): ids[name] for name in ids
     }
@@ -184,8 +184,8 @@ def test_dates_are_checked_against_those_that_stay() -> None:
 
 
 def test_approval_settings_are_written_whole_save_what_is_locked() -> None:
-    locked = {"value": False, "locked": True, "inherited_from": "group"}
-    answer = approvals(allow_committer_approval=locked, selective_code_owner_removals=locked)
+    read_only = {"value": False, "locked": True, "inherited_from": "group"}
+    answer = approvals(allow_committer_approval=read_only, selective_code_owner_removals=read_only)
     wanted = section("approval_settings", {"allow_author_approval": True, "allow_committer_approval": True})
     assert planned({APPROVALS: answer}, wanted) == [
         "~ approval settings None: PUT projects/acme%2Fapi/merge_request_approval_setting {'allow_author_approval': True, "
@@ -196,9 +196,9 @@ def test_approval_settings_are_written_whole_save_what_is_locked() -> None:
 
 
 def test_a_locked_setting_that_is_as_wanted_is_no_problem() -> None:
-    locked = {"value": False, "locked": True, "inherited_from": None}
+    read_only = {"value": False, "locked": True, "inherited_from": None}
     wanted = section("approval_settings", {"allow_author_approval": False})
-    assert planned({APPROVALS: approvals(allow_author_approval=locked)}, wanted) == []
+    assert planned({APPROVALS: approvals(allow_author_approval=read_only)}, wanted) == []
 
 
 def test_an_unreadable_section_plans_nothing_and_says_so_once() -> None:
@@ -230,23 +230,23 @@ def test_the_project_itself_is_no_entry_of_its_allowlist_and_tells_its_number() 
 
 def test_numbers_that_are_not_known_yet_are_asked_for_and_hold_back_only_what_needs_them() -> None:
     wanted = section("job_token_scope", {"projects": ["acme/lib", "acme/seen", 4, 5], "groups": ["acme"]})
-    answers: dict[tuple[Scope, str, str], object] = {PROJECTS: [entry(3, "ACME/Seen"), entry(4, "x/y")], GROUPS: []}
+    answers: dict[tuple[Target, str, str], object] = {PROJECTS: [entry(3, "ACME/Seen"), entry(4, "x/y")], GROUPS: []}
     assert planned(answers, wanted) == ["needs group acme", "needs project acme/api", "needs project acme/lib"]
 
 
 def test_a_target_known_by_its_number_needs_no_lookup() -> None:
-    scope = Scope(Level.PROJECT, 7)
-    wanted = section("job_token_scope", {"projects": [7, 5]}, scope)
-    assert planned({(scope, "job_token_scope", "projects"): []}, wanted) == [
+    target = Target(Level.PROJECT, 7)
+    wanted = section("job_token_scope", {"projects": [7, 5]}, target)
+    assert planned({(target, "job_token_scope", "projects"): []}, wanted) == [
         "+ allowlisted project 5: POST projects/7/job_token_scope/allowlist {'target_project_id': 5}"
     ]
 
 
 @pytest.mark.parametrize("name", ["acme/api", "ACME/Api", 7])
-@pytest.mark.parametrize("scope", [API, Scope(Level.PROJECT, 7)], ids=str)
-def test_the_project_itself_is_never_added_however_it_is_called(scope: Scope, name: object) -> None:
-    wanted = section("job_token_scope", {"projects": [name]}, scope)
-    assert planned({(scope, "job_token_scope", "projects"): []}, wanted, project_acme_api=7) == []
+@pytest.mark.parametrize("target", [API, Target(Level.PROJECT, 7)], ids=str)
+def test_the_project_itself_is_never_added_however_it_is_called(target: Target, name: object) -> None:
+    wanted = section("job_token_scope", {"projects": [name]}, target)
+    assert planned({(target, "job_token_scope", "projects"): []}, wanted, project_acme_api=7) == []
 
 
 def test_one_project_given_by_path_and_by_number_is_added_once() -> None:
@@ -259,7 +259,7 @@ def test_one_project_given_by_path_and_by_number_is_added_once() -> None:
 def test_an_unknown_path_is_a_problem_and_keeps_all_entries_for_any_may_be_it() -> None:
     wanted = section("job_token_scope", {"groups": ["acme/gone"]}, prune=True)
     groups = [{"id": 1, "name": "a"}, {"id": 2, "web_url": "https://h/groups/acme/b"}]
-    answers: dict[tuple[Scope, str, str], object] = {GROUPS: groups}
+    answers: dict[tuple[Target, str, str], object] = {GROUPS: groups}
     assert planned(answers, wanted, group_acme_gone=Unknown("no such group"), project_acme_api=7) == [
         "! allowlisted group acme/gone None: no such group",
         "? allowlisted group 1",
@@ -336,13 +336,13 @@ def test_an_address_is_cleared_by_an_empty_string() -> None:
 
 
 def test_project_approvals_below_a_changed_group_are_to_be_planned_again() -> None:
-    elsewhere, by_number = Scope(Level.PROJECT, "other/web"), Scope(Level.PROJECT, 12)
-    scopes = [ACME, API, elsewhere, by_number]
-    wanted = [section("approval_settings", {"allow_author_approval": True}, scope) for scope in scopes]
+    elsewhere, needs_numeric_id = Target(Level.PROJECT, "other/web"), Target(Level.PROJECT, 12)
+    scopes = [ACME, API, elsewhere, needs_numeric_id]
+    wanted = [section("approval_settings", {"allow_author_approval": True}, target) for target in scopes]
     wanted.append(section("milestones", {}))
-    answers = {(scope, "approval_settings", "approval_settings"): approvals() for scope in scopes}
+    answers = {(target, "approval_settings", "approval_settings"): approvals() for target in scopes}
     plan, _ = make_plan(desired(*wanted), live({**answers, MILESTONES: []}), KINDS)
-    assert [each.scope for each in plan.dependent] == [API, by_number]
+    assert [each.target for each in plan.dependent] == [API, needs_numeric_id]
     assert plan.cost == 4
 
 
@@ -386,14 +386,14 @@ def test_a_token_of_another_user_neither_succeeds_nor_is_succeeded() -> None:
     def problem(number: str, ids: str, rest: str) -> str:
         return f"! trigger token deploy None: {number} objects have this name (IDs {ids}); expected one{rest}"
 
-    beside = "; ID 2 belongs to another user"
-    assert rotated(born(1, 1), born(2, 0, token="glpt")) == [problem("2", "1, 2", beside)]
+    replaces_ids = "; ID 2 belongs to another user"
+    assert rotated(born(1, 1), born(2, 0, token="glpt")) == [problem("2", "1, 2", replaces_ids)]
     assert rotated(born(1, 1), born(2, 99, token="glpt"), born(3, 99)) == [
         DELETION.format(3),
-        problem("3", "1, 2, 3", beside),
+        problem("3", "1, 2, 3", replaces_ids),
         "3 after 1",
     ]
-    assert rotated(born(1, 99), born(2, 99, token="glpt")) == [CREATION, problem("2", "1, 2", beside)]
+    assert rotated(born(1, 99), born(2, 99, token="glpt")) == [CREATION, problem("2", "1, 2", replaces_ids)]
     assert rotated(born(1, 99), born(2, 99, token="glpt"), born(3, 0, token="glpt"))[-1:] == [
         problem("3", "1, 2, 3", "; IDs 2, 3 belong to other users")
     ]
@@ -412,7 +412,7 @@ def test_a_token_of_another_user_cannot_be_rotated_when_its_time_has_come() -> N
 def test_what_a_successor_stands_beside_is_remembered() -> None:
     wanted = desired(section("trigger_tokens", {"deploy": {"rotate_after": "90d"}}))
     plan, _ = make_plan(wanted, replace(live({TOKENS: [born(4, 91)]}), read_at=NOW), KINDS)
-    assert [change.beside for change in plan.changes if isinstance(change, Create)] == [(4,)]
+    assert [change.replaces_ids for change in plan.changes if isinstance(change, Create)] == [(4,)]
 
 
 def test_a_token_of_unknown_age_cannot_be_rotated() -> None:

@@ -3,18 +3,20 @@
 import pytest
 
 from reconciler.errors import UsageError
-from reconciler.model.state import DesiredState, Target
-from reconciler.model.targets import Level, Scope
+from reconciler.model.state import DesiredState, DesiredTarget
+from reconciler.model.targets import Level, Target
 from reconciler.planning.selection import Selection, select
 from tests.building import ACME, API, USER, section
 
-NUMBERED = Scope(Level.PROJECT, 12)
+NUMBERED = Target(Level.PROJECT, 12)
 STATE = DesiredState(
     (
-        Target(USER, ()),
-        Target(ACME, (), labels={"team": "core"}),
-        Target(API, (section("milestones", {}), section("trigger_tokens", {})), labels={"team": "pay", "tier": "1"}),
-        Target(NUMBERED, (section("milestones", {}, NUMBERED),)),
+        DesiredTarget(USER, ()),
+        DesiredTarget(ACME, (), labels={"team": "core"}),
+        DesiredTarget(
+            API, (section("milestones", {}), section("trigger_tokens", {})), labels={"team": "pay", "tier": "1"}
+        ),
+        DesiredTarget(NUMBERED, (section("milestones", {}, NUMBERED),)),
     ),
     "digest",
 )
@@ -22,7 +24,7 @@ STATE = DesiredState(
 
 def selected(**given: tuple[object, ...]) -> list[str]:
     state = select(STATE, Selection(**given))  # type: ignore[arg-type]  # the tests give what each field takes
-    return [f"{target.scope}: {[each.kind for each in target.sections]}" for target in state.targets]
+    return [f"{target.target}: {[each.kind for each in target.sections]}" for target in state.targets]
 
 
 EVERYTHING = [

@@ -5,17 +5,17 @@ from pathlib import Path
 from typing import Any
 
 from reconciler.export.run import Done, run_export
-from reconciler.export.targets import Asked
+from reconciler.export.targets import ExportRequest
 from reconciler.manifests import read_manifests
 from reconciler.planning.run import draw_plan
 from reconciler.sandbox import Sandbox
 from reconciler.service import Client
 from tests.building import KINDS
 
-EVERYTHING = Asked(groups=("acme",), user=True)
+EVERYTHING = ExportRequest(groups=("acme",), user=True)
 
 
-def exported(client: Client, folder: Path, asked: Asked = EVERYTHING, *, profile: str | None = None) -> Done:
+def exported(client: Client, folder: Path, asked: ExportRequest = EVERYTHING, *, profile: str | None = None) -> Done:
     """Export, and see that doing so again changes nothing."""
     done = run_export(asked, client, KINDS, 1, folder=folder, profile=profile)
     before = contents(folder)

@@ -46,7 +46,7 @@ def projects(number: int) -> st.SearchStrategy[Plain]:
     tokens = st.fixed_dictionaries(
         {"description": st.sampled_from(["a", "b", "", " "]) | TEXTS, "owner": st.sampled_from(["ada", "bob"])}
     )
-    scope = st.fixed_dictionaries(
+    target = st.fixed_dictionaries(
         {
             "inbound_enabled": st.booleans(),
             "project_allowlist": st.lists(st.sampled_from([*PROJECTS, 999]), unique=True),
@@ -62,7 +62,7 @@ def projects(number: int) -> st.SearchStrategy[Plain]:
                 lambda found: [{**fields, "repository_path_pattern": pattern} for pattern, fields in found.items()]
             ),
             "trigger_tokens": st.lists(tokens, max_size=5),
-            "job_token_scope": scope,
+            "job_token_scope": target,
             "merge_request_approval_settings": approvals(),
             "notification_settings": st.dictionaries(st.sampled_from(["ada", "bob"]), settings(LEVELS)),
             "container_registry_enabled": st.sampled_from([True, True, False]),

@@ -4,7 +4,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.desk import Desk
+from tests.cli_runner import CliRunner
 
 WRITTEN = """\
 # Kept by the payments team.
@@ -29,27 +29,27 @@ spec: {}
 
 
 @pytest.fixture(autouse=True)
-def _service(desk: Desk) -> None:
-    desk.service(
+def _service(cli_runner: CliRunner) -> None:
+    cli_runner.service(
         milestones=[{"title": "soon", "due_date": "2026-12-31"}, {"title": 'a: "b"\n'}, {"title": "1.10"}],
         job_token_scope={"inbound_enabled": True, "project_allowlist": [101, 102]},
         trigger_tokens=[{"description": "t", "owner": "ada"}, {"description": "t", "owner": "ada"}],
     )
 
 
-def test_what_is_exported_plans_empty_and_is_the_same_again(desk: Desk) -> None:
-    done = desk("export --group acme --user -o out")
+def test_what_is_exported_plans_empty_and_is_the_same_again(cli_runner: CliRunner) -> None:
+    done = cli_runner("export --group acme --user -o out")
     assert done.code == 0
     assert sorted(done.out.split()) == sorted(str(path) for path in Path("out").rglob("*.yaml"))
     texts = {path: path.read_text() for path in Path("out").rglob("*.yaml")}
-    assert desk("drift out").code == 0
-    assert desk("export --group acme --user -o out").out == ""
+    assert cli_runner("drift out").code == 0
+    assert cli_runner("export --group acme --user -o out").out == ""
     assert {path: path.read_text() for path in Path("out").rglob("*.yaml")} == texts
 
 
-def test_what_people_wrote_is_updated_in_place_and_keeps_its_comments(desk: Desk) -> None:
-    file = desk.write("out/payments.yaml", WRITTEN)
-    done = desk("export --project acme/api -o out")
+def test_what_people_wrote_is_updated_in_place_and_keeps_its_comments(cli_runner: CliRunner) -> None:
+    file = cli_runner.write("out/payments.yaml", WRITTEN)
+    done = cli_runner("export --project acme/api -o out")
     assert (done.code, done.out) == (0, "out/payments.yaml\n")
     text = file.read_text()
     assert "# Kept by the payments team." in text
@@ -58,28 +58,28 @@ def test_what_people_wrote_is_updated_in_place_and_keeps_its_comments(desk: Desk
     assert "gone" not in text
     assert "kind: Profile" in text
     assert "trigger_tokens" not in text
-    assert desk("drift out").code == 0
+    assert cli_runner("drift out").code == 0
 
 
-def test_nothing_asked_for_and_nothing_known_are_wrong_command_lines(desk: Desk) -> None:
-    assert desk("export -o out").err == "reconciler: nothing to export: give --group, --project or --user\n"
-    wrong = desk("export --user -o out --section nonsense")
+def test_nothing_asked_for_and_nothing_known_are_wrong_command_lines(cli_runner: CliRunner) -> None:
+    assert cli_runner("export -o out").err == "reconciler: nothing to export: give --group, --project or --user\n"
+    wrong = cli_runner("export --user -o out --section nonsense")
     assert (wrong.code, wrong.err.startswith("reconciler: no section nonsense; there are ")) == (64, True)
 
 
-def test_what_cannot_be_read_at_all_is_no_success(desk: Desk) -> None:
-    done = desk("export --project acme/none -o out")
+def test_what_cannot_be_read_at_all_is_no_success(cli_runner: CliRunner) -> None:
+    done = cli_runner("export --project acme/none -o out")
     assert (done.code, done.out) == (1, "")
     assert done.err == (
         "reconciler: GET projects/acme%2Fnone: 404 Project Not Found: no such project, or not visible to this token\n"
     )
 
 
-def test_editors_find_the_schema_of_each_document_that_is_written(desk: Desk) -> None:
-    assert desk("export --project acme/api --section milestones -o out").code == 0
+def test_editors_find_the_schema_of_each_document_that_is_written(cli_runner: CliRunner) -> None:
+    assert cli_runner("export --project acme/api --section milestones -o out").code == 0
     without = Path("out/acme/api.yaml").read_text()
-    assert desk("schema --write schemas").code == 0
-    assert desk("export --group acme --section milestones -o there").code == 0
+    assert cli_runner("schema --write schemas").code == 0
+    assert cli_runner("export --group acme --section milestones -o there").code == 0
     assert Path("there/acme/tools/cli.yaml").read_text().splitlines()[0] == (
         "# yaml-language-server: $schema=../../../schemas/manifest.schema.json"
     )
@@ -87,17 +87,17 @@ def test_editors_find_the_schema_of_each_document_that_is_written(desk: Desk) ->
     assert Path("there/acme/api.yaml").read_text() == line + without
     other = "apiVersion: reconciler/v1\nkind: Project\nmetadata: {path: acme/%s}\n"
     own = "# yaml-language-server: $schema=../elsewhere.json\n"
-    desk.write("mixed/acme/api.yaml", own + other % "lib")
-    desk.write("mixed/acme/web.yaml", other % "gone")
-    assert desk("export --project acme/api --project acme/web --section milestones -o mixed").code == 0
+    cli_runner.write("mixed/acme/api.yaml", own + other % "lib")
+    cli_runner.write("mixed/acme/web.yaml", other % "gone")
+    assert cli_runner("export --project acme/api --project acme/web --section milestones -o mixed").code == 0
     assert Path("mixed/acme/api.yaml").read_text() == own + other % "lib" + "---\n" + own + without
     assert "yaml-language-server" not in Path("mixed/acme/web.yaml").read_text()
 
 
-def test_the_way_to_the_schema_stays_when_a_document_is_updated(desk: Desk) -> None:
+def test_the_way_to_the_schema_stays_when_a_document_is_updated(cli_runner: CliRunner) -> None:
     line = "# yaml-language-server: $schema=../schemas/manifest.schema.json\n"
     document = "apiVersion: reconciler/v1\nkind: Project\nmetadata: {path: acme/%s}\nspec:\n  milestones:\n    soon: {due_date: %s}\n"
     first = line + document.replace("soon", "none") % ("lib", "2026-01-01")
-    file = desk.write("out/two.yaml", f"{first}---\n{line}{document % ('api', '2026-01-01')}")
-    assert desk("export --project acme/api -o out").code == 0
+    file = cli_runner.write("out/two.yaml", f"{first}---\n{line}{document % ('api', '2026-01-01')}")
+    assert cli_runner("export --project acme/api -o out").code == 0
     assert file.read_text().startswith(f"{first}---\n{line}{document % ('api', '2026-12-31')}")

@@ -5,7 +5,7 @@ from typing import Any
 
 import pytest
 
-from tests.desk import Desk
+from tests.cli_runner import CliRunner
 from tests.states import a_small_service
 
 HEAD = "apiVersion: reconciler/v1\nkind: Project\nmetadata: {path: acme/api}\nspec:\n"
@@ -13,20 +13,20 @@ PROFILE = "apiVersion: reconciler/v1\nkind: Profile\nmetadata: {name: p}\n"
 BELOW_PROFILE = HEAD.replace("{path: acme/api}", "{path: acme/api, profiles: [p]}")
 
 
-def brought_up_to_date(desk: Desk, text: str, **live: Any) -> str:
+def brought_up_to_date(cli_runner: CliRunner, text: str, **live: Any) -> str:
     """Export over a file, see that it plans empty and that another export changes nothing, and return its text."""
-    desk.service(**live)
-    file = desk.write("out/x.yaml", "")
+    cli_runner.service(**live)
+    file = cli_runner.write("out/x.yaml", "")
     file.write_bytes(text.encode())
-    done = desk("export --project acme/api -o out")
+    done = cli_runner("export --project acme/api -o out")
     assert (done.code, done.out) == (0, "out/x.yaml\n")
     assert done.err.splitlines()[-1] == "1 target exported; 1 file written."
-    assert desk("drift out").code == 0
-    assert desk("export --project acme/api -o out").out == ""
+    assert cli_runner("drift out").code == 0
+    assert cli_runner("export --project acme/api -o out").out == ""
     return file.read_bytes().decode()
 
 
-def test_comments_stay_where_they_are_when_what_is_around_them_comes_and_goes(desk: Desk) -> None:
+def test_comments_stay_where_they_are_when_what_is_around_them_comes_and_goes(cli_runner: CliRunner) -> None:
     before = f"""{HEAD}\
   milestones:
     # the next one
@@ -47,7 +47,7 @@ def test_comments_stay_where_they_are_when_what_is_around_them_comes_and_goes(de
   # at the end of the spec
 """
     live = [{"title": "soon", "due_date": "2026-12-31"}, {"title": "new", "description": "a\nb"}, {"title": "kept"}]
-    assert brought_up_to_date(desk, before, milestones=live) == (
+    assert brought_up_to_date(cli_runner, before, milestones=live) == (
         f"""{HEAD}\
   milestones:
     # the next one
@@ -73,15 +73,15 @@ def test_comments_stay_where_they_are_when_what_is_around_them_comes_and_goes(de
     )
 
 
-def test_what_stands_for_two_values_is_changed_where_it_differs_and_nowhere_else(desk: Desk) -> None:
+def test_what_stands_for_two_values_is_changed_where_it_differs_and_nowhere_else(cli_runner: CliRunner) -> None:
     before = f"{HEAD}  milestones:\n    a: &m {{due_date: 2026-01-01}}\n    b: *m\n"
     live = [{"title": "a", "due_date": "2026-12-31"}, {"title": "b", "due_date": "2026-01-01"}]
-    assert brought_up_to_date(desk, before, milestones=live) == (
+    assert brought_up_to_date(cli_runner, before, milestones=live) == (
         f"{HEAD}  milestones:\n    a:\n      due_date: 2026-12-31\n    b: {{due_date: 2026-01-01}}\n"
     )
 
 
-def test_what_must_not_exist_and_what_is_pruned_stays_so(desk: Desk) -> None:
+def test_what_must_not_exist_and_what_is_pruned_stays_so(cli_runner: CliRunner) -> None:
     before = f"""{HEAD}\
   milestones:
     a: {{due_date: "2026-12-31", state: closed}}
@@ -93,7 +93,7 @@ def test_what_must_not_exist_and_what_is_pruned_stays_so(desk: Desk) -> None:
   prune: [trigger_tokens]
 """
     live = [{"title": "a", "due_date": "2026-12-31"}, {"title": "d"}]
-    assert brought_up_to_date(desk, before, milestones=live) == (
+    assert brought_up_to_date(cli_runner, before, milestones=live) == (
         f"""{HEAD}\
   milestones:
     a: {{due_date: "2026-12-31", state: active}}
@@ -110,7 +110,7 @@ def test_what_must_not_exist_and_what_is_pruned_stays_so(desk: Desk) -> None:
     )
 
 
-def test_lists_lose_what_is_gone_and_get_what_is_new_at_their_end(desk: Desk) -> None:
+def test_lists_lose_what_is_gone_and_get_what_is_new_at_their_end(cli_runner: CliRunner) -> None:
     before = f"""{HEAD}\
   job_token_scope:
     enabled: true
@@ -123,8 +123,8 @@ def test_lists_lose_what_is_gone_and_get_what_is_new_at_their_end(desk: Desk) ->
     # that was all
     groups: [acme, acme/tools]
 """
-    scope = {"inbound_enabled": False, "project_allowlist": [101, 103], "group_allowlist": [11]}
-    assert brought_up_to_date(desk, before, job_token_scope=scope) == (
+    target = {"inbound_enabled": False, "project_allowlist": [101, 103], "group_allowlist": [11]}
+    assert brought_up_to_date(cli_runner, before, job_token_scope=target) == (
         f"""{HEAD}\
   job_token_scope:
     enabled: false
@@ -139,7 +139,7 @@ def test_lists_lose_what_is_gone_and_get_what_is_new_at_their_end(desk: Desk) ->
     )
 
 
-def test_all_of_a_list_or_of_a_section_can_be_others(desk: Desk) -> None:
+def test_all_of_a_list_or_of_a_section_can_be_others(cli_runner: CliRunner) -> None:
     before = f"""{HEAD}\
   milestones:
     old: {{}}   # no more
@@ -150,7 +150,7 @@ def test_all_of_a_list_or_of_a_section_can_be_others(desk: Desk) -> None:
       # at the end
 """
     live = {"job_token_scope": {"group_allowlist": [11]}, "milestones": [{"title": "new"}]}
-    assert brought_up_to_date(desk, before, **live) == (
+    assert brought_up_to_date(cli_runner, before, **live) == (
         f"""{HEAD}\
   milestones:
     new:
@@ -167,68 +167,68 @@ def test_all_of_a_list_or_of_a_section_can_be_others(desk: Desk) -> None:
     )
 
 
-def test_a_list_that_was_empty_and_one_that_becomes_so(desk: Desk) -> None:
+def test_a_list_that_was_empty_and_one_that_becomes_so(cli_runner: CliRunner) -> None:
     before = f"{HEAD}  job_token_scope:\n    projects: []   # none\n    groups:\n      - acme   # all\n"
-    assert brought_up_to_date(desk, before, job_token_scope={"project_allowlist": [101]}) == (
+    assert brought_up_to_date(cli_runner, before, job_token_scope={"project_allowlist": [101]}) == (
         f"{HEAD}  job_token_scope:\n    projects:      # none\n      - acme/lib\n    groups: []\n"
     )
 
 
-def test_a_rename_that_was_not_carried_out_is_taken_back(desk: Desk) -> None:
+def test_a_rename_that_was_not_carried_out_is_taken_back(cli_runner: CliRunner) -> None:
     before = f"{HEAD}  milestones:\n    new: {{renamed_from: old}}\n    other: {{}}\n"
-    assert brought_up_to_date(desk, before, milestones=[{"title": "old"}, {"title": "other"}]) == (
+    assert brought_up_to_date(cli_runner, before, milestones=[{"title": "old"}, {"title": "other"}]) == (
         f"{HEAD}  milestones:\n    other: {{}}\n    old:\n"
         "      description: null\n      start_date: null\n      due_date: null\n      state: active\n"
     )
 
 
-def test_a_rename_that_was_carried_out_may_stay_until_its_old_name_is_taken_again(desk: Desk) -> None:
+def test_a_rename_that_was_carried_out_may_stay_until_its_old_name_is_taken_again(cli_runner: CliRunner) -> None:
     before = f"{HEAD}  milestones:\n    new: {{renamed_from: old, due_date: 2026-01-01}}\n"
-    assert brought_up_to_date(desk, before, milestones=[{"title": "new"}]) == (
+    assert brought_up_to_date(cli_runner, before, milestones=[{"title": "new"}]) == (
         f"{HEAD}  milestones:\n    new: {{renamed_from: old, due_date: null}}\n"
     )
-    both = brought_up_to_date(desk, before, milestones=[{"title": "new"}, {"title": "old"}])
+    both = brought_up_to_date(cli_runner, before, milestones=[{"title": "new"}, {"title": "old"}])
     assert both.startswith(f"{HEAD}  milestones:\n    new: {{due_date: null}}\n    old:\n")
 
 
-def test_the_first_of_several_goes_and_its_comment_stays_before_the_next(desk: Desk) -> None:
+def test_the_first_of_several_goes_and_its_comment_stays_before_the_next(cli_runner: CliRunner) -> None:
     before = f"{HEAD}  milestones:\n    # on a\n    a: {{}}\n    # on b\n    b: {{}}\n"
-    assert brought_up_to_date(desk, before, milestones=[{"title": "b"}]) == (
+    assert brought_up_to_date(cli_runner, before, milestones=[{"title": "b"}]) == (
         f"{HEAD}  milestones:\n    # on a\n    # on b\n    b: {{}}\n"
     )
 
 
-def test_events_are_no_longer_declared_where_the_level_is_not_custom(desk: Desk) -> None:
+def test_events_are_no_longer_declared_where_the_level_is_not_custom(cli_runner: CliRunner) -> None:
     before = f"""{HEAD}\
   notification_settings:
     level: custom
     events: {{new_issue: true, failed_pipeline: false}}
 """
-    assert brought_up_to_date(desk, before) == f"{HEAD}  notification_settings:\n    level: global\n"
+    assert brought_up_to_date(cli_runner, before) == f"{HEAD}  notification_settings:\n    level: global\n"
 
 
-def test_one_event_changes_and_the_others_stay(desk: Desk) -> None:
+def test_one_event_changes_and_the_others_stay(cli_runner: CliRunner) -> None:
     before = (
         f"{HEAD}  notification_settings:\n    level: custom\n    events: {{new_issue: true, failed_pipeline: false}}\n"
     )
     live = {"ada": {"level": "custom", "events": {"new_issue": True, "failed_pipeline": True}}}
-    assert brought_up_to_date(desk, before, notification_settings=live) == (
+    assert brought_up_to_date(cli_runner, before, notification_settings=live) == (
         f"{HEAD}  notification_settings:\n    level: custom\n    events: {{new_issue: true, failed_pipeline: true}}\n"
     )
 
 
-def test_lines_end_as_they_did(desk: Desk) -> None:
+def test_lines_end_as_they_did(cli_runner: CliRunner) -> None:
     before = f"{HEAD}  milestones: {{}}\n".replace("\n", "\r\n")
-    after = brought_up_to_date(desk, before, milestones=[{"title": "b"}])
+    after = brought_up_to_date(cli_runner, before, milestones=[{"title": "b"}])
     assert after.count("\r\n") == after.count("\n") == 10
 
 
-def test_other_documents_of_the_file_and_its_first_marker_stay(desk: Desk) -> None:
+def test_other_documents_of_the_file_and_its_first_marker_stay(cli_runner: CliRunner) -> None:
     before = f"---\n# top\n{HEAD}  milestones: {{b: {{state: closed}}}}\n---\n{PROFILE}spec: {{}}   # nothing yet\n"
-    assert brought_up_to_date(desk, before, milestones=[{"title": "b"}]) == before.replace("closed", "active")
+    assert brought_up_to_date(cli_runner, before, milestones=[{"title": "b"}]) == before.replace("closed", "active")
 
 
-def test_what_a_profile_says_is_said_otherwise_only_where_it_must_be(desk: Desk) -> None:
+def test_what_a_profile_says_is_said_otherwise_only_where_it_must_be(cli_runner: CliRunner) -> None:
     profile = f"""{PROFILE}\
 spec:
   milestones: {{a: {{}}, b: {{due_date: 2026-01-01}}, c: {{due_date: 2026-01-01}}}}
@@ -238,7 +238,7 @@ spec:
     milestones = [{"title": "b"}, {"title": "c", "due_date": "2026-01-01"}, {"title": "late"}]
     approvals = {"allow_author_approval": True, "retain_approvals_on_push": True}
     after = brought_up_to_date(
-        desk,
+        cli_runner,
         f"{profile}{BELOW_PROFILE}  milestones: {{}}\n",
         milestones=milestones,
         merge_request_approval_settings=approvals,
@@ -260,21 +260,21 @@ spec:
     )
 
 
-def test_a_document_without_a_spec_gets_none_unless_it_needs_one(desk: Desk) -> None:
+def test_a_document_without_a_spec_gets_none_unless_it_needs_one(cli_runner: CliRunner) -> None:
     bare = "apiVersion: reconciler/v1\nkind: Project\nmetadata: {path: acme/api}\n"
-    desk.service(milestones=[{"title": "b"}])
-    file = desk.write("out/x.yaml", bare)
-    assert desk("export --project acme/api -o out").out == ""
+    cli_runner.service(milestones=[{"title": "b"}])
+    file = cli_runner.write("out/x.yaml", bare)
+    assert cli_runner("export --project acme/api -o out").out == ""
     assert file.read_text() == bare
-    assert desk("export --project acme/api -o out --section milestones").out == "out/x.yaml\n"
+    assert cli_runner("export --project acme/api -o out --section milestones").out == "out/x.yaml\n"
     assert file.read_text().startswith(f"{bare}spec:\n  milestones:\n    b:\n")
 
 
-def test_a_document_that_knows_its_project_by_number_is_found(desk: Desk) -> None:
-    desk.service(milestones=[{"title": "b"}])
+def test_a_document_that_knows_its_project_by_number_is_found(cli_runner: CliRunner) -> None:
+    cli_runner.service(milestones=[{"title": "b"}])
     text = "apiVersion: reconciler/v1\nkind: Project\nmetadata: {id: 100}\nspec: {milestones: {b: {state: closed}}}\n"
-    file = desk.write("out/x.yaml", text)
-    assert desk("export --project acme/api -o out").out == "out/x.yaml\n"
+    file = cli_runner.write("out/x.yaml", text)
+    assert cli_runner("export --project acme/api -o out").out == "out/x.yaml\n"
     assert file.read_text() == text.replace("closed", "active")
 
 
@@ -283,17 +283,17 @@ def test_a_document_that_knows_its_project_by_number_is_found(desk: Desk) -> Non
     ["    b:\n      state:\tclosed\n", "    ? b\n    # between\n    : state: closed\n    c: {}\n"],
     ids=["what ruamel does not read", "what it reads otherwise"],
 )
-def test_what_cannot_be_updated_in_place_is_refused_and_nothing_is_written(desk: Desk, written: str) -> None:
-    desk.service(milestones=[{"title": "b"}, {"title": "c"}])
-    file = desk.write("out/x.yaml", f"{HEAD}  milestones:\n{written}")
-    done = desk("export --project acme/api --user -o out")
+def test_what_cannot_be_updated_in_place_is_refused_and_nothing_is_written(cli_runner: CliRunner, written: str) -> None:
+    cli_runner.service(milestones=[{"title": "b"}, {"title": "c"}])
+    file = cli_runner.write("out/x.yaml", f"{HEAD}  milestones:\n{written}")
+    done = cli_runner("export --project acme/api --user -o out")
     assert (done.code, done.out) == (1, "")
     assert done.err == (
         "reconciler: out/x.yaml: cannot be updated in place, for more than what has changed would become different; "
         "nothing was written: export into another folder and compare the two\n"
     )
     assert file.read_text() == f"{HEAD}  milestones:\n{written}"
-    assert sorted(Path("out").iterdir()) == [file.relative_to(desk.folder)]
+    assert sorted(Path("out").iterdir()) == [file.relative_to(cli_runner.folder)]
 
 
 @pytest.mark.parametrize(
@@ -303,17 +303,19 @@ def test_what_cannot_be_updated_in_place_is_refused_and_nothing_is_written(desk:
         ("bad.yaml", b"\xff\xfe\x00", "out/bad.yaml"),
     ],
 )
-def test_a_folder_that_is_not_in_order_is_not_touched(desk: Desk, name: str, content: bytes, said: str) -> None:
-    desk.write(f"out/{name}", "").write_bytes(content)
-    done = desk("export --project acme/api -o out")
+def test_a_folder_that_is_not_in_order_is_not_touched(
+    cli_runner: CliRunner, name: str, content: bytes, said: str
+) -> None:
+    cli_runner.write(f"out/{name}", "").write_bytes(content)
+    done = cli_runner("export --project acme/api -o out")
     assert (done.code, done.out) == (1, "")
     assert said in done.err
     assert [path.name for path in Path("out").iterdir()] == [name]
 
 
-def test_a_template_is_not_looked_into_and_said_to_be_so(desk: Desk) -> None:
-    desk.write("out/more.yaml.j2", "{{ nothing }}")
-    done = desk("export --project acme/api -o out")
+def test_a_template_is_not_looked_into_and_said_to_be_so(cli_runner: CliRunner) -> None:
+    cli_runner.write("out/more.yaml.j2", "{{ nothing }}")
+    done = cli_runner("export --project acme/api -o out")
     assert (done.code, done.out) == (0, "out/acme/api.yaml\n")
     assert done.err == (
         "out/more.yaml.j2 is a template, which is not looked into: what it declares may now be declared twice\n"
@@ -344,12 +346,12 @@ def test_a_template_is_not_looked_into_and_said_to_be_so(desk: Desk) -> None:
         ),
     ],
 )
-def test_however_it_is_written_it_is_updated(desk: Desk, before: str, after: str) -> None:
+def test_however_it_is_written_it_is_updated(cli_runner: CliRunner, before: str, after: str) -> None:
     start = f"{HEAD}  milestones:\n"
-    assert brought_up_to_date(desk, start + before, milestones=[{"title": "b"}]) == start + after
+    assert brought_up_to_date(cli_runner, start + before, milestones=[{"title": "b"}]) == start + after
 
 
-def test_what_a_profile_says_and_no_document_can_take_back_is_told(desk: Desk) -> None:
+def test_what_a_profile_says_and_no_document_can_take_back_is_told(cli_runner: CliRunner) -> None:
     state = a_small_service("deployed")
     state["projects"][0] |= {
         "notification_settings": {"ada": {"level": "custom", "events": {"new_issue": True}}},
@@ -357,7 +359,7 @@ def test_what_a_profile_says_and_no_document_can_take_back_is_told(desk: Desk) -
         "job_token_scope": {"inbound_enabled": True, "project_allowlist": [101]},
         "trigger_tokens": [{"description": "t", "owner": "ada"}, {"description": "t", "owner": "ada"}],
     }
-    desk.sandbox.replace_state(state)
+    cli_runner.sandbox.replace_state(state)
     profile = """\
 spec:
   notification_settings: {level: custom, events: {new_epic: true, new_issue: true}}
@@ -366,8 +368,8 @@ spec:
   trigger_tokens: {t: null}
 ---
 """
-    desk.write("out/x.yaml", f"{PROFILE}{profile}{BELOW_PROFILE}  milestones: {{}}\n")
-    done = desk("export --project acme/api -o out")
+    cli_runner.write("out/x.yaml", f"{PROFILE}{profile}{BELOW_PROFILE}  milestones: {{}}\n")
+    done = cli_runner("export --project acme/api -o out")
     assert (done.code, done.out) == (0, "out/x.yaml\n")
     assert done.err == (
         """\
@@ -385,7 +387,7 @@ project acme/api: a plan would still look up project acme/web
     )
 
 
-def test_lines_that_do_not_change_stay_as_they_were_written(desk: Desk) -> None:
+def test_lines_that_do_not_change_stay_as_they_were_written(cli_runner: CliRunner) -> None:
     before = """\
 apiVersion: reconciler/v1
 kind: Project
@@ -402,8 +404,8 @@ spec:
         - acme/none
 """
     live = {"milestones": [{"title": "a"}, {"title": "b", "due_date": "2026-01-01"}, {"title": "late"}]}
-    scope = {"project_allowlist": [101, 102]}
-    assert brought_up_to_date(desk, before, job_token_scope=scope, **live) == (
+    target = {"project_allowlist": [101, 102]}
+    assert brought_up_to_date(cli_runner, before, job_token_scope=target, **live) == (
         """\
 apiVersion: reconciler/v1
 kind: Project

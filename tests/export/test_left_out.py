@@ -7,32 +7,32 @@ import pytest
 from reconciler.errors import BadAnswer
 from reconciler.export.run import run_export
 from reconciler.export.sight import read_all
-from reconciler.export.targets import Asked
+from reconciler.export.targets import ExportRequest
 from reconciler.model.progress import Progress
 from reconciler.sandbox import Sandbox
 from reconciler.service import Client
 from tests.building import KINDS
 from tests.canned import answer, canned
-from tests.desk import Desk
+from tests.cli_runner import CliRunner
 from tests.export.exporting import client_of, contents
 from tests.service.connecting import connected
 from tests.states import a_small_service
 
 
-def told(desk: Desk, line: str) -> list[str]:
+def told(cli_runner: CliRunner, line: str) -> list[str]:
     """Export, see that the rest plans empty, and return what was told."""
-    done = desk(f"export {line} -o out")
+    done = cli_runner(f"export {line} -o out")
     assert done.code == 0
-    assert desk("drift out").code == 0
+    assert cli_runner("drift out").code == 0
     return done.err.splitlines()[:-1]
 
 
-def test_a_name_that_two_have_and_dates_that_contradict_each_other(desk: Desk) -> None:
-    desk.service(
+def test_a_name_that_two_have_and_dates_that_contradict_each_other(cli_runner: CliRunner) -> None:
+    cli_runner.service(
         milestones=[{"title": "1", "start_date": "2026-05-01", "due_date": "2026-01-01"}],
         trigger_tokens=[*[{"description": "t", "owner": "ada"}] * 2, {"description": "bob's", "owner": "bob"}],
     )
-    assert told(desk, "--project acme/api --section milestones --section trigger_tokens") == [
+    assert told(cli_runner, "--project acme/api --section milestones --section trigger_tokens") == [
         'due_date of milestone "1" of project acme/api is left out: due_date must be after start_date, which is '
         "2026-05-01",
         'trigger token "t" (IDs 1, 2) of project acme/api is left out: a name in a manifest stands for one',
@@ -55,38 +55,40 @@ spec:
     )
 
 
-def test_a_pruned_section_of_which_something_is_left_out_is_pruned_no_more(desk: Desk) -> None:
+def test_a_pruned_section_of_which_something_is_left_out_is_pruned_no_more(cli_runner: CliRunner) -> None:
     """Otherwise, a plan would delete what the manifest cannot say."""
-    desk.service(trigger_tokens=[{"description": "t", "owner": "ada"}, {"description": "t", "owner": "ada"}])
-    file = desk.write(
+    cli_runner.service(trigger_tokens=[{"description": "t", "owner": "ada"}, {"description": "t", "owner": "ada"}])
+    file = cli_runner.write(
         "out/x.yaml",
         "apiVersion: reconciler/v1\nkind: Project\nmetadata: {path: acme/api}\n"
         "spec: {trigger_tokens: {}, milestones: {}, prune: [trigger_tokens, milestones]}\n",
     )
-    told(desk, "--project acme/api")
+    told(cli_runner, "--project acme/api")
     assert file.read_text().endswith("spec: {trigger_tokens: {}, milestones: {}, prune: [milestones]}\n")
 
 
-def test_a_name_that_no_manifest_takes_is_left_out(desk: Desk) -> None:
-    desk.service(trigger_tokens=[{"description": "", "owner": "ada"}, {"description": "fine", "owner": "ada"}])
-    assert told(desk, "--project acme/api --section trigger_tokens") == [
+def test_a_name_that_no_manifest_takes_is_left_out(cli_runner: CliRunner) -> None:
+    cli_runner.service(trigger_tokens=[{"description": "", "owner": "ada"}, {"description": "fine", "owner": "ada"}])
+    assert told(cli_runner, "--project acme/api --section trigger_tokens") == [
         'trigger token "" (ID 1) of project acme/api is left out: a description must not be blank'
     ]
 
 
-def test_a_section_that_cannot_be_read_is_told_once(desk: Desk) -> None:
-    desk.service(container_registry_enabled=False)
-    assert told(desk, "--project acme/api") == [
+def test_a_section_that_cannot_be_read_is_told_once(cli_runner: CliRunner) -> None:
+    cli_runner.service(container_registry_enabled=False)
+    assert told(cli_runner, "--project acme/api") == [
         "container_repository_protection_rules of project acme/api cannot be read and is left out "
         "(GET projects/acme%2Fapi/registry/protection/repository/rules: 403 Forbidden)"
     ]
     assert "container_repository" not in Path("out/acme/api.yaml").read_text()
 
 
-def test_a_target_of_which_nothing_can_be_read_is_no_success(desk: Desk, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_target_of_which_nothing_can_be_read_is_no_success(
+    cli_runner: CliRunner, monkeypatch: pytest.MonkeyPatch
+) -> None:
     monkeypatch.setenv("RECONCILER_TOKEN", "bob-token")
-    desk.service()
-    done = desk("export --group acme/tools -o out --section approval_settings")
+    cli_runner.service()
+    done = cli_runner("export --group acme/tools -o out --section approval_settings")
     assert (done.code, done.out) == (3, "out/acme/tools/cli.yaml\n")
     assert done.err.splitlines()[0] == (
         "group acme/tools: nothing can be read; it is left out "
@@ -94,22 +96,22 @@ def test_a_target_of_which_nothing_can_be_read_is_no_success(desk: Desk, monkeyp
     )
 
 
-def test_a_group_whose_projects_cannot_be_listed_is_exported_alone_and_no_success(desk: Desk) -> None:
-    desk.service()
-    desk.sandbox.set_faults([{"kind": "status", "status": 404, "match": "groups/acme/projects"}])
-    done = desk("export --group acme -o out")
+def test_a_group_whose_projects_cannot_be_listed_is_exported_alone_and_no_success(cli_runner: CliRunner) -> None:
+    cli_runner.service()
+    cli_runner.sandbox.set_faults([{"kind": "status", "status": 404, "match": "groups/acme/projects"}])
+    done = cli_runner("export --group acme -o out")
     assert (done.code, done.out) == (3, "out/acme.yaml\n")
     assert done.err.startswith("the projects of group acme cannot be listed (GET groups/acme/projects: 404 ")
 
 
-def test_what_is_asked_for_twice_or_by_number_is_exported_once_under_its_own_name(desk: Desk) -> None:
-    desk.service()
-    desk.sandbox.clear_log()
-    done = desk(
+def test_what_is_asked_for_twice_or_by_number_is_exported_once_under_its_own_name(cli_runner: CliRunner) -> None:
+    cli_runner.service()
+    cli_runner.sandbox.clear_log()
+    done = cli_runner(
         "export --project 102 --project acme/WEB --project acme/WEB --user --section notification_settings -o out"
     )
     assert (done.code, done.out) == (0, "out/acme/web.yaml\nout/user.yaml\n")
-    assert sorted(f"{entry['method']} {entry['target']}" for entry in desk.sandbox.log()) == [
+    assert sorted(f"{entry['method']} {entry['target']}" for entry in cli_runner.sandbox.log()) == [
         "GET /api/v4/notification_settings",
         "GET /api/v4/projects/102",
         "GET /api/v4/projects/acme%2FWEB",
@@ -118,12 +120,12 @@ def test_what_is_asked_for_twice_or_by_number_is_exported_once_under_its_own_nam
     ]
 
 
-def test_an_export_reads_each_part_once_and_writes_nothing_to_the_service(desk: Desk) -> None:
-    desk.service()
-    desk.sandbox.clear_log()
-    assert desk("export --group acme/tools -o out").code == 0
+def test_an_export_reads_each_part_once_and_writes_nothing_to_the_service(cli_runner: CliRunner) -> None:
+    cli_runner.service()
+    cli_runner.sandbox.clear_log()
+    assert cli_runner("export --group acme/tools -o out").code == 0
     project, group = "/api/v4/projects/acme%2Ftools%2Fcli", "/api/v4/groups/acme%2Ftools"
-    assert sorted(f"{entry['method']} {entry['target']}" for entry in desk.sandbox.log()) == [
+    assert sorted(f"{entry['method']} {entry['target']}" for entry in cli_runner.sandbox.log()) == [
         f"GET {group}/merge_request_approval_setting",
         f"GET {group}/notification_settings",
         f"GET {group}/projects?include_subgroups=true&with_shared=false&archived=false"
@@ -144,7 +146,7 @@ def test_a_project_whose_path_no_manifest_takes_goes_by_its_number(sandbox: Sand
     state = a_small_service("deployed")
     state["projects"].append({"id": 777, "path": "acme/odd path"})
     with client_of(sandbox, state) as client:
-        run_export(Asked(projects=("777",), sections=("milestones",)), client, KINDS, 1, folder=tmp_path)
+        run_export(ExportRequest(projects=("777",), sections=("milestones",)), client, KINDS, 1, folder=tmp_path)
     assert contents(tmp_path) == {
         "project-777.yaml": "apiVersion: reconciler/v1\nkind: Project\nmetadata:\n  id: 777\nspec:\n  milestones: {}\n"
     }
@@ -159,7 +161,7 @@ def test_an_answer_that_does_not_say_what_a_project_is_called_ends_the_export(bo
         connected(server.api_url) as client,
         pytest.raises(BadAnswer) as raised,
     ):
-        run_export(Asked(projects=("acme/api",)), client, KINDS, 1, folder=tmp_path)
+        run_export(ExportRequest(projects=("acme/api",)), client, KINDS, 1, folder=tmp_path)
     assert str(raised.value) == (
         "GET projects/acme%2Fapi: the answer is not what the specification promises: it has another shape"
     )
@@ -171,28 +173,30 @@ def test_five_hundred_milestones_with_all_sorts_of_titles_come_back(sandbox: San
     state = a_small_service("deployed")
     state["projects"][0]["milestones"] = [{"title": title} for title in titles]
     with client_of(sandbox, state) as client:
-        asked = Asked(projects=("acme/api",), sections=("milestones",))
+        asked = ExportRequest(projects=("acme/api",), sections=("milestones",))
         run_export(asked, client, KINDS, 1, folder=tmp_path)
         again = run_export(asked, client, KINDS, 1, folder=tmp_path)
     assert (again.written, again.warnings) == ((), ())
 
 
-def test_nothing_secret_is_written(desk: Desk) -> None:
-    desk.service(trigger_tokens=[{"description": "mine", "owner": "ada"}, {"description": "bobs", "owner": "bob"}])
-    with Client(desk.sandbox.api_url, "ada-token") as client:
+def test_nothing_secret_is_written(cli_runner: CliRunner) -> None:
+    cli_runner.service(
+        trigger_tokens=[{"description": "mine", "owner": "ada"}, {"description": "bobs", "owner": "bob"}]
+    )
+    with Client(cli_runner.sandbox.api_url, "ada-token") as client:
         values = [entry["token"] for entry in client.pages("projects/acme%2Fapi/triggers")]
-    done = desk("export --group acme --user -o out --state state.json -v")
+    done = cli_runner("export --group acme --user -o out --state state.json -v")
     written = "".join([done.out, done.err, Path("state.json").read_text(), *contents(Path("out")).values()])
     assert [value for value in [*values, "ada-token"] if value in written] == []
     assert len(values[0]) > 20
 
 
-def test_an_export_tells_how_far_it_is(desk: Desk) -> None:
-    desk.service()
+def test_an_export_tells_how_far_it_is(cli_runner: CliRunner) -> None:
+    cli_runner.service()
     progress = Progress()
-    with Client(desk.sandbox.api_url, "ada-token") as client:
-        asked = Asked(groups=("acme",), sections=("milestones",))
-        run_export(asked, client, KINDS, 2, folder=desk.folder / "out", progress=progress)
+    with Client(cli_runner.sandbox.api_url, "ada-token") as client:
+        asked = ExportRequest(groups=("acme",), sections=("milestones",))
+        run_export(asked, client, KINDS, 2, folder=cli_runner.folder / "out", progress=progress)
         assert (progress.stage, progress.done, progress.targets) == ("writing manifests", 0, 0)
         sight = read_all(asked, client, KINDS, 2, progress)
     assert (progress.stage, progress.done, progress.targets) == ("reading", 4, 4) == ("reading", 4, len(sight.targets))

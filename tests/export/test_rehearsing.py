@@ -8,33 +8,33 @@ from typing import Any
 import pytest
 
 from reconciler.export.run import run_export
-from reconciler.export.targets import Asked
+from reconciler.export.targets import ExportRequest
 from reconciler.sandbox import Sandbox
 from tests.building import KINDS
 from tests.canned import answer, canned
-from tests.desk import Desk
+from tests.cli_runner import CliRunner
 from tests.export.exporting import client_of, planned
 from tests.service.connecting import connected
 from tests.states import a_small_service
 
 
-def rehearsal(desk: Desk, line: str) -> dict[str, Any]:
+def rehearsal(cli_runner: CliRunner, line: str) -> dict[str, Any]:
     """Export with a state and return it."""
-    done = desk(f"export {line} -o out --state state.json")
+    done = cli_runner(f"export {line} -o out --state state.json")
     assert done.code == 0
     read: dict[str, Any] = json.loads(Path("state.json").read_text())
     return read
 
 
-def test_the_state_holds_what_was_read_and_what_stands_around_it(desk: Desk) -> None:
-    desk.service(
+def test_the_state_holds_what_was_read_and_what_stands_around_it(cli_runner: CliRunner) -> None:
+    cli_runner.service(
         milestones=[{"id": 7, "title": "1.0", "due_date": "2026-12-31"}],
         job_token_scope={"inbound_enabled": True, "project_allowlist": [101, 999], "group_allowlist": [11, 998]},
         trigger_tokens=[{"id": 3, "description": "mine", "owner": "ada"}, {"id": 4, "description": "", "owner": "ada"}],
     )
     asked = "--project acme/api --section milestones --section job_token_scope --section trigger_tokens"
     around = {"members": [{"user": "ada", "role": "owner"}]}
-    assert rehearsal(desk, asked) == {
+    assert rehearsal(cli_runner, asked) == {
         "instance": {"dialect": "deployed", "enforce_job_token_allowlist": False},
         "users": [{"username": "ada", "tokens": ["rehearsal"], "emails": ["ada@example.com"]}],
         "groups": [
@@ -75,24 +75,24 @@ def test_the_state_holds_what_was_read_and_what_stands_around_it(desk: Desk) -> 
 
 @pytest.mark.parametrize("own_in_list", [False, True], ids=["nobody is on their own list", "one is on its own"])
 def test_the_dialect_is_told_by_whether_every_project_is_on_its_own_list(
-    desk: Desk, dialect: str, own_in_list: bool
+    cli_runner: CliRunner, dialect: str, own_in_list: bool
 ) -> None:
     state = a_small_service(dialect)
     state["projects"][0]["job_token_scope"] = {"project_allowlist": [100] if own_in_list else []}
-    desk.sandbox.replace_state(state)
-    assert rehearsal(desk, "--group acme --section job_token_scope")["instance"]["dialect"] == dialect
+    cli_runner.sandbox.replace_state(state)
+    assert rehearsal(cli_runner, "--group acme --section job_token_scope")["instance"]["dialect"] == dialect
 
 
-def test_where_there_is_no_list_to_tell_it_by_it_is_the_one_in_production(desk: Desk) -> None:
-    desk.service()
-    assert rehearsal(desk, "--user")["instance"]["dialect"] == "deployed"
+def test_where_there_is_no_list_to_tell_it_by_it_is_the_one_in_production(cli_runner: CliRunner) -> None:
+    cli_runner.service()
+    assert rehearsal(cli_runner, "--user")["instance"]["dialect"] == "deployed"
 
 
-def test_an_owner_s_own_projects_stand_in_no_group(desk: Desk) -> None:
+def test_an_owner_s_own_projects_stand_in_no_group(cli_runner: CliRunner) -> None:
     state = a_small_service("deployed")
     state["projects"].append({"id": 104, "path": "ada/own"})
-    desk.sandbox.replace_state(state)
-    made = rehearsal(desk, "--project ada/own --section milestones")
+    cli_runner.sandbox.replace_state(state)
+    made = rehearsal(cli_runner, "--project ada/own --section milestones")
     assert (made["groups"], [project["path"] for project in made["projects"]]) == ([], ["ada/own"])
 
 
@@ -107,7 +107,7 @@ def test_a_rehearsal_plans_and_applies_as_the_service_would(sandbox: Sandbox, di
     }
     folder, file = tmp_path / "manifests", tmp_path / "state.json"
     with client_of(sandbox, state) as client:
-        run_export(Asked(groups=("acme",), user=True), client, KINDS, 1, folder=folder, state=file)
+        run_export(ExportRequest(groups=("acme",), user=True), client, KINDS, 1, folder=folder, state=file)
         there = planned(client, folder)
     with client_of(sandbox, json.loads(file.read_text()), "rehearsal") as client:
         assert planned(client, folder) == there == ([], [])
@@ -117,23 +117,23 @@ def test_a_rehearsal_plans_and_applies_as_the_service_would(sandbox: Sandbox, di
 
 
 def test_a_rehearsal_rotates_the_tokens_that_the_service_would_rotate_and_once_only(
-    desk: Desk, monkeypatch: pytest.MonkeyPatch
+    cli_runner: CliRunner, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     ago = {days: (datetime.now(UTC) - timedelta(days)).isoformat() for days in (10, 100)}
-    desk.service(
+    cli_runner.service(
         trigger_tokens=[
             {"id": number, "description": f"{days} days", "owner": "ada", "created_at": created}
             for number, (days, created) in enumerate(ago.items(), start=1)
         ]
     )
-    desk.project("{trigger_tokens: {10 days: {rotate_after: 90d}, 100 days: {rotate_after: 90d}}}")
-    there = desk("plan manifests")
-    desk.sandbox.replace_state(rehearsal(desk, "--project acme/api --section trigger_tokens"))
+    cli_runner.project("{trigger_tokens: {10 days: {rotate_after: 90d}, 100 days: {rotate_after: 90d}}}")
+    there = cli_runner("plan manifests")
+    cli_runner.sandbox.replace_state(rehearsal(cli_runner, "--project acme/api --section trigger_tokens"))
     monkeypatch.setenv("RECONCILER_TOKEN", "rehearsal")
-    assert desk("plan manifests") == there
-    desk.sandbox.clear_log()
-    codes = [desk("apply manifests --yes --tokens-to tokens").code for _ in range(3)]
-    created = [entry["body"] for entry in desk.sandbox.log() if entry["method"] == "POST"]
+    assert cli_runner("plan manifests") == there
+    cli_runner.sandbox.clear_log()
+    codes = [cli_runner("apply manifests --yes --tokens-to tokens").code for _ in range(3)]
+    created = [entry["body"] for entry in cli_runner.sandbox.log() if entry["method"] == "POST"]
     assert (codes, created) == ([0, 0, 0], [{"description": "100 days"}])
 
 
@@ -143,7 +143,7 @@ def test_one_that_goes_by_its_number_gets_a_path_that_is_made_up(sandbox: Sandbo
     state["groups"].append({"id": 88, "path": "odd group", "members": [{"user": "ada", "role": "owner"}]})
     file = tmp_path / "state.json"
     with client_of(sandbox, state) as client:
-        asked = Asked(groups=("88",), projects=("777",), sections=("milestones", "approval_settings"))
+        asked = ExportRequest(groups=("88",), projects=("777",), sections=("milestones", "approval_settings"))
         run_export(asked, client, KINDS, 1, folder=tmp_path / "manifests", state=file)
     made = json.loads(file.read_text())
     assert [(group["path"], group.get("id")) for group in made["groups"]] == [("unlisted", None), ("unlisted-88", 88)]
@@ -155,17 +155,17 @@ def test_one_that_goes_by_its_number_gets_a_path_that_is_made_up(sandbox: Sandbo
 def test_a_service_that_does_not_say_who_asks_ends_the_export_before_anything_is_written(tmp_path: Path) -> None:
     project = answer("200 OK", '{"id": 100, "path_with_namespace": "acme/api"}')
     with canned(project, answer("200 OK", "[]"), answer("200 OK", "{}")) as server, connected(server.api_url) as client:
-        asked = Asked(projects=("acme/api",), sections=("milestones",))
+        asked = ExportRequest(projects=("acme/api",), sections=("milestones",))
         with pytest.raises(Exception, match="GET user: the answer is not what the specification promises"):
             run_export(asked, client, KINDS, 1, folder=tmp_path / "out", state=tmp_path / "state.json")
     assert list(tmp_path.iterdir()) == []
 
 
 @pytest.mark.parametrize("place", ["file/state.json", "folder"])
-def test_what_cannot_be_written_is_told(desk: Desk, place: str) -> None:
-    desk.service()
-    desk.write("file", "")
-    desk.write("folder/x", "")
-    done = desk(f"export --user -o out --state {place}")
+def test_what_cannot_be_written_is_told(cli_runner: CliRunner, place: str) -> None:
+    cli_runner.service()
+    cli_runner.write("file", "")
+    cli_runner.write("folder/x", "")
+    done = cli_runner(f"export --user -o out --state {place}")
     assert done.code in (1, 64)
     assert place in done.err

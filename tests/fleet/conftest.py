@@ -2,11 +2,11 @@
 
 import pytest
 
-from tests.desk import Desk
+from tests.cli_runner import CliRunner
 from tests.fleet.repository import Repository, repository
 
 
 @pytest.fixture
-def git(desk: Desk) -> Repository:
+def git(cli_runner: CliRunner) -> Repository:
     """The desk's folder as a git repository without a commit."""
-    return repository(desk.folder)
+    return repository(cli_runner.folder)

@@ -10,7 +10,7 @@ from reconciler.manifests import Hidden, Member
 from reconciler.model.state import Reference
 from reconciler.model.targets import Level
 from tests.canned import answer, canned
-from tests.desk import Desk
+from tests.cli_runner import CliRunner
 from tests.states import a_small_service
 
 SETS = """\
@@ -49,24 +49,24 @@ Plan: 5 to create, 0 to update, 0 to delete, 0 problems, 0 unmanaged. 5 writes t
 """
 
 
-def reads(desk: Desk) -> list[str]:
-    return sorted(entry["target"].removeprefix("/api/v4/").partition("?")[0] for entry in desk.sandbox.log())
+def reads(cli_runner: CliRunner) -> list[str]:
+    return sorted(entry["target"].removeprefix("/api/v4/").partition("?")[0] for entry in cli_runner.sandbox.log())
 
 
-def archived(desk: Desk) -> None:
+def archived(cli_runner: CliRunner) -> None:
     """Archive `acme/web`."""
     state = a_small_service("deployed")
     state["projects"][2]["archived"] = True
-    desk.sandbox.replace_state(state)
+    cli_runner.sandbox.replace_state(state)
 
 
-def test_each_group_is_listed_once_and_the_ids_it_brings_need_not_be_asked_for(desk: Desk) -> None:
-    archived(desk)
-    desk.write("manifests/sets.yaml", SETS)
-    desk.sandbox.clear_log()
-    done = desk("plan")
+def test_each_group_is_listed_once_and_the_ids_it_brings_need_not_be_asked_for(cli_runner: CliRunner) -> None:
+    archived(cli_runner)
+    cli_runner.write("manifests/sets.yaml", SETS)
+    cli_runner.sandbox.clear_log()
+    done = cli_runner("plan")
     assert (done.code, done.out, done.err) == (0, PLAN, "")
-    assert reads(desk) == [
+    assert reads(cli_runner) == [
         "groups/acme%2Ftools/projects",
         "groups/acme/projects",
         "projects/acme%2Fapi/milestones",
@@ -74,37 +74,41 @@ def test_each_group_is_listed_once_and_the_ids_it_brings_need_not_be_asked_for(d
         "projects/acme%2Flib/milestones",
         "projects/acme%2Ftools%2Fcli/milestones",
     ]
-    (listed,) = [entry["target"] for entry in desk.sandbox.log() if entry["target"].startswith("/api/v4/groups/acme/")]
+    (listed,) = [
+        entry["target"] for entry in cli_runner.sandbox.log() if entry["target"].startswith("/api/v4/groups/acme/")
+    ]
     assert listed.startswith(
         "/api/v4/groups/acme/projects?include_subgroups=true&with_shared=false&archived=false&order_by=id&sort=asc"
     )
-    assert desk("apply --yes").out.endswith("0 problems. 15 requests made.\n")
-    assert desk("plan").out.startswith("Plan: 0 to create, 0 to update, 0 to delete, 0 problems, 0 unmanaged. ")
+    assert cli_runner("apply --yes").out.endswith("0 problems. 15 requests made.\n")
+    assert cli_runner("plan").out.startswith("Plan: 0 to create, 0 to update, 0 to delete, 0 problems, 0 unmanaged. ")
 
 
-def test_archived_projects_are_listed_only_if_a_set_asks_for_them(desk: Desk) -> None:
-    archived(desk)
-    desk.write("manifests/sets.yaml", SETS.replace("{group: acme/tools}", "{group: ACME, archived: true}"))
-    desk.sandbox.clear_log()
-    done = desk("plan")
+def test_archived_projects_are_listed_only_if_a_set_asks_for_them(cli_runner: CliRunner) -> None:
+    archived(cli_runner)
+    cli_runner.write("manifests/sets.yaml", SETS.replace("{group: acme/tools}", "{group: ACME, archived: true}"))
+    cli_runner.sandbox.clear_log()
+    done = cli_runner("plan")
     assert 'project acme/web\n  + milestone "tools"\nPlan: ' in done.out
-    assert [entry["target"] for entry in desk.sandbox.log() if "archived=" in entry["target"]] == []
-    assert sum(target.startswith("groups/") for target in reads(desk)) == 1
+    assert [entry["target"] for entry in cli_runner.sandbox.log() if "archived=" in entry["target"]] == []
+    assert sum(target.startswith("groups/") for target in reads(cli_runner)) == 1
 
 
-def test_lists_of_many_projects_are_followed_to_their_end(desk: Desk) -> None:
+def test_lists_of_many_projects_are_followed_to_their_end(cli_runner: CliRunner) -> None:
     state = a_small_service("deployed")
     state["projects"] = [{"id": 1000 + number, "path": f"acme/p{number}"} for number in range(250)]
-    desk.sandbox.replace_state(state)
-    desk.write("manifests/sets.yaml", SETS.partition("---")[0])
-    desk.sandbox.clear_log()
-    assert "Plan: 250 to create, " in desk("plan").out
-    assert sum(target.startswith("groups/") for target in reads(desk)) == 3
+    cli_runner.sandbox.replace_state(state)
+    cli_runner.write("manifests/sets.yaml", SETS.partition("---")[0])
+    cli_runner.sandbox.clear_log()
+    assert "Plan: 250 to create, " in cli_runner("plan").out
+    assert sum(target.startswith("groups/") for target in reads(cli_runner)) == 3
 
 
-def test_every_group_that_cannot_be_listed_is_told_at_once_where_it_is_named(desk: Desk) -> None:
-    desk.write("manifests/sets.yaml", SETS.replace("group: acme/tools", "group: nobody").replace("Acme", "nowhere"))
-    done = desk("plan")
+def test_every_group_that_cannot_be_listed_is_told_at_once_where_it_is_named(cli_runner: CliRunner) -> None:
+    cli_runner.write(
+        "manifests/sets.yaml", SETS.replace("group: acme/tools", "group: nobody").replace("Acme", "nowhere")
+    )
+    done = cli_runner("plan")
     assert (done.code, done.out) == (1, "")
     assert done.err == (
         "reconciler: manifests/sets.yaml:11:17: the projects of group nobody cannot be listed (GET groups/nobody/projects"
@@ -120,21 +124,21 @@ def test_every_group_that_cannot_be_listed_is_told_at_once_where_it_is_named(des
     )
 
 
-def test_a_service_without_such_lists_is_met_with_advice(desk: Desk) -> None:
-    desk.write("manifests/sets.yaml", SETS.partition("---")[0])
+def test_a_service_without_such_lists_is_met_with_advice(cli_runner: CliRunner) -> None:
+    cli_runner.write("manifests/sets.yaml", SETS.partition("---")[0])
     with canned(answer("404 Not Found", '{"error": "404 Not Found"}')) as server:
-        done = desk(f"plan --api-url {server.api_url}")
+        done = cli_runner(f"plan --api-url {server.api_url}")
     assert done.code == 1
     assert "if the service cannot list the projects of any group, list them here, as `projects` instead" in done.err
 
 
-def test_a_set_that_matches_nothing_is_warned_of_once(desk: Desk) -> None:
-    desk.write(
+def test_a_set_that_matches_nothing_is_warned_of_once(cli_runner: CliRunner) -> None:
+    cli_runner.write(
         "manifests/sets.yaml",
         SETS.replace('["*/lib"]', '["*/none"]')
         + "---\napiVersion: reconciler/v1\nkind: ProjectSet\nmetadata: {name: few}\nselect: {projects: [a/b], exclude: ['**']}\n",
     )
-    done = desk("plan")
+    done = cli_runner("plan")
     assert done.code == 0
     assert [line.partition("warning: ")[2] for line in done.err.splitlines() if "warning" in line] == [
         "set few matches no project",

@@ -2,7 +2,7 @@
 
 import pytest
 
-from tests.desk import Desk
+from tests.cli_runner import CliRunner
 
 LAYERS = """\
 apiVersion: reconciler/v1
@@ -28,13 +28,13 @@ spec:
 
 
 @pytest.fixture(autouse=True)
-def _layers(desk: Desk) -> None:
-    desk.write("manifests/base.yaml", LAYERS)
-    desk.project("{approval_settings: {allow_author_approval: false}}")
+def _layers(cli_runner: CliRunner) -> None:
+    cli_runner.write("manifests/base.yaml", LAYERS)
+    cli_runner.project("{approval_settings: {allow_author_approval: false}}")
 
 
-def test_the_layers_of_a_field_lowest_first_and_the_winner_marked(desk: Desk) -> None:
-    done = desk("render --target acme/api --explain approval_settings.allow_author_approval")
+def test_the_layers_of_a_field_lowest_first_and_the_winner_marked(cli_runner: CliRunner) -> None:
+    done = cli_runner("render --target acme/api --explain approval_settings.allow_author_approval")
     assert (done.code, done.err) == (0, "")
     assert done.out == (
         "project acme/api: approval_settings.allow_author_approval\n"
@@ -44,57 +44,57 @@ def test_the_layers_of_a_field_lowest_first_and_the_winner_marked(desk: Desk) ->
     )
 
 
-def test_layers_that_unite_all_count(desk: Desk) -> None:
-    assert desk("render --explain job_token_scope.projects").out == (
+def test_layers_that_unite_all_count(cli_runner: CliRunner) -> None:
+    assert cli_runner("render --explain job_token_scope.projects").out == (
         "project acme/api: job_token_scope.projects\n"
         '  * manifests/base.yaml:8   ["acme/lib"]\n'
         '  * manifests/base.yaml:19  ["acme/web"]\n'
     )
 
 
-def test_keys_may_hold_dots_and_whole_sections_can_be_explained(desk: Desk) -> None:
-    assert desk("render --explain milestones.2026.12.description").out == (
+def test_keys_may_hold_dots_and_whole_sections_can_be_explained(cli_runner: CliRunner) -> None:
+    assert cli_runner("render --explain milestones.2026.12.description").out == (
         'project acme/api: milestones.2026.12.description\n  * manifests/base.yaml:10  "a\\tb"\n'
     )
-    assert desk("render --explain prune").out == (
+    assert cli_runner("render --explain prune").out == (
         'project acme/api: prune\n  * manifests/base.yaml:17  ["milestones"]\n'
     )
 
 
 def test_a_project_that_only_a_set_is_about_can_be_named_and_nobody_is_asked(
-    desk: Desk, monkeypatch: pytest.MonkeyPatch
+    cli_runner: CliRunner, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.delenv("RECONCILER_API_URL")
-    assert desk("render --target Acme/new/project --explain approval_settings.allow_author_approval").out == (
+    assert cli_runner("render --target Acme/new/project --explain approval_settings.allow_author_approval").out == (
         "project Acme/new/project: approval_settings.allow_author_approval\n"
         "    manifests/base.yaml:6   true\n"
         "  * manifests/base.yaml:18  true\n"
     )
-    assert desk("render --target acme/new --section approval_settings").out == (
+    assert cli_runner("render --target acme/new --section approval_settings").out == (
         "apiVersion: reconciler/v1\nkind: Project\nmetadata:\n  path: acme/new\n"
         "spec:\n  approval_settings:\n    allow_author_approval: true\n"
     )
-    assert desk("render --target other/new").code == 64
-    assert desk("render --target acme/n*").code == 64
+    assert cli_runner("render --target other/new").code == 64
+    assert cli_runner("render --target acme/n*").code == 64
 
 
-def test_where_there_are_only_sets_it_is_said_how_to_see_a_project(desk: Desk) -> None:
-    desk.write(
+def test_where_there_are_only_sets_it_is_said_how_to_see_a_project(cli_runner: CliRunner) -> None:
+    cli_runner.write(
         "only/set.yaml",
         "apiVersion: reconciler/v1\nkind: ProjectSet\nmetadata: {name: all}\nselect: {group: acme}\n"
         "spec: {milestones: {a: {}}}\n",
     )
-    done = desk("render only")
+    done = cli_runner("render only")
     assert (done.code, done.out, done.err) == (
         0,
         "",
         "Only sets were read, for projects of acme; to see one, name it in full: --target GROUP/PROJECT\n",
     )
-    assert desk("validate only").out == "Valid: 1 document: 1 set.\n"
-    assert desk("render only --quiet").err == ""
+    assert cli_runner("validate only").out == "Valid: 1 document: 1 set.\n"
+    assert cli_runner("render only --quiet").err == ""
 
 
-def test_a_field_that_nobody_sets(desk: Desk) -> None:
-    done = desk("render --explain approval_settings.nonsense")
+def test_a_field_that_nobody_sets(cli_runner: CliRunner) -> None:
+    done = cli_runner("render --explain approval_settings.nonsense")
     assert (done.code, done.out) == (64, "")
     assert done.err == "reconciler: no manifest sets approval_settings.nonsense for what is selected\n"

@@ -8,7 +8,7 @@ import pytest
 
 from reconciler.errors import ConfigurationError, UsageError
 from reconciler.gitops.snapshot import is_as_then, snapshot
-from tests.desk import Desk
+from tests.cli_runner import CliRunner
 from tests.fleet.repository import NOBODY, Repository, repository
 
 
@@ -192,15 +192,15 @@ def test_without_git_that_is_said(folder: Path, monkeypatch: pytest.MonkeyPatch)
     assert refusal("HEAD") == "--since needs git, which is not installed here"
 
 
-def test_a_shallow_clone_says_how_to_get_more(desk: Desk, git: Repository) -> None:
-    desk.project("{milestones: {}}")
+def test_a_shallow_clone_says_how_to_get_more(cli_runner: CliRunner, git: Repository) -> None:
+    cli_runner.project("{milestones: {}}")
     first = git.commit()
     git.commit()
-    clone = ["git", "clone", "--quiet", "--depth", "1", f"file://{desk.folder}", "clone"]
-    subprocess.run(clone, cwd=desk.folder, env={**os.environ, **NOBODY}, check=True)
-    os.chdir(desk.folder / "clone")
+    clone = ["git", "clone", "--quiet", "--depth", "1", f"file://{cli_runner.folder}", "clone"]
+    subprocess.run(clone, cwd=cli_runner.folder, env={**os.environ, **NOBODY}, check=True)
+    os.chdir(cli_runner.folder / "clone")
     for revision in (first, "HEAD~1"):
-        done = desk(f"plan --since {revision}")
+        done = cli_runner(f"plan --since {revision}")
         assert (done.code, done.out, done.err) == (
             1,
             "",
@@ -208,7 +208,7 @@ def test_a_shallow_clone_says_how_to_get_more(desk: Desk, git: Repository) -> No
             "history first, with `git fetch --unshallow` or, in a CI job, with GIT_DEPTH: 0\n",
         )
     subprocess.run(["git", "fetch", "--quiet", "--unshallow"], check=True)
-    assert desk("plan --since HEAD~1").code == 0
+    assert cli_runner("plan --since HEAD~1").code == 0
 
 
 def test_a_damaged_repository_is_no_empty_one(checkout: Repository) -> None:

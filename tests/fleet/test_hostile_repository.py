@@ -13,7 +13,7 @@ import pytest
 
 from reconciler.system.processes import git as run_git
 from tests.cli.test_completion import asked
-from tests.desk import Desk
+from tests.cli_runner import CliRunner
 from tests.fleet.repository import NOBODY, Repository, repository
 
 MISSING = "1" * 40
@@ -47,16 +47,16 @@ class Trap:
 
 
 @pytest.fixture
-def trap(desk: Desk, tmp_path_factory: pytest.TempPathFactory) -> Trap:
+def trap(cli_runner: CliRunner, tmp_path_factory: pytest.TempPathFactory) -> Trap:
     """A repository with one manifest that has changed since its only commit; HEAD~1 has none."""
     outside = tmp_path_factory.mktemp("outside")
     program, trace = outside / "program", outside / "trace"
     program.write_text(f"#!/bin/sh\ntouch {trace}\n")
     program.chmod(0o755)
-    made = repository(desk.folder)
-    desk.project("{milestones: {a: {}}}")
+    made = repository(cli_runner.folder)
+    cli_runner.project("{milestones: {a: {}}}")
     made.commit()
-    desk.project("{milestones: {a: {}, b: {}}}")
+    cli_runner.project("{milestones: {a: {}, b: {}}}")
     return Trap(made, program, trace)
 
 
@@ -191,20 +191,20 @@ LACKING = "reconciler: --since HEAD: some files of that revision are not in this
     ],
 )
 def test_nothing_of_a_repository_is_run(
-    trap: Trap, desk: Desk, lay: Callable[[Trap], None], out: str, err: str
+    trap: Trap, cli_runner: CliRunner, lay: Callable[[Trap], None], out: str, err: str
 ) -> None:
     lay(trap)
     assert trap.sprung()
-    done = desk("plan --since HEAD")
+    done = cli_runner("plan --since HEAD")
     assert done.out.startswith(out)
     assert done.err.startswith(err)
     assert asked("reconciler plan --since", "ma") == ["main"]
     assert not trap.sprung()
 
 
-def test_a_missing_commit_is_not_fetched(trap: Trap, desk: Desk) -> None:
+def test_a_missing_commit_is_not_fetched(trap: Trap, cli_runner: CliRunner) -> None:
     promised(trap)
-    done = desk(f"plan --since {MISSING}")
+    done = cli_runner(f"plan --since {MISSING}")
     assert (done.code, done.out) == (1, "")
     assert "there is no such commit in this repository" in done.err
     assert not trap.sprung()
@@ -227,40 +227,44 @@ def test_a_missing_commit_is_not_fetched(trap: Trap, desk: Desk) -> None:
     ],
 )
 def test_variables_of_git_do_not_change_what_is_read(
-    trap: Trap, desk: Desk, monkeypatch: pytest.MonkeyPatch, name: str, value: str
+    trap: Trap, cli_runner: CliRunner, monkeypatch: pytest.MonkeyPatch, name: str, value: str
 ) -> None:
     """Hooks and `git rebase --exec` set some of them."""
-    desk.write("other/lib.yaml", (desk.folder / "manifests/project.yaml").read_text().replace("acme/api", "acme/lib"))
+    cli_runner.write(
+        "other/lib.yaml", (cli_runner.folder / "manifests/project.yaml").read_text().replace("acme/api", "acme/lib")
+    )
     trap.git.commit()
-    desk.project("{milestones: {a: {}}}")
-    desk.service(milestones=[{"title": "a"}, {"title": "b"}])
+    cli_runner.project("{milestones: {a: {}}}")
+    cli_runner.service(milestones=[{"title": "a"}, {"title": "b"}])
     expected = 'project acme/api\n  - milestone "b"\nPlan: 0 to create, 0 to update, 1 to delete, '
-    monkeypatch.setenv(name, str(desk.folder / value) if value in {".git", "manifests", "none", "trace"} else value)
-    done = desk("plan --since HEAD")
+    monkeypatch.setenv(
+        name, str(cli_runner.folder / value) if value in {".git", "manifests", "none", "trace"} else value
+    )
+    done = cli_runner("plan --since HEAD")
     assert done.out.startswith(expected)
     assert done.err == ""
     assert asked("reconciler plan --since") == ["main"]
-    assert not (desk.folder / "trace").exists()
+    assert not (cli_runner.folder / "trace").exists()
 
 
-def test_a_commit_is_what_it_says_and_not_what_replaces_it(trap: Trap, desk: Desk) -> None:
+def test_a_commit_is_what_it_says_and_not_what_replaces_it(trap: Trap, cli_runner: CliRunner) -> None:
     first = trap.git.git("rev-parse", "HEAD")
     trap.git.git("replace", first, trap.git.commit())
-    assert desk(f"plan --since {first}").out.startswith("project acme/api\n")
+    assert cli_runner(f"plan --since {first}").out.startswith("project acme/api\n")
 
 
 @pytest.mark.skipif(os.geteuid() != 0, reason="only root gives a folder to somebody else")
 def test_a_repository_of_somebody_else_is_read_where_the_user_trusts_it(
-    trap: Trap, desk: Desk, monkeypatch: pytest.MonkeyPatch
+    trap: Trap, cli_runner: CliRunner, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    for path in (desk.folder, desk.folder / ".git"):
+    for path in (cli_runner.folder, cli_runner.folder / ".git"):
         os.chown(path, 65534, 65534)
     monkeypatch.setenv("GIT_CONFIG_GLOBAL", "/dev/null")
-    assert "detected dubious ownership" in desk("plan --since HEAD").err
+    assert "detected dubious ownership" in cli_runner("plan --since HEAD").err
     settings = {"KEY_0": "core.fsmonitor", "VALUE_0": str(trap.program), "KEY_1": "Safe.Directory"}
-    for key, value in {"COUNT": "2", **settings, "VALUE_1": str(desk.folder)}.items():
+    for key, value in {"COUNT": "2", **settings, "VALUE_1": str(cli_runner.folder)}.items():
         monkeypatch.setenv(f"GIT_CONFIG_{key}", value)
-    assert desk("plan --since HEAD").out.startswith(READ)
+    assert cli_runner("plan --since HEAD").out.startswith(READ)
     assert not trap.sprung()
 
 

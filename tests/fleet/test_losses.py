@@ -10,17 +10,17 @@ from hypothesis import strategies as st
 
 from reconciler.errors import Forbidden, NotFound, ServiceError, Unauthorized
 from reconciler.gitops.compare import compare
-from reconciler.live.renames import names_now
+from reconciler.live.renames import current_names
 from reconciler.model.plan import Create, Delete, Plan
 from reconciler.model.state import DesiredState, Reference, Unknown
-from reconciler.model.targets import Level, Scope
+from reconciler.model.targets import Level, Target
 from reconciler.planning.planner import make_plan
 from tests.building import ACME, API, KINDS, USER, desired, live, section
 from tests.render.plans import patiently
 from tests.render.samples import milestone
 
 SCOPE, PROJECTS, GROUPS = "job_token_scope", "projects", "groups"
-LIB = Scope(Level.PROJECT, "acme/lib")
+LIB = Target(Level.PROJECT, "acme/lib")
 
 
 def planned(
@@ -84,13 +84,13 @@ def test_targets_that_lost_all_keep_their_order_and_settings_are_just_let_go() -
         section("milestones", {"a": {}, "b": None}, LIB),
         section("milestones", {"c": None}),
     )
-    now = desired(section("milestones", {"z": {}}, Scope(Level.PROJECT, "acme/zoo")))
+    now = desired(section("milestones", {"z": {}}, Target(Level.PROJECT, "acme/zoo")))
     compared = compare(now, then, KINDS)
-    assert [(str(each.scope), [dict(s.wanted) for s in each.sections]) for each in compared.desired.targets] == [
+    assert [(str(each.target), [dict(s.wanted) for s in each.sections]) for each in compared.desired.targets] == [
         ("project acme/lib", [{"milestones": {"a": None}}]),
         ("project acme/zoo", [dict(now.targets[0].sections[0].wanted)]),
     ]
-    assert {str(scope) for scope in compared.changed} == {"project acme/lib", "project acme/zoo"}
+    assert {str(target) for target in compared.changed} == {"project acme/lib", "project acme/zoo"}
     assert compared.desired.grace == timedelta()
     assert compared.narrowed(compared.desired) == compared.desired
 
@@ -115,7 +115,7 @@ def test_only_what_was_ours_goes(then: set[str], now: set[str] | None, found: se
 
 
 def test_two_that_have_become_one_lose_what_both_had() -> None:
-    number = Scope(Level.PROJECT, 7)
+    number = Target(Level.PROJECT, 7)
     then = desired(section("milestones", {"a": {}, "b": {}}, LIB), section("milestones", {"b": {}, "c": {}}, number))
     now = desired(section("milestones", {"b": {}}, number))
     compared = compare(now, then, KINDS, {LIB.identity: number.identity})
@@ -145,15 +145,15 @@ def test_what_targets_are_called_now_is_asked_once_and_only_where_it_is_not_know
     service = Present(
         api={"id": 1, "path_with_namespace": "acme/moved"},
         gone=NotFound("GET x", "404", 404),
-        locked=Forbidden("GET x", "403", 403),
+        read_only=Forbidden("GET x", "403", 403),
         odd={"id": 1, "path_with_namespace": None},
         acme={"id": 10, "full_path": "Acme"},
     )
-    project = [Scope(Level.PROJECT, f"acme/{name}") for name in ("api", "gone", "locked", "odd", "lib")]
-    scopes = [USER, ACME, *project, Scope(Level.PROJECT, 7), Scope(Level.PROJECT, 1)]
+    project = [Target(Level.PROJECT, f"acme/{name}") for name in ("api", "gone", "locked", "odd", "lib")]
+    scopes = [USER, ACME, *project, Target(Level.PROJECT, 7), Target(Level.PROJECT, 1)]
     service.answers["1"] = service.answers["api"]
-    names = names_now(scopes, service, 1, {Reference(Level.PROJECT, "acme/lib"): 7})
-    assert [sorted((str(level), str(ref)) for level, ref in names[scope]) for scope in scopes] == [
+    names = current_names(scopes, service, 1, {Reference(Level.PROJECT, "acme/lib"): 7})
+    assert [sorted((str(level), str(ref)) for level, ref in names[target]) for target in scopes] == [
         [("user", "None")],
         [("group", "10"), ("group", "acme")],
         [("project", "1"), ("project", "acme/api"), ("project", "acme/moved")],
@@ -176,4 +176,4 @@ def test_what_targets_are_called_now_is_asked_once_and_only_where_it_is_not_know
 
 def test_a_wrong_token_ends_it() -> None:
     with pytest.raises(Unauthorized):
-        names_now([API], Present(api=Unauthorized("GET x", "401", 401)), 1, {})
+        current_names([API], Present(api=Unauthorized("GET x", "401", 401)), 1, {})

@@ -2,7 +2,7 @@
 
 import pytest
 
-from tests.desk import Desk
+from tests.cli_runner import CliRunner
 
 ALL = """\
 apiVersion: reconciler/v1
@@ -28,27 +28,27 @@ HEADER = "apiVersion: reconciler/v1\nkind: {kind}\nmetadata: {{{ref}}}\nspec: {s
 SETTINGS = "{approval_settings: {require_reauthentication_to_approve: true}}"
 
 
-def requests(desk: Desk) -> list[str]:
+def requests(cli_runner: CliRunner) -> list[str]:
     return sorted(
         f"{entry['method']} {entry['target'].removeprefix('/api/v4/').partition('?')[0]}"
-        for entry in desk.sandbox.log()
+        for entry in cli_runner.sandbox.log()
     )
 
 
 def declare(
-    desk: Desk, *documents: tuple[str, str], kind: str = "Project", spec: str = "{trigger_tokens: {a: {}}}"
+    cli_runner: CliRunner, *documents: tuple[str, str], kind: str = "Project", spec: str = "{trigger_tokens: {a: {}}}"
 ) -> None:
     """Write documents by the names of their files."""
     for name, ref in documents:
-        desk.write(f"manifests/{name}.yaml", HEADER.format(kind=kind, ref=ref, spec=spec))
-    desk.sandbox.clear_log()
+        cli_runner.write(f"manifests/{name}.yaml", HEADER.format(kind=kind, ref=ref, spec=spec))
+    cli_runner.sandbox.clear_log()
 
 
-def test_a_document_by_id_and_a_set_that_discovers_the_project_are_one_target(desk: Desk) -> None:
-    desk.write("manifests/all.yaml", ALL)
-    desk.write("manifests/number.yaml", BY_ID)
-    desk.sandbox.clear_log()
-    done = desk("plan")
+def test_a_document_by_id_and_a_set_that_discovers_the_project_are_one_target(cli_runner: CliRunner) -> None:
+    cli_runner.write("manifests/all.yaml", ALL)
+    cli_runner.write("manifests/number.yaml", BY_ID)
+    cli_runner.sandbox.clear_log()
+    done = cli_runner("plan")
     assert (done.code, done.out, done.err) == (
         0,
         """\
@@ -61,15 +61,21 @@ Plan: 3 to create, 0 to update, 0 to delete, 0 problems, 0 unmanaged. 3 writes t
 """,
         "",
     )
-    assert requests(desk) == ["GET groups/acme/projects", "GET projects/100/milestones", "GET projects/100/triggers"]
+    assert requests(cli_runner) == [
+        "GET groups/acme/projects",
+        "GET projects/100/milestones",
+        "GET projects/100/triggers",
+    ]
     for narrowed in ("--target 100", "--target acme/api", "--target ACME/*", "--selector tier=one"):
-        assert desk(f"plan {narrowed}").out == done.out
-    assert desk("plan --target 10").code == 64
+        assert cli_runner(f"plan {narrowed}").out == done.out
+    assert cli_runner("plan --target 10").code == 64
 
 
-def test_two_documents_of_one_project_are_a_problem_that_names_both_and_neither_is_planned(desk: Desk) -> None:
-    declare(desk, ("number", "id: 100"), ("path", "path: Acme/API"), ("other", "path: acme/lib"))
-    done = desk("plan")
+def test_two_documents_of_one_project_are_a_problem_that_names_both_and_neither_is_planned(
+    cli_runner: CliRunner,
+) -> None:
+    declare(cli_runner, ("number", "id: 100"), ("path", "path: Acme/API"), ("other", "path: acme/lib"))
+    done = cli_runner("plan")
     assert (done.code, done.out, done.err) == (
         3,
         """\
@@ -84,104 +90,112 @@ Plan: 1 to create, 0 to update, 0 to delete, 2 problems, 0 unmanaged. 1 write to
 """,
         "",
     )
-    assert requests(desk) == [
+    assert requests(cli_runner) == [
         "GET projects/100",
         "GET projects/100/triggers",
         "GET projects/Acme%2FAPI/triggers",
         "GET projects/acme%2Flib/triggers",
     ]
-    assert "is the same project as project 100 (manifests/number.yaml:1)" in desk("plan --target acme/api").out
-    assert desk("apply --yes --tokens-to tokens").code == 3
-    assert [len(project["trigger_tokens"]) for project in desk.sandbox.state()["projects"][:2]] == [0, 1]
+    assert "is the same project as project 100 (manifests/number.yaml:1)" in cli_runner("plan --target acme/api").out
+    assert cli_runner("apply --yes --tokens-to tokens").code == 3
+    assert [len(project["trigger_tokens"]) for project in cli_runner.sandbox.state()["projects"][:2]] == [0, 1]
 
 
-def test_where_a_reading_tells_the_id_nothing_else_is_asked(desk: Desk) -> None:
-    desk.service(milestones=[{"title": "there"}])
-    declare(desk, ("number", "id: 100"), ("path", "path: acme/api"), spec="{milestones: {a: {}}}")
-    assert desk("plan").out.count(": keep one of these documents  manifests/") == 2
-    assert requests(desk) == ["GET projects/100/milestones", "GET projects/acme%2Fapi/milestones"]
+def test_where_a_reading_tells_the_id_nothing_else_is_asked(cli_runner: CliRunner) -> None:
+    cli_runner.service(milestones=[{"title": "there"}])
+    declare(cli_runner, ("number", "id: 100"), ("path", "path: acme/api"), spec="{milestones: {a: {}}}")
+    assert cli_runner("plan").out.count(": keep one of these documents  manifests/") == 2
+    assert requests(cli_runner) == ["GET projects/100/milestones", "GET projects/acme%2Fapi/milestones"]
 
 
-def test_where_fewer_targets_have_paths_their_ids_are_asked_for(desk: Desk) -> None:
-    declare(desk, ("number", "id: 100"), ("another", "id: 101"), ("path", "path: acme/api"))
-    done = desk("plan")
+def test_where_fewer_targets_have_paths_their_ids_are_asked_for(cli_runner: CliRunner) -> None:
+    declare(cli_runner, ("number", "id: 100"), ("another", "id: 101"), ("path", "path: acme/api"))
+    done = cli_runner("plan")
     assert done.out.count(": keep one of these documents  manifests/") == 2
     assert 'project 101\n  + trigger token "a"\n' in done.out
-    assert [each for each in requests(desk) if not each.endswith("/triggers")] == ["GET projects/acme%2Fapi"]
+    assert [each for each in requests(cli_runner) if not each.endswith("/triggers")] == ["GET projects/acme%2Fapi"]
 
 
 @pytest.mark.parametrize("spec", ["{trigger_tokens: {a: null}}", "{milestones: {a: null}, trigger_tokens: {}}"])
-def test_nothing_is_asked_where_nothing_would_be_changed(desk: Desk, spec: str) -> None:
-    declare(desk, ("number", "id: 100"), ("path", "path: acme/api"), spec=spec)
-    assert desk("plan").code == 0
-    assert "GET projects/100" not in requests(desk)
+def test_nothing_is_asked_where_nothing_would_be_changed(cli_runner: CliRunner, spec: str) -> None:
+    declare(cli_runner, ("number", "id: 100"), ("path", "path: acme/api"), spec=spec)
+    assert cli_runner("plan").code == 0
+    assert "GET projects/100" not in requests(cli_runner)
 
 
-def test_two_documents_of_one_group_are_a_problem_too(desk: Desk) -> None:
-    declare(desk, ("number", "id: 10"), ("path", "path: acme"), ("other", "id: 999"), kind="Group", spec=SETTINGS)
-    done = desk("plan")
+def test_two_documents_of_one_group_are_a_problem_too(cli_runner: CliRunner) -> None:
+    declare(cli_runner, ("number", "id: 10"), ("path", "path: acme"), ("other", "id: 999"), kind="Group", spec=SETTINGS)
+    done = cli_runner("plan")
     twins = "  ! group {}: is the same group as group {}, ID 10: keep one of these documents  manifests/"
     assert "group acme\n" + twins.format('"acme"', "10 (manifests/number.yaml:1)") in done.out
     assert "group 10\n" + twins.format("10", "acme (manifests/path.yaml:1)") in done.out
-    assert [each for each in requests(desk) if "approval" not in each] == ["GET groups/acme", "GET projects/999"]
-    (desk.folder / "manifests/number.yaml").unlink()
-    desk.sandbox.clear_log()
-    assert "group acme\n  ~ approval settings" in desk("plan").out
-    assert [each for each in requests(desk) if "approval" not in each] == ["GET groups/999", "GET projects/999"]
+    assert [each for each in requests(cli_runner) if "approval" not in each] == ["GET groups/acme", "GET projects/999"]
+    (cli_runner.folder / "manifests/number.yaml").unlink()
+    cli_runner.sandbox.clear_log()
+    assert "group acme\n  ~ approval settings" in cli_runner("plan").out
+    assert [each for each in requests(cli_runner) if "approval" not in each] == ["GET groups/999", "GET projects/999"]
 
 
 @pytest.mark.parametrize("other", [("number", "id: 100"), ("present", "path: acme/api")])
 def test_a_document_by_a_former_path_is_the_same_as_one_by_id_or_by_the_present_path(
-    desk: Desk, other: tuple[str, str]
+    cli_runner: CliRunner, other: tuple[str, str]
 ) -> None:
-    desk.service(renamed_from=["acme/old"])
-    declare(desk, ("former", "path: acme/old"), other)
-    done = desk("plan --follow-moved")
+    cli_runner.service(renamed_from=["acme/old"])
+    declare(cli_runner, ("former", "path: acme/old"), other)
+    done = cli_runner("plan --follow-moved")
     assert done.code == 3
     assert done.out.count("ID 100: keep one of these documents  manifests/") == 2
-    assert [each for each in requests(desk) if not each.endswith("/triggers")] == ["GET projects/100"]
+    assert [each for each in requests(cli_runner) if not each.endswith("/triggers")] == ["GET projects/100"]
 
 
-def test_a_document_by_a_former_path_is_the_same_as_what_a_set_discovers(desk: Desk) -> None:
-    desk.service(renamed_from=["acme/old"])
-    desk.write("manifests/all.yaml", ALL)
-    declare(desk, ("former", "path: acme/old"), spec="{approval_settings: {require_reauthentication_to_approve: true}}")
-    done = desk("plan --follow-moved")
+def test_a_document_by_a_former_path_is_the_same_as_what_a_set_discovers(cli_runner: CliRunner) -> None:
+    cli_runner.service(renamed_from=["acme/old"])
+    cli_runner.write("manifests/all.yaml", ALL)
+    declare(
+        cli_runner,
+        ("former", "path: acme/old"),
+        spec="{approval_settings: {require_reauthentication_to_approve: true}}",
+    )
+    done = cli_runner("plan --follow-moved")
     twins = '  ! project "{}": is the same project as project {}, ID 100: keep one of these documents  manifests/'
     assert f"project acme/api\n{twins.format('acme/api', 'acme/old (manifests/former.yaml:1)')}" in done.out
     assert f"project acme/old\n{twins.format('acme/old', 'acme/api (manifests/all.yaml:1)')}" in done.out
     assert "Plan: 0 to create, 0 to update" in done.out
 
 
-def test_what_is_held_back_is_not_planned_again_after_its_group_has_changed(desk: Desk) -> None:
-    declare(desk, ("number", "id: 100"), ("path", "path: acme/api"), spec=SETTINGS)
-    declare(desk, ("group", "path: acme"), kind="Group", spec="{approval_settings: {allow_committer_approval: false}}")
-    done = desk("apply --yes")
+def test_what_is_held_back_is_not_planned_again_after_its_group_has_changed(cli_runner: CliRunner) -> None:
+    declare(cli_runner, ("number", "id: 100"), ("path", "path: acme/api"), spec=SETTINGS)
+    declare(
+        cli_runner, ("group", "path: acme"), kind="Group", spec="{approval_settings: {allow_committer_approval: false}}"
+    )
+    done = cli_runner("apply --yes")
     assert done.out.count(": keep one of these documents  manifests/") == 2
-    assert [each for each in requests(desk) if "PUT" in each] == ["PUT groups/acme/merge_request_approval_setting"]
+    assert [each for each in requests(cli_runner) if "PUT" in each] == [
+        "PUT groups/acme/merge_request_approval_setting"
+    ]
 
 
-def test_what_is_held_back_takes_no_care_from_the_others(desk: Desk) -> None:
-    declare(desk, ("number", "id: 100"), ("path", "path: acme/api"), ("other", "path: acme/lib"), spec=SETTINGS)
-    assert desk("apply --yes --no-verify").code == 3
+def test_what_is_held_back_takes_no_care_from_the_others(cli_runner: CliRunner) -> None:
+    declare(cli_runner, ("number", "id: 100"), ("path", "path: acme/api"), ("other", "path: acme/lib"), spec=SETTINGS)
+    assert cli_runner("apply --yes --no-verify").code == 3
     url = "projects/acme%2Flib/merge_request_approval_setting"
-    assert [each for each in requests(desk) if each.endswith(url)] == [f"GET {url}", f"GET {url}", f"PUT {url}"]
+    assert [each for each in requests(cli_runner) if each.endswith(url)] == [f"GET {url}", f"GET {url}", f"PUT {url}"]
 
 
-def test_placeholders_of_a_project_given_by_id_are_filled_in_when_it_is_planned(desk: Desk) -> None:
-    declare(desk, ("number", "id: 100"), spec='{trigger_tokens: {"of {name}": {}}}')
-    assert desk("validate").code == 0
-    assert "    of {name}: {}\n" in desk("render").out
-    done = desk("plan")
+def test_placeholders_of_a_project_given_by_id_are_filled_in_when_it_is_planned(cli_runner: CliRunner) -> None:
+    declare(cli_runner, ("number", "id: 100"), spec='{trigger_tokens: {"of {name}": {}}}')
+    assert cli_runner("validate").code == 0
+    assert "    of {name}: {}\n" in cli_runner("render").out
+    done = cli_runner("plan")
     assert (done.code, done.err) == (0, "")
     assert 'project 100\n  + trigger token "of api"\n' in done.out
-    assert requests(desk) == ["GET projects/100", "GET projects/100/triggers"]
+    assert requests(cli_runner) == ["GET projects/100", "GET projects/100/triggers"]
 
 
-def test_a_path_that_the_service_does_not_tell_keeps_the_target_from_being_planned(desk: Desk) -> None:
-    declare(desk, ("number", "id: 100"), spec='{trigger_tokens: {"of {name}": {}}}')
-    desk.sandbox.set_faults([{"kind": "status", "status": 403, "match": "/projects/100", "nth": 1, "times": 1}])
-    done = desk("plan")
+def test_a_path_that_the_service_does_not_tell_keeps_the_target_from_being_planned(cli_runner: CliRunner) -> None:
+    declare(cli_runner, ("number", "id: 100"), spec='{trigger_tokens: {"of {name}": {}}}')
+    cli_runner.sandbox.set_faults([{"kind": "status", "status": 403, "match": "/projects/100", "nth": 1, "times": 1}])
+    done = cli_runner("plan")
     assert done.code == 3
     assert done.out.startswith(
         "project 100\n"
@@ -190,10 +204,10 @@ def test_a_path_that_the_service_does_not_tell_keeps_the_target_from_being_plann
     )
 
 
-def test_a_literal_placeholder_is_rendered_as_one(desk: Desk) -> None:
-    desk.project("{milestones: {'{{path}} {x}': {description: '{name}'}}}")
-    rendered = desk("render").out
+def test_a_literal_placeholder_is_rendered_as_one(cli_runner: CliRunner) -> None:
+    cli_runner.project("{milestones: {'{{path}} {x}': {description: '{name}'}}}")
+    rendered = cli_runner("render").out
     assert "{{path}} {x}" in rendered
     assert "description: api" in rendered
-    desk.write("manifests/project.yaml", rendered)
-    assert desk("render").out == rendered
+    cli_runner.write("manifests/project.yaml", rendered)
+    assert cli_runner("render").out == rendered

@@ -12,10 +12,10 @@ from hypothesis import strategies as st
 from reconciler.documents.merge import merge_reports
 from reconciler.errors import UsageError
 from reconciler.model.state import DesiredState
-from reconciler.model.targets import Key, Level, Scope
+from reconciler.model.targets import Key, Level, Target
 from reconciler.planning.shards import Shard, read_shard, share
 from tests.building import KINDS, USER, desired, section
-from tests.desk import Desk
+from tests.cli_runner import CliRunner
 from tests.render.plans import patiently
 from tests.render.samples import done
 
@@ -24,7 +24,7 @@ def fleet(*refs: tuple[Level, Key, bool]) -> DesiredState:
     """Targets, each with approval settings or only with notification settings."""
     return desired(
         *(
-            section("approval_settings" if inheriting else "notification_settings", {}, Scope(level, ref))
+            section("approval_settings" if inheriting else "notification_settings", {}, Target(level, ref))
             for level, ref, inheriting in refs
         )
     )
@@ -37,8 +37,8 @@ def projects(number: int) -> list[tuple[Level, Key, bool]]:
 def shards(state: DesiredState, total: int) -> dict[str, int]:
     """The shard of each target; that it is in one only is seen to."""
     parts = [share(state, state, Shard(number, total), KINDS) for number in range(1, total + 1)]
-    found = [(str(target.scope), number) for number, part in enumerate(parts, 1) for target in part.targets]
-    assert sorted(name for name, _ in found) == sorted(str(target.scope) for target in state.targets)
+    found = [(str(target.target), number) for number, part in enumerate(parts, 1) for target in part.targets]
+    assert sorted(name for name, _ in found) == sorted(str(target.target) for target in state.targets)
     assert all(part.digest == state.digest for part in parts)
     return dict(found)
 
@@ -113,30 +113,32 @@ MANIFESTS = "".join(
 )
 
 
-def test_plans_of_shards_are_put_together_and_applied_as_one(desk: Desk, monkeypatch: pytest.MonkeyPatch) -> None:
-    desk.write("manifests/all.yaml", MANIFESTS)
-    whole = desk("plan").out
+def test_plans_of_shards_are_put_together_and_applied_as_one(
+    cli_runner: CliRunner, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    cli_runner.write("manifests/all.yaml", MANIFESTS)
+    whole = cli_runner("plan").out
     monkeypatch.setenv("CI_NODE_TOTAL", "3")
     sizes = []
     for number in (1, 2, 3):
         monkeypatch.setenv("CI_NODE_INDEX", str(number))
-        done = desk(f"plan --out plan-{number}.json --format json")
+        done = cli_runner(f"plan --out plan-{number}.json --format json")
         assert done.code == 0
         sizes.append(json.loads(done.out)["summary"]["create"])
     assert (sum(sizes), sorted(sizes)) == (4, [0, 1, 3])
-    merged = desk("merge-plans plan-3.json plan-1.json plan-2.json --out plan.json")
+    merged = cli_runner("merge-plans plan-3.json plan-1.json plan-2.json --out plan.json")
     assert (merged.code, merged.out, merged.err) == (0, whole, "")
-    assert desk("show plan.json").out == whole
-    assert desk("apply --plan plan.json --yes").out.startswith('project acme/api\n  + milestone "m"')
+    assert cli_runner("show plan.json").out == whole
+    assert cli_runner("apply --plan plan.json --yes").out.startswith('project acme/api\n  + milestone "m"')
     monkeypatch.setenv("CI_NODE_INDEX", "1")
-    assert "0 to create" in desk("plan --shard 1/1").out
+    assert "0 to create" in cli_runner("plan --shard 1/1").out
 
 
-def test_reports_of_shards_are_put_together(desk: Desk) -> None:
-    desk.write("manifests/all.yaml", MANIFESTS)
+def test_reports_of_shards_are_put_together(cli_runner: CliRunner) -> None:
+    cli_runner.write("manifests/all.yaml", MANIFESTS)
     for number in (1, 2, 3):
-        assert desk(f"apply --yes --shard {number}/3 --report json=report-{number}.json").code == 0
-    merged = desk("merge-reports report-3.json report-2.json report-1.json --out report.json")
+        assert cli_runner(f"apply --yes --shard {number}/3 --report json=report-{number}.json").code == 0
+    merged = cli_runner("merge-reports report-3.json report-2.json report-1.json --out report.json")
     assert (merged.code, merged.err) == (0, "")
     assert merged.out == "".join(
         f'project acme/{name}\n  + milestone "m"                             done\n'
@@ -145,7 +147,7 @@ def test_reports_of_shards_are_put_together(desk: Desk) -> None:
         "Applied: 4 created, 0 updated, 0 deleted; 0 failed, 0 stale, 0 skipped, 0 dropped by the service, 0 problems. "
         "12 requests made.\n"
     )
-    assert desk("show report.json").out == merged.out
+    assert cli_runner("show report.json").out == merged.out
     parts = [json.loads(Path(f"report-{number}.json").read_text()) for number in (1, 2, 3)]
     report = json.loads(Path("report.json").read_text())
     assert report["started_at"] == min(part["started_at"] for part in parts)
@@ -158,63 +160,70 @@ def test_waits_add_up_by_reason() -> None:
     assert merge_reports({"a": one, "b": other}).waited == {"rate limit": 3.2, "retry": 0.5}
 
 
-def test_what_are_no_parts_of_one_whole_is_refused(desk: Desk) -> None:
-    desk.write("manifests/all.yaml", MANIFESTS)
-    desk("apply --yes --report json=a.json --shard 1/3")
-    desk("plan --out 1.json --shard 1/3")
-    desk("plan --out 2.json --shard 2/3")
-    desk("plan --out again.json")
-    desk("plan --out copy.json")
-    desk("plan --out half.json --shard 1/2")
-    desk.project("{milestones: {}}", "acme/more")
-    desk("plan --out other.json")
-    assert desk("merge-plans again.json again.json copy.json").err == (
+def test_what_are_no_parts_of_one_whole_is_refused(cli_runner: CliRunner) -> None:
+    cli_runner.write("manifests/all.yaml", MANIFESTS)
+    cli_runner("apply --yes --report json=a.json --shard 1/3")
+    cli_runner("plan --out 1.json --shard 1/3")
+    cli_runner("plan --out 2.json --shard 2/3")
+    cli_runner("plan --out again.json")
+    cli_runner("plan --out copy.json")
+    cli_runner("plan --out half.json --shard 1/2")
+    cli_runner.project("{milestones: {}}", "acme/more")
+    cli_runner("plan --out other.json")
+    assert cli_runner("merge-plans again.json again.json copy.json").err == (
         "reconciler: not parts of one whole: project acme/api is in again.json and in copy.json\n"
     )
-    assert desk("merge-plans 1.json 2.json again.json").err == (
+    assert cli_runner("merge-plans 1.json 2.json again.json").err == (
         "reconciler: not parts of one whole: 1.json and again.json are not of the same division into shards\n"
     )
-    assert desk("merge-plans 1.json half.json").err == (
+    assert cli_runner("merge-plans 1.json half.json").err == (
         "reconciler: not parts of one whole: 1.json and half.json are not of the same division into shards\n"
     )
-    assert desk("merge-plans 2.json").err == "reconciler: not parts of one whole: there is no shard 1/3, 3/3\n"
-    assert desk("merge-reports a.json").err == "reconciler: not parts of one whole: there is no shard 2/3, 3/3\n"
-    assert desk("merge-plans 1.json other.json").err == (
+    assert cli_runner("merge-plans 2.json").err == "reconciler: not parts of one whole: there is no shard 1/3, 3/3\n"
+    assert cli_runner("merge-reports a.json").err == "reconciler: not parts of one whole: there is no shard 2/3, 3/3\n"
+    assert cli_runner("merge-plans 1.json other.json").err == (
         "reconciler: not parts of one whole: 1.json and other.json are not of the same manifests\n"
     )
-    assert desk("merge-plans 1.json 1.json --parts 2").err == "reconciler: --parts 2: there is 1: 1.json, 1.json\n"
-    assert desk("merge-reports a.json b.json --parts 1").err == "reconciler: --parts 1: there are 2: a.json, b.json\n"
-    assert desk("merge-plans again.json --parts 1").code == 0
-    assert "not an apply report" in desk("merge-reports 1.json").err
-    assert "not a saved plan" in desk("merge-plans a.json").err
-    assert desk("merge-plans").code == 64
-    assert desk("merge-plans none.json").code == 1
-    assert desk("plan --shard 4/3").err == ("reconciler: --shard takes I/N with I from 1 to N, such as 2/5; not 4/3\n")
-    assert desk("apply --plan 1.json --shard 1/3").code == 64
-    assert desk("apply --plan 1.json --since HEAD").code == 64
+    assert (
+        cli_runner("merge-plans 1.json 1.json --parts 2").err == "reconciler: --parts 2: there is 1: 1.json, 1.json\n"
+    )
+    assert (
+        cli_runner("merge-reports a.json b.json --parts 1").err
+        == "reconciler: --parts 1: there are 2: a.json, b.json\n"
+    )
+    assert cli_runner("merge-plans again.json --parts 1").code == 0
+    assert "not an apply report" in cli_runner("merge-reports 1.json").err
+    assert "not a saved plan" in cli_runner("merge-plans a.json").err
+    assert cli_runner("merge-plans").code == 64
+    assert cli_runner("merge-plans none.json").code == 1
+    assert cli_runner("plan --shard 4/3").err == (
+        "reconciler: --shard takes I/N with I from 1 to N, such as 2/5; not 4/3\n"
+    )
+    assert cli_runner("apply --plan 1.json --shard 1/3").code == 64
+    assert cli_runner("apply --plan 1.json --since HEAD").code == 64
 
 
-def test_problems_and_failures_of_parts_are_those_of_the_whole(desk: Desk) -> None:
-    desk.write("manifests/all.yaml", MANIFESTS.replace("acme/lib", "acme/none"))
+def test_problems_and_failures_of_parts_are_those_of_the_whole(cli_runner: CliRunner) -> None:
+    cli_runner.write("manifests/all.yaml", MANIFESTS.replace("acme/lib", "acme/none"))
     for number in (1, 2):
-        desk(f"apply --yes --shard {number}/2 --report json=r{number}.json")
-        desk(f"plan --shard {number}/2 --out p{number}.json")
-    assert desk("merge-plans p1.json p2.json").code == 3
-    merged = desk("merge-reports r1.json r2.json --format json")
+        cli_runner(f"apply --yes --shard {number}/2 --report json=r{number}.json")
+        cli_runner(f"plan --shard {number}/2 --out p{number}.json")
+    assert cli_runner("merge-plans p1.json p2.json").code == 3
+    merged = cli_runner("merge-reports r1.json r2.json --format json")
     assert (merged.code, json.loads(merged.out)["counts"]["problems"]) == (3, 1)
 
 
 def test_every_format_names_the_shard_and_a_job_is_told_where_that_came_from(
-    desk: Desk, monkeypatch: pytest.MonkeyPatch
+    cli_runner: CliRunner, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    desk.write("manifests/all.yaml", MANIFESTS)
+    cli_runner.write("manifests/all.yaml", MANIFESTS)
     files = " ".join(f"--report {name}={name}" for name in ("json", "markdown", "html", "junit", "prometheus"))
     last = (
         "Plan for shard 1/3: 3 to create, 0 to update, 0 to delete, 0 problems, 0 unmanaged. "
         "3 writes to apply; 3 requests were made to plan."
     )
     for command in (f"plan --shard 1/3 {files}", "drift --shard 1/3"):
-        done = desk(command)
+        done = cli_runner(command)
         assert (done.out.splitlines()[-1], done.err) == (last, "")
     named = {
         "json": '"shard": {\n    "number": 1,\n    "total": 3\n  }',
@@ -228,10 +237,10 @@ def test_every_format_names_the_shard_and_a_job_is_told_where_that_came_from(
     monkeypatch.setenv("CI_NODE_TOTAL", "3")
     warned = "only shard 1/3 of the targets, as CI_NODE_INDEX and CI_NODE_TOTAL say; for all targets add --shard 1/1\n"
     for command in ("plan", "drift"):
-        done = desk(command)
+        done = cli_runner(command)
         assert (done.out.splitlines()[-1], done.err) == (last, warned)
-    assert desk("plan --shard 1/3").err == ""
-    done = desk(f"apply --yes {files}")
+    assert cli_runner("plan --shard 1/3").err == ""
+    done = cli_runner(f"apply --yes {files}")
     assert (done.out.splitlines()[-1].partition(";")[0], done.err) == (
         "Applied shard 1/3: 3 created, 0 updated, 0 deleted",
         warned,
@@ -244,4 +253,4 @@ def test_every_format_names_the_shard_and_a_job_is_told_where_that_came_from(
     }
     assert [name for name, words in named.items() if words not in Path(name).read_text()] == []
     monkeypatch.setenv("CI_NODE_TOTAL", "1")
-    assert desk("plan").err == ""
+    assert cli_runner("plan").err == ""

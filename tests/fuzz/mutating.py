@@ -1,4 +1,4 @@
-"""Documents of ours, mutated: as JSON with a seal that fits again, or as text. The same seed mutates in the same way."""
+"""Documents of ours, mutated: as JSON with a checksum that fits again, or as text. The same seed mutates in the same way."""
 
 import copy
 import json
@@ -7,7 +7,7 @@ from collections.abc import Iterator
 from random import Random
 from typing import Any
 
-from reconciler.documents.checksum import seal
+from reconciler.documents.checksum import with_checksum
 from tests.fuzz.manifests import MUTATIONS
 
 HOSTILE: tuple[Any, ...] = (
@@ -76,8 +76,8 @@ def draw(seed: int) -> Random:
 
 
 def resealed(document: dict[str, Any], chance: Random) -> str:
-    """Return a document with up to three things done to its values, sealed again."""
-    return seal(mutated({name: value for name, value in document.items() if name != "seal"}, chance))
+    """Return a document with up to three things done to its values, with a new checksum."""
+    return with_checksum(mutated({name: value for name, value in document.items() if name != "checksum"}, chance))
 
 
 def mutated(document: dict[str, Any], chance: Random) -> dict[str, Any]:

@@ -55,10 +55,10 @@ def things(state: State) -> dict[Any, Thing]:
             columns = place.get("merge_request_approval_settings") or FRESH_GROUP
             found[level, path, "a"] = Thing(level, path, "approval_settings", None, columns)
         if level == "project":
-            scope = place["job_token_scope"]
-            found[path, "s"] = Thing(level, path, "job_token_scope", None, {"enabled": scope["inbound_enabled"]})
+            target = place["job_token_scope"]
+            found[path, "s"] = Thing(level, path, "job_token_scope", None, {"enabled": target["inbound_enabled"]})
             for part, known in (("project_allowlist", paths), ("group_allowlist", groups)):
-                for number in scope[part]:
+                for number in target[part]:
                     found[path, part, number] = Thing(level, path, "job_token_scope", (number, known[number]), {})
     return found
 

@@ -8,7 +8,7 @@ from collections.abc import Iterator
 import pytest
 
 from tests.between import Between, between
-from tests.desk import Desk
+from tests.cli_runner import CliRunner
 from tests.fuzz.answers import SECRET, Mad
 from tests.states import a_small_service
 
@@ -51,7 +51,7 @@ spec:
 
 
 @pytest.fixture
-def service(desk: Desk, monkeypatch: pytest.MonkeyPatch) -> Iterator[Between]:
+def service(cli_runner: CliRunner, monkeypatch: pytest.MonkeyPatch) -> Iterator[Between]:
     """A service with something of everything, and manifests that want all of it otherwise."""
     state = a_small_service("deployed")
     for project in state["projects"]:
@@ -64,27 +64,29 @@ def service(desk: Desk, monkeypatch: pytest.MonkeyPatch) -> Iterator[Between]:
             ],
             "job_token_scope": {"inbound_enabled": False, "project_allowlist": [101, 103], "group_allowlist": [10]},
         }
-    desk.sandbox.replace_state(state)
-    desk.write("manifests/all.yaml", MANIFESTS)
-    with between(desk.sandbox.api_url) as server:
+    cli_runner.sandbox.replace_state(state)
+    cli_runner.write("manifests/all.yaml", MANIFESTS)
+    with between(cli_runner.sandbox.api_url) as server:
         monkeypatch.setenv("RECONCILER_API_URL", server.api_url)
         monkeypatch.setenv("RECONCILER_CONCURRENCY", "1")  # answers come in the same order each time
         yield server
 
 
 @pytest.mark.parametrize("seed", SEEDS, ids=lambda seed: f"seed-{seed}")
-def test_no_answer_makes_a_command_fail_in_any_way_but_its_own(desk: Desk, service: Between, seed: int) -> None:
+def test_no_answer_makes_a_command_fail_in_any_way_but_its_own(
+    cli_runner: CliRunner, service: Between, seed: int
+) -> None:
     service.alter = Mad(seed)
     shown = ""
     for command in COMMANDS[seed % 2 :: 2]:
-        ended = desk(command.format(format=FORMATS[seed // 2 % len(FORMATS)]))
+        ended = cli_runner(command.format(format=FORMATS[seed // 2 % len(FORMATS)]))
         assert ended.code in (0, 1, 2, 3), (command, ended)
         assert "internal error" not in ended.err, (command, ended)
         assert acting(ended.out + ended.err) == "", (command, ended)
         assert len(service.requests) < 2000
         shown += ended.out + ended.err
-    values = {SECRET, "ada-token", *(each["token"] for each in tokens(desk))}
-    written = [path for path in desk.folder.rglob("*") if path.is_file() and path.name != "tokens"]
+    values = {SECRET, "ada-token", *(each["token"] for each in tokens(cli_runner))}
+    written = [path for path in cli_runner.folder.rglob("*") if path.is_file() and path.name != "tokens"]
     shown += "".join(path.read_text(encoding="utf-8") for path in written)
     assert {value for value in values if value in shown} == set()
 
@@ -94,6 +96,6 @@ def acting(output: str) -> str:
     return "".join(each for each in output if unicodedata.category(each) in ("Cc", "Cf", "Zl", "Zp") and each != "\n")
 
 
-def tokens(desk: Desk) -> list[dict[str, str]]:
+def tokens(cli_runner: CliRunner) -> list[dict[str, str]]:
     """The tokens that the service has by now."""
-    return [each for project in desk.sandbox.state()["projects"] for each in project["trigger_tokens"]]
+    return [each for project in cli_runner.sandbox.state()["projects"] for each in project["trigger_tokens"]]

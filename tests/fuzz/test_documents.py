@@ -1,6 +1,6 @@
 """Mutated plans, reports, journals and token files: refused, or shown and carried out as they say; never a crash.
 
-With the seal computed anew, a plan that was edited may write only where and what it shows.
+With the checksum computed anew, a plan that was edited may write only where and what it shows.
 """
 
 import json
@@ -11,10 +11,10 @@ from typing import Any
 import pytest
 
 from reconciler.render import FORMATS
-from tests.desk import Desk, Ended
+from tests.cli_runner import CliRunner, Ended
 from tests.fuzz.mutating import controls, draw, garbled, mutated, parsed, resealed
 from tests.fuzz.shown import unexplained
-from tests.trust.everything import service
+from tests.trust.all_writes import service
 
 MANIFESTS = """\
 apiVersion: reconciler/v1
@@ -62,17 +62,17 @@ SEED = 20261122
 class Scene:
     """A service with everything still to do, and the documents that come of doing it."""
 
-    def __init__(self, desk: Desk) -> None:
-        self.desk = desk
+    def __init__(self, cli_runner: CliRunner) -> None:
+        self.cli_runner = cli_runner
         self.fresh()
-        desk.write("manifests/all.yaml", MANIFESTS)
-        assert desk("plan manifests --out plan.json").code == 0
+        cli_runner.write("manifests/all.yaml", MANIFESTS)
+        assert cli_runner("plan manifests --out plan.json").code == 0
         self.plan = parsed(Path("plan.json").read_text())
         for number in (1, 2):
-            assert desk(f"plan manifests --shard {number}/2 --out part{number}.json").code == 0
-        desk.sandbox.set_faults(["status=403,match=milestones/2", "status=400,method=PATCH"])
+            assert cli_runner(f"plan manifests --shard {number}/2 --out part{number}.json").code == 0
+        cli_runner.sandbox.set_faults(["status=403,match=milestones/2", "status=400,method=PATCH"])
         line = "apply manifests --yes --tokens-to tokens --journal journal --report json=report.json"
-        assert desk(line).code == 3
+        assert cli_runner(line).code == 3
         self.report = parsed(Path("report.json").read_text())
         self.journal = Path("journal").read_text()
         self.tokens = Path("tokens").read_text()
@@ -81,16 +81,16 @@ class Scene:
         """Begin with a service where all is still to do; return its state."""
         state = service()
         state["projects"][0]["merge_requests"] = [1]
-        self.desk.sandbox.replace_state(state)
-        return self.desk.sandbox.state()
+        self.cli_runner.sandbox.replace_state(state)
+        return self.cli_runner.sandbox.state()
 
     def writes(self) -> list[str]:
         """Return the writes since then."""
-        return [entry["target"] for entry in self.desk.sandbox.log() if entry["method"] != "GET"]
+        return [entry["target"] for entry in self.cli_runner.sandbox.log() if entry["method"] != "GET"]
 
     def see(self, line: str, *files: str) -> Ended:
         """Run a command; whatever it is given, it must end in one of its ways and show nothing but text."""
-        done = self.desk(line)
+        done = self.cli_runner(line)
         shown = done.out + done.err + "".join(Path(file).read_text() for file in files if Path(file).exists())
         assert done.code in (0, 1, 2, 3, 64), line
         assert "internal error" not in done.err, done.err
@@ -119,12 +119,12 @@ def is_json(line: bytes) -> bool:
 
 
 @pytest.fixture
-def scene(desk: Desk) -> Scene:
-    return Scene(desk)
+def scene(cli_runner: CliRunner) -> Scene:
+    return Scene(cli_runner)
 
 
 def mutants(document: dict[str, Any], count: int) -> Iterator[str]:
-    """Yield mutated texts of a document, most of them sealed again."""
+    """Yield mutated texts of a document, most of them with a new checksum."""
     chance = draw(SEED)
     for _ in range(count):
         yield resealed(document, chance) if chance.random() < 0.8 else garbled(json.dumps(document, indent=2), chance)
@@ -133,7 +133,7 @@ def mutants(document: dict[str, Any], count: int) -> Iterator[str]:
 def test_the_plan_as_it_is_explains_what_it_does(scene: Scene) -> None:
     before = scene.fresh()
     assert scene.see("apply --plan plan.json --yes --tokens-to tokens").code == 0
-    after = scene.desk.sandbox.state()
+    after = scene.cli_runner.sandbox.state()
     assert unexplained(before, after, scene.plan) == []
     nothing = {**scene.plan, "targets": [], "dependent": []}
     assert len(unexplained(before, after, nothing)) == 23
@@ -149,7 +149,7 @@ def test_a_mutated_plan_writes_what_it_shows_or_nothing(scene: Scene) -> None:
         if scene.writes():
             applied += 1
             assert done.code in (0, 3), text
-            assert unexplained(before, scene.desk.sandbox.state(), parsed(text)) == [], text
+            assert unexplained(before, scene.cli_runner.sandbox.state(), parsed(text)) == [], text
     assert applied
 
 
@@ -164,7 +164,7 @@ def test_a_mutated_part_of_a_plan_is_merged_and_writes_what_the_whole_shows(scen
             scene.see(f"apply --plan whole.json {AT_ONCE}")
             applied += bool(scene.writes())
             whole = parsed(Path("whole.json").read_text())
-            assert unexplained(before, scene.desk.sandbox.state(), whole) == [], text
+            assert unexplained(before, scene.cli_runner.sandbox.state(), whole) == [], text
     assert applied
 
 
@@ -177,7 +177,7 @@ def test_what_a_mutated_report_lets_retry_is_what_the_manifests_want(scene: Scen
         before = scene.fresh()
         scene.see(f"apply manifests --retry-failed mutant.json {AT_ONCE}")
         applied += bool(scene.writes())
-        assert unexplained(before, scene.desk.sandbox.state(), scene.plan) == [], text
+        assert unexplained(before, scene.cli_runner.sandbox.state(), scene.plan) == [], text
     assert applied
 
 
@@ -195,7 +195,7 @@ def test_after_a_mutated_journal_the_manifests_are_applied_and_nothing_else(scen
         before = scene.fresh()
         scene.see(f"apply manifests --journal journal {AT_ONCE}")
         applied += bool(scene.writes())
-        assert unexplained(before, scene.desk.sandbox.state(), scene.plan) == [], some
+        assert unexplained(before, scene.cli_runner.sandbox.state(), scene.plan) == [], some
     assert applied
 
 
@@ -206,7 +206,7 @@ def test_tokens_are_kept_whatever_the_file_held_before(scene: Scene) -> None:
         held = Path("tokens").read_bytes()
         before = scene.fresh()
         assert scene.see(f"apply manifests {AT_ONCE}").code == 0
-        created = token_values(scene.desk.sandbox.state()) - token_values(before)
+        created = token_values(scene.cli_runner.sandbox.state()) - token_values(before)
         kept = Path("tokens").read_bytes()
         assert (len(created), kept.startswith(held)) == (3, True)
         whole = [line for line in kept.split(b"\n") if line.startswith(b'{"target": "project ') and line.endswith(b"}")]
@@ -215,7 +215,7 @@ def test_tokens_are_kept_whatever_the_file_held_before(scene: Scene) -> None:
 
 def test_any_text_can_be_a_note(scene: Scene) -> None:
     chance = draw(SEED)
-    rendered = scene.desk("show plan.json --format markdown").out
+    rendered = scene.cli_runner("show plan.json --format markdown").out
     for _ in range(20):
         write("note.md", garbled(rendered, chance))
         scene.fresh()

@@ -8,7 +8,7 @@ import pytest
 
 from reconciler.manifests.survey import survey
 from reconciler.render import FORMATS
-from tests.desk import Desk
+from tests.cli_runner import CliRunner
 from tests.fuzz.manifests import MUTATIONS
 from tests.fuzz.mutating import controls, draw, garbled, mutated
 from tests.states import a_small_service
@@ -62,12 +62,12 @@ SECRETS = ("ada-token", "bob-token", "root-token", "glptt-")
 
 @pytest.mark.parametrize(("seed", "template"), [(1, False), (2, False), (3, True)])
 def test_mutated_manifests_are_carried_out_or_told_what_is_wrong(
-    desk: Desk, monkeypatch: pytest.MonkeyPatch, seed: int, template: bool
+    cli_runner: CliRunner, monkeypatch: pytest.MonkeyPatch, seed: int, template: bool
 ) -> None:
     monkeypatch.setenv("STAGE", "test")
     state = a_small_service("deployed")
     state["projects"][0]["trigger_tokens"] = [{"description": "nightly", "owner": "ada", "token": "glptt-secret-1"}]
-    desk.sandbox.replace_state(state)
+    cli_runner.sandbox.replace_state(state)
     chance, valid = draw(seed), 0
     for _ in range(3 if template else 10):
         texts = {"manifests/shared.yaml": SHARED, "manifests/own.yaml": OWN}
@@ -76,7 +76,7 @@ def test_mutated_manifests_are_carried_out_or_told_what_is_wrong(
         for name in chance.sample(sorted(texts), 1):
             texts[name] = _mutated(texts[name], chance) if name.endswith(".yaml") else _slightly(texts[name], chance)
         for name, text in texts.items():
-            path = desk.write(name, "")
+            path = cli_runner.write(name, "")
             path.write_bytes(text.encode("utf-8", "surrogateescape"))
         format_ = chance.choice(sorted(FORMATS.keys() - {"codequality"}))
         given = "--env STAGE --set names=lib"
@@ -86,7 +86,7 @@ def test_mutated_manifests_are_carried_out_or_told_what_is_wrong(
             f"plan {given} --format {format_} --out plan.json",
             f"render {given} --explain milestones",
         ):
-            done = desk(line)
+            done = cli_runner(line)
             saved = Path("plan.json").read_text() if Path("plan.json").exists() else ""
             assert done.code in (0, 1, 3, 64), (line, texts)
             assert "internal error" not in done.err, (done.err, texts)

@@ -9,13 +9,13 @@ import pytest
 from reconciler.errors import Refused
 from reconciler.model.plan import Update
 from reconciler.model.protocols import Request
-from reconciler.model.targets import Level, Scope
+from reconciler.model.targets import Level, Target
 from tests.building import ACME, API, section
-from tests.kinds.behind import group_in, project_in, rewriting, speaking_with
-from tests.story import Story, failures
+from tests.engine_driver import EngineDriver, failures
+from tests.kinds.out_of_band import group_in, project_in, rewriting, speaking_with
 
-TOOLS = Scope(Level.GROUP, "acme/tools")
-CLI = Scope(Level.PROJECT, "acme/tools/cli")
+TOOLS = Target(Level.GROUP, "acme/tools")
+CLI = Target(Level.PROJECT, "acme/tools/cli")
 
 GROUP_URL = "groups/acme/merge_request_approval_setting"
 TOOLS_URL = "groups/acme%2Ftools/merge_request_approval_setting"
@@ -31,8 +31,8 @@ FRESH_GROUP = {AUTHOR: True, COMMITTER: True, OVERRIDES: True, RETAIN: True, SEL
 FRESH_PROJECT = {AUTHOR: False, COMMITTER: True, OVERRIDES: True, RETAIN: False, SELECTIVE: False, AGAIN: False}
 
 
-def wanted(value: object, scope: Scope = API) -> Any:
-    return section("approval_settings", value, scope)
+def wanted(value: object, target: Target = API) -> Any:
+    return section("approval_settings", value, target)
 
 
 def line(url: str, sent: Mapping[str, bool]) -> str:
@@ -63,27 +63,27 @@ def of_project(settings: Mapping[str, bool], path: str = "acme/api") -> Any:
     return edit
 
 
-def put(story: Story, *edits: Any) -> None:
-    with rewriting(story) as state:
+def put(engine: EngineDriver, *edits: Any) -> None:
+    with rewriting(engine) as state:
         for edit in edits:
             edit(state)
 
 
-def raw(story: Story, scope: Scope = API) -> Any:
+def raw(engine: EngineDriver, target: Target = API) -> Any:
     """What the service keeps, behind all locks; of a group, None where nothing was ever set."""
-    state = story.sandbox.state()
-    place = project_in(state, str(scope.ref)) if scope.level is Level.PROJECT else group_in(state, str(scope.ref))
+    state = engine.sandbox.state()
+    place = project_in(state, str(target.ref)) if target.level is Level.PROJECT else group_in(state, str(target.ref))
     return place.get("merge_request_approval_settings")
 
 
-def locked(*names: str, by: str = "group acme") -> list[str]:
+def read_only(*names: str, by: str = "group acme") -> list[str]:
     why = f"locked by {by}; unlock it there or leave the field out"
     return [f"approval settings.{name}: {why}" for name in sorted(names)]
 
 
-def test_the_life_of_a_project_s_approval_settings(story: Story) -> None:
+def test_the_life_of_a_project_s_approval_settings(engine: EngineDriver) -> None:
     def step(value: object) -> list[str]:
-        return in_order(story.step(wanted(value)))
+        return in_order(engine.step(wanted(value)))
 
     assert step({}) == []
     assert step(FRESH_PROJECT) == []
@@ -98,78 +98,80 @@ def test_the_life_of_a_project_s_approval_settings(story: Story) -> None:
 
 
 @pytest.mark.parametrize("name", FRESH_PROJECT)
-def test_each_setting_of_a_project_is_sent_with_all_others_and_they_stay(story: Story, dialect: str, name: str) -> None:
+def test_each_setting_of_a_project_is_sent_with_all_others_and_they_stay(
+    engine: EngineDriver, dialect: str, name: str
+) -> None:
     before = FRESH_PROJECT | {SELECTIVE: False, RETAIN: dialect == "deployed" and name == SELECTIVE}
-    put(story, of_project(before))
+    put(engine, of_project(before))
     after = before | {name: not before[name]}
-    assert in_order(story.step(wanted({name: after[name]}))) == [line(URL, after)]
-    assert {key: raw(story)[key] for key in after} == after
+    assert in_order(engine.step(wanted({name: after[name]}))) == [line(URL, after)]
+    assert {key: raw(engine)[key] for key in after} == after
 
 
 @pytest.mark.parametrize("name", [AUTHOR, COMMITTER, OVERRIDES, RETAIN, AGAIN])
-def test_the_first_write_to_a_group_keeps_what_it_shows_of_the_rest(story: Story, name: str) -> None:
-    assert raw(story, ACME) is None
+def test_the_first_write_to_a_group_keeps_what_it_shows_of_the_rest(engine: EngineDriver, name: str) -> None:
+    assert raw(engine, ACME) is None
     after = FRESH_GROUP | {name: not FRESH_GROUP[name]}
-    assert in_order(story.step(wanted({name: after[name]}, ACME))) == [line(GROUP_URL, after)]
-    assert {key: raw(story, ACME)[key] for key in after} == after
+    assert in_order(engine.step(wanted({name: after[name]}, ACME))) == [line(GROUP_URL, after)]
+    assert {key: raw(engine, ACME)[key] for key in after} == after
 
 
-def test_the_life_of_a_group_s_approval_settings(story: Story) -> None:
+def test_the_life_of_a_group_s_approval_settings(engine: EngineDriver) -> None:
     def step(value: object) -> list[str]:
-        return in_order(story.step(wanted(value, ACME)))
+        return in_order(engine.step(wanted(value, ACME)))
 
     assert step({}) == []
     assert step(FRESH_GROUP) == []
-    assert raw(story, ACME) is None
+    assert raw(engine, ACME) is None
     strict = {AUTHOR: False, COMMITTER: False, OVERRIDES: False, RETAIN: False, SELECTIVE: False, AGAIN: True}
     assert step(strict) == [line(GROUP_URL, strict)]
     assert step({OVERRIDES: True}) == [line(GROUP_URL, strict | {OVERRIDES: True})]
     assert step(FRESH_GROUP) == [line(GROUP_URL, FRESH_GROUP)]
 
 
-@pytest.mark.parametrize(("scope", "url"), [(ACME, GROUP_URL), (API, URL)], ids=str)
-def test_a_plan_reads_the_settings_once_and_nothing_else(story: Story, scope: Scope, url: str) -> None:
-    story.plan(wanted({AUTHOR: True, AGAIN: True}, scope))
-    assert story.requests() == [f"GET {url}"]
+@pytest.mark.parametrize(("target", "url"), [(ACME, GROUP_URL), (API, URL)], ids=str)
+def test_a_plan_reads_the_settings_once_and_nothing_else(engine: EngineDriver, target: Target, url: str) -> None:
+    engine.plan(wanted({AUTHOR: True, AGAIN: True}, target))
+    assert engine.requests() == [f"GET {url}"]
 
 
-def test_one_change_is_planned_however_many_settings_change(story: Story) -> None:
-    (change,) = story.plan(wanted({AUTHOR: True, COMMITTER: True, AGAIN: True})).changes
+def test_one_change_is_planned_however_many_settings_change(engine: EngineDriver) -> None:
+    (change,) = engine.plan(wanted({AUTHOR: True, COMMITTER: True, AGAIN: True})).changes
     assert dict(change.after) == {AUTHOR: True, AGAIN: True}  # type: ignore[union-attr]  # an update
 
 
-def test_what_the_group_has_locked_is_a_problem_each_and_the_rest_is_done(story: Story) -> None:
-    put(story, of_group({AUTHOR: False, OVERRIDES: False, AGAIN: True}), of_project({OVERRIDES: True}))
+def test_what_the_group_has_locked_is_a_problem_each_and_the_rest_is_done(engine: EngineDriver) -> None:
+    put(engine, of_group({AUTHOR: False, OVERRIDES: False, AGAIN: True}), of_project({OVERRIDES: True}))
     value = wanted({AUTHOR: True, OVERRIDES: True, AGAIN: False, COMMITTER: False})
-    assert story.problems(value) == locked(AUTHOR, OVERRIDES, AGAIN)
-    assert failures(story.apply(story.plan(value))) == []
-    assert in_order(story.writes()) == [line(URL, {COMMITTER: False, RETAIN: False, SELECTIVE: False})]
-    assert story.problems(value) == locked(AUTHOR, OVERRIDES, AGAIN)
-    assert story.changes(value) == []
+    assert engine.problems(value) == read_only(AUTHOR, OVERRIDES, AGAIN)
+    assert failures(engine.apply(engine.plan(value))) == []
+    assert in_order(engine.writes()) == [line(URL, {COMMITTER: False, RETAIN: False, SELECTIVE: False})]
+    assert engine.problems(value) == read_only(AUTHOR, OVERRIDES, AGAIN)
+    assert engine.changes(value) == []
 
 
-def test_a_locked_setting_that_is_as_wanted_is_in_order(story: Story) -> None:
-    put(story, of_group({AUTHOR: False, COMMITTER: False, OVERRIDES: False, RETAIN: False, AGAIN: True}))
+def test_a_locked_setting_that_is_as_wanted_is_in_order(engine: EngineDriver) -> None:
+    put(engine, of_group({AUTHOR: False, COMMITTER: False, OVERRIDES: False, RETAIN: False, AGAIN: True}))
     same = {AUTHOR: False, COMMITTER: False, OVERRIDES: False, RETAIN: False, SELECTIVE: False, AGAIN: True}
-    assert story.step(wanted(same)) == []
+    assert engine.step(wanted(same)) == []
 
 
-def test_the_value_behind_a_lock_is_not_changed(story: Story) -> None:
+def test_the_value_behind_a_lock_is_not_changed(engine: EngineDriver) -> None:
     own = FRESH_PROJECT | {AUTHOR: True, RETAIN: True}
-    put(story, of_group({AUTHOR: False, RETAIN: False}), of_project(own))
-    story.step(wanted({COMMITTER: False, AUTHOR: False}))
-    assert {name: raw(story)[name] for name in own} == own | {COMMITTER: False}
+    put(engine, of_group({AUTHOR: False, RETAIN: False}), of_project(own))
+    engine.step(wanted({COMMITTER: False, AUTHOR: False}))
+    assert {name: raw(engine)[name] for name in own} == own | {COMMITTER: False}
 
 
-def test_what_the_instance_has_locked_is_locked_in_groups_and_projects(story: Story) -> None:
-    with rewriting(story) as state:
+def test_what_the_instance_has_locked_is_locked_in_groups_and_projects(engine: EngineDriver) -> None:
+    with rewriting(engine) as state:
         state["instance"]["merge_request_approval_settings"] = {COMMITTER: False}
     value = {AUTHOR: False, COMMITTER: True}
-    for scope in (ACME, API):
-        assert story.problems(wanted(value, scope)) == locked(COMMITTER, by="the instance")
+    for target in (ACME, API):
+        assert engine.problems(wanted(value, target)) == read_only(COMMITTER, by="the instance")
     rest = {name: setting for name, setting in FRESH_GROUP.items() if name != COMMITTER}
-    story.apply(story.plan(wanted(value, ACME)))
-    assert in_order(story.writes()) == [line(GROUP_URL, rest | {AUTHOR: False})]
+    engine.apply(engine.plan(wanted(value, ACME)))
+    assert in_order(engine.writes()) == [line(GROUP_URL, rest | {AUTHOR: False})]
 
 
 REFUSAL = {
@@ -178,31 +180,33 @@ REFUSAL = {
 }
 
 
-def test_selective_removals_are_had_on_the_side_of_retain_that_the_service_wants(story: Story, dialect: str) -> None:
+def test_selective_removals_are_had_on_the_side_of_retain_that_the_service_wants(
+    engine: EngineDriver, dialect: str
+) -> None:
     right, wrong = {RETAIN: dialect == "deployed", SELECTIVE: True}, {RETAIN: dialect != "deployed", SELECTIVE: True}
-    assert failures(story.apply(story.plan(wanted(wrong)))) == [
+    assert failures(engine.apply(engine.plan(wanted(wrong)))) == [
         f"failed: approval settings None: PUT {URL}: 400 {REFUSAL[dialect]}"
     ]
-    assert in_order(story.step(wanted(right))) == [line(URL, FRESH_PROJECT | right)]
-    assert failures(story.apply(story.plan(wanted({RETAIN: wrong[RETAIN]})))) == [
+    assert in_order(engine.step(wanted(right))) == [line(URL, FRESH_PROJECT | right)]
+    assert failures(engine.apply(engine.plan(wanted({RETAIN: wrong[RETAIN]})))) == [
         f"failed: approval settings None: PUT {URL}: 400 {REFUSAL[dialect]}"
     ]
     both_off = {RETAIN: wrong[RETAIN], SELECTIVE: False}
-    assert in_order(story.step(wanted(both_off))) == [line(URL, FRESH_PROJECT | both_off)]
+    assert in_order(engine.step(wanted(both_off))) == [line(URL, FRESH_PROJECT | both_off)]
 
 
 def test_the_pair_that_the_deployed_service_refuses_is_doubtful() -> None:
     for pair in ({RETAIN: True, SELECTIVE: True}, {RETAIN: False, SELECTIVE: True}, {RETAIN: False}, {SELECTIVE: True}):
         declared = wanted(pair).wanted["approval_settings"]
         refused = list(pair.values()) == [False, True]
-        assert [field for field, _ in declared.doubts()] == ([SELECTIVE] if refused else [])
+        assert [field for field, _ in declared.warnings()] == ([SELECTIVE] if refused else [])
 
 
 def test_selective_removals_of_a_group_are_had_by_the_spec_and_dropped_in_production(
-    story: Story, dialect: str
+    engine: EngineDriver, dialect: str
 ) -> None:
     value = wanted({RETAIN: dialect == "deployed", SELECTIVE: True}, ACME)
-    outcomes = story.apply(story.plan(value))
+    outcomes = engine.apply(engine.plan(value))
     assert (
         failures(outcomes)
         == {
@@ -212,48 +216,54 @@ def test_selective_removals_of_a_group_are_had_by_the_spec_and_dropped_in_produc
             ],
         }[dialect]
     )
-    assert in_order(story.writes()) == [line(GROUP_URL, FRESH_GROUP | {RETAIN: dialect == "deployed", SELECTIVE: True})]
+    assert in_order(engine.writes()) == [
+        line(GROUP_URL, FRESH_GROUP | {RETAIN: dialect == "deployed", SELECTIVE: True})
+    ]
 
 
 def test_a_group_that_does_not_retain_locks_its_own_selective_removals_in_production(
-    story: Story, dialect: str
+    engine: EngineDriver, dialect: str
 ) -> None:
-    put(story, of_group({RETAIN: False}))
+    put(engine, of_group({RETAIN: False}))
     value = wanted({SELECTIVE: True, AUTHOR: False}, ACME)
-    assert story.problems(value) == {"spec": [], "deployed": locked(SELECTIVE)}[dialect]
-    assert failures(story.apply(story.plan(value))) == []
-    assert in_order(story.writes()) == [
+    assert engine.problems(value) == {"spec": [], "deployed": read_only(SELECTIVE)}[dialect]
+    assert failures(engine.apply(engine.plan(value))) == []
+    assert in_order(engine.writes()) == [
         line(GROUP_URL, FRESH_GROUP | {AUTHOR: False, RETAIN: False, SELECTIVE: dialect == "spec"})
     ]
 
 
-def test_a_hidden_selective_removal_does_not_keep_a_project_from_being_changed(story: Story, dialect: str) -> None:
+def test_a_hidden_selective_removal_does_not_keep_a_project_from_being_changed(
+    engine: EngineDriver, dialect: str
+) -> None:
     put(
-        story,
+        engine,
         of_group({RETAIN: False}),
         of_project({RETAIN: dialect == "deployed", SELECTIVE: True}, "acme/tools/cli"),
     )
     if dialect == "deployed":
         with pytest.raises(Refused, match=REFUSAL[dialect]):
-            story.client.send(Request("PUT", CLI_URL, {AUTHOR: True}))
-    assert in_order(story.step(wanted({AUTHOR: True}, CLI))) == [
+            engine.client.send(Request("PUT", CLI_URL, {AUTHOR: True}))
+    assert in_order(engine.step(wanted({AUTHOR: True}, CLI))) == [
         line(CLI_URL, {AUTHOR: True, COMMITTER: True, OVERRIDES: True, SELECTIVE: dialect == "spec", AGAIN: False})
     ]
 
 
-def test_a_selective_removal_that_is_locked_on_stays_as_it_is_behind_the_lock(story: Story, dialect: str) -> None:
-    put(story, of_group({RETAIN: False, SELECTIVE: True}), of_project({SELECTIVE: True}))
-    story.step(wanted({AUTHOR: True}))
-    assert raw(story)[SELECTIVE] is (dialect == "spec")
-    assert raw(story)[AUTHOR] is True
+def test_a_selective_removal_that_is_locked_on_stays_as_it_is_behind_the_lock(
+    engine: EngineDriver, dialect: str
+) -> None:
+    put(engine, of_group({RETAIN: False, SELECTIVE: True}), of_project({SELECTIVE: True}))
+    engine.step(wanted({AUTHOR: True}))
+    assert raw(engine)[SELECTIVE] is (dialect == "spec")
+    assert raw(engine)[AUTHOR] is True
 
 
-def test_a_project_below_a_changed_group_is_read_and_planned_again(story: Story) -> None:
+def test_a_project_below_a_changed_group_is_read_and_planned_again(engine: EngineDriver) -> None:
     both = wanted({AUTHOR: False}, ACME), wanted({AUTHOR: True, COMMITTER: False})
-    plan = story.plan(*both)
+    plan = engine.plan(*both)
     assert [str(change.requests[0]) for change in plan.changes] == [f"PUT {GROUP_URL}", f"PUT {URL}"]
-    outcomes = story.apply(plan)
-    assert [request.partition(" {")[0] for request in story.requests()] == [
+    outcomes = engine.apply(plan)
+    assert [request.partition(" {")[0] for request in engine.requests()] == [
         f"GET {GROUP_URL}",
         f"PUT {GROUP_URL}",
         f"GET {GROUP_URL}",
@@ -261,7 +271,7 @@ def test_a_project_below_a_changed_group_is_read_and_planned_again(story: Story)
         f"PUT {URL}",
         f"GET {URL}",
     ]
-    assert in_order(story.writes()) == [
+    assert in_order(engine.writes()) == [
         line(GROUP_URL, FRESH_GROUP | {AUTHOR: False}),
         line(URL, {COMMITTER: False, OVERRIDES: True, RETAIN: False, SELECTIVE: False, AGAIN: False}),
     ]
@@ -269,91 +279,93 @@ def test_a_project_below_a_changed_group_is_read_and_planned_again(story: Story)
     assert [f"{each.field}: {each.reason}" for target in outcomes for each in target.plan.problems] == [
         f"{AUTHOR}: locked by group acme; unlock it there or leave the field out"
     ]
-    assert story.problems(*both) == locked(AUTHOR)
+    assert engine.problems(*both) == read_only(AUTHOR)
 
 
-def test_what_the_group_unlocks_the_project_has_in_the_same_run(story: Story) -> None:
-    put(story, of_group({AUTHOR: False, RETAIN: False}))
+def test_what_the_group_unlocks_the_project_has_in_the_same_run(engine: EngineDriver) -> None:
+    put(engine, of_group({AUTHOR: False, RETAIN: False}))
     both = wanted({AUTHOR: True, RETAIN: True}, ACME), wanted({AUTHOR: True, RETAIN: True})
-    assert story.problems(*both) == locked(AUTHOR, RETAIN)
-    outcomes = story.apply(story.plan(*both))
-    assert in_order(story.writes()) == [
+    assert engine.problems(*both) == read_only(AUTHOR, RETAIN)
+    outcomes = engine.apply(engine.plan(*both))
+    assert in_order(engine.writes()) == [
         line(GROUP_URL, FRESH_GROUP),
         line(URL, FRESH_PROJECT | {AUTHOR: True, RETAIN: True}),
     ]
     assert [problem for target in outcomes for problem in target.plan.problems] == []
     assert failures(outcomes) == []
-    assert story.problems(*both) == story.changes(*both) == []
+    assert engine.problems(*both) == engine.changes(*both) == []
 
 
-def test_what_the_group_locks_as_wanted_the_project_need_not_write(story: Story) -> None:
+def test_what_the_group_locks_as_wanted_the_project_need_not_write(engine: EngineDriver) -> None:
     both = wanted({AGAIN: True}, ACME), wanted({AGAIN: True})
-    assert story.changes(*both) == ["~ approval settings None", "~ approval settings None"]
-    assert in_order(story.step(*both)) == [line(GROUP_URL, FRESH_GROUP | {AGAIN: True})]
+    assert engine.changes(*both) == ["~ approval settings None", "~ approval settings None"]
+    assert in_order(engine.step(*both)) == [line(GROUP_URL, FRESH_GROUP | {AGAIN: True})]
 
 
-def test_settings_are_read_again_once_where_their_group_stays_as_it_is(story: Story) -> None:
-    story.apply(story.plan(wanted({AUTHOR: True}, ACME), wanted({AUTHOR: True})))
-    assert [request.partition(" {")[0] for request in story.requests()] == [f"GET {URL}", f"PUT {URL}", f"GET {URL}"]
+def test_settings_are_read_again_once_where_their_group_stays_as_it_is(engine: EngineDriver) -> None:
+    engine.apply(engine.plan(wanted({AUTHOR: True}, ACME), wanted({AUTHOR: True})))
+    assert [request.partition(" {")[0] for request in engine.requests()] == [f"GET {URL}", f"PUT {URL}", f"GET {URL}"]
 
 
-def test_what_another_writer_sets_after_the_plan_stays_where_nobody_declares_it(story: Story) -> None:
-    plan = story.plan(wanted({AUTHOR: True}))
-    put(story, of_project({AGAIN: True, RETAIN: True}))
-    assert failures(story.apply(plan)) == []
-    assert in_order(story.writes()) == [line(URL, FRESH_PROJECT | {AUTHOR: True, AGAIN: True, RETAIN: True})]
+def test_what_another_writer_sets_after_the_plan_stays_where_nobody_declares_it(engine: EngineDriver) -> None:
+    plan = engine.plan(wanted({AUTHOR: True}))
+    put(engine, of_project({AGAIN: True, RETAIN: True}))
+    assert failures(engine.apply(plan)) == []
+    assert in_order(engine.writes()) == [line(URL, FRESH_PROJECT | {AUTHOR: True, AGAIN: True, RETAIN: True})]
 
 
-def test_what_another_writer_sets_after_the_plan_is_set_right_where_it_is_declared(story: Story) -> None:
-    plan = story.plan(wanted({AUTHOR: True, COMMITTER: True}))
-    put(story, of_project({COMMITTER: False}))
-    [outcome] = story.apply(plan)
+def test_what_another_writer_sets_after_the_plan_is_set_right_where_it_is_declared(engine: EngineDriver) -> None:
+    plan = engine.plan(wanted({AUTHOR: True, COMMITTER: True}))
+    put(engine, of_project({COMMITTER: False}))
+    [outcome] = engine.apply(plan)
     assert failures([outcome]) == []
-    assert in_order(story.writes()) == [line(URL, FRESH_PROJECT | {AUTHOR: True})]
+    assert in_order(engine.writes()) == [line(URL, FRESH_PROJECT | {AUTHOR: True})]
     assert [change.before for change in outcome.plan.changes if isinstance(change, Update)] == [
         {AUTHOR: False, COMMITTER: False}
     ]
 
 
-def test_what_another_writer_has_done_meanwhile_is_not_written_again(story: Story) -> None:
-    plan = story.plan(wanted({AUTHOR: True}))
-    put(story, of_project({AUTHOR: True}))
-    [outcome] = story.apply(plan)
+def test_what_another_writer_has_done_meanwhile_is_not_written_again(engine: EngineDriver) -> None:
+    plan = engine.plan(wanted({AUTHOR: True}))
+    put(engine, of_project({AUTHOR: True}))
+    [outcome] = engine.apply(plan)
     assert outcome.outcomes == ()
-    assert story.requests() == [f"GET {URL}"]
+    assert engine.requests() == [f"GET {URL}"]
 
 
-def test_a_subgroup_has_settings_by_the_spec_and_none_in_production(story: Story, dialect: str) -> None:
+def test_a_subgroup_has_settings_by_the_spec_and_none_in_production(engine: EngineDriver, dialect: str) -> None:
     value = wanted({AUTHOR: False}, TOOLS)
     if dialect == "spec":
-        assert in_order(story.step(value)) == [line(TOOLS_URL, FRESH_GROUP | {AUTHOR: False})]
-        assert story.problems(wanted({AUTHOR: True}, CLI)) == locked(AUTHOR)
+        assert in_order(engine.step(value)) == [line(TOOLS_URL, FRESH_GROUP | {AUTHOR: False})]
+        assert engine.problems(wanted({AUTHOR: True}, CLI)) == read_only(AUTHOR)
     else:
-        assert story.problems(value) == [
+        assert engine.problems(value) == [
             "approval settings.None: cannot be read: only groups at the top have these settings"
         ]
-        assert story.changes(value) == []
+        assert engine.changes(value) == []
 
 
-@pytest.mark.parametrize(("scope", "url", "token"), [(ACME, GROUP_URL, "bob-token")], ids=["a maintainer of a group"])
-def test_who_may_not_read_the_settings_is_told_so(story: Story, scope: Scope, url: str, token: str) -> None:
-    with speaking_with(story, token):
-        assert story.problems(wanted({AUTHOR: False}, scope)) == [
+@pytest.mark.parametrize(("target", "url", "token"), [(ACME, GROUP_URL, "bob-token")], ids=["a maintainer of a group"])
+def test_who_may_not_read_the_settings_is_told_so(engine: EngineDriver, target: Target, url: str, token: str) -> None:
+    with speaking_with(engine, token):
+        assert engine.problems(wanted({AUTHOR: False}, target)) == [
             f"approval settings.None: cannot be read: GET {url}: 403 Forbidden"
         ]
 
 
-def test_an_archived_project_is_changed_like_any_other(story: Story) -> None:
-    with rewriting(story) as state:
+def test_an_archived_project_is_changed_like_any_other(engine: EngineDriver) -> None:
+    with rewriting(engine) as state:
         project_in(state)["archived"] = True
-    assert in_order(story.step(wanted({AUTHOR: True}))) == [line(URL, FRESH_PROJECT | {AUTHOR: True})]
+    assert in_order(engine.step(wanted({AUTHOR: True}))) == [line(URL, FRESH_PROJECT | {AUTHOR: True})]
 
 
-def test_what_another_writer_set_after_the_plan_is_not_overwritten_when_it_is_read_again_first(story: Story) -> None:
-    plan = story.plan(wanted({AUTHOR: True}))
-    with speaking_with(story, "bob-token"):
-        story.client.send(Request("PUT", URL, {COMMITTER: False}))
-    assert failures(story.apply(plan, recheck=True)) == [
+def test_what_another_writer_set_after_the_plan_is_not_overwritten_when_it_is_read_again_first(
+    engine: EngineDriver,
+) -> None:
+    plan = engine.plan(wanted({AUTHOR: True}))
+    with speaking_with(engine, "bob-token"):
+        engine.client.send(Request("PUT", URL, {COMMITTER: False}))
+    assert failures(engine.apply(plan, recheck=True)) == [
         "stale: approval settings None: it has changed since the plan was made: allow_committer_approval: true -> false"
     ]
-    assert story.writes() == []
+    assert engine.writes() == []

@@ -8,12 +8,12 @@ import pytest
 from reconciler.errors import Refused
 from reconciler.kinds.container_repository_protection_rules import KIND, RULES, doubt_of_pattern, fault_of_pattern
 from reconciler.model.protocols import Request
-from reconciler.model.targets import Level, Scope
+from reconciler.model.targets import Level, Target
 from reconciler.service import Client
 from tests.building import API, section
-from tests.desk import Desk
-from tests.kinds.behind import project_in, rewriting, speaking_with
-from tests.story import Story, failures
+from tests.cli_runner import CliRunner
+from tests.engine_driver import EngineDriver, failures
+from tests.kinds.out_of_band import project_in, rewriting, speaking_with
 
 URL = "projects/acme%2Fapi/registry/protection/repository/rules"
 PUSH, DELETE = "minimum_access_level_for_push", "minimum_access_level_for_delete"
@@ -23,28 +23,28 @@ NO_LEVEL = (
 )
 
 
-def wanted(value: object, scope: Scope = API, *, prune: bool = False) -> Any:
-    return section(KIND.name, value, scope, prune=prune)
+def wanted(value: object, target: Target = API, *, prune: bool = False) -> Any:
+    return section(KIND.name, value, target, prune=prune)
 
 
 def rule(pattern: str, push: str | None = None, delete: str | None = None, **more: object) -> dict[str, object]:
     return {"repository_path_pattern": pattern, PUSH: push, DELETE: delete, **more}
 
 
-def put(story: Story, *rules: Mapping[str, object]) -> None:
+def put(engine: EngineDriver, *rules: Mapping[str, object]) -> None:
     """Let the project have these rules and no others."""
-    with rewriting(story) as state:
+    with rewriting(engine) as state:
         project_in(state)[KIND.name] = list(rules)
 
 
-def kept(story: Story) -> list[tuple[str, str | None, str | None]]:
-    rules = project_in(story.sandbox.state())[KIND.name]
+def kept(engine: EngineDriver) -> list[tuple[str, str | None, str | None]]:
+    rules = project_in(engine.sandbox.state())[KIND.name]
     return [(each["repository_path_pattern"], each[PUSH], each[DELETE]) for each in rules]
 
 
-def test_the_life_of_a_protection_rule(story: Story) -> None:
+def test_the_life_of_a_protection_rule(engine: EngineDriver) -> None:
     def step(value: object, *, prune: bool = False) -> list[str]:
-        return story.step(wanted(value, prune=prune))
+        return engine.step(wanted(value, prune=prune))
 
     assert step({"acme/api/prod*": {PUSH: "maintainer", DELETE: "admin"}, "acme/api/dev*": {DELETE: "owner"}}) == [
         f'POST {URL} {{"repository_path_pattern": "acme/api/dev*", "{DELETE}": "owner"}}',
@@ -61,83 +61,85 @@ def test_the_life_of_a_protection_rule(story: Story) -> None:
     assert step({"acme/api/prod-*": {"renamed_from": "acme/api/prod*"}}) == [
         f'PATCH {URL}/2 {{"repository_path_pattern": "acme/api/prod-*"}}'
     ]
-    assert kept(story) == [("acme/api/dev*", None, "owner"), ("acme/api/prod-*", "admin", None)]
+    assert kept(engine) == [("acme/api/dev*", None, "owner"), ("acme/api/prod-*", "admin", None)]
     assert step({"acme/api/prod-*": None}) == [f"DELETE {URL}/2"]
     assert step({}, prune=True) == [f"DELETE {URL}/1"]
 
 
 @pytest.mark.parametrize("levels", [{PUSH: "admin"}, {DELETE: "admin"}, {PUSH: "admin", DELETE: None}], ids=str)
-def test_a_rule_is_created_without_the_level_that_is_not_wanted(story: Story, levels: dict[str, str | None]) -> None:
+def test_a_rule_is_created_without_the_level_that_is_not_wanted(
+    engine: EngineDriver, levels: dict[str, str | None]
+) -> None:
     (name,) = (name for name, level in levels.items() if level)
-    assert story.step(wanted({"acme/api/a": levels})) == [
+    assert engine.step(wanted({"acme/api/a": levels})) == [
         f'POST {URL} {{"repository_path_pattern": "acme/api/a", "{name}": "admin"}}'
     ]
 
 
 @pytest.mark.parametrize("levels", [{}, {PUSH: None}, {PUSH: None, DELETE: None}], ids=str)
-def test_a_rule_without_levels_cannot_be_created(story: Story, levels: dict[str, None]) -> None:
+def test_a_rule_without_levels_cannot_be_created(engine: EngineDriver, levels: dict[str, None]) -> None:
     value = wanted({"acme/api/a": levels, "acme/api/b": {PUSH: "owner"}})
-    assert story.problems(value) == [f"protection rule.{PUSH}: cannot be created: {NO_LEVEL}"]
-    assert story.changes(value) == ["+ protection rule acme/api/b"]
+    assert engine.problems(value) == [f"protection rule.{PUSH}: cannot be created: {NO_LEVEL}"]
+    assert engine.changes(value) == ["+ protection rule acme/api/b"]
 
 
-def test_the_last_level_of_a_live_rule_cannot_be_lifted(story: Story) -> None:
-    put(story, rule("acme/api/a", push="owner"))
+def test_the_last_level_of_a_live_rule_cannot_be_lifted(engine: EngineDriver) -> None:
+    put(engine, rule("acme/api/a", push="owner"))
     value = wanted({"acme/api/a": {PUSH: None}})
-    assert story.problems(value) == [f"protection rule.{PUSH}: {NO_LEVEL}"]
-    assert story.changes(value) == []
+    assert engine.problems(value) == [f"protection rule.{PUSH}: {NO_LEVEL}"]
+    assert engine.changes(value) == []
 
 
-def test_a_level_that_is_null_already_is_in_order(story: Story) -> None:
-    put(story, rule("acme/api/a", push="owner"))
-    assert story.step(wanted({"acme/api/a": {DELETE: None}})) == []
+def test_a_level_that_is_null_already_is_in_order(engine: EngineDriver) -> None:
+    put(engine, rule("acme/api/a", push="owner"))
+    assert engine.step(wanted({"acme/api/a": {DELETE: None}})) == []
 
 
-def test_a_plan_reads_the_list_once_and_nothing_else(story: Story) -> None:
-    story.plan(wanted({"acme/api/a": {PUSH: "owner"}}))
-    assert story.requests() == [f"GET {URL}?per_page=100&page=1"]
+def test_a_plan_reads_the_list_once_and_nothing_else(engine: EngineDriver) -> None:
+    engine.plan(wanted({"acme/api/a": {PUSH: "owner"}}))
+    assert engine.requests() == [f"GET {URL}?per_page=100&page=1"]
 
 
-def test_what_must_not_exist_and_does_not_is_in_order(story: Story) -> None:
-    assert story.step(wanted({"acme/api/a": None})) == []
+def test_what_must_not_exist_and_does_not_is_in_order(engine: EngineDriver) -> None:
+    assert engine.step(wanted({"acme/api/a": None})) == []
 
 
 @pytest.mark.parametrize("old", ["acme/api/a", ["acme/api/z", "acme/api/a"]], ids=str)
-def test_a_rename_keeps_the_rule_and_changes_its_levels_with_it(story: Story, old: object) -> None:
-    put(story, rule("acme/api/a", push="owner", delete="admin", id=5))
+def test_a_rename_keeps_the_rule_and_changes_its_levels_with_it(engine: EngineDriver, old: object) -> None:
+    put(engine, rule("acme/api/a", push="owner", delete="admin", id=5))
     value = wanted({"acme/api/b": {"renamed_from": old, DELETE: None}}, prune=True)
-    assert story.step(value) == [f'PATCH {URL}/5 {{"repository_path_pattern": "acme/api/b", "{DELETE}": ""}}']
-    assert story.step(value) == []
+    assert engine.step(value) == [f'PATCH {URL}/5 {{"repository_path_pattern": "acme/api/b", "{DELETE}": ""}}']
+    assert engine.step(value) == []
 
 
-def test_a_rename_of_what_is_not_there_creates(story: Story) -> None:
-    assert story.step(wanted({"acme/api/b": {"renamed_from": "acme/api/a", PUSH: "owner"}})) == [
+def test_a_rename_of_what_is_not_there_creates(engine: EngineDriver) -> None:
+    assert engine.step(wanted({"acme/api/b": {"renamed_from": "acme/api/a", PUSH: "owner"}})) == [
         f'POST {URL} {{"repository_path_pattern": "acme/api/b", "{PUSH}": "owner"}}'
     ]
 
 
-def test_a_rename_whose_both_names_are_live_is_a_problem_and_touches_neither(story: Story) -> None:
-    put(story, rule("acme/api/a", push="owner"), rule("acme/api/b", push="owner"))
+def test_a_rename_whose_both_names_are_live_is_a_problem_and_touches_neither(engine: EngineDriver) -> None:
+    put(engine, rule("acme/api/a", push="owner"), rule("acme/api/b", push="owner"))
     value = wanted({"acme/api/b": {"renamed_from": "acme/api/a", PUSH: "admin"}}, prune=True)
-    assert story.problems(value) == [
+    assert engine.problems(value) == [
         'protection rule.None: both this name and the former "acme/api/a" are live; delete one of them'
     ]
-    assert story.changes(value) == []
+    assert engine.changes(value) == []
 
 
-def test_what_no_manifest_mentions_is_reported_and_not_touched(story: Story) -> None:
-    put(story, rule("acme/api/b", push="owner"), rule("acme/api/a", push="owner"))
-    before = story.sandbox.state()
+def test_what_no_manifest_mentions_is_reported_and_not_touched(engine: EngineDriver) -> None:
+    put(engine, rule("acme/api/b", push="owner"), rule("acme/api/a", push="owner"))
+    before = engine.sandbox.state()
     value = wanted({"acme/api/b": {PUSH: "owner"}})
-    assert [each.address.name for each in story.plan(value).unmanaged] == ["acme/api/a"]
-    assert story.step(value) == []
-    assert story.sandbox.state() == before
+    assert [each.address.name for each in engine.plan(value).unmanaged] == ["acme/api/a"]
+    assert engine.step(value) == []
+    assert engine.sandbox.state() == before
 
 
-def test_pruning_deletes_what_is_not_listed_after_all_else(story: Story) -> None:
-    put(story, *(rule(f"acme/api/{name}", push="owner", id=number) for number, name in enumerate("cba", 1)))
+def test_pruning_deletes_what_is_not_listed_after_all_else(engine: EngineDriver) -> None:
+    put(engine, *(rule(f"acme/api/{name}", push="owner", id=number) for number, name in enumerate("cba", 1)))
     value = wanted({"acme/api/b": {PUSH: "admin"}, "acme/api/d": {PUSH: "admin"}}, prune=True)
-    assert story.step(value) == [
+    assert engine.step(value) == [
         f'POST {URL} {{"repository_path_pattern": "acme/api/d", "{PUSH}": "admin"}}',
         f'PATCH {URL}/2 {{"{PUSH}": "admin"}}',
         f"DELETE {URL}/3",
@@ -146,63 +148,63 @@ def test_pruning_deletes_what_is_not_listed_after_all_else(story: Story) -> None
 
 
 @pytest.mark.parametrize("size", [99, 100, 101, 205])
-def test_all_rules_are_read_with_pages_and_without(story: Story, dialect: str, size: int) -> None:
-    put(story, *(rule(f"acme/api/r{number:03}", push="owner", id=number) for number in range(1, size + 1)))
+def test_all_rules_are_read_with_pages_and_without(engine: EngineDriver, dialect: str, size: int) -> None:
+    put(engine, *(rule(f"acme/api/r{number:03}", push="owner", id=number) for number in range(1, size + 1)))
     value = wanted({f"acme/api/r{number:03}": {} for number in range(1, size)}, prune=True)
-    assert story.changes(value) == [f"- protection rule acme/api/r{size:03}"]
+    assert engine.changes(value) == [f"- protection rule acme/api/r{size:03}"]
     pages = 2 if dialect == "deployed" else -(-size // 100)  # where no header tells the end, the same page again does
-    assert story.requests() == [f"GET {URL}?per_page=100&page={page}" for page in range(1, pages + 1)]
-    assert story.step(value) == [f"DELETE {URL}/{size}"]
+    assert engine.requests() == [f"GET {URL}?per_page=100&page={page}" for page in range(1, pages + 1)]
+    assert engine.step(value) == [f"DELETE {URL}/{size}"]
 
 
-def test_a_rule_that_another_writer_made_after_the_plan_is_refused(story: Story) -> None:
-    plan = story.plan(wanted({"acme/api/a": {PUSH: "owner"}, "acme/api/b": {PUSH: "owner"}}))
-    with Client(story.sandbox.api_url, "bob-token") as bob:
+def test_a_rule_that_another_writer_made_after_the_plan_is_refused(engine: EngineDriver) -> None:
+    plan = engine.plan(wanted({"acme/api/a": {PUSH: "owner"}, "acme/api/b": {PUSH: "owner"}}))
+    with Client(engine.sandbox.api_url, "bob-token") as bob:
         bob.send(Request("POST", URL, rule("acme/api/a", push="admin")))
-    assert failures(story.apply(plan)) == [
+    assert failures(engine.apply(plan)) == [
         f"failed: protection rule acme/api/a: POST {URL}: 422 Repository path pattern has already been taken"
     ]
-    assert kept(story) == [("acme/api/a", "admin", None), ("acme/api/b", "owner", None)]
-    assert failures(story.apply(plan, recheck=True)) == [
+    assert kept(engine) == [("acme/api/a", "admin", None), ("acme/api/b", "owner", None)]
+    assert failures(engine.apply(plan, recheck=True)) == [
         "stale: protection rule acme/api/a: it exists by now",
         "stale: protection rule acme/api/b: it exists by now",
     ]
 
 
-def test_a_rule_that_another_writer_deleted_after_the_plan_can_be_deleted_and_not_changed(story: Story) -> None:
-    put(story, rule("acme/api/a", push="owner", id=1), rule("acme/api/b", push="owner", id=2))
-    plan = story.plan(wanted({"acme/api/a": {PUSH: "admin"}, "acme/api/b": None}))
-    with speaking_with(story, "bob-token"):
-        story.client.send(Request("DELETE", f"{URL}/1"))
-        story.client.send(Request("DELETE", f"{URL}/2"))
-    assert failures(story.apply(plan)) == [
+def test_a_rule_that_another_writer_deleted_after_the_plan_can_be_deleted_and_not_changed(engine: EngineDriver) -> None:
+    put(engine, rule("acme/api/a", push="owner", id=1), rule("acme/api/b", push="owner", id=2))
+    plan = engine.plan(wanted({"acme/api/a": {PUSH: "admin"}, "acme/api/b": None}))
+    with speaking_with(engine, "bob-token"):
+        engine.client.send(Request("DELETE", f"{URL}/1"))
+        engine.client.send(Request("DELETE", f"{URL}/2"))
+    assert failures(engine.apply(plan)) == [
         f"failed: protection rule acme/api/a: PATCH {URL}/1: 404 Not found",
     ]
 
 
 @pytest.mark.parametrize("why", [{"container_registry_enabled": False}, {"archived": True}], ids=str)
-def test_rules_cannot_be_read_without_a_registry_or_in_an_archive(story: Story, why: dict[str, bool]) -> None:
+def test_rules_cannot_be_read_without_a_registry_or_in_an_archive(engine: EngineDriver, why: dict[str, bool]) -> None:
     cause = "the project is archived" if "archived" in why else "switched off in the project: the container registry"
-    put(story, rule("acme/api/a", push="owner"))
-    with rewriting(story) as state:
+    put(engine, rule("acme/api/a", push="owner"))
+    with rewriting(engine) as state:
         project_in(state).update(why)
     value = wanted({"acme/api/b": {PUSH: "owner"}}, prune=True)
-    assert story.problems(value) == [f"protection rule.None: cannot be read: {cause}"]
-    assert story.changes(value) == []
+    assert engine.problems(value) == [f"protection rule.None: cannot be read: {cause}"]
+    assert engine.changes(value) == []
 
 
-def test_a_pattern_written_in_capitals_elsewhere_can_be_renamed_or_pruned(story: Story) -> None:
-    put(story, rule("acme/api/Prod", push="owner", id=1), rule("acme/api/Dev", push="owner", id=2))
+def test_a_pattern_written_in_capitals_elsewhere_can_be_renamed_or_pruned(engine: EngineDriver) -> None:
+    put(engine, rule("acme/api/Prod", push="owner", id=1), rule("acme/api/Dev", push="owner", id=2))
     value = wanted({"acme/api/prod": {"renamed_from": "acme/api/Prod"}}, prune=True)
-    assert story.step(value) == [
+    assert engine.step(value) == [
         f'PATCH {URL}/1 {{"repository_path_pattern": "acme/api/prod"}}',
         f"DELETE {URL}/2",
     ]
 
 
-def test_a_project_known_by_its_number_has_rules_too(story: Story) -> None:
-    scope = Scope(Level.PROJECT, 100)
-    assert story.step(wanted({"acme/api/a": {PUSH: "owner"}}, scope)) == [
+def test_a_project_known_by_its_number_has_rules_too(engine: EngineDriver) -> None:
+    target = Target(Level.PROJECT, 100)
+    assert engine.step(wanted({"acme/api/a": {PUSH: "owner"}}, target)) == [
         f'POST projects/100/registry/protection/repository/rules {{"repository_path_pattern": "acme/api/a", "{PUSH}": '
         '"owner"}'
     ]
@@ -225,15 +227,15 @@ def test_a_project_known_by_its_number_has_rules_too(story: Story) -> None:
     ],
 )
 def test_a_pattern_is_checked_before_the_service_would_refuse_it(
-    story: Story, dialect: str, pattern: str, fault: str | None
+    engine: EngineDriver, dialect: str, pattern: str, fault: str | None
 ) -> None:
-    scope = Scope(Level.PROJECT, "Acme/Api")
-    assert fault_of_pattern(scope, pattern) == fault
+    target = Target(Level.PROJECT, "Acme/Api")
+    assert fault_of_pattern(target, pattern) == fault
     if fault is None:
-        assert len(story.step(wanted({pattern: {PUSH: "owner"}}, scope))) == 1
+        assert len(engine.step(wanted({pattern: {PUSH: "owner"}}, target))) == 1
     elif dialect == "deployed":
         with pytest.raises(Refused):
-            story.client.send(Request("POST", URL, rule(pattern, push="owner")))
+            engine.client.send(Request("POST", URL, rule(pattern, push="owner")))
 
 
 @pytest.mark.parametrize(
@@ -248,24 +250,24 @@ def test_a_pattern_is_checked_before_the_service_would_refuse_it(
     ],
 )
 def test_a_pattern_that_only_some_servers_take_is_doubtful(
-    story: Story, dialect: str, pattern: str, doubt: str
+    engine: EngineDriver, dialect: str, pattern: str, doubt: str
 ) -> None:
-    scope = Scope(Level.PROJECT, "Acme/Api")
-    assert (fault_of_pattern(scope, pattern), doubt_of_pattern(scope, pattern)) == (None, doubt)
-    outcomes = failures(story.apply(story.plan(wanted({pattern: {PUSH: "owner"}}, scope))))
+    target = Target(Level.PROJECT, "Acme/Api")
+    assert (fault_of_pattern(target, pattern), doubt_of_pattern(target, pattern)) == (None, doubt)
+    outcomes = failures(engine.apply(engine.plan(wanted({pattern: {PUSH: "owner"}}, target))))
     assert len(outcomes) == (dialect == "deployed")
 
 
 def test_the_path_before_a_pattern_is_not_checked_where_only_the_number_is_known() -> None:
-    assert doubt_of_pattern(Scope(Level.PROJECT, 7), "any/where") is None
+    assert doubt_of_pattern(Target(Level.PROJECT, 7), "any/where") is None
 
 
-def test_a_rule_from_before_the_project_was_renamed_can_be_declared_and_is_exported(desk: Desk) -> None:
-    desk.service(container_repository_protection_rules=[rule("old/Api/x*", push="owner")])
-    assert desk("export --project acme/api -o out --section container_repository_protection_rules").code == 0
-    done = desk("validate out")
+def test_a_rule_from_before_the_project_was_renamed_can_be_declared_and_is_exported(cli_runner: CliRunner) -> None:
+    cli_runner.service(container_repository_protection_rules=[rule("old/Api/x*", push="owner")])
+    assert cli_runner("export --project acme/api -o out --section container_repository_protection_rules").code == 0
+    done = cli_runner("validate out")
     assert (done.code, "warning: GitLab takes new patterns in lower case only: old/api/x*" in done.out) == (0, True)
-    assert desk("drift out").code == 0
+    assert cli_runner("drift out").code == 0
 
 
 @pytest.mark.parametrize("unset", [{DELETE: None}, {DELETE: ""}, {}], ids=str)

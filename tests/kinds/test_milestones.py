@@ -9,25 +9,25 @@ from reconciler.kinds.milestones import fault_of_title
 from reconciler.model.protocols import Request
 from reconciler.service import Client
 from tests.building import API, section
-from tests.kinds.behind import group_in, project_in, rewriting
-from tests.story import Story, failures
+from tests.engine_driver import EngineDriver, failures
+from tests.kinds.out_of_band import group_in, project_in, rewriting
 
 URL = "projects/acme%2Fapi/milestones"
 
 
-def put(story: Story, *milestones: Mapping[str, object]) -> None:
+def put(engine: EngineDriver, *milestones: Mapping[str, object]) -> None:
     """Let the project have these milestones and no others."""
-    with rewriting(story) as state:
+    with rewriting(engine) as state:
         project_in(state)["milestones"] = list(milestones)
 
 
-def titles(story: Story) -> list[str]:
-    return [each["title"] for each in project_in(story.sandbox.state())["milestones"]]
+def titles(engine: EngineDriver) -> list[str]:
+    return [each["title"] for each in project_in(engine.sandbox.state())["milestones"]]
 
 
-def test_the_life_of_a_milestone(story: Story) -> None:
+def test_the_life_of_a_milestone(engine: EngineDriver) -> None:
     def step(value: object, *, prune: bool = False) -> list[str]:
-        return story.step(section("milestones", value, prune=prune))
+        return engine.step(section("milestones", value, prune=prune))
 
     assert step({"1.0": {"description": "First", "start_date": "2026-01-01", "due_date": "2026-02-01"}, "0.9": {}}) == [
         f'POST {URL} {{"title": "0.9"}}',
@@ -57,121 +57,123 @@ def test_the_life_of_a_milestone(story: Story) -> None:
         ({"state": "closed"}, '{"state_event": "close"}'),
     ],
 )
-def test_each_field_is_updated_alone_and_the_rest_stays(story: Story, fields: dict[str, object], sent: str) -> None:
+def test_each_field_is_updated_alone_and_the_rest_stays(
+    engine: EngineDriver, fields: dict[str, object], sent: str
+) -> None:
     before = {"title": "1.0", "description": "One", "start_date": "2026-01-01", "due_date": "2026-02-01"}
-    put(story, {"id": 7, **before})
-    assert story.step(section("milestones", {"1.0": fields})) == [f"PUT {URL}/7 {sent}"]
-    after = project_in(story.sandbox.state())["milestones"][0]
+    put(engine, {"id": 7, **before})
+    assert engine.step(section("milestones", {"1.0": fields})) == [f"PUT {URL}/7 {sent}"]
+    after = project_in(engine.sandbox.state())["milestones"][0]
     expected = {"state": "active"} | before | {name: value or None for name, value in fields.items()}
     assert {name: after[name] for name in expected} == expected
 
 
-def test_a_milestone_created_closed_takes_two_requests(story: Story) -> None:
-    assert story.step(section("milestones", {"done": {"state": "closed", "description": ""}})) == [
+def test_a_milestone_created_closed_takes_two_requests(engine: EngineDriver) -> None:
+    assert engine.step(section("milestones", {"done": {"state": "closed", "description": ""}})) == [
         f'POST {URL} {{"title": "done"}}',
         f'PUT {URL}/1 {{"state_event": "close"}}',
     ]
 
 
-def test_an_empty_item_is_content_with_whatever_milestone_there_is(story: Story) -> None:
-    put(story, {"title": "1.0", "description": "kept", "due_date": "2026-02-01", "state": "closed"})
-    assert story.step(section("milestones", {"1.0": {}})) == []
-    assert story.step(section("milestones", {"1.1": {}})) == [f'POST {URL} {{"title": "1.1"}}']
+def test_an_empty_item_is_content_with_whatever_milestone_there_is(engine: EngineDriver) -> None:
+    put(engine, {"title": "1.0", "description": "kept", "due_date": "2026-02-01", "state": "closed"})
+    assert engine.step(section("milestones", {"1.0": {}})) == []
+    assert engine.step(section("milestones", {"1.1": {}})) == [f'POST {URL} {{"title": "1.1"}}']
 
 
-def test_what_must_not_exist_and_does_not_is_in_order(story: Story) -> None:
-    assert story.step(section("milestones", {"1.0": None})) == []
+def test_what_must_not_exist_and_does_not_is_in_order(engine: EngineDriver) -> None:
+    assert engine.step(section("milestones", {"1.0": None})) == []
 
 
-def test_a_plan_reads_the_list_once_and_nothing_else(story: Story) -> None:
-    story.plan(section("milestones", {"1.0": {}}))
-    assert story.requests() == [f"GET {URL}?per_page=100&page=1"]
+def test_a_plan_reads_the_list_once_and_nothing_else(engine: EngineDriver) -> None:
+    engine.plan(section("milestones", {"1.0": {}}))
+    assert engine.requests() == [f"GET {URL}?per_page=100&page=1"]
 
 
-def test_what_no_manifest_mentions_is_reported_and_not_touched(story: Story) -> None:
-    put(story, {"title": "b"}, {"title": "a"}, {"title": "1.0"})
-    before = story.sandbox.state()
+def test_what_no_manifest_mentions_is_reported_and_not_touched(engine: EngineDriver) -> None:
+    put(engine, {"title": "b"}, {"title": "a"}, {"title": "1.0"})
+    before = engine.sandbox.state()
     wanted = section("milestones", {"1.0": {}})
-    assert [each.address.name for each in story.plan(wanted).unmanaged] == ["a", "b"]
-    assert story.step(wanted) == []
-    assert story.sandbox.state() == before
+    assert [each.address.name for each in engine.plan(wanted).unmanaged] == ["a", "b"]
+    assert engine.step(wanted) == []
+    assert engine.sandbox.state() == before
 
 
-def test_pruning_deletes_what_is_not_listed_after_all_else(story: Story) -> None:
-    put(story, {"id": 1, "title": "old"}, {"id": 2, "title": "1.0"}, {"id": 3, "title": "older"})
-    assert story.step(section("milestones", {"1.0": {"state": "closed"}, "1.1": {}}, prune=True)) == [
+def test_pruning_deletes_what_is_not_listed_after_all_else(engine: EngineDriver) -> None:
+    put(engine, {"id": 1, "title": "old"}, {"id": 2, "title": "1.0"}, {"id": 3, "title": "older"})
+    assert engine.step(section("milestones", {"1.0": {"state": "closed"}, "1.1": {}}, prune=True)) == [
         f'POST {URL} {{"title": "1.1"}}',
         f'PUT {URL}/2 {{"state_event": "close"}}',
         f"DELETE {URL}/1",
         f"DELETE {URL}/3",
     ]
-    assert titles(story) == ["1.0", "1.1"]
+    assert titles(engine) == ["1.0", "1.1"]
 
 
 @pytest.mark.parametrize("old", ["1.0", ["1.0"], ["0.9", "1.0"]], ids=str)
-def test_a_rename_keeps_the_milestone_and_is_done_once(story: Story, old: object) -> None:
-    put(story, {"id": 5, "title": "1.0", "description": "kept"})
+def test_a_rename_keeps_the_milestone_and_is_done_once(engine: EngineDriver, old: object) -> None:
+    put(engine, {"id": 5, "title": "1.0", "description": "kept"})
     wanted = section("milestones", {"2.0": {"renamed_from": old, "state": "closed"}}, prune=True)
-    assert story.step(wanted) == [f'PUT {URL}/5 {{"state_event": "close", "title": "2.0"}}']
-    assert story.step(wanted) == []
-    assert titles(story) == ["2.0"]
+    assert engine.step(wanted) == [f'PUT {URL}/5 {{"state_event": "close", "title": "2.0"}}']
+    assert engine.step(wanted) == []
+    assert titles(engine) == ["2.0"]
 
 
-def test_a_rename_of_what_is_not_there_creates(story: Story) -> None:
-    assert story.step(section("milestones", {"2.0": {"renamed_from": "1.0", "due_date": "2026-02-01"}})) == [
+def test_a_rename_of_what_is_not_there_creates(engine: EngineDriver) -> None:
+    assert engine.step(section("milestones", {"2.0": {"renamed_from": "1.0", "due_date": "2026-02-01"}})) == [
         f'POST {URL} {{"title": "2.0", "due_date": "2026-02-01"}}'
     ]
 
 
-def test_a_rename_whose_both_names_are_live_is_a_problem_and_touches_neither(story: Story) -> None:
-    put(story, {"title": "1.0"}, {"title": "2.0"})
+def test_a_rename_whose_both_names_are_live_is_a_problem_and_touches_neither(engine: EngineDriver) -> None:
+    put(engine, {"title": "1.0"}, {"title": "2.0"})
     wanted = section("milestones", {"2.0": {"renamed_from": "1.0", "state": "closed"}, "3.0": {}}, prune=True)
-    assert story.problems(wanted) == [
+    assert engine.problems(wanted) == [
         'milestone.None: both this name and the former "1.0" are live; delete one of them'
     ]
-    assert story.changes(wanted) == ["+ milestone 3.0"]
+    assert engine.changes(wanted) == ["+ milestone 3.0"]
 
 
-def test_two_live_milestones_of_one_title_are_a_problem(story: Story) -> None:
-    put(story, {"id": 4, "title": "1.0"}, {"id": 3, "title": "1.0"})
-    assert story.problems(section("milestones", {"1.0": {"state": "closed"}})) == [
+def test_two_live_milestones_of_one_title_are_a_problem(engine: EngineDriver) -> None:
+    put(engine, {"id": 4, "title": "1.0"}, {"id": 3, "title": "1.0"})
+    assert engine.problems(section("milestones", {"1.0": {"state": "closed"}})) == [
         "milestone.None: 2 objects have this name (IDs 3, 4); expected one"
     ]
-    assert story.problems(section("milestones", {"2.0": {"renamed_from": "1.0"}})) == [
+    assert engine.problems(section("milestones", {"2.0": {"renamed_from": "1.0"}})) == [
         'milestone.None: 2 objects have the former name "1.0" (IDs 3, 4); expected one'
     ]
-    assert story.step(section("milestones", {"1.0": None})) == [f"DELETE {URL}/3", f"DELETE {URL}/4"]
+    assert engine.step(section("milestones", {"1.0": None})) == [f"DELETE {URL}/3", f"DELETE {URL}/4"]
 
 
-def test_a_due_date_that_does_not_go_with_the_live_start_date_is_a_problem(story: Story) -> None:
-    put(story, {"id": 1, "title": "a", "start_date": "2026-02-01"}, {"id": 2, "title": "b", "due_date": "2026-02-01"})
+def test_a_due_date_that_does_not_go_with_the_live_start_date_is_a_problem(engine: EngineDriver) -> None:
+    put(engine, {"id": 1, "title": "a", "start_date": "2026-02-01"}, {"id": 2, "title": "b", "due_date": "2026-02-01"})
     wanted = section("milestones", {"a": {"due_date": "2026-02-01"}, "b": {"start_date": "2026-03-01"}})
-    assert story.problems(wanted) == [
+    assert engine.problems(wanted) == [
         "milestone.due_date: due_date must be after start_date, which is 2026-02-01",
         "milestone.due_date: due_date must be after start_date, which is 2026-03-01",
     ]
-    assert story.changes(wanted) == []
+    assert engine.changes(wanted) == []
 
 
-def test_dates_that_clash_are_moved_together(story: Story) -> None:
-    put(story, {"id": 1, "title": "a", "start_date": "2026-01-01", "due_date": "2026-02-01"})
+def test_dates_that_clash_are_moved_together(engine: EngineDriver) -> None:
+    put(engine, {"id": 1, "title": "a", "start_date": "2026-01-01", "due_date": "2026-02-01"})
     wanted = section("milestones", {"a": {"start_date": "2026-03-01", "due_date": "2026-04-01"}})
-    assert story.step(wanted) == [f'PUT {URL}/1 {{"start_date": "2026-03-01", "due_date": "2026-04-01"}}']
+    assert engine.step(wanted) == [f'PUT {URL}/1 {{"start_date": "2026-03-01", "due_date": "2026-04-01"}}']
 
 
-def test_blanks_around_a_title_are_not_part_of_it(story: Story) -> None:
-    assert story.step(section("milestones", {" 1.0 ": {}})) == [f'POST {URL} {{"title": "1.0"}}']
-    assert titles(story) == ["1.0"]
-    assert story.step(section("milestones", {" 1.0": {"state": "closed"}}, prune=True)) == [
+def test_blanks_around_a_title_are_not_part_of_it(engine: EngineDriver) -> None:
+    assert engine.step(section("milestones", {" 1.0 ": {}})) == [f'POST {URL} {{"title": "1.0"}}']
+    assert titles(engine) == ["1.0"]
+    assert engine.step(section("milestones", {" 1.0": {"state": "closed"}}, prune=True)) == [
         f'PUT {URL}/1 {{"state_event": "close"}}'
     ]
-    assert story.step(section("milestones", {"2.0 ": {"renamed_from": " 1.0"}})) == [f'PUT {URL}/1 {{"title": "2.0"}}']
+    assert engine.step(section("milestones", {"2.0 ": {"renamed_from": " 1.0"}})) == [f'PUT {URL}/1 {{"title": "2.0"}}']
 
 
-def test_titles_are_compared_with_regard_to_case(story: Story) -> None:
-    put(story, {"title": "beta"})
-    assert story.step(section("milestones", {"Beta": {}})) == [f'POST {URL} {{"title": "Beta"}}']
-    assert titles(story) == ["beta", "Beta"]
+def test_titles_are_compared_with_regard_to_case(engine: EngineDriver) -> None:
+    put(engine, {"title": "beta"})
+    assert engine.step(section("milestones", {"Beta": {}})) == [f'POST {URL} {{"title": "Beta"}}']
+    assert titles(engine) == ["beta", "Beta"]
 
 
 def test_a_title_must_not_be_blank() -> None:
@@ -195,75 +197,77 @@ def test_a_description_is_a_text_or_null(description: object) -> None:
         section("milestones", {"1.0": {"description": description}})
 
 
-def test_more_than_a_page_of_milestones_is_read_page_by_page(story: Story) -> None:
-    put(story, *({"id": number, "title": f"m{number:03}"} for number in range(1, 206)))
+def test_more_than_a_page_of_milestones_is_read_page_by_page(engine: EngineDriver) -> None:
+    put(engine, *({"id": number, "title": f"m{number:03}"} for number in range(1, 206)))
     wanted = section("milestones", {f"m{number:03}": {} for number in range(1, 205)}, prune=True)
-    assert story.changes(wanted) == ["- milestone m205"]
-    assert story.requests() == [f"GET {URL}?per_page=100&page={page}" for page in (1, 2, 3)]
-    assert story.step(wanted) == [f"DELETE {URL}/205"]
+    assert engine.changes(wanted) == ["- milestone m205"]
+    assert engine.requests() == [f"GET {URL}?per_page=100&page={page}" for page in (1, 2, 3)]
+    assert engine.step(wanted) == [f"DELETE {URL}/205"]
 
 
-def test_exactly_one_page_of_milestones_takes_one_read(story: Story) -> None:
-    put(story, *({"title": f"m{number:03}"} for number in range(100)))
-    assert len(list(story.plan(section("milestones", {})).unmanaged)) == 100
-    assert story.requests() == [f"GET {URL}?per_page=100&page=1"]
+def test_exactly_one_page_of_milestones_takes_one_read(engine: EngineDriver) -> None:
+    put(engine, *({"title": f"m{number:03}"} for number in range(100)))
+    assert len(list(engine.plan(section("milestones", {})).unmanaged)) == 100
+    assert engine.requests() == [f"GET {URL}?per_page=100&page=1"]
 
 
-def test_a_title_that_a_group_above_has_cannot_be_created_and_holds_up_nothing_else(story: Story, dialect: str) -> None:
-    with rewriting(story) as state:
+def test_a_title_that_a_group_above_has_cannot_be_created_and_holds_up_nothing_else(
+    engine: EngineDriver, dialect: str
+) -> None:
+    with rewriting(engine) as state:
         group_in(state)["milestones"] = [{"title": "1.0"}]
-    outcomes = story.apply(story.plan(section("milestones", {"1.0": {}, "1.1": {}})))
+    outcomes = engine.apply(engine.plan(section("milestones", {"1.0": {}, "1.1": {}})))
     taken = "already being used for another group or project milestone."
     reason = {"spec": f"title: {taken}", "deployed": f'Failed to create milestone {{:title=>["{taken}"]}}'}[dialect]
     assert failures(outcomes) == [f"failed: milestone 1.0: POST {URL}: 400 {reason}"]
-    assert titles(story) == ["1.1"]
+    assert titles(engine) == ["1.1"]
 
 
-def test_a_rename_to_a_title_that_a_group_above_has_is_refused(story: Story, dialect: str) -> None:
-    put(story, {"id": 3, "title": "1.0"})
-    with rewriting(story) as state:
+def test_a_rename_to_a_title_that_a_group_above_has_is_refused(engine: EngineDriver, dialect: str) -> None:
+    put(engine, {"id": 3, "title": "1.0"})
+    with rewriting(engine) as state:
         group_in(state)["milestones"] = [{"title": "2.0"}]
-    outcomes = story.apply(story.plan(section("milestones", {"2.0": {"renamed_from": "1.0"}})))
+    outcomes = engine.apply(engine.plan(section("milestones", {"2.0": {"renamed_from": "1.0"}})))
     taken = "already being used for another group or project milestone."
     reason = {"spec": f"title: {taken}", "deployed": f'Failed to update milestone {{:title=>["{taken}"]}}'}[dialect]
     assert failures(outcomes) == [f"failed: milestone 2.0: PUT {URL}/3: 400 {reason}"]
 
 
-def test_an_archived_project_shows_its_milestones_and_refuses_to_change_them(story: Story) -> None:
-    put(story, {"id": 1, "title": "1.0"}, {"id": 2, "title": "0.9"})
-    with rewriting(story) as state:
+def test_an_archived_project_shows_its_milestones_and_refuses_to_change_them(engine: EngineDriver) -> None:
+    put(engine, {"id": 1, "title": "1.0"}, {"id": 2, "title": "0.9"})
+    with rewriting(engine) as state:
         project_in(state)["archived"] = True
     wanted = section("milestones", {"1.0": {"state": "closed"}, "1.1": {}, "0.9": None})
-    plan = story.plan(wanted)
+    plan = engine.plan(wanted)
     assert list(plan.problems) == []
-    assert failures(story.apply(plan)) == [
+    assert failures(engine.apply(plan)) == [
         f"failed: milestone 1.1: POST {URL}: 403 Forbidden",
         f"failed: milestone 1.0: PUT {URL}/1: 403 Forbidden",
         f"failed: milestone 0.9: DELETE {URL}/2: 403 Forbidden",
     ]
 
 
-def test_without_issues_and_merge_requests_milestones_cannot_be_read(story: Story) -> None:
-    with rewriting(story) as state:
+def test_without_issues_and_merge_requests_milestones_cannot_be_read(engine: EngineDriver) -> None:
+    with rewriting(engine) as state:
         project_in(state).update(issues_enabled=False, merge_requests_enabled=False)
     wanted = section("milestones", {"1.0": {}})
-    assert story.problems(wanted) == [
+    assert engine.problems(wanted) == [
         "milestone.None: cannot be read: switched off in the project: issues and merge requests"
     ]
-    assert story.changes(wanted) == []
+    assert engine.changes(wanted) == []
 
 
 def test_what_another_writer_created_after_the_plan_is_told_as_theirs_and_what_they_deleted_is_done(
-    story: Story,
+    engine: EngineDriver,
 ) -> None:
-    put(story, {"id": 1, "title": "a"}, {"id": 2, "title": "b"})
-    plan = story.plan(section("milestones", {"a": {"state": "closed"}, "b": None, "c": {}, "d": {}}))
-    with Client(story.sandbox.api_url, "bob-token") as bob:
+    put(engine, {"id": 1, "title": "a"}, {"id": 2, "title": "b"})
+    plan = engine.plan(section("milestones", {"a": {"state": "closed"}, "b": None, "c": {}, "d": {}}))
+    with Client(engine.sandbox.api_url, "bob-token") as bob:
         bob.send(Request("DELETE", f"{URL}/1"))
         bob.send(Request("DELETE", f"{URL}/2"))
         bob.send(Request("POST", URL, {"title": "c"}))
-    assert failures(story.apply(plan)) == [
+    assert failures(engine.apply(plan)) == [
         "stale: milestone c: done by somebody else at the same time",
         f"failed: milestone a: PUT {URL}/1: 404 Not found",
     ]
-    assert titles(story) == ["c", "d"]
+    assert titles(engine) == ["c", "d"]

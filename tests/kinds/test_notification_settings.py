@@ -10,10 +10,10 @@ from reconciler.kinds.notification_settings import SETTINGS
 from reconciler.live.read import read_part
 from reconciler.model.protocols import Json
 from reconciler.model.resource import Found
-from reconciler.model.targets import Scope
+from reconciler.model.targets import Target
 from tests.building import ACME, API, USER, section
-from tests.kinds.behind import group_in, project_in, rewriting, speaking_with, user_in
-from tests.story import Story, failures
+from tests.engine_driver import EngineDriver, failures
+from tests.kinds.out_of_band import group_in, project_in, rewriting, speaking_with, user_in
 
 URLS = {
     USER: "notification_settings",
@@ -58,37 +58,37 @@ ABSENT = {
 }
 """What cannot be set there (spec section 6; deployed behaviour, section 1)."""
 
-at_every_level = pytest.mark.parametrize("scope", list(URLS), ids=str)
+at_every_level = pytest.mark.parametrize("target", list(URLS), ids=str)
 
 
-def wanted(value: object, scope: Scope) -> Any:
-    return section("notification_settings", value, scope)
+def wanted(value: object, target: Target) -> Any:
+    return section("notification_settings", value, target)
 
 
-def put(story: Story, scope: Scope, settings: Mapping[str, Any], name: str = "ada") -> None:
+def put(engine: EngineDriver, target: Target, settings: Mapping[str, Any], name: str = "ada") -> None:
     """Let a user have these settings there."""
-    with rewriting(story) as state:
-        if scope == USER:
+    with rewriting(engine) as state:
+        if target == USER:
             user_in(state, name)["notification_settings"] = settings
         else:
-            place = group_in(state) if scope == ACME else project_in(state)
+            place = group_in(state) if target == ACME else project_in(state)
             place["notification_settings"] = {**place["notification_settings"], name: settings}
 
 
-def kept(story: Story, scope: Scope, name: str = "ada") -> dict[str, Any]:
+def kept(engine: EngineDriver, target: Target, name: str = "ada") -> dict[str, Any]:
     """What the service remembers of a user's settings there."""
-    state = story.sandbox.state()
-    if scope == USER:
+    state = engine.sandbox.state()
+    if target == USER:
         return dict(user_in(state, name)["notification_settings"])
-    return dict((group_in(state) if scope == ACME else project_in(state))["notification_settings"][name])
+    return dict((group_in(state) if target == ACME else project_in(state))["notification_settings"][name])
 
 
 @at_every_level
-def test_the_life_of_notification_settings(story: Story, scope: Scope) -> None:
-    url = URLS[scope]
+def test_the_life_of_notification_settings(engine: EngineDriver, target: Target) -> None:
+    url = URLS[target]
 
     def step(value: object) -> list[str]:
-        return story.step(wanted(value, scope))
+        return engine.step(wanted(value, target))
 
     assert step({}) == []
     assert step({"level": "watch"}) == [f'PUT {url} {{"level": "watch"}}']
@@ -103,105 +103,107 @@ def test_the_life_of_notification_settings(story: Story, scope: Scope) -> None:
     assert step({"level": "custom", "events": {"new_issue": False}}) == [
         f'PUT {url} {{"new_issue": false, "level": "custom"}}'
     ]
-    assert kept(story, scope)["events"] == {"failed_pipeline": False, "new_issue": False, "new_note": True}
+    assert kept(engine, target)["events"] == {"failed_pipeline": False, "new_issue": False, "new_note": True}
 
 
 @at_every_level
 @pytest.mark.parametrize("level", ["disabled", "participating", "watch", "global", "mention", "custom"])
-def test_every_level_can_be_had(story: Story, scope: Scope, level: str) -> None:
-    put(story, scope, {"level": "watch" if level == "disabled" else "disabled"})
-    assert story.step(wanted({"level": level}, scope)) == [f'PUT {URLS[scope]} {{"level": "{level}"}}']
+def test_every_level_can_be_had(engine: EngineDriver, target: Target, level: str) -> None:
+    put(engine, target, {"level": "watch" if level == "disabled" else "disabled"})
+    assert engine.step(wanted({"level": level}, target)) == [f'PUT {URLS[target]} {{"level": "{level}"}}']
 
 
 @at_every_level
-def test_a_plan_reads_the_settings_once_and_nothing_else(story: Story, scope: Scope) -> None:
-    story.plan(wanted({"level": "custom", "events": {"new_issue": True}}, scope))
-    assert story.requests() == [f"GET {URLS[scope]}"]
+def test_a_plan_reads_the_settings_once_and_nothing_else(engine: EngineDriver, target: Target) -> None:
+    engine.plan(wanted({"level": "custom", "events": {"new_issue": True}}, target))
+    assert engine.requests() == [f"GET {URLS[target]}"]
 
 
 @at_every_level
-def test_settings_that_were_never_made_have_the_default_level(story: Story, scope: Scope) -> None:
-    assert story.step(wanted({"level": "participating" if scope == USER else "global"}, scope)) == []
+def test_settings_that_were_never_made_have_the_default_level(engine: EngineDriver, target: Target) -> None:
+    assert engine.step(wanted({"level": "participating" if target == USER else "global"}, target)) == []
 
 
 @at_every_level
-def test_the_settings_are_those_of_the_user_behind_the_token(story: Story, scope: Scope) -> None:
-    put(story, scope, {"level": "custom", "events": {"new_note": True}}, name="bob")
-    before = kept(story, scope, "bob")
-    story.step(wanted({"level": "custom", "events": {"new_note": False}}, scope))
-    assert kept(story, scope, "bob") == before
-    with speaking_with(story, "bob-token"):
-        assert story.step(wanted({"level": "custom", "events": {"new_note": True}}, scope)) == []
+def test_the_settings_are_those_of_the_user_behind_the_token(engine: EngineDriver, target: Target) -> None:
+    put(engine, target, {"level": "custom", "events": {"new_note": True}}, name="bob")
+    before = kept(engine, target, "bob")
+    engine.step(wanted({"level": "custom", "events": {"new_note": False}}, target))
+    assert kept(engine, target, "bob") == before
+    with speaking_with(engine, "bob-token"):
+        assert engine.step(wanted({"level": "custom", "events": {"new_note": True}}, target)) == []
 
 
 @at_every_level
-def test_a_null_event_is_the_service_s_default(story: Story, scope: Scope) -> None:
+def test_a_null_event_is_the_service_s_default(engine: EngineDriver, target: Target) -> None:
     nulls = dict.fromkeys(("failed_pipeline", "fixed_pipeline", "moved_project", "new_note", "success_pipeline"))
-    put(story, scope, {"level": "custom", "events": {}})
-    assert story.step(wanted({"level": "custom", "events": nulls}, scope)) == []
+    put(engine, target, {"level": "custom", "events": {}})
+    assert engine.step(wanted({"level": "custom", "events": nulls}, target)) == []
     put(
-        story,
-        scope,
+        engine,
+        target,
         {"level": "custom", "events": {"failed_pipeline": False, "moved_project": False, "new_note": True}},
     )
-    assert story.step(wanted({"level": "custom", "events": nulls}, scope)) == [
-        f'PUT {URLS[scope]} {{"failed_pipeline": true, "moved_project": true, "new_note": false}}'
+    assert engine.step(wanted({"level": "custom", "events": nulls}, target)) == [
+        f'PUT {URLS[target]} {{"failed_pipeline": true, "moved_project": true, "new_note": false}}'
     ]
 
 
 @at_every_level
-def test_events_that_are_not_declared_stay_as_they_are(story: Story, scope: Scope) -> None:
-    put(story, scope, {"level": "custom", "events": {"close_issue": True, "fixed_pipeline": False}})
-    story.step(wanted({"level": "custom", "events": {"new_note": True}}, scope))
-    assert kept(story, scope)["events"] == {"close_issue": True, "fixed_pipeline": False, "new_note": True}
+def test_events_that_are_not_declared_stay_as_they_are(engine: EngineDriver, target: Target) -> None:
+    put(engine, target, {"level": "custom", "events": {"close_issue": True, "fixed_pipeline": False}})
+    engine.step(wanted({"level": "custom", "events": {"new_note": True}}, target))
+    assert kept(engine, target)["events"] == {"close_issue": True, "fixed_pipeline": False, "new_note": True}
 
 
 @at_every_level
 def test_each_event_of_the_service_can_be_set_and_each_other_is_a_problem(
-    story: Story, dialect: str, scope: Scope
+    engine: EngineDriver, dialect: str, target: Target
 ) -> None:
-    put(story, scope, {"level": "custom"})
-    put_all = wanted({"level": "custom", "events": dict.fromkeys(ALL_EVENTS, True)}, scope)
-    absent = ABSENT[dialect, scope]
+    put(engine, target, {"level": "custom"})
+    put_all = wanted({"level": "custom", "events": dict.fromkeys(ALL_EVENTS, True)}, target)
+    absent = ABSENT[dialect, target]
     problems = [f"notification settings.events.{name}: this service has no such event here" for name in sorted(absent)]
-    plan = story.plan(put_all)
+    plan = engine.plan(put_all)
     assert [f"{each.address.title}.{each.field}: {each.reason}" for each in plan.problems] == problems
-    assert failures(story.apply(plan)) == []
-    assert kept(story, scope)["events"] == {
+    assert failures(engine.apply(plan)) == []
+    assert kept(engine, target)["events"] == {
         name: True for name in ALL_EVENTS if name not in {*absent, "failed_pipeline", "fixed_pipeline", "moved_project"}
     }
-    assert story.changes(put_all) == []
-    assert story.problems(put_all) == problems
+    assert engine.changes(put_all) == []
+    assert engine.problems(put_all) == problems
 
 
 @at_every_level
-def test_each_event_of_the_service_can_be_switched_off(story: Story, dialect: str, scope: Scope) -> None:
-    names = [name for name in ALL_EVENTS if name not in ABSENT[dialect, scope]]
-    put(story, scope, {"level": "custom", "events": dict.fromkeys(names, True)})
-    story.step(wanted({"level": "custom", "events": dict.fromkeys(names, False)}, scope))
-    assert kept(story, scope)["events"] == dict.fromkeys(names, False)
+def test_each_event_of_the_service_can_be_switched_off(engine: EngineDriver, dialect: str, target: Target) -> None:
+    names = [name for name in ALL_EVENTS if name not in ABSENT[dialect, target]]
+    put(engine, target, {"level": "custom", "events": dict.fromkeys(names, True)})
+    engine.step(wanted({"level": "custom", "events": dict.fromkeys(names, False)}, target))
+    assert kept(engine, target)["events"] == dict.fromkeys(names, False)
 
 
-def test_an_event_that_cannot_be_seen_to_be_missing_is_dropped_and_then_a_problem(story: Story, dialect: str) -> None:
+def test_an_event_that_cannot_be_seen_to_be_missing_is_dropped_and_then_a_problem(
+    engine: EngineDriver, dialect: str
+) -> None:
     name = {"spec": "new_release", "deployed": "new_epic"}[dialect]
     first, second = sorted([name, "new_note"])
     unknown = wanted({"level": "custom", "events": {name: True, "new_note": True}}, API)
-    plan = story.plan(unknown)
+    plan = engine.plan(unknown)
     assert list(plan.problems) == []
-    assert failures(story.apply(plan)) == [
+    assert failures(engine.apply(plan)) == [
         f"dropped by the service: notification settings None: the service kept its own events.{name}"
     ]
-    assert story.writes() == [f'PUT {URLS[API]} {{"{first}": true, "{second}": true, "level": "custom"}}']
-    assert story.changes(unknown) == []
-    assert story.problems(unknown) == [f"notification settings.events.{name}: this service has no such event here"]
+    assert engine.writes() == [f'PUT {URLS[API]} {{"{first}": true, "{second}": true, "level": "custom"}}']
+    assert engine.changes(unknown) == []
+    assert engine.problems(unknown) == [f"notification settings.events.{name}: this service has no such event here"]
 
 
 EMAIL_URL = URLS[USER]
 
 
-def test_an_address_is_set_changed_and_cleared(story: Story) -> None:
+def test_an_address_is_set_changed_and_cleared(engine: EngineDriver) -> None:
     def step(address: str | None) -> list[str]:
-        return story.step(wanted({"notification_email": address}, USER))
+        return engine.step(wanted({"notification_email": address}, USER))
 
     assert step(None) == []
     assert step("ada@example.com") == []
@@ -210,12 +212,12 @@ def test_an_address_is_set_changed_and_cleared(story: Story) -> None:
     assert step("ada@example.com") == [f'PUT {EMAIL_URL} {{"notification_email": "ada@example.com"}}']
     assert step("ops@example.com") == [f'PUT {EMAIL_URL} {{"notification_email": "ops@example.com"}}']
     assert step(None) == [f'PUT {EMAIL_URL} {{"notification_email": ""}}']
-    assert kept(story, USER)["notification_email"] is None
+    assert kept(engine, USER)["notification_email"] is None
 
 
-def test_level_events_and_address_go_in_one_request(story: Story) -> None:
+def test_level_events_and_address_go_in_one_request(engine: EngineDriver) -> None:
     value = {"level": "custom", "events": {"new_note": True}, "notification_email": "ops@example.com"}
-    assert story.step(wanted(value, USER)) == [
+    assert engine.step(wanted(value, USER)) == [
         f'PUT {EMAIL_URL} {{"new_note": true, "level": "custom", "notification_email": "ops@example.com"}}'
     ]
 
@@ -230,10 +232,10 @@ def test_level_events_and_address_go_in_one_request(story: Story) -> None:
     ids=["no address", "an address", "no address wanted"],
 )
 def test_the_user_is_read_only_where_no_address_is_wanted(
-    story: Story, value: dict[str, object], reads: list[str]
+    engine: EngineDriver, value: dict[str, object], reads: list[str]
 ) -> None:
-    story.plan(wanted(value, USER))
-    assert story.requests() == reads
+    engine.plan(wanted(value, USER))
+    assert engine.requests() == reads
 
 
 class Nobody:
@@ -249,65 +251,65 @@ class Nobody:
 def test_a_primary_address_that_is_not_told_is_no_obstacle_to_the_rest() -> None:
     found = read_part(Nobody(), SETTINGS, USER, {"notification_email": None})
     assert isinstance(found, Found)
-    assert found.locked == {
+    assert found.read_only == {
         "notification_email": "null is the primary address, which this server does not tell: write the address instead "
         "(GET user: the response has no email)"
     }
     alone = read_part(Nobody(), SETTINGS, USER, {"level": "watch"})
     assert isinstance(alone, Found)
-    assert alone.locked == {}
+    assert alone.read_only == {}
 
 
-def test_an_address_that_is_not_declared_stays_as_it_is(story: Story) -> None:
-    put(story, USER, {"level": "watch", "notification_email": "ops@example.com"})
-    assert story.step(wanted({"level": "mention"}, USER)) == [f'PUT {EMAIL_URL} {{"level": "mention"}}']
-    assert kept(story, USER)["notification_email"] == "ops@example.com"
+def test_an_address_that_is_not_declared_stays_as_it_is(engine: EngineDriver) -> None:
+    put(engine, USER, {"level": "watch", "notification_email": "ops@example.com"})
+    assert engine.step(wanted({"level": "mention"}, USER)) == [f'PUT {EMAIL_URL} {{"level": "mention"}}']
+    assert kept(engine, USER)["notification_email"] == "ops@example.com"
 
 
-def test_an_address_that_is_not_verified_is_refused_though_the_level_is_saved(story: Story) -> None:
+def test_an_address_that_is_not_verified_is_refused_though_the_level_is_saved(engine: EngineDriver) -> None:
     strange = wanted({"level": "watch", "notification_email": "x@elsewhere.org"}, USER)
-    assert failures(story.apply(story.plan(strange))) == [
+    assert failures(engine.apply(engine.plan(strange))) == [
         "failed: notification settings None: PUT notification_settings: "
         "400 notification_email: must be an email you have verified"
     ]
-    assert kept(story, USER)["level"] == "watch"
-    story.plan(strange)
-    assert failures(story.apply(story.plan(strange))) != []
-    assert story.writes() == [f'PUT {EMAIL_URL} {{"notification_email": "x@elsewhere.org"}}']
+    assert kept(engine, USER)["level"] == "watch"
+    engine.plan(strange)
+    assert failures(engine.apply(engine.plan(strange))) != []
+    assert engine.writes() == [f'PUT {EMAIL_URL} {{"notification_email": "x@elsewhere.org"}}']
 
 
-@pytest.mark.parametrize("scope", [ACME, API], ids=str)
-def test_only_the_user_has_an_address(scope: Scope) -> None:
+@pytest.mark.parametrize("target", [ACME, API], ids=str)
+def test_only_the_user_has_an_address(target: Target) -> None:
     with pytest.raises(ValidationError, match="notification_email"):
-        wanted({"notification_email": None}, scope)
+        wanted({"notification_email": None}, target)
 
 
 @at_every_level
-def test_events_without_the_level_custom_beside_them_contradict_themselves(scope: Scope) -> None:
+def test_events_without_the_level_custom_beside_them_contradict_themselves(target: Target) -> None:
     for level in ({"level": "watch"}, {}):
-        declared = wanted({**level, "events": {"new_note": True}}, scope).wanted["notification_settings"]
-        assert [field for field, _ in declared.contradictions()] == ["events"]
-    fine = wanted({"level": "custom", "events": {"new_note": True}}, scope).wanted["notification_settings"]
-    assert list(fine.contradictions()) == []
+        declared = wanted({**level, "events": {"new_note": True}}, target).wanted["notification_settings"]
+        assert [field for field, _ in declared.errors()] == ["events"]
+    fine = wanted({"level": "custom", "events": {"new_note": True}}, target).wanted["notification_settings"]
+    assert list(fine.errors()) == []
 
 
 @pytest.mark.parametrize(
-    "scope", [Scope(ACME.level, "nowhere"), Scope(API.level, "acme/nowhere")], ids=["group", "project"]
+    "target", [Target(ACME.level, "nowhere"), Target(API.level, "acme/nowhere")], ids=["group", "project"]
 )
-def test_a_place_that_cannot_be_seen_is_one_problem(story: Story, scope: Scope) -> None:
-    assert story.problems(wanted({"level": "watch"}, scope)) == [
-        f"{scope.level}.None: not found, or not visible to the token's owner"
+def test_a_place_that_cannot_be_seen_is_one_problem(engine: EngineDriver, target: Target) -> None:
+    assert engine.problems(wanted({"level": "watch"}, target)) == [
+        f"{target.level}.None: not found, or not visible to the token's owner"
     ]
 
 
-def test_settings_of_all_levels_are_written_from_the_user_down(story: Story) -> None:
-    assert story.step(*(wanted({"level": "disabled"}, scope) for scope in URLS)) == [
+def test_settings_of_all_levels_are_written_from_the_user_down(engine: EngineDriver) -> None:
+    assert engine.step(*(wanted({"level": "disabled"}, target) for target in URLS)) == [
         f'PUT {url} {{"level": "disabled"}}' for url in URLS.values()
     ]
 
 
 @pytest.mark.parametrize("address", [None, "ada@example.com", "ops@example.com"])
-def test_a_plan_for_the_user_that_is_read_again_first_is_not_stale(story: Story, address: str | None) -> None:
-    put(story, USER, {"notification_email": "ops@example.com"})
-    plan = story.plan(wanted({"level": "watch", "notification_email": address}, USER))
-    assert failures(story.apply(plan, recheck=True)) == []
+def test_a_plan_for_the_user_that_is_read_again_first_is_not_stale(engine: EngineDriver, address: str | None) -> None:
+    put(engine, USER, {"notification_email": "ops@example.com"})
+    plan = engine.plan(wanted({"level": "watch", "notification_email": address}, USER))
+    assert failures(engine.apply(plan, recheck=True)) == []

@@ -110,8 +110,8 @@ def test_anything_is_read_or_told_what_is_wrong(documents: Any) -> None:
         assert fault.message.isprintable()
     if read:
         for target in read.desired.targets:
-            for section in read.effective(target.scope):
-                assert read.explain(target.scope, (section,))
+            for section in read.effective(target.target):
+                assert read.explain(target.target, (section,))
 
 
 def test_what_is_altered_is_right_to_begin_with() -> None:

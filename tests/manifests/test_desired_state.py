@@ -13,8 +13,8 @@ from reconciler.kinds.milestones import Milestone
 from reconciler.kinds.notification_settings import NotificationSettings, UserNotificationSettings
 from reconciler.kinds.trigger_tokens import TriggerToken
 from reconciler.model.resource import Resource
-from reconciler.model.state import Section, Target
-from reconciler.model.targets import Key, Level, Scope
+from reconciler.model.state import DesiredTarget, Section
+from reconciler.model.targets import Key, Level, Target
 from tests.manifests.conftest import Folder
 
 EXAMPLE = """\
@@ -55,7 +55,7 @@ spec:
 
 def test_the_example_of_the_contract(folder: Folder) -> None:
     folder.write(a_yaml=EXAMPLE)
-    scope = Scope(Level.PROJECT, "acme/payments/api")
+    target = Target(Level.PROJECT, "acme/payments/api")
     rule = ProtectionRule(minimum_access_level_for_push="maintainer", minimum_access_level_for_delete="admin")
     december = Milestone(
         description="December release", start_date=date(2026, 12, 1), due_date=date(2026, 12, 31), state="active"
@@ -71,19 +71,19 @@ def test_the_example_of_the_contract(folder: Folder) -> None:
     tokens: dict[Key, Resource | None] = {"nightly-build": TriggerToken(), "legacy-integration": None}
     read = folder.read()
     assert read.desired.targets == (
-        Target(
-            scope,
+        DesiredTarget(
+            target,
             (
-                Section(scope, "notification_settings", {"notification_settings": events}),
-                Section(scope, "approval_settings", {"approval_settings": approvals}),
+                Section(target, "notification_settings", {"notification_settings": events}),
+                Section(target, "approval_settings", {"approval_settings": approvals}),
                 Section(
-                    scope,
+                    target,
                     "container_repository_protection_rules",
                     {"container_repository_protection_rules": {"acme/payments/api/prod*": rule}},
                 ),
-                Section(scope, "job_token_scope", lists, prune=True),
-                Section(scope, "milestones", {"milestones": {"2026.12": december, "2026.11": november}}),
-                Section(scope, "trigger_tokens", {"trigger_tokens": tokens}),
+                Section(target, "job_token_scope", lists, prune=True),
+                Section(target, "milestones", {"milestones": {"2026.12": december, "2026.11": november}}),
+                Section(target, "trigger_tokens", {"trigger_tokens": tokens}),
             ),
             "a.yaml:2",
             {"team": "payments"},
@@ -120,7 +120,7 @@ spec: {notification_settings: {notification_email: null}}
 """
     )
     read = folder.read()
-    assert [str(target.scope) for target in read.desired.targets] == [
+    assert [str(target.target) for target in read.desired.targets] == [
         "user",
         "group z",
         "project a/z",
@@ -137,10 +137,10 @@ def test_a_pruned_section_may_be_empty(folder: Folder) -> None:
         a_yaml=EXAMPLE.partition("spec:")[0]
         + "spec: {prune: [milestones, job_token_scope], milestones: {}, job_token_scope: {}}"
     )
-    scope = Scope(Level.PROJECT, "acme/payments/api")
+    target = Target(Level.PROJECT, "acme/payments/api")
     assert folder.read().desired.targets[0].sections == (
-        Section(scope, "job_token_scope", {"projects": {}, "groups": {}}, prune=True),
-        Section(scope, "milestones", {"milestones": {}}, prune=True),
+        Section(target, "job_token_scope", {"projects": {}, "groups": {}}, prune=True),
+        Section(target, "milestones", {"milestones": {}}, prune=True),
     )
 
 
@@ -182,7 +182,7 @@ def test_what_is_effective_shares_nothing_even_where_aliases_did(folder: Folder)
         + "spec: {milestones: {a: &a {renamed_from: [x]}, b: &b {state: closed}, c: *b}}"
     )
     read = folder.read()
-    spec = read.effective(read.desired.targets[0].scope)
+    spec = read.effective(read.desired.targets[0].target)
     spec["milestones"]["b"]["state"] = "active"
     assert spec == {"milestones": {"a": {"renamed_from": ["x"]}, "b": {"state": "active"}, "c": {"state": "closed"}}}
 
@@ -190,11 +190,11 @@ def test_what_is_effective_shares_nothing_even_where_aliases_did(folder: Folder)
 def test_what_is_effective_may_be_changed_by_whoever_asks(folder: Folder) -> None:
     folder.write(a_yaml=EXAMPLE)
     read = folder.read()
-    scope = Scope(Level.PROJECT, "ACME/payments/API")
-    first = read.effective(scope)
+    target = Target(Level.PROJECT, "ACME/payments/API")
+    first = read.effective(target)
     first["milestones"].clear()
     first["prune"].append("milestones")
-    assert list(read.effective(scope)) == [
+    assert list(read.effective(target)) == [
         "prune",
         "notification_settings",
         "approval_settings",
@@ -203,7 +203,7 @@ def test_what_is_effective_may_be_changed_by_whoever_asks(folder: Folder) -> Non
         "milestones",
         "trigger_tokens",
     ]
-    assert list(read.effective(scope)["milestones"]) == ["2026.12", "2026.11"]
-    assert read.effective(scope)["prune"] == ["job_token_scope"]
+    assert list(read.effective(target)["milestones"]) == ["2026.12", "2026.11"]
+    assert read.effective(target)["prune"] == ["job_token_scope"]
     with pytest.raises(KeyError):
-        read.effective(Scope(Level.USER))
+        read.effective(Target(Level.USER))

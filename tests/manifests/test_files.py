@@ -111,7 +111,7 @@ def test_a_name_cannot_steer_the_terminal(folder: Folder) -> None:
 def test_a_template_that_renders_to_nothing_is_as_it_should_be(folder: Folder) -> None:
     folder.put("a.yaml.j2", "# nothing yet\n{% if wanted %}\n" + USER + "{% endif %}\n")
     assert folder.read(values={"wanted": False}).warnings == ()
-    assert [str(target.scope) for target in folder.read(values={"wanted": True}).desired.targets] == ["user"]
+    assert [str(target.target) for target in folder.read(values={"wanted": True}).desired.targets] == ["user"]
 
 
 def test_a_folder_whose_depth_the_system_refuses_is_said_to_be_so(folder: Folder) -> None:
@@ -177,7 +177,7 @@ def test_files_need_not_be_on_disk() -> None:
     contents = {"old/a.yaml": USER.encode(), "old/b.yaml.j2": project("acme/{{ name }}").encode()}
     read = read_contents(contents, KINDS, values={"name": "api"})
     assert read.files == ("old/a.yaml", "old/b.yaml.j2")
-    assert [str(target.scope) for target in read.desired.targets] == ["user", "project acme/api"]
+    assert [str(target.target) for target in read.desired.targets] == ["user", "project acme/api"]
     assert read_contents({}, KINDS).desired.targets == ()
 
 

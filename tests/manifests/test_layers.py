@@ -8,7 +8,7 @@ from hypothesis import strategies as st
 
 from reconciler.errors import ManifestErrors
 from reconciler.manifests.placeholders import fill, filling, literal
-from reconciler.model.targets import Level, Scope
+from reconciler.model.targets import Level, Target
 from tests.manifests.conftest import Folder
 
 
@@ -24,7 +24,7 @@ def project(spec: str, profiles: str = "", path: str = "acme/api") -> str:
 def merged(folder: Folder, *documents: str) -> dict[str, Any]:
     folder.put("a.yaml", "\n".join(documents))
     read = folder.read()
-    return read.effective(read.desired.targets[0].scope)
+    return read.effective(read.desired.targets[0].target)
 
 
 def test_mappings_merge_key_by_key_and_the_later_layer_wins(folder: Folder) -> None:
@@ -164,7 +164,7 @@ def test_placeholders_in_a_target_s_own_document_are_filled_in_too(folder: Folde
     }
     assert merged(folder, project(spec, path="acme/API")) == expected
     read = folder.read()
-    assert read.explain(read.desired.targets[0].scope, "milestones.API 1") == [
+    assert read.explain(read.desired.targets[0].target, "milestones.API 1") == [
         ("a.yaml:6", {"description": "{path} is acme/API {"})
     ]
 
@@ -189,7 +189,7 @@ spec:
 
 
 def test_placeholders_of_a_target_given_by_id_wait_until_its_path_is_known(folder: Folder) -> None:
-    seven = Scope(Level.PROJECT, 7)
+    seven = Target(Level.PROJECT, 7)
     base = profile("base", '  trigger_tokens: {"{path}": {}}\n  job_token_scope: {projects: ["{namespace}/lib"]}\n')
     folder.write(a_yaml=f"{base}\n---\n{BY_ID.replace('due_date', 'description')}")
     read = folder.read()
@@ -209,7 +209,7 @@ def test_placeholders_of_a_target_given_by_id_wait_until_its_path_is_known(folde
 
 
 def test_what_is_doubtful_about_a_name_waits_for_the_path_that_it_holds(folder: Folder) -> None:
-    seven = Scope(Level.PROJECT, 7)
+    seven = Target(Level.PROJECT, 7)
     folder.put(
         "a.yaml", BY_ID.replace(", profiles: [base]", "").replace("prod*", "Prod*").replace("due_date", "description")
     )
@@ -233,7 +233,7 @@ def test_a_target_given_by_id_without_placeholders_waits_for_nothing(folder: Fol
     folder.put("a.yaml", project('  milestones: {"{{name}}": {}}').replace("path: acme/api", "id: 7"))
     read = folder.read()
     assert read.pathless == ()
-    assert read.effective(Scope(Level.PROJECT, 7)) == {"milestones": {"{name}": {}}}
+    assert read.effective(Target(Level.PROJECT, 7)) == {"milestones": {"{name}": {}}}
 
 
 def test_a_profile_without_placeholders_suits_everybody(folder: Folder) -> None:
@@ -245,13 +245,13 @@ def test_a_profile_without_placeholders_suits_everybody(folder: Folder) -> None:
         + "\n---\napiVersion: reconciler/v1\nkind: Project\nmetadata: {id: 7, profiles: [base]}",
     )
     read = folder.read()
-    assert [(str(target.scope), dict(target.labels)) for target in read.desired.targets] == [
+    assert [(str(target.target), dict(target.labels)) for target in read.desired.targets] == [
         ("user", {"who": "me"}),
         ("group 12", {}),
         ("project 7", {}),
     ]
     for target in read.desired.targets:
-        assert read.effective(target.scope) == {"notification_settings": {"level": "watch"}}
+        assert read.effective(target.target) == {"notification_settings": {"level": "watch"}}
 
 
 PARTS = st.lists(st.sampled_from([*"{}aP", "path", "name", "namespace", "{path}", "{{name}}"])).map("".join)
@@ -320,6 +320,6 @@ spec: {prune: [job_token_scope],
 """,
     )
     read = folder.read()
-    assert read.explain(Scope(Level.PROJECT, "ACME/api"), field) == expected
+    assert read.explain(Target(Level.PROJECT, "ACME/api"), field) == expected
     with pytest.raises(KeyError):
-        read.explain(Scope(Level.PROJECT, "acme/web"), field)
+        read.explain(Target(Level.PROJECT, "acme/web"), field)

@@ -9,7 +9,7 @@ import pytest
 from reconciler.errors import ManifestErrors
 from reconciler.manifests import Member
 from reconciler.manifests.sets import matches
-from reconciler.model.targets import Level, Scope
+from reconciler.model.targets import Level, Target
 from tests.manifests.conftest import KINDS, Folder
 
 SERVICES = """\
@@ -62,18 +62,18 @@ ACME = [
 
 
 def scopes(targets: object) -> list[str]:
-    return [str(target.scope) for target in targets]  # type: ignore[attr-defined]  # targets of any sort
+    return [str(target.target) for target in targets]  # type: ignore[attr-defined]  # targets of any sort
 
 
 def test_a_set_of_listed_projects_needs_nobody_to_be_asked(folder: Folder) -> None:
     folder.write(few_yaml=FEW)
     read = folder.read()
     assert read.groups == ()
-    assert [(str(target.scope), target.origin) for target in read.desired.targets] == [
+    assert [(str(target.target), target.origin) for target in read.desired.targets] == [
         ("project Other/X", "few.yaml:1"),
         ("project acme/services/api", "few.yaml:1"),
     ]
-    assert read.effective(read.desired.targets[0].scope) == {
+    assert read.effective(read.desired.targets[0].target) == {
         "prune": ["job_token_scope"],
         "approval_settings": {"allow_author_approval": True},
         "job_token_scope": {"projects": ["acme/few"]},
@@ -85,13 +85,13 @@ def test_layers_by_priority_then_the_project_itself(folder: Folder) -> None:
     read = folder.read()
     assert read.groups == ("acme",)
     read = read.with_discovered({"acme": ACME})
-    assert [(str(target.scope), target.origin, dict(target.labels)) for target in read.desired.targets] == [
+    assert [(str(target.target), target.origin, dict(target.labels)) for target in read.desired.targets] == [
         ("project Other/X", "few.yaml:1", {}),
         ("project acme/Services/API", "api.yaml:1", {"tier": "one", "team": "payments"}),
         ("project acme/services/deep/web", "services.yaml:1", {"tier": "one", "team": "core"}),
         ("project acme/top", "services.yaml:1", {"tier": "one", "team": "core"}),
     ]
-    api = Scope(Level.PROJECT, "acme/services/api")
+    api = Target(Level.PROJECT, "acme/services/api")
     assert read.effective(api) == {
         "prune": ["job_token_scope"],
         "approval_settings": {"allow_author_approval": False, "retain_approvals_on_push": True},
@@ -103,7 +103,7 @@ def test_layers_by_priority_then_the_project_itself(folder: Folder) -> None:
         ("services.yaml:17", True),
         ("services.yaml:9", False),
     ]
-    assert read.effective(Scope(Level.PROJECT, "acme/services/deep/web")) == {
+    assert read.effective(Target(Level.PROJECT, "acme/services/deep/web")) == {
         "approval_settings": {"allow_author_approval": False, "retain_approvals_on_push": True},
         "job_token_scope": {"projects": ["acme/services/deep/lib"]},
         "milestones": {"web 1": {"description": "from the profile"}},
@@ -112,12 +112,12 @@ def test_layers_by_priority_then_the_project_itself(folder: Folder) -> None:
 
 def test_before_the_discovery_a_group_is_taken_to_hold_the_projects_that_have_documents(folder: Folder) -> None:
     elsewhere = API.replace("acme/Services/API", "acmeish/services/api")
-    by_number = API.replace("path: acme/Services/API", "id: 12")
+    needs_numeric_id = API.replace("path: acme/Services/API", "id: 12")
     group = "apiVersion: reconciler/v1\nkind: Group\nmetadata: {path: acme/services}\n"
-    folder.write(services_yaml=SERVICES, api_yaml="---\n".join([API, elsewhere, by_number, group]))
+    folder.write(services_yaml=SERVICES, api_yaml="---\n".join([API, elsewhere, needs_numeric_id, group]))
     read = folder.read()
     assert read.warnings == ()
-    assert {str(target.scope): list(read.effective(target.scope)) for target in read.desired.targets} == {
+    assert {str(target.target): list(read.effective(target.target)) for target in read.desired.targets} == {
         "group acme/services": [],
         "project acme/Services/API": ["approval_settings", "job_token_scope", "milestones"],
         "project acmeish/services/api": ["milestones"],
@@ -168,7 +168,7 @@ def test_sets_of_equal_priority_that_agree_are_fine_in_any_order(folder: Folder)
     one = folder.read()
     folder.write(a_yaml="---\n".join(reversed(documents)))
     other = folder.read()
-    api = Scope(Level.PROJECT, "acme/services/api")
+    api = Target(Level.PROJECT, "acme/services/api")
     assert one.effective(api) == other.effective(api)
     assert one.effective(api)["job_token_scope"] == {"projects": ["acme/few", "acme/more"]}
     assert one.desired.digest == other.desired.digest
@@ -210,7 +210,7 @@ def test_many_sets_of_equal_priority_cost_no_more_than_many_comparisons(name: st
         )
     )
     read = folder.read(kinds=counting)
-    assert len(read.effective(Scope(Level.PROJECT, "acme/p1"))["milestones"]) == sets + 1
+    assert len(read.effective(Target(Level.PROJECT, "acme/p1"))["milestones"]) == sets + 1
     assert comparisons <= 4 * sets * projects, "pair by pair it would be ten times as many"
 
 

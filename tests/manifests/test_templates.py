@@ -36,12 +36,12 @@ spec:
     monkeypatch.setenv("CI_COMMIT", "abc: 123")
     folder.put("user.yaml.j2", "apiVersion: reconciler/v1\nkind: User\n")
     read = folder.read(values={"services": ["api", "web"], "release": {"name": "2026.12"}}, env_names=("CI_COMMIT",))
-    assert [(str(target.scope), target.origin) for target in read.desired.targets] == [
+    assert [(str(target.target), target.origin) for target in read.desired.targets] == [
         ("user", "user.yaml.j2"),
         ("project acme/api", "fleet.yaml.j2"),
         ("project acme/web", "fleet.yaml.j2"),
     ]
-    web = read.desired.targets[2].scope
+    web = read.desired.targets[2].target
     assert read.effective(web) == {"milestones": {"2026.12": {"description": "abc: 123"}}}
     assert read.explain(web, "milestones.2026.12.description") == [("fleet.yaml.j2:8", "abc: 123")]
 
@@ -133,7 +133,7 @@ def test_what_operators_may_do(folder: Folder) -> None:
         "t.yaml.j2", HEAD + "  milestones: {'{{ 'ab' * 2 }} {{ 2 ** 10 }} {{ 7 % 4 }} {{ 3 * 4 }} {{ 1.5 * 2 }}': {}}"
     )
     read = folder.read()
-    assert read.effective(read.desired.targets[0].scope) == {"milestones": {"abab 1024 3 12 3.0": {}}}
+    assert read.effective(read.desired.targets[0].target) == {"milestones": {"abab 1024 3 12 3.0": {}}}
 
 
 def test_a_fault_in_what_was_rendered_names_the_template_s_own_line(folder: Folder) -> None:
@@ -210,7 +210,7 @@ def test_text_that_yaml_cannot_hold(folder: Folder) -> None:
 def test_a_value_called_env_may_not_hide_the_environment(folder: Folder) -> None:
     folder.put("t.yaml.j2", HEAD + "  milestones: {'{{ env }}': {}}")
     read = folder.read(values={"env": "production"})
-    assert read.effective(read.desired.targets[0].scope) == {"milestones": {"production": {}}}
+    assert read.effective(read.desired.targets[0].target) == {"milestones": {"production": {}}}
     with pytest.raises(ConfigurationError, match="a template value may not be called `env` beside --env"):
         folder.read(values={"env": "production"}, env_names=("HOME",))
 

@@ -44,7 +44,7 @@ class Wiki(Resource):
     needed: str
     needed_too: Annotated[str, Field()]
 
-    def contradictions(self) -> Iterator[tuple[str, str]]:
+    def errors(self) -> Iterator[tuple[str, str]]:
         """A rule about a field that need not be declared."""
         if self.needed == self.needed_too:
             yield "size", "one of the two has to differ"

@@ -11,7 +11,7 @@ import pytest
 from reconciler.errors import AnswerLost, BadAnswer, NotFound, ServerFailure
 from reconciler.gitops.notes import MergeRequest, Posting, marker, post_note
 from tests.canned import answer, canned
-from tests.desk import Desk
+from tests.cli_runner import CliRunner
 from tests.service.connecting import connected
 from tests.states import a_small_service
 
@@ -23,61 +23,62 @@ HOW = "set RECONCILER_NOTE_TOKEN to a token with the scope api that may comment 
 
 
 @pytest.fixture(autouse=True)
-def _job(desk: Desk, monkeypatch: pytest.MonkeyPatch) -> None:
+def _job(cli_runner: CliRunner, monkeypatch: pytest.MonkeyPatch) -> None:
     """A job of the pipeline of merge request 7."""
     for name in VARIABLES:
         monkeypatch.delenv(name, raising=False)
-    monkeypatch.setenv("CI_API_V4_URL", desk.sandbox.api_url)
+    monkeypatch.setenv("CI_API_V4_URL", cli_runner.sandbox.api_url)
     monkeypatch.setenv("CI_MERGE_REQUEST_PROJECT_ID", "100")
     monkeypatch.setenv("CI_MERGE_REQUEST_IID", "7")
-    desk.service(merge_requests=[7])
-    desk.write("note.md", "## A plan\n")
+    cli_runner.service(merge_requests=[7])
+    cli_runner.write("note.md", "## A plan\n")
 
 
-def noted(desk: Desk, *notes: dict[str, Any], **more: Any) -> None:
+def noted(cli_runner: CliRunner, *notes: dict[str, Any], **more: Any) -> None:
     """Begin with these notes on the merge request; by ada unless they say otherwise."""
-    desk.service(
+    cli_runner.service(
         merge_requests=[7],
         merge_request_notes=[{"merge_request": 7, "author": "ada", **note} for note in notes],
         **more,
     )
 
 
-def notes(desk: Desk) -> list[tuple[str, str]]:
+def notes(cli_runner: CliRunner) -> list[tuple[str, str]]:
     """Return who wrote what on the merge request."""
     return [
-        (note["author"], note["body"]) for note in desk.sandbox.state()["projects"][0].get("merge_request_notes", [])
+        (note["author"], note["body"])
+        for note in cli_runner.sandbox.state()["projects"][0].get("merge_request_notes", [])
     ]
 
 
-def asked(desk: Desk) -> list[str]:
+def asked(cli_runner: CliRunner) -> list[str]:
     """Return the requests so far, and forget them."""
-    log = desk.sandbox.log()
-    desk.sandbox.clear_log()
+    log = cli_runner.sandbox.log()
+    cli_runner.sandbox.clear_log()
     return [f"{each['method']} {each['target']}" for each in log]
 
 
-def test_a_note_is_posted_then_updated_in_place_then_left_alone(desk: Desk) -> None:
-    done = desk("note --file note.md --name plan")
+def test_a_note_is_posted_then_updated_in_place_then_left_alone(cli_runner: CliRunner) -> None:
+    done = cli_runner("note --file note.md --name plan")
     assert (done.code, done.out, done.err) == (0, "Note plan posted: 100!7\n", "")
-    assert notes(desk) == [("ada", f"{MARKER}\n\n## A plan")]
-    assert desk.sandbox.log()[-1]["body"] == {"body": f"{MARKER}\n\n## A plan"}
-    assert asked(desk) == [LIST, f"POST {NOTES}"]
-    desk.write("note.md", "## Another plan\n")
-    assert desk("note --file note.md --name plan").out == "Note plan updated: 100!7\n"
-    assert notes(desk) == [("ada", f"{MARKER}\n\n## Another plan")]
-    assert asked(desk) == [LIST, "GET /api/v4/user", f"PUT {NOTES}/1"]
-    desk.write("note.md", "## Another plan  \r\n\r\n")
-    assert desk("note --file note.md --name plan").out == "Note plan unchanged: 100!7\n"
-    assert asked(desk) == [LIST, "GET /api/v4/user"]
+    assert notes(cli_runner) == [("ada", f"{MARKER}\n\n## A plan")]
+    assert cli_runner.sandbox.log()[-1]["body"] == {"body": f"{MARKER}\n\n## A plan"}
+    assert asked(cli_runner) == [LIST, f"POST {NOTES}"]
+    cli_runner.write("note.md", "## Another plan\n")
+    assert cli_runner("note --file note.md --name plan").out == "Note plan updated: 100!7\n"
+    assert notes(cli_runner) == [("ada", f"{MARKER}\n\n## Another plan")]
+    assert asked(cli_runner) == [LIST, "GET /api/v4/user", f"PUT {NOTES}/1"]
+    cli_runner.write("note.md", "## Another plan  \r\n\r\n")
+    assert cli_runner("note --file note.md --name plan").out == "Note plan unchanged: 100!7\n"
+    assert asked(cli_runner) == [LIST, "GET /api/v4/user"]
 
 
-def test_each_name_has_a_note_of_its_own(desk: Desk, monkeypatch: pytest.MonkeyPatch) -> None:
-    assert desk("note --file note.md").out == "Note reconciler posted: 100!7\n"
+def test_each_name_has_a_note_of_its_own(cli_runner: CliRunner, monkeypatch: pytest.MonkeyPatch) -> None:
+    assert cli_runner("note --file note.md").out == "Note reconciler posted: 100!7\n"
     monkeypatch.setenv("CI_JOB_NAME", "plan: [prod]")
-    assert desk("note --file note.md").out == "Note plan: [prod] posted: 100!7\n"
-    assert desk("note --file note.md").out == "Note plan: [prod] unchanged: 100!7\n"
-    assert len(notes(desk)) == 2
+    assert cli_runner("note --file note.md").out == "Note plan: [prod] posted: 100!7\n"
+    assert cli_runner("note --file note.md").out == "Note plan: [prod] unchanged: 100!7\n"
+    assert len(notes(cli_runner)) == 2
 
 
 @pytest.mark.parametrize("name", ["--> <b>", "a--b", "a---", "ä\n", "-", ">"])
@@ -87,80 +88,81 @@ def test_a_name_cannot_end_the_comment_it_stands_in(name: str) -> None:
     assert marker(name) != marker(f"{name} ")
 
 
-def test_names_that_begin_alike_are_not_the_same(desk: Desk) -> None:
-    noted(desk, {"body": f"{marker('plan 1/5')}\n\nx"}, {"body": f"{marker('plan-b')}\n\nx"})
-    assert desk("note --file note.md --name plan").out == "Note plan posted: 100!7\n"
+def test_names_that_begin_alike_are_not_the_same(cli_runner: CliRunner) -> None:
+    noted(cli_runner, {"body": f"{marker('plan 1/5')}\n\nx"}, {"body": f"{marker('plan-b')}\n\nx"})
+    assert cli_runner("note --file note.md --name plan").out == "Note plan posted: 100!7\n"
 
 
-def test_only_ones_own_note_is_updated(desk: Desk) -> None:
+def test_only_ones_own_note_is_updated(cli_runner: CliRunner) -> None:
     """Somebody else may write the marker into a note of theirs; quoting it in one's own is no claim to it either."""
     others: list[dict[str, Any]] = [
         {"author": "bob", "body": f"{MARKER}\n\nmine now"},
         {"author": "ada", "body": f"> {MARKER}\n\nlook at this"},
         {"author": "ada", "body": f"{MARKER}\n\nadded", "system": True},
     ]
-    noted(desk, *others)
-    assert desk("note --file note.md --name plan").out == "Note plan posted: 100!7\n"
-    assert asked(desk) == [LIST, "GET /api/v4/user", f"POST {NOTES}"]
-    desk.write("note.md", "## Another plan")
-    assert desk("note --file note.md --name plan").out == "Note plan updated: 100!7\n"
-    assert notes(desk) == [
+    noted(cli_runner, *others)
+    assert cli_runner("note --file note.md --name plan").out == "Note plan posted: 100!7\n"
+    assert asked(cli_runner) == [LIST, "GET /api/v4/user", f"POST {NOTES}"]
+    cli_runner.write("note.md", "## Another plan")
+    assert cli_runner("note --file note.md --name plan").out == "Note plan updated: 100!7\n"
+    assert notes(cli_runner) == [
         *((each["author"], each["body"]) for each in others),
         ("ada", f"{MARKER}\n\n## Another plan"),
     ]
 
 
-def test_a_note_is_found_behind_a_hundred_others_and_where_some_are_hidden(desk: Desk) -> None:
+def test_a_note_is_found_behind_a_hundred_others_and_where_some_are_hidden(cli_runner: CliRunner) -> None:
     many = [{"author": "bob", "body": f"note {number}"} for number in range(120)]
-    noted(desk, {"author": "bob", "body": "secret", "internal": True}, *many, {"body": f"{MARKER}\n\nold"})
-    state = desk.sandbox.state()
+    noted(cli_runner, {"author": "bob", "body": "secret", "internal": True}, *many, {"body": f"{MARKER}\n\nold"})
+    state = cli_runner.sandbox.state()
     state["groups"][0]["members"] = [{"user": "ada", "role": "guest"}]
     state["projects"][0]["visibility"] = "public"
-    desk.sandbox.replace_state(state)
-    assert desk("note --file note.md --name plan").out == "Note plan updated: 100!7\n"
-    assert asked(desk) == [LIST, LIST.replace("&page=1", "&page=2"), "GET /api/v4/user", f"PUT {NOTES}/122"]
+    cli_runner.sandbox.replace_state(state)
+    assert cli_runner("note --file note.md --name plan").out == "Note plan updated: 100!7\n"
+    assert asked(cli_runner) == [LIST, LIST.replace("&page=1", "&page=2"), "GET /api/v4/user", f"PUT {NOTES}/122"]
 
 
-def test_of_notes_that_two_runs_have_posted_at_once_one_stays(desk: Desk) -> None:
+def test_of_notes_that_two_runs_have_posted_at_once_one_stays(cli_runner: CliRunner) -> None:
     bodies = [f"{MARKER}\n\none", f"{MARKER}\n\n## A plan"]
-    noted(desk, *({"body": body} for body in bodies))
-    assert desk("note --file note.md --name plan").out == "Note plan updated: 100!7\n"
-    assert notes(desk) == [("ada", f"{MARKER}\n\n## A plan")]
-    assert asked(desk) == [LIST, "GET /api/v4/user", f"PUT {NOTES}/1", f"DELETE {NOTES}/2"]
-    noted(desk, *({"body": body} for body in reversed(bodies)))
-    assert desk("note --file note.md --name plan").out == "Note plan updated: 100!7\n"
-    assert asked(desk) == [LIST, "GET /api/v4/user", f"DELETE {NOTES}/2"]
-    assert desk("note --file note.md --name plan").out == "Note plan unchanged: 100!7\n"
+    noted(cli_runner, *({"body": body} for body in bodies))
+    assert cli_runner("note --file note.md --name plan").out == "Note plan updated: 100!7\n"
+    assert notes(cli_runner) == [("ada", f"{MARKER}\n\n## A plan")]
+    assert asked(cli_runner) == [LIST, "GET /api/v4/user", f"PUT {NOTES}/1", f"DELETE {NOTES}/2"]
+    noted(cli_runner, *({"body": body} for body in reversed(bodies)))
+    assert cli_runner("note --file note.md --name plan").out == "Note plan updated: 100!7\n"
+    assert asked(cli_runner) == [LIST, "GET /api/v4/user", f"DELETE {NOTES}/2"]
+    assert cli_runner("note --file note.md --name plan").out == "Note plan unchanged: 100!7\n"
 
 
-def test_a_project_may_be_named_by_its_path(desk: Desk) -> None:
+def test_a_project_may_be_named_by_its_path(cli_runner: CliRunner) -> None:
     assert (
-        desk("note --file note.md --project acme/api --merge-request 7").out == "Note reconciler posted: acme/api!7\n"
+        cli_runner("note --file note.md --project acme/api --merge-request 7").out
+        == "Note reconciler posted: acme/api!7\n"
     )
-    assert asked(desk) == [each.replace("/100/", "/acme%2Fapi/") for each in (LIST, f"POST {NOTES}")]
+    assert asked(cli_runner) == [each.replace("/100/", "/acme%2Fapi/") for each in (LIST, f"POST {NOTES}")]
 
 
 @pytest.mark.parametrize("fault", ["reset-after", "truncate", "not-json", "hang-after,seconds=0.1"])
-def test_a_note_whose_answer_is_lost_is_looked_for_before_it_is_posted_again(desk: Desk, fault: str) -> None:
-    desk.sandbox.set_faults([f"{fault},method=POST"])
-    done = desk("note --file note.md --name plan")
+def test_a_note_whose_answer_is_lost_is_looked_for_before_it_is_posted_again(cli_runner: CliRunner, fault: str) -> None:
+    cli_runner.sandbox.set_faults([f"{fault},method=POST"])
+    done = cli_runner("note --file note.md --name plan")
     assert (done.code, done.out, done.err) == (0, "Note plan unchanged: 100!7\n", "")
-    assert notes(desk) == [("ada", f"{MARKER}\n\n## A plan")]
-    assert asked(desk) == [LIST, f"POST {NOTES}", LIST, "GET /api/v4/user"]
+    assert notes(cli_runner) == [("ada", f"{MARKER}\n\n## A plan")]
+    assert asked(cli_runner) == [LIST, f"POST {NOTES}", LIST, "GET /api/v4/user"]
 
 
-def test_a_note_that_was_not_posted_is_posted_again(desk: Desk) -> None:
-    desk.sandbox.set_faults(["status=502,method=POST,times=2"])
-    assert desk("note --file note.md --name plan").out == "Note plan posted: 100!7\n"
-    assert asked(desk) == [LIST, f"POST {NOTES}"] * 3
+def test_a_note_that_was_not_posted_is_posted_again(cli_runner: CliRunner) -> None:
+    cli_runner.sandbox.set_faults(["status=502,method=POST,times=2"])
+    assert cli_runner("note --file note.md --name plan").out == "Note plan posted: 100!7\n"
+    assert asked(cli_runner) == [LIST, f"POST {NOTES}"] * 3
 
 
-def test_a_note_that_can_never_be_posted_is_told(desk: Desk) -> None:
-    desk.sandbox.set_faults(["html,method=POST"])
-    done = desk("note --file note.md --name plan")
+def test_a_note_that_can_never_be_posted_is_told(cli_runner: CliRunner) -> None:
+    cli_runner.sandbox.set_faults(["html,method=POST"])
+    done = cli_runner("note --file note.md --name plan")
     assert (done.code, done.out) == (0, "")
     assert done.err == "No note posted: POST projects/100/merge_requests/7/notes: 502 Bad Gateway\n"
-    assert asked(desk) == [LIST, f"POST {NOTES}"] * 3
+    assert asked(cli_runner) == [LIST, f"POST {NOTES}"] * 3
 
 
 def test_an_update_whose_answer_is_lost_is_sent_again() -> None:
@@ -190,45 +192,48 @@ class Interfering:
 
 
 @contextmanager
-def interfered(desk: Desk, interfere: Any) -> Iterator[Interfering]:
-    with connected(desk.sandbox.api_url, token="ada-token") as client:
+def interfered(cli_runner: CliRunner, interfere: Any) -> Iterator[Interfering]:
+    with connected(cli_runner.sandbox.api_url, token="ada-token") as client:
         yield Interfering(client, interfere)
 
 
-def test_a_note_that_somebody_deletes_meanwhile_is_posted_anew(desk: Desk) -> None:
-    noted(desk, {"body": f"{MARKER}\n\nold"})
+def test_a_note_that_somebody_deletes_meanwhile_is_posted_anew(cli_runner: CliRunner) -> None:
+    noted(cli_runner, {"body": f"{MARKER}\n\nold"})
 
     def delete(request: Any) -> None:
         if request.method == "PUT":
-            noted(desk)
+            noted(cli_runner)
 
-    with interfered(desk, delete) as board:
+    with interfered(cli_runner, delete) as board:
         assert post_note(board, MergeRequest("100", 7), "plan", "new") is Posting.POSTED
-    assert notes(desk) == [("ada", f"{MARKER}\n\nnew")]
+    assert notes(cli_runner) == [("ada", f"{MARKER}\n\nnew")]
 
 
-def test_a_note_that_another_run_deletes_meanwhile_is_no_trouble(desk: Desk) -> None:
-    noted(desk, {"body": f"{MARKER}\n\nnew"}, {"body": f"{MARKER}\n\nold"})
+def test_a_note_that_another_run_deletes_meanwhile_is_no_trouble(cli_runner: CliRunner) -> None:
+    noted(cli_runner, {"body": f"{MARKER}\n\nnew"}, {"body": f"{MARKER}\n\nold"})
 
     def delete(request: Any) -> None:
         assert request.method == "DELETE"
-        noted(desk, {"body": f"{MARKER}\n\nnew"})
+        noted(cli_runner, {"body": f"{MARKER}\n\nnew"})
 
-    with interfered(desk, delete) as board:
+    with interfered(cli_runner, delete) as board:
         assert post_note(board, MergeRequest("100", 7), "plan", "new") is Posting.UPDATED
 
 
-def test_a_merge_request_that_is_gone_meanwhile_is_told(desk: Desk) -> None:
-    noted(desk, {"body": f"{MARKER}\n\nold"})
-    with interfered(desk, lambda _request: desk.service()) as board, pytest.raises(NotFound, match="404 MergeRequest"):
+def test_a_merge_request_that_is_gone_meanwhile_is_told(cli_runner: CliRunner) -> None:
+    noted(cli_runner, {"body": f"{MARKER}\n\nold"})
+    with (
+        interfered(cli_runner, lambda _request: cli_runner.service()) as board,
+        pytest.raises(NotFound, match="404 MergeRequest"),
+    ):
         post_note(board, MergeRequest("100", 7), "plan", "new")
 
 
-def test_runs_at_the_same_time_leave_one_note_in_the_end(desk: Desk) -> None:
-    desk.sandbox.set_latency(20)
+def test_runs_at_the_same_time_leave_one_note_in_the_end(cli_runner: CliRunner) -> None:
+    cli_runner.sandbox.set_latency(20)
 
     def run(text: str) -> None:
-        with connected(desk.sandbox.api_url, token="ada-token") as client:
+        with connected(cli_runner.sandbox.api_url, token="ada-token") as client:
             post_note(client, MergeRequest("100", 7), "plan", text)
 
     threads = [Thread(target=run, args=(f"by {number}",)) for number in range(4)]
@@ -236,10 +241,10 @@ def test_runs_at_the_same_time_leave_one_note_in_the_end(desk: Desk) -> None:
         thread.start()
     for thread in threads:
         thread.join()
-    desk.sandbox.set_latency(0)
-    assert len(notes(desk)) >= 1
+    cli_runner.sandbox.set_latency(0)
+    assert len(notes(cli_runner)) >= 1
     run("at last")
-    assert notes(desk) == [("ada", f"{MARKER}\n\nat last")]
+    assert notes(cli_runner) == [("ada", f"{MARKER}\n\nat last")]
 
 
 @pytest.mark.parametrize(
@@ -278,16 +283,16 @@ def test_a_board_that_loses_every_answer_is_given_up(lost: Any) -> None:
     assert len(sent) == 3
 
 
-def test_what_the_service_answers_where_nothing_can_be_posted_is_told_with_advice(desk: Desk) -> None:
+def test_what_the_service_answers_where_nothing_can_be_posted_is_told_with_advice(cli_runner: CliRunner) -> None:
     path = "projects/100/merge_requests/7/notes"
     state = a_small_service("deployed")
     state["projects"][0] |= {"merge_requests": [7], "archived": True}
     state["users"][1]["tokens"] = ["ada-token", {"token": "reader", "scopes": ["read_api"]}]
-    desk.sandbox.replace_state(state)
-    scope = "403 The request requires higher privileges than provided by the access token."
+    cli_runner.sandbox.replace_state(state)
+    target = "403 The request requires higher privileges than provided by the access token."
     cases = [
         ("ada-token", "7", f"POST {path}: 403 Forbidden; the token may not comment there: {HOW}"),
-        ("reader", "7", f"POST {path}: {scope}; the token may not comment there: {HOW}"),
+        ("reader", "7", f"POST {path}: {target}; the token may not comment there: {HOW}"),
         (
             "glcbt-x",
             "7",
@@ -303,28 +308,30 @@ def test_what_the_service_answers_where_nothing_can_be_posted_is_told_with_advic
     for token, iid, said in cases:
         with pytest.MonkeyPatch.context() as environment:
             environment.setenv("RECONCILER_NOTE_TOKEN", token)
-            done = desk(f"note --file note.md --merge-request {iid}")
+            done = cli_runner(f"note --file note.md --merge-request {iid}")
             assert (done.code, done.out, done.err) == (0, "", f"No note posted: {said}\n")
-            done = desk(f"note --file note.md --merge-request {iid} --strict --quiet")
+            done = cli_runner(f"note --file note.md --merge-request {iid} --strict --quiet")
             assert (done.code, done.out, done.err) == (1, "", f"No note posted: {said}\n")
 
 
-def test_outside_the_pipeline_of_a_merge_request_nothing_is_posted(desk: Desk, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_outside_the_pipeline_of_a_merge_request_nothing_is_posted(
+    cli_runner: CliRunner, monkeypatch: pytest.MonkeyPatch
+) -> None:
     monkeypatch.delenv("CI_MERGE_REQUEST_IID")
-    done = desk("note --file note.md")
+    done = cli_runner("note --file note.md")
     assert (done.code, done.out) == (0, "")
     assert done.err == (
         "No note posted: this is not the pipeline of a merge request: CI_MERGE_REQUEST_IID is not set; run the job where "
         "$CI_PIPELINE_SOURCE is merge_request_event, or give --merge-request\n"
     )
-    assert desk("note --file note.md --strict").code == 1
+    assert cli_runner("note --file note.md --strict").code == 1
     monkeypatch.delenv("CI_MERGE_REQUEST_PROJECT_ID")
-    done = desk("note --file note.md --merge-request 7")
+    done = cli_runner("note --file note.md --merge-request 7")
     assert done.err == (
         "No note posted: no project: neither CI_MERGE_REQUEST_PROJECT_ID nor CI_PROJECT_ID is set; give --project\n"
     )
     monkeypatch.setenv("CI_PROJECT_ID", "100")
-    assert desk("note --file note.md --merge-request 7").out == "Note reconciler posted: 100!7\n"
+    assert cli_runner("note --file note.md --merge-request 7").out == "Note reconciler posted: 100!7\n"
 
 
 @pytest.mark.parametrize(
@@ -341,27 +348,29 @@ def test_outside_the_pipeline_of_a_merge_request_nothing_is_posted(desk: Desk, m
     ],
     ids=["missing", "empty", "blank", "long"],
 )
-def test_a_file_that_is_no_note_is_told_before_anything_is_asked(desk: Desk, text: str | None, said: str) -> None:
-    (desk.folder / "note.md").unlink()
+def test_a_file_that_is_no_note_is_told_before_anything_is_asked(
+    cli_runner: CliRunner, text: str | None, said: str
+) -> None:
+    (cli_runner.folder / "note.md").unlink()
     if text is not None:
-        desk.write("note.md", text)
-    done = desk("note --file note.md --name plan")
+        cli_runner.write("note.md", text)
+    done = cli_runner("note --file note.md --name plan")
     assert (done.code, done.out, done.err) == (0, "", f"No note posted: {said}\n")
-    assert asked(desk) == []
+    assert asked(cli_runner) == []
 
 
-def test_the_longest_note_goes(desk: Desk) -> None:
-    desk.write("note.md", "x" * (1_000_000 - len(f"{MARKER}\n\n")))
-    assert desk("note --file note.md --name plan").out == "Note plan posted: 100!7\n"
+def test_the_longest_note_goes(cli_runner: CliRunner) -> None:
+    cli_runner.write("note.md", "x" * (1_000_000 - len(f"{MARKER}\n\n")))
+    assert cli_runner("note --file note.md --name plan").out == "Note plan posted: 100!7\n"
 
 
-def test_a_wrong_command_line_is_one_all_the_same(desk: Desk) -> None:
-    assert desk("note").code == 64
+def test_a_wrong_command_line_is_one_all_the_same(cli_runner: CliRunner) -> None:
+    assert cli_runner("note").code == 64
 
 
-def test_without_a_token_it_is_told_which(desk: Desk, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_without_a_token_it_is_told_which(cli_runner: CliRunner, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.delenv("RECONCILER_TOKEN")
-    done = desk("note --file note.md")
+    done = cli_runner("note --file note.md")
     assert (done.code, done.out) == (0, "")
     assert done.err == (
         "No note posted: no token (that of a CI job may not post notes, and a protected variable is not there in merge "
@@ -370,70 +379,72 @@ def test_without_a_token_it_is_told_which(desk: Desk, monkeypatch: pytest.Monkey
 
 
 def test_a_token_for_notes_goes_before_the_usual_one_unless_a_flag_names_another(
-    desk: Desk, monkeypatch: pytest.MonkeyPatch
+    cli_runner: CliRunner, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setenv("RECONCILER_NOTE_TOKEN", "bob-token")
-    assert desk("note --file note.md --name plan").out == "Note plan posted: 100!7\n"
-    desk.write("token", "ada-token").chmod(0o600)
-    assert desk("note --file note.md --name plan --token-file token").out == "Note plan posted: 100!7\n"
+    assert cli_runner("note --file note.md --name plan").out == "Note plan posted: 100!7\n"
+    cli_runner.write("token", "ada-token").chmod(0o600)
+    assert cli_runner("note --file note.md --name plan --token-file token").out == "Note plan posted: 100!7\n"
     monkeypatch.setenv("RECONCILER_TOKEN_FILE", "token")
-    assert desk("note --file note.md --name plan").out == "Note plan unchanged: 100!7\n"
-    assert [author for author, _ in notes(desk)] == ["bob", "ada"]
+    assert cli_runner("note --file note.md --name plan").out == "Note plan unchanged: 100!7\n"
+    assert [author for author, _ in notes(cli_runner)] == ["bob", "ada"]
 
 
 def test_a_token_for_another_service_is_not_sent_to_that_of_the_job(
-    desk: Desk, monkeypatch: pytest.MonkeyPatch
+    cli_runner: CliRunner, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setenv("RECONCILER_API_URL", "https://managed.example.com/api/v4/")
-    done = desk("note --file note.md")
+    done = cli_runner("note --file note.md")
     assert (done.code, done.out) == (0, "")
     assert done.err == (
         f"No note posted: the token is for https://managed.example.com/api/v4/, and the merge request is at "
-        f"{desk.sandbox.api_url}: {HOW}\n"
+        f"{cli_runner.sandbox.api_url}: {HOW}\n"
     )
-    assert asked(desk) == []
+    assert asked(cli_runner) == []
     monkeypatch.setenv("RECONCILER_NOTE_TOKEN", "bob-token")
-    assert desk("note --file note.md").out == "Note reconciler posted: 100!7\n"
+    assert cli_runner("note --file note.md").out == "Note reconciler posted: 100!7\n"
     monkeypatch.delenv("RECONCILER_NOTE_TOKEN")
-    done = desk(f"note --file note.md --api-url {desk.sandbox.api_url}")
+    done = cli_runner(f"note --file note.md --api-url {cli_runner.sandbox.api_url}")
     assert done.out == "Note reconciler posted: 100!7\n"
 
 
-def test_elsewhere_than_in_ci_it_is_the_configured_service(desk: Desk, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_elsewhere_than_in_ci_it_is_the_configured_service(
+    cli_runner: CliRunner, monkeypatch: pytest.MonkeyPatch
+) -> None:
     monkeypatch.delenv("CI_API_V4_URL")
-    assert desk("note --file note.md").out == "Note reconciler posted: 100!7\n"
+    assert cli_runner("note --file note.md").out == "Note reconciler posted: 100!7\n"
 
 
-def test_the_token_is_never_shown(desk: Desk, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_the_token_is_never_shown(cli_runner: CliRunner, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("RECONCILER_NOTE_TOKEN", "glpat-very-secret")
     reflecting = answer("403 Forbidden", '{"message": "glpat-very-secret may not"}')
     with canned(reflecting) as server:
-        done = desk(f"note --file note.md --api-url {server.api_url} -vv")
+        done = cli_runner(f"note --file note.md --api-url {server.api_url} -vv")
     assert "very-secret" not in done.out + done.err
     assert "403 [a secret] may not" in done.err
 
 
-def test_a_link_that_was_committed_is_not_posted(desk: Desk) -> None:
+def test_a_link_that_was_committed_is_not_posted(cli_runner: CliRunner) -> None:
     """The working directory is a checkout, and a link may lead to any file of the machine that runs the job."""
-    secret = desk.write("../secret", "glpat-secret")
-    (desk.folder / "link.md").symlink_to(secret)
-    (desk.folder / "folder").symlink_to(secret.parent)
-    (desk.folder / "inner").mkdir()
-    (desk.folder / "inner/deep.md").symlink_to(secret)
+    secret = cli_runner.write("../secret", "glpat-secret")
+    (cli_runner.folder / "link.md").symlink_to(secret)
+    (cli_runner.folder / "folder").symlink_to(secret.parent)
+    (cli_runner.folder / "inner").mkdir()
+    (cli_runner.folder / "inner/deep.md").symlink_to(secret)
     cases = [
         ("link.md", "link.md"),
-        (f"{desk.folder}/link.md", "link.md"),
+        (f"{cli_runner.folder}/link.md", "link.md"),
         ("./folder/secret", "folder"),
         ("inner/../folder/secret", "inner/../folder"),
         ("inner/deep.md", "inner/deep.md"),
     ]
     for file, link in cases:
-        done = desk("note --strict --file", file)
+        done = cli_runner("note --strict --file", file)
         said = f"No note posted: {file.removeprefix('./')}: {link} is a symbolic link; name the file itself\n"
         assert (done.code, done.out, done.err) == (1, "", said)
-    assert asked(desk) == []
+    assert asked(cli_runner) == []
     reading, writing = os.pipe()
     os.write(writing, b"## Through a pipe")
     os.close(writing)
-    assert desk(f"note --file /dev/fd/{reading}").out == "Note reconciler posted: 100!7\n"
+    assert cli_runner(f"note --file /dev/fd/{reading}").out == "Note reconciler posted: 100!7\n"
     os.close(reading)

@@ -4,7 +4,7 @@ from hypothesis import strategies as st
 
 from reconciler.documents.plan_file import SavedPlan
 from reconciler.model.plan import Change, Create, Delete, Plan, Problem, SectionPlan, TargetPlan, Unmanaged, Update
-from reconciler.model.targets import Address, Level, Scope
+from reconciler.model.targets import Address, Level, Target
 from tests.building import READ
 from tests.render.samples import HEADER
 
@@ -17,8 +17,8 @@ evil = st.lists(st.sampled_from([*EVIL.split(" "), "\n", " ", "``", "\\"]), max_
 
 def hostile(text: str) -> SavedPlan:
     """A plan in which every string is another's."""
-    scope = Scope(Level.PROJECT, text or "x")
-    address = Address(scope, text, text, text, text)
+    target = Target(Level.PROJECT, text or "x")
+    address = Address(target, text, text, text, text)
     changes: tuple[Change, ...] = (
         Create(address, {text: text, "list": [text]}, ()),
         Update(
@@ -30,4 +30,4 @@ def hostile(text: str) -> SavedPlan:
         text, 1, changes, (Problem(address, text, text, text, text),), (Unmanaged(address, 1, True, text, text),)
     )
     header = type(HEADER)(text, HEADER.created_at, text, text, 1)
-    return SavedPlan(header, Plan((TargetPlan(scope, (section,), text),)))
+    return SavedPlan(header, Plan((TargetPlan(target, (section,), text),)))

@@ -7,7 +7,7 @@ from reconciler.documents.plan_file import SavedPlan
 from reconciler.documents.report import Report, make_report
 from reconciler.model.plan import Change, Create, Delete, Plan, Problem, SectionPlan, TargetPlan, Unmanaged, Update
 from reconciler.model.protocols import Request
-from reconciler.model.targets import Address, Level, Scope
+from reconciler.model.targets import Address, Level, Target
 from tests.building import READ
 from tests.render.samples import HEADER, NOON, Traffic
 
@@ -41,39 +41,39 @@ def carried_out(saved: SavedPlan, every: int = 10) -> Report:
 
 def target(number: int, problems: int) -> TargetPlan:
     """Return what happens to one project."""
-    scope = Scope(Level.PROJECT, f"{['acme', 'globex', 'initech'][number % 3]}/team-{number % 17}/service-{number}")
-    milestones = tuple(milestone(scope, each) for each in range(EACH - 2))
-    settings = Address(scope, "approval_settings", "approval_settings", "approval settings")
+    target = Target(Level.PROJECT, f"{['acme', 'globex', 'initech'][number % 3]}/team-{number % 17}/service-{number}")
+    milestones = tuple(milestone(target, each) for each in range(EACH - 2))
+    settings = Address(target, "approval_settings", "approval_settings", "approval settings")
     flags = Update(
         settings,
         {"allow_author_approval": True, "require_password_to_approve": False},
         {"allow_author_approval": False, "require_password_to_approve": True},
-        (Request("PUT", f"{scope.url}merge_request_approval_setting", {}),),
+        (Request("PUT", f"{target.url}merge_request_approval_setting", {}),),
         READ,
     )
-    locked = (
+    read_only = (
         (Problem(settings, "locked by group acme; unlock it there or leave the field out", "retain_approvals_on_push"),)
         if number < problems
         else ()
     )
-    token = Address(scope, "trigger_tokens", "trigger_tokens", "trigger token", "legacy-integration")
-    gone = Delete(token, {"description": "legacy-integration"}, (Request("DELETE", f"{scope.url}triggers/71"),), READ)
+    token = Address(target, "trigger_tokens", "trigger_tokens", "trigger token", "legacy-integration")
+    gone = Delete(token, {"description": "legacy-integration"}, (Request("DELETE", f"{target.url}triggers/71"),), READ)
     return TargetPlan(
-        scope,
+        target,
         (
-            SectionPlan("approval_settings", 1, (flags,), locked),
-            SectionPlan("milestones", 5, milestones, (), (Unmanaged(milestone(scope, 9).address),)),
+            SectionPlan("approval_settings", 1, (flags,), read_only),
+            SectionPlan("milestones", 5, milestones, (), (Unmanaged(milestone(target, 9).address),)),
             SectionPlan("trigger_tokens", 1, (gone,)),
         ),
         "manifests/projects.yaml:3",
     )
 
 
-def milestone(scope: Scope, number: int) -> Change:
+def milestone(target: Target, number: int) -> Change:
     """Return what happens to one milestone: the first is created, the others change."""
-    address = Address(scope, "milestones", "milestones", "milestone", f"2026.{number + 1:02}")
+    address = Address(target, "milestones", "milestones", "milestone", f"2026.{number + 1:02}")
     after = {"due_date": f"2026-{number + 1:02}-28", "description": f"Release {number + 1}.\n- fast\n- tiny\n"}
     if not number:
-        return Create(address, after, (Request("POST", f"{scope.url}milestones", after),))
+        return Create(address, after, (Request("POST", f"{target.url}milestones", after),))
     before = {"due_date": f"2026-{number + 1:02}-27", "description": f"Release {number + 1}.\n- fast\n- small\n"}
-    return Update(address, before, after, (Request("PUT", f"{scope.url}milestones/{number}", after),), READ)
+    return Update(address, before, after, (Request("PUT", f"{target.url}milestones/{number}", after),), READ)

@@ -14,7 +14,7 @@ from reconciler.model.kind import Kind, Part
 from reconciler.model.plan import Change, Create, Delete, Plan, Problem, SectionPlan, TargetPlan, Unmanaged, Update
 from reconciler.model.protocols import Json, Method, Request
 from reconciler.model.state import Section
-from reconciler.model.targets import Address, Key, Level, Scope
+from reconciler.model.targets import Address, Key, Level, Target
 from reconciler.planning.guard import Limits
 from tests.building import KINDS, section
 from tests.render.samples import Traffic
@@ -45,14 +45,14 @@ reads = st.builds(
 
 
 @st.composite
-def scopes(draw: st.DrawFn, level: Level | None = None) -> Scope:
+def scopes(draw: st.DrawFn, level: Level | None = None) -> Target:
     """A user, a group or a project, by path or by number."""
     chosen = level or draw(st.sampled_from(Level))
-    return Scope(chosen, None if chosen is Level.USER else draw(names.filter(bool)))
+    return Target(chosen, None if chosen is Level.USER else draw(names.filter(bool)))
 
 
 @st.composite
-def requests(draw: st.DrawFn, scope: Scope, part: Part) -> Request:
+def requests(draw: st.DrawFn, scope: Target, part: Part) -> Request:
     """A write to a part of a target."""
     below = draw(st.sampled_from(["", "/7", "/{id}"]))
     target = scope.url
@@ -62,11 +62,11 @@ def requests(draw: st.DrawFn, scope: Scope, part: Part) -> Request:
 
 
 @st.composite
-def changes(draw: st.DrawFn, scope: Scope, kind: Kind) -> Change:
+def changes(draw: st.DrawFn, target: Target, kind: Kind) -> Change:
     """A change to a section of a target."""
     part = draw(st.sampled_from(kind.parts))
-    address = Address(scope, kind.name, part.name, part.title, draw(st.none() | names))
-    sent = tuple(draw(st.lists(requests(scope, part), max_size=2)))
+    address = Address(target, kind.name, part.name, part.title, draw(st.none() | names))
+    sent = tuple(draw(st.lists(requests(target, part), max_size=2)))
     match draw(st.sampled_from([Create, Update, Delete])):
         case action if action is Create:
             delivers = isinstance(part, Collection) and part.delivers is not None
@@ -80,18 +80,18 @@ def changes(draw: st.DrawFn, scope: Scope, kind: Kind) -> Change:
 
 
 @st.composite
-def section_plans(draw: st.DrawFn, scope: Scope) -> SectionPlan:
+def section_plans(draw: st.DrawFn, target: Target) -> SectionPlan:
     """What will happen to a section of a target."""
-    kind = draw(st.sampled_from([each for each in KINDS.values() if scope.level in each.models]))
+    kind = draw(st.sampled_from([each for each in KINDS.values() if target.level in each.models]))
 
     def addresses() -> st.SearchStrategy[Address]:
-        return st.builds(Address, st.just(scope), st.just(kind.name), texts, texts, st.none() | names)
+        return st.builds(Address, st.just(target), st.just(kind.name), texts, texts, st.none() | names)
 
     words = st.none() | texts
     return SectionPlan(
         kind.name,
         draw(st.integers(0, 300)),
-        tuple(draw(st.lists(changes(scope, kind), max_size=3))),
+        tuple(draw(st.lists(changes(target, kind), max_size=3))),
         tuple(draw(st.lists(st.builds(Problem, addresses(), texts, st.none() | texts), max_size=2))),
         tuple(
             draw(
@@ -106,8 +106,8 @@ def section_plans(draw: st.DrawFn, scope: Scope) -> SectionPlan:
 @st.composite
 def target_plans(draw: st.DrawFn) -> TargetPlan:
     """What will happen to a target."""
-    scope = draw(scopes())
-    return TargetPlan(scope, tuple(draw(st.lists(section_plans(scope), max_size=2))), draw(texts))
+    target = draw(scopes())
+    return TargetPlan(target, tuple(draw(st.lists(section_plans(target), max_size=2))), draw(texts))
 
 
 @st.composite
@@ -121,7 +121,7 @@ def dependents(draw: st.DrawFn) -> Section:
 
 def saved_plans() -> st.SearchStrategy[SavedPlan]:
     """A plan of up to three targets and its header."""
-    targets = st.lists(target_plans(), max_size=3, unique_by=lambda target: target.scope).map(tuple)
+    targets = st.lists(target_plans(), max_size=3, unique_by=lambda target: target.target).map(tuple)
     limits = st.builds(Limits, st.none() | numbers, st.none() | numbers)
     headers = st.builds(Header, texts, moments, texts, texts, st.integers(0, 10**6), limits=limits)
     return st.builds(SavedPlan, headers, st.builds(Plan, targets, st.lists(dependents(), max_size=2).map(tuple)))

@@ -7,15 +7,15 @@ from datetime import UTC, datetime, timedelta
 from typing import Any
 
 from reconciler.apply import Outcome, Status, TargetOutcome
-from reconciler.documents.checksum import seal
+from reconciler.documents.checksum import with_checksum
 from reconciler.documents.plan_file import Header, SavedPlan
 from reconciler.documents.report import Report, make_report
-from reconciler.model.targets import Level, Scope
+from reconciler.model.targets import Level, Target
 from reconciler.planning.planner import make_plan
 from tests.building import KINDS, desired, live, section
 
-API = Scope(Level.PROJECT, "acme/payments/api")
-LIB = Scope(Level.PROJECT, "acme/payments/lib")
+API = Target(Level.PROJECT, "acme/payments/api")
+LIB = Target(Level.PROJECT, "acme/payments/lib")
 NOON = datetime(2026, 12, 1, 12, tzinfo=UTC)
 MINUTE = timedelta(minutes=1)
 SECRET = "6be9f1a2c4e84a0c9b"  # the service shows its whole value to its owner
@@ -92,8 +92,8 @@ def approvals() -> dict[str, Any]:
 
 
 def spoilt(text: str, spoil: Callable[[dict[str, Any]], object]) -> str:
-    """Return a document that was changed and sealed again, as somebody would who knows how."""
+    """Return a document that was changed and with a new checksum, as somebody would who knows how."""
     content = json.loads(text)
-    del content["seal"]
+    del content["checksum"]
     spoil(content)
-    return seal(content)
+    return with_checksum(content)

@@ -9,7 +9,7 @@ from reconciler.apply import Status
 from reconciler.documents.plan_file import SavedPlan
 from reconciler.documents.report import Report
 from reconciler.model.plan import Create, Plan, Problem, SectionPlan, TargetPlan
-from reconciler.model.targets import Address, Level, Scope
+from reconciler.model.targets import Address, Level, Target
 from reconciler.render import render_plan, render_report
 from tests.render.many import carried_out, many
 from tests.render.plans import patiently, reports, saved_plans
@@ -68,10 +68,10 @@ def test_a_test_names_the_file_of_its_target() -> None:
 @given(st.text(min_size=1))
 @example("]]>\x00\x1b[1m\ud800\ufffe\uffff\u202e\r\n</failure>")
 def test_no_string_breaks_the_document(text: str) -> None:
-    scope = Scope(Level.PROJECT, text)
-    address = Address(scope, text, text, text, text)
+    target = Target(Level.PROJECT, text)
+    address = Address(target, text, text, text, text)
     section = SectionPlan(text, 1, (Create(address, {text: text}, ()),), (Problem(address, text, text),))
-    document = render_plan(SavedPlan(HEADER, Plan((TargetPlan(scope, (section,), text),))), "junit")
+    document = render_plan(SavedPlan(HEADER, Plan((TargetPlan(target, (section,), text),))), "junit")
     root = read(document)
     assert [each.tag for each in root.iter()] == ["testsuites", "testsuite", "testcase", "error", "failure"]
     assert root.findtext(".//failure", "").count("\n") == 1

@@ -12,7 +12,7 @@ from reconciler.apply import Outcome, Status, TargetOutcome
 from reconciler.documents.plan_file import SavedPlan, summary
 from reconciler.documents.report import Report
 from reconciler.model.plan import Create, Plan, Problem, SectionPlan, TargetPlan
-from reconciler.model.targets import Address, Level, Scope
+from reconciler.model.targets import Address, Level, Target
 from reconciler.render import render_plan, render_report
 from tests.render.many import carried_out, many
 from tests.render.plans import patiently, reports, saved_plans
@@ -158,31 +158,31 @@ def test_what_failed_is_counted_by_its_group_and_section() -> None:
 
 
 @pytest.mark.parametrize(
-    ("scope", "group"),
+    ("target", "group"),
     [
-        (Scope(Level.USER), ""),
-        (Scope(Level.PROJECT, 12), ""),
-        (Scope(Level.GROUP, "acme"), "acme"),
-        (Scope(Level.PROJECT, "acme/payments/api"), "acme"),
+        (Target(Level.USER), ""),
+        (Target(Level.PROJECT, 12), ""),
+        (Target(Level.GROUP, "acme"), "acme"),
+        (Target(Level.PROJECT, "acme/payments/api"), "acme"),
     ],
 )
-def test_the_group_is_the_beginning_of_the_path(scope: Scope, group: str) -> None:
-    series = read(render_plan(SavedPlan(HEADER, Plan((TargetPlan(scope, ()),))), "prometheus"))
-    assert series["reconciler_plan_targets", (("level", str(scope.level)), ("group", group))] == 1
+def test_the_group_is_the_beginning_of_the_path(target: Target, group: str) -> None:
+    series = read(render_plan(SavedPlan(HEADER, Plan((TargetPlan(target, ()),))), "prometheus"))
+    assert series["reconciler_plan_targets", (("level", str(target.level)), ("group", group))] == 1
 
 
 @patiently
 @given(st.text(min_size=1))
 @example('a"b\\c\nd\x1b\ud800\u2028')
 def test_no_string_breaks_the_format(text: str) -> None:
-    scope = Scope(Level.PROJECT, text)
-    address = Address(scope, text, text, text, text)
+    target = Target(Level.PROJECT, text)
+    address = Address(target, text, text, text, text)
     sections = (
         SectionPlan(text, 1, (Create(address, {text: text}, ()),), (Problem(address, text, text),)),
         SectionPlan(text + "\x1b", 1, (), (Problem(address, text),)),
         SectionPlan(text + "\\u001b", 1, (), (Problem(address, text),)),
     )
-    saved = SavedPlan(HEADER, Plan((TargetPlan(scope, sections),)))
+    saved = SavedPlan(HEADER, Plan((TargetPlan(target, sections),)))
     series = read(render_plan(saved, "prometheus"))
     assert total(series, "reconciler_plan_problems") == 3
     assert read(render_report(replace(carried_out(saved), waited={text: 1.25, f"{text}\n": 1e-05}), "prometheus"))

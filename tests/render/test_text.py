@@ -10,7 +10,7 @@ from reconciler.documents.plan_file import SavedPlan
 from reconciler.errors import Fault
 from reconciler.model.plan import Change, Create, Delete, Plan, Problem, SectionPlan, TargetPlan, Unmanaged, Update
 from reconciler.model.protocols import Json
-from reconciler.model.targets import Address, Level, Scope
+from reconciler.model.targets import Address, Level, Target
 from reconciler.render import Style, render_plan, render_report, render_validation
 from reconciler.render._numbers import open_doors, verdicts
 from tests.building import READ
@@ -228,7 +228,7 @@ def test_the_lines_of_a_text_that_change_are_told_to_those_who_ask() -> None:
 def test_nothing_that_is_read_can_steer_a_terminal() -> None:
     evil = "\x1b]0;owned\x07\n\u202e"
     quoted = "\\u001b]0;owned\\u0007\\n\\u202e"
-    target = Scope(Level.PROJECT, f"acme/{evil}")
+    target = Target(Level.PROJECT, f"acme/{evil}")
     name = Address(target, "milestones", "milestones", evil, evil)
     section = SectionPlan(
         "x",

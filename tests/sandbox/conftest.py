@@ -6,19 +6,19 @@ import pytest
 
 from reconciler.sandbox import running
 
-from .asking import Asking
+from .sandbox_client import SandboxClient
 
 
 @pytest.fixture(scope="session")
-def asking() -> Iterator[Asking]:
+def sandbox_client() -> Iterator[SandboxClient]:
     """The one who asks, and the sandbox of this process."""
-    with running({}) as sandbox, Asking(sandbox) as asking:
-        yield asking
+    with running({}) as sandbox, SandboxClient(sandbox) as sandbox_client:
+        yield sandbox_client
 
 
 @pytest.fixture
-def service(asking: Asking) -> Asking:
+def service(sandbox_client: SandboxClient) -> SandboxClient:
     """An empty service without latency and without a rate limit."""
-    asking.sandbox.set_latency(0)
-    asking.sandbox.set_rate_limit(None)
-    return asking.given({})
+    sandbox_client.sandbox.set_latency(0)
+    sandbox_client.sandbox.set_rate_limit(None)
+    return sandbox_client.given({})

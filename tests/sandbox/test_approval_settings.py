@@ -4,7 +4,7 @@ from typing import Any
 
 import pytest
 
-from .asking import WEB, Asking, a_service
+from .sandbox_client import WEB, SandboxClient, a_service
 
 NAMES = (
     "allow_author_approval",
@@ -38,7 +38,7 @@ FRESH_PROJECT = entries(COMMITTER, OVERRIDES)
 
 
 @BOTH
-def test_nothing_is_locked_where_nothing_was_set(service: Asking, dialect: str) -> None:
+def test_nothing_is_locked_where_nothing_was_set(service: SandboxClient, dialect: str) -> None:
     service.given(a_service(dialect))
     assert service.ask(f"GET {GROUP}") == (200, FRESH_GROUP)
     assert service.ask(f"GET {PROJECT}") == (200, FRESH_PROJECT)
@@ -46,7 +46,7 @@ def test_nothing_is_locked_where_nothing_was_set(service: Asking, dialect: str) 
 
 @BOTH
 def test_the_first_put_on_a_group_makes_whatever_is_not_sent_false_and_locks_its_projects(
-    service: Asking, dialect: str
+    service: SandboxClient, dialect: str
 ) -> None:
     service.given(a_service(dialect))
     removals = {SELECTIVE: "group"} if dialect == "deployed" else {}
@@ -57,7 +57,7 @@ def test_the_first_put_on_a_group_makes_whatever_is_not_sent_false_and_locks_its
 
 
 @BOTH
-def test_a_put_on_a_locked_entry_is_accepted_kept_and_not_shown(service: Asking, dialect: str) -> None:
+def test_a_put_on_a_locked_entry_is_accepted_kept_and_not_shown(service: SandboxClient, dialect: str) -> None:
     service.given(a_service(dialect, acme={SETTINGS: {AUTHOR: False}}))
     shown = entries(COMMITTER, OVERRIDES, **{AUTHOR: "group"})
     assert service.ask(f"PUT {PROJECT}", {AUTHOR: True}) == (200, shown)
@@ -67,7 +67,7 @@ def test_a_put_on_a_locked_entry_is_accepted_kept_and_not_shown(service: Asking,
 
 
 @BOTH
-def test_what_is_not_sent_stays_in_a_project(service: Asking, dialect: str) -> None:
+def test_what_is_not_sent_stays_in_a_project(service: SandboxClient, dialect: str) -> None:
     service.given(a_service(dialect))
     assert service.ask(f"PUT {PROJECT}", {AUTHOR: True})[0] == 200
     assert service.ask(f"PUT {PROJECT}", {COMMITTER: "false"}) == (200, entries(AUTHOR, OVERRIDES))
@@ -76,13 +76,13 @@ def test_what_is_not_sent_stays_in_a_project(service: Asking, dialect: str) -> N
 
 
 @BOTH
-def test_a_group_that_requires_authentication_requires_it_in_its_projects(service: Asking, dialect: str) -> None:
+def test_a_group_that_requires_authentication_requires_it_in_its_projects(service: SandboxClient, dialect: str) -> None:
     service.given(a_service(dialect, acme={SETTINGS: {AGAIN: True}}))
     assert service.ask(f"GET {PROJECT}") == (200, entries(COMMITTER, OVERRIDES, AGAIN, **{AGAIN: "group"}))
 
 
 @BOTH
-def test_the_instance_locks_groups_and_projects(service: Asking, dialect: str) -> None:
+def test_the_instance_locks_groups_and_projects(service: SandboxClient, dialect: str) -> None:
     state = a_service(dialect)
     state["instance"][SETTINGS] = {COMMITTER: False}
     service.given(state)
@@ -90,7 +90,7 @@ def test_the_instance_locks_groups_and_projects(service: Asking, dialect: str) -
     assert service.ask(f"GET {PROJECT}") == (200, entries(OVERRIDES, **{COMMITTER: "instance"}))
 
 
-def test_by_the_spec_every_group_above_may_lock_in_production_only_the_root(service: Asking) -> None:
+def test_by_the_spec_every_group_above_may_lock_in_production_only_the_root(service: SandboxClient) -> None:
     team = {SETTINGS: {COMMITTER: False}}
     service.given(a_service(team=team))
     assert service.ask(f"GET {LIB}") == (200, entries(OVERRIDES, **{COMMITTER: "group"}))
@@ -98,7 +98,7 @@ def test_by_the_spec_every_group_above_may_lock_in_production_only_the_root(serv
     assert service.ask(f"GET {LIB}") == (200, FRESH_PROJECT)
 
 
-def test_a_subgroup_has_settings_by_the_spec_and_none_in_production(service: Asking) -> None:
+def test_a_subgroup_has_settings_by_the_spec_and_none_in_production(service: SandboxClient) -> None:
     service.given(a_service())
     assert service.ask(f"PUT {TEAM}", {AUTHOR: True, RETAIN: True}) == (200, entries(AUTHOR, RETAIN))
     service.given(a_service("deployed"))
@@ -106,7 +106,7 @@ def test_a_subgroup_has_settings_by_the_spec_and_none_in_production(service: Ask
 
 
 @BOTH
-def test_groups_are_for_owners_and_projects_for_maintainers(service: Asking, dialect: str) -> None:
+def test_groups_are_for_owners_and_projects_for_maintainers(service: SandboxClient, dialect: str) -> None:
     service.given(a_service(dialect, acme={"members": [{"user": "max", "role": "maintainer"}]}))
     assert service.ask(f"GET {GROUP}", user="max") == FORBIDDEN
     assert service.ask(f"PUT {GROUP}", {"nothing": 1}, user="max") == FORBIDDEN
@@ -117,14 +117,14 @@ def test_groups_are_for_owners_and_projects_for_maintainers(service: Asking, dia
     assert service.ask(f"GET {GROUP}", user="root") == (200, FRESH_GROUP)
 
 
-def test_by_the_spec_a_put_needs_no_attribute(service: Asking) -> None:
+def test_by_the_spec_a_put_needs_no_attribute(service: SandboxClient) -> None:
     service.given(a_service())
     assert service.ask(f"PUT {GROUP}") == (200, FRESH_GROUP)
     assert service.ask(f"PUT {PROJECT}", {}) == (200, FRESH_PROJECT)
     assert service.changes() == [False, False]
 
 
-def test_in_production_a_put_needs_one(service: Asking) -> None:
+def test_in_production_a_put_needs_one(service: SandboxClient) -> None:
     service.given(a_service("deployed"))
     body = {"error": f"{', '.join(NAMES)} are missing, at least one parameter must be provided"}
     assert service.ask(f"PUT {GROUP}") == (400, body)
@@ -140,25 +140,25 @@ def test_in_production_a_put_needs_one(service: Asking) -> None:
         ("deployed", "maybe", {"error": f"{AUTHOR} is invalid"}),
     ],
 )
-def test_what_is_no_boolean_is_refused(service: Asking, dialect: str, value: Any, body: Any) -> None:
+def test_what_is_no_boolean_is_refused(service: SandboxClient, dialect: str, value: Any, body: Any) -> None:
     service.given(a_service(dialect))
     assert service.ask(f"PUT {PROJECT}", {AUTHOR: value}) == (400, body)
 
 
-def test_the_password_is_ignored_by_the_spec(service: Asking) -> None:
+def test_the_password_is_ignored_by_the_spec(service: SandboxClient) -> None:
     service.given(a_service())
     assert service.ask(f"PUT {PROJECT}", {PASSWORD: True}) == (200, FRESH_PROJECT)
     assert service.ask(f"PUT {PROJECT}", {AGAIN: True}) == (200, entries(COMMITTER, OVERRIDES, AGAIN))
 
 
-def test_in_production_the_password_mirrors_the_other_name_which_wins(service: Asking) -> None:
+def test_in_production_the_password_mirrors_the_other_name_which_wins(service: SandboxClient) -> None:
     service.given(a_service("deployed"))
     with_it, without = entries(COMMITTER, OVERRIDES, AGAIN), FRESH_PROJECT
     assert service.ask(f"PUT {PROJECT}", {PASSWORD: True}) == (200, with_it)
     assert service.ask(f"PUT {PROJECT}", {PASSWORD: True, AGAIN: False}) == (200, without)
 
 
-def test_by_the_spec_selective_removals_need_retain_off(service: Asking) -> None:
+def test_by_the_spec_selective_removals_need_retain_off(service: SandboxClient) -> None:
     service.given(a_service())
     refused = (400, {"message": {SELECTIVE: [f"can only be enabled when {RETAIN} is disabled"]}})
     assert service.ask(f"PUT {PROJECT}", {SELECTIVE: True}) == (200, entries(COMMITTER, OVERRIDES, SELECTIVE))
@@ -168,14 +168,14 @@ def test_by_the_spec_selective_removals_need_retain_off(service: Asking) -> None
     assert service.ask(f"PUT {GROUP}", {RETAIN: True, SELECTIVE: True}) == refused
 
 
-def test_by_the_spec_a_group_may_enforce_selective_removals(service: Asking) -> None:
+def test_by_the_spec_a_group_may_enforce_selective_removals(service: SandboxClient) -> None:
     service.given(a_service())
     assert service.ask(f"PUT {GROUP}", {SELECTIVE: True}) == (200, entries(SELECTIVE))
     locks = {AUTHOR: "group", COMMITTER: "group", OVERRIDES: "group", RETAIN: "group", SELECTIVE: "group"}
     assert service.ask(f"GET {PROJECT}") == (200, entries(SELECTIVE, **locks))
 
 
-def test_in_production_selective_removals_need_retain_on(service: Asking) -> None:
+def test_in_production_selective_removals_need_retain_on(service: SandboxClient) -> None:
     service.given(a_service("deployed"))
     refused = (400, {"message": f"{SELECTIVE} can only be enabled when {RETAIN} is enabled"})
     assert service.ask(f"PUT {PROJECT}", {SELECTIVE: True}) == refused
@@ -186,7 +186,7 @@ def test_in_production_selective_removals_need_retain_on(service: Asking) -> Non
     assert service.ask(f"PUT {PROJECT}", {RETAIN: False, SELECTIVE: False}) == neither
 
 
-def test_in_production_selective_removals_are_not_for_groups(service: Asking) -> None:
+def test_in_production_selective_removals_are_not_for_groups(service: SandboxClient) -> None:
     service.given(a_service("deployed"))
     assert service.ask(f"PUT {GROUP}", {SELECTIVE: True}) == (200, FRESH_GROUP)
     assert service.changes() == [False]
@@ -196,7 +196,7 @@ def test_in_production_selective_removals_are_not_for_groups(service: Asking) ->
 
 
 def test_in_production_retain_is_read_through_the_root_group_and_selective_through_the_direct_one(
-    service: Asking,
+    service: SandboxClient,
 ) -> None:
     own = {SETTINGS: {RETAIN: True, SELECTIVE: True}}
     service.given(a_service("deployed", acme={SETTINGS: {RETAIN: False}}, lib=own, web=own))
@@ -213,7 +213,7 @@ def test_in_production_retain_is_read_through_the_root_group_and_selective_throu
     assert service.ask(f"PUT {PROJECT}", {AUTHOR: True}) == (200, entries(AUTHOR, COMMITTER, OVERRIDES, **locks))
 
 
-def test_a_project_in_a_personal_namespace_inherits_from_nobody(service: Asking) -> None:
+def test_a_project_in_a_personal_namespace_inherits_from_nobody(service: SandboxClient) -> None:
     state = a_service("deployed", acme={SETTINGS: {AUTHOR: False}})
     state["projects"].append({"id": 103, "path": "ada/own", SETTINGS: {PASSWORD: True}})
     service.given(state)
@@ -224,7 +224,7 @@ def test_a_project_in_a_personal_namespace_inherits_from_nobody(service: Asking)
 
 
 @BOTH
-def test_the_free_edition_of_production_has_no_such_endpoint(service: Asking, dialect: str) -> None:
+def test_the_free_edition_of_production_has_no_such_endpoint(service: SandboxClient, dialect: str) -> None:
     state = a_service(dialect)
     state["instance"]["version"] = "18.9.0"
     service.given(state)

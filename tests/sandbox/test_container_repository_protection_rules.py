@@ -4,7 +4,7 @@ from typing import Any
 
 import pytest
 
-from .asking import WEB, Asking, a_service
+from .sandbox_client import WEB, SandboxClient, a_service
 
 RULES = f"{WEB}/registry/protection/repository/rules"
 SECTION = "container_repository_protection_rules"
@@ -32,7 +32,7 @@ def unprocessable(*reasons: str) -> tuple[int, dict[str, Any]]:
 
 
 @BOTH
-def test_a_rule_lives(service: Asking, dialect: str) -> None:
+def test_a_rule_lives(service: SandboxClient, dialect: str) -> None:
     service.given(a_service(dialect))
     assert service.ask(f"GET {RULES}") == (200, [])
     made = rule(1, "acme/web/prod*", "maintainer")
@@ -49,7 +49,7 @@ def test_a_rule_lives(service: Asking, dialect: str) -> None:
 
 
 @BOTH
-def test_a_pattern_is_taken_once_in_a_project(service: Asking, dialect: str) -> None:
+def test_a_pattern_is_taken_once_in_a_project(service: SandboxClient, dialect: str) -> None:
     service.given(a_service(dialect, web=ONE))
     assert service.ask(f"POST {RULES}", {PATTERN: "acme/web/a*", PUSH: "admin"}) == unprocessable(TAKEN)
     service.ask(f"POST {RULES}", {PATTERN: "acme/web/b*", PUSH: "admin"})
@@ -57,7 +57,7 @@ def test_a_pattern_is_taken_once_in_a_project(service: Asking, dialect: str) -> 
 
 
 @BOTH
-def test_one_of_the_levels_must_remain(service: Asking, dialect: str) -> None:
+def test_one_of_the_levels_must_remain(service: SandboxClient, dialect: str) -> None:
     service.given(a_service(dialect, web=ONE))
     assert service.ask(f"PATCH {RULES}/7", {PUSH: ""}) == unprocessable(NO_LEVEL)
     sent = {PATTERN: "acme/web/b*", PUSH: None, DELETE: None}
@@ -85,24 +85,26 @@ def test_one_of_the_levels_must_remain(service: Asking, dialect: str) -> None:
         ),
     ],
 )
-def test_what_is_no_pattern_is_unprocessable(service: Asking, dialect: str, pattern: str, reasons: list[str]) -> None:
+def test_what_is_no_pattern_is_unprocessable(
+    service: SandboxClient, dialect: str, pattern: str, reasons: list[str]
+) -> None:
     service.given(a_service(dialect))
     assert service.ask(f"POST {RULES}", {PATTERN: pattern, PUSH: "owner"}) == unprocessable(*reasons)
 
 
-def test_by_the_spec_a_pattern_may_be_any_wildcard(service: Asking) -> None:
+def test_by_the_spec_a_pattern_may_be_any_wildcard(service: SandboxClient) -> None:
     service.given(a_service())
     for pattern in ("*", "Acme/Web/*", "elsewhere/*-x_y.z"):
         assert service.ask(f"POST {RULES}", {PATTERN: pattern, PUSH: "owner"})[0] == 201
 
 
-def test_in_production_a_longer_name_may_begin_with_the_projects(service: Asking) -> None:
+def test_in_production_a_longer_name_may_begin_with_the_projects(service: SandboxClient) -> None:
     service.given(a_service("deployed"))
     for pattern in ("acme/web2/x", "acme/web__a-b.c/*"):
         assert service.ask(f"POST {RULES}", {PATTERN: pattern, PUSH: "owner"})[0] == 201
 
 
-def test_an_old_pattern_stays_valid_until_it_is_changed(service: Asking) -> None:
+def test_an_old_pattern_stays_valid_until_it_is_changed(service: SandboxClient) -> None:
     old = {SECTION: [{"id": 7, PATTERN: "acme/old-name/*", PUSH: "owner"}]}
     service.given(a_service("deployed", web=old))
     changed = rule(7, "acme/old-name/*", "admin")
@@ -130,12 +132,12 @@ NEITHER = f"{PUSH}, {DELETE}"
         ("deployed", {PATTERN: "x", DELETE: "x"}, {"error": f"{DELETE} does not have a valid value"}),
     ],
 )
-def test_attributes_are_checked(service: Asking, dialect: str, sent: Any, body: Any) -> None:
+def test_attributes_are_checked(service: SandboxClient, dialect: str, sent: Any, body: Any) -> None:
     service.given(a_service(dialect))
     assert service.ask(f"POST {RULES}", sent) == (400, body)
 
 
-def test_a_rule_is_found_by_its_number_in_its_own_project(service: Asking) -> None:
+def test_a_rule_is_found_by_its_number_in_its_own_project(service: SandboxClient) -> None:
     service.given(a_service(web=ONE))
     assert service.ask(f"DELETE {RULES}/8") == (404, {"message": "404 Not found"})
     elsewhere = "/projects/101/registry/protection/repository/rules/7"
@@ -144,7 +146,7 @@ def test_a_rule_is_found_by_its_number_in_its_own_project(service: Asking) -> No
     assert service.ask(f"PATCH {RULES}/seven", {}) == (400, invalid)
 
 
-def test_by_the_spec_rules_come_in_pages_in_production_all_at_once(service: Asking) -> None:
+def test_by_the_spec_rules_come_in_pages_in_production_all_at_once(service: SandboxClient) -> None:
     rules = {SECTION: [{PATTERN: f"acme/web/{number}", PUSH: "owner"} for number in range(25)]}
     service.given(a_service(web=rules))
     response = service.response(f"GET {RULES}?page=2")
@@ -157,21 +159,23 @@ def test_by_the_spec_rules_come_in_pages_in_production_all_at_once(service: Aski
 
 @BOTH
 @pytest.mark.parametrize("off", [{"archived": True}, {"container_registry_enabled": False}])
-def test_archived_or_without_a_registry_there_are_no_rules(service: Asking, dialect: str, off: dict[str, bool]) -> None:
+def test_archived_or_without_a_registry_there_are_no_rules(
+    service: SandboxClient, dialect: str, off: dict[str, bool]
+) -> None:
     service.given(a_service(dialect, web={**ONE, **off}))
     for line in (f"GET {RULES}", f"PATCH {RULES}/7", f"DELETE {RULES}/7"):
         assert service.ask(line) == (403, {"message": "403 Forbidden"})
 
 
 @BOTH
-def test_rules_are_for_maintainers(service: Asking, dialect: str) -> None:
+def test_rules_are_for_maintainers(service: SandboxClient, dialect: str) -> None:
     service.given(a_service(dialect, web=ONE))
     assert service.ask(f"GET {RULES}", user="max")[0] == 200
     assert service.ask(f"GET {RULES}", user="dev") == (403, {"message": "403 Forbidden"})
     assert service.ask(f"GET {RULES}", user="eve") == (404, {"message": "404 Project Not Found"})
 
 
-def test_without_a_token_the_spec_asks_for_it_first_and_production_for_the_parameters(service: Asking) -> None:
+def test_without_a_token_the_spec_asks_for_it_first_and_production_for_the_parameters(service: SandboxClient) -> None:
     service.given(a_service())
     assert service.ask(f"POST {RULES}", {}, user=None) == (401, {"message": "401 Unauthorized"})
     service.given(a_service("deployed"))
@@ -180,7 +184,9 @@ def test_without_a_token_the_spec_asks_for_it_first_and_production_for_the_param
     assert service.ask(f"POST {RULES}", sent, user=None) == (401, {"message": "401 Unauthorized"})
 
 
-def test_what_has_changed_since_is_not_touched_by_the_spec_and_not_deleted_in_production(service: Asking) -> None:
+def test_what_has_changed_since_is_not_touched_by_the_spec_and_not_deleted_in_production(
+    service: SandboxClient,
+) -> None:
     long_ago = "Thu, 01 Jan 1970 00:00:00 GMT"
     denied = (412, {"message": "412 Precondition Failed"})
     service.given(a_service(web=ONE))
@@ -192,6 +198,6 @@ def test_what_has_changed_since_is_not_touched_by_the_spec_and_not_deleted_in_pr
     assert service.ask(f"DELETE {RULES}/7", If_Unmodified_Since="whenever")[0] == 204
 
 
-def test_who_has_not_looked_away_deletes(service: Asking) -> None:
+def test_who_has_not_looked_away_deletes(service: SandboxClient) -> None:
     service.given(a_service(web=ONE))
     assert service.ask(f"DELETE {RULES}/7", If_Unmodified_Since="Thu, 01 Jan 2026 00:00:00 GMT") == (204, None)

@@ -10,18 +10,18 @@ import pytest
 from reconciler.sandbox import Fault, FaultError, parse_fault
 from reconciler.sandbox.faults import read_fault
 
-from .asking import WEB, Asking, a_service
+from .sandbox_client import WEB, SandboxClient, a_service
 
 PUT = f"PUT {WEB}/notification_settings"
 WATCH = {"level": "watch"}
 
 
-def struck(service: Asking, *faults: Any) -> None:
+def struck(service: SandboxClient, *faults: Any) -> None:
     """A new service with those faults."""
     service.given(a_service()).sandbox.set_faults(faults)
 
 
-def level(service: Asking) -> str:
+def level(service: SandboxClient) -> str:
     """What the settings are now, asked past all faults."""
     service.sandbox.set_faults([])
     return str(service.ask(f"GET {WEB}/notification_settings")[1]["level"])
@@ -50,7 +50,7 @@ def level(service: Asking) -> str:
     ],
 )
 def test_an_answer_instead_of_the_service_carries_nothing_out(
-    service: Asking, fault: str, status: int, headers: dict[str, str], body: str
+    service: SandboxClient, fault: str, status: int, headers: dict[str, str], body: str
 ) -> None:
     struck(service, fault)
     response = service.response(PUT, WATCH)
@@ -62,7 +62,9 @@ def test_an_answer_instead_of_the_service_carries_nothing_out(
 
 
 @pytest.mark.parametrize(("fault", "after"), [("reset-before", "global"), ("reset-after", "watch")])
-def test_a_reset_comes_before_or_after_the_request_was_carried_out(service: Asking, fault: str, after: str) -> None:
+def test_a_reset_comes_before_or_after_the_request_was_carried_out(
+    service: SandboxClient, fault: str, after: str
+) -> None:
     struck(service, fault)
     with pytest.raises(httpx.ReadError):
         service.ask(PUT, WATCH)
@@ -70,7 +72,7 @@ def test_a_reset_comes_before_or_after_the_request_was_carried_out(service: Aski
     assert level(service) == after
 
 
-def test_a_hang_carries_out_and_says_nothing_until_the_client_goes(service: Asking) -> None:
+def test_a_hang_carries_out_and_says_nothing_until_the_client_goes(service: SandboxClient) -> None:
     struck(service, "hang-after")
     with httpx.Client(timeout=0.2) as client, pytest.raises(httpx.ReadTimeout):
         client.put(
@@ -81,14 +83,14 @@ def test_a_hang_carries_out_and_says_nothing_until_the_client_goes(service: Aski
     assert level(service) == "watch"
 
 
-def test_a_hang_ends_the_connection_when_its_time_is_up(service: Asking) -> None:
+def test_a_hang_ends_the_connection_when_its_time_is_up(service: SandboxClient) -> None:
     struck(service, "hang-after,seconds=0.05")
     with pytest.raises(httpx.HTTPError):
         service.ask(PUT, WATCH)
     assert level(service) == "watch"
 
 
-def test_a_truncated_body_is_half_of_what_was_promised(service: Asking) -> None:
+def test_a_truncated_body_is_half_of_what_was_promised(service: SandboxClient) -> None:
     struck(service, "truncate")
     with pytest.raises(httpx.RemoteProtocolError, match="without sending complete message body"):
         service.ask(PUT, WATCH)
@@ -96,13 +98,13 @@ def test_a_truncated_body_is_half_of_what_was_promised(service: Asking) -> None:
     assert level(service) == "watch"
 
 
-def test_where_there_is_no_body_to_truncate_the_connection_is_reset(service: Asking) -> None:
+def test_where_there_is_no_body_to_truncate_the_connection_is_reset(service: SandboxClient) -> None:
     struck(service, "truncate")
     with pytest.raises(httpx.ReadError):
         service.ask(f"PATCH {WEB}/job_token_scope", {"enabled": True})
 
 
-def test_a_body_that_is_no_json_looks_like_the_answer(service: Asking) -> None:
+def test_a_body_that_is_no_json_looks_like_the_answer(service: SandboxClient) -> None:
     struck(service, "not-json")
     response = service.response(PUT, WATCH)
     assert (response.status_code, response.headers["content-type"]) == (200, "application/json")
@@ -111,7 +113,7 @@ def test_a_body_that_is_no_json_looks_like_the_answer(service: Asking) -> None:
     assert level(service) == "watch"
 
 
-def test_a_slow_answer_is_an_answer(service: Asking) -> None:
+def test_a_slow_answer_is_an_answer(service: SandboxClient) -> None:
     struck(service, "slow,seconds=0.3")
     response = service.response(PUT, WATCH)
     assert (response.json(), response.elapsed.total_seconds() >= 0.3) == (WATCH, True)
@@ -122,7 +124,7 @@ RULES = f"{WEB}/registry/protection/repository/rules"
 RULE = {"repository_path_pattern": "acme/web/*", "minimum_access_level_for_push": "owner"}
 
 
-def at_once(service: Asking, *asked: tuple[str, Any]) -> list[tuple[int, Any]]:
+def at_once(service: SandboxClient, *asked: tuple[str, Any]) -> list[tuple[int, Any]]:
     """The answers to these requests, all sent before the first is answered, in the order they came in."""
     service.sandbox.clear_log()
     with ThreadPoolExecutor(len(asked)) as pool:
@@ -145,7 +147,7 @@ def at_once(service: Asking, *asked: tuple[str, Any]) -> list[tuple[int, Any]]:
     ],
 )
 def test_in_a_race_both_creations_look_before_one_inserts(
-    service: Asking, path: str, body: Any, then: int, kept: int
+    service: SandboxClient, path: str, body: Any, then: int, kept: int
 ) -> None:
     struck(service, "race,method=POST")
     answers = at_once(service, (f"POST {path}", body), (f"POST {path}", body))
@@ -155,7 +157,7 @@ def test_in_a_race_both_creations_look_before_one_inserts(
     assert len(service.ask(f"GET {path}")[1]) == kept
 
 
-def test_a_race_is_run_by_creations_at_one_path_that_passed_their_checks(service: Asking) -> None:
+def test_a_race_is_run_by_creations_at_one_path_that_passed_their_checks(service: SandboxClient) -> None:
     struck(service, "race,match=/projects/,together=3,seconds=30")
     title = {"title": "v1"}
     assert service.ask(f"POST {WEB}/milestones", {"title": ""})[0] == 400
@@ -167,18 +169,18 @@ def test_a_race_is_run_by_creations_at_one_path_that_passed_their_checks(service
     ]
 
 
-def test_a_race_that_nobody_else_runs_ends_when_its_time_is_up(service: Asking) -> None:
+def test_a_race_that_nobody_else_runs_ends_when_its_time_is_up(service: SandboxClient) -> None:
     struck(service, "race,seconds=0.05")
     assert service.ask(f"POST {WEB}/milestones", {"title": "v1"})[0] == 201
     assert service.ask(f"POST {WEB}/milestones", {"title": "v1"})[0] == 400
 
 
-def statuses(service: Asking, *lines: str) -> list[int]:
+def statuses(service: SandboxClient, *lines: str) -> list[int]:
     """The statuses of these requests."""
     return [service.ask(line)[0] for line in lines]
 
 
-def test_a_fault_befalls_the_requests_it_names(service: Asking) -> None:
+def test_a_fault_befalls_the_requests_it_names(service: SandboxClient) -> None:
     struck(service, "status=500,method=get,match=groups/acme")
     lines = ("GET /groups/acme", "PUT /groups/acme/notification_settings", "GET /user", "GET /groups/acme/projects")
     assert statuses(service, *lines) == [500, 200, 200, 500]
@@ -197,14 +199,14 @@ def test_a_fault_befalls_the_requests_it_names(service: Asking) -> None:
     ],
 )
 def test_a_fault_befalls_the_nth_the_first_few_or_some_of_them(
-    service: Asking, which: str, expected: list[int]
+    service: SandboxClient, which: str, expected: list[int]
 ) -> None:
     for _ in range(2):
         struck(service, ",".join(filter(None, ["status=500", which])))
         assert statuses(service, *["GET /user"] * 6) == expected
 
 
-def test_chance_does_not_depend_on_the_order_of_requests(service: Asking) -> None:
+def test_chance_does_not_depend_on_the_order_of_requests(service: SandboxClient) -> None:
     lines = [f"GET /projects/{number}" for number in range(100, 120)]
     struck(service, "status=500,probability=0.5,seed=3")
     forwards = dict(zip(lines, statuses(service, *lines), strict=True))
@@ -214,7 +216,7 @@ def test_chance_does_not_depend_on_the_order_of_requests(service: Asking) -> Non
     assert set(forwards.values()) > {500}
 
 
-def test_of_several_faults_the_first_strikes_and_all_count(service: Asking) -> None:
+def test_of_several_faults_the_first_strikes_and_all_count(service: SandboxClient) -> None:
     struck(service, "status=500,nth=1", {"kind": "status", "status": 502, "nth": 2}, Fault("status", status=504))
     assert statuses(service, *["GET /user"] * 3) == [500, 502, 504]
 

@@ -4,7 +4,7 @@ from typing import Any
 
 import pytest
 
-from .asking import CREATED, HOST, WEB, Asking, a_service
+from .sandbox_client import CREATED, HOST, WEB, SandboxClient, a_service
 from .test_job_token_scope import LIB
 from .test_trigger_tokens import user
 
@@ -23,12 +23,12 @@ DETAILS = {
 }
 
 
-def ids(service: Asking, query: str, **asked: Any) -> list[int]:
+def ids(service: SandboxClient, query: str, **asked: Any) -> list[int]:
     """The IDs of a group's projects."""
     return [each["id"] for each in service.ask(f"GET /groups/acme/projects{query}", **asked)[1]]
 
 
-def test_the_user_is_the_one_behind_the_token(service: Asking) -> None:
+def test_the_user_is_the_one_behind_the_token(service: SandboxClient) -> None:
     service.given(a_service())
     own = {
         **user(2, "ada"),
@@ -43,7 +43,7 @@ def test_the_user_is_the_one_behind_the_token(service: Asking) -> None:
     assert service.ask("GET /user", user="root")[1]["is_admin"]
 
 
-def test_the_version_is_the_instances(service: Asking) -> None:
+def test_the_version_is_the_instances(service: SandboxClient) -> None:
     state = a_service()
     state["instance"] |= {"version": "17.0.1", "revision": "abc"}
     service.given(state)
@@ -53,7 +53,7 @@ def test_the_version_is_the_instances(service: Asking) -> None:
     assert service.ask("GET /version", user=None) == (401, {"message": "401 Unauthorized"})
 
 
-def test_a_token_describes_itself(service: Asking) -> None:
+def test_a_token_describes_itself(service: SandboxClient) -> None:
     state = a_service()
     state["users"][1]["tokens"] = [{"token": "ada-token", "scopes": ["read_api"], "expires_at": "2026-12-31"}]
     service.given(state)
@@ -75,7 +75,7 @@ def test_a_token_describes_itself(service: Asking) -> None:
 
 @BOTH
 @pytest.mark.parametrize("kind", ["oauth", "job"])
-def test_only_a_personal_token_describes_itself(service: Asking, dialect: str, kind: str) -> None:
+def test_only_a_personal_token_describes_itself(service: SandboxClient, dialect: str, kind: str) -> None:
     state = a_service(dialect)
     state["users"][1]["tokens"] = [{"token": "ada-token", "kind": kind}]
     service.given(state)
@@ -84,19 +84,19 @@ def test_only_a_personal_token_describes_itself(service: Asking, dialect: str, k
     assert service.ask("GET /version")[0] == {"oauth": 200, "job": 401}[kind]
 
 
-def test_a_bot_says_that_it_is_one(service: Asking) -> None:
+def test_a_bot_says_that_it_is_one(service: SandboxClient) -> None:
     state = a_service()
     state["users"][1]["bot"] = True
     assert service.given(state).ask("GET /user")[1]["bot"]
 
 
-def test_a_project_is_found_by_id_and_by_path_whatever_its_case(service: Asking) -> None:
+def test_a_project_is_found_by_id_and_by_path_whatever_its_case(service: SandboxClient) -> None:
     service.given(a_service())
     assert service.ask("GET /projects/101") == (200, {**LIB, **DETAILS})
     assert service.ask("GET /projects/ACME%2FTeam%2Flib") == (200, {**LIB, **DETAILS})
 
 
-def test_a_project_tells_what_is_switched_off_and_ones_own_role(service: Asking) -> None:
+def test_a_project_tells_what_is_switched_off_and_ones_own_role(service: SandboxClient) -> None:
     web = {"builds_enabled": False, "container_registry_enabled": False, "topics": ["go"], "description": "Web"}
     service.given(a_service(web=web, acme={"archived": True}))
     shown = service.ask(f"GET {WEB}", user="max")[1]
@@ -109,7 +109,7 @@ def test_a_project_tells_what_is_switched_off_and_ones_own_role(service: Asking)
     assert shown["archived"]
 
 
-def test_a_project_in_a_personal_namespace_is_its_users(service: Asking) -> None:
+def test_a_project_in_a_personal_namespace_is_its_users(service: SandboxClient) -> None:
     state = a_service()
     state["projects"] = [{"id": 1, "path": "ada/own"}]
     shown = service.given(state).ask("GET /projects/1")[1]
@@ -129,7 +129,7 @@ def test_a_project_in_a_personal_namespace_is_its_users(service: Asking) -> None
 
 
 @BOTH
-def test_who_may_see_what(service: Asking, dialect: str) -> None:
+def test_who_may_see_what(service: SandboxClient, dialect: str) -> None:
     service.given(a_service(dialect, web={"visibility": "internal"}, far={"visibility": "public"}))
     anonymous = 200 if dialect == "deployed" else 401
     hidden = 404 if dialect == "deployed" else 401
@@ -146,13 +146,13 @@ def test_who_may_see_what(service: Asking, dialect: str) -> None:
     }
 
 
-def test_an_anonymous_look_at_a_public_project_is_short(service: Asking) -> None:
+def test_an_anonymous_look_at_a_public_project_is_short(service: SandboxClient) -> None:
     service.given(a_service("deployed", web={"visibility": "public"}, acme={"visibility": "public"}))
     assert "archived" not in service.ask("GET /projects/100", user=None)[1]
     assert "archived" not in service.ask("GET /groups/acme/projects", user=None)[1][0]
 
 
-def test_a_group_is_seen_by_whoever_is_a_member_below_it(service: Asking) -> None:
+def test_a_group_is_seen_by_whoever_is_a_member_below_it(service: SandboxClient) -> None:
     service.given(a_service(lib={"members": [{"user": "dev", "role": "guest"}]}))
     team = {
         "id": 11,
@@ -174,7 +174,7 @@ def test_a_group_is_seen_by_whoever_is_a_member_below_it(service: Asking) -> Non
     assert service.ask("GET /groups/999") == (404, {"message": "404 Group Not Found"})
 
 
-def test_a_groups_projects_are_listed_newest_first_and_with_its_subgroups_if_asked(service: Asking) -> None:
+def test_a_groups_projects_are_listed_newest_first_and_with_its_subgroups_if_asked(service: SandboxClient) -> None:
     state = a_service()
     state["projects"].append({"id": 5, "path": "acme/zoo", "name": "A zoo", "last_activity_at": "2026-02-01"})
     service.given(state)
@@ -187,13 +187,13 @@ def test_a_groups_projects_are_listed_newest_first_and_with_its_subgroups_if_ask
     assert ids(service, "?include_subgroups=true&per_page=2&page=2") == [5]
 
 
-def test_only_what_may_be_seen_is_listed(service: Asking) -> None:
+def test_only_what_may_be_seen_is_listed(service: SandboxClient) -> None:
     service.given(a_service())
     assert ids(service, "?include_subgroups=true", user="max") == [100]
     assert service.ask("GET /groups/acme/projects", user="eve") == (404, {"message": "404 Group Not Found"})
 
 
-def test_archived_projects_are_listed_with_the_others_unless_asked_apart(service: Asking) -> None:
+def test_archived_projects_are_listed_with_the_others_unless_asked_apart(service: SandboxClient) -> None:
     service.given(a_service(team={"archived": True}))
     query = "?include_subgroups=true"
     assert [ids(service, query + more) for more in ("", "&archived=true", "&archived=false")] == [
@@ -203,13 +203,13 @@ def test_archived_projects_are_listed_with_the_others_unless_asked_apart(service
     ]
 
 
-def test_a_simple_list_says_nothing_about_archives(service: Asking) -> None:
+def test_a_simple_list_says_nothing_about_archives(service: SandboxClient) -> None:
     service.given(a_service())
     assert service.ask("GET /groups/11/projects?simple=true") == (200, [LIB])
     assert service.ask("GET /groups/11/projects") == (200, [{**LIB, **DETAILS}])
 
 
-def test_projects_are_listed_by_who_may_see_them_and_by_ones_own_role(service: Asking) -> None:
+def test_projects_are_listed_by_who_may_see_them_and_by_ones_own_role(service: SandboxClient) -> None:
     open_to_all = {"visibility": "public"}
     lib = {"members": [{"user": "max", "role": "guest"}]}
     service.given(a_service("deployed", acme=open_to_all, web=open_to_all, lib=lib))
@@ -226,13 +226,13 @@ def test_projects_are_listed_by_who_may_see_them_and_by_ones_own_role(service: A
     assert service.ask("GET /groups/acme/projects?min_access_level=41")[0] == 400
 
 
-def test_an_order_that_is_none_is_refused(service: Asking) -> None:
+def test_an_order_that_is_none_is_refused(service: SandboxClient) -> None:
     service.given(a_service())
     body = {"message": {"order_by": ["does not have a valid value"]}}
     assert service.ask("GET /groups/acme/projects?order_by=luck") == (400, body)
 
 
-def test_without_an_address_of_its_own_the_service_is_where_it_was_asked(service: Asking) -> None:
+def test_without_an_address_of_its_own_the_service_is_where_it_was_asked(service: SandboxClient) -> None:
     state = a_service()
     del state["instance"]["url"]
     service.given(state)

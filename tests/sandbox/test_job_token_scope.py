@@ -4,7 +4,7 @@ from typing import Any
 
 import pytest
 
-from .asking import HOST, WEB, Asking, a_service
+from .sandbox_client import HOST, WEB, SandboxClient, a_service
 
 SCOPE = "/projects/100/job_token_scope"
 LIST, GROUPS = f"{SCOPE}/allowlist", f"{SCOPE}/groups_allowlist"
@@ -17,13 +17,13 @@ def bad(text: str) -> tuple[int, dict[str, str]]:
     return 400, {"message": f"400 Bad request - {text}"}
 
 
-def listed(service: Asking) -> list[int]:
+def listed(service: SandboxClient) -> list[int]:
     """The IDs on the project's list."""
     return [entry["id"] for entry in service.ask(f"GET {LIST}")[1]]
 
 
 @BOTH
-def test_the_switch_is_on_until_it_is_switched_off(service: Asking, dialect: str) -> None:
+def test_the_switch_is_on_until_it_is_switched_off(service: SandboxClient, dialect: str) -> None:
     service.given(a_service(dialect))
     for enabled in (True, False, True, True):
         assert service.ask(f"PATCH {WEB}/job_token_scope", {"enabled": enabled}) == (204, None)
@@ -33,7 +33,7 @@ def test_the_switch_is_on_until_it_is_switched_off(service: Asking, dialect: str
 
 
 @BOTH
-def test_what_the_instance_enforces_cannot_be_switched_off(service: Asking, dialect: str) -> None:
+def test_what_the_instance_enforces_cannot_be_switched_off(service: SandboxClient, dialect: str) -> None:
     state = a_service(dialect, web={"job_token_scope": {"inbound_enabled": False, "outbound_enabled": True}})
     state["instance"]["enforce_job_token_allowlist"] = True
     service.given(state)
@@ -45,7 +45,7 @@ def test_what_the_instance_enforces_cannot_be_switched_off(service: Asking, dial
     assert service.ask(f"PATCH {SCOPE}", {"enabled": True}) == (204, None)
 
 
-def test_production_enforces_it_unless_told_otherwise(service: Asking) -> None:
+def test_production_enforces_it_unless_told_otherwise(service: SandboxClient) -> None:
     state = a_service("deployed")
     del state["instance"]["enforce_job_token_allowlist"]
     service.given(state)
@@ -66,17 +66,17 @@ def test_production_enforces_it_unless_told_otherwise(service: Asking) -> None:
         ("deployed", {"enabled": 123}, {"error": "enabled is invalid"}),
     ],
 )
-def test_the_switch_must_be_told_true_or_false(service: Asking, dialect: str, sent: Any, body: Any) -> None:
+def test_the_switch_must_be_told_true_or_false(service: SandboxClient, dialect: str, sent: Any, body: Any) -> None:
     service.given(a_service(dialect))
     assert service.ask(f"PATCH {SCOPE}", sent) == (400, body)
 
 
-def test_an_allowlisted_project_is_a_limited_record(service: Asking) -> None:
+def test_an_allowlisted_project_is_a_limited_record(service: SandboxClient) -> None:
     service.given(a_service(web={"job_token_scope": {"project_allowlist": [101]}}))
     assert service.ask(f"GET {LIST}") == (200, [LIB])
 
 
-def test_in_production_the_list_always_holds_the_project_itself(service: Asking) -> None:
+def test_in_production_the_list_always_holds_the_project_itself(service: SandboxClient) -> None:
     public = {"visibility": "public", "job_token_scope": {"project_allowlist": [101]}}
     service.given(a_service("deployed", web=public))
     status, (web, lib) = service.ask(f"GET {LIST}")
@@ -88,7 +88,7 @@ def test_in_production_the_list_always_holds_the_project_itself(service: Asking)
 
 
 @BOTH
-def test_a_project_is_added_and_removed(service: Asking, dialect: str) -> None:
+def test_a_project_is_added_and_removed(service: SandboxClient, dialect: str) -> None:
     service.given(a_service(dialect))
     own = [100] if dialect == "deployed" else []
     added = (201, {"source_project_id": 100, "target_project_id": 101})
@@ -100,7 +100,7 @@ def test_a_project_is_added_and_removed(service: Asking, dialect: str) -> None:
 
 
 @BOTH
-def test_a_group_is_added_and_removed(service: Asking, dialect: str) -> None:
+def test_a_group_is_added_and_removed(service: SandboxClient, dialect: str) -> None:
     service.given(a_service(dialect))
     added = (201, {"source_project_id": 100, "target_group_id": 11})
     assert service.ask(f"POST {GROUPS}", {"target_group_id": "11"}) == added
@@ -112,7 +112,7 @@ def test_a_group_is_added_and_removed(service: Asking, dialect: str) -> None:
 
 
 def test_what_is_on_a_list_already_conflicts_by_the_spec_and_is_a_bad_request_in_production(
-    service: Asking,
+    service: SandboxClient,
 ) -> None:
     web = {"job_token_scope": {"project_allowlist": [101], "group_allowlist": [10]}}
     service.given(a_service(web=web))
@@ -128,7 +128,7 @@ def test_what_is_on_a_list_already_conflicts_by_the_spec_and_is_a_bad_request_in
 
 
 @BOTH
-def test_the_project_itself_may_be_added_and_never_removed(service: Asking, dialect: str) -> None:
+def test_the_project_itself_may_be_added_and_never_removed(service: SandboxClient, dialect: str) -> None:
     service.given(a_service(dialect))
     assert service.ask(f"POST {LIST}", {"target_project_id": 100})[0] == 201
     assert listed(service) == ([100, 100] if dialect == "deployed" else [100])
@@ -137,7 +137,7 @@ def test_the_project_itself_may_be_added_and_never_removed(service: Asking, dial
 
 
 @BOTH
-def test_what_does_not_exist_or_cannot_be_seen_cannot_be_added(service: Asking, dialect: str) -> None:
+def test_what_does_not_exist_or_cannot_be_seen_cannot_be_added(service: SandboxClient, dialect: str) -> None:
     service.given(a_service(dialect))
     hidden = "that you are attempting to access does not exist or you don't have permission to perform this action"
     assert service.ask(f"POST {LIST}", {"target_project_id": 999}) == (
@@ -153,7 +153,9 @@ def test_what_does_not_exist_or_cannot_be_seen_cannot_be_added(service: Asking, 
 
 
 @BOTH
-def test_an_entry_that_cannot_be_seen_stays_if_a_project_and_goes_if_a_group(service: Asking, dialect: str) -> None:
+def test_an_entry_that_cannot_be_seen_stays_if_a_project_and_goes_if_a_group(
+    service: SandboxClient, dialect: str
+) -> None:
     web = {"job_token_scope": {"project_allowlist": [102], "group_allowlist": [12]}}
     service.given(a_service(dialect, web=web))
     assert service.ask(f"DELETE {LIST}/102") == (404, {"message": "404 Project Not Found"})
@@ -163,7 +165,7 @@ def test_an_entry_that_cannot_be_seen_stays_if_a_project_and_goes_if_a_group(ser
 
 
 @BOTH
-def test_only_maintainers_reach_the_scope(service: Asking, dialect: str) -> None:
+def test_only_maintainers_reach_the_scope(service: SandboxClient, dialect: str) -> None:
     service.given(a_service(dialect))
     for line in (f"GET {SCOPE}", f"GET {LIST}", f"GET {GROUPS}"):
         assert service.ask(line, user="dev") == FORBIDDEN
@@ -177,7 +179,7 @@ def test_only_maintainers_reach_the_scope(service: Asking, dialect: str) -> None
     assert service.ask(f"GET {SCOPE}", user="eve") == (404, {"message": "404 Project Not Found"})
 
 
-def test_parameters_are_checked_before_the_role_and_targets_too(service: Asking) -> None:
+def test_parameters_are_checked_before_the_role_and_targets_too(service: SandboxClient) -> None:
     service.given(a_service())
     assert service.ask(f"POST {LIST}", {}, user="dev")[0] == 400
     assert service.ask(f"DELETE {LIST}/999", user="dev")[0] == 404
@@ -185,7 +187,7 @@ def test_parameters_are_checked_before_the_role_and_targets_too(service: Asking)
     assert service.ask(f"DELETE {LIST}/x", user="dev") == (400, {"message": {"target_project_id": ["is invalid"]}})
 
 
-def test_a_project_is_named_by_its_path_by_the_spec_and_by_its_id_alone_in_production(service: Asking) -> None:
+def test_a_project_is_named_by_its_path_by_the_spec_and_by_its_id_alone_in_production(service: SandboxClient) -> None:
     lines = [
         (f"POST {WEB}/job_token_scope/allowlist", {"target_project_id": 101}),
         (f"DELETE {WEB}/job_token_scope/allowlist/101", None),
@@ -210,26 +212,26 @@ def test_a_project_is_named_by_its_path_by_the_spec_and_by_its_id_alone_in_produ
         ({"target_project_id": [1]}, "target_project_id is invalid"),
     ],
 )
-def test_a_target_must_be_a_whole_number(service: Asking, sent: Any, error: str) -> None:
+def test_a_target_must_be_a_whole_number(service: SandboxClient, sent: Any, error: str) -> None:
     service.given(a_service("deployed"))
     assert service.ask(f"POST {LIST}", sent) == (400, {"error": error})
 
 
-def test_the_fraction_of_a_number_is_cut_off(service: Asking) -> None:
+def test_the_fraction_of_a_number_is_cut_off(service: SandboxClient) -> None:
     service.given(a_service())
     made = {"source_project_id": 100, "target_project_id": 101}
     assert service.ask(f"POST {LIST}", {"target_project_id": 101.9}) == (201, made)
 
 
 @pytest.mark.parametrize(("sent", "enabled"), [(1, True), (0, False), ("Off", False), ("YES", True)])
-def test_the_switch_takes_ones_noughts_and_words(service: Asking, sent: Any, enabled: bool) -> None:
+def test_the_switch_takes_ones_noughts_and_words(service: SandboxClient, sent: Any, enabled: bool) -> None:
     service.given(a_service("deployed", web={"job_token_scope": {"inbound_enabled": not enabled}}))
     assert service.ask(f"PATCH {WEB}/job_token_scope", {"enabled": sent}) == (204, None)
     assert service.ask(f"GET {WEB}/job_token_scope")[1]["inbound_enabled"] is enabled
     assert service.ask(f"PATCH {WEB}/job_token_scope", {"enabled": 123}) == (400, {"error": "enabled is invalid"})
 
 
-def test_a_list_holds_two_hundred(service: Asking) -> None:
+def test_a_list_holds_two_hundred(service: SandboxClient) -> None:
     web = {"job_token_scope": {"project_allowlist": list(range(1000, 1200))}}
     service.given(a_service(web=web))
     assert service.ask(f"POST {LIST}", {"target_project_id": 101}) == bad(

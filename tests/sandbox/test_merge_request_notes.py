@@ -6,7 +6,7 @@ import pytest
 
 from reconciler.sandbox.errors import StateError
 
-from .asking import HOST, WEB, Asking, a_service
+from .sandbox_client import HOST, WEB, SandboxClient, a_service
 from .test_trigger_tokens import user
 
 NOTES = f"{WEB}/merge_requests/7/notes"
@@ -48,14 +48,14 @@ def record(number: int, body: str, second: int, **more: Any) -> dict[str, Any]:
     }
 
 
-def ids(service: Asking, query: str = "", **asked: Any) -> list[int]:
+def ids(service: SandboxClient, query: str = "", **asked: Any) -> list[int]:
     """What a list shows."""
     status, shown = service.ask(f"GET {NOTES}{query}", **asked)
     assert status == 200
     return [each["id"] for each in shown]
 
 
-def test_a_note_lives(service: Asking) -> None:
+def test_a_note_lives(service: SandboxClient) -> None:
     service.given(noted())
     made = record(1, "first\n\nline", 1)
     assert service.ask(f"POST {NOTES}", {"body": "first\r\n\r\nline \n"}) == (201, made)
@@ -70,7 +70,7 @@ def test_a_note_lives(service: Asking) -> None:
     assert [service.ask(f"{line}")[0] for line in (f"GET {NOTES}/1", f"GET {WEB}/merge_requests/8/notes")] == [404, 200]
 
 
-def test_notes_come_newest_first_unless_asked_otherwise(service: Asking) -> None:
+def test_notes_come_newest_first_unless_asked_otherwise(service: SandboxClient) -> None:
     later = {"updated_at": "2026-02-01T00:00:00Z"}
     service.given(noted({"created_at": "2026-01-02"}, {"created_at": "2026-01-01", **later}, {"merge_request": 8}))
     assert ids(service) == [1, 2]
@@ -79,7 +79,7 @@ def test_notes_come_newest_first_unless_asked_otherwise(service: Asking) -> None
     assert service.ask(f"GET {NOTES}?sort=up")[0] == 400
 
 
-def test_what_the_service_wrote_itself_can_be_left_out(service: Asking) -> None:
+def test_what_the_service_wrote_itself_can_be_left_out(service: SandboxClient) -> None:
     service.given(noted({}, {"system": True}))
     filters = ("all_notes", "only_comments", "only_activity")
     assert [ids(service, f"?sort=asc&activity_filter={each}") for each in filters] == [[1, 2], [1], [2]]
@@ -87,7 +87,7 @@ def test_what_the_service_wrote_itself_can_be_left_out(service: Asking) -> None:
         assert service.ask(f"{line} {NOTES}/2", {"body": "x"}, user="root") == FORBIDDEN
 
 
-def test_internal_notes_are_hidden_and_counted(service: Asking) -> None:
+def test_internal_notes_are_hidden_and_counted(service: SandboxClient) -> None:
     service.given(noted({"internal": True}, {}, visibility="public"))
     answer = service.response(f"GET {NOTES}", user="gus")
     assert ([each["id"] for each in answer.json()], answer.headers["x-total"]) == ([2], "2")
@@ -95,14 +95,14 @@ def test_internal_notes_are_hidden_and_counted(service: Asking) -> None:
     assert ids(service, "?sort=asc", user="dev") == [1, 2]
 
 
-def test_somebody_elses_note_is_changed_by_maintainers_only(service: Asking) -> None:
+def test_somebody_elses_note_is_changed_by_maintainers_only(service: SandboxClient) -> None:
     service.given(noted({}, {"author": "max"}))
     assert service.ask(f"PUT {NOTES}/1", {"body": "x"}, user="max")[0] == 200
     assert service.ask(f"PUT {NOTES}/2", {"body": "x"}, user="dev") == FORBIDDEN
     assert service.ask(f"DELETE {NOTES}/2", user="dev") == FORBIDDEN
 
 
-def test_who_may_not_see_the_merge_request_is_told_that_there_is_none(service: Asking) -> None:
+def test_who_may_not_see_the_merge_request_is_told_that_there_is_none(service: SandboxClient) -> None:
     service.given(noted())
     assert service.ask(f"GET {NOTES}", user="gus") == NO_MERGE_REQUEST
     assert service.ask(f"POST {WEB}/merge_requests/9/notes", {"body": "x"}) == NO_MERGE_REQUEST
@@ -112,7 +112,7 @@ def test_who_may_not_see_the_merge_request_is_told_that_there_is_none(service: A
     assert service.ask(f"GET {NOTES}") == NO_MERGE_REQUEST
 
 
-def test_nobody_comments_in_an_archived_project(service: Asking) -> None:
+def test_nobody_comments_in_an_archived_project(service: SandboxClient) -> None:
     service.given(noted({"author": "ada"}, archived=True))
     assert service.ask(f"POST {NOTES}", {"body": "x"}) == FORBIDDEN
     assert service.ask(f"PUT {NOTES}/1", {"body": "x"}) == FORBIDDEN
@@ -128,7 +128,9 @@ def test_nobody_comments_in_an_archived_project(service: Asking) -> None:
     ],
     ids=["blank", "null", "long"],
 )
-def test_a_body_that_does_not_go_is_refused(service: Asking, dialect: str, body: str | None, reason: str) -> None:
+def test_a_body_that_does_not_go_is_refused(
+    service: SandboxClient, dialect: str, body: str | None, reason: str
+) -> None:
     service.given(noted(dialect=dialect))
     said = {
         "spec": {"message": {"note": [reason]}},
@@ -138,7 +140,7 @@ def test_a_body_that_does_not_go_is_refused(service: Asking, dialect: str, body:
     assert service.ask(f"POST {NOTES}", {})[0] == 400
 
 
-def test_the_state_keeps_notes(service: Asking) -> None:
+def test_the_state_keeps_notes(service: SandboxClient) -> None:
     service.given(noted({"id": 5}, {"author": "ada"}))
     assert service.ask(f"POST {NOTES}", {"body": "third"})[1]["id"] == 6
     kept = service.sandbox.state()
@@ -149,7 +151,7 @@ def test_the_state_keeps_notes(service: Asking) -> None:
     assert "merge_requests" not in kept["projects"][1]
 
 
-def test_a_note_on_no_merge_request_cannot_be_loaded(service: Asking) -> None:
+def test_a_note_on_no_merge_request_cannot_be_loaded(service: SandboxClient) -> None:
     with pytest.raises(
         StateError, match=r"projects\[0\].merge_request_notes\[0\].merge_request: there is no merge .* 9"
     ):

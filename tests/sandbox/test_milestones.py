@@ -4,7 +4,7 @@ from typing import Any
 
 import pytest
 
-from .asking import CREATED, HOST, WEB, Asking, a_service
+from .sandbox_client import CREATED, HOST, WEB, SandboxClient, a_service
 
 ALL = f"{WEB}/milestones"
 FORBIDDEN = (403, {"message": "403 Forbidden"})
@@ -37,7 +37,7 @@ def record(number: int, title: str, **more: Any) -> dict[str, Any]:
     }
 
 
-def titles(service: Asking, query: str = "", project: str = WEB) -> list[str]:
+def titles(service: SandboxClient, query: str = "", project: str = WEB) -> list[str]:
     """What a list shows."""
     status, shown = service.ask(f"GET {project}/milestones{query}")
     assert status == 200
@@ -52,7 +52,7 @@ def failed(dialect: str, verb: str, reasons: dict[str, list[str]]) -> tuple[int,
     return 400, {"message": f"Failed to {verb} milestone {{{ruby}}}"}
 
 
-def test_a_milestone_lives(service: Asking) -> None:
+def test_a_milestone_lives(service: SandboxClient) -> None:
     service.given(a_service())
     now = {"created_at": "2026-03-01T00:00:01Z", "updated_at": "2026-03-01T00:00:01Z"}
     made = record(1, "1.0", **now, description="first", due_date="2026-12-31")
@@ -71,7 +71,7 @@ def test_a_milestone_lives(service: Asking) -> None:
     assert service.changes() == [True, False, True, False, True, False, True, False]
 
 
-def test_in_production_a_milestone_has_an_address(service: Asking) -> None:
+def test_in_production_a_milestone_has_an_address(service: SandboxClient) -> None:
     service.given(a_service("deployed", web=several("1.0")))
     times = {name: CREATED.replace("Z", ".000Z") for name in ("created_at", "updated_at")}
     shown = record(1, "1.0", **times, web_url=f"{HOST}/acme/web/-/milestones/1")
@@ -79,7 +79,7 @@ def test_in_production_a_milestone_has_an_address(service: Asking) -> None:
 
 
 @BOTH
-def test_a_title_is_taken_in_the_project_and_in_every_group_above(service: Asking, dialect: str) -> None:
+def test_a_title_is_taken_in_the_project_and_in_every_group_above(service: SandboxClient, dialect: str) -> None:
     service.given(a_service(dialect, acme=several("root"), team=several("team"), lib=several("own")))
     taken = failed(dialect, "create", {"title": [TAKEN]})
     lib = "/projects/101/milestones"
@@ -92,7 +92,7 @@ def test_a_title_is_taken_in_the_project_and_in_every_group_above(service: Askin
 
 @BOTH
 def test_what_two_milestones_of_one_title_are_called_is_not_checked_until_it_changes(
-    service: Asking, dialect: str
+    service: SandboxClient, dialect: str
 ) -> None:
     service.given(a_service(dialect, web=several("twice", "twice")))
     assert service.ask(f"PUT {ALL}/2", {"title": "twice", "description": "x"})[0] == 200
@@ -115,21 +115,21 @@ def test_what_two_milestones_of_one_title_are_called_is_not_checked_until_it_cha
         ),
     ],
 )
-def test_what_does_not_go_is_refused(service: Asking, dialect: str, sent: Any, reasons: Any) -> None:
+def test_what_does_not_go_is_refused(service: SandboxClient, dialect: str, sent: Any, reasons: Any) -> None:
     service.given(a_service(dialect, web=several("old")))
     assert service.ask(f"POST {ALL}", sent) == failed(dialect, "create", reasons)
     assert service.ask(f"PUT {ALL}/1", sent) == failed(dialect, "update", reasons)
     assert service.changes() == [False, False]
 
 
-def test_the_state_is_saved_even_if_the_rest_is_refused(service: Asking) -> None:
+def test_the_state_is_saved_even_if_the_rest_is_refused(service: SandboxClient) -> None:
     service.given(a_service(web=several("old")))
     assert service.ask(f"PUT {ALL}/1", {"title": "", "state_event": "close"})[0] == 400
     assert service.ask(f"GET {ALL}/1")[1]["state"] == "closed"
     assert service.changes() == [True, False]
 
 
-def test_by_the_spec_a_date_is_year_month_and_day(service: Asking) -> None:
+def test_by_the_spec_a_date_is_year_month_and_day(service: SandboxClient) -> None:
     service.given(a_service(web=several("old")))
     for wrong in ("tomorrow", "2026-02-30", "20261201", "2026-12-01T10:00:00Z"):
         reasons = {DUE: ["is invalid"]}
@@ -146,14 +146,14 @@ def test_by_the_spec_a_date_is_year_month_and_day(service: Asking) -> None:
     ],
 )
 def test_production_reads_a_date_in_several_forms_and_takes_anything_else_for_none(
-    service: Asking, sent: str, kept: str | None
+    service: SandboxClient, sent: str, kept: str | None
 ) -> None:
     service.given(a_service("deployed"))
     status, made = service.ask(f"POST {ALL}", {"title": "x", DUE: sent})
     assert (status, made[DUE]) == (201, kept)
 
 
-def test_a_milestone_expires_after_its_day(service: Asking) -> None:
+def test_a_milestone_expires_after_its_day(service: SandboxClient) -> None:
     days = ("2026-02-28", "2026-03-01")
     service.given(a_service(web={"milestones": [{"title": day, DUE: day} for day in days]}))
     assert [each["expired"] for each in service.ask(f"GET {ALL}")[1]] == [True, False]
@@ -191,17 +191,17 @@ def test_a_milestone_expires_after_its_day(service: Asking) -> None:
         ),
     ],
 )
-def test_attributes_are_checked(service: Asking, dialect: str, line: str, sent: Any, body: Any) -> None:
+def test_attributes_are_checked(service: SandboxClient, dialect: str, line: str, sent: Any, body: Any) -> None:
     service.given(a_service(dialect, web=several("1.0")))
     assert service.ask(line, sent, user="gus") == (400, body)
 
 
-def test_by_the_spec_a_put_needs_no_attribute(service: Asking) -> None:
+def test_by_the_spec_a_put_needs_no_attribute(service: SandboxClient) -> None:
     service.given(a_service(web=several("1.0")))
     assert service.ask(f"PUT {ALL}/1") == (200, record(1, "1.0"))
 
 
-def test_the_list_goes_by_due_date_without_one_last_and_newest_first(service: Asking) -> None:
+def test_the_list_goes_by_due_date_without_one_last_and_newest_first(service: SandboxClient) -> None:
     dates = {"a": None, "b": "2026-06-01", "c": "2026-05-01", "d": "2026-06-01", "e": None}
     service.given(a_service(web={"milestones": [{"title": title, DUE: day} for title, day in dates.items()]}))
     assert titles(service) == ["c", "d", "b", "e", "a"]
@@ -226,7 +226,7 @@ def test_the_list_goes_by_due_date_without_one_last_and_newest_first(service: As
     ],
 )
 def test_the_list_is_sorted_as_asked_and_newest_first_where_the_order_is_unknown(
-    service: Asking, sort: str, shown: list[str]
+    service: SandboxClient, sort: str, shown: list[str]
 ) -> None:
     all_of_them = [
         {"id": 1, "title": "d", "created_at": "2026-01-01", "start_date": "2026-04-01"},
@@ -274,18 +274,18 @@ MANY = {
     ],
 )
 @BOTH
-def test_the_list_is_filtered(service: Asking, dialect: str, query: str, shown: list[str]) -> None:
+def test_the_list_is_filtered(service: SandboxClient, dialect: str, query: str, shown: list[str]) -> None:
     service.given(a_service(dialect, web=MANY))
     assert titles(service, query) == shown
 
 
-def test_in_production_the_list_takes_all_states_at_once(service: Asking) -> None:
+def test_in_production_the_list_takes_all_states_at_once(service: SandboxClient) -> None:
     service.given(a_service("deployed", web=MANY))
     assert titles(service, "?state=all") == titles(service, "?state=") == ["once", "bang big", "Big Bang"]
 
 
 @pytest.mark.parametrize("name", ["include_ancestors", "include_parent_milestones"])
-def test_the_groups_milestones_are_listed_with_a_projects(service: Asking, name: str) -> None:
+def test_the_groups_milestones_are_listed_with_a_projects(service: SandboxClient, name: str) -> None:
     service.given(a_service(acme=several("root"), team=several("team"), lib=several("own")))
     lib = "/projects/101"
     assert titles(service, "", lib) == ["own"]
@@ -297,20 +297,20 @@ def test_the_groups_milestones_are_listed_with_a_projects(service: Asking, name:
 
 
 @pytest.mark.parametrize(("dialect", "key"), [("spec", "message"), ("deployed", "error")])
-def test_the_two_names_for_ancestors_exclude_each_other(service: Asking, dialect: str, key: str) -> None:
+def test_the_two_names_for_ancestors_exclude_each_other(service: SandboxClient, dialect: str, key: str) -> None:
     service.given(a_service(dialect))
     body = {key: "include_ancestors, include_parent_milestones are mutually exclusive"}
     assert service.ask(f"GET {ALL}?include_ancestors=1&include_parent_milestones=1") == (400, body)
 
 
-def test_a_milestone_is_found_by_its_id_in_its_own_project(service: Asking) -> None:
+def test_a_milestone_is_found_by_its_id_in_its_own_project(service: SandboxClient) -> None:
     service.given(a_service(acme=several("root"), web=several("own")))
     assert service.ask(f"GET {ALL}/2") == (200, record(2, "own", iid=1))
     assert service.ask(f"GET {ALL}/1") == GONE
 
 
 @BOTH
-def test_planners_write_and_guests_read(service: Asking, dialect: str) -> None:
+def test_planners_write_and_guests_read(service: SandboxClient, dialect: str) -> None:
     service.given(a_service(dialect, web=several("1.0")))
     assert service.ask(f"POST {ALL}", {"title": "2.0"}, user="pia")[0] == 201
     assert service.ask(f"PUT {ALL}/1", {"title": "1.1"}, user="pia")[0] == 200
@@ -322,21 +322,21 @@ def test_planners_write_and_guests_read(service: Asking, dialect: str) -> None:
 
 
 @BOTH
-def test_an_archived_project_is_read_and_not_written(service: Asking, dialect: str) -> None:
+def test_an_archived_project_is_read_and_not_written(service: SandboxClient, dialect: str) -> None:
     service.given(a_service(dialect, acme={"archived": True}, web=several("1.0")))
     assert titles(service) == ["1.0"]
     assert service.ask(f"PUT {ALL}/1", {"title": "x"}) == FORBIDDEN
 
 
 @BOTH
-def test_without_issues_and_merge_requests_there_are_no_milestones(service: Asking, dialect: str) -> None:
+def test_without_issues_and_merge_requests_there_are_no_milestones(service: SandboxClient, dialect: str) -> None:
     off = {"issues_enabled": False, "merge_requests_enabled": False}
     service.given(a_service(dialect, web={**several("1.0"), **off}, lib={"issues_enabled": False}))
     assert service.ask(f"GET {ALL}") == FORBIDDEN
     assert titles(service, "", "/projects/101") == []
 
 
-def test_what_has_changed_since_is_not_touched_by_the_spec(service: Asking) -> None:
+def test_what_has_changed_since_is_not_touched_by_the_spec(service: SandboxClient) -> None:
     long_ago = "Thu, 01 Jan 1970 00:00:00 GMT"
     denied = (412, {"message": "412 Precondition Failed"})
     service.given(a_service(web=several("1.0")))
@@ -349,7 +349,7 @@ def test_what_has_changed_since_is_not_touched_by_the_spec(service: Asking) -> N
 
 @BOTH
 def test_nobody_sees_milestones_without_a_token_not_even_those_of_a_public_project(
-    service: Asking, dialect: str
+    service: SandboxClient, dialect: str
 ) -> None:
     service.given(a_service(dialect, web={**several("1.0"), "visibility": "public", "renamed_from": ["acme/old"]}))
     asked = [f"GET {ALL}", f"GET {ALL}/1", f"GET {ALL}/1/issues", f"POST {ALL}", "GET /projects/acme%2Fold/milestones"]
@@ -358,19 +358,19 @@ def test_nobody_sees_milestones_without_a_token_not_even_those_of_a_public_proje
     assert service.ask(f"GET {ALL}", user="wrong") == (401, {"message": "401 Unauthorized"})
 
 
-def test_a_title_of_one_letter_is_found_by_all_of_it(service: Asking) -> None:
+def test_a_title_of_one_letter_is_found_by_all_of_it(service: SandboxClient) -> None:
     service.given(a_service(web=several("v", "V 2")))
     assert (titles(service, "?search=V"), titles(service, "?search=v++2")) == (["v"], ["V 2"])
 
 
-def test_a_milestone_has_no_issues_no_merge_requests_and_no_burndown(service: Asking) -> None:
+def test_a_milestone_has_no_issues_no_merge_requests_and_no_burndown(service: SandboxClient) -> None:
     service.given(a_service(web=several("1.0")))
     for what in ("issues", "merge_requests", "burndown_events"):
         assert service.ask(f"GET {ALL}/1/{what}") == (200, [])
         assert service.ask(f"GET {ALL}/2/{what}") == GONE
 
 
-def test_promotion_makes_one_of_the_group_in_place_of_all_of_that_title_in_it(service: Asking) -> None:
+def test_promotion_makes_one_of_the_group_in_place_of_all_of_that_title_in_it(service: SandboxClient) -> None:
     state = a_service(web={"milestones": [{"title": "1.0", "state": "closed"}]}, lib=several("other"))
     state["projects"].append({"id": 103, "path": "acme/api", **several("x", "1.0")})
     service.given(state)
@@ -385,7 +385,7 @@ def test_promotion_makes_one_of_the_group_in_place_of_all_of_that_title_in_it(se
     assert service.changes()[0]
 
 
-def test_in_production_promotion_answers_200_and_no_record(service: Asking) -> None:
+def test_in_production_promotion_answers_200_and_no_record(service: SandboxClient) -> None:
     service.given(a_service("deployed", web=several("1.0")))
     assert service.ask(f"POST {ALL}/1/promote") == (200, 200)
     shown = service.ask(f"GET {ALL}?include_ancestors=true")[1]
@@ -393,13 +393,13 @@ def test_in_production_promotion_answers_200_and_no_record(service: Asking) -> N
 
 
 @BOTH
-def test_promotion_leaves_the_same_title_below_the_group(service: Asking, dialect: str) -> None:
+def test_promotion_leaves_the_same_title_below_the_group(service: SandboxClient, dialect: str) -> None:
     service.given(a_service(dialect, team=several("1.0"), web=several("1.0")))
     assert service.ask(f"POST {ALL}/2/promote")[0] == (200 if dialect == "deployed" else 201)
     assert titles(service, "?include_ancestors=true", "/projects/101") == ["1.0", "1.0"]
 
 
-def test_promotion_asks_for_a_role_in_the_group_before_it_looks_for_the_milestone(service: Asking) -> None:
+def test_promotion_asks_for_a_role_in_the_group_before_it_looks_for_the_milestone(service: SandboxClient) -> None:
     state = a_service(web=several("1.0"))
     state["projects"].append({"id": 103, "path": "ada/own", **several("1.0")})
     service.given(state)

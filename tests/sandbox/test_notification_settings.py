@@ -4,7 +4,7 @@ from typing import Any
 
 import pytest
 
-from .asking import WEB, Asking, a_service
+from .sandbox_client import WEB, SandboxClient, a_service
 
 BAD_EMAIL = {"message": {"notification_email": ["must be an email you have verified"]}}
 FLAT = {
@@ -46,7 +46,7 @@ ACCOUNTS = {
 
 
 @pytest.mark.parametrize("dialect", ["spec", "deployed"])
-def test_whoever_never_set_anything_participates_and_inherits(service: Asking, dialect: str) -> None:
+def test_whoever_never_set_anything_participates_and_inherits(service: SandboxClient, dialect: str) -> None:
     service.given(a_service(dialect))
     own = {"level": "participating", "notification_email": "ada@example.com"}
     assert service.ask("GET /notification_settings") == (200, own)
@@ -54,7 +54,7 @@ def test_whoever_never_set_anything_participates_and_inherits(service: Asking, d
     assert service.ask(f"GET {WEB}/notification_settings") == (200, {"level": "global"})
 
 
-def test_by_the_spec_custom_events_lie_flat_in_the_record_and_null_shows_as_its_effect(service: Asking) -> None:
+def test_by_the_spec_custom_events_lie_flat_in_the_record_and_null_shows_as_its_effect(service: SandboxClient) -> None:
     service.given(a_service())
     shown = {"level": "custom", **FLAT, "new_note": True, "failed_pipeline": False}
     sent = {"level": "custom", "new_note": True, "failed_pipeline": False}
@@ -73,7 +73,7 @@ def test_by_the_spec_custom_events_lie_flat_in_the_record_and_null_shows_as_its_
     ],
 )
 def test_in_production_custom_events_are_nested_and_null_where_never_set(
-    service: Asking, where: str, more: dict[str, Any]
+    service: SandboxClient, where: str, more: dict[str, Any]
 ) -> None:
     service.given(a_service("deployed"))
     status, shown = service.ask(f"PUT {where}", {"level": "custom", "new_note": True, "unknown": 1})
@@ -82,19 +82,19 @@ def test_in_production_custom_events_are_nested_and_null_where_never_set(
     assert service.ask(f"GET {where}") == (200, shown)
 
 
-def test_an_event_of_another_kind_of_place_is_ignored_in_production(service: Asking) -> None:
+def test_an_event_of_another_kind_of_place_is_ignored_in_production(service: SandboxClient) -> None:
     service.given(a_service("deployed"))
     status, shown = service.ask(f"PUT {WEB}/notification_settings", {"level": "custom", "new_epic": "neither"})
     assert (status, "new_epic" in shown["events"]) == (200, False)
 
 
-def test_settings_belong_to_the_user_behind_the_token(service: Asking) -> None:
+def test_settings_belong_to_the_user_behind_the_token(service: SandboxClient) -> None:
     service.given(a_service())
     service.ask(f"PUT {WEB}/notification_settings", {"level": "watch"})
     assert service.ask(f"GET {WEB}/notification_settings", user="max") == (200, {"level": "global"})
 
 
-def test_events_are_kept_whatever_the_level_and_come_back_with_custom(service: Asking) -> None:
+def test_events_are_kept_whatever_the_level_and_come_back_with_custom(service: SandboxClient) -> None:
     service.given(a_service())
     assert service.ask("PUT /groups/acme/notification_settings", {"new_note": True}) == (200, {"level": "global"})
     assert service.ask("PUT /groups/acme/notification_settings", {"level": "custom"}) == (
@@ -104,14 +104,14 @@ def test_events_are_kept_whatever_the_level_and_come_back_with_custom(service: A
 
 
 @pytest.mark.parametrize("null", [None, ""])
-def test_null_takes_an_event_back_to_never_set(service: Asking, null: str | None) -> None:
+def test_null_takes_an_event_back_to_never_set(service: SandboxClient, null: str | None) -> None:
     service.given(a_service("deployed"))
     service.ask(f"PUT {WEB}/notification_settings", {"level": "custom", "new_note": True})
     status, shown = service.ask(f"PUT {WEB}/notification_settings", {"new_note": null})
     assert (status, shown["events"]["new_note"]) == (200, None)
 
 
-def test_null_breaks_the_server_for_an_event_that_has_no_null(service: Asking) -> None:
+def test_null_breaks_the_server_for_an_event_that_has_no_null(service: SandboxClient) -> None:
     service.given(a_service())
     body = {"message": "500 Internal Server Error"}
     assert service.ask(f"PUT {WEB}/notification_settings", {"moved_project": None}) == (500, body)
@@ -129,14 +129,14 @@ def test_null_breaks_the_server_for_an_event_that_has_no_null(service: Asking) -
     ],
 )
 def test_what_is_no_level_and_no_boolean_is_refused(
-    service: Asking, dialect: str, sent: dict[str, Any], refused: dict[str, Any]
+    service: SandboxClient, dialect: str, sent: dict[str, Any], refused: dict[str, Any]
 ) -> None:
     service.given(a_service(dialect))
     assert service.ask(f"PUT {WEB}/notification_settings", sent) == (400, refused)
     assert service.changes() == [False]
 
 
-def test_a_bad_address_is_refused_after_the_level_was_saved(service: Asking) -> None:
+def test_a_bad_address_is_refused_after_the_level_was_saved(service: SandboxClient) -> None:
     service.given(a_service())
     sent = {"level": "watch", "notification_email": "eve@example.com"}
     assert service.ask("PUT /notification_settings", sent) == (400, BAD_EMAIL)
@@ -145,7 +145,7 @@ def test_a_bad_address_is_refused_after_the_level_was_saved(service: Asking) -> 
     assert service.changes() == [True, False]
 
 
-def test_an_address_is_set_kept_on_null_and_cleared_by_the_empty_string(service: Asking) -> None:
+def test_an_address_is_set_kept_on_null_and_cleared_by_the_empty_string(service: SandboxClient) -> None:
     service.given(a_service())
     second, first = "a@example.com", "ada@example.com"
     for email, shown in ((second, second), (None, second), (second, second), ("", first)):
@@ -154,7 +154,7 @@ def test_an_address_is_set_kept_on_null_and_cleared_by_the_empty_string(service:
     assert service.changes() == [True, False, False, True]
 
 
-def test_a_put_that_changes_nothing_says_so_and_leaves_no_trace(service: Asking) -> None:
+def test_a_put_that_changes_nothing_says_so_and_leaves_no_trace(service: SandboxClient) -> None:
     before = service.given(a_service()).sandbox.state()
     assert service.ask(f"PUT {WEB}/notification_settings", {"level": "global"}) == (200, {"level": "global"})
     assert service.ask("PUT /notification_settings") == service.ask("GET /notification_settings")
@@ -162,13 +162,13 @@ def test_a_put_that_changes_nothing_says_so_and_leaves_no_trace(service: Asking)
     assert service.sandbox.state() == before
 
 
-def test_what_cannot_be_seen_has_no_settings(service: Asking) -> None:
+def test_what_cannot_be_seen_has_no_settings(service: SandboxClient) -> None:
     service.given(a_service())
     assert service.ask("GET /groups/far/notification_settings") == (404, {"message": "404 Group Not Found"})
     assert service.ask("PUT /projects/102/notification_settings") == (404, {"message": "404 Project Not Found"})
 
 
-def test_alone_among_writes_a_project_is_found_by_its_former_path(service: Asking) -> None:
+def test_alone_among_writes_a_project_is_found_by_its_former_path(service: SandboxClient) -> None:
     service.given(a_service(web={"renamed_from": ["acme/old"]}))
     assert service.ask("PUT /projects/acme%2Fold/notification_settings", {"level": "watch"}) == (
         200,
@@ -177,7 +177,7 @@ def test_alone_among_writes_a_project_is_found_by_its_former_path(service: Askin
     assert service.ask(f"GET {WEB}/notification_settings") == (200, {"level": "watch"})
 
 
-def test_settings_in_a_state_are_served(service: Asking) -> None:
+def test_settings_in_a_state_are_served(service: SandboxClient) -> None:
     state = a_service(web={"notification_settings": {"ada": {"level": "custom", "events": {"new_note": True}}}})
     state["users"][1]["notification_settings"] = {"level": "mention", "notification_email": "a@example.com"}
     service.given(state)

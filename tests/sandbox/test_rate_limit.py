@@ -5,7 +5,7 @@ import pytest
 from reconciler.sandbox import FaultError, parse_rate_limit
 from reconciler.sandbox.rate import RateLimit
 
-from .asking import Asking, a_service
+from .sandbox_client import SandboxClient, a_service
 
 
 class Clock:
@@ -46,7 +46,7 @@ def test_so_many_requests_a_window_and_no_more() -> None:
     assert limit.count("ada") == (headers(1, 1, 1_000_020), None)
 
 
-def test_a_request_too_many_is_not_carried_out(service: Asking) -> None:
+def test_a_request_too_many_is_not_carried_out(service: SandboxClient) -> None:
     service.given(a_service()).sandbox.set_rate_limit("1/1000000")
     first = service.response("GET /user")
     assert (first.status_code, first.headers["ratelimit-remaining"]) == (200, "0")

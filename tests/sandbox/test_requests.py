@@ -5,7 +5,7 @@ from typing import Any
 import httpx
 import pytest
 
-from .asking import HOST, WEB, Asking, a_service
+from .sandbox_client import HOST, WEB, SandboxClient, a_service
 
 UNAUTHORIZED = (401, {"message": "401 Unauthorized"})
 MILESTONES = {"milestones": [{"title": str(number)} for number in range(1, 46)]}
@@ -18,21 +18,21 @@ def with_tokens(*tokens: Any) -> dict[str, Any]:
     return state
 
 
-def test_without_a_token_or_with_a_wrong_one_nobody_is_let_in(service: Asking) -> None:
+def test_without_a_token_or_with_a_wrong_one_nobody_is_let_in(service: SandboxClient) -> None:
     service.given(a_service())
     assert service.ask("GET /user", user=None) == UNAUTHORIZED
     assert service.ask("GET /user", user="wrong") == UNAUTHORIZED
     assert service.ask("GET /user", user=None, Authorization="Basic ada-token") == UNAUTHORIZED
 
 
-def test_a_token_is_taken_from_either_header_and_from_the_query(service: Asking) -> None:
+def test_a_token_is_taken_from_either_header_and_from_the_query(service: SandboxClient) -> None:
     service.given(a_service())
     assert service.ask("GET /user", user=None, Authorization="Bearer ada-token")[1]["id"] == 2
     assert service.ask("GET /user?private_token=ada-token", user=None)[1]["id"] == 2
     assert service.ask("GET /user?access_token=ada-token", user=None)[1]["id"] == 2
 
 
-def test_an_expired_and_a_revoked_token_say_what_they_are(service: Asking) -> None:
+def test_an_expired_and_a_revoked_token_say_what_they_are(service: SandboxClient) -> None:
     service.given(with_tokens({"expires_at": "2026-03-01"}))
     expired = "Token is expired. You can either do re-authorization or token refresh."
     assert service.ask("GET /user") == (401, {"error": "invalid_token", "error_description": expired})
@@ -41,7 +41,7 @@ def test_an_expired_and_a_revoked_token_say_what_they_are(service: Asking) -> No
     assert service.ask("GET /user") == (401, {"error": "invalid_token", "error_description": revoked})
 
 
-def test_a_token_for_reading_does_not_write(service: Asking) -> None:
+def test_a_token_for_reading_does_not_write(service: SandboxClient) -> None:
     service.given(with_tokens({"scopes": ["read_api"]}))
     assert service.ask("GET /notification_settings")[0] == 200
     body = {
@@ -52,13 +52,13 @@ def test_a_token_for_reading_does_not_write(service: Asking) -> None:
     assert service.ask("PUT /notification_settings", {"level": "watch"}) == (403, body)
 
 
-def test_a_narrow_token_knows_its_user_and_itself(service: Asking) -> None:
+def test_a_narrow_token_knows_its_user_and_itself(service: SandboxClient) -> None:
     service.given(with_tokens({"scopes": ["read_user"]}))
     lines = ("GET /user", "GET /version", "GET /personal_access_tokens/self", f"GET {WEB}")
     assert [service.ask(line)[0] for line in lines] == [200, 200, 200, 403]
 
 
-def test_a_path_that_is_none_is_not_found(service: Asking) -> None:
+def test_a_path_that_is_none_is_not_found(service: SandboxClient) -> None:
     service.given(a_service())
     unknown = (404, {"error": "404 Not Found"})
     for path in ("/nothing", "/projects/acme/web", "/projects/", "", "/projects/100/milestones/1/2/3"):
@@ -66,26 +66,26 @@ def test_a_path_that_is_none_is_not_found(service: Asking) -> None:
     assert service.beside("GET /elsewhere").json() == {"error": "404 Not Found"}
 
 
-def test_a_method_a_path_does_not_have_is_not_allowed(service: Asking) -> None:
+def test_a_method_a_path_does_not_have_is_not_allowed(service: SandboxClient) -> None:
     service.given(a_service())
     response = service.response("POST /projects/100/job_token_scope")
     assert (response.status_code, response.json()) == (405, {"error": "405 Not Allowed"})
     assert response.headers["allow"] == "GET, PATCH"
 
 
-def test_a_head_is_a_get_without_a_body(service: Asking) -> None:
+def test_a_head_is_a_get_without_a_body(service: SandboxClient) -> None:
     service.given(with_tokens({"scopes": ["read_api"]}))
     response = service.response("HEAD /user")
     assert (response.status_code, response.content) == (200, b"")
 
 
-def test_a_project_without_a_namespace_is_not_found(service: Asking) -> None:
+def test_a_project_without_a_namespace_is_not_found(service: SandboxClient) -> None:
     service.given(a_service())
     for key in ("web", "999", "9" * 30, "%C2%B2"):
         assert service.ask(f"GET /projects/{key}") == (404, {"message": "404 Project Not Found"})
 
 
-def test_a_moved_project_is_pointed_at_and_not_written(service: Asking) -> None:
+def test_a_moved_project_is_pointed_at_and_not_written(service: SandboxClient) -> None:
     service.given(a_service(web={"renamed_from": ["acme/old"]}))
     response = service.response("GET /projects/Acme%2FOld/milestones?search=a/b&page=2")
     location = f"{HOST}/api/v4/projects/100/milestones?search=a/b&page=2"
@@ -97,12 +97,12 @@ def test_a_moved_project_is_pointed_at_and_not_written(service: Asking) -> None:
     assert service.ask("GET /projects/acme%2Fold", user="eve") == (404, {"message": "404 Project Not Found"})
 
 
-def test_a_path_taken_again_is_the_new_project(service: Asking) -> None:
+def test_a_path_taken_again_is_the_new_project(service: SandboxClient) -> None:
     service.given(a_service(web={"renamed_from": ["acme/team/lib"]}))
     assert service.ask("GET /projects/acme%2Fteam%2Flib")[1]["id"] == 101
 
 
-def test_parameters_come_as_json_as_a_form_and_in_the_query(service: Asking) -> None:
+def test_parameters_come_as_json_as_a_form_and_in_the_query(service: SandboxClient) -> None:
     service.given(a_service())
     url, headers = f"{service.sandbox.api_url}{WEB}/milestones", {"PRIVATE-TOKEN": "ada-token"}
     made = [
@@ -115,7 +115,7 @@ def test_parameters_come_as_json_as_a_form_and_in_the_query(service: Asking) -> 
     assert [entry["body"] for entry in service.sandbox.log()] == [{"title": "a"}, None, None, None]
 
 
-def test_fields_with_brackets_are_lists_and_mappings(service: Asking) -> None:
+def test_fields_with_brackets_are_lists_and_mappings(service: SandboxClient) -> None:
     service.given(a_service(web={**MILESTONES, "trigger_tokens": [{"token": "glptt-secret", "owner": "ada"}]}))
     query = "?iids=9&iids[]=1&iids[]=2"
     assert len(service.ask(f"GET {WEB}/milestones{query}")[1]) == 2
@@ -124,7 +124,7 @@ def test_fields_with_brackets_are_lists_and_mappings(service: Asking) -> None:
 
 
 @pytest.mark.parametrize(("sent", "stored"), [(7, "7"), (True, "true"), (False, "false")])
-def test_what_is_no_string_becomes_one(service: Asking, sent: Any, stored: str) -> None:
+def test_what_is_no_string_becomes_one(service: SandboxClient, sent: Any, stored: str) -> None:
     service.given(a_service())
     assert service.ask(f"POST {WEB}/milestones", {"title": sent})[1]["title"] == stored
 
@@ -132,13 +132,13 @@ def test_what_is_no_string_becomes_one(service: Asking, sent: Any, stored: str) 
 @pytest.mark.parametrize(
     ("word", "enabled"), [("1", True), ("ON", True), ("yes", True), ("0", False), ("off", False), ("F", False)]
 )
-def test_words_for_true_and_false_are_understood(service: Asking, word: str, enabled: bool) -> None:
+def test_words_for_true_and_false_are_understood(service: SandboxClient, word: str, enabled: bool) -> None:
     service.given(a_service())
     assert service.ask(f"PATCH {WEB}/job_token_scope", {"enabled": word}) == (204, None)
     assert service.ask(f"GET {WEB}/job_token_scope")[1]["inbound_enabled"] is enabled
 
 
-def test_json_that_is_none_is_refused_and_json_that_is_no_object_is_ignored(service: Asking) -> None:
+def test_json_that_is_none_is_refused_and_json_that_is_no_object_is_ignored(service: SandboxClient) -> None:
     service.given(a_service())
     headers = {"PRIVATE-TOKEN": "ada-token", "Content-Type": "application/json"}
     url = f"{service.sandbox.api_url}/notification_settings"
@@ -151,7 +151,7 @@ def test_json_that_is_none_is_refused_and_json_that_is_no_object_is_ignored(serv
     assert [entry["body"] for entry in service.sandbox.log()] == [None, None, None, None, ["é"]]
 
 
-def test_a_list_has_twenty_on_a_page_and_headers_that_lead_on(service: Asking) -> None:
+def test_a_list_has_twenty_on_a_page_and_headers_that_lead_on(service: SandboxClient) -> None:
     service.given(a_service(web=MILESTONES))
     response = service.response(f"GET {WEB}/milestones?state=active&page=2&private_token=ada-token")
     assert len(response.json()) == 20
@@ -184,7 +184,9 @@ def test_a_list_has_twenty_on_a_page_and_headers_that_lead_on(service: Asking) -
         ("?per_page=&page=", 20, "1", "20", "2"),
     ],
 )
-def test_pages_are_clamped(service: Asking, query: str, shown: int, page: str, size: str, following: str) -> None:
+def test_pages_are_clamped(
+    service: SandboxClient, query: str, shown: int, page: str, size: str, following: str
+) -> None:
     service.given(a_service(web=MILESTONES))
     response = service.response(f"GET {WEB}/milestones{query}")
     headers = [response.headers[name] for name in ("x-page", "x-per-page", "x-next-page")]
@@ -198,12 +200,12 @@ def test_pages_are_clamped(service: Asking, query: str, shown: int, page: str, s
         ("?per_page=many&page=x", {"error": "page is invalid, per_page is invalid"}),
     ],
 )
-def test_a_page_of_nothing_is_refused(service: Asking, query: str, body: Any) -> None:
+def test_a_page_of_nothing_is_refused(service: SandboxClient, query: str, body: Any) -> None:
     service.given(a_service("deployed"))
     assert service.ask(f"GET {WEB}/milestones{query}") == (400, body)
 
 
-def test_past_the_last_page_nothing_leads_back(service: Asking) -> None:
+def test_past_the_last_page_nothing_leads_back(service: SandboxClient) -> None:
     service.given(a_service(web=MILESTONES))
     headers = service.response(f"GET {WEB}/milestones?page=9").headers
     assert (headers["x-prev-page"], headers["x-next-page"], 'rel="prev"' in headers["link"]) == ("", "", False)
@@ -222,19 +224,19 @@ def test_past_the_last_page_nothing_leads_back(service: Asking) -> None:
         f"{WEB}/merge_requests/1/notes",
     ],
 )
-def test_pages_are_checked_before_who_may_see_what(service: Asking, path: str) -> None:
+def test_pages_are_checked_before_who_may_see_what(service: SandboxClient, path: str) -> None:
     service.given(a_service())
     assert service.ask(f"GET {path}?page=x", user="eve") == (400, {"message": {"page": ["is invalid"]}})
     assert service.ask(f"GET {path}?page=x", user=None) == (401, {"message": "401 Unauthorized"})
 
 
-def test_an_empty_list_has_one_page(service: Asking) -> None:
+def test_an_empty_list_has_one_page(service: SandboxClient) -> None:
     service.given(a_service())
     response = service.response(f"GET {WEB}/milestones")
     assert (response.json(), response.headers["x-total"], response.headers["x-total-pages"]) == ([], "0", "1")
 
 
-def test_several_missing_attributes_are_told_at_once(service: Asking) -> None:
+def test_several_missing_attributes_are_told_at_once(service: SandboxClient) -> None:
     service.given(a_service())
     body = {"message": '400 (Bad request) "ref, token" not given'}
     assert service.ask(f"POST {WEB}/trigger/pipeline") == (400, body)

@@ -15,7 +15,7 @@ import pytest
 import reconciler.sandbox
 from reconciler.sandbox import FaultError, Sandbox, StateError, running, serve
 
-from .asking import WEB, Asking, a_service
+from .sandbox_client import WEB, SandboxClient, a_service
 
 TOKEN = {"PRIVATE-TOKEN": "ada-token"}
 
@@ -84,12 +84,12 @@ def test_a_fault_that_cannot_be_understood_does_not_start() -> None:
         pass
 
 
-def test_every_answer_takes_as_long_as_it_is_told_to(service: Asking) -> None:
+def test_every_answer_takes_as_long_as_it_is_told_to(service: SandboxClient) -> None:
     service.given(a_service()).sandbox.set_latency(200)
     assert service.response("GET /user").elapsed.total_seconds() >= 0.2
 
 
-def test_requests_overlap_and_the_peak_is_known(service: Asking) -> None:
+def test_requests_overlap_and_the_peak_is_known(service: SandboxClient) -> None:
     service.given(a_service()).sandbox.set_faults(["race,together=4"])
     with ThreadPoolExecutor(4) as pool:
         answers = list(
@@ -102,7 +102,7 @@ def test_requests_overlap_and_the_peak_is_known(service: Asking) -> None:
     assert (service.sandbox.log(), service.sandbox.peak_in_flight()) == ([], 0)
 
 
-def test_the_log_tells_every_request_and_no_token(service: Asking) -> None:
+def test_the_log_tells_every_request_and_no_token(service: SandboxClient) -> None:
     service.given(a_service())
     service.ask(f"PATCH {WEB}/job_token_scope?access_token=x&y", {"enabled": False, "private_token": "p", "l": [{}]})
     service.ask("GET /nowhere?t%6Fken=x")
@@ -126,13 +126,13 @@ def test_the_log_tells_every_request_and_no_token(service: Asking) -> None:
     ]
 
 
-def test_the_log_handed_out_is_a_copy(service: Asking) -> None:
+def test_the_log_handed_out_is_a_copy(service: SandboxClient) -> None:
     service.given(a_service()).ask("GET /user")
     service.sandbox.log()[0]["status"] = 1
     assert service.sandbox.log()[0]["status"] == 200
 
 
-def test_state_log_and_faults_are_reached_from_beside(service: Asking) -> None:
+def test_state_log_and_faults_are_reached_from_beside(service: SandboxClient) -> None:
     service.given(a_service())
     state = service.beside("GET /-/state").json()
     assert state == service.sandbox.state()
@@ -155,19 +155,21 @@ def test_state_log_and_faults_are_reached_from_beside(service: Asking) -> None:
         ("PUT /-/faults", [7], "fault 7: must be a mapping or a string"),
     ],
 )
-def test_what_cannot_be_taken_from_beside_is_refused(service: Asking, line: str, body: Any, message: str) -> None:
+def test_what_cannot_be_taken_from_beside_is_refused(
+    service: SandboxClient, line: str, body: Any, message: str
+) -> None:
     before = service.given(a_service()).sandbox.state()
     response = service.beside(line, body)
     assert (response.status_code, response.json()) == (400, {"message": message})
     assert service.sandbox.state() == before
 
 
-def test_what_is_no_json_from_beside_is_refused(service: Asking) -> None:
+def test_what_is_no_json_from_beside_is_refused(service: SandboxClient) -> None:
     response = httpx.put(f"{service.sandbox.base_url}/-/state", content=b"{")
     assert response.status_code == 400
 
 
-def test_another_state_begins_everything_again(service: Asking) -> None:
+def test_another_state_begins_everything_again(service: SandboxClient) -> None:
     service.given(a_service())
     first = service.response(f"POST {WEB}/milestones", {"title": "a"})
     service.sandbox.set_faults(["status=500"])
@@ -175,14 +177,14 @@ def test_another_state_begins_everything_again(service: Asking) -> None:
     assert (again.json(), again.headers) == (first.json(), first.headers)
 
 
-def test_a_bad_state_changes_nothing(service: Asking) -> None:
+def test_a_bad_state_changes_nothing(service: SandboxClient) -> None:
     before = service.given(a_service()).sandbox.state()
     with pytest.raises(StateError):
         service.sandbox.replace_state({"users": [{}]})
     assert service.sandbox.state() == before
 
 
-def test_a_client_that_goes_before_its_body_is_sent_has_asked_nothing(service: Asking) -> None:
+def test_a_client_that_goes_before_its_body_is_sent_has_asked_nothing(service: SandboxClient) -> None:
     service.given(a_service())
     host, port = service.sandbox.base_url.removeprefix("http://").split(":")
     head = b"PUT /api/v4/notification_settings HTTP/1.1\r\nHost: x\r\nPRIVATE-TOKEN: ada-token\r\nContent-Length: 9\r\n\r\n{"
@@ -194,7 +196,7 @@ def test_a_client_that_goes_before_its_body_is_sent_has_asked_nothing(service: A
     assert [entry["method"] for entry in service.sandbox.log()] == ["GET"]
 
 
-def test_a_large_body_arrives_whole(service: Asking) -> None:
+def test_a_large_body_arrives_whole(service: SandboxClient) -> None:
     service.given(a_service())
     sent = {"title": "a", "description": "x" * 500_000}
     assert len(service.ask(f"POST {WEB}/milestones", sent)[1]["description"]) == 500_000

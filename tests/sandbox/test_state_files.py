@@ -11,7 +11,7 @@ from reconciler.sandbox import StateError, running
 from reconciler.sandbox.reading import Reading
 from reconciler.sandbox.state_file import dump, load, read_state
 
-from .asking import CREATED, Asking, a_service
+from .sandbox_client import CREATED, SandboxClient, a_service
 
 SEED = "2026-01-01T00:00:00.000Z"
 
@@ -119,13 +119,13 @@ def test_given_ids_are_kept_and_the_others_go_round_them() -> None:
     assert list(state.projects[1].sections["milestones"]) == [2, 1, 3]
 
 
-def test_what_is_deleted_leaves_its_id_unused(service: Asking) -> None:
+def test_what_is_deleted_leaves_its_id_unused(service: SandboxClient) -> None:
     service.given(a_service(web={"milestones": [{"id": 9, "title": "a"}]}))
     service.ask("DELETE /projects/100/milestones/9")
     assert service.ask("POST /projects/100/milestones", {"title": "b"})[1]["id"] == 10
 
 
-def test_a_state_comes_back_as_it_was(service: Asking, tmp_path: Path) -> None:
+def test_a_state_comes_back_as_it_was(service: SandboxClient, tmp_path: Path) -> None:
     service.given(a_full_state())
     service.ask("POST /projects/100/triggers", {"description": "new"})
     before = service.sandbox.state()
@@ -279,12 +279,12 @@ def test_what_is_wrong_is_named_with_its_place(state: dict[str, Any], message: s
     assert str(caught.value) == message
 
 
-def test_what_a_state_only_refers_to_is_made_up(service: Asking) -> None:
-    scope = {"project_allowlist": [101, 55, 55], "group_allowlist": [66]}
+def test_what_a_state_only_refers_to_is_made_up(service: SandboxClient) -> None:
+    target = {"project_allowlist": [101, 55, 55], "group_allowlist": [66]}
     state = {
         "users": [{"username": "root", "admin": True, "tokens": ["root-token"]}],
         "projects": [
-            {"id": 100, "path": "acme/payments/api", "job_token_scope": scope},
+            {"id": 100, "path": "acme/payments/api", "job_token_scope": target},
             {"id": 101, "path": "acme/web", "job_token_scope": {"group_allowlist": [66]}},
         ],
     }
@@ -348,7 +348,7 @@ def test_a_bad_state_does_not_start() -> None:
         pass
 
 
-def test_the_clock_runs_unless_the_state_says_where_it_stands(service: Asking) -> None:
+def test_the_clock_runs_unless_the_state_says_where_it_stands(service: SandboxClient) -> None:
     state = a_service()
     line, body = "POST /projects/100/triggers", {"description": "x"}
     made = [service.given(state).ask(line, body)[1]["created_at"]]

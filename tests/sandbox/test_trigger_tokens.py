@@ -4,7 +4,7 @@ from typing import Any
 
 import pytest
 
-from .asking import CREATED, HOST, WEB, Asking, a_service
+from .sandbox_client import CREATED, HOST, WEB, SandboxClient, a_service
 
 TRIGGERS = f"{WEB}/triggers"
 FORBIDDEN = (403, {"message": "403 Forbidden"})
@@ -39,7 +39,7 @@ NIGHTLY = {
 }
 
 
-def test_the_record_of_a_token_has_an_expiry_in_production_only(service: Asking) -> None:
+def test_the_record_of_a_token_has_an_expiry_in_production_only(service: SandboxClient) -> None:
     service.given(a_service(web=OURS))
     assert service.ask(f"GET {TRIGGERS}") == (200, [NIGHTLY])
     service.given(a_service("deployed", web=OURS))
@@ -48,7 +48,7 @@ def test_the_record_of_a_token_has_an_expiry_in_production_only(service: Asking)
 
 
 @BOTH
-def test_a_token_lives(service: Asking, dialect: str) -> None:
+def test_a_token_lives(service: SandboxClient, dialect: str) -> None:
     service.given(a_service(dialect))
     status, made = service.ask(f"POST {TRIGGERS}", {"description": "nightly"})
     assert (status, made["id"], made["description"], made["token"][:6], len(made["token"])) == (
@@ -70,7 +70,7 @@ def test_a_token_lives(service: Asking, dialect: str) -> None:
 
 @pytest.mark.parametrize(("dialect", "for_root"), [("spec", "1234"), ("deployed", SECRET)])
 def test_a_token_is_whole_for_its_owner_and_in_production_for_administrators(
-    service: Asking, dialect: str, for_root: str
+    service: SandboxClient, dialect: str, for_root: str
 ) -> None:
     service.given(a_service(dialect, web=OURS))
     seen = {name: service.ask(f"GET {TRIGGERS}", user=name)[1][0]["token"] for name in ("ada", "root", "max")}
@@ -79,7 +79,7 @@ def test_a_token_is_whole_for_its_owner_and_in_production_for_administrators(
 
 @BOTH
 def test_only_its_owner_and_administrators_change_a_token_every_maintainer_deletes_it(
-    service: Asking, dialect: str
+    service: SandboxClient, dialect: str
 ) -> None:
     service.given(a_service(dialect, web=OURS))
     refused = {"message": "403 Forbidden - The current user is not authorized to update the pipeline trigger token"}
@@ -88,14 +88,14 @@ def test_only_its_owner_and_administrators_change_a_token_every_maintainer_delet
     assert service.ask(f"DELETE {TRIGGERS}/5", user="max") == (204, None)
 
 
-def test_by_the_spec_a_description_is_a_string(service: Asking) -> None:
+def test_by_the_spec_a_description_is_a_string(service: SandboxClient) -> None:
     service.given(a_service(web=OURS))
     refused = (400, {"message": {"description": ["is invalid"]}})
     assert service.ask(f"POST {TRIGGERS}", {"description": None}) == refused
     assert service.ask(f"PUT {TRIGGERS}/5", {"description": None}) == refused
 
 
-def test_descriptions_need_not_differ_nor_say_anything(service: Asking) -> None:
+def test_descriptions_need_not_differ_nor_say_anything(service: SandboxClient) -> None:
     service.given(a_service("deployed"))
     for description in ("x", "x", "", None):
         assert service.ask(f"POST {TRIGGERS}", {"description": description})[0] == 201
@@ -104,7 +104,7 @@ def test_descriptions_need_not_differ_nor_say_anything(service: Asking) -> None:
 
 
 def test_a_put_without_description_changes_nothing_by_the_spec_and_takes_it_away_in_production(
-    service: Asking,
+    service: SandboxClient,
 ) -> None:
     service.given(a_service(web=OURS))
     assert service.ask(f"PUT {TRIGGERS}/5") == (200, NIGHTLY)
@@ -119,18 +119,18 @@ def test_a_put_without_description_changes_nothing_by_the_spec_and_takes_it_away
         ("deployed", {"error": "description is missing"}),
     ],
 )
-def test_a_token_must_be_described(service: Asking, dialect: str, body: Any) -> None:
+def test_a_token_must_be_described(service: SandboxClient, dialect: str, body: Any) -> None:
     service.given(a_service(dialect))
     assert service.ask(f"POST {TRIGGERS}", {}) == (400, body)
 
 
-def test_the_spec_knows_no_expiry(service: Asking) -> None:
+def test_the_spec_knows_no_expiry(service: SandboxClient) -> None:
     service.given(a_service())
     status, made = service.ask(f"POST {TRIGGERS}", {"description": "x", "expires_at": "nonsense"})
     assert (status, "expires_at" in made) == (201, False)
 
 
-def test_production_takes_an_expiry_of_less_than_a_year(service: Asking) -> None:
+def test_production_takes_an_expiry_of_less_than_a_year(service: SandboxClient) -> None:
     service.given(a_service("deployed"))
     status, made = service.ask(f"POST {TRIGGERS}", {"description": "x", "expires_at": "2026-12-31T10:00:00+02:00"})
     assert (status, made["expires_at"]) == (201, "2026-12-31T08:00:00.000Z")
@@ -143,7 +143,7 @@ def test_production_takes_an_expiry_of_less_than_a_year(service: Asking) -> None
     assert service.ask(f"POST {TRIGGERS}", sent)[0] == 201
 
 
-def test_a_token_that_has_expired_is_made_and_gone(service: Asking) -> None:
+def test_a_token_that_has_expired_is_made_and_gone(service: SandboxClient) -> None:
     service.given(a_service("deployed"))
     sent = {"description": "x", "expires_at": "2026-02-28"}
     assert service.ask(f"POST {TRIGGERS}", sent)[0] == 201
@@ -153,14 +153,16 @@ def test_a_token_that_has_expired_is_made_and_gone(service: Asking) -> None:
 
 @BOTH
 @pytest.mark.parametrize("off", [{"archived": True}, {"builds_enabled": False}])
-def test_archived_or_without_builds_there_are_no_tokens(service: Asking, dialect: str, off: dict[str, bool]) -> None:
+def test_archived_or_without_builds_there_are_no_tokens(
+    service: SandboxClient, dialect: str, off: dict[str, bool]
+) -> None:
     service.given(a_service(dialect, web={**OURS, **off}))
     for line in (f"GET {TRIGGERS}", f"GET {TRIGGERS}/5", f"PUT {TRIGGERS}/5", f"DELETE {TRIGGERS}/5"):
         assert service.ask(line) == FORBIDDEN
 
 
 @BOTH
-def test_tokens_are_for_maintainers_and_a_put_looks_for_the_token_first(service: Asking, dialect: str) -> None:
+def test_tokens_are_for_maintainers_and_a_put_looks_for_the_token_first(service: SandboxClient, dialect: str) -> None:
     service.given(a_service(dialect, web=OURS))
     assert service.ask(f"GET {TRIGGERS}", user="dev") == FORBIDDEN
     assert service.ask(f"PUT {TRIGGERS}/6", user="dev") == GONE
@@ -168,13 +170,13 @@ def test_tokens_are_for_maintainers_and_a_put_looks_for_the_token_first(service:
     assert service.ask(f"DELETE {TRIGGERS}/6", user="dev") == FORBIDDEN
 
 
-def test_in_production_parameters_are_checked_before_the_token(service: Asking) -> None:
+def test_in_production_parameters_are_checked_before_the_token(service: SandboxClient) -> None:
     service.given(a_service("deployed"))
     assert service.ask(f"POST {TRIGGERS}", {}, user=None) == (400, {"error": "description is missing"})
     assert service.ask(f"GET {TRIGGERS}/x", user="nobody") == (400, {"error": "trigger_id is invalid"})
 
 
-def test_what_has_changed_since_is_not_touched(service: Asking) -> None:
+def test_what_has_changed_since_is_not_touched(service: SandboxClient) -> None:
     long_ago = "Thu, 01 Jan 1970 00:00:00 GMT"
     denied = (412, {"message": "412 Precondition Failed"})
     service.given(a_service(web=OURS))
@@ -194,13 +196,13 @@ def test_what_has_changed_since_is_not_touched(service: Asking) -> None:
 )
 @BOTH
 def test_a_token_that_was_changed_since_a_day_in_either_form_is_not_deleted(
-    service: Asking, dialect: str, since: str, status: int
+    service: SandboxClient, dialect: str, since: str, status: int
 ) -> None:
     service.given(a_service(dialect, web={"trigger_tokens": [{"id": 5, "updated_at": "2026-02-03"}]}))
     assert service.ask(f"DELETE {TRIGGERS}/5", If_Unmodified_Since=since)[0] == status
 
 
-def test_a_token_may_have_lost_its_owner(service: Asking) -> None:
+def test_a_token_may_have_lost_its_owner(service: SandboxClient) -> None:
     service.given(a_service(web={"trigger_tokens": [{"id": 5, "token": "glptt-abcdefgh"}]}))
     status, (shown,) = service.ask(f"GET {TRIGGERS}")
     assert (status, shown["token"], shown["owner"], shown["description"]) == (200, "abcd", None, None)
@@ -209,7 +211,7 @@ def test_a_token_may_have_lost_its_owner(service: Asking) -> None:
 RUN = "/projects/100/trigger/pipeline"
 
 
-def test_a_trigger_token_runs_a_pipeline_without_any_other_credential(service: Asking) -> None:
+def test_a_trigger_token_runs_a_pipeline_without_any_other_credential(service: SandboxClient) -> None:
     service.given(a_service(web=OURS))
     sent = {"ref": "main", "token": SECRET, "variables": {"A": "b"}}
     status, made = service.ask(f"POST {RUN}", sent, user=None)
@@ -251,18 +253,18 @@ def test_a_trigger_token_runs_a_pipeline_without_any_other_credential(service: A
         ),
     ],
 )
-def test_what_cannot_run_is_refused(service: Asking, sent: Any, answer: Any) -> None:
+def test_what_cannot_run_is_refused(service: SandboxClient, sent: Any, answer: Any) -> None:
     service.given(a_service(web=OURS))
     assert service.ask(f"POST {RUN}", sent, user=None) == answer
 
 
-def test_a_wrong_token_does_not_tell_whether_the_project_exists(service: Asking) -> None:
+def test_a_wrong_token_does_not_tell_whether_the_project_exists(service: SandboxClient) -> None:
     service.given(a_service())
     sent = {"token": "wrong", "ref": "main"}
     assert service.ask("POST /projects/999/trigger/pipeline", sent) == (404, {"message": "404 Not Found"})
 
 
-def test_a_token_runs_nothing_where_its_owner_is_gone_or_sees_nothing_or_may_not(service: Asking) -> None:
+def test_a_token_runs_nothing_where_its_owner_is_gone_or_sees_nothing_or_may_not(service: SandboxClient) -> None:
     lost = [{"token": "of nobody"}, {"token": "of eve", "owner": "eve"}, {"token": "of gus", "owner": "gus"}]
     service.given(a_service(web={"trigger_tokens": lost}))
     answers = [service.ask(f"POST {RUN}", {"ref": "main", "token": each["token"]}, user=None) for each in lost]
@@ -274,7 +276,7 @@ def test_a_token_runs_nothing_where_its_owner_is_gone_or_sees_nothing_or_may_not
     ]
 
 
-def test_a_job_runs_a_pipeline_with_its_own_token_while_it_lasts(service: Asking) -> None:
+def test_a_job_runs_a_pipeline_with_its_own_token_while_it_lasts(service: SandboxClient) -> None:
     state = a_service()
     state["users"][3]["tokens"] += [
         {"token": "job", "kind": "job"},
@@ -292,7 +294,7 @@ def test_a_job_runs_a_pipeline_with_its_own_token_while_it_lasts(service: Asking
     assert run("dev-token") == (404, {"message": "404 Not Found"})
 
 
-def test_a_credential_in_a_query_is_not_logged(service: Asking) -> None:
+def test_a_credential_in_a_query_is_not_logged(service: SandboxClient) -> None:
     service.given(a_service(web=OURS))
     assert service.ask(f"POST {RUN}?ref=main&token={SECRET}", user=None)[0] == 201
     assert service.sandbox.log()[0]["target"] == f"/api/v4{RUN}?ref=main&token=[REDACTED]"

@@ -16,7 +16,7 @@ from reconciler.sandbox import Sandbox
 from reconciler.sandbox.rate import RateLimit
 from reconciler.service import Policy, Rate, SystemClock, Traffic, Wait
 from reconciler.service.ceiling import Ceiling
-from reconciler.service.governor import Governor
+from reconciler.service.governor import ConcurrencyLimit
 from reconciler.service.pace import Pace
 from reconciler.service.quota import Quota
 from tests.between import between
@@ -25,8 +25,8 @@ from tests.service.connecting import connected
 from tests.states import a_small_service
 
 
-def governor(clock: SwiftClock, **policy: Any) -> Governor:
-    return Governor(Policy(**policy), clock, Traffic(), Event())
+def governor(clock: SwiftClock, **policy: Any) -> ConcurrencyLimit:
+    return ConcurrencyLimit(Policy(**policy), clock, Traffic(), Event())
 
 
 def quota(left: int, ends: float, observed: int = 0, name: str = "api") -> dict[str, str]:
@@ -145,7 +145,7 @@ def test_no_window_ever_holds_a_request_too_many(requests: int, delays: list[flo
 def test_a_run_at_its_own_rate_waits_for_it_and_says_so() -> None:
     clock = SwiftClock()
     traffic = Traffic()
-    keeper = Governor(Policy(rate=Rate(10, 10), max_wait=0.5), clock, traffic, Event())
+    keeper = ConcurrencyLimit(Policy(rate=Rate(10, 10), max_wait=0.5), clock, traffic, Event())
     starts = []
     for _ in range(4):
         starts.append(keeper.enter("GET x"))
@@ -216,11 +216,11 @@ def test_an_answer_that_never_came_says_nothing_of_the_load() -> None:
 
 
 @pytest.fixture
-def crowded() -> Iterator[tuple[Governor, Traffic, Thread, list[float]]]:
+def crowded() -> Iterator[tuple[ConcurrencyLimit, Traffic, Thread, list[float]]]:
     """A governor that lets one go at a time, with one in flight and another in a thread that waits for its turn."""
     traffic, entered = Traffic(), list[float]()
     clock = SwiftClock()
-    keeper = Governor(Policy(concurrency=1), clock, traffic, Event())
+    keeper = ConcurrencyLimit(Policy(concurrency=1), clock, traffic, Event())
     entered.append(keeper.enter("GET a"))
     thread = Thread(target=lambda: _enter(keeper, entered), daemon=True)
     thread.start()
@@ -228,14 +228,16 @@ def crowded() -> Iterator[tuple[Governor, Traffic, Thread, list[float]]]:
     thread.join()
 
 
-def _enter(keeper: Governor, entered: list[float]) -> None:
+def _enter(keeper: ConcurrencyLimit, entered: list[float]) -> None:
     try:
         entered.append(keeper.enter("GET b"))
     except ServiceError:
         entered.append(-1)
 
 
-def test_a_request_too_many_waits_for_another_to_end(crowded: tuple[Governor, Traffic, Thread, list[float]]) -> None:
+def test_a_request_too_many_waits_for_another_to_end(
+    crowded: tuple[ConcurrencyLimit, Traffic, Thread, list[float]],
+) -> None:
     keeper, traffic, thread, entered = crowded
     keeper.leave(entered[0], None, {})
     thread.join()
@@ -244,7 +246,7 @@ def test_a_request_too_many_waits_for_another_to_end(crowded: tuple[Governor, Tr
 
 
 def test_whoever_waits_for_a_turn_is_told_that_the_run_is_over(
-    crowded: tuple[Governor, Traffic, Thread, list[float]],
+    crowded: tuple[ConcurrencyLimit, Traffic, Thread, list[float]],
 ) -> None:
     keeper, _, thread, entered = crowded
     keeper.hold(1000, Wait.UNAVAILABLE)
@@ -257,7 +259,7 @@ def test_whoever_waits_for_a_turn_is_told_that_the_run_is_over(
 
 def test_a_wait_is_cut_short_by_whoever_stops() -> None:
     stop = Event()
-    keeper = Governor(Policy(), SwiftClock(), Traffic(), stop)
+    keeper = ConcurrencyLimit(Policy(), SwiftClock(), Traffic(), stop)
     keeper.hold(10, Wait.RATE_LIMIT)
     stop.set()
     with pytest.raises(Stopped):

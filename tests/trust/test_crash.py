@@ -15,10 +15,10 @@ from reconciler.model.protocols import Json, Request
 from reconciler.sandbox import Sandbox
 from reconciler.service import Client
 from tests.building import KINDS
-from tests.desk import Desk
+from tests.cli_runner import CliRunner
+from tests.engine_driver import EngineDriver, failures
 from tests.service.clock import SwiftClock
-from tests.story import Story, failures
-from tests.trust.everything import essence, service, wanted
+from tests.trust.all_writes import essence, service, wanted
 
 
 class Killed(BaseException):
@@ -44,9 +44,9 @@ class Mortal(Client):
 
 def undisturbed(sandbox: Sandbox) -> tuple[int, dict[str, object]]:
     """Return how many writes an apply takes that nothing disturbs, and what it comes to."""
-    with Story(sandbox, service()) as story:
-        assert failures(story.apply(story.plan(*wanted()))) == []
-        return len(story.writes()), essence(sandbox.state())
+    with EngineDriver(sandbox, service()) as engine:
+        assert failures(engine.apply(engine.plan(*wanted()))) == []
+        return len(engine.writes()), essence(sandbox.state())
 
 
 VERDICTS = {"before": "it did not succeed", "after": "it succeeded"}
@@ -60,23 +60,23 @@ def test_killed_at_any_request_the_next_run_converges(
     assert writes == 23
     for write in range(1, writes + 1):
         file = tmp_path / f"{write}.jsonl"
-        with Story(sandbox, service(), Mortal(sandbox.api_url, moment, write)) as story:
-            plan = story.plan(*wanted())
+        with EngineDriver(sandbox, service(), Mortal(sandbox.api_url, moment, write)) as engine:
+            plan = engine.plan(*wanted())
             with (
                 pytest.raises(Killed),
                 Journal(file) as journal,
-                journal.run(sandbox.api_url, "digest") as story.record,
+                journal.run(sandbox.api_url, "digest") as engine.record,
             ):
-                story.apply(plan)
-            delivered = dict(story.tokens)
+                engine.apply(plan)
+            delivered = dict(engine.tokens)
         with Client(sandbox.api_url, "ada-token") as client, Journal(file) as journal:
-            story.client = client
+            engine.client = client
             assert journal.interrupted is not None
             assert journal.interrupted.done == write - 1
-            found, *_ = recover(journal.interrupted, client, KINDS, story.deliver)
+            found, *_ = recover(journal.interrupted, client, KINDS, engine.deliver)
             assert found.verdict.startswith(VERDICTS[moment]) or "milestones" in str(found)
-            with journal.run(sandbox.api_url, "digest") as story.record:
-                assert failures(story.apply(story.plan(*wanted()))) == []
+            with journal.run(sandbox.api_url, "digest") as engine.record:
+                assert failures(engine.apply(engine.plan(*wanted()))) == []
         with Journal(file) as journal:
             assert journal.interrupted is None
         assert essence(sandbox.state()) == result
@@ -85,13 +85,13 @@ def test_killed_at_any_request_the_next_run_converges(
             for each in sandbox.state()["projects"][0]["trigger_tokens"]
             if each["description"][:3] == "new"
         }
-        assert set(story.tokens.values()) == values
-        assert delivered.items() <= story.tokens.items()
+        assert set(engine.tokens.values()) == values
+        assert delivered.items() <= engine.tokens.items()
     record_property("kills at request boundaries survived", writes)
 
 
-def test_a_process_that_is_really_killed_leaves_a_journal_for_the_next_one(desk: Desk) -> None:
-    desk.project("{trigger_tokens: {t1: {}, t2: {}}, milestones: {a: {}}}")
+def test_a_process_that_is_really_killed_leaves_a_journal_for_the_next_one(cli_runner: CliRunner) -> None:
+    cli_runner.project("{trigger_tokens: {t1: {}, t2: {}}, milestones: {a: {}}}")
     os.mkfifo("gate")
     line = [sys.executable, "-m", "reconciler", "apply", "--yes", "--journal", "journal"]
     line += ["--tokens-command", "sh -c 'cat >/dev/null; echo waiting >&2; read x <gate'"]
@@ -100,7 +100,7 @@ def test_a_process_that_is_really_killed_leaves_a_journal_for_the_next_one(desk:
         assert process.stderr.readline() == "waiting\n"
         process.send_signal(signal.SIGKILL)
         Path("gate").write_text("\n")
-    done = desk("apply --yes --journal journal --tokens-to tokens")
+    done = cli_runner("apply --yes --journal journal --tokens-to tokens")
     assert (done.code, done.out.count("done")) == (0, 1)
     first, second = done.err.splitlines()
     assert first.startswith("The run that began at ")
@@ -110,6 +110,6 @@ def test_a_process_that_is_really_killed_leaves_a_journal_for_the_next_one(desk:
         "delivered now."
     )
     lines = Path("tokens").read_text()
-    tokens = desk.sandbox.state()["projects"][0]["trigger_tokens"]
+    tokens = cli_runner.sandbox.state()["projects"][0]["trigger_tokens"]
     assert [each["description"] for each in tokens if each["token"] in lines] == ["t1", "t2"]
     assert not [each for each in tokens if each["token"] in Path("journal").read_text()]

@@ -1,4 +1,4 @@
-"""A saved plan is not a credential: whoever edits it, and seals it anew, cannot make it do what it does not show."""
+"""A saved plan is not a credential: whoever edits it, and computes its checksum anew, cannot make it do what it does not show."""
 
 from collections.abc import Callable, Mapping
 from pathlib import Path
@@ -9,11 +9,11 @@ import pytest
 from reconciler.documents.plan_file import SavedPlan, load_plan, save_plan
 from reconciler.sandbox import Sandbox
 from tests.building import ACME, KINDS, section
-from tests.desk import Desk
+from tests.cli_runner import CliRunner
+from tests.engine_driver import EngineDriver, failures
 from tests.render.samples import HEADER, spoilt
 from tests.states import a_small_service
-from tests.story import Story, failures
-from tests.trust.everything import essence, service, wanted
+from tests.trust.all_writes import essence, service, wanted
 
 EDITED = "stale: the saved plan was edited: it would do something else than it shows; make it again"
 
@@ -21,25 +21,25 @@ Change = dict[str, Any]
 
 
 @pytest.fixture(autouse=True)
-def _service(desk: Desk) -> None:
-    desk.service(
+def _service(cli_runner: CliRunner) -> None:
+    cli_runner.service(
         milestones=[{"id": 1, "title": "old"}, {"id": 2, "title": "kept"}],
         trigger_tokens=[
             {"id": 3, "description": "old", "owner": "ada"},
             {"id": 4, "description": "kept", "owner": "ada"},
         ],
     )
-    desk.project(
+    cli_runner.project(
         "{approval_settings: {allow_author_approval: true}, job_token_scope: {groups: [acme/tools]}, "
         "milestones: {new: {}, old: {due_date: 2026-12-31}}, trigger_tokens: {old: null}}"
     )
-    assert desk("plan --out plan.json").code == 0
+    assert cli_runner("plan --out plan.json").code == 0
 
 
-def test_a_plan_that_was_not_edited_is_carried_out(desk: Desk) -> None:
-    desk.sandbox.clear_log()
-    assert desk("apply --plan plan.json --yes").code == 0
-    assert [f"{each['method']} {each['target'].removeprefix('/api/v4/')}" for each in desk.sandbox.log()][:5] == [
+def test_a_plan_that_was_not_edited_is_carried_out(cli_runner: CliRunner) -> None:
+    cli_runner.sandbox.clear_log()
+    assert cli_runner("apply --plan plan.json --yes").code == 0
+    assert [f"{each['method']} {each['target'].removeprefix('/api/v4/')}" for each in cli_runner.sandbox.log()][:5] == [
         "GET projects/acme%2Fapi/merge_request_approval_setting",
         "PUT projects/acme%2Fapi/merge_request_approval_setting",
         "GET projects/acme%2Fapi/job_token_scope/groups_allowlist?per_page=100&page=1",
@@ -104,17 +104,17 @@ ENTRY = at("job_token_scope", "create")
     ],
 )
 def test_an_edited_change_is_refused(
-    desk: Desk, find: Callable[[Any], Change], edit: Callable[[Change], object]
+    cli_runner: CliRunner, find: Callable[[Any], Change], edit: Callable[[Change], object]
 ) -> None:
     file = Path("plan.json")
     file.write_text(spoilt(file.read_text(), lambda plan: edit(find(plan))))
-    desk.sandbox.clear_log()
-    done = desk("apply --plan plan.json --yes")
+    cli_runner.sandbox.clear_log()
+    done = cli_runner("apply --plan plan.json --yes")
     assert (done.code, done.out.count(EDITED), done.out.count(" done\n")) == (3, 1, 4)
-    assert len([each for each in desk.sandbox.log() if each["method"] != "GET"]) == 4
+    assert len([each for each in cli_runner.sandbox.log() if each["method"] != "GET"]) == 4
 
 
-def test_a_change_that_no_such_object_can_have_is_refused(desk: Desk) -> None:
+def test_a_change_that_no_such_object_can_have_is_refused(cli_runner: CliRunner) -> None:
     def edit(plan: Any) -> None:
         change = SETTINGS(plan)
         del change["after"], change["renamed_from"], change["hint"]
@@ -123,27 +123,27 @@ def test_a_change_that_no_such_object_can_have_is_refused(desk: Desk) -> None:
 
     file = Path("plan.json")
     file.write_text(spoilt(file.read_text(), edit))
-    done = desk("apply --plan plan.json --yes")
+    done = cli_runner("apply --plan plan.json --yes")
     assert (done.code, done.out.count(EDITED), done.out.count(" done\n")) == (3, 1, 4)
 
 
-def test_what_cannot_be_checked_is_refused(desk: Desk) -> None:
-    state = desk.sandbox.state()
+def test_what_cannot_be_checked_is_refused(cli_runner: CliRunner) -> None:
+    state = cli_runner.sandbox.state()
     state["groups"] = [each for each in state["groups"] if each["path"] != "acme/tools"]
     state["projects"] = [each for each in state["projects"] if each["path"] != "acme/tools/cli"]
-    desk.sandbox.replace_state(state)
-    done = desk("apply --plan plan.json --yes")
+    cli_runner.sandbox.replace_state(state)
+    done = cli_runner("apply --plan plan.json --yes")
     assert done.code == 3
     assert "stale: cannot be checked: group acme/tools: not found, not visible to this token, or not served" in done.out
 
 
 def test_every_sort_of_change_is_the_one_that_it_shows(sandbox: Sandbox, dialect: str) -> None:
-    with Story(sandbox, service(dialect)) as story:
-        assert failures(story.apply(story.plan(*wanted()))) == []
+    with EngineDriver(sandbox, service(dialect)) as engine:
+        assert failures(engine.apply(engine.plan(*wanted()))) == []
         result = essence(sandbox.state())
-    with Story(sandbox, service(dialect)) as story:
-        saved = load_plan(save_plan(SavedPlan(HEADER, story.plan(*wanted()))), KINDS)
-        assert failures(story.apply(saved.plan, recheck=True)) == []
+    with EngineDriver(sandbox, service(dialect)) as engine:
+        saved = load_plan(save_plan(SavedPlan(HEADER, engine.plan(*wanted()))), KINDS)
+        assert failures(engine.apply(saved.plan, recheck=True)) == []
         assert essence(sandbox.state()) == result
 
 
@@ -154,12 +154,12 @@ def after_a_group(
     sandbox: Sandbox, group: Mapping[str, bool], project: Mapping[str, bool], edit: Callable[[Any], object]
 ) -> list[str]:
     """Apply a saved plan of approval settings, edited; return the writes and what was not done."""
-    with Story(sandbox, a_small_service("deployed")) as story:
-        story.step(section("approval_settings", {AUTHOR: not group[AUTHOR]}, ACME))
-        plan = story.plan(section("approval_settings", group, ACME), section("approval_settings", project))
+    with EngineDriver(sandbox, a_small_service("deployed")) as engine:
+        engine.step(section("approval_settings", {AUTHOR: not group[AUTHOR]}, ACME))
+        plan = engine.plan(section("approval_settings", group, ACME), section("approval_settings", project))
         saved = load_plan(spoilt(save_plan(SavedPlan(HEADER, plan)), edit), KINDS)
-        told = failures(story.apply(saved.plan, recheck=True))
-        return [*(write.partition("/merge")[0] for write in story.writes()), *told]
+        told = failures(engine.apply(saved.plan, recheck=True))
+        return [*(write.partition("/merge")[0] for write in engine.writes()), *told]
 
 
 def test_settings_below_a_changed_group_are_planned_again_to_do_what_the_saved_plan_shows(sandbox: Sandbox) -> None:
@@ -188,10 +188,10 @@ def test_settings_that_are_planned_again_cannot_do_what_an_edited_plan_does_not_
 
 
 def test_a_token_that_is_refused_while_a_plan_is_checked_ends_the_run(sandbox: Sandbox) -> None:
-    with Story(sandbox, a_small_service("spec")) as story:
-        plan = story.plan(section("job_token_scope", {"groups": ["acme/tools"]}), section("milestones", {"a": {}}))
+    with EngineDriver(sandbox, a_small_service("spec")) as engine:
+        plan = engine.plan(section("job_token_scope", {"groups": ["acme/tools"]}), section("milestones", {"a": {}}))
         sandbox.set_faults([{"kind": "status", "status": 401, "match": "with_projects"}])
-        assert failures(story.apply(plan, recheck=True)) == [
+        assert failures(engine.apply(plan, recheck=True)) == [
             "stale: allowlisted group acme/tools: cannot be checked: GET groups/acme%2Ftools: 401 Unauthorized",
             "skipped: milestone a: the service refuses the token: 401 Unauthorized",
         ]

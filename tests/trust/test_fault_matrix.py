@@ -7,8 +7,8 @@ import pytest
 
 from reconciler.apply import TargetOutcome
 from reconciler.sandbox import Sandbox
-from tests.story import PREFIX, Story, failures
-from tests.trust.everything import essence, service, wanted
+from tests.engine_driver import PREFIX, EngineDriver, failures
+from tests.trust.all_writes import essence, service, wanted
 
 FAULTS: dict[str, dict[str, Any]] = {
     "408": {"kind": "status", "status": 408},
@@ -32,8 +32,8 @@ RUNS = 3
 
 def undisturbed(sandbox: Sandbox) -> tuple[list[dict[str, Any]], dict[str, Any]]:
     """Return the filters that single out each write of an apply, and what the apply comes to."""
-    with Story(sandbox, service()) as story:
-        assert failures(story.apply(story.plan(*wanted()))) == []
+    with EngineDriver(sandbox, service()) as engine:
+        assert failures(engine.apply(engine.plan(*wanted()))) == []
         log = sandbox.log()
         result = essence(sandbox.state())
     writes = [(entry["method"], entry["target"].removeprefix(PREFIX)) for entry in log if entry["method"] != "GET"]
@@ -44,26 +44,26 @@ def undisturbed(sandbox: Sandbox) -> tuple[list[dict[str, Any]], dict[str, Any]]
     return filters, result
 
 
-def runs(sandbox: Sandbox, fault: dict[str, Any]) -> Iterator[tuple[Story, list[TargetOutcome]]]:
+def runs(sandbox: Sandbox, fault: dict[str, Any]) -> Iterator[tuple[EngineDriver, list[TargetOutcome]]]:
     """Apply until nothing is left to do, at most three times; only the first run is disturbed."""
-    with Story(sandbox, service()) as story:
+    with EngineDriver(sandbox, service()) as engine:
         for run in range(RUNS):
-            plan = story.plan(*wanted())
+            plan = engine.plan(*wanted())
             if run and not any(plan.changes) and not any(plan.problems):
                 return
             sandbox.set_faults([] if run else [fault])
-            yield story, story.apply(plan)
+            yield engine, engine.apply(plan)
         sandbox.set_faults([])
-        last = story.plan(*wanted())
+        last = engine.plan(*wanted())
         assert (list(last.changes), list(last.problems)) == ([], [])
 
 
-def assert_nothing_is_lost(story: Story, result: dict[str, Any], told: str) -> None:
-    state = story.sandbox.state()
+def assert_nothing_is_lost(engine: EngineDriver, result: dict[str, Any], told: str) -> None:
+    state = engine.sandbox.state()
     assert essence(state) == result
     for token in state["projects"][0]["trigger_tokens"]:
         if token["description"] in ("new", "newer"):
-            assert token["token"] in story.tokens.values() or f"trigger token {token['description']}" in told
+            assert token["token"] in engine.tokens.values() or f"trigger token {token['description']}" in told
 
 
 @pytest.mark.parametrize("lasting", [False, True], ids=["once", "throughout the run"])

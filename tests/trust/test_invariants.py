@@ -7,13 +7,13 @@ from typing import Any
 import pytest
 
 from reconciler.model.protocols import Json, Request
-from reconciler.model.targets import Level, Scope
+from reconciler.model.targets import Level, Target
 from reconciler.sandbox import Sandbox
 from reconciler.service import Client
 from tests.building import ACME, API, USER, section
+from tests.engine_driver import EngineDriver, failures
 from tests.service.clock import SwiftClock
 from tests.states import a_small_service
-from tests.story import Story, failures
 
 ON, OFF = {"inbound_enabled": True}, {"inbound_enabled": False}
 
@@ -38,12 +38,12 @@ def watched(
     project: dict[str, Any],
     before: Callable[[Request], None] = lambda _request: None,
     after: Callable[[], None] = lambda: None,
-) -> Iterator[Story]:
+) -> Iterator[EngineDriver]:
     """A story whose writes are watched, on the small service with some fields of `acme/api` changed."""
     state = a_small_service("deployed")
     state["projects"][0] |= project
-    with Story(sandbox, state, Watched(sandbox.api_url, before, after)) as story:
-        yield story
+    with EngineDriver(sandbox, state, Watched(sandbox.api_url, before, after)) as engine:
+        yield engine
 
 
 @pytest.mark.parametrize(
@@ -59,13 +59,13 @@ def test_nobody_who_has_access_before_and_after_is_ever_cut_off(
     sandbox: Sandbox, live: dict[str, Any], wanted: dict[str, Any]
 ) -> None:
     def with_access() -> set[int]:
-        scope = sandbox.state()["projects"][0]["job_token_scope"]
-        return set(scope["project_allowlist"]) if scope["inbound_enabled"] else {101, 102, 103}
+        target = sandbox.state()["projects"][0]["job_token_scope"]
+        return set(target["project_allowlist"]) if target["inbound_enabled"] else {101, 102, 103}
 
     moments: list[set[int]] = []
-    with watched(sandbox, {"job_token_scope": live}, after=lambda: moments.append(with_access())) as story:
+    with watched(sandbox, {"job_token_scope": live}, after=lambda: moments.append(with_access())) as engine:
         first = with_access()
-        assert failures(story.apply(story.plan(section("job_token_scope", wanted, prune=True)))) == []
+        assert failures(engine.apply(engine.plan(section("job_token_scope", wanted, prune=True)))) == []
         assert len(moments) >= 2
         assert all(moment >= first & moments[-1] for moment in moments)
 
@@ -79,10 +79,10 @@ def test_an_image_that_is_protected_before_and_after_is_always_protected(sandbox
         live = sandbox.state()["projects"][0]["container_repository_protection_rules"]
         moments.append({each["repository_path_pattern"] for each in live if each["minimum_access_level_for_push"]})
 
-    with watched(sandbox, {"container_repository_protection_rules": rules}, after=look) as story:
+    with watched(sandbox, {"container_repository_protection_rules": rules}, after=look) as engine:
         wanted = {"acme/api/*": owner, "acme/api/c": owner | {"renamed_from": "acme/api/b"}}
-        plan = story.plan(section("container_repository_protection_rules", wanted, prune=True))
-        assert failures(story.apply(plan)) == []
+        plan = engine.plan(section("container_repository_protection_rules", wanted, prune=True))
+        assert failures(engine.apply(plan)) == []
     assert moments == [
         {"acme/api/*", "acme/api/a", "acme/api/b"},
         {"acme/api/*", "acme/api/a", "acme/api/c"},
@@ -94,17 +94,17 @@ def test_no_project_setting_is_written_before_its_group_has_let_it_go(sandbox: S
     state = a_small_service("deployed")
     names = ["allow_author_approval", "allow_committer_approval", "allow_overrides_to_approver_list_per_merge_request"]
     state["groups"][0]["merge_request_approval_settings"] = dict.fromkeys([*names, "retain_approvals_on_push"], False)
-    with Story(sandbox, state) as story:
+    with EngineDriver(sandbox, state) as engine:
         group = section("approval_settings", {"allow_author_approval": True}, ACME)
         project = section("approval_settings", {"allow_author_approval": True})
-        plan = story.plan(group, project)
+        plan = engine.plan(group, project)
         assert [str(problem.reason) for problem in plan.problems] == [
             "locked by group acme; unlock it there or leave the field out"
         ]
-        outcomes = story.apply(plan)
+        outcomes = engine.apply(plan)
         assert failures(outcomes) == []
         assert [problem for target in outcomes for problem in target.plan.problems] == []
-        assert [request.partition(" {")[0] for request in story.requests()] == [
+        assert [request.partition(" {")[0] for request in engine.requests()] == [
             "GET groups/acme/merge_request_approval_setting",
             "PUT groups/acme/merge_request_approval_setting",
             "GET groups/acme/merge_request_approval_setting",
@@ -129,10 +129,10 @@ def test_what_another_writer_does_meanwhile_outside_our_fields_is_not_lost(sandb
         sandbox.replace_state(state)
 
     live = {"milestones": [{"title": "a"}, {"title": "b"}], "trigger_tokens": [{"description": "old", "owner": "ada"}]}
-    with watched(sandbox, live, before=interfere) as story:
+    with watched(sandbox, live, before=interfere) as engine:
         wanted = {"a": {"due_date": "2026-12-31"}, "b": {"state": "closed"}, "c": {}}
-        plan = story.plan(section("milestones", wanted), section("trigger_tokens", {"old": None}))
-        assert failures(story.apply(plan)) == []
+        plan = engine.plan(section("milestones", wanted), section("trigger_tokens", {"old": None}))
+        assert failures(engine.apply(plan)) == []
     project = sandbox.state()["projects"][0]
     milestones = {each["title"]: each for each in project["milestones"]}
     assert len(theirs) == 4
@@ -148,14 +148,14 @@ def test_what_another_writer_creates_first_as_wanted_is_told_as_theirs(sandbox: 
         state["projects"][0]["milestones"] = [{"title": "a"}]
         sandbox.replace_state(state)
 
-    with watched(sandbox, {}, before=interfere) as story:
-        outcomes = story.apply(story.plan(section("milestones", {"a": {}})))
+    with watched(sandbox, {}, before=interfere) as engine:
+        outcomes = engine.apply(engine.plan(section("milestones", {"a": {}})))
     assert failures(outcomes) == ["stale: milestone a: done by somebody else at the same time"]
     assert len(sandbox.state()["projects"][0]["milestones"]) == 1
 
 
-@pytest.mark.parametrize("elsewhere", [API, Scope(Level.PROJECT, "acme/lib")], ids=str)
-def test_what_another_writer_creates_first_is_neither_doubled_nor_undone(sandbox: Sandbox, elsewhere: Scope) -> None:
+@pytest.mark.parametrize("elsewhere", [API, Target(Level.PROJECT, "acme/lib")], ids=str)
+def test_what_another_writer_creates_first_is_neither_doubled_nor_undone(sandbox: Sandbox, elsewhere: Target) -> None:
     def interfere(_request: Request) -> None:
         state = sandbox.state()
         for project in state["projects"]:
@@ -163,8 +163,8 @@ def test_what_another_writer_creates_first_is_neither_doubled_nor_undone(sandbox
                 project["milestones"] = [{"title": "a", "description": "theirs"}]
         sandbox.replace_state(state)
 
-    with watched(sandbox, {}, before=interfere) as story:
-        outcomes = story.apply(story.plan(section("milestones", {"a": {"description": "ours"}})))
+    with watched(sandbox, {}, before=interfere) as engine:
+        outcomes = engine.apply(engine.plan(section("milestones", {"a": {"description": "ours"}})))
     milestones = [each for project in sandbox.state()["projects"] for each in project["milestones"]]
     if elsewhere == API:
         assert [(each["title"], each["description"]) for each in milestones] == [("a", "theirs")]
@@ -178,6 +178,6 @@ def test_what_another_writer_creates_first_is_neither_doubled_nor_undone(sandbox
 
 
 def test_a_saved_plan_is_not_stale_for_what_was_read_beside_it(sandbox: Sandbox) -> None:
-    with Story(sandbox, a_small_service("deployed")) as story:
-        plan = story.plan(section("notification_settings", {"level": "watch", "notification_email": None}, USER))
-        assert failures(story.apply(plan, recheck=True)) == []
+    with EngineDriver(sandbox, a_small_service("deployed")) as engine:
+        plan = engine.plan(section("notification_settings", {"level": "watch", "notification_email": None}, USER))
+        assert failures(engine.apply(plan, recheck=True)) == []

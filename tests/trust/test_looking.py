@@ -14,9 +14,9 @@ from reconciler.documents.plan_file import SavedPlan, load_plan, save_plan
 from reconciler.model.protocols import Json, Request
 from reconciler.sandbox import Sandbox
 from tests.building import KINDS, section
+from tests.engine_driver import EngineDriver, failures
 from tests.render.samples import HEADER
 from tests.states import a_small_service
-from tests.story import Story, failures
 from tests.trust.test_settling import applied
 
 PACKAGE = Path(reconciler.__file__).parent
@@ -70,11 +70,11 @@ def test_what_was_deleted_after_its_change_is_not_there(sandbox: Sandbox) -> Non
 
 
 def test_what_was_deleted_and_made_anew_since_the_plan_is_another_object(sandbox: Sandbox) -> None:
-    with Story(sandbox, a_small_service("deployed")) as story:
+    with EngineDriver(sandbox, a_small_service("deployed")) as engine:
         put(sandbox, {"id": 1, "title": "a"})
-        plan = story.plan(section("milestones", {"a": {"description": "d"}}))
+        plan = engine.plan(section("milestones", {"a": {"description": "d"}}))
         put(sandbox, {"id": 2, "title": "a"})
-        assert failures(story.apply(plan, recheck=True)) == [
+        assert failures(engine.apply(plan, recheck=True)) == [
             "stale: milestone a: it has changed since the plan was made: ID: 1 -> 2"
         ]
 
@@ -106,18 +106,18 @@ def calls_of_an_apply(sandbox: Sandbox, live: list[Json], wanted: dict[str, Json
         nonlocal calls
         calls += event == "call" and frame.f_code.co_filename in COMPARING
 
-    with Story(sandbox, a_small_service("deployed")) as story:
+    with EngineDriver(sandbox, a_small_service("deployed")) as engine:
         put(sandbox, *live)
-        saved = save_plan(SavedPlan(HEADER, story.plan(section("milestones", wanted))))
+        saved = save_plan(SavedPlan(HEADER, engine.plan(section("milestones", wanted))))
         threading.setprofile(count)
         sys.setprofile(count)
         try:
-            outcomes = story.apply(load_plan(saved, KINDS).plan, recheck=True)
+            outcomes = engine.apply(load_plan(saved, KINDS).plan, recheck=True)
         finally:
             sys.setprofile(None)
             threading.setprofile(None)
         assert failures(outcomes) == []
-        assert len(story.writes()) == len(wanted)
+        assert len(engine.writes()) == len(wanted)
     return calls
 
 

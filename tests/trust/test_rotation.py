@@ -11,7 +11,7 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from reconciler.apply import Stop, Terms, apply_plan
+from reconciler.apply import ApplyOptions, Stop, apply_plan
 from reconciler.apply.token_sinks import TokenFile
 from reconciler.cli.journaling import keeping
 from reconciler.model.protocols import Json, Request
@@ -93,7 +93,7 @@ class Rotation:
         self.sandbox.replace_state(state)
         self.file.unlink(missing_ok=True)
         (self.folder / "journal").unlink(missing_ok=True)
-        TokenFile(self.file)(Address(WANTED.targets[0].scope, "", "", "", "deploy"), "glptt-delivered")
+        TokenFile(self.file)(Address(WANTED.targets[0].target, "", "", "", "deploy"), "glptt-delivered")
 
     @property
     def file(self) -> Path:
@@ -131,7 +131,7 @@ class Rotation:
             ):
                 plan = draw_plan(WANTED, client, KINDS, concurrency=1)
                 with journal.run(client.api_url, "digest") as record:
-                    terms = Terms(1, verify=True, recheck=False, deliver=deliver, stop=Stop(), record=record)
+                    terms = ApplyOptions(1, verify=True, recheck=False, deliver=deliver, stop=Stop(), record=record)
                     list(apply_plan(plan, client, KINDS, terms))
                 assert not journal.failures
                 return not journal.unsettled

@@ -7,7 +7,7 @@ from typing import Any, cast
 
 import pytest
 
-from reconciler.apply import Deliver, NoRecord, Stop, Terms, apply_plan, recover
+from reconciler.apply import ApplyOptions, NoRecord, Stop, TokenSink, apply_plan, recover
 from reconciler.apply.journal import Intent, Interrupted
 from reconciler.apply.succession import collection_of
 from reconciler.errors import AnswerLost, OutputFailed, Stopped, WaitTooLong
@@ -19,10 +19,10 @@ from reconciler.model.targets import Address
 from reconciler.sandbox import Sandbox
 from reconciler.service import Client
 from tests.building import ACME, API, KINDS, section
+from tests.engine_driver import EngineDriver, failures
 from tests.service.clock import SwiftClock
 from tests.states import a_small_service
-from tests.story import Story, failures
-from tests.trust.everything import LIB
+from tests.trust.all_writes import LIB
 
 TOKENS = section("trigger_tokens", {"t": {}})
 URL = "projects/acme%2Fapi/triggers"
@@ -41,11 +41,11 @@ class Meddled(Client):
 
 def applied(
     sandbox: Sandbox, meddle: Callable[[Request, Callable[[], Json]], Json], *sections: Section, **project: Any
-) -> tuple[Story, list[str]]:
+) -> tuple[EngineDriver, list[str]]:
     state = a_small_service("deployed")
     state["projects"][0] |= project
-    with Story(sandbox, state, Meddled(sandbox.api_url, meddle)) as story:
-        return story, failures(story.apply(story.plan(*sections)))
+    with EngineDriver(sandbox, state, Meddled(sandbox.api_url, meddle)) as engine:
+        return engine, failures(engine.apply(engine.plan(*sections)))
 
 
 def archive(sandbox: Sandbox) -> None:
@@ -64,12 +64,12 @@ def test_a_creation_whose_fate_cannot_be_read_is_reported_by_name(sandbox: Sandb
         archive(sandbox)
         raise lost(request)
 
-    story, told = applied(sandbox, meddle, TOKENS)
+    engine, told = applied(sandbox, meddle, TOKENS)
     assert told == [
         f"failed: trigger token t: POST {URL}: the answer was lost: reset; looking whether it was carried out: "
         f"GET {URL}: 403 Forbidden"
     ]
-    assert story.tokens == {}
+    assert engine.tokens == {}
 
 
 def test_a_creation_beside_another_new_one_of_the_same_name_is_reported_by_name(sandbox: Sandbox) -> None:
@@ -93,13 +93,13 @@ def test_what_somebody_else_has_just_created_is_not_taken_for_ours(sandbox: Sand
             raise lost(request)
         return send()
 
-    story, told = applied(sandbox, meddle, TOKENS)
+    engine, told = applied(sandbox, meddle, TOKENS)
     assert told == [
         "failed: trigger token t: somebody else created one at the same time, ID 1; this run's, ID 2, was deleted "
         "again; the value that was delivered is void"
     ]
     assert [each["owner"] for each in sandbox.state()["projects"][0]["trigger_tokens"]] == ["bob"]
-    assert list(story.tokens) == ["t"]
+    assert list(engine.tokens) == ["t"]
 
 
 def at_once(sandbox: Sandbox, token: str) -> Callable[[Request, Callable[[], Json]], Json]:
@@ -124,9 +124,9 @@ def test_of_two_of_ours_the_value_of_the_one_that_stays_is_delivered_last(sandbo
         delivered.append(value)
 
     meddled = Meddled(sandbox.api_url, at_once(sandbox, "ada-token"))
-    with Story(sandbox, a_small_service("deployed"), meddled) as story:
-        terms = Terms(1, verify=True, recheck=False, deliver=deliver, stop=Stop(), record=NoRecord())
-        told = failures(list(apply_plan(story.plan(TOKENS), story.client, KINDS, terms)))
+    with EngineDriver(sandbox, a_small_service("deployed"), meddled) as engine:
+        terms = ApplyOptions(1, verify=True, recheck=False, deliver=deliver, stop=Stop(), record=NoRecord())
+        told = failures(list(apply_plan(engine.plan(TOKENS), engine.client, KINDS, terms)))
     assert told == [
         "failed: trigger token t: somebody else created one at the same time, ID 1; this run's, ID 2, was deleted "
         f"again; the value that was delivered is void{', and that of the other was delivered' * (room == 2)}"
@@ -138,11 +138,11 @@ def test_of_two_of_ours_the_value_of_the_one_that_stays_is_delivered_last(sandbo
 def test_a_successor_has_no_rival_in_a_token_of_another_user(sandbox: Sandbox) -> None:
     due = {"id": 1, "description": "t", "owner": "ada", "created_at": "2020-01-01T00:00:00Z"}
     rotated = section("trigger_tokens", {"t": {"rotate_after": "90d"}})
-    story, told = applied(sandbox, at_once(sandbox, "bob-token"), rotated, trigger_tokens=[due])
+    engine, told = applied(sandbox, at_once(sandbox, "bob-token"), rotated, trigger_tokens=[due])
     assert told == []
     tokens = sandbox.state()["projects"][0]["trigger_tokens"]
     assert [each["owner"] for each in tokens] == ["ada", "bob", "ada"]
-    assert story.tokens == {"t": tokens[2]["token"]}
+    assert engine.tokens == {"t": tokens[2]["token"]}
 
 
 def test_a_creation_that_is_lost_every_time_is_given_up(sandbox: Sandbox) -> None:
@@ -163,9 +163,9 @@ def test_an_odd_answer_to_a_creation_is_settled_by_reading(sandbox: Sandbox, odd
         send()
         return odd
 
-    story, told = applied(sandbox, meddle, TOKENS)
+    engine, told = applied(sandbox, meddle, TOKENS)
     assert told == []
-    assert list(story.tokens.values()) == [each["token"] for each in sandbox.state()["projects"][0]["trigger_tokens"]]
+    assert list(engine.tokens.values()) == [each["token"] for each in sandbox.state()["projects"][0]["trigger_tokens"]]
 
 
 def test_an_odd_answer_matters_only_where_something_is_needed_of_it(sandbox: Sandbox) -> None:
@@ -173,9 +173,9 @@ def test_an_odd_answer_matters_only_where_something_is_needed_of_it(sandbox: San
         send()
         return "odd"
 
-    story, told = applied(sandbox, meddle, section("milestones", {"a": {}}))
+    engine, told = applied(sandbox, meddle, section("milestones", {"a": {}}))
     assert told == []
-    assert len(story.writes()) == 1
+    assert len(engine.writes()) == 1
 
 
 def test_a_change_whose_answer_was_lost_is_done_if_the_service_shows_it(sandbox: Sandbox) -> None:
@@ -205,10 +205,10 @@ def test_of_two_that_were_made_at_once_the_elder_stays(sandbox: Sandbox) -> None
             bob.send(request)
         return answer
 
-    story, told = applied(sandbox, meddle, TOKENS)
+    engine, told = applied(sandbox, meddle, TOKENS)
     assert told == []
     assert [each["owner"] for each in sandbox.state()["projects"][0]["trigger_tokens"]] == ["ada", "bob"]
-    assert list(story.tokens) == ["t"]
+    assert list(engine.tokens) == ["t"]
 
 
 def test_a_younger_one_that_cannot_be_deleted_again_is_named(sandbox: Sandbox) -> None:
@@ -233,7 +233,7 @@ def test_a_refused_token_ends_the_run_and_nothing_more_is_asked(sandbox: Sandbox
         return answer
 
     milestones = section("milestones", {"a": {}, "b": {}, "c": {}})
-    story, told = applied(sandbox, meddle, milestones, TOKENS, section("milestones", {"a": {}}, LIB))
+    engine, told = applied(sandbox, meddle, milestones, TOKENS, section("milestones", {"a": {}}, LIB))
     refused = "the service refuses the token: 401 Unauthorized"
     assert told == [
         f"failed: milestone a: carried out, but cannot be verified: {refused}",
@@ -242,21 +242,21 @@ def test_a_refused_token_ends_the_run_and_nothing_more_is_asked(sandbox: Sandbox
         f"skipped: trigger token t: {refused}",
         f"skipped: milestone a: {refused}",
     ]
-    assert story.requests() == [
+    assert engine.requests() == [
         'POST projects/acme%2Fapi/milestones {"title": "a"}',
         'POST projects/acme%2Fapi/milestones {"title": "b"}',
     ]
 
 
 def test_a_token_that_is_refused_when_it_looks_ends_the_run_too(sandbox: Sandbox) -> None:
-    with Story(sandbox, a_small_service("deployed")) as story:
-        plan = story.plan(TOKENS, section("milestones", {"a": {}}, LIB))
+    with EngineDriver(sandbox, a_small_service("deployed")) as engine:
+        plan = engine.plan(TOKENS, section("milestones", {"a": {}}, LIB))
         sandbox.set_faults([{"kind": "status", "status": 401}])
-        assert failures(story.apply(plan)) == [
+        assert failures(engine.apply(plan)) == [
             f"stale: trigger token t: cannot be read again: GET {URL}: 401 Unauthorized",
             "skipped: milestone a: the service refuses the token: 401 Unauthorized",
         ]
-        assert story.requests() == [f"GET {URL}?per_page=100&page=1"]
+        assert engine.requests() == [f"GET {URL}?per_page=100&page=1"]
 
 
 def test_a_wait_that_is_too_long_ends_the_run_and_says_when_to_come_back(sandbox: Sandbox) -> None:
@@ -279,26 +279,26 @@ def test_what_was_still_waiting_when_the_run_ended_is_skipped(sandbox: Sandbox) 
 
 
 def test_a_run_that_is_to_end_plans_nothing_again(sandbox: Sandbox) -> None:
-    with Story(sandbox, a_small_service("deployed")) as story:
+    with EngineDriver(sandbox, a_small_service("deployed")) as engine:
         group = section("approval_settings", {"allow_author_approval": False}, ACME)
-        plan = story.plan(group, section("approval_settings", {"allow_committer_approval": False}))
+        plan = engine.plan(group, section("approval_settings", {"allow_committer_approval": False}))
         stop = Stop()
-        stop.because("enough")
-        stop.because("later reasons do not count")
-        terms = Terms(1, verify=True, recheck=False, deliver=None, stop=stop, record=NoRecord())
-        story.sandbox.clear_log()
-        assert failures(list(apply_plan(plan, story.client, KINDS, terms))) == [
+        stop.cancel("enough")
+        stop.cancel("later reasons do not count")
+        terms = ApplyOptions(1, verify=True, recheck=False, deliver=None, stop=stop, record=NoRecord())
+        engine.sandbox.clear_log()
+        assert failures(list(apply_plan(plan, engine.client, KINDS, terms))) == [
             "skipped: approval settings None: enough",
             "skipped: approval settings None: enough",
         ]
-        assert story.requests() == []
+        assert engine.requests() == []
 
 
 def test_without_a_place_for_its_value_a_token_does_not_stay(sandbox: Sandbox) -> None:
-    with Story(sandbox, a_small_service("deployed")) as story:
-        plan = story.plan(TOKENS)
-        terms = Terms(1, verify=True, recheck=False, deliver=None, stop=Stop(), record=NoRecord())
-        [told] = failures(list(apply_plan(plan, story.client, KINDS, terms)))
+    with EngineDriver(sandbox, a_small_service("deployed")) as engine:
+        plan = engine.plan(TOKENS)
+        terms = ApplyOptions(1, verify=True, recheck=False, deliver=None, stop=Stop(), record=NoRecord())
+        [told] = failures(list(apply_plan(plan, engine.client, KINDS, terms)))
         assert told.startswith(
             "failed: trigger token t: there is nowhere to deliver its value to; the undelivered token "
         )
@@ -306,11 +306,11 @@ def test_without_a_place_for_its_value_a_token_does_not_stay(sandbox: Sandbox) -
 
 
 def test_a_service_that_is_gone_is_a_failure_of_each_change_and_of_nothing_else(sandbox: Sandbox) -> None:
-    with Story(sandbox, a_small_service("deployed")) as story:
-        plan = story.plan(section("milestones", {"a": {}}))
-        with story.client, Client("http://127.0.0.1:9/api/v4", "ada-token", clock=SwiftClock()) as nowhere:
-            story.client = nowhere
-            [told] = failures(story.apply(plan, recheck=True))
+    with EngineDriver(sandbox, a_small_service("deployed")) as engine:
+        plan = engine.plan(section("milestones", {"a": {}}))
+        with engine.client, Client("http://127.0.0.1:9/api/v4", "ada-token", clock=SwiftClock()) as nowhere:
+            engine.client = nowhere
+            [told] = failures(engine.apply(plan, recheck=True))
     assert told.startswith(
         "stale: milestone a: cannot be read again: GET projects/acme%2Fapi/milestones: http://127.0.0.1:9"
     )
@@ -325,13 +325,13 @@ def intent(change: Change, request: str) -> Intent:
     return Intent.of(change, Request(cast("Method", method), path))
 
 
-def recovered(story: Story, *intents: Intent, deliver: Deliver | None = None) -> list[str]:
+def recovered(engine: EngineDriver, *intents: Intent, deliver: TokenSink | None = None) -> list[str]:
     """What is said of each unconfirmed write, and whether it stays in the journal."""
-    found = recover(left(*intents), story.client, KINDS, deliver)
+    found = recover(left(*intents), engine.client, KINDS, deliver)
     return [f"{each}{'' if each.settled else ' (stays)'}" for each in found]
 
 
-CREATED = Create(Address(API, "trigger_tokens", "trigger_tokens", "trigger token", "t"), {}, (), beside=(1,))
+CREATED = Create(Address(API, "trigger_tokens", "trigger_tokens", "trigger token", "t"), {}, (), replaces_ids=(1,))
 NOT_DELIVERED = f"Unconfirmed write POST {URL} (project acme/api, 't'): it succeeded, and its value is not delivered: "
 
 
@@ -342,13 +342,13 @@ def tokens(*owners: str, description: str = "t") -> list[dict[str, Any]]:
 
 def test_the_newest_value_of_ours_that_was_not_there_before_is_delivered(sandbox: Sandbox) -> None:
     def after(*owners: str) -> tuple[list[str], object]:
-        with Story(sandbox, a_small_service("deployed")) as story:
+        with EngineDriver(sandbox, a_small_service("deployed")) as engine:
             state = sandbox.state()
             state["projects"][0]["trigger_tokens"] = tokens(*owners)
             sandbox.replace_state(state)
-            told = recovered(story, intent(CREATED, f"POST {URL}"), deliver=story.deliver)
+            told = recovered(engine, intent(CREATED, f"POST {URL}"), deliver=engine.deliver)
             values = {each["token"]: each["id"] for each in sandbox.state()["projects"][0]["trigger_tokens"]}
-            return [each.partition(": ")[2] for each in told], values.get(story.tokens.get("t", ""))
+            return [each.partition(": ")[2] for each in told], values.get(engine.tokens.get("t", ""))
 
     done = "it succeeded, and its value was delivered now."
     assert after("ada", "ada") == ([done], 2)
@@ -363,10 +363,10 @@ def test_a_value_that_cannot_be_delivered_stays_in_the_journal(sandbox: Sandbox)
 
     state = a_small_service("deployed")
     state["projects"][0]["trigger_tokens"] = tokens("ada", "ada")
-    with Story(sandbox, state) as story:
+    with EngineDriver(sandbox, state) as engine:
         made = intent(CREATED, f"POST {URL}")
-        assert recovered(story, made, deliver=fail) == [f"{NOT_DELIVERED}the disk is full. (stays)"]
-        assert recovered(story, made) == [f"{NOT_DELIVERED}add --tokens-to FILE or --tokens-command CMD. (stays)"]
+        assert recovered(engine, made, deliver=fail) == [f"{NOT_DELIVERED}the disk is full. (stays)"]
+        assert recovered(engine, made) == [f"{NOT_DELIVERED}add --tokens-to FILE or --tokens-command CMD. (stays)"]
 
 
 def test_unconfirmed_writes_are_looked_for_with_one_reading_for_each_section(sandbox: Sandbox) -> None:
@@ -375,10 +375,10 @@ def test_unconfirmed_writes_are_looked_for_with_one_reading_for_each_section(san
     state = a_small_service("deployed")
     state["projects"][0]["milestones"] = [{"id": 7, "title": "a", "description": "b"}]
     posted, put, deleted = (f"{line}projects/acme%2Fapi/milestones{end}" for line, end in METHODS)
-    with Story(sandbox, state) as story:
+    with EngineDriver(sandbox, state) as engine:
         sandbox.clear_log()
         told = recovered(
-            story,
+            engine,
             intent(Create(milestone, {"description": "b"}, ()), posted),
             intent(Create(replace(milestone, name="c"), {}, ()), posted),
             intent(Update(milestone, {}, {"description": "b"}, (), was), put),
@@ -388,9 +388,9 @@ def test_unconfirmed_writes_are_looked_for_with_one_reading_for_each_section(san
             intent(Create(replace(milestone, section="epics"), {}, ()), "POST epics"),
             intent(Create(replace(milestone, part="other"), {}, ()), "POST other"),
         )
-        assert story.requests() == ["GET projects/acme%2Fapi/milestones?per_page=100&page=1"]
+        assert engine.requests() == ["GET projects/acme%2Fapi/milestones?per_page=100&page=1"]
         archive(sandbox)
-        assert recovered(story, intent(CREATED, f"POST {URL}")) == [
+        assert recovered(engine, intent(CREATED, f"POST {URL}")) == [
             f"Unconfirmed write POST {URL} (project acme/api, 't'): unknown; it could not be looked for: "
             f"GET {URL}: 403 Forbidden. (stays)"
         ]

@@ -56,7 +56,7 @@ def report(done: Report, _style: Style) -> str:
 
 def _problems(problems: Iterable[Problem]) -> Troubles:
     lines = tuple(
-        (str(each.address.scope), subject(each), f"{why(each)}{each.origin and f' ({each.origin})'}")
+        (str(each.address.target), subject(each), f"{why(each)}{each.origin and f' ({each.origin})'}")
         for each in problems
     )
     return Troubles(counted(len(lines), "problem"), lines)
@@ -65,7 +65,7 @@ def _problems(problems: Iterable[Problem]) -> Troubles:
 def _unfinished(outcomes: Iterable[Outcome]) -> Troubles:
     lines = tuple(
         (
-            str(each.change.address.scope),
+            str(each.change.address.target),
             f"{ACTIONS[type(each.change)]} {label(each.change.address)}",
             f"{each.status}{each.reason and ': '}{each.reason}",
         )

@@ -47,7 +47,7 @@ def _data(changes: Iterable[tuple[Change, str, str]]) -> Data:
     sections: dict[str, int] = {}
     rows: list[Row] = []
     for change, status, reason in changes:
-        target = targets.setdefault(escaped(str(change.address.scope)), len(targets))
+        target = targets.setdefault(escaped(str(change.address.target)), len(targets))
         section = sections.setdefault(escaped(change.address.section), len(sections))
         requests = [escaped(str(request)) for request in change.requests]
         action, subject = ACTIONS[type(change)], label(change.address)

@@ -5,24 +5,24 @@ from contextlib import contextmanager
 from typing import Any
 
 from reconciler.service import Client
-from tests.story import Story
+from tests.engine_driver import EngineDriver
 
 
 @contextmanager
-def rewriting(story: Story) -> Iterator[dict[str, Any]]:
+def rewriting(engine: EngineDriver) -> Iterator[dict[str, Any]]:
     """Hand out the sandbox's whole state to be edited, and begin again with what became of it."""
-    state = story.sandbox.state()
+    state = engine.sandbox.state()
     yield state
-    story.sandbox.replace_state(state)
+    engine.sandbox.replace_state(state)
 
 
 @contextmanager
-def speaking_with(story: Story, token: str) -> Iterator[None]:
+def speaking_with(engine: EngineDriver, token: str) -> Iterator[None]:
     """Let the story go on with another user's token."""
-    usual = story.client
-    with Client(story.sandbox.api_url, token) as story.client:
+    usual = engine.client
+    with Client(engine.sandbox.api_url, token) as engine.client:
         yield
-    story.client = usual
+    engine.client = usual
 
 
 def user_in(state: dict[str, Any], name: str = "ada") -> dict[str, Any]:

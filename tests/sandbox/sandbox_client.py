@@ -49,7 +49,7 @@ MEMBERS = [
 ]
 
 
-class Asking:
+class SandboxClient:
     """Asks a sandbox, as ada unless told otherwise."""
 
     def __init__(self, sandbox: Sandbox) -> None:
@@ -62,7 +62,7 @@ class Asking:
     def __exit__(self, *_: type[BaseException] | BaseException | TracebackType | None) -> None:
         self._client.close()
 
-    def given(self, state: Mapping[str, Any]) -> "Asking":
+    def given(self, state: Mapping[str, Any]) -> "SandboxClient":
         """Begin with that state."""
         self.sandbox.replace_state(state)
         return self

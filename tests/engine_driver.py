@@ -5,7 +5,7 @@ from collections.abc import Mapping
 from types import TracebackType
 from typing import Any, Self
 
-from reconciler.apply import NoRecord, Record, Status, Stop, TargetOutcome, Terms, apply_plan
+from reconciler.apply import ApplyOptions, NoRecord, Record, Status, Stop, TargetOutcome, apply_plan
 from reconciler.model.plan import Create, Delete, Plan, Update
 from reconciler.model.state import Section
 from reconciler.model.targets import Address
@@ -18,7 +18,7 @@ from tests.service.clock import SwiftClock
 PREFIX = "/api/v4/"
 
 
-class Story:
+class EngineDriver:
     """The real client against the sandbox, over a socket.
 
     Attributes:
@@ -48,7 +48,7 @@ class Story:
     def apply(self, plan: Plan, *, recheck: bool = False, verify: bool = True) -> list[TargetOutcome]:
         """Carry out a plan."""
         self.sandbox.clear_log()
-        terms = Terms(
+        terms = ApplyOptions(
             concurrency=1, verify=verify, recheck=recheck, deliver=self.deliver, stop=Stop(), record=self.record
         )
         return list(apply_plan(plan, self.client, KINDS, terms))

@@ -19,7 +19,7 @@ class Ended:
 
 
 @dataclass
-class Desk:
+class CliRunner:
     """A user at work: a folder, an environment, and the sandbox as the service."""
 
     folder: Path

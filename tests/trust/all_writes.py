@@ -3,11 +3,11 @@
 from typing import Any
 
 from reconciler.model.state import Section
-from reconciler.model.targets import Level, Scope
+from reconciler.model.targets import Level, Target
 from tests.building import ACME, USER, section
 from tests.states import a_small_service
 
-LIB = Scope(Level.PROJECT, "acme/lib")
+LIB = Target(Level.PROJECT, "acme/lib")
 
 
 def service(dialect: str = "deployed") -> dict[str, Any]:
@@ -57,7 +57,7 @@ def essence(state: dict[str, Any]) -> dict[str, Any]:
     """Return what of a state matters, without IDs, times and token values."""
     projects = {}
     for project in state["projects"]:
-        scope = project.get("job_token_scope", {})
+        target = project.get("job_token_scope", {})
         approvals = project.get("merge_request_approval_settings") or {}
         projects[project["path"]] = {
             "milestones": sorted(
@@ -71,9 +71,9 @@ def essence(state: dict[str, Any]) -> dict[str, Any]:
                 for each in project.get("container_repository_protection_rules", [])
             ),
             "scope": [
-                scope.get("inbound_enabled"),
-                sorted(scope.get("project_allowlist", [])),
-                sorted(scope.get("group_allowlist", [])),
+                target.get("inbound_enabled"),
+                sorted(target.get("project_allowlist", [])),
+                sorted(target.get("group_allowlist", [])),
             ],
             "approvals": {name: value for name, value in approvals.items() if name.startswith("allow")},
             "notifications": project.get("notification_settings", {}),
