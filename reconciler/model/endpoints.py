@@ -70,6 +70,8 @@ class Collection:
         needs_numeric_id: whether writes need the target's own numeric ID in their path.
         delivers: the field of the answer to a creation that is a secret, to be delivered and never shown; or None.
         secret_is_complete: whether that field's value is shown whole, as it is to those who may know it.
+        required: the fields that a creation needs.
+        immutable: the fields that no update can change.
     """
 
     name: str
@@ -89,6 +91,8 @@ class Collection:
     needs_numeric_id: bool = False
     delivers: str | None = None
     secret_is_complete: Callable[[str], bool] = bool
+    required: tuple[str, ...] = ()
+    immutable: tuple[str, ...] = ()
 
     is_collection: ClassVar[bool] = True
     whole: ClassVar[bool] = False
