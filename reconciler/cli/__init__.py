@@ -14,21 +14,21 @@ from reconciler.cli.signals import heeding, signal_of
 from reconciler.errors import ReconcilerError, UsageError
 
 COMMANDS: Mapping[str, str] = {
-    "validate": "validate",
-    "render": "render",
+    "validate": "manifests",
+    "render": "manifests",
     "plan": "plan",
     "apply": "apply",
-    "drift": "drift",
+    "drift": "plan",
     "export": "export",
-    "show": "show",
-    "merge-plans": "merge",
-    "merge-reports": "merge",
+    "show": "documents",
+    "merge-plans": "documents",
+    "merge-reports": "documents",
     "note": "note",
-    "schema": "schema",
+    "schema": "editors",
     "doctor": "doctor",
-    "completion": "completion",
+    "completion": "editors",
     "sandbox": "sandbox",
-    "demo": "demo",
+    "demo": "sandbox",
 }
 """The commands, and the module that each is in."""
 

@@ -2,7 +2,7 @@
 
 from dataclasses import replace
 from datetime import UTC, datetime
-from functools import cache, partial
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -65,8 +65,7 @@ def _look(session: Session, *, read_only: bool) -> "Diagnosis":
 
 
 def _look_at_targets(session: Session, client: "Client", front: "ServiceCheck", *, read_only: bool) -> "Diagnosis":
-    from reconciler.cli.drawing import failed_before, moved_projects
-    from reconciler.cli.fleet import fleet_of_run
+    from reconciler.cli.planning import failed_before, read_fleet
     from reconciler.doctor import CheckContext, Costs, Diagnosis, chains_of_apply, estimate, look_at_targets
     from reconciler.live.read import read_live
     from reconciler.planning.run import plan_from
@@ -77,16 +76,14 @@ def _look_at_targets(session: Session, client: "Client", front: "ServiceCheck", 
     failed = failed_before(session)
     with session.watched(client) as progress:
         progress.begin("reading manifests")
-        target = fleet_of_run(session, client, failed)
-        live = read_live(target.desired, client, kinds, given.concurrency, progress)
-        moves = cache(partial(moved_projects, client))
-        known = replace(target.known, moved=moves)
-        plan = plan_from(target.desired, live, client, kinds, given.concurrency, known=known)
+        fleet = read_fleet(session, client, failed)
+        live = read_live(fleet.desired, client, kinds, given.concurrency, progress)
+        plan = plan_from(fleet.desired, live, client, kinds, given.concurrency, known=fleet.known)
         plan = plan if failed is None else restrict(plan, failed)
-        moved = {} if given.follow_moved else {target: str(move) for target, move in moves().items()}
+        moved = {} if given.follow_moved else {target: str(move) for target, move in fleet.known.moved().items()}
         plan = hold_back_moved(plan, moved)
         reads = client.traffic.requests - client.traffic.retries
-        question = CheckContext(target.desired, live, plan, kinds, front, moved, read_only)
+        question = CheckContext(fleet.desired, live, plan, kinds, front, moved, read_only)
         targets = look_at_targets(question, client, given.concurrency)
     rate = Rate.parse(given.rate) if given.rate else None
     apart = rate.seconds / rate.requests if rate else 0.0

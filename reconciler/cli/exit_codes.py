@@ -33,7 +33,7 @@ def of_plan(plan: "Plan", *, detailed: bool = False, allow_problems: bool = Fals
 
 
 def of_report(
-    report: "Report", *, allow_problems: bool = False, signal: int | None = None, untold: bool = False
+    report: "Report", *, allow_problems: bool = False, signal: int | None = None, incomplete: bool = False
 ) -> int:
     """Return the exit code for an apply: an error only if no write was begun and none was refused as stale.
 
@@ -41,14 +41,14 @@ def of_report(
         report: what became of the changes.
         allow_problems: whether problems are all right.
         signal: the signal that came meanwhile; it counts only if it left something undone.
-        untold: whether some of the report, or of the journal, could not be written.
+        incomplete: whether part of the report or of the journal could not be written.
     """
     from reconciler.apply import Status
 
     statuses = {outcome.status for outcome in report.outcomes}
     if signal is not None and statuses - {Status.DONE}:
         return of_signal(signal)
-    if untold or statuses - {Status.DONE}:
+    if incomplete or statuses - {Status.DONE}:
         return ExitCode.IN_PART if report.writes or Status.STALE in statuses else ExitCode.ERROR
     return _of_problems(any(report.problems), allow_problems)
 

@@ -106,5 +106,5 @@ def export(
         )
     session.warn(done.warnings)
     write_stdout("".join(f"{path}\n" for path in done.written))
-    session.tell(f"{counted(done.targets, 'target')} exported; {counted(len(done.written), 'file')} written.")
+    session.info(f"{counted(done.targets, 'target')} exported; {counted(len(done.written), 'file')} written.")
     return of_export(done.targets, whole=done.whole)

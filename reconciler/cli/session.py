@@ -139,7 +139,7 @@ class Session:
 
         return Selection(self.given.targets, self.given.labels, self.given.sections)
 
-    def tell(self, text: str) -> None:
+    def info(self, text: str) -> None:
         """Say something to whoever watches, unless they asked for quiet."""
         LOG.info("%s", text)
 

@@ -10,7 +10,7 @@ import pytest
 
 from reconciler import __version__
 from reconciler.cli import COMMANDS, cli, main
-from reconciler.cli.demo import _run
+from reconciler.cli.sandbox import _run
 from tests.cli_runner import CliRunner
 
 

@@ -12,7 +12,7 @@ from threading import Semaphore, Thread, main_thread
 
 import pytest
 
-from reconciler.cli.demo import _run
+from reconciler.cli.sandbox import _run
 from reconciler.cli.signals import heeding
 from tests.canned import answer, answering
 from tests.cli_runner import CliRunner
@@ -85,7 +85,7 @@ def test_the_first_ctrl_c_finishes_what_is_in_flight_and_reports(cli_runner: Cli
         assert process.stderr is not None
         assert process.stderr.readline() == "waiting\n"
         os.killpg(process.pid, signal.SIGINT)  # as a terminal does: to the whole group
-        assert process.stderr.readline() == "Finishing what is in flight; once more to stop at once.\n"
+        assert process.stderr.readline() == "Finishing the requests in flight; a second signal stops at once.\n"
         Path("gate").write_text("\n")
         out = process.stdout.read()
         assert (process.wait(), process.stderr.read()) == (130, "")
@@ -110,7 +110,7 @@ def test_the_second_signal_stops_at_once_and_all_that_is_known_is_reported(cli_r
     cli_runner.project("{milestones: {a: {}, b: {}, c: {}}}", "acme/lib", "manifests/lib.yaml")
     with answering(serve) as url:
         done = cli_runner(f"apply --yes --no-verify --concurrency 1 --journal journal --api-url {url}")
-    assert (done.code, done.err) == (129, "Finishing what is in flight; once more to stop at once.\n")
+    assert (done.code, done.err) == (129, "Finishing the requests in flight; a second signal stops at once.\n")
     assert done.out == (
         "project acme/api\n"
         '  + milestone "a"                             done\n'

@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 
 from reconciler.apply import ApplyOptions, Stop, apply_plan
 from reconciler.apply.token_sinks import TokenFile
-from reconciler.cli.journaling import keeping
+from reconciler.cli.apply import held_journal
 from reconciler.model.protocols import Json, Request
 from reconciler.model.targets import Address
 from reconciler.planning.run import draw_plan
@@ -127,7 +127,7 @@ class Rotation:
             file = self.folder / "journal" if self.journal else None
             with (
                 Mortal(self.sandbox.api_url, fate, clock) as client,
-                keeping(file, client, KINDS, deliver) as journal,
+                held_journal(file, client, KINDS, deliver) as journal,
             ):
                 plan = draw_plan(WANTED, client, KINDS, concurrency=1)
                 with journal.run(client.api_url, "digest") as record:

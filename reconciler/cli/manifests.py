@@ -1,19 +1,42 @@
-"""`reconciler render`."""
+"""`reconciler validate` and `reconciler render`: the commands that only read manifests."""
 
 import json
 from collections.abc import Iterable
+from functools import partial
 from typing import TYPE_CHECKING, Any
 
 import click
 
-from reconciler.cli.options import MANIFESTS, SELECTION, VERBOSITY, Given, options
-from reconciler.cli.outputs import write_stdout
+from reconciler.cli.options import MANIFESTS, OUTPUT, SELECTION, VERBOSITY, Given, options
+from reconciler.cli.outputs import check_outputs, write_stdout
 from reconciler.cli.session import Session
 from reconciler.errors import UsageError
 
 if TYPE_CHECKING:
     from reconciler.manifests import Manifests
     from reconciler.model.state import DesiredTarget
+
+
+@click.command(epilog="Example: reconciler validate manifests")
+@options(MANIFESTS, OUTPUT)
+def validate(given: Given) -> int:
+    """Check manifests without the service, and tell every error at once.
+
+    PATHS are files and folders; without any, the folder `manifests`.
+    """
+    from reconciler.errors import ManifestErrors
+    from reconciler.render import render_validation
+
+    check_outputs(given, "validation")
+    session = Session(given)
+    try:
+        manifests = session.read_manifests()
+    except ManifestErrors as errors:
+        session.write_result(partial(render_validation, errors.faults, {}))
+        return errors.exit_code
+    faults = sorted((*manifests.warnings, *manifests.advice))
+    session.write_result(partial(render_validation, faults, manifests.documents))
+    return 0
 
 
 @click.command(
@@ -39,7 +62,7 @@ def render(given: Given, explain: str | None) -> int:
     targets = session.select(manifests.desired).targets
     if not targets and manifests.groups:
         groups = ", ".join(manifests.groups)
-        session.tell(
+        session.info(
             f"Only sets were read, for projects of {groups}; to see one, name it in full: --target GROUP/PROJECT"
         )
     if explain is None:

@@ -1,0 +1,187 @@
+"""From the options of a command to its plan: which targets it is about, and what would change in them.
+
+Commands import this module only when they run, so that the others start fast.
+"""
+
+import logging
+import os
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, replace
+from datetime import UTC, datetime, timedelta
+from functools import cache, partial
+from pathlib import Path
+
+from reconciler import __version__
+from reconciler.apply import Status
+from reconciler.cli.past import compare_with_past, read_past
+from reconciler.cli.session import Session, read_file
+from reconciler.documents.plan_file import Header, SavedPlan
+from reconciler.documents.report import load_report
+from reconciler.errors import ServiceError, UsageError
+from reconciler.live.discovery import Discovery, discover
+from reconciler.live.read import ask_for_record, path_in
+from reconciler.manifests import Hidden, Manifests
+from reconciler.model.state import DesiredState
+from reconciler.model.targets import Address, Target
+from reconciler.planning.causes import refuse_unless_api
+from reconciler.planning.guard import Limits
+from reconciler.planning.run import Known, Move, draw_plan
+from reconciler.planning.selection import add_missing, add_problems, hold_back_moved, restrict
+from reconciler.planning.shards import Shard, read_shard, share
+from reconciler.service import Client
+
+LOG = logging.getLogger("reconciler")
+
+
+def draw(session: Session, client: Client, grace: timedelta = timedelta()) -> SavedPlan:
+    """Read the manifests and live state and return the plan. Nothing is written: see `planning.draw_plan`.
+
+    Args:
+        session: the run.
+        client: the service.
+        grace: see `DesiredState.grace`.
+    """
+    given = session.given
+    failed = failed_before(session)
+    with session.watched(client) as progress:
+        progress.begin("reading manifests")
+        fleet = read_fleet(session, client, failed)
+        plan = draw_plan(
+            replace(fleet.desired, grace=grace, forced=given.force_events),
+            client,
+            session.kinds,
+            given.concurrency,
+            known=fleet.known,
+            progress=progress,
+            api_url=client.api_url,
+        )
+    plan = add_problems(plan, fleet.kept)
+    if failed is not None:
+        plan = restrict(plan, failed)
+        declared = {(target.target, section.kind) for target in fleet.known.targets for section in target.sections}
+        if fleet.shard is not None and fleet.shard.number > 1:
+            # The first shard alone reports what no manifest declares.
+            failed = frozenset(each for each in failed if (each.target, each.section) in declared)
+        plan = add_missing(plan, failed, declared, session.selection)
+    if not given.follow_moved:
+        plan = hold_back_moved(plan, fleet.known.moved())
+    targets = (each.with_origins(fleet.manifests.origin) if any(each.problems) else each for each in plan.targets)
+    header = Header(
+        service=client.api_url,
+        created_at=datetime.now(UTC).replace(microsecond=0),
+        tool_version=__version__,
+        manifests_digest=fleet.desired.digest,
+        requests_made=client.traffic.reads,
+        shard=fleet.shard,
+        limits=Limits(given.allow_deletes, given.max_changes),
+    )
+    return SavedPlan(header, replace(plan, targets=tuple(targets)))
+
+
+def failed_before(session: Session) -> frozenset[Address] | None:
+    """Return what a previous run did not do, for `--retry-failed`; None without it."""
+    file = session.given.retry_failed
+    if file is None:
+        return None
+    report = load_report(read_file(Path(file)), session.kinds)
+    failed = frozenset(each.change.address for each in report.outcomes if each.status is not Status.DONE)
+    if not failed:
+        session.info(f"Nothing failed in {file}.")
+    return failed
+
+
+@dataclass(frozen=True, slots=True)
+class Fleet:
+    """What a run is about.
+
+    Attributes:
+        desired: the targets; the digest is that of all there are.
+        known: what came to light on the way.
+        shard: which part of the targets these are, if they were divided.
+        kept: why some targets keep objects that are no longer declared.
+        manifests: where all of it is declared.
+    """
+
+    desired: DesiredState
+    known: Known
+    shard: Shard | None
+    kept: Mapping[Target, str]
+    manifests: Manifests
+
+
+def read_fleet(session: Session, client: Client, failed: Iterable[Address] | None) -> Fleet:
+    """Read the manifests, list the groups of project sets, and narrow the targets to the selected ones.
+
+    Raises:
+        ManifestErrors: with every error of every file.
+        ConfigurationError: the revision of `--since` cannot be read.
+        UsageError: nothing is selected, or an option is not what it should be.
+    """
+    given, shard = session.given, _shard(session.given.shard)
+    if given.everything and given.since is None:
+        raise UsageError("--all goes with --since; without it, all targets are planned anyway")
+    now = session.manifests()
+    past = None if given.since is None else read_past(session, now, given.since)
+    discovery = _discover(session, [now, past.manifests] if past else [now], client)
+    if now.groups or now.pathless:
+        reported = now.warnings
+        now = now.with_discovered({group: discovery.groups[group] for group in now.groups}, discovery.paths)
+        session.warn(warning for warning in now.warnings if warning not in reported)
+    comparison, kept = compare_with_past(session, now, past, discovery, client) if past else (None, {})
+    whole = comparison.desired if comparison else now.desired
+    desired = session.select(whole, failed)
+    if comparison and not given.everything and failed is None:
+        desired = comparison.narrowed(desired)
+    if shard is not None:
+        desired = share(desired, whole, shard, session.kinds)
+    known = Known(discovery.ids, whole.targets, _held(discovery), cache(partial(_moved_projects, client)))
+    return Fleet(desired, known, shard, kept, now)
+
+
+def _shard(given: str | None) -> Shard | None:
+    """Return the shard that was given, else that of a parallel CI job, with a warning."""
+    if given is not None:
+        return read_shard(given)
+    number, total = os.environ.get("CI_NODE_INDEX"), os.environ.get("CI_NODE_TOTAL")
+    if not (number and total):
+        return None
+    shard = read_shard(f"{number}/{total}")
+    if shard.total > 1:
+        LOG.warning(
+            "only shard %s of the targets, as CI_NODE_INDEX and CI_NODE_TOTAL say; for all targets add --shard 1/1",
+            shard,
+        )
+    return shard
+
+
+def _discover(session: Session, revisions: Sequence[Manifests], client: Client) -> Discovery:
+    groups = {group: False for each in revisions for group in each.groups}
+    for each in revisions:
+        groups |= dict.fromkeys(each.groups_with_archived, True)
+    pathless = {target for each in revisions for target in each.pathless}
+    discovery = discover(groups, client, session.given.concurrency, pathless)
+    if discovery.groups and all(isinstance(each, Hidden) for each in discovery.groups.values()):
+        refuse_unless_api(client, client.api_url)
+    return discovery
+
+
+def _held(discovery: Discovery) -> dict[Target, str]:
+    """Return the targets whose placeholders cannot be filled in, each with the reason."""
+    advice = "its manifest uses `{path}`, `{name}` or `{namespace}`; give `path` instead of `id`"
+    return {
+        target: f"the path of {target} is not known ({reason}), and {advice}"
+        for target, reason in discovery.unknown.items()
+    }
+
+
+def _moved_projects(client: Client) -> dict[Target, Move]:
+    """Return the projects whose paths redirected, each with where it is now, and warn of each."""
+    moves = {}
+    for (level, path), number in client.moved.items():
+        try:
+            move = Move(number, path_in(ask_for_record(Target(level, number), client), level))
+        except (ServiceError, LookupError, TypeError):
+            move = Move(number)
+        LOG.warning("%s %s has moved to %s", level, path, move)
+        moves[Target(level, path)] = move
+    return moves
