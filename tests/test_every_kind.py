@@ -366,7 +366,7 @@ def test_a_number_that_is_none_makes_an_answer_unreadable(
 ) -> None:
     right = recordings[part.name][target.url + part.suffix][0]
     assert read_part(Answering(right | {"id": number}), part, target, {}) == Unreadable(
-        f"GET {target.url}{part.suffix}: the answer is not what the specification promises: it has another shape"
+        f"GET {target.url}{part.suffix}: unexpected response: the body does not have the documented structure"
     )
     live = read_part(Answering(right | {"project_id": number}), part, target, {})
     assert isinstance(live, tuple)

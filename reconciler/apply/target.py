@@ -170,7 +170,7 @@ class TargetRun:
         whole = isinstance(answer, dict) and isinstance(answer.get("id"), int)
         if whole and (secret is None or isinstance(answer.get(secret), str)):
             return answer
-        raise BadAnswer(str(request), "the answer is not what the specification promises: it is not the new object")
+        raise BadAnswer(str(request), "unexpected response: the body is not the new object")
 
     def _read_back(self, change: Create, request: Request, lost: ServiceError) -> Json:
         """Return the entry of the object that a creation with a lost answer has made; None if it has made none.

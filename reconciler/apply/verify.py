@@ -6,7 +6,8 @@ from typing import Any
 
 from reconciler.apply.outcomes import Stop
 from reconciler.errors import ServiceError
-from reconciler.live.read import ask_for_id, learn_ids, read_part
+from reconciler.live.read import learn_ids, read_part
+from reconciler.live.records import look_up_id
 from reconciler.model.diff import as_read, fields_of, moved
 from reconciler.model.endpoints import Singleton
 from reconciler.model.kind import Kinds, Part
@@ -66,7 +67,7 @@ class Numbers:
         """Return the ID of a path."""
         with self._asking.setdefault(reference, Lock()):
             if reference not in self._known:
-                self._known[reference] = ask_for_id(reference, reader)
+                self._known[reference] = look_up_id(reference, reader)
         return self._known[reference]
 
 

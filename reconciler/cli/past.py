@@ -78,7 +78,7 @@ def compare_with_past(
         ManifestErrors: a group cannot be listed for another reason.
     """
     from reconciler.gitops.compare import compare, removed
-    from reconciler.live.renames import current_names
+    from reconciler.live.records import current_names
 
     before = _with_discovered(past, discovery)
     then = replace(

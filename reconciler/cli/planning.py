@@ -19,7 +19,7 @@ from reconciler.documents.plan_file import Header, SavedPlan
 from reconciler.documents.report import load_report
 from reconciler.errors import ServiceError, UsageError
 from reconciler.live.discovery import Discovery, discover
-from reconciler.live.read import ask_for_record, path_in
+from reconciler.live.records import fetch_record
 from reconciler.manifests import Hidden, Manifests
 from reconciler.model.state import DesiredState
 from reconciler.model.targets import Address, Target
@@ -179,8 +179,8 @@ def _moved_projects(client: Client) -> dict[Target, Move]:
     moves = {}
     for (level, path), number in client.moved.items():
         try:
-            move = Move(number, path_in(ask_for_record(Target(level, number), client), level))
-        except (ServiceError, LookupError, TypeError):
+            move = Move(number, fetch_record(Target(level, number), client).path)
+        except ServiceError:
             move = Move(number)
         LOG.warning("%s %s has moved to %s", level, path, move)
         moves[Target(level, path)] = move

@@ -11,6 +11,7 @@ from reconciler.errors import BadAnswer
 from reconciler.export.sections import entries_of
 from reconciler.export.sight import LiveSnapshot
 from reconciler.export.targets import Known
+from reconciler.live.read import UNEXPECTED
 from reconciler.model.endpoints import Collection
 from reconciler.model.kind import Kind, Kinds, Rehearsed
 from reconciler.model.protocols import Json, Reader
@@ -68,7 +69,7 @@ def _user(answer: Json) -> tuple[str, list[str]]:
     match answer:
         case {"username": str(name), "email": str(address)}:
             return name, [address]
-    raise BadAnswer("GET user", "the answer is not what the specification promises: it has another shape")
+    raise BadAnswer("GET user", UNEXPECTED)
 
 
 def _section(kind: Kind, known: Known, sight: LiveSnapshot, username: str) -> Mapping[str, Json]:

@@ -2,11 +2,11 @@
 
 from collections.abc import Iterable
 from dataclasses import dataclass
-from operator import index
 
-from reconciler.errors import BadAnswer, NotFound, ServiceError
+from reconciler.errors import NotFound, ServiceError
 from reconciler.live.discovery import discover
-from reconciler.live.read import ENDS_A_RUN, OTHER, ask_for_record, is_the_other, path_in, side_by_side
+from reconciler.live.read import answer_or_error, ask_each
+from reconciler.live.records import OTHER, TargetRecord, fetch_record, is_the_other
 from reconciler.manifests import Hidden
 from reconciler.manifests.documents import plausible_path
 from reconciler.model.protocols import Reader
@@ -82,20 +82,16 @@ def find_targets(asked: ExportRequest, reader: Reader, concurrency: int) -> Targ
     )
 
     def ask(name: tuple[Level, str]) -> tuple[str, int] | ServiceError:
-        try:
-            return _ask(*name, reader)
-        except ENDS_A_RUN:
-            raise
-        except NotFound as error:
-            level, other = name[0], OTHER[name[0]]
-            why = f"no such {level}, or not visible to this token"
-            if is_the_other(Target(*name), reader):
-                why = f"this is a {other}, not a {level}; give it as --{other}"
-            return NotFound(error.request, f"{error.reason}: {why}", error.status)
-        except ServiceError as error:
-            return error
+        answer = answer_or_error(lambda: _path_and_id(fetch_record(Target(*name), reader)))
+        if not isinstance(answer, NotFound):
+            return answer
+        level, other = name[0], OTHER[name[0]]
+        why = f"no such {level}, or not visible to this token"
+        if is_the_other(Target(*name), reader):
+            why = f"this is a {other}, not a {level}; give it as --{other}"
+        return NotFound(answer.request, f"{answer.reason}: {why}", answer.status)
 
-    asked_for = dict(zip(named, side_by_side(ask, named, concurrency), strict=True))
+    asked_for = ask_each(ask, named, concurrency)
     answers = {name: answer for name, answer in asked_for.items() if not isinstance(answer, ServiceError)}
     failures = {name: answer for name, answer in asked_for.items() if isinstance(answer, ServiceError)}
     if failures and not (answers or asked.user):
@@ -114,15 +110,8 @@ def find_targets(asked: ExportRequest, reader: Reader, concurrency: int) -> Targ
     return Targets(_each_once(found), tuple(hidden))
 
 
-def _ask(level: Level, name: str, reader: Reader) -> tuple[str, int]:
-    """Return the path and the number of a group or project."""
-    target = Target(level, name)
-    record = ask_for_record(target, reader)
-    try:
-        return path_in(record, level), index(record["id"])
-    except (LookupError, TypeError) as error:
-        request = f"GET {target.url.rstrip('/')}"
-        raise BadAnswer(request, "the answer is not what the specification promises: it has another shape") from error
+def _path_and_id(record: TargetRecord) -> tuple[str, int]:
+    return record.path, record.id
 
 
 def _known(level: Level, path: str, number: int) -> Known:

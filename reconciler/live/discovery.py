@@ -8,7 +8,8 @@ from dataclasses import dataclass, field
 from operator import index
 
 from reconciler.errors import NotFound, ServiceError
-from reconciler.live.read import ENDS_A_RUN, is_the_other, look_up_paths, side_by_side
+from reconciler.live.read import ENDS_A_RUN, UNEXPECTED, ask_each
+from reconciler.live.records import is_the_other, look_up_paths
 from reconciler.manifests import Hidden, Member
 from reconciler.model.protocols import Json, Reader
 from reconciler.model.state import Reference, Unknown
@@ -55,7 +56,7 @@ def discover(
     def ask(group: str) -> tuple[Member, ...] | Hidden:
         return _list(group, reader, archived=archived[group])
 
-    found = dict(zip(archived, side_by_side(ask, archived, concurrency), strict=True))
+    found = ask_each(ask, archived, concurrency)
     ids = {
         Reference(Level.PROJECT, each.path.casefold()): each.id
         for members in found.values()
@@ -92,10 +93,7 @@ def _list(group: str, reader: Reader, *, archived: bool) -> tuple[Member, ...] |
     except ServiceError as error:
         return Hidden(f"the projects of group {group} cannot be listed (GET {path}: {error.reason})")
     except (KeyError, TypeError, ValueError):
-        return Hidden(
-            f"the projects of group {group} cannot be listed (GET {path}: the answer is not what the specification "
-            "promises)"
-        )
+        return Hidden(f"the projects of group {group} cannot be listed (GET {path}: {UNEXPECTED})")
 
 
 def _member(entry: Json) -> Member:

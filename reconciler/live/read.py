@@ -4,16 +4,14 @@ Only declared parts are read. Nothing here can write: it is handed a `Reader`.
 """
 
 from collections import deque
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Hashable, Iterable, Iterator, Mapping
 from contextlib import suppress
-from operator import index
 from queue import SimpleQueue
 from threading import Thread
 from typing import Any, TypeVar
 
 from reconciler.errors import (
     BadAnswer,
-    Moved,
     NotFound,
     ScopeMissing,
     ServiceError,
@@ -27,17 +25,17 @@ from reconciler.model.endpoints import Collection
 from reconciler.model.kind import Kinds, Part
 from reconciler.model.progress import Progress
 from reconciler.model.protocols import Json, Reader, TimedReader
-from reconciler.model.resource import Found, Resource, Wanted
+from reconciler.model.resource import Found, Resource
 from reconciler.model.state import DesiredState, LivePart, LiveState, PartAddress, Reference, Unknown, Unreadable
-from reconciler.model.targets import Level, Target
+from reconciler.model.targets import Target
 
 ENDS_A_RUN = (ScopeMissing, Stopped, Unauthorized, Unreachable, WaitTooLong)
 """After these nothing else can be read either."""
 
-OTHER = {Level.GROUP: Level.PROJECT, Level.PROJECT: Level.GROUP}
-"""For which each is easily taken."""
+UNEXPECTED = "unexpected response: the body does not have the documented structure"
 
 Task = TypeVar("Task")
+Question = TypeVar("Question", bound=Hashable)
 Result = TypeVar("Result")
 
 
@@ -49,17 +47,22 @@ def read_live(
     Raises:
         ServiceError: one that `ENDS_A_RUN`. Any other failure is an `Unreadable`.
     """
-    wanted = list(_declared_parts(desired))
+    wanted = {
+        (target.target, section.kind, part): declared
+        for target in desired.targets
+        for section in target.sections
+        for part, declared in section.wanted.items()
+    }
     progress = progress or Progress()
-    progress.begin("reading", (target for (target, _, _), _ in wanted))
+    progress.begin("reading", (target for target, _, _ in wanted))
 
-    def read(task: tuple[PartAddress, Wanted]) -> LivePart:
-        (target, section, part), declared = task
-        found = read_part(reader, kinds[section].part(part), target, declared)
+    def read(address: PartAddress) -> LivePart:
+        target, section, part = address
+        found = read_part(reader, kinds[section].part(part), target, wanted[address])
         progress.step(target)
         return found
 
-    parts = dict(zip((address for address, _ in wanted), side_by_side(read, wanted, concurrency), strict=True))
+    parts = ask_each(read, wanted, concurrency)
     return LiveState(parts, learn_ids(parts, kinds), reader.now())
 
 
@@ -73,69 +76,19 @@ def read_part(reader: Reader, part: Part, target: Target, wanted: Resource | Map
         ServiceError: see `read_live`.
     """
     path = target.url + part.suffix
-    try:
+
+    def ask() -> Found | tuple[Found, ...]:
         if isinstance(part, Collection):
             return tuple(decode(part, target, entry) for entry in reader.pages(path))
         answer = reader.get(path)
         if part.complete is not None:
             answer = part.complete(reader, answer, fields_of(wanted) if isinstance(wanted, Resource) else wanted)
         return decode(part, target, answer)
-    except ENDS_A_RUN:
-        raise
-    except ServiceError as error:
-        return Unreadable(str(error), isinstance(error, NotFound), error.status)
 
-
-def look_up(references: Iterable[Reference], reader: Reader, concurrency: int) -> dict[Reference, int | Unknown]:
-    """Ask for the numeric ID of each path, once each.
-
-    Raises:
-        ServiceError: see `read_live`.
-    """
-    ordered = sorted(references, key=lambda reference: (reference.level, reference.path))
-
-    def ask(reference: Reference) -> int | Unknown:
-        return ask_for_id(reference, reader)
-
-    return dict(zip(ordered, side_by_side(ask, ordered, concurrency), strict=True))
-
-
-def look_up_paths(scopes: Iterable[Target], reader: Reader, concurrency: int) -> dict[Target, str | Unknown]:
-    """Ask for the full path of each target that is given by ID, once each.
-
-    Raises:
-        ServiceError: see `read_live`.
-    """
-    ordered = sorted(scopes, key=lambda target: target.order)
-
-    def ask(target: Target) -> str | Unknown:
-        try:
-            return _ask(target, reader, lambda record: path_in(record, target.level))
-        except NotFound as error:
-            return Unknown(_not_found(error))
-
-    return dict(zip(ordered, side_by_side(ask, ordered, concurrency), strict=True))
-
-
-def ask_for_record(target: Target, reader: Reader) -> Json:
-    """Return the service's record of a group or a project, without a group's projects.
-
-    Raises:
-        ServiceError: see `read_live`, and any other.
-    """
-    return reader.get(target.url.rstrip("/") + ("?with_projects=false" if target.level is Level.GROUP else ""))
-
-
-def path_in(record: Json, level: Level) -> str:
-    """Return the full path that a record holds.
-
-    Raises:
-        LookupError, TypeError: it holds none.
-    """
-    path = record["full_path" if level is Level.GROUP else "path_with_namespace"]
-    if not isinstance(path, str):
-        raise TypeError(path)
-    return path
+    found = answer_or_error(ask)
+    if isinstance(found, ServiceError):
+        return Unreadable(str(found), isinstance(found, NotFound), found.status)
+    return found
 
 
 def learn_ids(parts: Mapping[PartAddress, LivePart], kinds: Kinds) -> dict[Reference, int | Unknown]:
@@ -151,30 +104,26 @@ def learn_ids(parts: Mapping[PartAddress, LivePart], kinds: Kinds) -> dict[Refer
     return ids
 
 
-def record_or_error(target: Target, reader: Reader) -> Json | ServiceError:
-    """Return the record of a group or a project, or why there is none.
+def answer_or_error(ask: Callable[[], Result]) -> Result | ServiceError:
+    """Return an answer, or the error there is instead.
 
     Raises:
-        ServiceError: see `read_live`.
+        ServiceError: one that `ENDS_A_RUN`.
     """
     try:
-        return ask_for_record(target, reader)
+        return ask()
     except ENDS_A_RUN:
         raise
     except ServiceError as error:
         return error
 
 
-def is_the_other(target: Target, reader: Reader) -> bool:
-    """Tell whether what is not there as a project is there as a group, or the other way round.
-
-    Raises:
-        ServiceError: see `read_live`.
-    """
-    other = Target(OTHER[target.level], target.ref)
-    if isinstance(target.ref, str) and other.level is Level.PROJECT and "/" not in target.ref:
-        return False
-    return isinstance(record_or_error(other, reader), dict)
+def ask_each(
+    ask: Callable[[Question], Result], questions: Iterable[Question], concurrency: int
+) -> dict[Question, Result]:
+    """Return the answer to each question, in their order, at most `concurrency` asked at once; see `side_by_side`."""
+    ordered = list(questions)
+    return dict(zip(ordered, side_by_side(ask, ordered, concurrency), strict=True))
 
 
 def side_by_side(work: Callable[[Task], Result], tasks: Iterable[Task], concurrency: int) -> list[Result]:
@@ -220,13 +169,6 @@ def _taken(todo: deque[Task]) -> Iterator[Task]:
             yield todo.popleft()
 
 
-def _declared_parts(desired: DesiredState) -> Iterator[tuple[PartAddress, Wanted]]:
-    for target in desired.targets:
-        for section in target.sections:
-            for part, wanted in section.wanted.items():
-                yield (target.target, section.kind, part), wanted
-
-
 def decode(part: Part, target: Target, answer: Json) -> Found:
     """Let the kind read an answer, whatever it is.
 
@@ -236,52 +178,5 @@ def decode(part: Part, target: Target, answer: Json) -> Found:
     try:
         return part.decode(target, answer)
     except (ArithmeticError, AttributeError, LookupError, TypeError, ValueError) as error:
-        reason = "the answer is not what the specification promises: " + _what_is_odd(error)
+        reason = f"unexpected response: {error} is missing" if isinstance(error, KeyError) else UNEXPECTED
         raise BadAnswer(f"GET {target.url}{part.suffix}", reason) from error
-
-
-def _what_is_odd(error: Exception) -> str:
-    if isinstance(error, KeyError):
-        return f"{error} is missing"
-    return "it has another shape"
-
-
-def ask_for_id(reference: Reference, reader: Reader) -> int | Unknown:
-    """Ask for the numeric ID of a path.
-
-    Raises:
-        ServiceError: see `read_live`.
-    """
-    target = Target(reference.level, reference.path)
-    try:
-        return _ask(target, reader, lambda record: index(record["id"]))
-    except NotFound as error:
-        if not is_the_other(target, reader):
-            return Unknown(_not_found(error), "correct the path, or use a token that can see it")
-        other = OTHER[target.level]
-        return Unknown(f"this is a {other}, not a {target.level}", f"list it under `{other}s`")
-
-
-def _ask(target: Target, reader: Reader, read: Callable[[Json], Result]) -> Result | Unknown:
-    """Ask for a target's record and read something from it; say why where that fails.
-
-    Raises:
-        NotFound: there is none.
-        ServiceError: see `read_live`.
-    """
-    try:
-        return read(ask_for_record(target, reader))
-    except (*ENDS_A_RUN, NotFound):
-        raise
-    except Moved as error:
-        return Unknown(f"moved: {error.reason}")
-    except ServiceError as error:
-        return Unknown(str(error))
-    except (LookupError, TypeError, ValueError):
-        return Unknown(
-            f"GET {target.url.rstrip('/')}: unexpected response: the body does not have the documented structure"
-        )
-
-
-def _not_found(error: NotFound) -> str:
-    return f"not found, not visible to this token, or not served by this server ({error})"

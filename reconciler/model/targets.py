@@ -18,6 +18,9 @@ class Level(StrEnum):
 
 LEVELS = tuple(Level)
 
+Identity = tuple[Level, Key | None]
+"""See `Target.identity`."""
+
 
 @dataclass(frozen=True, slots=True)
 class Target:
@@ -39,7 +42,7 @@ class Target:
         return f"{self.level}s/{quote(str(self.ref), safe='')}/"
 
     @property
-    def identity(self) -> tuple[Level, str | int | None]:
+    def identity(self) -> Identity:
         """What two spellings of one target have in common: paths are matched without regard to case."""
         return self.level, self.ref.casefold() if isinstance(self.ref, str) else self.ref
 

@@ -9,7 +9,8 @@ from dataclasses import dataclass, replace
 from urllib.parse import urlsplit
 
 from reconciler.errors import ConfigurationError, ServiceError
-from reconciler.live.read import ENDS_A_RUN, OTHER, is_the_other, record_or_error, side_by_side
+from reconciler.live.read import answer_or_error, side_by_side
+from reconciler.live.records import OTHER, TargetRecord, fetch_record, is_the_other
 from reconciler.model.kind import Archived, Kinds, Needs, Role
 from reconciler.model.protocols import Json, Reader
 from reconciler.model.state import Cause, DesiredState, LiveState, PartAddress, Unreadable
@@ -76,9 +77,10 @@ def read_record(target: Target, reader: Reader, caller: Caller) -> ProjectRecord
     Raises:
         ServiceError: one that `live.ENDS_A_RUN`.
     """
-    record = record_or_error(target, reader)
-    if not isinstance(record, dict):
-        return record if isinstance(record, ServiceError) else UNKNOWN
+    answer = answer_or_error(lambda: fetch_record(target, reader))
+    if isinstance(answer, ServiceError):
+        return answer
+    record = answer.fields
     archived = record.get("archived")
     role, inherited = _role(record, caller)
     return ProjectRecord(
@@ -127,7 +129,7 @@ def why_group_absent(group: str, reader: Reader, caller: Caller) -> Cause:
     Raises:
         ServiceError: one that `live.ENDS_A_RUN`.
     """
-    if isinstance(record_or_error(Target(Level.GROUP, group), reader), dict):
+    if isinstance(answer_or_error(lambda: fetch_record(Target(Level.GROUP, group), reader)), TargetRecord):
         return Cause(
             f"not found in {group}, or not visible to {caller}",
             f"correct it in the manifest, or make {caller} a member",
@@ -317,22 +319,13 @@ def _causes(target: Target, needs: Needs, record: ProjectRecord, caller: Caller)
         yield role_missing(needs, target.level, record, caller)
 
 
-def _answer(path: str, reader: Reader) -> Json | ServiceError:
-    try:
-        return reader.get(path)
-    except ENDS_A_RUN:
-        raise
-    except ServiceError as error:
-        return error
-
-
 def _version(reader: Reader) -> Mapping[str, Json]:
-    answer = _answer("version", reader)
+    answer = answer_or_error(lambda: reader.get("version"))
     return answer if isinstance(answer, dict) else {}
 
 
 def _name(reader: Reader) -> Caller:
-    answer = _answer("user", reader)
+    answer = answer_or_error(lambda: reader.get("user"))
     name = answer.get("username") if isinstance(answer, dict) else None
     return Caller(name if isinstance(name, str) else None)
 

@@ -7,7 +7,8 @@ import logging
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field, replace
 
-from reconciler.live.read import look_up, look_up_paths, read_live
+from reconciler.live.read import read_live
+from reconciler.live.records import look_up, look_up_paths
 from reconciler.model.kind import Kinds
 from reconciler.model.plan import Plan
 from reconciler.model.progress import Progress

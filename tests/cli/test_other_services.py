@@ -64,7 +64,7 @@ def test_no_setting_at_all_is_no_record_of_settings(cli_runner: CliRunner, servi
     cli_runner.project("{approval_settings: {allow_author_approval: false}}")
     ended = cli_runner("plan")
     assert ended.code == 3
-    assert "the answer is not what the specification promises: 'allow_author_approval' is missing" in ended.out
+    assert "unexpected response: 'allow_author_approval' is missing" in ended.out
 
 
 @pytest.mark.parametrize(

@@ -413,13 +413,12 @@ def test_a_service_that_cannot_be_reached_is_named_in_the_end(cli_runner: CliRun
         ),
         (
             answer("200 OK", '[{"id": 1, "state": "active"}]'),
-            "cannot be read: GET projects/acme%2Fapi/milestones: the answer is not what the specification promises: "
-            "'title' is missing",
+            "cannot be read: GET projects/acme%2Fapi/milestones: unexpected response: 'title' is missing",
         ),
         (
             answer("200 OK", "[1]"),
-            "cannot be read: GET projects/acme%2Fapi/milestones: the answer is not what the specification promises: "
-            "it has another shape",
+            "cannot be read: GET projects/acme%2Fapi/milestones: unexpected response: "
+            "the body does not have the documented structure",
         ),
         (
             answer("301 Moved Permanently", location="https://h/api/v4/projects/7/milestones"),

@@ -163,7 +163,7 @@ def test_an_answer_that_does_not_say_what_a_project_is_called_ends_the_export(bo
     ):
         run_export(ExportRequest(projects=("acme/api",)), client, KINDS, 1, folder=tmp_path)
     assert str(raised.value) == (
-        "GET projects/acme%2Fapi: the answer is not what the specification promises: it has another shape"
+        "GET projects/acme%2Fapi: unexpected response: the body does not have the documented structure"
     )
 
 

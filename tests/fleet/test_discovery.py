@@ -175,10 +175,13 @@ def test_what_is_found_are_paths_and_ids() -> None:
     ("found", "reason"),
     [
         (Forbidden("GET x", "403 Forbidden", 403), "403 Forbidden"),
-        ([{"id": 1}], "the answer is not what the specification promises"),
-        ([{"id": "1", "path_with_namespace": "a/b/c"}], "the answer is not what the specification promises"),
-        ([{"id": 1, "path_with_namespace": 2}], "the answer is not what the specification promises"),
-        ([1], "the answer is not what the specification promises"),
+        ([{"id": 1}], "unexpected response: the body does not have the documented structure"),
+        (
+            [{"id": "1", "path_with_namespace": "a/b/c"}],
+            "unexpected response: the body does not have the documented structure",
+        ),
+        ([{"id": 1, "path_with_namespace": 2}], "unexpected response: the body does not have the documented structure"),
+        ([1], "unexpected response: the body does not have the documented structure"),
     ],
 )
 def test_a_list_nobody_can_use_is_hidden_with_its_reason(found: Any, reason: str) -> None:

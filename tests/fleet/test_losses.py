@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 
 from reconciler.errors import Forbidden, NotFound, ServiceError, Unauthorized
 from reconciler.gitops.compare import compare
-from reconciler.live.renames import current_names
+from reconciler.live.records import current_names
 from reconciler.model.plan import Create, Delete, Plan
 from reconciler.model.state import DesiredState, Reference, Unknown
 from reconciler.model.targets import Level, Target
@@ -145,7 +145,7 @@ def test_what_targets_are_called_now_is_asked_once_and_only_where_it_is_not_know
     service = Present(
         api={"id": 1, "path_with_namespace": "acme/moved"},
         gone=NotFound("GET x", "404", 404),
-        read_only=Forbidden("GET x", "403", 403),
+        locked=Forbidden("GET x", "403", 403),
         odd={"id": 1, "path_with_namespace": None},
         acme={"id": 10, "full_path": "Acme"},
     )

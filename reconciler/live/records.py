@@ -1,0 +1,167 @@
+"""The records of groups and projects: their IDs, their paths, and whether they are there at all."""
+
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+from typing import TypeVar
+
+from reconciler.errors import BadAnswer, Moved, NotFound, ServiceError
+from reconciler.live.read import UNEXPECTED, answer_or_error, ask_each
+from reconciler.model.protocols import Json, Reader
+from reconciler.model.state import Reference, Unknown
+from reconciler.model.targets import Identity, Level, Target
+
+OTHER = {Level.GROUP: Level.PROJECT, Level.PROJECT: Level.GROUP}
+"""For which each is easily taken."""
+
+Value = TypeVar("Value", int, str)
+
+
+@dataclass(frozen=True, slots=True)
+class TargetRecord:
+    """What the service answers about a group or a project as such.
+
+    Attributes:
+        target: as it was asked for.
+        fields: the answer.
+    """
+
+    target: Target
+    fields: Mapping[str, Json]
+
+    @property
+    def id(self) -> int:
+        """The numeric ID.
+
+        Raises:
+            BadAnswer: the record has none.
+        """
+        return self._field("id", int)
+
+    @property
+    def path(self) -> str:
+        """The full path, in the service's own spelling.
+
+        Raises:
+            BadAnswer: the record has none.
+        """
+        return self._field("full_path" if self.target.level is Level.GROUP else "path_with_namespace", str)
+
+    def _field(self, name: str, kind: type[Value]) -> Value:
+        value = self.fields.get(name)
+        if type(value) is not kind:
+            raise BadAnswer(_request(self.target), UNEXPECTED)
+        return value
+
+
+def fetch_record(target: Target, reader: Reader) -> TargetRecord:
+    """Ask for the record of a group or a project; of a group, without its projects.
+
+    Raises:
+        ServiceError: there is no such record, or none that the token may see.
+    """
+    record = reader.get(target.url.rstrip("/") + ("?with_projects=false" if target.level is Level.GROUP else ""))
+    if not isinstance(record, dict):
+        raise BadAnswer(_request(target), UNEXPECTED)
+    return TargetRecord(target, record)
+
+
+def is_the_other(target: Target, reader: Reader) -> bool:
+    """Return whether a project that is not found is a group, or a group that is not found a project.
+
+    Raises:
+        ServiceError: one that `ENDS_A_RUN`.
+    """
+    other = Target(OTHER[target.level], target.ref)
+    if isinstance(target.ref, str) and other.level is Level.PROJECT and "/" not in target.ref:
+        return False
+    return isinstance(answer_or_error(lambda: fetch_record(other, reader)), TargetRecord)
+
+
+def look_up_id(reference: Reference, reader: Reader) -> int | Unknown:
+    """Ask for the numeric ID of a path.
+
+    Raises:
+        ServiceError: one that `ENDS_A_RUN`.
+    """
+    target = Target(reference.level, reference.path)
+    answer = answer_or_error(lambda: fetch_record(target, reader).id)
+    if isinstance(answer, NotFound):
+        if is_the_other(target, reader):
+            other = OTHER[target.level]
+            return Unknown(f"this is a {other}, not a {target.level}", f"list it under `{other}s`")
+        return Unknown(_reason(answer), "correct the path, or use a token that can see it")
+    return Unknown(_reason(answer)) if isinstance(answer, ServiceError) else answer
+
+
+def look_up(references: Iterable[Reference], reader: Reader, concurrency: int) -> dict[Reference, int | Unknown]:
+    """Ask for the numeric ID of each path, once each.
+
+    Raises:
+        ServiceError: one that `ENDS_A_RUN`.
+    """
+    ordered = sorted(set(references), key=lambda reference: (reference.level, reference.path))
+    return ask_each(lambda reference: look_up_id(reference, reader), ordered, concurrency)
+
+
+def look_up_paths(targets: Iterable[Target], reader: Reader, concurrency: int) -> dict[Target, str | Unknown]:
+    """Ask for the full path of each target that is given by ID, once each.
+
+    Raises:
+        ServiceError: one that `ENDS_A_RUN`.
+    """
+
+    def ask(target: Target) -> str | Unknown:
+        answer = answer_or_error(lambda: fetch_record(target, reader).path)
+        return Unknown(_reason(answer)) if isinstance(answer, ServiceError) else answer
+
+    return ask_each(ask, sorted(targets, key=lambda target: target.order), concurrency)
+
+
+def current_names(
+    targets: Iterable[Target], reader: Reader, concurrency: int, known: Mapping[Reference, int]
+) -> dict[Target, frozenset[Identity]]:
+    """Return all that each target is called now; nothing for one that is not there, or not visible.
+
+    A target that no manifest mentions any more may be gone, renamed, or given by ID instead of path now: a rename must
+    not be taken for a removal.
+
+    Args:
+        targets: each is asked for once at most.
+        reader: the service.
+        concurrency: how many requests at once.
+        known: the numeric IDs of projects that need not be asked for.
+
+    Raises:
+        ServiceError: one that `ENDS_A_RUN`. After any other failure a target is called what it was.
+    """
+    others: dict[Identity, str | int] = {
+        (reference.level, number): reference.path for reference, number in known.items()
+    }
+    others |= {(reference.level, reference.path): number for reference, number in known.items()}
+
+    def ask(target: Target) -> frozenset[Identity]:
+        if target.level is Level.USER:
+            return frozenset({target.identity})
+        if target.identity in others:
+            return frozenset({target.identity, Target(target.level, others[target.identity]).identity})
+        answer = answer_or_error(lambda: _names(fetch_record(target, reader)))
+        if isinstance(answer, NotFound):
+            return frozenset()
+        return frozenset({target.identity}) if isinstance(answer, ServiceError) else answer
+
+    return ask_each(ask, targets, concurrency)
+
+
+def _names(record: TargetRecord) -> frozenset[Identity]:
+    level = record.target.level
+    return frozenset({record.target.identity, Target(level, record.id).identity, Target(level, record.path).identity})
+
+
+def _reason(error: ServiceError) -> str:
+    if isinstance(error, NotFound):
+        return f"not found, not visible to this token, or not served by this server ({error})"
+    return f"moved: {error.reason}" if isinstance(error, Moved) else str(error)
+
+
+def _request(target: Target) -> str:
+    return f"GET {target.url.rstrip('/')}"
