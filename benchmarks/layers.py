@@ -18,8 +18,7 @@ import click
 
 from benchmarks.fleet import TOKEN
 from reconciler.service import Client, Policy, SystemClock
-from reconciler.service.connection import Line
-from reconciler.service.deadlines import Transport
+from reconciler.service.connection import Connection, connection_pool
 
 HEADERS = {"PRIVATE-TOKEN": TOKEN, "Accept": "application/json", "Accept-Encoding": "gzip"}
 
@@ -53,16 +52,17 @@ def standard_library(api_url: str, path: str) -> Ask:
     return ask
 
 
-def line(api_url: str, path: str) -> Ask:
-    """Let httpx do so, as the client does, with its deadlines."""
-    mine = Line(api_url, Policy(), Transport(ssl.SSLContext(ssl.PROTOCOL_TLS_CLIENT), None, SystemClock()))
-    return lambda: mine.exchange("GET", path, HEADERS, None)
+def client_connection(api_url: str, path: str) -> Ask:
+    """Let httpx and httpcore do so, as the client does, with its deadlines."""
+    tls = ssl.SSLContext(ssl.PROTOCOL_TLS_CLIENT)
+    connection = Connection(api_url, Policy(), SystemClock(), tls, connection_pool)
+    return lambda: connection.exchange("GET", path, HEADERS, None)
 
 
 LAYERS: Mapping[str, Callable[[str, str], Ask]] = {
     "a bare socket": bare_socket,
     "http.client": standard_library,
-    "httpx, as in `service/line.py`": line,
+    "httpcore, as in `service/connection.py`": client_connection,
 }
 
 

@@ -173,7 +173,7 @@ def _api_url(given: Given) -> str:
 
 def exposes_token(api_url: str) -> bool:
     """Tell whether the token would be sent unprotected to another host."""
-    from reconciler.service.paths import is_loopback
+    from reconciler.service.connection import is_loopback
 
     return urlsplit(api_url).scheme == "http" and not is_loopback(api_url)
 

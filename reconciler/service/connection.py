@@ -1,120 +1,276 @@
-"""One thread's line to the service: one request out, one whole answer back, or one of our own errors."""
+"""The connections of one thread: one request out, one whole response back, or one of our own errors.
+
+httpx builds requests and knows certificates and proxies. Its own transport accepts no network backend, so the pool is
+httpcore's, on a backend that keeps a deadline: timeouts of single reads never end a response that trickles in.
+"""
 
 import re
 import ssl
-from collections.abc import Callable, Iterator, Mapping
+import zlib
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from importlib.util import find_spec
+from ipaddress import ip_address
 from socket import gaierror
 from types import MappingProxyType
-from typing import cast
+from typing import Any
 from urllib.parse import urlsplit
 from urllib.request import getproxies, proxy_bypass
 
+import httpcore
 import httpx
 
 from reconciler.errors import AnswerLost, BadAnswer, Hindrance, ServiceError, Unreachable, Unsendable, Untrusted
 from reconciler.model.protocols import Json
-from reconciler.service.deadlines import Transport
-from reconciler.service.paths import is_loopback, is_plain
 from reconciler.service.policy import Clock, Policy
-from reconciler.service.responses import Answer, plain
+from reconciler.service.responses import Response, plain
 
-PACKINGS = ("", "identity", "gzip")
-"""The content encodings that are unpacked. 64 KiB of gzip are 64 MiB at most; of others, any number."""
+ENCODINGS = ("", "identity", "gzip")
+"""The content encodings that are decoded. 64 KiB of gzip are 64 MiB at most; of others, any number."""
 
-FAULTS = (httpx.HTTPError, httpx.InvalidURL, httpx.StreamError, httpx.CookieConflict, OSError, ValueError)
-"""Whatever httpx and what lies beneath it raise; their errors stop here."""
+GZIP = 16 + zlib.MAX_WBITS
+"""What makes zlib read gzip."""
 
-UNSENDABLE = (httpx.InvalidURL, httpx.UnsupportedProtocol, httpx.LocalProtocolError, ValueError)
-"""Those that no second try will be rid of."""
+IDLE = 5
+"""Seconds after which an unused connection is not used again."""
 
-NEVER_CONNECTED = (httpx.ConnectError, httpx.ConnectTimeout, httpx.ProxyError)
-"""Those that come up before a request is sent, even if a proxy was sent something by then."""
+FAILURES = (
+    httpcore.NetworkError,
+    httpcore.ProtocolError,
+    httpcore.ProxyError,
+    httpcore.TimeoutException,
+    httpcore.UnsupportedProtocol,
+    httpx.InvalidURL,
+    OSError,
+    ValueError,
+    zlib.error,
+)
+"""The errors of httpx, httpcore and everything beneath; they stop here."""
+
+UNSENDABLE = (httpx.InvalidURL, httpcore.UnsupportedProtocol, httpcore.LocalProtocolError, ValueError)
+"""Errors that every retry would meet again."""
+
+NEVER_CONNECTED = (httpcore.ConnectError, httpcore.ConnectTimeout, httpcore.ProxyError)
+"""Errors from before a request is sent, even if a proxy was sent something by then."""
 
 HINDRANCES: Mapping[type[BaseException], Hindrance] = MappingProxyType(
     {
-        httpx.ProxyError: Hindrance.PROXY,
+        httpcore.ProxyError: Hindrance.PROXY,
         gaierror: Hindrance.NAME,
         ConnectionRefusedError: Hindrance.REFUSED,
         ssl.SSLError: Hindrance.TLS,
-        httpx.TimeoutException: Hindrance.SILENT,
+        httpcore.TimeoutException: Hindrance.SILENT,
     }
 )
-"""By the exception that tells; the first that fits counts."""
+"""By the error that reveals it; the first match counts."""
 
 ERROR_NUMBER = re.compile(r"^\[Errno -?[0-9]+\] ")
 ADVICE = "an authority that this machine does not know is named with --ca-file"
 
-Connect = Callable[[ssl.SSLContext, str | None, Clock], Transport]
-"""What opens a thread's connections, by TLS context, the URL of a proxy, and the clock."""
 
+class Connection:
+    """The connections of one thread, without retries, rates and redirects.
 
-class Line:
-    """The connections of one thread. A request on it knows nothing of retries, of rates and of redirects."""
+    Args:
+        connect: makes the pool of connections.
 
-    def __init__(self, api_url: str, policy: Policy, transport: Transport) -> None:
+    Raises:
+        httpx.InvalidURL, ValueError: the proxy that the environment names cannot be used.
+    """
+
+    def __init__(self, api_url: str, policy: Policy, clock: Clock, tls: ssl.SSLContext, connect: "Connect") -> None:
         self._api_url = api_url
         self._policy = policy
-        self._transport = transport
-        timeouts = {"connect": policy.connect_timeout, "read": policy.read_timeout, "write": policy.read_timeout}
-        self._extensions = {"timeout": timeouts | {"pool": None}}
+        self._deadline = Deadline(clock)
+        self._pool = connect(tls, proxy_for(api_url), self._deadline)
+        self._timeouts = {"connect": policy.connect_timeout, "read": policy.read_timeout, "write": policy.read_timeout}
 
-    def exchange(self, method: str, path: str, headers: Mapping[str, str], body: Json) -> Answer:
-        """Send one request to `{api_url}/{path}` and return its answer.
+    def exchange(self, method: str, path: str, headers: Mapping[str, str], body: Json) -> Response:
+        """Send one request to `{api_url}/{path}` and return the response.
 
         Raises:
             Unreachable: nothing was sent.
-            Unsendable: nothing ever will be.
-            AnswerLost: something was sent, and no whole answer came back.
-            BadAnswer: the answer is larger than it may be, or packed in a way nobody asked for.
+            Unsendable: the request can never be sent.
+            AnswerLost: something was sent, and no whole response came back.
+            BadAnswer: the response is too large, or has a content encoding that was not accepted.
         """
         request = f"{method} {path.partition('?')[0]}"
         if not is_plain(path):
             raise Unsendable(plain(request), "it cannot be sent: its path leads elsewhere")
-        self._transport.deadline.begin(self._policy.total_timeout)
+        self._deadline.begin(self._policy.total_timeout)
         try:
-            url = f"{self._api_url}/{path}"
-            sent = httpx.Request(method, url, headers=headers, json=body, extensions=self._extensions)
-            response = self._transport.handle_request(sent)
-            try:
+            built = httpx.Request(method, f"{self._api_url}/{path}", headers=headers, json=body)
+            with self._pool.stream(
+                method,
+                httpcore.URL(
+                    scheme=built.url.raw_scheme,
+                    host=built.url.raw_host,
+                    port=built.url.port,
+                    target=built.url.raw_path,
+                ),
+                headers=built.headers.raw,
+                content=built.content,
+                extensions={"timeout": self._timeouts},
+            ) as response:
                 return self._receive(request, response)
-            finally:
-                response.close()
-        except FAULTS as error:
-            raise self._named(request, error) from None
+        except FAILURES as error:
+            raise self._own_error(request, error) from None
 
     def close(self) -> None:
         """Close all connections."""
-        self._transport.close()
+        self._pool.close()
 
-    def _receive(self, request: str, response: httpx.Response) -> Answer:
-        headers = {name.decode("latin-1").lower(): value.decode("latin-1") for name, value in response.headers.raw}
-        packing = response.headers["content-encoding"].strip().lower() if "content-encoding" in headers else ""
-        if packing not in PACKINGS:
-            reason = f"the answer is packed in a way nobody asked for: {plain(packing)}"
-            raise BadAnswer(request, reason, response.status_code)
+    def _receive(self, request: str, response: httpcore.Response) -> Response:
+        received = [(name.decode("latin-1").lower(), value.decode("latin-1")) for name, value in response.headers]
+        encoding = ", ".join(value for name, value in received if name == "content-encoding").strip().lower()
+        if encoding not in ENCODINGS:
+            reason = f"the answer is packed in a way nobody asked for: {plain(encoding)}"
+            raise BadAnswer(request, reason, response.status)
+        decode = zlib.decompressobj(GZIP).decompress if encoding == "gzip" else bytes
         body = bytearray()
-        # Where there is nothing to unpack, httpx would take a while to find that out.
-        plain_stream = cast("httpx.SyncByteStream", response.stream)
-        for chunk in response.iter_bytes() if packing == "gzip" else plain_stream:
-            body += chunk
+        for chunk in response.iter_stream():
+            body += decode(chunk)
             if len(body) > self._policy.largest_answer:
                 largest = f"{self._policy.largest_answer / 2**20:g} MiB"
-                raise BadAnswer(request, f"the answer is larger than {largest}", response.status_code)
-        return Answer(response.status_code, response.reason_phrase, headers, bytes(body))
+                raise BadAnswer(request, f"the answer is larger than {largest}", response.status)
+        phrase = response.extensions["reason_phrase"].decode("ascii", "ignore")
+        return Response(response.status, phrase, dict(received), bytes(body))
 
-    def _named(self, request: str, error: Exception) -> ServiceError:
-        """Turn an error of httpx into our own, by whether anything was sent."""
+    def _own_error(self, request: str, error: Exception) -> ServiceError:
+        """Turn an error of the libraries into our own, depending on whether anything was sent."""
+        causes = tuple(_causes(error))
+        for cause in causes:
+            if isinstance(cause, ssl.SSLCertVerificationError):
+                reason = f"{self._api_url} cannot be trusted: {plain(cause.verify_message)}; {ADVICE}"
+                return Untrusted(request, reason)
         reason = plain(ERROR_NUMBER.sub("", str(error))) or type(error).__name__
-        refusal = _refused_certificate(error)
-        if refusal is not None:
-            return Untrusted(request, f"{self._api_url} cannot be trusted: {plain(refusal.verify_message)}; {ADVICE}")
-        if self._transport.deadline.sent and not isinstance(error, NEVER_CONNECTED):
+        if self._deadline.sent and not isinstance(error, NEVER_CONNECTED):
             return AnswerLost(request, f"the answer was lost: {reason}")
         if isinstance(error, UNSENDABLE):
             return Unsendable(request, f"it cannot be sent: {reason}")
         unreachable = Unreachable(request, f"{self._api_url} cannot be reached: {reason}")
-        unreachable.hindrance = _hindrance(error)
+        known = (found for kind, found in HINDRANCES.items() if any(isinstance(cause, kind) for cause in causes))
+        unreachable.hindrance = next(known, Hindrance.OTHER)
         return unreachable
+
+
+def connection_pool(
+    tls: ssl.SSLContext, proxy: str | None, backend: httpcore.NetworkBackend
+) -> httpcore.ConnectionPool:
+    """Return the connection pool of one thread.
+
+    Args:
+        tls: how the service proves who it is.
+        proxy: the URL of the proxy on the way to it, or None.
+        backend: opens the connections.
+
+    Raises:
+        httpx.InvalidURL, ValueError: the proxy cannot be used.
+    """
+    way = None
+    if proxy is not None:
+        checked = httpx.Proxy(proxy)
+        if checked.url.scheme.startswith("socks") and find_spec("socksio") is None:
+            raise ValueError("a SOCKS proxy needs the package socksio")
+        way = httpcore.Proxy(str(checked.url), checked.raw_auth)
+    return httpcore.ConnectionPool(tls, way, keepalive_expiry=IDLE, network_backend=backend)
+
+
+Connect = Callable[[ssl.SSLContext, str | None, "Deadline"], httpcore.ConnectionPool]
+
+
+class Deadline(httpcore.NetworkBackend):
+    """Opens connections on which a request ends in time, whatever trickles in.
+
+    Attributes:
+        sent: whether any byte of the current request has left; until then, it was not carried out.
+    """
+
+    def __init__(self, clock: Clock) -> None:
+        self._clock = clock
+        self._network = httpcore.SyncBackend()
+        self._at = 0.0
+        self.sent = False
+
+    def begin(self, seconds: float) -> None:
+        """Begin a request that may take so long."""
+        self._at = self._clock.monotonic() + seconds
+        self.sent = False
+
+    def within(self, timeout: float | None) -> float:
+        """Return the seconds that one step may take.
+
+        Raises:
+            httpcore.ReadTimeout: the deadline has passed.
+        """
+        left = self._at - self._clock.monotonic()
+        if left <= 0:
+            raise httpcore.ReadTimeout("the whole exchange took too long")
+        return left if timeout is None else min(timeout, left)
+
+    def connect_tcp(
+        self,
+        host: str,
+        port: int,
+        timeout: float | None = None,
+        local_address: str | None = None,
+        socket_options: Iterable[Any] | None = None,
+    ) -> httpcore.NetworkStream:
+        """See `httpcore.NetworkBackend`."""
+        timeout = self.within(timeout)
+        return _Stream(self._network.connect_tcp(host, port, timeout, local_address, socket_options), self)
+
+
+class _Stream(httpcore.NetworkStream):
+    """A connection that keeps the deadline."""
+
+    def __init__(self, stream: httpcore.NetworkStream, deadline: Deadline) -> None:
+        self._stream = stream
+        self._deadline = deadline
+
+    def read(self, max_bytes: int, timeout: float | None = None) -> bytes:
+        return self._stream.read(max_bytes, self._deadline.within(timeout))
+
+    def write(self, buffer: bytes, timeout: float | None = None) -> None:
+        timeout = self._deadline.within(timeout)
+        self._deadline.sent = True
+        self._stream.write(buffer, timeout)
+
+    def close(self) -> None:
+        self._stream.close()
+
+    def start_tls(
+        self, ssl_context: ssl.SSLContext, server_hostname: str | None = None, timeout: float | None = None
+    ) -> httpcore.NetworkStream:
+        timeout = self._deadline.within(timeout)
+        return _Stream(self._stream.start_tls(ssl_context, server_hostname, timeout), self._deadline)
+
+    def get_extra_info(self, info: str) -> Any:
+        return self._stream.get_extra_info(info)
+
+
+def is_plain(path: str) -> bool:
+    """Whether a percent-encoded path, with or without a query, means the same to every server on the way.
+
+    It has no dot segments, in whatever encoding, no empty segments, no fragment, no backslashes, no blanks and only
+    ASCII. Some servers resolve `%2e` and `%2F` before they route a request.
+    """
+    if not path.isascii() or not path.isprintable() or not {" ", "#", "\\"}.isdisjoint(path):
+        return False
+    path = path.partition("?")[0].lower()
+    if "//" in path:
+        return False
+    return {".", ".."}.isdisjoint(path.replace("%2e", ".").replace("%2f", "/").replace("%5c", "/").split("/"))
+
+
+def is_loopback(url: str) -> bool:
+    """Whether a URL leads to this machine, so that requests need no protection on the way."""
+    host = urlsplit(url).hostname or ""
+    if host == "localhost":
+        return True
+    try:
+        return ip_address(host).is_loopback
+    except ValueError:
+        return False
 
 
 def proxy_for(api_url: str) -> str | None:
@@ -130,19 +286,8 @@ def proxy_for(api_url: str) -> str | None:
     return f"http://{proxy}" if proxy and "://" not in proxy else proxy
 
 
-def _refused_certificate(error: BaseException) -> ssl.SSLCertVerificationError | None:
-    return next((each for each in _causes(error) if isinstance(each, ssl.SSLCertVerificationError)), None)
-
-
-def _hindrance(error: BaseException) -> Hindrance:
-    """Return what lay beneath an error of httpx."""
-    causes = tuple(_causes(error))
-    known = (found for kind, found in HINDRANCES.items() if any(isinstance(each, kind) for each in causes))
-    return next(known, Hindrance.OTHER)
-
-
 def _causes(error: BaseException | None) -> Iterator[BaseException]:
-    """Yield an error, what it came from, and so on."""
+    """Yield an error, its cause, the cause of that and so on."""
     while error is not None:
         yield error
         error = error.__cause__ or error.__context__

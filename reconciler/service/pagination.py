@@ -8,26 +8,26 @@ from urllib.parse import parse_qs, urlsplit
 
 from reconciler.errors import BadAnswer
 from reconciler.model.protocols import Json
-from reconciler.service.paths import is_plain
-from reconciler.service.responses import Answer, plain
+from reconciler.service.connection import is_plain
+from reconciler.service.responses import Response, parse_number, plain
 
 PER_PAGE = 100
-"""The largest page deployed servers send. Others may send smaller ones, and need not say so."""
+"""The largest page of deployed servers. Others may send smaller pages without saying so."""
 
-MOST_PAGES = 1000
-"""A list that is longer has no end."""
+MAX_PAGES = 1000
+"""A longer list counts as endless."""
 
-READINGS = 3
-"""How often a list is read that will not hold still."""
+MAX_READINGS = 3
+"""How often a list that keeps changing is read."""
 
-Fetch = Callable[[str], tuple[Json, Answer]]
-"""Gets a relative path: the JSON value, and the answer it came in."""
+Fetch = Callable[[str], tuple[Json, Response]]
+"""Gets a relative path: the JSON value, and its response."""
 
 END = ""
-"""In place of the next page's path: the service says that there is none."""
+"""In place of the next page's path: the service says that this is the last page."""
 
 PAGING = frozenset({"first", "prev", "next", "last"})
-"""The relations of a `Link` header that is about pages."""
+"""The relations of a `Link` header about pages."""
 
 _LINK = re.compile(r"<([^<>]*)>([^<]*)")
 _RELATION = re.compile(r';\s*rel\s*=\s*"?([^";,]*)', re.IGNORECASE)
@@ -35,12 +35,12 @@ _RELATION = re.compile(r';\s*rel\s*=\s*"?([^";,]*)', re.IGNORECASE)
 
 @dataclass(slots=True)
 class _Reading:
-    """What one reading of a list brought.
+    """The result of reading a list once.
 
     Attributes:
         pages: the entries, page by page.
-        totals: each `x-total` that an answer had.
-        odd_end: the page that brought nothing new, if it was another one than the page before it.
+        totals: the `x-total` of each response.
+        odd_end: the page without a new entry that ended the list, unless it repeats the page before it.
     """
 
     pages: list[list[Json]] = field(default_factory=list)
@@ -53,9 +53,9 @@ class _Reading:
 
     @property
     def is_complete(self) -> bool:
-        """Whether there are as many entries as every total says."""
+        """Whether the number of entries is that of every total."""
         count = sum(map(len, self.pages))
-        return all(total in (None, count) for total in map(_number, self.totals))
+        return all(total in (None, count) for total in map(parse_number, self.totals))
 
     @property
     def has_shifted(self) -> bool:
@@ -67,21 +67,21 @@ class _Reading:
 def read_list(fetch: Fetch, path: str, *, counted: bool = True) -> list[Json]:
     """Return all items of all pages of a list, as they were at one time.
 
-    A total that changes or is not reached, or an object on two pages, means that the list has shifted under the reader,
-    so that something may have been skipped; it is read again. (An object may be on a list twice: the allowlist of
-    deployed servers shows the project itself once more than it was added. Then both readings are the same.)
+    A total that changes or is not reached, or an object on two pages, means that the list has changed between two
+    pages, so that an entry may be missing; it is read again. (An object may be on a list twice: the allowlist of
+    deployed servers repeats the project itself. Then both readings are the same.)
 
     Args:
         fetch: gets a page.
         path: of the list.
-        counted: whether the total counts what is listed; deployed servers take out of each page of notes what the token
-            may not see, and count it all the same.
+        counted: whether the total counts the listed entries only; deployed servers count notes that they hide from
+            the token.
 
     Raises:
-        ServiceError: whatever `fetch` raises; BadAnswer for what is no list, and for one that will not hold still.
+        ServiceError: an error of `fetch`; BadAnswer if the response is not a list, or the list keeps changing.
     """
     former: _Reading | None = None
-    for _ in range(READINGS):
+    for _ in range(MAX_READINGS):
         reading = _read_pages(fetch, path)
         if (not counted or reading.is_complete) and (reading == former or not reading.has_shifted):
             return reading.items
@@ -90,21 +90,21 @@ def read_list(fetch: Fetch, path: str, *, counted: bool = True) -> list[Json]:
 
 
 def _read_pages(fetch: Fetch, path: str) -> _Reading:
-    """Go where the headers lead; without any, until a page is empty or brings only entries that were there before.
+    """Follow the headers; without any, read on until a page is empty or repeats known entries only.
 
-    The length of a page says nothing, for servers cap `per_page` as they like. A server without pages sends its one
-    page again, and so may one whose last page is asked for its successor.
+    The length of a page says nothing, since servers cap `per_page` as they like. A server without pages sends its one
+    page again; others repeat the last page.
     """
     reading = _Reading()
     seen, former = set[str](), set[str]()
     asked = [_numbered(path, 1)]
-    for page in range(1, MOST_PAGES + 1):
-        entries, answer = fetch(asked[-1])
+    for page in range(1, MAX_PAGES + 1):
+        entries, response = fetch(asked[-1])
         if not isinstance(entries, list):
-            raise BadAnswer(_request(path), "the answer is not a list", answer.status)
+            raise BadAnswer(_request(path), "the answer is not a list", response.status)
         names = set(map(_name, entries))
-        reading.totals.add(answer.headers.get("x-total", ""))
-        following = _following(path, answer, page, sum(map(len, reading.pages)) + len(entries))
+        reading.totals.add(response.headers.get("x-total", ""))
+        following = _following(path, response, page, sum(map(len, reading.pages)) + len(entries))
         if following is None and names <= seen:
             reading.odd_end = [] if names in (former, set()) else entries
             return reading
@@ -114,43 +114,43 @@ def _read_pages(fetch: Fetch, path: str) -> _Reading:
         if not following:
             return reading
         if following in asked:
-            raise _leads_nowhere(path, answer, page, following)
+            raise _no_such_page(path, response, page, following)
         asked.append(following)
         seen, former = seen | names, names
-    raise BadAnswer(_request(path), f"the list has more than {MOST_PAGES} pages")
+    raise BadAnswer(_request(path), f"the list has more than {MAX_PAGES} pages")
 
 
-def _following(path: str, answer: Answer, page: int, count: int) -> str | None:
-    """Return the path of the next page, `END`, or None where no header tells.
+def _following(path: str, response: Response, page: int, count: int) -> str | None:
+    """Return the path of the next page, `END`, or None without any header about it.
 
     Args:
         path: of the list.
-        answer: a page of it.
+        response: a page of it.
         page: its number, from 1.
         count: how many entries there are up to its end.
 
     Raises:
-        BadAnswer: what the service says leads nowhere.
+        BadAnswer: the next page cannot be as the service says.
     """
-    headers = answer.headers
+    headers = response.headers
     number = headers.get("x-next-page")
     if number is not None:
         if number not in ("", str(page + 1)):
-            raise _leads_nowhere(path, answer, page, number)
+            raise _no_such_page(path, response, page, number)
         return _numbered(path, page + 1) if number else END
     links = dict(_links(headers.get("link", "")))
     if not PAGING.isdisjoint(links):
-        return _linked(path, answer, page, links["next"]) if "next" in links else END
-    pages, total = _number(headers.get("x-total-pages")), _number(headers.get("x-total"))
+        return _linked(path, response, page, links["next"]) if "next" in links else END
+    pages, total = parse_number(headers.get("x-total-pages")), parse_number(headers.get("x-total"))
     if pages is not None:
         return _numbered(path, page + 1) if page < pages else END
     return END if total is not None and count >= total else None
 
 
-def _linked(path: str, answer: Answer, page: int, link: str) -> str:
-    """Return the path of the page that a link leads to: the list's own, with the link's query.
+def _linked(path: str, response: Response, page: int, link: str) -> str:
+    """Return the path of the page that a link leads to: the list's own path, with the link's query.
 
-    The host and the path of a link are the service's idea of where it is, which behind a proxy is another one.
+    Behind a proxy, a service does not know its own host and path, so those of the link are not used.
     """
     try:
         query = urlsplit(link).query
@@ -159,7 +159,7 @@ def _linked(path: str, answer: Answer, page: int, link: str) -> str:
         query, numbers = "", None
     following = f"{path.partition('?')[0]}?{query}"
     if not query or not is_plain(following):
-        raise _leads_nowhere(path, answer, page, link)
+        raise _no_such_page(path, response, page, link)
     return _numbered(path, page + 1) if numbers == [str(page + 1)] else following
 
 
@@ -179,17 +179,9 @@ def _request(path: str) -> str:
     return f"GET {path.partition('?')[0]}"
 
 
-def _leads_nowhere(path: str, answer: Answer, page: int, following: str) -> BadAnswer:
+def _no_such_page(path: str, response: Response, page: int, following: str) -> BadAnswer:
     reason = f"the next page after page {page} cannot be {plain(following)!r}"
-    return BadAnswer(_request(path), reason, answer.status)
-
-
-def _number(text: str | None) -> int | None:
-    return int(text) if text and text.isascii() and text.isdigit() and len(text) <= LONGEST_NUMBER else None
-
-
-LONGEST_NUMBER = 12
-"""Digits of a number in a header that can be meant."""
+    return BadAnswer(_request(path), reason, response.status)
 
 
 def _has_id(entry: Json) -> bool:
@@ -197,5 +189,5 @@ def _has_id(entry: Json) -> bool:
 
 
 def _name(entry: Json) -> str:
-    """What an entry is known by: its ID, or all of it."""
+    """Return the ID of an entry, or without one, all of it."""
     return f"ID {entry['id']}" if _has_id(entry) else json.dumps(entry, sort_keys=True)

@@ -1,6 +1,6 @@
 """Redirects of reads, and groups and projects that have moved (spec section 7; deployed behaviour, section 7.6).
 
-The token goes to the service it is for and nowhere else; nothing is written to a place that nobody named.
+The token is sent to its own service only, and writes go only to targets that the manifests name.
 """
 
 import re
@@ -9,7 +9,7 @@ from threading import Lock
 from urllib.parse import SplitResult, unquote, urljoin, urlsplit
 
 from reconciler.model.targets import Level, Target
-from reconciler.service.paths import is_plain
+from reconciler.service.connection import is_plain
 
 FOLLOWED = frozenset({301, 302, 307, 308})
 
@@ -37,7 +37,7 @@ def target_of(api_url: str, path: str, location: str) -> str | None:
 
 
 class Moves:
-    """The groups and projects that turned out to have moved, and their numbers. Safe to use from any thread."""
+    """The groups and projects that have moved, and their numeric IDs. Safe to use from any thread."""
 
     def __init__(self) -> None:
         self._lock = Lock()
@@ -45,12 +45,12 @@ class Moves:
 
     @property
     def found(self) -> Mapping[tuple[Level, str], int]:
-        """The numeric ID by the level and the path that was asked for, without percent-encoding."""
+        """The numeric ID by level and requested path, without percent-encoding."""
         with self._lock:
             return {(level, unquote(path)): number for (level, path), number in self._numbers.items()}
 
     def learn(self, path: str, target: str) -> None:
-        """Take note of a redirect from one relative path to another, if it is that of a target that has moved."""
+        """Record a redirect from one relative path to another, if it is that of a moved target."""
         old, new = _TARGET.match(path), _TARGET.match(target)
         if not old or not new or old[1] != new[1] or old[2].isdigit() or not re.fullmatch("[0-9]{1,18}", new[2]):
             return
@@ -58,16 +58,16 @@ class Moves:
             with self._lock:
                 self._numbers[Level(old[1]), old[2]] = int(new[2])
 
-    def place(self, path: str) -> Target | None:
-        """Return the target that a relative path lies in as it is known now, if it is known to have moved."""
+    def moved_target(self, path: str) -> Target | None:
+        """Return the target, by its ID, that a relative path belongs to, if the target is known to have moved."""
         old = _TARGET.match(path) if self._numbers else None
         number = self._numbers.get((Level(old[1]), old[2])) if old else None
         return Target(Level(old[1]), number) if old and number is not None else None
 
-    def present(self, path: str) -> str:
-        """Return a relative path as it is now."""
-        place = self.place(path)
-        return path if place is None else _TARGET.sub(place.url.rstrip("/"), path, count=1)
+    def current(self, path: str) -> str:
+        """Return the relative path that now stands for `path`."""
+        target = self.moved_target(path)
+        return path if target is None else _TARGET.sub(target.url.rstrip("/"), path, count=1)
 
 
 def _origin(url: SplitResult) -> tuple[str, str | None, int | None]:

@@ -1,11 +1,12 @@
-"""From what the service answered to a value or a named error (spec section 7; deployed behaviour, sections 7.1-7.4)."""
+"""From a response to its value or a named error (spec section 7; deployed behaviour, sections 7.1-7.4)."""
 
 import json
 import math
 import re
-import unicodedata
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
+from datetime import UTC, datetime
+from email.utils import parsedate_to_datetime
 from typing import Never
 
 from reconciler.errors import (
@@ -24,10 +25,13 @@ from reconciler.errors import (
 from reconciler.model.protocols import Json
 
 LONGEST_REASON = 500
-"""Characters of a service's words that are worth repeating."""
+"""Characters of the service's words that are shown."""
+
+LONGEST_NUMBER = 12
+"""Digits of a number in a header."""
 
 DEEPEST = 64
-"""Lists and objects within each other; what the service sends is less than ten deep."""
+"""Levels of nested lists and objects; what the service sends has less than ten."""
 
 TOKEN = re.compile(r"\bgl[a-z]{2,12}-[\w.=-]{10,}")
 """Tokens of the service by their beginning, such as `glpat-` and `glptt-`; older ones have none."""
@@ -44,13 +48,14 @@ ERRORS: dict[int, type[ServiceError]] = {
 
 
 @dataclass(frozen=True, slots=True)
-class Answer:
-    """An answer, whole.
+class Response:
+    """A whole response.
 
     Attributes:
-        phrase: what the service calls the status.
+        status: the HTTP status; 0 stands for no response.
+        phrase: the service's name for the status.
         headers: by lower-case name.
-        body: unpacked.
+        body: decoded.
     """
 
     status: int
@@ -59,116 +64,129 @@ class Answer:
     body: bytes
 
 
-def read_answer(request: str, answer: Answer) -> Json:
-    """Return the JSON value of a successful answer, None where a write was answered without a body.
+def read_response(request: str, response: Response) -> Json:
+    """Return the JSON value of a successful response; None for a write without a response body.
 
     Args:
         request: method and path, for the error.
+        response: to that request.
 
     Raises:
-        ServiceError: the subclass that stands for the answer's status; `BadAnswer` for a body that is not JSON, or is
-            missing where something was asked for or created.
+        ServiceError: the subclass of the response's status; `BadAnswer` for a body that is not JSON, or missing after
+            a read or a creation.
     """
-    status = answer.status
+    status = response.status
     if 200 <= status < 300:
-        if answer.body:
-            return _read_body(request, answer)
+        if response.body:
+            return _read_body(request, response)
         if request.startswith("GET ") or (request.startswith("POST ") and status in (200, 201)):
             raise BadAnswer(request, f"the answer is empty ({status})", status)
         return None
-    if 300 <= status < 400 and "location" in answer.headers:
-        raise Moved(request, _redirected(request, answer), status)
+    if 300 <= status < 400 and "location" in response.headers:
+        raise Moved(request, _redirected(request, response), status)
     if status < 400:
-        raise BadAnswer(request, f"nothing that was asked for: {status} {plain(answer.phrase)}".rstrip(), status)
+        raise BadAnswer(request, f"nothing that was asked for: {status} {plain(response.phrase)}".rstrip(), status)
     error = ERRORS.get(status, ServerFailure if status >= 500 else Refused)
-    if error is Forbidden and _names_scopes(answer):
+    if error is Forbidden and _names_scopes(response):
         error = ScopeMissing
-    raise error(request, f"{status} {_reason(answer)}".rstrip(), status)
+    # Many explanations begin with the status, which is shown once.
+    reason = explanation(response).removeprefix(f"{status} ") or plain(response.phrase)
+    raise error(request, f"{status} {reason}".rstrip(), status)
 
 
 def plain(text: str) -> str:
-    """Return text from the service fit for any terminal: no control characters, not too long."""
-    kept = "".join(" " if unicodedata.category(character)[0] == "C" else character for character in text)
-    kept = " ".join(kept.split())
-    return kept if len(kept) <= LONGEST_REASON else kept[: LONGEST_REASON - 1] + "…"
+    """Return text from the service as one printable line, at most `LONGEST_REASON` characters long."""
+    line = " ".join("".join(each if each.isprintable() else " " for each in text).split())
+    return line if len(line) <= LONGEST_REASON else line[: LONGEST_REASON - 1] + "…"
 
 
 def parse_json(body: bytes) -> Json:
     """Read JSON as RFC 8259 has it: UTF-8, no NaN, no Infinity; not too deep, and fit to be written again.
 
     Raises:
-        ValueError: it is none.
+        ValueError: the body is not such JSON.
     """
     try:
         value = _DECODER.decode(body.decode())
         if body.count(b"[") + body.count(b"{") > DEEPEST:
-            _see_that_it_is_shallow(value)
+            _require_shallow(value)
         if b"\\ud" in body.lower():
-            json.dumps(value, ensure_ascii=False).encode()  # half a surrogate pair cannot be written by anyone
+            json.dumps(value, ensure_ascii=False).encode()  # half a surrogate pair cannot be written again
     except RecursionError:
         raise ValueError("too deep") from None
     return value
 
 
-def _redirected(request: str, answer: Answer) -> str:
-    """Say where a redirect leads, less its query, which may hold anything, and what the service says about it."""
-    words, place = sentence(answer), plain(answer.headers["location"].partition("?")[0])
-    told = f"redirected to {place}" + (f" ({words})" if words else "")
-    if request.startswith("GET "):
-        return told
-    return f"{told}, and so not carried out: writes are not sent elsewhere; the service may be in maintenance"
-
-
-def _read_body(request: str, answer: Answer) -> Json:
+def parse_date(text: str) -> datetime | None:
+    """Return an HTTP date (RFC 9110, section 5.6.7) with a time zone; None for anything else."""
     try:
-        return parse_json(answer.body)
-    except ValueError:
-        kind = plain(answer.headers.get("content-type", "no content type"))
-        raise BadAnswer(request, f"the answer is not JSON ({answer.status}, {kind})", answer.status) from None
+        found = parsedate_to_datetime(text)
+        return found.replace(tzinfo=UTC) if found.tzinfo is None else found.astimezone(UTC)
+    except (ValueError, OverflowError, TypeError, IndexError):
+        return None
 
 
-def sentence(answer: Answer) -> str:
-    """Return the service's own words in an error: those of `message`, `error` or `error_description`, or plain text.
+def parse_number(text: str | None) -> int | None:
+    """Return the number in a header, at most `LONGEST_NUMBER` digits long; None for anything else."""
+    return int(text) if text and text.isascii() and text.isdigit() and len(text) <= LONGEST_NUMBER else None
 
-    Anything else in a body, such as the record of an object, is not for eyes that only look for an error.
+
+def explanation(response: Response) -> str:
+    """Return the service's words on an error: its `error_description`, `message` or `error`, or a plain text.
+
+    Other fields, such as those of an object's record, are never part of it, and secrets are hidden.
     """
-    try:
-        body = parse_json(answer.body)
-    except ValueError:
-        text = answer.body.decode(errors="replace")
-        is_sentence = answer.headers.get("content-type", "text/plain").startswith("text/plain") and "{" not in text
-        return plain(TOKEN.sub(HIDDEN, text)) if is_sentence else ""
-    if not isinstance(body, dict):
-        return ""
-    told = (body.get(name) for name in ("error_description", "message", "error"))
-    words = next(filter(None, map(_flat, told)), "")
+    body = _error_body(response)
+    if isinstance(body, str):
+        return plain(TOKEN.sub(HIDDEN, body))
+    words = next(filter(None, (_flat(body.get(name)) for name in ("error_description", "message", "error"))), "")
     for secret in sorted(_secrets(body), key=len, reverse=True):
         words = words.replace(secret, HIDDEN)
     return plain(TOKEN.sub(HIDDEN, words))
 
 
-def _names_scopes(answer: Answer) -> bool:
-    """Whether the token's scopes are what is refused (deployed behaviour, section 7.3)."""
+def _error_body(response: Response) -> str | dict[str, Json]:
+    """Return the JSON object of an error, or else its plain text; empty if it has neither."""
     try:
-        body = parse_json(answer.body)
+        body = parse_json(response.body)
     except ValueError:
-        return False
+        text = response.body.decode(errors="replace")
+        is_text = response.headers.get("content-type", "text/plain").startswith("text/plain") and "{" not in text
+        return text if is_text else ""
+    return body if isinstance(body, dict) else ""
+
+
+def _names_scopes(response: Response) -> bool:
+    """Whether a 403 refuses the token's scopes (deployed behaviour, section 7.3)."""
+    body = _error_body(response)
     return isinstance(body, dict) and body.get("error") == "insufficient_scope"
 
 
-def _reason(answer: Answer) -> str:
-    """The service's words, or its name for the status. Many words begin with the status, which is told once."""
-    return sentence(answer).removeprefix(f"{answer.status} ") or plain(answer.phrase)
+def _redirected(request: str, response: Response) -> str:
+    """Return where a redirect leads, without its query, which may hold anything, and the service's explanation."""
+    words, place = explanation(response), plain(response.headers["location"].partition("?")[0])
+    reason = f"redirected to {place}" + (f" ({words})" if words else "")
+    if request.startswith("GET "):
+        return reason
+    return f"{reason}, and so not carried out: writes are not sent elsewhere; the service may be in maintenance"
+
+
+def _read_body(request: str, response: Response) -> Json:
+    try:
+        return parse_json(response.body)
+    except ValueError:
+        kind = plain(response.headers.get("content-type", "no content type"))
+        raise BadAnswer(request, f"the answer is not JSON ({response.status}, {kind})", response.status) from None
 
 
 def _flat(value: Json) -> str:
     """Write an object of lists of sentences as one line: `title: has already been taken; can't be blank`.
 
-    Fields that hold secrets, and whatever is no sentence, are passed over.
+    Fields that hold secrets, and values that are not text, are left out.
     """
     if isinstance(value, dict):
-        told = [(key, _flat(inner)) for key, inner in value.items() if not _holds_secret(key)]
-        return "; ".join(words if key in ("error", "base") else f"{key}: {words}" for key, words in told if words)
+        fields = [(key, _flat(inner)) for key, inner in value.items() if not _holds_secret(key)]
+        return "; ".join(words if key in ("error", "base") else f"{key}: {words}" for key, words in fields if words)
     if isinstance(value, list):
         return "; ".join(filter(None, map(_flat, value)))
     return value if isinstance(value, str) else ""
@@ -191,7 +209,7 @@ def _holds_secret(key: str) -> bool:
     return key.lower().endswith(("token", "password", "secret", "dsn"))
 
 
-def _see_that_it_is_shallow(value: Json) -> None:
+def _require_shallow(value: Json) -> None:
     level = [value]
     for _ in range(DEEPEST):
         level = [

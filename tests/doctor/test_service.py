@@ -6,19 +6,18 @@ import ssl
 from datetime import date, timedelta
 from typing import Any
 
-import httpx
+import httpcore
 import pytest
 
 from reconciler.doctor import Finding, look_at_service
 from reconciler.errors import AnswerLost, Hindrance, NotFound, Unauthorized, Unreachable
 from reconciler.model.protocols import Json
 from reconciler.sandbox import Sandbox
-from reconciler.service.deadlines import Transport
 from tests.canned import answer, canned
 from tests.cli_runner import CliRunner
 from tests.doctor.conftest import FRONT, TODAY, Patient
 from tests.service.connecting import connected
-from tests.service.test_line import LOOPBACK, secured
+from tests.service.test_connection import LOOPBACK, secured
 
 ASKED = ["personal_access_tokens/self", "version", "user"]
 REACHED = "  ok       reachable                                 yes"
@@ -296,22 +295,22 @@ def test_a_token_that_goes_over_plain_http_is_warned_of(cli_runner: CliRunner, m
 @pytest.mark.parametrize(
     ("error", "cause", "hindrance"),
     [
-        (httpx.ConnectTimeout("slow"), None, Hindrance.SILENT),
-        (httpx.ProxyError("403 no"), None, Hindrance.PROXY),
-        (httpx.ConnectError("tls"), ssl.SSLError(1, "wrong version"), Hindrance.TLS),
-        (httpx.ConnectError("other"), OSError(113, "no route"), Hindrance.OTHER),
+        (httpcore.ConnectTimeout("slow"), None, Hindrance.SILENT),
+        (httpcore.ProxyError("403 no"), None, Hindrance.PROXY),
+        (httpcore.ConnectError("tls"), ssl.SSLError(1, "wrong version"), Hindrance.TLS),
+        (httpcore.ConnectError("other"), OSError(113, "no route"), Hindrance.OTHER),
     ],
     ids=str,
 )
 def test_what_lies_beneath_tells_what_kept_a_connection_from_being_made(
     error: Exception, cause: Exception | None, hindrance: Hindrance
 ) -> None:
-    class Broken(Transport):
-        def handle_request(self, request: httpx.Request) -> httpx.Response:
+    class Broken(httpcore.ConnectionPool):
+        def handle_request(self, request: httpcore.Request) -> httpcore.Response:
             del request
             raise error from cause
 
-    with connected("http://127.0.0.1:1/api/v4", connect=Broken, tries_unheard=1) as client:
+    with connected("http://127.0.0.1:1/api/v4", connect=lambda *_: Broken(), tries_unheard=1) as client:
         with pytest.raises(Unreachable) as raised:
             client.get("x")
     assert raised.value.hindrance is hindrance

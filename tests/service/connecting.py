@@ -1,11 +1,10 @@
 """Clients for tests: they wait on a clock of their own, always as long as they may."""
 
-from collections.abc import Callable
 from random import Random
 from typing import Any
 
 from reconciler.service import Client, Policy
-from reconciler.service.deadlines import Transport
+from reconciler.service.connection import Connect, connection_pool
 from tests.service.clock import SwiftClock
 
 TOKEN = "glpat-secret"
@@ -24,7 +23,7 @@ def connected(
     token: str = TOKEN,
     clock: SwiftClock | None = None,
     ca_file: str | None = None,
-    connect: Callable[..., Transport] = Transport,
+    connect: Connect = connection_pool,
     **policy: Any,
 ) -> Client:
     """Return a client with a policy of these fields."""

@@ -190,7 +190,7 @@ def test_each_thread_has_its_own_connection_and_all_are_closed_at_the_end(sandbo
 
         list(pool.map(ask, range(3)))
         assert client.traffic.reads == 3
-        assert len(client._lines) == 4
+        assert len(client._connections) == 4
 
 
 @pytest.mark.parametrize(

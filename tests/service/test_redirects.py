@@ -199,6 +199,6 @@ def test_only_a_number_in_place_of_a_path_says_that_a_project_has_moved(path: st
 def test_a_move_concerns_the_project_alone() -> None:
     moves = Moves()
     moves.learn(OLD, "projects/7")
-    assert moves.present(f"{OLD}/x?y=projects/acme%2Fold") == "projects/7/x?y=projects/acme%2Fold"
-    assert moves.present(f"{OLD}er/x") == f"{OLD}er/x"
-    assert moves.present("groups/acme%2Fold") == "groups/acme%2Fold"
+    assert moves.current(f"{OLD}/x?y=projects/acme%2Fold") == "projects/7/x?y=projects/acme%2Fold"
+    assert moves.current(f"{OLD}er/x") == f"{OLD}er/x"
+    assert moves.current("groups/acme%2Fold") == "groups/acme%2Fold"

@@ -15,18 +15,15 @@ from reconciler.errors import ServiceError, Stopped, WaitTooLong
 from reconciler.sandbox import Sandbox
 from reconciler.sandbox.rate import RateLimit
 from reconciler.service import Policy, Rate, SystemClock, Traffic, Wait
-from reconciler.service.ceiling import Ceiling
-from reconciler.service.governor import ConcurrencyLimit
-from reconciler.service.pace import Pace
-from reconciler.service.quota import Quota
+from reconciler.service.limiter import ConcurrencyLimit, Limiter, Pacer, Quota
 from tests.between import between
 from tests.service.clock import NOON, SwiftClock, patiently
 from tests.service.connecting import connected
 from tests.states import a_small_service
 
 
-def governor(clock: SwiftClock, **policy: Any) -> ConcurrencyLimit:
-    return ConcurrencyLimit(Policy(**policy), clock, Traffic(), Event())
+def a_limiter(clock: SwiftClock, **policy: Any) -> Limiter:
+    return Limiter(Policy(**policy), clock, Traffic(), Event())
 
 
 def quota(left: int, ends: float, observed: int = 0, name: str = "api") -> dict[str, str]:
@@ -41,54 +38,54 @@ def quota(left: int, ends: float, observed: int = 0, name: str = "api") -> dict[
 
 def test_nothing_goes_before_the_reset_once_nothing_remains() -> None:
     clock = SwiftClock()
-    keeper = governor(clock)
-    keeper.leave(keeper.enter("GET x"), 200, quota(left=1, ends=40))
-    keeper.leave(keeper.enter("GET x"), 200, quota(left=0, ends=40))
+    limiter = a_limiter(clock)
+    limiter.release(limiter.acquire("GET x"), 200, quota(left=1, ends=40))
+    limiter.release(limiter.acquire("GET x"), 200, quota(left=0, ends=40))
     assert clock.waits == []
-    assert keeper.enter("GET x") == 40
+    assert limiter.acquire("GET x") == 40
     assert clock.waits == [40]
 
 
 def test_a_reset_that_is_too_far_away_ends_the_run() -> None:
-    keeper = governor(SwiftClock())
-    keeper.leave(keeper.enter("GET x"), 200, quota(left=0, ends=301))
+    limiter = a_limiter(SwiftClock())
+    limiter.release(limiter.acquire("GET x"), 200, quota(left=0, ends=301))
     with pytest.raises(WaitTooLong) as raised:
-        keeper.enter("GET x")
+        limiter.acquire("GET x")
     assert raised.value.come_back == NOON + timedelta(seconds=301)
     assert raised.value.reason.startswith("rate limit of the service: it asks to come back at 2026-10-10 12:05:01 UTC")
 
 
 def test_the_clock_of_the_service_counts_where_it_tells_it() -> None:
     clock = SwiftClock()
-    keeper = governor(clock)
+    limiter = a_limiter(clock)
     there = {"date": format_datetime(NOON + timedelta(hours=2), usegmt=True)}
-    keeper.leave(keeper.enter("GET x"), 200, quota(left=0, ends=7215) | there)
-    assert keeper.enter("GET x") == 15
+    limiter.release(limiter.acquire("GET x"), 200, quota(left=0, ends=7215) | there)
+    assert limiter.acquire("GET x") == 15
 
 
 def test_requests_in_flight_are_taken_off_what_remains() -> None:
     left = Quota()
-    left.note(quota(left=3, ends=10), 0, NOON)
+    left.record(quota(left=3, ends=10), 0, NOON)
     assert [left.wait(0, in_flight) for in_flight in range(5)] == [0, 0, 0, float("inf"), float("inf")]
-    left.note(quota(left=0, ends=10), 0, NOON)
-    left.note(quota(left=2, ends=10), 0, NOON)  # answered first, arrived last
+    left.record(quota(left=0, ends=10), 0, NOON)
+    left.record(quota(left=2, ends=10), 0, NOON)  # answered first, arrived last
     assert left.wait(1, 0) == 9
 
 
 def test_a_new_window_begins_with_as_much_as_the_last() -> None:
     left = Quota()
-    left.note(quota(left=0, observed=2, ends=10), 0, NOON)
+    left.record(quota(left=0, observed=2, ends=10), 0, NOON)
     assert [left.wait(10, in_flight) for in_flight in range(4)] == [0, 0, float("inf"), float("inf")]
-    left.note(quota(left=7, ends=20), 11, NOON + timedelta(seconds=11))
-    left.note(quota(left=0, ends=10), 11, NOON + timedelta(seconds=11))  # of the window that is over
+    left.record(quota(left=7, ends=20), 11, NOON + timedelta(seconds=11))
+    left.record(quota(left=0, ends=10), 11, NOON + timedelta(seconds=11))  # of the window that is over
     assert left.wait(11, 6) == 0
 
 
 def test_of_two_throttles_the_stricter_counts() -> None:
     left = Quota()
-    left.note(quota(left=0, ends=10), 0, NOON)
-    left.note(quota(left=0, ends=30, name="deprecated"), 0, NOON)
-    left.note(quota(left=5, ends=50, name="more"), 0, NOON)
+    left.record(quota(left=0, ends=10), 0, NOON)
+    left.record(quota(left=0, ends=30, name="deprecated"), 0, NOON)
+    left.record(quota(left=5, ends=50, name="more"), 0, NOON)
     assert left.wait(0, 0) == 30
 
 
@@ -96,7 +93,7 @@ def test_of_two_throttles_the_stricter_counts() -> None:
 @pytest.mark.parametrize("name", ["ratelimit-remaining", "ratelimit-reset"])
 def test_a_quota_that_makes_no_sense_is_none(name: str, value: str) -> None:
     left = Quota()
-    left.note(quota(left=0, ends=10) | {name: value}, 0, NOON)
+    left.record(quota(left=0, ends=10) | {name: value}, 0, NOON)
     assert left.wait(0, 0) == 0
 
 
@@ -120,7 +117,7 @@ def test_no_request_is_too_many_for_a_service_that_says_what_remains(sandbox: Sa
 @patiently
 @given(st.integers(1, 1000), st.floats(0.1, 3600), st.integers(1, 50))
 def test_requests_keep_to_the_rate_of_the_run(requests: int, seconds: float, most: int) -> None:
-    pace, now, gone = Pace(Rate(requests, seconds)), 0.0, []
+    pace, now, gone = Pacer(Rate(requests, seconds)), 0.0, []
     for _ in range(most):
         now += pace.wait(now)
         pace.take(now)
@@ -133,7 +130,7 @@ def test_requests_keep_to_the_rate_of_the_run(requests: int, seconds: float, mos
 @patiently
 @given(st.integers(1, 60), st.lists(st.floats(0, 3), min_size=1, max_size=200))
 def test_no_window_ever_holds_a_request_too_many(requests: int, delays: list[float]) -> None:
-    pace, now, gone = Pace(Rate(requests, 10)), 0.0, []
+    pace, now, gone = Pacer(Rate(requests, 10)), 0.0, []
     for delay in delays:
         now += delay
         now += pace.wait(now)
@@ -145,11 +142,11 @@ def test_no_window_ever_holds_a_request_too_many(requests: int, delays: list[flo
 def test_a_run_at_its_own_rate_waits_for_it_and_says_so() -> None:
     clock = SwiftClock()
     traffic = Traffic()
-    keeper = ConcurrencyLimit(Policy(rate=Rate(10, 10), max_wait=0.5), clock, traffic, Event())
+    limiter = Limiter(Policy(rate=Rate(10, 10), max_wait=0.5), clock, traffic, Event())
     starts = []
     for _ in range(4):
-        starts.append(keeper.enter("GET x"))
-        keeper.leave(starts[-1], 200, {})
+        starts.append(limiter.acquire("GET x"))
+        limiter.release(starts[-1], 200, {})
     assert starts == pytest.approx([0, 1.02, 2.04, 3.06], abs=0.11)
     assert traffic.waited[Wait.OWN_RATE] == starts[-1]
 
@@ -166,115 +163,115 @@ def test_what_is_no_rate_is_told(text: str) -> None:
         Rate.parse(text)
 
 
-def test_the_ceiling_is_halved_once_a_round_and_raised_by_one_a_round() -> None:
-    ceiling = Ceiling(8)
-    seen = [ceiling.requests]
+def test_the_limit_is_halved_once_a_round_and_raised_by_one_a_round() -> None:
+    limit = ConcurrencyLimit(8)
+    seen = [limit.requests]
     for status in (200, 429, 429, 503):  # all sent before the first of them was answered
-        ceiling.note(0, 1, status, 8)
-        seen.append(ceiling.requests)
-    ceiling.note(1, 2, 429, 4)
-    seen.append(ceiling.requests)
-    ceiling.note(2, 3, 503, 1)
-    ceiling.note(3, 4, 503, 1)
-    seen.append(ceiling.requests)
+        limit.record(0, 1, status, 8)
+        seen.append(limit.requests)
+    limit.record(1, 2, 429, 4)
+    seen.append(limit.requests)
+    limit.record(2, 3, 503, 1)
+    limit.record(3, 4, 503, 1)
+    seen.append(limit.requests)
     assert seen == [8, 8, 4, 4, 4, 2, 1]
     for _ in range(40):
-        ceiling.note(5, 6, 200, 1)
-        seen.append(ceiling.requests)
+        limit.record(5, 6, 200, 1)
+        seen.append(limit.requests)
     assert sorted(seen[7:]) == seen[7:]
     assert seen[-1] == 8
 
 
-def test_the_ceiling_falls_to_half_of_what_was_in_flight_not_of_what_might_be() -> None:
-    ceiling = Ceiling(64)
-    ceiling.note(0, 1, 429, 8)
-    assert ceiling.requests == 4
+def test_the_limit_falls_to_half_of_what_was_in_flight_not_of_what_might_be() -> None:
+    limit = ConcurrencyLimit(64)
+    limit.record(0, 1, 429, 8)
+    assert limit.requests == 4
 
 
-def test_the_ceiling_falls_when_the_service_becomes_slow() -> None:
-    ceiling = Ceiling(8)
+def test_the_limit_falls_when_the_service_becomes_slow() -> None:
+    limit = ConcurrencyLimit(8)
     for moment in range(10):
-        ceiling.note(moment, moment + 0.1, 200, 8)
-    assert ceiling.requests == 8
+        limit.record(moment, moment + 0.1, 200, 8)
+    assert limit.requests == 8
     for moment in range(10, 20):
-        ceiling.note(moment, moment + 3, 200, 8)
-    assert ceiling.requests < 8
+        limit.record(moment, moment + 3, 200, 8)
+    assert limit.requests < 8
 
 
-def test_the_ceiling_bears_a_service_that_always_was_slow_and_one_that_is_four_times_as_slow_but_fast() -> None:
+def test_the_limit_bears_a_service_that_always_was_slow_and_one_that_is_four_times_as_slow_but_fast() -> None:
     for times in ([5.0] * 20, [0.01] * 10 + [0.9] * 50):
-        ceiling = Ceiling(8)
+        limit = ConcurrencyLimit(8)
         for moment, taken in enumerate(times):
-            ceiling.note(10 * moment, 10 * moment + taken, 200, 8)
-        assert ceiling.requests == 8
+            limit.record(10 * moment, 10 * moment + taken, 200, 8)
+        assert limit.requests == 8
 
 
 def test_an_answer_that_never_came_says_nothing_of_the_load() -> None:
-    ceiling = Ceiling(8)
-    ceiling.note(0, 100, None, 8)
-    assert ceiling.requests == 8
+    limit = ConcurrencyLimit(8)
+    limit.record(0, 100, None, 8)
+    assert limit.requests == 8
 
 
 @pytest.fixture
-def crowded() -> Iterator[tuple[ConcurrencyLimit, Traffic, Thread, list[float]]]:
-    """A governor that lets one go at a time, with one in flight and another in a thread that waits for its turn."""
+def crowded() -> Iterator[tuple[Limiter, Traffic, Thread, list[float]]]:
+    """A limiter that lets one go at a time, with one in flight and another in a thread that waits for its turn."""
     traffic, entered = Traffic(), list[float]()
     clock = SwiftClock()
-    keeper = ConcurrencyLimit(Policy(concurrency=1), clock, traffic, Event())
-    entered.append(keeper.enter("GET a"))
-    thread = Thread(target=lambda: _enter(keeper, entered), daemon=True)
+    limiter = Limiter(Policy(concurrency=1), clock, traffic, Event())
+    entered.append(limiter.acquire("GET a"))
+    thread = Thread(target=lambda: _enter(limiter, entered), daemon=True)
     thread.start()
-    yield keeper, traffic, thread, entered
+    yield limiter, traffic, thread, entered
     thread.join()
 
 
-def _enter(keeper: ConcurrencyLimit, entered: list[float]) -> None:
+def _enter(limiter: Limiter, entered: list[float]) -> None:
     try:
-        entered.append(keeper.enter("GET b"))
+        entered.append(limiter.acquire("GET b"))
     except ServiceError:
         entered.append(-1)
 
 
 def test_a_request_too_many_waits_for_another_to_end(
-    crowded: tuple[ConcurrencyLimit, Traffic, Thread, list[float]],
+    crowded: tuple[Limiter, Traffic, Thread, list[float]],
 ) -> None:
-    keeper, traffic, thread, entered = crowded
-    keeper.leave(entered[0], None, {})
+    limiter, traffic, thread, entered = crowded
+    limiter.release(entered[0], None, {})
     thread.join()
     assert entered == [0, 0]
     assert set(traffic.waited) <= {Wait.CONCURRENCY}
 
 
 def test_whoever_waits_for_a_turn_is_told_that_the_run_is_over(
-    crowded: tuple[ConcurrencyLimit, Traffic, Thread, list[float]],
+    crowded: tuple[Limiter, Traffic, Thread, list[float]],
 ) -> None:
-    keeper, _, thread, entered = crowded
-    keeper.hold(1000, Wait.UNAVAILABLE)
+    limiter, _, thread, entered = crowded
+    limiter.hold(1000, Wait.UNAVAILABLE)
     with pytest.raises(WaitTooLong):
-        keeper.enter("GET c")
-    keeper.leave(entered[0], None, {})
+        limiter.acquire("GET c")
+    limiter.release(entered[0], None, {})
     thread.join()
     assert entered == [0, -1]
 
 
 def test_a_wait_is_cut_short_by_whoever_stops() -> None:
     stop = Event()
-    keeper = ConcurrencyLimit(Policy(), SwiftClock(), Traffic(), stop)
-    keeper.hold(10, Wait.RATE_LIMIT)
+    limiter = Limiter(Policy(), SwiftClock(), Traffic(), stop)
+    limiter.hold(10, Wait.RATE_LIMIT)
     stop.set()
     with pytest.raises(Stopped):
-        keeper.enter("GET x")
+        limiter.acquire("GET x")
     with pytest.raises(Stopped):
-        keeper.pause("GET x", Wait.RETRY, 1)
+        limiter.pause("GET x", Wait.RETRY, 1)
 
 
 def test_a_shorter_wait_does_not_shorten_a_longer_one(caplog: pytest.LogCaptureFixture) -> None:
     caplog.set_level("INFO", "reconciler")
     clock = SwiftClock()
-    keeper = governor(clock)
-    keeper.hold(20, Wait.RATE_LIMIT)
-    keeper.hold(7, Wait.UNAVAILABLE)
-    assert keeper.enter("GET x") == 20
+    limiter = a_limiter(clock)
+    limiter.hold(20, Wait.RATE_LIMIT)
+    limiter.hold(7, Wait.UNAVAILABLE)
+    assert limiter.acquire("GET x") == 20
     assert caplog.messages == ["waiting 20 s: rate limit of the service"]
 
 

@@ -8,7 +8,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from reconciler.errors import BadAnswer, ServiceError
-from reconciler.service.responses import Answer, parse_json, read_answer
+from reconciler.service.responses import Response, parse_json, read_response
 from tests.canned import answer, canned
 from tests.service.clock import patiently
 from tests.service.connecting import connected
@@ -86,12 +86,12 @@ def test_what_is_wide_is_not_deep() -> None:
     ],
 )
 def test_only_what_asks_for_nothing_may_be_answered_with_nothing(request_: str, status: int, fine: bool) -> None:
-    empty = Answer(status, "OK", {}, b"")
+    empty = Response(status, "OK", {}, b"")
     if fine:
-        assert read_answer(request_, empty) is None
+        assert read_response(request_, empty) is None
     else:
         with pytest.raises(BadAnswer) as raised:
-            read_answer(request_, empty)
+            read_response(request_, empty)
         assert str(raised.value) == f"{request_}: the answer is empty ({status})"
 
 
@@ -121,7 +121,7 @@ def test_any_answer_is_a_value_or_an_error_fit_for_any_terminal(
     status: int, phrase: str, headers: dict[str, str], body: bytes
 ) -> None:
     try:
-        read_answer("GET x", Answer(status, phrase, headers, body))
+        read_response("GET x", Response(status, phrase, headers, body))
     except ServiceError as error:
         said = str(error)
         error.reason.encode()

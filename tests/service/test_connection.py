@@ -10,7 +10,6 @@ from threading import Thread
 from typing import Any
 
 import httpcore
-import httpx
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
@@ -26,8 +25,7 @@ from reconciler.errors import (
 )
 from reconciler.model.protocols import Request
 from reconciler.service import Client
-from reconciler.service.connection import proxy_for
-from reconciler.service.deadlines import Transport
+from reconciler.service.connection import Deadline, proxy_for
 from tests.canned import answer, canned
 from tests.service.clock import SwiftClock, patiently
 from tests.service.connecting import TOKEN, connected
@@ -56,54 +54,30 @@ def serving(serve: Callable[[socket], None]) -> Iterator[str]:
         thread.join()
 
 
-def errors_of(module: Any) -> list[type[Exception]]:
-    found = [getattr(module, name) for name in module.__all__]
-    return [each for each in found if isinstance(each, type) and issubclass(each, Exception)]
-
-
-def made(error: type[Exception]) -> Exception:
-    if error in (httpx.StreamConsumed, httpx.StreamClosed, httpx.ResponseNotRead, httpx.RequestNotRead):
-        return error()
-    if error is httpx.HTTPStatusError:
-        request = httpx.Request("GET", "http://h")
-        return httpx.HTTPStatusError("odd", request=request, response=httpx.Response(500, request=request))
-    return error("odd")
+ERRORS = [getattr(httpcore, name) for name in httpcore.__all__]
+ERRORS = [each for each in ERRORS if isinstance(each, type) and issubclass(each, Exception)]
+ERRORS.remove(httpcore.ConnectionNotAvailable)  # the pool's own, which it never lets out
 
 
 @pytest.mark.parametrize("sent", [False, True])
-@pytest.mark.parametrize("error", [*errors_of(httpx), OSError, ssl.SSLError, UnicodeError], ids=str)
-def test_no_error_of_the_http_library_leaves_the_client(error: type[Exception], sent: bool) -> None:
-    class Broken(Transport):
-        def handle_request(self, request: httpx.Request) -> httpx.Response:
+@pytest.mark.parametrize("error", [*ERRORS, OSError, ssl.SSLError, UnicodeError], ids=str)
+def test_no_error_of_the_http_libraries_leaves_the_client(error: type[Exception], sent: bool) -> None:
+    class Broken(httpcore.ConnectionPool):
+        def __init__(self, deadline: Deadline) -> None:
+            super().__init__()
+            self.deadline = deadline
+
+        def handle_request(self, request: httpcore.Request) -> httpcore.Response:
             del request
             self.deadline.sent = sent
-            raise made(error)
+            raise error("odd")
 
-    with connected("http://127.0.0.1:9/api/v4", connect=Broken) as client, pytest.raises(ServiceError) as raised:
-        client.send(Request("POST", "x", {}))
-    before = {httpx.ConnectError, httpx.ConnectTimeout, httpx.ProxyError}
+    with connected("http://127.0.0.1:9/api/v4", connect=lambda *given: Broken(given[2])) as client:
+        with pytest.raises(ServiceError) as raised:
+            client.send(Request("POST", "x", {}))
+    before = {httpcore.ConnectError, httpcore.ConnectTimeout, httpcore.ProxyError}
     assert raised.value.ambiguous == (sent and error not in before)
     assert raised.value.__suppress_context__
-
-
-def test_the_errors_of_the_library_below_are_all_turned_into_those_of_the_library() -> None:
-    for error in errors_of(httpcore):
-        if error is httpcore.ConnectionNotAvailable:
-            continue  # the pool's own, which it never lets out
-
-        class Below(Transport):
-            failure = error
-
-            def __init__(self, *given: Any) -> None:
-                super().__init__(*given)
-                self._pool.handle_request = self.fail  # type: ignore[method-assign] # breaks what lies below
-
-            def fail(self, request: httpcore.Request) -> httpcore.Response:
-                del request
-                raise self.failure("odd")
-
-        with connected("http://127.0.0.1:9/api/v4", connect=Below) as client, pytest.raises(ServiceError):
-            client.get("x")
 
 
 def test_an_answer_that_trickles_in_is_given_up_when_its_time_is_over() -> None:

@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 from reconciler.errors import BadAnswer, ServerFailure
 from reconciler.service import Client
 from reconciler.service.pagination import read_list
-from reconciler.service.responses import Answer
+from reconciler.service.responses import Response
 from tests.canned import answer, canned
 from tests.service.clock import patiently
 from tests.service.connecting import connected
@@ -116,9 +116,9 @@ def test_a_link_that_is_not_about_pages_is_none() -> None:
 
 @pytest.mark.parametrize("link", ["", "y", "?", "http://[/?a=1", "?a=é", "?a b", "?per_page=100&page=1"])
 def test_a_link_that_leads_nowhere_is_a_bad_answer(link: str) -> None:
-    def fetch(path: str) -> tuple[Any, Answer]:
+    def fetch(path: str) -> tuple[Any, Response]:
         del path
-        return [1], Answer(200, "OK", {"link": f"<{link}>; rel=next"}, b"")
+        return [1], Response(200, "OK", {"link": f"<{link}>; rel=next"}, b"")
 
     with pytest.raises(BadAnswer, match="GET x: the next page after page 1 cannot be "):
         read_list(fetch, "x")
@@ -262,9 +262,9 @@ def test_an_object_that_always_is_on_a_list_twice_belongs_there() -> None:
 
 @pytest.mark.parametrize("total", ["", "x", "-1", "٣"])
 def test_a_total_that_makes_no_sense_is_none(total: str) -> None:
-    def fetch(path: str) -> tuple[Any, Answer]:
+    def fetch(path: str) -> tuple[Any, Response]:
         del path
-        return [1], Answer(200, "OK", {"x-total": total}, b"")
+        return [1], Response(200, "OK", {"x-total": total}, b"")
 
     assert read_list(fetch, "x") == [1]
 
@@ -279,9 +279,9 @@ def test_a_page_that_fails_fails_the_list() -> None:
 
 @pytest.mark.parametrize("told", [True, False])
 def test_a_list_has_an_end(*, told: bool) -> None:
-    def fetch(path: str) -> tuple[Any, Answer]:
+    def fetch(path: str) -> tuple[Any, Response]:
         page = int(path.rpartition("=")[2])
-        return numbered(page), Answer(200, "OK", {"x-next-page": str(page + 1)} if told else {}, b"")
+        return numbered(page), Response(200, "OK", {"x-next-page": str(page + 1)} if told else {}, b"")
 
     with pytest.raises(BadAnswer, match="GET x: the list has more than 1000 pages"):
         read_list(fetch, "x")
@@ -295,13 +295,13 @@ def test_a_list_has_an_end(*, told: bool) -> None:
 def test_a_list_that_comes_out_whole_was_read_whole_at_once(pages: list[list[int]], totals: list[bool]) -> None:
     asked = []
 
-    def fetch(path: str) -> tuple[Any, Answer]:
+    def fetch(path: str) -> tuple[Any, Response]:
         page = int(path.rpartition("=")[2])
         asked.append(page)
         headers = {"x-next-page": str(page + 1) if page < len(pages) else ""}
         if totals[page - 1 : page] == [True]:
             headers["x-total"] = str(sum(map(len, pages)))
-        return numbered(*pages[page - 1]), Answer(200, "OK", headers, b"")
+        return numbered(*pages[page - 1]), Response(200, "OK", headers, b"")
 
     assert read_list(fetch, "x") == [{"id": number} for page in pages for number in page]
     assert len(asked) in (len(pages), 2 * len(pages))

@@ -1,0 +1,280 @@
+"""The limiter: when the next request may be sent, for all threads of a run together.
+
+Three limits hold at once: `ConcurrencyLimit` (requests in flight), `Pacer` (the rate that the run sets itself) and
+`Quota` (the rate limit that the service announces). A thread that waits here holds no connection. All threads keep a
+pause that the service asks for.
+"""
+
+import logging
+from collections.abc import Mapping
+from dataclasses import dataclass
+from datetime import datetime, timedelta
+from math import inf
+from threading import Condition, Event
+
+from reconciler.errors import Stopped, WaitTooLong
+from reconciler.service.policy import Clock, Policy, Rate
+from reconciler.service.responses import parse_date, parse_number
+from reconciler.service.retries import LONGEST_PAUSE
+from reconciler.service.traffic import Traffic, Wait
+
+LOG = logging.getLogger(__name__)
+
+WORTH_LOGGING = 5
+"""Seconds: shorter waits are not logged."""
+
+
+class Limiter:
+    """Lets requests go, each in its turn.
+
+    Args:
+        stop: once set, waits caused by the service or a failure end in `Stopped`. The limiter sets it too when the
+            service asks for too long a wait; no request is sent from then on.
+    """
+
+    def __init__(self, policy: Policy, clock: Clock, traffic: Traffic, stop: Event) -> None:
+        self._max_wait = policy.max_wait
+        self._clock = clock
+        self._traffic = traffic
+        self._stop = stop
+        self._changed = Condition()
+        self._in_flight = 0
+        self._held_until = -inf
+        self._held_for = Wait.RATE_LIMIT
+        self._words = ""
+        self._refusal: WaitTooLong | None = None
+        self._concurrency = ConcurrencyLimit(policy.concurrency)
+        self._pacer = Pacer(policy.rate)
+        self._quota = Quota()
+        self._never = Event()
+
+    def acquire(self, request: str) -> float:
+        """Wait until a request may be sent; `release` must follow. Returns the clock's `monotonic` at its start.
+
+        Raises:
+            WaitTooLong: the service asks, or has asked before, for a longer wait than `Policy.max_wait`.
+            Stopped: the run was stopped during the wait.
+        """
+        while True:
+            with self._changed:
+                self._raise_refusal(request)
+                now = self._clock.monotonic()
+                reason, seconds = self._obstacle(now)
+                if not seconds:
+                    self._pacer.take(now)
+                    self._in_flight += 1
+                    return now
+                if seconds == inf:
+                    with self._traffic.waiting(reason, self._clock):
+                        self._changed.wait()
+                    continue
+                if seconds > self._max_wait and reason is not Wait.OWN_RATE:
+                    self._refuse(request, reason, seconds)
+            self.pause(request, reason, seconds)
+
+    def release(self, started: float, status: int | None, headers: Mapping[str, str]) -> None:
+        """Record the response to a request, or with a status of None, that no response came."""
+        with self._changed:
+            now = self._clock.monotonic()
+            self._concurrency.record(started, now, status, self._in_flight)
+            self._in_flight -= 1
+            if "ratelimit-remaining" in headers:
+                self._quota.record(headers, now, self._clock.now())
+            self._changed.notify_all()
+
+    def hold(self, seconds: float, reason: Wait, words: str = "") -> None:
+        """Send no request for this long; `words` are the service's explanation."""
+        with self._changed:
+            self._hold(self._clock.monotonic(), seconds, reason, words)
+
+    def pause(self, request: str, reason: Wait, seconds: float) -> None:
+        """Wait, in this thread only.
+
+        Raises:
+            WaitTooLong, Stopped: see `acquire`.
+        """
+        event = self._never if reason is Wait.OWN_RATE else self._stop
+        with self._traffic.waiting(reason, self._clock):
+            stopped = self._clock.wait(seconds, event)
+        if stopped:
+            with self._changed:
+                self._raise_refusal(request)
+            raise Stopped(request, "the run was ended before it could be sent")
+
+    def _obstacle(self, now: float) -> tuple[Wait, float]:
+        """Return what prevents a request, and for how many seconds: 0 for nothing, `inf` until a response arrives."""
+        if self._held_until > now:
+            return self._held_for, self._held_until - now
+        if self._in_flight >= self._concurrency.requests:
+            return Wait.CONCURRENCY, inf
+        left = self._quota.wait(now, self._in_flight)
+        if 0 < left < inf:
+            self._hold(now, left, Wait.RATE_LIMIT)
+        return (Wait.RATE_LIMIT, left) if left else (Wait.OWN_RATE, self._pacer.wait(now))
+
+    def _hold(self, now: float, seconds: float, reason: Wait, words: str = "") -> None:
+        until = now + seconds
+        if until > self._held_until + WORTH_LOGGING and WORTH_LOGGING <= seconds <= self._max_wait:
+            LOG.info("waiting %.0f s: %s%s", seconds, reason, _quoted(words))
+        if until > self._held_until:
+            self._held_until, self._held_for, self._words = until, reason, words
+
+    def _refuse(self, request: str, reason: Wait, seconds: float) -> None:
+        come_back = self._clock.now() + timedelta(seconds=min(seconds, LONGEST_PAUSE))
+        text = (
+            f"{reason}{_quoted(self._words)}: it asks to come back at {come_back:%Y-%m-%d %H:%M:%S %Z}, in "
+            f"{seconds:.0f} s; --max-wait is {self._max_wait:g} s"
+        )
+        self._refusal = WaitTooLong(request, text, come_back)
+        self._stop.set()
+        self._changed.notify_all()
+        self._raise_refusal(request)
+
+    def _raise_refusal(self, request: str) -> None:
+        if self._refusal is not None:
+            raise WaitTooLong(request, self._refusal.reason, self._refusal.come_back)
+
+
+def _quoted(words: str) -> str:
+    return f' ("{words}")' if words else ""
+
+
+SLOW = 1.0
+"""Seconds: a faster response never counts as slow."""
+
+SLOWER = 4
+"""The service counts as slow at this multiple of its best response time."""
+
+WEIGHT = 0.2
+"""Weight of the latest response in the moving average."""
+
+OVERLOADED = frozenset({429, 503})
+
+
+class ConcurrencyLimit:
+    """How many requests may be in flight: additive increase, multiplicative decrease, between 1 and `most`.
+
+    Attributes:
+        requests: the current limit, at least 1.
+    """
+
+    def __init__(self, most: int) -> None:
+        self._most = most
+        self.requests = most
+        self._exact = float(most)
+        self._cut_at = -inf
+        self._best = inf
+        self._average = 0.0
+
+    def record(self, started: float, ended: float, status: int | None, in_flight: int) -> None:
+        """Adapt the limit to one response.
+
+        Args:
+            started: when its request was sent, in seconds of the same clock as `ended`.
+            status: None if no response came, which changes nothing.
+            in_flight: requests in flight, including this one.
+        """
+        if status is None:
+            return
+        seconds = ended - started
+        self._average = seconds if self._best == inf else self._average + WEIGHT * (seconds - self._average)
+        self._best = min(self._best, seconds)
+        if status not in OVERLOADED and self._average <= max(SLOW, SLOWER * self._best):
+            self._set(min(self._exact + 1 / self._exact, self._most))
+        elif started >= self._cut_at:  # a request sent before the last cut shows nothing of its effect
+            self._cut_at = ended
+            self._average = self._best
+            self._set(max(min(self._exact, in_flight) / 2, 1))
+
+    def _set(self, exact: float) -> None:
+        self._exact = exact
+        self.requests = int(exact)
+
+
+SPACING = 1.02
+"""Requests are this much further apart than the rate allows, so that none falls into the window of the last ones."""
+
+LATE = 0.01
+"""A request may be late by this share of the period without delaying the next one."""
+
+
+class Pacer:
+    """The rate that a run sets itself: requests evenly spaced.
+
+    With `SPACING` and `LATE`, no window of the rate's seconds ever holds a request too many, as long as the travel
+    time to the service varies by less than a hundredth of the window.
+    """
+
+    def __init__(self, rate: Rate | None) -> None:
+        self._apart = 0.0 if rate is None else SPACING * rate.seconds / rate.requests
+        self._late = 0.0 if rate is None else min(self._apart, LATE * rate.seconds)
+        self._next = -inf
+
+    def wait(self, now: float) -> float:
+        """Return the seconds until the next request may be sent."""
+        return max(self._next - now, 0.0)
+
+    def take(self, now: float) -> None:
+        """Record that a request is sent."""
+        if self._apart:
+            self._next = max(self._next, now - self._late) + self._apart
+
+
+@dataclass(slots=True)
+class QuotaWindow:
+    """A fixed window of one throttle of the service.
+
+    Attributes:
+        reset: its end by the service's clock, in seconds since 1970.
+        ends: its end by our clock's `monotonic`.
+        left: requests left in it.
+        whole: requests it began with.
+    """
+
+    reset: int
+    ends: float
+    left: int
+    whole: int
+
+
+class Quota:
+    """What the service's `RateLimit-*` headers allow (deployed behaviour, section 7.4).
+
+    `RateLimit-Limit` belongs to another window and is not read.
+    """
+
+    def __init__(self) -> None:
+        self._windows: dict[str, QuotaWindow] = {}
+
+    def record(self, headers: Mapping[str, str], now: float, time_of_day: datetime) -> None:
+        """Record the headers of a response.
+
+        Args:
+            headers: by lower-case name.
+            now: by our clock's `monotonic`.
+            time_of_day: at the same moment; the service's `Date` is preferred, since clocks differ.
+        """
+        left, reset = parse_number(headers.get("ratelimit-remaining")), parse_number(headers.get("ratelimit-reset"))
+        if left is None or reset is None:
+            return
+        name = headers.get("ratelimit-name", "")
+        window = self._windows.get(name)
+        if window is None or window.reset < reset:
+            service_time = parse_date(headers.get("date", "")) or time_of_day
+            whole = left + (parse_number(headers.get("ratelimit-observed")) or 0)
+            self._windows[name] = QuotaWindow(reset, now + reset - service_time.timestamp(), left, max(whole, 1))
+        elif window.reset == reset:
+            window.left = min(window.left, left)
+
+    def wait(self, now: float, in_flight: int) -> float:
+        """Return for how many seconds no request may be sent: 0, or `inf` for until a response arrives.
+
+        The service may not have counted the requests in flight yet, so each is subtracted once more.
+        """
+        longest = 0.0
+        for window in self._windows.values():
+            if window.ends <= now:
+                window.left = window.whole
+            if window.left <= in_flight:
+                longest = max(longest, inf if in_flight else window.ends - now)
+        return longest
