@@ -1,10 +1,12 @@
-"""Write every page and picture that comes from the code to its file, and the version into the pages that name it."""
+"""Write pages and pictures that come from the code, the box on how-to pages, and the version where pages name it."""
 
 import re
 from pathlib import Path
 
 from docs.picture import picture
 from docs.reference import pages
+from docs.rehearsal import pages as pages_with_box
+from docs.rehearsal import with_box
 from reconciler import __version__
 
 FOLDER = Path(__file__).parent
@@ -22,10 +24,11 @@ NAMING = (
 
 
 def generated() -> dict[Path, str]:
-    """Return what each file holds that comes from the code, or names the version."""
+    """Return what each file holds that comes from the code, has the box, or names the version."""
     return {
         FOLDER / "plan.svg": picture(),
         **{FOLDER / "reference" / name: text for name, text in pages().items()},
+        **{page: with_box(page, page.read_text(encoding="utf-8")) for page in pages_with_box()},
         **{file: _of_this_release(file.read_text(encoding="utf-8")) for file in NAMING},
     }
 

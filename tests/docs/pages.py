@@ -26,9 +26,6 @@ SHELL = ("bash", "console")
 SHOWN = ("cron", "diff", "dockerfile", "html", "ini", "jinja", "json", "lua", "markdown", "promql", "text", "yaml")
 """How blocks are marked that are only looked at."""
 
-GIVEN = re.compile(r"<!-- given:\n(.*)\n-->\s*", re.DOTALL)
-"""What the reader of a page has done before, as lines of a shell."""
-
 NOT_RUN = re.compile(r"<!-- not run: (.+) -->\s*")
 """Stands before a block that no test runs, with the reason."""
 
@@ -68,8 +65,6 @@ def blocks(page: Path) -> Iterator[Block]:
     for token in MarkdownIt().parse(page.read_text(encoding="utf-8")):
         place = f"{page.relative_to(ROOT)}:{token.map[0] + 1 if token.map else 0}"
         match token.type:
-            case "html_block" if given := GIVEN.fullmatch(token.content):
-                yield Block(place, "bash", given[1] + "\n")
             case "html_block":
                 found = NOT_RUN.fullmatch(token.content)
                 reason = found[1] if found else ""

@@ -1,4 +1,4 @@
-"""A shell at a reader's desk: our own commands run in this process, against the sandbox; all else in bash."""
+"""A shell at a reader's desk: our own commands run in this process, against sandboxes; all else in bash."""
 
 import io
 import os
@@ -7,8 +7,9 @@ import shlex
 import shutil
 import subprocess
 import sys
-from contextlib import redirect_stderr, redirect_stdout
+from contextlib import ExitStack, redirect_stderr, redirect_stdout
 from pathlib import Path
+from typing import Self
 
 import pytest
 import yaml
@@ -16,7 +17,7 @@ import yaml
 from reconciler.cli import run
 from reconciler.cli.sandbox import sandbox as sandbox_command
 from reconciler.demo import STATE
-from reconciler.sandbox import Sandbox, generate
+from reconciler.sandbox import Sandbox, generate, running
 from tests.docs.pages import ROOT, SHELL, Block, Step, steps
 
 PLAIN = re.compile(r"""reconciler(?: +(?:[\w./=:,@%+{}~^-]|\$\w+|"[^"`\\]*"|'[^'$]*')+)*""")
@@ -25,14 +26,13 @@ PLAIN = re.compile(r"""reconciler(?: +(?:[\w./=:,@%+{}~^-]|\$\w+|"[^"`\\]*"|'[^'
 SANDBOX = re.compile(r"reconciler (sandbox\b.*) &")
 
 THE_SERVICE = "https://gitlab.example.com"
-LOOPBACK = "http://127.0.0.1:8080"
-"""What pages call the service, and where a sandbox serves if nothing else is said."""
+"""What pages call the reader's own service; here it is a sandbox too."""
 
 TOKEN = "YOUR_TOKEN"
-"""What pages call the token."""
+"""What pages call the token for it."""
 
-FOLDERS = ("examples", "schemas", "templates")
-"""What of a checkout lies in a reader's folder."""
+CHECKOUT = ("examples", "schemas", "templates")
+"""The folders of a checkout that pages use."""
 
 SECONDS = 60
 
@@ -45,23 +45,21 @@ class Keyboard(io.StringIO):
 
 
 class Shell:
-    """What one page is typed into: a new folder, a sandbox as the service, ada's token."""
+    """What one page is typed into: a checkout, and nothing else that the page does not set up itself."""
 
-    def __init__(self, folder: Path, sandbox: Sandbox, patch: pytest.MonkeyPatch) -> None:
-        self._sandbox = sandbox
+    def __init__(self, folder: Path, service: Sandbox, patch: pytest.MonkeyPatch) -> None:
         self._patch = patch
-        self._url = THE_SERVICE
+        self._stack = ExitStack()
         self._code = 0
+        service.replace_state(yaml.safe_load((ROOT / "examples/state.yaml").read_text(encoding="utf-8")))
+        self._services = {THE_SERVICE: service}
         for name in [name for name in os.environ if name.startswith(("CI", "GIT_", "RECONCILER_"))]:
             patch.delenv(name)
-        for name in FOLDERS:
-            if (ROOT / name).is_dir():
-                shutil.copytree(ROOT / name, folder / name)
+        for name in CHECKOUT:
+            shutil.copytree(ROOT / name, folder / name)
         self._set(
             HOME=str(folder),
             PATH=f"{Path(sys.executable).parent}{os.pathsep}{os.environ['PATH']}",
-            RECONCILER_API_URL=sandbox.api_url,
-            RECONCILER_TOKEN="ada-token",
             GIT_AUTHOR_NAME="Ada",
             GIT_AUTHOR_EMAIL="ada@example.com",
             GIT_COMMITTER_NAME="Ada",
@@ -69,7 +67,12 @@ class Shell:
             GIT_CONFIG_GLOBAL=os.devnull,
         )
         patch.chdir(folder)
-        self._serve(ROOT / "examples/state.yaml")
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *_reason: object) -> None:
+        self._stack.close()
 
     def do(self, block: Block) -> None:
         """Write the file that a block is, or type its lines and see that what it shows is what comes.
@@ -93,17 +96,15 @@ class Shell:
             printed = f"{self._code}\n"
         else:
             self._code, printed = self._answer(step.line)
-        told = f"{block.place}: $ {step.line}\n{printed}"
-        assert may_fail or self._code == 0 or step.line == "echo $?", f"{told}(exit code {self._code})"
+        context = f"{block.place}: $ {step.line}\n{printed}"
+        assert may_fail or self._code == 0 or step.line == "echo $?", f"{context}(exit code {self._code})"
         if step.shown is not None:
-            assert printed == step.shown, told
+            assert printed == step.shown, context
 
     def _answer(self, line: str) -> tuple[int, str]:
         """Carry out one line; return its exit code, and what a terminal shows of both outputs."""
-        for told, real in ((THE_SERVICE, self._sandbox.base_url), (LOOPBACK, self._sandbox.base_url)):
-            if told in line:
-                self._url = told
-                line = line.replace(told, real)
+        for origin, service in self._services.items():
+            line = line.replace(origin, service.base_url)
         line = line.replace(TOKEN, "ada-token")
         if serving := SANDBOX.fullmatch(line):
             self._start(shlex.split(serving[1])[1:])
@@ -111,8 +112,13 @@ class Shell:
         if line.startswith("export "):
             self._set(**dict(word.split("=", 1) for word in self._words(line)[1:]))
             return 0, ""
-        code, printed = self._run(self._words(line)[1:]) if PLAIN.fullmatch(line) else _in_bash(line)
-        return code, printed.replace(self._sandbox.base_url, self._url)
+        if line.startswith("unset "):
+            self._patch.delenv(line.removeprefix("unset "))
+            return 0, ""
+        code, printed = self._run(self._words(line)[1:]) if PLAIN.fullmatch(line) else self._in_bash(line)
+        for origin, service in self._services.items():
+            printed = printed.replace(service.base_url, origin)
+        return code, printed
 
     def _run(self, arguments: list[str]) -> tuple[int, str]:
         printed = io.StringIO()
@@ -121,21 +127,38 @@ class Shell:
             code = run(arguments)
         return code, printed.getvalue()
 
-    def _start(self, arguments: list[str]) -> None:
-        """Let the sandbox of this process serve what another one would serve on its own port."""
-        asked = sandbox_command.make_context("sandbox", arguments).params
-        if asked["generate"]:
-            state = generate(asked["generate"], asked["seed"])
-            state["instance"]["dialect"] = asked["dialect"]
-            self._sandbox.replace_state(state)
-        else:
-            self._serve(asked["state"] or STATE)
-        self._sandbox.set_latency(asked["latency"])
-        self._sandbox.set_rate_limit(asked["rate_limit"])
-        self._sandbox.set_faults(asked["faults"])
+    def _in_bash(self, line: str) -> tuple[int, str]:
+        """Run a line in a new bash, and go where it has gone."""
+        reads, writes = os.pipe()
+        with os.fdopen(reads, encoding="utf-8") as folder:
+            try:
+                done = subprocess.run(
+                    ["bash", "-euo", "pipefail", "-c", f"trap 'pwd >&{writes}' EXIT\n{line}"],
+                    stdin=subprocess.DEVNULL,
+                    stdout=subprocess.PIPE,
+                    stderr=subprocess.STDOUT,
+                    pass_fds=[writes],
+                    text=True,
+                    timeout=SECONDS,
+                    check=False,
+                )
+            finally:
+                os.close(writes)
+            self._patch.chdir(folder.read().strip())
+        return done.returncode, done.stdout
 
-    def _serve(self, state: Path) -> None:
-        self._sandbox.replace_state(yaml.safe_load(state.read_text(encoding="utf-8")))
+    def _start(self, arguments: list[str]) -> None:
+        """Serve in this process what another one would serve on that port."""
+        options = sandbox_command.make_context("sandbox", arguments).params
+        origin = f"http://127.0.0.1:{options['port']}"
+        assert origin not in self._services, f"port {options['port']} is in use"
+        state = options["state"] or STATE
+        if options["generate"]:
+            state = generate(options["generate"], options["seed"])
+            state["instance"]["dialect"] = options["dialect"]
+        self._services[origin] = self._stack.enter_context(
+            running(state, options["latency"], options["rate_limit"], options["faults"])
+        )
 
     def _words(self, line: str) -> list[str]:
         """Split a line as a shell does, variables first: no page has one whose value needs quoting."""
@@ -144,16 +167,3 @@ class Shell:
     def _set(self, **variables: str) -> None:
         for name, value in variables.items():
             self._patch.setenv(name, value)
-
-
-def _in_bash(line: str) -> tuple[int, str]:
-    done = subprocess.run(
-        ["bash", "-euo", "pipefail", "-c", line],
-        stdin=subprocess.DEVNULL,
-        stdout=subprocess.PIPE,
-        stderr=subprocess.STDOUT,
-        text=True,
-        timeout=SECONDS,
-        check=False,
-    )
-    return done.returncode, done.stdout

@@ -7,6 +7,7 @@ from pathlib import Path
 import pytest
 import yaml
 
+from docs.rehearsal import pages as pages_with_box
 from reconciler.sandbox import Sandbox
 from tests.docs.pages import PAGES, ROOT, SHELL, SHOWN, Block, blocks, steps
 from tests.docs.shell import Shell
@@ -20,14 +21,26 @@ EVERYTHING = [block for page in PAGES for block in blocks(page)]
 @pytest.fixture
 def shell(tmp_path: Path, sandbox: Sandbox, monkeypatch: pytest.MonkeyPatch) -> Iterator[Shell]:
     """The shell of one page."""
-    yield Shell(tmp_path, sandbox, monkeypatch)
-    sandbox.set_rate_limit(None)
+    with Shell(tmp_path, sandbox, monkeypatch) as shell:
+        yield shell
 
 
 @pytest.mark.parametrize("page", PAGES, ids=lambda page: str(page.relative_to(ROOT)))
 def test_what_a_page_says_is_what_comes(page: Path, shell: Shell) -> None:
     for block in blocks(page):
         shell.do(block)
+
+
+def test_every_page_with_steps_to_follow_begins_with_the_box() -> None:
+    folders = [ROOT / "docs" / "how-to", ROOT / "examples"]
+    followed = [
+        page for page in PAGES if any(page.is_relative_to(each) for each in folders) and any(map(runs, blocks(page)))
+    ]
+    assert followed == pages_with_box()
+
+
+def runs(block: Block) -> bool:
+    return block.language in SHELL and not block.not_run
 
 
 def test_what_is_not_run_is_counted_and_has_its_reason() -> None:
