@@ -8,12 +8,12 @@ from typing import Annotated, Any, Literal
 
 from pydantic import BaseModel, ConfigDict, Field, PlainValidator, ValidationError, WithJsonSchema
 
-from reconciler.errors import ConfigurationError, Fault, ManifestErrors
+from reconciler.errors import ConfigurationError, LocatedDiagnostic, ManifestErrors
 from reconciler.manifests.plain import mapping_in, open_source
 from reconciler.manifests.sources import Source, fault, find
-from reconciler.manifests.structure import Misfit, misfits
-from reconciler.manifests.words import closest, listed
+from reconciler.manifests.validation import Misfit, misfits
 from reconciler.model.resource import read_duration
+from reconciler.model.wording import closest, listed
 from reconciler.render import FORMATS
 
 DURATION = "^[0-9]+[smhd]$"
@@ -124,21 +124,21 @@ def read_configuration(path: Path) -> dict[str, Any]:
         given = mapping_in(source)
         Configuration.model_validate(given)
     except ManifestErrors as errors:
-        raise _refused([replace(each, source="") for each in errors.faults]) from None
+        raise _refused([replace(each, source="") for each in errors.diagnostics]) from None
     except ValidationError as error:
         raise _refused([_fault(source, each) for each in misfits(error, given, Configuration)]) from None
     return given
 
 
-def _refused(faults: list[Fault]) -> ConfigurationError:
+def _refused(faults: list[LocatedDiagnostic]) -> ConfigurationError:
     return ConfigurationError("\n".join(str(each) for each in sorted(faults)))
 
 
-def _fault(source: Source, misfit: Misfit) -> Fault:
-    spot = find(source, 0, misfit.path, key=misfit.key).spot
-    message = misfit.message(spot.text)
+def _fault(source: Source, misfit: Misfit) -> LocatedDiagnostic:
+    position = find(source, 0, misfit.path, key=misfit.key).position
+    message = misfit.message(position.text)
     if not misfit.key:
         message = f"`{misfit.path[0]}` {message}"
     elif misfit.path == ("token",):
         message = "a token does not belong here; set RECONCILER_TOKEN or token_file"
-    return fault(source.path, spot.line, spot.column, message)
+    return fault(source.path, position.line, position.column, message)

@@ -2,7 +2,7 @@
 
 ```
 ReconcilerError                 1
-├── ManifestErrors              1   every fault of every manifest, each with its place
+├── ManifestErrors              1   every error of every manifest, each with its place
 ├── ConfigurationError          1   a setting is missing or senseless: no URL, no token, a bad reconciler.yaml
 ├── UsageError                 64   the command line itself is wrong
 ├── PlanRefused                 1   a plan that must not be applied: other service, too old, guarded, unreadable
@@ -26,6 +26,7 @@ ReconcilerError                 1
 ```
 """
 
+from collections.abc import Iterable
 from dataclasses import dataclass
 from datetime import datetime
 from enum import StrEnum
@@ -40,8 +41,8 @@ class ReconcilerError(Exception):
 
 
 @dataclass(frozen=True, slots=True, order=True)
-class Fault:
-    """One thing wrong (or, as a warning, doubtful) in the manifests.
+class LocatedDiagnostic:
+    """One error or warning about the manifests, at its place.
 
     Attributes:
         path: the file, as the user named it.
@@ -69,15 +70,15 @@ class Fault:
 
 
 class ManifestErrors(ReconcilerError):
-    """All faults of all manifests, sorted by place.
+    """Everything that is wrong with the manifests, sorted by place.
 
     Attributes:
-        faults: the errors and warnings, at least one of them an error.
+        diagnostics: the errors and warnings, at least one of them an error.
     """
 
-    def __init__(self, faults: list[Fault]) -> None:
-        self.faults = tuple(sorted(faults))
-        super().__init__("\n".join(str(fault) for fault in self.faults))
+    def __init__(self, diagnostics: Iterable[LocatedDiagnostic]) -> None:
+        self.diagnostics = tuple(sorted(diagnostics))
+        super().__init__("\n".join(str(each) for each in self.diagnostics))
 
 
 class ConfigurationError(ReconcilerError):

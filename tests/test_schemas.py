@@ -15,7 +15,7 @@ from reconciler import __version__
 from reconciler.configuration import read_configuration
 from reconciler.documents.plan_file import SavedPlan, save_plan
 from reconciler.documents.report import Report, save_report
-from reconciler.errors import Fault, OutputFailed
+from reconciler.errors import LocatedDiagnostic, OutputFailed
 from reconciler.manifests.documents import DOCUMENTS
 from reconciler.render import render_validation
 from reconciler.schema import all_schemas, schema_text, write_schemas
@@ -268,7 +268,9 @@ def test_saved_reports_are_valid(report: Report) -> None:
 
 def test_validations_are_valid() -> None:
     text = render_validation(
-        [Fault("a.yaml", 3, 5, "odd"), Fault("b.yaml", 0, 0, "empty", "", "warning")], {"project": 1}, "json"
+        [LocatedDiagnostic("a.yaml", 3, 5, "odd"), LocatedDiagnostic("b.yaml", 0, 0, "empty", "", "warning")],
+        {"project": 1},
+        "json",
     )
     assert faults(json.loads(text), SCHEMAS["validation.schema.json"]) == []
 

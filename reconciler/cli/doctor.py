@@ -56,7 +56,7 @@ def _look(session: Session, *, read_only: bool) -> "Diagnosis":
         with session.client() as client:
             return _look_at_targets(session, client, front, read_only=read_only)
     except ManifestErrors as errors:
-        number = sum(fault.severity == "error" for fault in errors.faults)
+        number = sum(fault.severity == "error" for fault in errors.diagnostics)
         said = f"not valid: {number} error{'' if number == 1 else 's'}"
         finding = Finding(Verdict.ERROR, "manifests", said, "reconciler validate tells each with its place")
     except ServiceError as error:

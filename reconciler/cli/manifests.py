@@ -32,7 +32,7 @@ def validate(given: Given) -> int:
     try:
         manifests = session.read_manifests()
     except ManifestErrors as errors:
-        session.write_result(partial(render_validation, errors.faults, {}))
+        session.write_result(partial(render_validation, errors.diagnostics, {}))
         return errors.exit_code
     faults = sorted((*manifests.warnings, *manifests.advice))
     session.write_result(partial(render_validation, faults, manifests.documents))
@@ -107,11 +107,11 @@ def _explanation(target: "DesiredTarget", manifests: "Manifests", field: str) ->
     from functools import reduce
     from operator import getitem
 
-    from reconciler.manifests.explain import steps
+    from reconciler.manifests.layers import field_path
     from reconciler.system.terminal import escaped
 
     spec = manifests.effective(target.target)
-    path = steps(field, spec)
+    path = field_path(field, spec)
     if not path:
         return ""
     effective: Any = reduce(getitem, path, spec)

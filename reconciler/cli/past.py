@@ -16,7 +16,7 @@ if TYPE_CHECKING:
     from reconciler.gitops.snapshot import Snapshot
     from reconciler.live.discovery import Discovery
     from reconciler.manifests import Manifests
-    from reconciler.manifests.sets import Discovered
+    from reconciler.manifests.project_sets import Discovered
     from reconciler.model.protocols import Reader
     from reconciler.model.targets import Target
 
@@ -199,7 +199,7 @@ class _Files:
                 found = read_contents(contents, self._session.kinds, values=self.values or {}, env_names=variables)
                 return found if discovered is None else found.with_discovered(discovered, paths or {})
             except ManifestErrors as errors:
-                wrong = {fault.path for fault in errors.faults if fault.severity == "error"}
+                wrong = {each.path for each in errors.diagnostics if each.severity == "error"}
                 broken = [name for name in names if escaped(f"{self._then.revision}:{name}") in wrong]
                 if not broken or any(isinstance(each, Hidden) for each in (discovered or {}).values()):
                     raise
@@ -210,9 +210,9 @@ class _Files:
         return self.values is None and name.endswith(TEMPLATE)
 
     def _warn(self, what: str, errors: ManifestErrors) -> None:
-        faults = "\n".join(str(fault) for fault in errors.faults if fault.severity == "error")
+        found = "\n".join(str(each) for each in errors.diagnostics if each.severity == "error")
         warning = f"--since {self._then.revision}: {what}; nothing is deleted that was declared only there"
-        self._session.warn([f"{warning}\n{faults}"])
+        self._session.warn([f"{warning}\n{found}"])
 
 
 def _warn_of_parting(session: "Session", then: "Snapshot") -> None:
@@ -229,7 +229,7 @@ def _warn_of_parting(session: "Session", then: "Snapshot") -> None:
 
 def _warn_of_absence(session: "Session", then: "Snapshot", objects: Mapping[str, str]) -> None:
     """Tell what is not compared because the manifests stood elsewhere then."""
-    from reconciler.manifests.files import MANIFEST
+    from reconciler.manifests.sources import MANIFEST
 
     absent = [str(path) for path in session.paths if not then.manifests([path])]
     if not absent:

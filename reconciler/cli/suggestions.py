@@ -73,7 +73,7 @@ def schemas(_context: click.Context, _parameter: click.Parameter, incomplete: st
 
 def _targets(context: click.Context) -> Iterator[str]:
     """Yield what the manifests name; click leaves PATHS among the rest where the line ends with an option."""
-    from reconciler.manifests.files import Unreadable, read_text, search
+    from reconciler.manifests.sources import Unreadable, read_text, search
 
     given = context.params.get("paths") or context.args or _configured_paths()
     for file in search([Path(each) for each in given]).files:

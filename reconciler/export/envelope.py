@@ -2,10 +2,10 @@
 
 from typing import Any
 
-from reconciler.manifests.documents import API_VERSION, KIND_OF
+from reconciler.manifests.documents import API_VERSION
 from reconciler.model.targets import LEVELS, Target
 
-LEVEL_OF = {KIND_OF[level]: level for level in LEVELS}
+LEVEL_OF = {level.document_kind: level for level in LEVELS}
 
 
 def document_of(target: Target, spec: dict[str, Any], profiles: list[str] | None = None) -> dict[str, Any]:
@@ -15,7 +15,7 @@ def document_of(target: Target, spec: dict[str, Any], profiles: list[str] | None
         metadata["id" if isinstance(target.ref, int) else "path"] = target.ref
     if profiles:
         metadata["profiles"] = profiles
-    envelope = {"apiVersion": API_VERSION, "kind": KIND_OF[target.level]}
+    envelope = {"apiVersion": API_VERSION, "kind": target.level.document_kind}
     return {**envelope, **({"metadata": metadata} if metadata else {}), "spec": spec}
 
 

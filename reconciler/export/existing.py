@@ -12,12 +12,9 @@ from reconciler.export.sharing import PROFILE
 from reconciler.export.targets import Known, paths_of
 from reconciler.export.updating import PRUNE, Written
 from reconciler.manifests import Manifests, read_contents
-from reconciler.manifests.files import Unreadable, read_text, search
-from reconciler.manifests.layers import merge
-from reconciler.manifests.placeholders import filling
-from reconciler.manifests.reading import TEMPLATE
-from reconciler.manifests.shapes import Shapes, shapes_of
-from reconciler.manifests.sources import Source
+from reconciler.manifests.layers import SectionSpecs, merge, placeholder_values, section_specs
+from reconciler.manifests.loader import TEMPLATE
+from reconciler.manifests.sources import Source, Unreadable, read_text, search
 from reconciler.model.kind import Kinds
 from reconciler.model.targets import Target
 
@@ -49,7 +46,7 @@ class Existing:
     texts: Mapping[Path, str] = field(default_factory=dict)
     documents: Mapping[Path, list[Any]] = field(default_factory=dict)
     templates: tuple[Path, ...] = ()
-    shapes: Shapes = field(default_factory=dict)
+    shapes: SectionSpecs = field(default_factory=dict)
     _places: Mapping[Any, tuple[Target, Place]] = field(default_factory=dict)
     _manifests: Manifests | None = None
 
@@ -77,7 +74,7 @@ class Existing:
             below = layers[:-1] if name in own else layers
             if below:
                 beneath[name] = reduce(partial(merge, self.shapes[name]), below)
-        return Written(own, beneath, prune, adding, values=filling(known.path))
+        return Written(own, beneath, prune, adding, values=placeholder_values(known.path))
 
     def profile(self, name: str) -> dict[str, Any] | None:
         """Return the spec of the profile of that name, if there is one."""
@@ -113,7 +110,7 @@ def read_existing(folder: Path, kinds: Kinds) -> Existing:
             target = target_of(value)
             if target is not None:
                 places[target.identity] = (target, Place(path, number))
-    return Existing(texts, documents, templates, shapes_of(kinds), places, manifests)
+    return Existing(texts, documents, templates, section_specs(kinds), places, manifests)
 
 
 def _text(path: Path) -> str:
@@ -125,4 +122,4 @@ def _text(path: Path) -> str:
     try:
         return read_text(str(path))
     except Unreadable as error:
-        raise ManifestErrors([error.fault]) from None
+        raise ManifestErrors([error.diagnostic]) from None

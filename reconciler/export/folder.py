@@ -91,7 +91,7 @@ class Folder:
 def _says(path: Path, text: str, values: list[Any]) -> bool:
     """Whether the documents of a text have these values."""
     reading = Source(str(path), text).read()
-    return not reading.faults and [root.value for root in reading.roots] == values
+    return not reading.errors and [root.value for root in reading.roots] == values
 
 
 def _stubborn(path: Path) -> OutputFailed:

@@ -15,8 +15,7 @@ from reconciler.export.sections import Exported, Spec
 from reconciler.export.sharing import profile_document, shared
 from reconciler.export.targets import Known
 from reconciler.export.updating import PRUNE, Written, update
-from reconciler.manifests.placeholders import filling, literal
-from reconciler.manifests.shapes import Shapes, shapes_of, spell
+from reconciler.manifests.layers import SectionSpecs, literal, normalize, placeholder_values, section_specs
 from reconciler.model.kind import Kinds
 from reconciler.model.state import LiveState, Unreadable
 
@@ -49,7 +48,7 @@ def hoist(
         kinds: all kinds.
         profile: the spec of the profile where there is one already.
     """
-    shapes = shapes_of(kinds)
+    shapes = section_specs(kinds)
     spec = shared(projects, shapes, SHARE) if profile is None else profile
     documents = {}
     for project in projects:
@@ -61,15 +60,15 @@ def hoist(
     return SharedProfile(spec if used else {}, documents)
 
 
-def _slim(name: str, profile: Spec, project: Exported, live: LiveState, shapes: Shapes) -> dict[str, Any] | None:
+def _slim(name: str, profile: Spec, project: Exported, live: LiveState, shapes: SectionSpecs) -> dict[str, Any] | None:
     """Return a project's document above the profile; None where the profile does not suit it."""
     target = project.known.target
     sections = [section for section in profile if section != PRUNE]
     addresses = [(target, section, part.name) for section in sections for part in shapes[section].kind.parts]
     if any(isinstance(live.parts.get(address, Unreadable("")), Unreadable) for address in addresses):
         return None
-    values = filling(project.known.path)
-    beneath = {section: spell(shapes[section], profile[section], values) for section in sections}
+    values = placeholder_values(project.known.path)
+    beneath = {section: normalize(shapes[section], profile[section], values) for section in sections}
     written = Written({}, beneath, tuple(profile.get(PRUNE, ())), adding=tuple(shapes), whole=True, values=values)
     try:
         return document_of(target, update(written, project, live, shapes), [name])

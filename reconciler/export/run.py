@@ -17,7 +17,7 @@ from reconciler.export.sharing import profile_document
 from reconciler.export.sight import LiveSnapshot, read_all
 from reconciler.export.targets import ExportRequest, Known
 from reconciler.export.updating import update
-from reconciler.manifests.placeholders import literal
+from reconciler.manifests.layers import literal
 from reconciler.model.kind import Kinds
 from reconciler.model.progress import Progress
 from reconciler.model.protocols import Reader

@@ -6,7 +6,7 @@ from typing import Any
 from ruamel.yaml.comments import CommentedMap, CommentedSeq
 from ruamel.yaml.scalarstring import DoubleQuotedScalarString, LiteralScalarString, PlainScalarString
 
-from reconciler.manifests.scalars import resolve
+from reconciler.manifests.yaml_reader import resolve
 
 SIMPLE = re.compile(r"[A-Za-z_/][A-Za-z0-9_./*-]*( [A-Za-z0-9_./*-]+)*")
 """Text that means itself without quotes; what other readers of YAML take for something else is not among it."""

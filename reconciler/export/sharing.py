@@ -8,8 +8,7 @@ from typing import Any
 
 from reconciler.export.sections import Exported, Spec
 from reconciler.manifests.documents import API_VERSION
-from reconciler.manifests.placeholders import literal
-from reconciler.manifests.shapes import Shape, Shapes
+from reconciler.manifests.layers import SectionSpec, SectionSpecs, literal
 from reconciler.model.targets import Target
 
 PROFILE = "Profile"
@@ -29,7 +28,7 @@ def profile_document(name: str, spec: Spec) -> dict[str, Any]:
     return {"apiVersion": API_VERSION, "kind": PROFILE, "metadata": {"name": name}, "spec": spec}
 
 
-def shared(projects: Sequence[Exported], shapes: Shapes, share: float) -> Spec:
+def shared(projects: Sequence[Exported], shapes: SectionSpecs, share: float) -> Spec:
     """Return what at least this share of the projects have in common, field by field and item by item.
 
     A field or an item that a profile sets, a project's own document can set otherwise. What it cannot take away must be
@@ -52,20 +51,20 @@ def shared(projects: Sequence[Exported], shapes: Shapes, share: float) -> Spec:
     return {name: spec[name] for name in shapes if name in spec}
 
 
-def _leaves_of(project: Exported, shapes: Shapes) -> Iterator[tuple[Path, str]]:
+def _leaves_of(project: Exported, shapes: SectionSpecs) -> Iterator[tuple[Path, str]]:
     for name, section in project.spec.items():
         if shapes[name].items:
             yield (name,), "{}"
         yield from _leaves(shapes[name], section, project.known.target)
 
 
-def _leaves(shape: Shape, section: Mapping[str, Any], target: Target) -> Iterator[tuple[Path, str]]:
+def _leaves(shape: SectionSpec, section: Mapping[str, Any], target: Target) -> Iterator[tuple[Path, str]]:
     """Yield each value with its path; an item as such too, be it without fields."""
     for key, value in section.items():
         name = _with_placeholder(shape, key, target)
         path = (shape.kind.name, name)
         match value:
-            case list() if shape.unites(key):
+            case list() if shape.merges_as_set(key):
                 yield path, "[]"
                 yield from (((*path, dumps(entry)), "true") for entry in value)
             case dict():
@@ -76,7 +75,7 @@ def _leaves(shape: Shape, section: Mapping[str, Any], target: Target) -> Iterato
                 yield path, _value(value)
 
 
-def _with_placeholder(shape: Shape, key: str, target: Target) -> str:
+def _with_placeholder(shape: SectionSpec, key: str, target: Target) -> str:
     """Return a key as a profile writes it, with `{path}` for the project's path in patterns."""
     lowered = shape.items is not None and shape.items.lowers_placeholders
     path = target.ref.lower() if lowered and isinstance(target.ref, str) else None
@@ -94,18 +93,18 @@ def _is_empty(path: Path, value: str) -> bool:
     return len(path) == 1 or value == "[]"
 
 
-def _stays(shape: Shape, path: Path) -> bool:
+def _stays(shape: SectionSpec, path: Path) -> bool:
     """Whether a document cannot take away what is at a path of a profile."""
-    return len(path) == 1 or shape.unites(path[1])
+    return len(path) == 1 or shape.merges_as_set(path[1])
 
 
-def _put(spec: Spec, path: Path, value: Any, shapes: Shapes) -> None:
+def _put(spec: Spec, path: Path, value: Any, shapes: SectionSpecs) -> None:
     section, *keys = path
     inside = spec.setdefault(section, {})
     match keys:
         case [key]:
             inside.setdefault(key, value)
-        case [key, entry] if shapes[section].unites(key):
+        case [key, entry] if shapes[section].merges_as_set(key):
             inside[key].append(loads(entry))
         case [key, field]:
             inside.setdefault(key, {})[field] = value

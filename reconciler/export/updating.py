@@ -9,9 +9,17 @@ from typing import Any
 
 from reconciler.export.sections import Exported, Spec, entries_of
 from reconciler.export.targets import Known
-from reconciler.manifests.layers import merge
-from reconciler.manifests.placeholders import Filling, literal
-from reconciler.manifests.shapes import OLD_NAMES, Shape, Shapes, spell, spell_entry, spell_key
+from reconciler.manifests.layers import (
+    OLD_NAMES,
+    Placeholders,
+    SectionSpec,
+    SectionSpecs,
+    literal,
+    merge,
+    normalize,
+    normalize_entry,
+    normalize_key,
+)
 from reconciler.model.diff import differences, fields_of
 from reconciler.model.endpoints import Collection
 from reconciler.model.resource import Found, Resource
@@ -40,10 +48,10 @@ class Written:
     prune: tuple[str, ...] = ()
     adding: Iterable[str] = ()
     whole: bool = False
-    values: Filling = field(default_factory=dict)
+    values: Placeholders = field(default_factory=dict)
 
 
-def update(written: Written, exported: Exported, live: LiveState, shapes: Shapes) -> Spec:
+def update(written: Written, exported: Exported, live: LiveState, shapes: SectionSpecs) -> Spec:
     """Return the spec of the target's own document that agrees with what was read."""
     spec = dict(written.own)
     known = exported.known
@@ -69,7 +77,7 @@ def update(written: Written, exported: Exported, live: LiveState, shapes: Shapes
 class _Section:
     """One section of one target: what was read of it, and what a manifest would say of that."""
 
-    shape: Shape
+    shape: SectionSpec
     known: Known
     parts: Mapping[str, LivePart]
     read: Mapping[str, Any]
@@ -77,7 +85,7 @@ class _Section:
 
     def updated(self, mine: Mapping[str, Any], lower: Mapping[str, Any]) -> dict[str, Any]:
         """Return the document's own section, given what it is and what lies beneath it."""
-        merged = merge(self.shape, lower, spell(self.shape, mine, self.written.values))
+        merged = merge(self.shape, lower, normalize(self.shape, mine, self.written.values))
         checked = self.shape.check[self.known.target.level](merged)
         if self.shape.items:
             return self._items(self.shape.items, dict(mine), merged, lower, checked)
@@ -102,7 +110,7 @@ class _Section:
         found = [{identity(part, name) for name in each.names} for each in entries_of(part, live, self.known)]
         alive = set().union(*found)
         names = {
-            entry: identity(part, spell_entry(self.shape, part.name, entry, self.written.values)) for entry in mine
+            entry: identity(part, normalize_entry(self.shape, part.name, entry, self.written.values)) for entry in mine
         }
         kept = [entry for entry in mine if names[entry] in alive]
         named = {names[entry] for entry in kept} | {identity(part, entry) for entry in lower}
@@ -121,7 +129,7 @@ class _Section:
         (live,) = self.parts.values()
         assert isinstance(live, tuple)  # noqa: S101 - a section of items has one part, which is a collection
         alive = {identity(part, found.names[0]): found for found in live}
-        raw = {spell_key(self.shape, key, self.written.values): key for key in mine}
+        raw = {normalize_key(self.shape, key, self.written.values): key for key in mine}
         for name in merged:
             key, item = raw.get(name, literal(name)), checked[name]
             if name not in self.read:

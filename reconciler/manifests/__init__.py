@@ -1,4 +1,4 @@
-"""Files to the desired state: found, rendered, read, merged and checked, with each fault at its place.
+"""Files to the desired state: found, rendered, read, merged and checked, with each error at its place.
 
 What is offered here is imported when it is asked for: to read plain YAML takes no model of any kind.
 """
@@ -7,10 +7,9 @@ from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
-    from reconciler.manifests.elsewhere import Elsewhere, read_elsewhere
-    from reconciler.manifests.files import is_manifest
-    from reconciler.manifests.manifests import Manifests, read_contents, read_manifests
-    from reconciler.manifests.sets import Hidden, Member
+    from reconciler.manifests.loader import Elsewhere, Manifests, read_contents, read_elsewhere, read_manifests
+    from reconciler.manifests.project_sets import Hidden, Member
+    from reconciler.manifests.sources import is_manifest
 
 __all__ = [
     "Elsewhere",
@@ -23,20 +22,12 @@ __all__ = [
     "read_manifests",
 ]
 
-HOMES = {
-    "Elsewhere": "elsewhere",
-    "Hidden": "sets",
-    "Manifests": "manifests",
-    "Member": "sets",
-    "is_manifest": "files",
-    "read_contents": "manifests",
-    "read_elsewhere": "elsewhere",
-    "read_manifests": "manifests",
-}
+HOMES = {"Hidden": "project_sets", "Member": "project_sets", "is_manifest": "sources"}
+"""The modules of what does not come from `loader`."""
 
 
 def __getattr__(name: str) -> Any:
     """Import what is offered."""
-    if name not in HOMES:
+    if name not in __all__:
         raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
-    return getattr(import_module(f"{__name__}.{HOMES[name]}"), name)
+    return getattr(import_module(f"{__name__}.{HOMES.get(name, 'loader')}"), name)

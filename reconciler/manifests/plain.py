@@ -6,8 +6,7 @@ from pathlib import Path
 from typing import Any
 
 from reconciler.errors import ManifestErrors
-from reconciler.manifests.files import Unreadable, as_text, read_text
-from reconciler.manifests.sources import Source, fault
+from reconciler.manifests.sources import Source, Unreadable, as_text, fault, read_text
 
 
 def read_mapping(path: Path, content: bytes | None = None) -> dict[str, Any]:
@@ -32,7 +31,7 @@ def open_source(path: Path, content: bytes | None = None) -> Source:
     try:
         return Source(str(path), read_text(str(path)) if content is None else as_text(str(path), content))
     except Unreadable as error:
-        raise ManifestErrors([error.fault]) from None
+        raise ManifestErrors([error.diagnostic]) from None
 
 
 def mapping_in(source: Source) -> dict[str, Any]:
@@ -42,8 +41,8 @@ def mapping_in(source: Source) -> dict[str, Any]:
         ManifestErrors: it is not YAML, or holds something else.
     """
     reading = source.read()
-    if reading.faults:
-        raise ManifestErrors(list(reading.faults))
+    if reading.errors:
+        raise ManifestErrors(list(reading.errors))
     values = [root.value for root in reading.roots] or [{}]
     if len(values) > 1 or not isinstance(values[0], dict):
         raise ManifestErrors([fault(source.path, 0, 0, "holds something else than one mapping of names to values")])

@@ -1,4 +1,4 @@
-"""Jinja2 templates to the text they render to, by a process of their own with limits: see `rendering`."""
+"""Jinja2 templates to the text they render to, by a process of their own with limits: see `template_process`."""
 
 import json
 import os
@@ -14,9 +14,8 @@ from subprocess import DEVNULL, PIPE, Popen
 from typing import IO, Any, cast
 
 from reconciler.errors import ConfigurationError
-from reconciler.manifests.files import LARGEST, Unreadable
-from reconciler.manifests.sources import Source, fault
-from reconciler.manifests.syntax import LINE_BREAK, line_at
+from reconciler.manifests.sources import LARGEST, Source, Unreadable, fault
+from reconciler.manifests.yaml_reader import LINE_BREAK, line_at
 from reconciler.system.processes import inherited
 
 MOST_SECONDS = 5
@@ -122,7 +121,7 @@ class Templates:
 
     def _started(self) -> "Popen[bytes]":
         # With -P no module is imported from the working directory, where anything may lie.
-        command = [sys.executable, "-P", "-c", "from reconciler.manifests.rendering import main; main()"]
+        command = [sys.executable, "-P", "-c", "from reconciler.manifests.template_process import main; main()"]
         process = Popen(command, stdin=PIPE, stdout=PIPE, stderr=DEVNULL, env=inherited())
         _send(process, self._orders)
         return process

@@ -15,6 +15,11 @@ class Level(StrEnum):
     GROUP = "group"
     PROJECT = "project"
 
+    @property
+    def document_kind(self) -> str:
+        """The `kind` of the documents that are about such targets."""
+        return self.capitalize()
+
 
 LEVELS = tuple(Level)
 

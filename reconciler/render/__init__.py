@@ -12,7 +12,7 @@ from pkgutil import iter_modules
 from types import MappingProxyType
 from typing import TYPE_CHECKING
 
-from reconciler.errors import Fault, UsageError
+from reconciler.errors import LocatedDiagnostic, UsageError
 
 if TYPE_CHECKING:
     from reconciler.doctor import Diagnosis
@@ -70,7 +70,7 @@ def render_report(report: "Report", format_: str = "text", style: Style = PLAIN)
 
 
 def render_validation(
-    faults: Sequence[Fault], documents: Mapping[str, int], format_: str = "text", style: Style = PLAIN
+    faults: Sequence[LocatedDiagnostic], documents: Mapping[str, int], format_: str = "text", style: Style = PLAIN
 ) -> str:
     """Return the faults of the manifests in a format.
 

@@ -6,7 +6,7 @@ from collections.abc import Mapping, Sequence
 from reconciler.doctor import Diagnosis, diagnosis_content
 from reconciler.documents.plan_file import SavedPlan, save_plan
 from reconciler.documents.report import Report, save_report
-from reconciler.errors import Fault
+from reconciler.errors import LocatedDiagnostic
 from reconciler.model.targets import Level
 from reconciler.render import Style
 
@@ -21,7 +21,7 @@ def report(done: Report, _style: Style) -> str:
     return save_report(done)
 
 
-def validation(faults: Sequence[Fault], documents: Mapping[str, int], _style: Style) -> str:
+def validation(faults: Sequence[LocatedDiagnostic], documents: Mapping[str, int], _style: Style) -> str:
     """Return the faults of the manifests, errors and warnings, by place."""
     content = {
         "format": "reconciler.validation/v1",

@@ -8,7 +8,7 @@ from hashlib import sha256
 from posixpath import normpath
 
 from reconciler.documents.plan_file import SavedPlan
-from reconciler.errors import Fault
+from reconciler.errors import LocatedDiagnostic
 from reconciler.render import Style
 from reconciler.render._wording import complaint
 from reconciler.system.terminal import escaped
@@ -19,7 +19,7 @@ LINE = re.compile(r":\d+(:\d+)?\b")
 SEVERITIES = {"error": "critical", "warning": "minor"}
 
 
-def validation(faults: Sequence[Fault], _documents: Mapping[str, int], _style: Style) -> str:
+def validation(faults: Sequence[LocatedDiagnostic], _documents: Mapping[str, int], _style: Style) -> str:
     """Return an issue for each fault.
 
     Its fingerprint stays when lines are moved, so that a merge request tells new faults from old ones; of faults of
@@ -40,12 +40,16 @@ def plan(saved: SavedPlan, _style: Style) -> str:
     )
 
 
-def _fault(origin: str, message: str) -> Fault:
+def _fault(origin: str, message: str) -> LocatedDiagnostic:
     path, _, line = origin.rpartition(":")
-    return Fault(path, int(line), 0, message) if path and line.isdecimal() else Fault(origin, 0, 0, message)
+    return (
+        LocatedDiagnostic(path, int(line), 0, message)
+        if path and line.isdecimal()
+        else LocatedDiagnostic(origin, 0, 0, message)
+    )
 
 
-def _issues(faults: Iterable[Fault]) -> str:
+def _issues(faults: Iterable[LocatedDiagnostic]) -> str:
     seen = Counter[tuple[str, str]]()
     issues = []
     for fault in faults:

@@ -11,7 +11,7 @@ from itertools import groupby
 from reconciler.apply import Outcome, Status, TargetOutcome
 from reconciler.documents.plan_file import SavedPlan, summary, utc
 from reconciler.documents.report import Report
-from reconciler.errors import Fault
+from reconciler.errors import LocatedDiagnostic
 from reconciler.model.plan import Change, Create, Delete, Problem, TargetPlan, Update
 from reconciler.render import Style
 from reconciler.render._note import Block, clipped, code, code_in_html, collapsible, fitted
@@ -70,7 +70,7 @@ def report(done: Report, _style: Style) -> str:
     return fitted(head, [_unfinished(done.outcomes), _problems(done.problems), *map(_done, done.targets)])
 
 
-def validation(faults: Sequence[Fault], documents: Mapping[str, int], _style: Style) -> str:
+def validation(faults: Sequence[LocatedDiagnostic], documents: Mapping[str, int], _style: Style) -> str:
     """Return the faults of the manifests, by file, each with its line."""
     numbers = Counter(fault.severity for fault in faults)
     verdict = _severities(numbers) or listed_documents(documents)
@@ -138,7 +138,7 @@ def _change(change: Change) -> Iterator[str]:
         yield from (f"{MARKERS[type(change)]}     {clipped(line)}\n" for line in details(change))
 
 
-def _file(path: str, faults: Sequence[Fault]) -> Block:
+def _file(path: str, faults: Sequence[LocatedDiagnostic]) -> Block:
     numbers = Counter(fault.severity for fault in faults)
     entries = ("".join(_fault(fault)) for fault in faults)
     return collapsible(
@@ -146,7 +146,7 @@ def _file(path: str, faults: Sequence[Fault]) -> Block:
     )
 
 
-def _fault(fault: Fault) -> Iterator[str]:
+def _fault(fault: LocatedDiagnostic) -> Iterator[str]:
     place = f" {fault.line}:{fault.column}" if fault.line else ""
     yield f"{fault.severity}{place}: {clipped(fault.message)}\n"
     if fault.source:

@@ -8,7 +8,7 @@ from reconciler.apply import Outcome, Status
 from reconciler.doctor import Costs, Diagnosis, Finding, SectionState, Verdict
 from reconciler.documents.plan_file import SavedPlan, summary
 from reconciler.documents.report import Report
-from reconciler.errors import Fault
+from reconciler.errors import LocatedDiagnostic
 from reconciler.model.plan import Change, Create, Delete, TargetPlan, Update
 from reconciler.render import Style
 from reconciler.render._numbers import cost_of, of_plan, of_report, open_doors, verdicts
@@ -72,7 +72,7 @@ def report(done: Report, style: Style) -> str:
     return "\n".join(lines) + "\n"
 
 
-def validation(faults: Sequence[Fault], documents: Mapping[str, int], style: Style) -> str:
+def validation(faults: Sequence[LocatedDiagnostic], documents: Mapping[str, int], style: Style) -> str:
     """Return every fault with its place and the offending line, and the verdict."""
     lines = [line for fault in faults for line in _fault(fault, style)]
     numbers = Counter(fault.severity for fault in faults)
@@ -161,7 +161,7 @@ def _folded(text: str, style: Style, indent: int = 0) -> list[str]:
     )
 
 
-def _fault(fault: Fault, style: Style) -> Iterator[str]:
+def _fault(fault: LocatedDiagnostic, style: Style) -> Iterator[str]:
     place = f"{fault.path}:{fault.line}:{fault.column}" if fault.line else fault.path
     severity = _painted("warning", "warning", style) + ": " if fault.severity == "warning" else ""
     yield f"{_painted(escaped(place), 'target', style)}: {severity}{escaped(fault.message)}"

@@ -79,7 +79,7 @@ def main() -> int:
             ended["valid"] += 1
         except ManifestErrors as errors:
             ended["refused"] += 1
-            ended["faults"] += len(errors.faults)
+            ended["faults"] += len(errors.diagnostics)
         except BaseException:
             sys.stderr.write(f"{files!r}\n")
             raise

@@ -6,7 +6,7 @@ from random import Random
 
 import pytest
 
-from reconciler.manifests.survey import survey
+from reconciler.manifests.yaml_reader import read_positions
 from reconciler.render import FORMATS
 from tests.cli_runner import CliRunner
 from tests.fuzz.manifests import MUTATIONS
@@ -100,7 +100,7 @@ def _mutated(text: str, chance: Random) -> str:
     """Return manifests with something done to their values, to some of their text, or to much of it."""
     if chance.random() < 0.3:
         return chance.choice((_slightly, garbled))(text, chance)
-    documents = [root.value for root in survey(text).roots]
+    documents = [root.value for root in read_positions(text).roots]
     place = chance.randrange(len(documents))
     documents[place] = mutated(documents[place], chance)
     return "\n---\n".join(json.dumps(document, indent=1) for document in documents)

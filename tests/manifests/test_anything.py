@@ -7,7 +7,7 @@ from typing import Any
 from hypothesis import HealthCheck, example, given, settings
 from hypothesis import strategies as st
 
-from reconciler.errors import Fault, ManifestErrors
+from reconciler.errors import LocatedDiagnostic, ManifestErrors
 from reconciler.manifests import Manifests, Member, read_contents
 from tests.manifests.conftest import KINDS
 
@@ -121,12 +121,12 @@ def test_what_is_altered_is_right_to_begin_with() -> None:
     assert len(read.desired.targets) == 4
 
 
-def _read(documents: Any) -> tuple[Manifests | None, tuple[Fault, ...]]:
+def _read(documents: Any) -> tuple[Manifests | None, tuple[LocatedDiagnostic, ...]]:
     text = "\n---\n".join(json.dumps(document, indent=1) for document in documents)
     try:
         return read_contents({"a.yaml": text.encode()}, KINDS).with_discovered(_Everywhere()), ()
     except ManifestErrors as error:
-        return None, error.faults
+        return None, error.diagnostics
 
 
 class _Everywhere(dict[str, Any]):

@@ -7,7 +7,7 @@ from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
 from reconciler.errors import ManifestErrors
-from reconciler.manifests.placeholders import fill, filling, literal
+from reconciler.manifests.layers import fill, literal, placeholder_values
 from reconciler.model.targets import Level, Target
 from tests.manifests.conftest import Folder
 
@@ -261,7 +261,7 @@ PARTS = st.lists(st.sampled_from([*"{}aP", "path", "name", "namespace", "{path}"
 @given(PARTS, PARTS)
 @example("{{{", "}}}")
 def test_what_is_written_as_literal_comes_out_as_meant(before: str, after: str) -> None:
-    values = filling("acme/Web")
+    values = placeholder_values("acme/Web")
     for text in (before, f"{before}path{after}"):
         assert fill(literal(text), values) == text
         assert fill(literal(text), values, lower=True) == text

@@ -7,7 +7,7 @@ import pytest
 
 from reconciler.errors import ManifestErrors
 from reconciler.manifests.plain import read_mapping, write_yaml
-from reconciler.manifests.survey import survey
+from reconciler.manifests.yaml_reader import read_positions
 from tests.manifests.conftest import Folder
 
 
@@ -46,7 +46,7 @@ def test_what_is_written_is_read_back_the_same() -> None:
             "long": "x y " * 100,
         },
     ]
-    assert [root.value for root in survey(write_yaml(documents)).roots] == documents
+    assert [root.value for root in read_positions(write_yaml(documents)).roots] == documents
 
 
 def test_what_could_steer_a_terminal_is_written_as_an_escape() -> None:
@@ -57,4 +57,4 @@ def test_what_could_steer_a_terminal_is_written_as_an_escape() -> None:
     assert written.replace("\n", "").isprintable()
     assert '"a\\u202eb":\n  - "\\e[2J"\n  - "\\U000e0001"\n' in written
     assert "- caf\u00e9\n" in written
-    assert [root.value for root in survey(written).roots] == documents
+    assert [root.value for root in read_positions(written).roots] == documents

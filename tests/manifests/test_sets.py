@@ -8,7 +8,7 @@ import pytest
 
 from reconciler.errors import ManifestErrors
 from reconciler.manifests import Member
-from reconciler.manifests.sets import matches
+from reconciler.manifests.project_sets import matches
 from reconciler.model.targets import Level, Target
 from tests.manifests.conftest import KINDS, Folder
 

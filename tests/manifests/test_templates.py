@@ -11,7 +11,7 @@ import pytest
 
 import reconciler.manifests
 from reconciler.errors import ConfigurationError, ManifestErrors
-from reconciler.manifests.files import Unreadable
+from reconciler.manifests.sources import Unreadable
 from reconciler.manifests.templates import Templates
 from tests.manifests.conftest import Folder
 
@@ -118,7 +118,7 @@ def test_what_is_said_of_each_fault(folder: Folder) -> None:
     with pytest.raises(ManifestErrors) as caught:
         folder.read(values={"name": "Ada"}, env_names=("NOT_SET",))
     said: dict[str, str] = {}
-    for fault in caught.value.faults:
+    for fault in caught.value.diagnostics:
         said[fault.path] = f"{said.get(fault.path, '')}{fault}\n"
     wrong = {
         case: said.get(f"{number}/t.yaml.j2")
@@ -264,7 +264,7 @@ def templates() -> Iterator[Templates]:
 def refusal(templates: Templates, text: str) -> str:
     with pytest.raises(Unreadable) as caught:
         templates.source("t.yaml.j2", text)
-    return str(caught.value.fault)
+    return str(caught.value.diagnostic)
 
 
 def test_a_template_gets_so_much_time_and_the_next_one_as_much(templates: Templates) -> None:

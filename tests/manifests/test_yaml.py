@@ -11,11 +11,10 @@ from hypothesis import example, given, settings
 from hypothesis import strategies as st
 from ruamel.yaml import YAML
 
-from reconciler.manifests import events, survey
-from reconciler.manifests.events import read_plain
+from reconciler.manifests import yaml_reader
 from reconciler.manifests.sources import Source, find
-from reconciler.manifests.survey import Spot
-from reconciler.manifests.survey import survey as read_all
+from reconciler.manifests.yaml_reader import Position, read_plain
+from reconciler.manifests.yaml_reader import read_positions as read_all
 
 SCALARS = {
     "": None,
@@ -74,7 +73,7 @@ def test_what_a_scalar_means(written: str) -> None:
     text = "- -\n" if written == "-" else f"- {written}\n"
     expected = [[None]] if written == "-" else [SCALARS[written]]
     found = read_all(text)
-    assert (found.flaws, found.roots[0].value) == ((), expected)
+    assert (found.errors, found.roots[0].value) == ((), expected)
     assert type(found.roots[0].value[0]) is type(expected[0])
     assert read_plain(text) in (None, found.roots)
 
@@ -132,14 +131,14 @@ FLAWS = {
 @pytest.mark.parametrize("text", FLAWS)
 def test_what_is_wrong_with_a_text(text: str) -> None:
     found = read_all(text)
-    assert [f"{flaw.line}:{flaw.column} {flaw.message}" for flaw in found.flaws] == [FLAWS[text]]
+    assert [f"{error.line}:{error.column} {error.message}" for error in found.errors] == [FLAWS[text]]
     assert read_plain(text) is None
 
 
 def test_what_stands_before_the_break_is_still_read() -> None:
     found = read_all("a: 1\na: 2\n---\nb: !x 1\n---\nc: [\n")
     assert [root.value for root in found.roots] == [{"a": 2}, {"b": "1"}]
-    assert [flaw.message for flaw in found.flaws] == [
+    assert [error.message for error in found.errors] == [
         "`a` is given twice; first on line 1, column 1",
         "unknown tag `!x`: manifests are plain YAML, leave the tag out",
         "a value is missing here, or a bracket is not closed",
@@ -150,7 +149,7 @@ def test_what_stands_before_the_break_is_still_read() -> None:
 
 def test_aliases_stand_for_what_they_name() -> None:
     found = read_all("a: &x {b: &y [1]}\nc: *x\nd: *y\ne: &y 2\nf: *y\n&k g: *k\n")
-    assert found.flaws == ()
+    assert found.errors == ()
     assert found.roots[0].value == {"a": {"b": [1]}, "c": {"b": [1]}, "d": [1], "e": 2, "f": 2, "g": "g"}
 
 
@@ -158,13 +157,13 @@ def test_places_are_counted_in_characters_from_one() -> None:
     found = read_all("# ä\nä: [ö, 'é']\nempty:\n---\n- x\n")
     mapping, entries = found.roots
     assert (mapping.line, entries.line) == (2, 5)
-    assert found.spots[id(mapping.value)] == {
-        "ä": (Spot(2, 1), Spot(2, 4)),
-        "empty": (Spot(3, 1), Spot(3, 1, "")),
+    assert found.positions[id(mapping.value)] == {
+        "ä": (Position(2, 1), Position(2, 4)),
+        "empty": (Position(3, 1), Position(3, 1, "")),
     }
-    assert found.spots[id(mapping.value["ä"])] == {
-        0: (Spot(2, 5, "ö"), Spot(2, 5, "ö")),
-        1: (Spot(2, 8, "é"), Spot(2, 8, "é")),
+    assert found.positions[id(mapping.value["ä"])] == {
+        0: (Position(2, 5, "ö"), Position(2, 5, "ö")),
+        1: (Position(2, 8, "é"), Position(2, 8, "é")),
     }
 
 
@@ -190,28 +189,30 @@ def test_documents_with_nothing_in_them_are_left_out() -> None:
 def test_depth_is_refused_before_it_is_built(opening: str) -> None:
     begun = time.perf_counter()
     found = read_all(opening * 30_000)
-    assert any(flaw.message == "nested more than 64 deep" for flaw in found.flaws) or opening == "? "
-    assert found.flaws
+    assert any(error.message == "nested more than 64 deep" for error in found.errors) or opening == "? "
+    assert found.errors
     assert read_plain(opening * 30_000) is None
     assert time.perf_counter() - begun < 5
 
 
 def test_sixty_four_levels_are_fine() -> None:
     assert read_plain("[" * 64 + "]" * 64) == read_all("[" * 64 + "]" * 64).roots
-    assert read_all("[" * 64 + "]" * 64).flaws == ()
-    assert read_all("[" * 65 + "]" * 65).flaws[0].column == 65
+    assert read_all("[" * 64 + "]" * 64).errors == ()
+    assert read_all("[" * 65 + "]" * 65).errors[0].column == 65
 
 
 def test_a_billion_laughs_are_refused_before_they_are_built() -> None:
     lines = ["a0: &a0 [" + ", ".join(["lol"] * 10) + "]"]
     lines += [f"a{n}: &a{n} [" + ", ".join([f"*a{n - 1}"] * 10) + "]" for n in range(1, 10)]
     found = read_all("\n".join(lines))
-    assert [(flaw.line, flaw.message) for flaw in found.flaws] == [(4, "the aliases stand for more than 10,000 values")]
+    assert [(error.line, error.message) for error in found.errors] == [
+        (4, "the aliases stand for more than 10,000 values")
+    ]
 
 
 def test_ten_thousand_aliases_are_fine_and_one_more_is_not() -> None:
-    assert read_all("- &x 1\n" + "- *x\n" * 10_000).flaws == ()
-    assert read_all("- &x 1\n" + "- *x\n" * 10_001).flaws[0].line == 10_002
+    assert read_all("- &x 1\n" + "- *x\n" * 10_000).errors == ()
+    assert read_all("- &x 1\n" + "- *x\n" * 10_001).errors[0].line == 10_002
 
 
 PLAIN_TEXT = st.text(st.characters(codec="utf-8", exclude_categories=("Cc", "Cs", "Cn", "Co", "Zl", "Zp")), max_size=20)
@@ -264,12 +265,12 @@ SNIPPETS = st.lists(st.sampled_from([*"ab:[]{}'\"#|>%1~\\@`\n\t\r\x85\x1b\ud800�
 def test_any_text_is_read_or_told_what_is_wrong(text: str) -> None:
     found = read_all(text)
     plain = read_plain(text)
-    assert plain is None or (found.flaws == () and repr(plain) == repr(found.roots))
-    assert found.whole or found.flaws
-    for flaw in found.flaws:
-        assert flaw.line >= 1
-        assert flaw.column >= 1
-        assert flaw.message
+    assert plain is None or (found.errors == () and repr(plain) == repr(found.roots))
+    assert found.whole or found.errors
+    for error in found.errors:
+        assert error.line >= 1
+        assert error.column >= 1
+        assert error.message
 
 
 @settings(deadline=None)
@@ -280,20 +281,19 @@ def test_what_another_reader_of_yaml_1_2_reads_is_read_alike(value: Any) -> None
     ruamel.dump(value, text)
     found = read_all(text.getvalue())
     assert [root.value for root in found.roots] == [ruamel.load(text.getvalue())]
-    assert found.flaws == ()
+    assert found.errors == ()
 
 
 @pytest.fixture
 def without_libyaml(monkeypatch: pytest.MonkeyPatch) -> None:
     """PyYAML as it is where it was built without libyaml."""
-    monkeypatch.setattr(events, "LOADER", yaml.SafeLoader)
-    monkeypatch.setattr(survey, "LOADER", yaml.SafeLoader)
+    monkeypatch.setattr(yaml_reader, "LOADER", yaml.SafeLoader)
 
 
 @pytest.mark.usefixtures("without_libyaml")
 @pytest.mark.parametrize("text", FLAWS)
 def test_the_same_is_wrong_without_libyaml(text: str) -> None:
-    places = [f"{flaw.line}:{flaw.message.startswith('not YAML')}" for flaw in read_all(text).flaws]
+    places = [f"{error.line}:{error.message.startswith('not YAML')}" for error in read_all(text).errors]
     assert places == ([] if "%FOO" in text else [f"{FLAWS[text].split(':')[0]}:{'%TAG' in text}"])
 
 
@@ -301,5 +301,5 @@ def test_the_same_is_wrong_without_libyaml(text: str) -> None:
 def test_without_libyaml_everything_is_read_thoroughly() -> None:
     assert read_plain("a: 1") is None
     assert read_all("a: [1, {b: null}]").roots[0].value == {"a": [1, {"b": None}]}
-    assert read_all("[" * 30_000).flaws[0].message == "nested more than 64 deep"
-    assert read_all('a: "\\ud800"').flaws[0].message == "an escape in this text stands for no character"
+    assert read_all("[" * 30_000).errors[0].message == "nested more than 64 deep"
+    assert read_all('a: "\\ud800"').errors[0].message == "an escape in this text stands for no character"

@@ -4,12 +4,12 @@ import json
 from dataclasses import replace
 from typing import Any
 
-from reconciler.errors import Fault
+from reconciler.errors import LocatedDiagnostic
 from reconciler.render import render_plan, render_validation
 from tests.render.samples import sample
 
-UNKNOWN = Fault("./manifests/a.yaml", 3, 5, "unknown key `enabeld`", "    enabeld: true")
-EMPTY = Fault("b.yaml", 0, 0, "is empty\x1b", severity="warning")
+UNKNOWN = LocatedDiagnostic("./manifests/a.yaml", 3, 5, "unknown key `enabeld`", "    enabeld: true")
+EMPTY = LocatedDiagnostic("b.yaml", 0, 0, "is empty\x1b", severity="warning")
 
 
 def test_each_fault_is_an_issue_at_its_line() -> None:
@@ -35,7 +35,7 @@ def test_valid_manifests_have_no_issues() -> None:
     assert render_validation([], {}, "codequality") == "[]\n"
 
 
-def fingerprints(*faults: Fault) -> list[str]:
+def fingerprints(*faults: LocatedDiagnostic) -> list[str]:
     return [issue["fingerprint"] for issue in json.loads(render_validation(faults, {}, "codequality"))]
 
 

@@ -9,7 +9,7 @@ import pytest
 from reconciler.apply import Status
 from reconciler.documents.plan_file import load_plan, save_plan
 from reconciler.documents.report import load_report, save_report
-from reconciler.errors import Fault, UsageError
+from reconciler.errors import LocatedDiagnostic, UsageError
 from reconciler.render import FORMATS, Style, render_plan, render_report, render_validation
 from tests.building import KINDS
 from tests.render.samples import done, sample
@@ -61,7 +61,10 @@ def test_the_json_of_a_report_is_the_saved_report() -> None:
 
 
 def test_the_json_of_a_validation_lists_the_faults() -> None:
-    faults = [Fault("a.yaml", 3, 5, "unknown key", "x: 1"), Fault("b.yaml", 0, 0, "is empty", severity="warning")]
+    faults = [
+        LocatedDiagnostic("a.yaml", 3, 5, "unknown key", "x: 1"),
+        LocatedDiagnostic("b.yaml", 0, 0, "is empty", severity="warning"),
+    ]
     assert json.loads(render_validation(faults, {"user": 1, "project": 2, "set": 1}, "json")) == {
         "format": "reconciler.validation/v1",
         "valid": False,

@@ -12,7 +12,7 @@ from markdown_it.token import Token
 from reconciler.apply import Status
 from reconciler.documents.plan_file import SavedPlan
 from reconciler.documents.report import Report
-from reconciler.errors import Fault
+from reconciler.errors import LocatedDiagnostic
 from reconciler.model.plan import Plan, Problem, SectionPlan, TargetPlan
 from reconciler.model.targets import Address
 from reconciler.render import render_plan, render_report, render_validation
@@ -136,8 +136,8 @@ def test_a_target_that_cannot_be_seen_is_a_problem_of_the_whole_target() -> None
     assert "\n| whole target | 0 | 0 | 0 | 1 |\n" in render_plan(SavedPlan(HEADER, plan), "markdown")
 
 
-ERROR = Fault("a.yaml", 3, 5, "unknown key `enabeld`; did you mean `enabled`?", "    enabeld: true")
-WARNING = Fault("0.yaml", 0, 0, "is empty", severity="warning")
+ERROR = LocatedDiagnostic("a.yaml", 3, 5, "unknown key `enabeld`; did you mean `enabled`?", "    enabeld: true")
+WARNING = LocatedDiagnostic("0.yaml", 0, 0, "is empty", severity="warning")
 
 
 def test_a_validation_tells_errors_first_by_file() -> None:
@@ -250,8 +250,8 @@ def test_no_string_is_more_than_text(text: str) -> None:
     saved = hostile(text)
     assert_harmless(render_plan(saved, "markdown"))
     assert_harmless(render_report(carried_out(saved, 2), "markdown"))
-    fault = Fault(text, 3, 2, text, text)
-    assert_harmless(render_validation([fault, Fault(text, 0, 0, text, "", "warning")], {}, "markdown"))
+    fault = LocatedDiagnostic(text, 3, 2, text, text)
+    assert_harmless(render_validation([fault, LocatedDiagnostic(text, 0, 0, text, "", "warning")], {}, "markdown"))
 
 
 @patiently

@@ -7,7 +7,7 @@ from hypothesis import given
 
 from reconciler.apply import Status
 from reconciler.documents.plan_file import SavedPlan
-from reconciler.errors import Fault
+from reconciler.errors import LocatedDiagnostic
 from reconciler.model.plan import Change, Create, Delete, Plan, Problem, SectionPlan, TargetPlan, Unmanaged, Update
 from reconciler.model.protocols import Json
 from reconciler.model.targets import Address, Level, Target
@@ -285,8 +285,8 @@ def test_a_report_tells_what_became_of_each_change() -> None:
     ]
 
 
-ERROR = Fault("a.yaml", 3, 5, "unknown key `enabeld`; did you mean `enabled`?", "    enabeld: true")
-WARNING = Fault("b.yaml", 0, 0, "is empty", severity="warning")
+ERROR = LocatedDiagnostic("a.yaml", 3, 5, "unknown key `enabeld`; did you mean `enabled`?", "    enabeld: true")
+WARNING = LocatedDiagnostic("b.yaml", 0, 0, "is empty", severity="warning")
 
 
 def test_faults_are_shown_with_the_line_and_a_caret() -> None:
@@ -310,7 +310,7 @@ def test_valid_manifests_are_counted() -> None:
 
 
 def test_a_caret_stands_below_its_column_even_behind_what_is_escaped() -> None:
-    fault = Fault("a\x1b.yaml", 1, 5, "odd\n", "\t\x1b  x")
+    fault = LocatedDiagnostic("a\x1b.yaml", 1, 5, "odd\n", "\t\x1b  x")
     assert render_validation([fault], {}) == (
         "a\\u001b.yaml:1:5: odd\\n\n    \\t\\u001b  x\n              ^\nNot valid: 1 error.\n"
     )

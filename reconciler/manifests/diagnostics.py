@@ -1,39 +1,39 @@
-"""What is wrong with the manifests, gathered: each thing once, however many targets it concerns."""
+"""What is wrong, or doubtful, in the manifests."""
 
 from collections.abc import Hashable, Iterable
 from dataclasses import dataclass, field
 
-from reconciler.errors import Fault
-from reconciler.manifests.sources import Place
+from reconciler.errors import LocatedDiagnostic
+from reconciler.manifests.sources import Location
 
 
 @dataclass(slots=True)
-class Complaints:
+class Diagnostics:
     """Faults and warnings, in the order in which they were noticed.
 
     What is wrong at a place that many targets share is said once: by whoever noticed first.
     """
 
-    faults: list[Fault] = field(default_factory=list)
-    _advice: set[Fault] = field(default_factory=set)
-    _said: set[Fault] = field(default_factory=set)
+    faults: list[LocatedDiagnostic] = field(default_factory=list)
+    _advice: set[LocatedDiagnostic] = field(default_factory=set)
+    _said: set[LocatedDiagnostic] = field(default_factory=set)
     _first: dict[tuple[str, int, int, str], Hashable] = field(default_factory=dict)
 
-    def add(self, place: Place, message: str, by: Hashable, severity: str = "error") -> None:
+    def add(self, place: Location, message: str, by: Hashable, severity: str = "error") -> None:
         """Note what is wrong at a place, unless somebody else has noted something there.
 
         Advice is a warning that only `validate` shows: it is about how a manifest reads, not about this run.
         """
-        spot = place.spot
-        if self._first.setdefault((place.source.path, spot.line, spot.column, severity), by) != by:
+        position = place.position
+        if self._first.setdefault((place.source.path, position.line, position.column, severity), by) != by:
             return
         shown = "warning" if severity == "advice" else severity
-        fault = place.source.fault(spot.line, spot.column, message, shown)
+        fault = place.source.fault(position.line, position.column, message, shown)
         if severity == "advice":
             self._advice.add(fault)
         self.extend([fault])
 
-    def extend(self, faults: Iterable[Fault]) -> None:
+    def extend(self, faults: Iterable[LocatedDiagnostic]) -> None:
         """Note faults that have no part in the places of others."""
         for fault in faults:
             if fault not in self._said:
@@ -46,13 +46,13 @@ class Complaints:
         return any(fault.severity == "error" for fault in self.faults)
 
     @property
-    def warnings(self) -> tuple[Fault, ...]:
+    def warnings(self) -> tuple[LocatedDiagnostic, ...]:
         """What is doubtful, sorted by place."""
         return tuple(
             sorted(fault for fault in self.faults if fault.severity == "warning" and fault not in self._advice)
         )
 
     @property
-    def advice(self) -> tuple[Fault, ...]:
+    def advice(self) -> tuple[LocatedDiagnostic, ...]:
         """What only `validate` warns of, sorted by place."""
         return tuple(sorted(self._advice))

@@ -1,0 +1,440 @@
+"""YAML text to plain values, and on demand the position of every key and value and everything that is wrong."""
+
+import re
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from functools import lru_cache
+from sys import intern
+from typing import Any
+
+import yaml
+
+Scalar = str | int | float | bool | None
+
+LONGEST_NUMBER = 300
+"""Digits beyond which nobody means a number (and Python would refuse to print it)."""
+
+MAY_BE_OTHER_THAN_TEXT = frozenset("-+.0123456789~nNtTfF")
+"""The first characters of everything that is not text; the empty scalar, which is null, has none."""
+
+WORDS: dict[str, bool | None] = {
+    **dict.fromkeys(("", "~", "null", "Null", "NULL")),
+    **dict.fromkeys(("true", "True", "TRUE"), True),
+    **dict.fromkeys(("false", "False", "FALSE"), False),
+}
+INTEGER = re.compile(r"[-+]?[0-9]+|0o[0-7]+|0x[0-9a-fA-F]+")
+FLOAT = re.compile(r"[-+]?(\.[0-9]+|[0-9]+(\.[0-9]*)?)([eE][-+]?[0-9]+)?")
+SPECIAL_FLOAT = re.compile(r"[-+]?\.(inf|Inf|INF)|\.(nan|NaN|NAN)")
+BASES = {"0o": 8, "0x": 16}
+
+CORE = "tag:yaml.org,2002:"
+TYPES: dict[str, tuple[type, ...]] = {
+    "int": (int,),
+    "float": (float, int),
+    "bool": (bool,),
+    "null": (type(None),),
+}
+
+
+@lru_cache(maxsize=8192)
+def resolve(text: str) -> Scalar:
+    """Return the value of a plain scalar without a tag.
+
+    Raises:
+        ValueError: a number too long to be one.
+    """
+    if text in WORDS:
+        return WORDS[text]
+    integer = INTEGER.fullmatch(text)
+    if not integer and not FLOAT.fullmatch(text):
+        return float(text.replace(".", "").lower()) if SPECIAL_FLOAT.fullmatch(text) else text
+    if len(text) > LONGEST_NUMBER:
+        raise ValueError(f"a number of more than {LONGEST_NUMBER} characters: quote it if it is meant as text")
+    return int(text[2:], BASES[text[:2]]) if text[:2] in BASES else int(text) if integer else float(text)
+
+
+def resolve_tagged(tag: str, text: str) -> Scalar:
+    """Return the value of a scalar that bears a tag.
+
+    Raises:
+        ValueError: a tag other than those of the core schema, or text that the tag does not fit.
+    """
+    name = tag.removeprefix(CORE)
+    if tag == "!" or (tag.startswith(CORE) and name == "str"):
+        return text
+    if not tag.startswith(CORE) or name not in TYPES:
+        raise unknown_tag(tag)
+    value = resolve(text)
+    if not isinstance(value, TYPES[name]) or (isinstance(value, bool) and name != "bool"):
+        raise ValueError(f"the tag `!!{name}` does not fit this value")
+    return float(value) if name == "float" and isinstance(value, int) else value
+
+
+def unknown_tag(tag: str) -> ValueError:
+    """Return the error that says that manifests know no such tag."""
+    shown = "!!" + tag.removeprefix(CORE) if tag.startswith(CORE) else tag
+    return ValueError(f"unknown tag `{shown}`: manifests are plain YAML, leave the tag out")
+
+
+NOT_PRINTABLE = re.compile("[^\t\n\r\x20-\x7e\x85\xa0-\ud7ff\ue000-\ufffd\U00010000-\U0010ffff]")
+LINE_BREAK = re.compile("\r\n|[\n\r\x85\u2028\u2029]")
+
+UNCLOSED_TEXT = "the quoted text begun on line {line} is not closed"
+TRANSLATIONS = (
+    ("mapping values are not allowed", "a colon may not stand here: quote the text it is in, or check the indentation"),
+    ("could not find expected ':'", "a key needs a colon and a space behind it; or check the indentation"),
+    ("unknown escape character", "there is no such escape: use single quotes, or write `\\\\` for a backslash"),
+    ("invalid Unicode character escape", "this escape stands for no character"),
+    ("hexdecimal number", "this escape needs more hexadecimal digits"),
+    ("hexadecimal number", "this escape needs more hexadecimal digits"),
+    ("unexpected end of stream", UNCLOSED_TEXT),
+    ("unexpected document", UNCLOSED_TEXT),
+    ("node content", "a value is missing here, or a bracket is not closed"),
+    ("<document start>", "this does not belong to what stands before it: check the indentation"),
+    ("or ']'", "the list begun on line {line} is not closed: `]` is missing, or a comma"),
+    ("or '}'", "the mapping begun on line {line} is not closed: `}}` is missing, or a comma"),
+    ("undefined tag handle", "unknown tag: manifests are plain YAML, leave the tag out"),
+    ("incompatible YAML document", "manifests are YAML 1.2: leave the %YAML line out"),
+    ("unknown directive", "`%` begins a directive: quote the text if it is meant as text"),
+    ("expected key", "a key and a colon were expected here: check the indentation of the mapping begun on line {line}"),
+    ("'-' indicator", "an entry `- ...` was expected here: check the indentation of the list begun on line {line}"),
+    ("expected <block end>", "this does not belong to what was begun on line {line}: check the indentation"),
+    ("sequence entries are not allowed", "a list entry `- ...` may not stand here: put it on its own line"),
+    ("comment or line break", "text behind `|` or `>` begins on the next line"),
+    ("chomping or indentation", "text behind `|` or `>` begins on the next line"),
+    ("while scanning an alias", "`*` begins an alias: quote the text if it is meant as text"),
+    ("while scanning an anchor", "`&` begins an anchor: quote the text if it is meant as text"),
+)
+"""What libyaml, or PyYAML's own parser, says, in part, and how we say it."""
+
+
+@dataclass(frozen=True, slots=True, order=True)
+class YamlError:
+    """One thing wrong with a text, with its place (line and column from 1, in characters)."""
+
+    line: int
+    column: int
+    message: str
+
+
+def explain(error: yaml.YAMLError | UnicodeEncodeError, text: str) -> YamlError:
+    """Return what the parser, or the encoding of the text for it, complains of."""
+    if not isinstance(error, yaml.MarkedYAMLError) or error.problem_mark is None:
+        return _unprintable(text)
+    line, column = _within(text, error.problem_mark.line + 1, error.problem_mark.column + 1)
+    begun = error.context_mark.line + 1 if error.context_mark else line
+    character = line_at(text, line)[column - 1 : column]
+    return YamlError(line, column, _message(str(error.problem), str(error.context), begun, character))
+
+
+def line_at(text: str, line: int) -> str:
+    """Return the text of a line, empty beyond the end."""
+    lines = _lines(text)
+    return lines[line - 1] if line <= len(lines) else ""
+
+
+@lru_cache(maxsize=16)
+def _lines(text: str) -> list[str]:
+    """Take a text apart once, for there may be as many errors as lines."""
+    return LINE_BREAK.split(text)
+
+
+def _within(text: str, line: int, column: int) -> tuple[int, int]:
+    """Return the place, or, beyond the last line with anything on it, the end of that line."""
+    lines = LINE_BREAK.split(text.rstrip())
+    return (line, column) if line <= len(lines) else (len(lines), len(lines[-1]) + 1)
+
+
+def _message(problem: str, context: str, begun: int, character: str) -> str:
+    if "cannot start any token" in problem:
+        return _wrong_beginning(character)
+    for part, translation in TRANSLATIONS:
+        if part in problem or part in context:
+            return translation.format(line=begun)
+    return f"not YAML: {problem}"
+
+
+def _wrong_beginning(character: str) -> str:
+    if character == "\t":
+        return "a tab may not indent: use spaces"
+    return f"a value may not begin with {character} : quote it"
+
+
+def _unprintable(text: str) -> YamlError:
+    found: Any = NOT_PRINTABLE.search(text)
+    before = LINE_BREAK.split(text[: found.start()])
+    message = f"the character U+{ord(found.group()):04X} may not stand in YAML: leave it out"
+    return YamlError(len(before), len(before[-1]) + 1, message)
+
+
+DEEPEST = 64
+LOADER: Any = getattr(yaml, "CSafeLoader", yaml.SafeLoader)
+NO_KEY: Any = object()
+"""In place of the key, while a mapping waits for its next one."""
+
+OPENING: dict[type, type] = {yaml.MappingStartEvent: dict, yaml.SequenceStartEvent: list}
+CLOSING = frozenset({yaml.MappingEndEvent, yaml.SequenceEndEvent})
+
+
+@dataclass(frozen=True, slots=True)
+class Root:
+    """The value of one document, and the line (from 1) on which its content begins."""
+
+    value: Any
+    line: int
+
+
+def read_plain(text: str) -> tuple[Root, ...] | None:
+    """Return the documents of a text without the empty ones; None where it has errors, anchors or tags."""
+    if LOADER is yaml.SafeLoader:
+        return None
+    try:
+        return _build(text)
+    except (_NotPlain, ValueError, yaml.YAMLError):
+        return None
+
+
+def is_nothing(event: Any) -> bool:
+    """Whether an event is that of a value that is not there: `key:` and no more."""
+    return event.__class__ is yaml.ScalarEvent and event.value == "" and event.implicit[0]
+
+
+class _NotPlain(Exception):
+    """There is something that the quick reading does not know."""
+
+
+def _build(text: str) -> tuple[Root, ...]:  # noqa: C901, PLR0912 - calls would cost more than the work
+    """Build the documents; with local variables only, for this is where most of the time goes."""
+    roots: list[Root] = []
+    outer: list[tuple[Any, Any]] = []
+    container, key = None, NO_KEY
+    for event in iter(LOADER(text).get_event, None):
+        type_ = event.__class__
+        if type_ is yaml.ScalarEvent:
+            value = event.value
+            if event.implicit[0] and (not value or value[0] in MAY_BE_OTHER_THAN_TEXT):
+                value = resolve(value)
+        elif type_ in OPENING:
+            value = OPENING[type_]()
+        elif type_ in CLOSING:
+            container, key = outer.pop()
+            continue
+        elif type_ is yaml.AliasEvent:
+            raise _NotPlain
+        else:
+            continue
+        if event.tag is not None or event.anchor is not None:
+            raise _NotPlain
+        if container.__class__ is dict:
+            if key is NO_KEY:
+                if value.__class__ is not str or value in container or value == "<<":
+                    raise _NotPlain
+                key = intern(value)
+                continue
+            container[key] = value
+            key = NO_KEY
+        elif container is not None:
+            container.append(value)
+        elif value is not None or not is_nothing(event):
+            roots.append(Root(value, event.start_mark.line + 1))
+        if type_ is not yaml.ScalarEvent:
+            if len(outer) == DEEPEST:
+                raise _NotPlain
+            outer.append((container, key))
+            container, key = value, NO_KEY
+    return tuple(roots)
+
+
+MOST_EXPANSION = 10_000
+MERGE_KEY = (
+    "merge keys (`<<`) are not YAML 1.2: put what is shared into a document of `kind: Profile` with "
+    "`metadata: {name: base}`, and name it where it is used: `metadata: {profiles: [base]}`"
+)
+LEFT_OUT: Any = object()
+"""In place of a key that is wrong in itself, so that nobody complains of it again."""
+
+TYPE_NAMES: dict[type, str] = {bool: "true or false", int: "a number", float: "a number", type(None): "null"}
+
+
+@dataclass(frozen=True, slots=True)
+class Position:
+    """Where a key or value begins, both from 1, and its text if it is a scalar."""
+
+    line: int
+    column: int
+    text: str | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Positions:
+    """A text's documents with the places of everything in them.
+
+    Attributes:
+        roots: the documents that could be read whole; empty ones are left out.
+        positions: by the `id` of each container, for each key or index where the key and the value begin.
+        errors: what is wrong.
+        whole: whether the text could be read to its end.
+    """
+
+    roots: tuple[Root, ...]
+    positions: dict[int, dict[Any, tuple[Position, Position]]]
+    errors: tuple[YamlError, ...]
+    whole: bool
+
+
+def read_positions(text: str) -> Positions:
+    """Read a text, whatever is wrong with it."""
+    builder = _Builder()
+    whole = builder.build(text)
+    return Positions(tuple(builder.roots), builder.positions, tuple(builder.errors), whole)
+
+
+class _Hopeless(Exception):
+    """Reading cannot go on past the error just noted."""
+
+
+@dataclass(slots=True)
+class _Anchored:
+    """What an anchor stands for; its size is 0 until it is complete."""
+
+    value: Any
+    size: int = 0
+
+
+@dataclass(slots=True)
+class _Builder:
+    """Builds values from events, and notes places and errors."""
+
+    errors: list[YamlError] = field(default_factory=list)
+    positions: dict[int, dict[Any, tuple[Position, Position]]] = field(default_factory=dict)
+    roots: list[Root] = field(default_factory=list)
+    _container: Any = None
+    _key: Any = NO_KEY
+    _key_event: Any = None
+    _outer: list[tuple[Any, Any, _Anchored | None, int]] = field(default_factory=list)
+    _anchors: dict[str, _Anchored] = field(default_factory=dict)
+    _nodes: int = 0
+    _expanded: int = 0
+
+    def build(self, text: str) -> bool:
+        """Read as far as reading can go on, and return whether that is the whole text."""
+        handlers: dict[type, Callable[[Any], None]] = {
+            yaml.ScalarEvent: self._scalar,
+            yaml.MappingStartEvent: lambda event: self._open({}, "map", event),
+            yaml.SequenceStartEvent: lambda event: self._open([], "seq", event),
+            yaml.MappingEndEvent: self._close,
+            yaml.SequenceEndEvent: self._close,
+            yaml.AliasEvent: self._alias,
+            yaml.DocumentStartEvent: lambda _event: self._anchors.clear(),
+        }
+        try:
+            for event in yaml.parse(text, Loader=LOADER):
+                if event.__class__ in handlers:
+                    handlers[event.__class__](event)
+        except _Hopeless:
+            pass
+        except (yaml.YAMLError, UnicodeEncodeError) as error:
+            self.errors.append(explain(error, text))
+        else:
+            return True
+        if self._outer:
+            self.roots.pop()
+        return False
+
+    def _scalar(self, event: Any) -> None:
+        value: Any = event.value
+        self._nodes += 1
+        try:
+            value.encode()
+            if event.tag is not None:
+                value = resolve_tagged(event.tag, value)
+            elif event.implicit[0] and (not value or value[0] in MAY_BE_OTHER_THAN_TEXT):
+                value = resolve(value)
+        except UnicodeEncodeError:
+            self._error(event, "an escape in this text stands for no character", hopeless=True)
+        except ValueError as error:
+            self._error(event, str(error))
+        if event.anchor:
+            self._anchors[event.anchor] = _Anchored(value, 1)
+        self._place(value, event)
+
+    def _open(self, container: Any, kind: str, event: Any) -> None:
+        self._nodes += 1
+        if event.tag not in {None, "!", CORE + kind}:
+            self._error(event, str(unknown_tag(event.tag)))
+        if len(self._outer) == DEEPEST:
+            self._error(event, f"nested more than {DEEPEST} deep", hopeless=True)
+        anchored = None
+        if event.anchor:
+            anchored = self._anchors[event.anchor] = _Anchored(container)
+        self._place(container, event)
+        self._outer.append((self._container, self._key, anchored, self._nodes))
+        self._container, self._key = container, NO_KEY
+
+    def _close(self, _event: Any) -> None:
+        self._container, self._key, anchored, nodes = self._outer.pop()
+        if anchored:
+            anchored.size = self._nodes - nodes + 1
+
+    def _alias(self, event: Any) -> None:
+        name = event.anchor
+        anchored = self._anchors.get(name)
+        if anchored is None:
+            self._error(event, f"the alias `*{name}` has no anchor `&{name}` before it", hopeless=True)
+        elif not anchored.size:
+            self._error(event, f"the alias `*{name}` stands within what it stands for", hopeless=True)
+        else:
+            self._nodes += anchored.size
+            self._expanded += anchored.size
+            if self._expanded > MOST_EXPANSION:
+                self._error(event, f"the aliases stand for more than {MOST_EXPANSION:,} values", hopeless=True)
+            self._place(anchored.value, event)
+
+    def _place(self, value: Any, event: Any) -> None:
+        container = self._container
+        if container.__class__ is dict:
+            if self._key is NO_KEY:
+                self._key, self._key_event = self._checked_key(value, event), event
+                return
+            key, self._key = self._key, NO_KEY
+            if key is not LEFT_OUT:
+                container[key] = value
+                self._note(key, self._key_event, event)
+        elif container is not None:
+            container.append(value)
+            self._note(len(container) - 1, event, event)
+        elif value is not None or not is_nothing(event):
+            self.roots.append(Root(value, event.start_mark.line + 1))
+
+    def _note(self, key: Any, key_event: Any, event: Any) -> None:
+        where = key_event if is_nothing(event) else event
+        value = _spot(where, getattr(event, "value", None))
+        positions = self.positions.setdefault(id(self._container), {})
+        positions[key] = (value if key_event is event else _spot(key_event)), value
+
+    def _checked_key(self, key: Any, event: Any) -> Any:
+        if key.__class__ is not str:
+            return self._misfit(key, event)
+        if key == "<<" and event.__class__ is yaml.ScalarEvent and event.implicit[0]:
+            self._error(event, MERGE_KEY)
+            return LEFT_OUT
+        if key in self._container:
+            first = self.positions[id(self._container)][key][0]
+            self._error(event, f"`{key}` is given twice; first on line {first.line}, column {first.column}")
+        return key
+
+    def _misfit(self, key: Any, event: Any) -> str:
+        if key.__class__ in {dict, list}:
+            self._error(event, "a key must be text: quote it if the bracket is part of it", hopeless=True)
+        text = str(getattr(event, "value", key))
+        self._error(event, f"`{text}` is {TYPE_NAMES[key.__class__]}, and a key must be text: quote it")
+        return text
+
+    def _error(self, event: Any, message: str, *, hopeless: bool = False) -> None:
+        self.errors.append(YamlError(event.start_mark.line + 1, event.start_mark.column + 1, message))
+        if hopeless:
+            raise _Hopeless
+
+
+def _spot(event: Any, text: str | None = None) -> Position:
+    return Position(event.start_mark.line + 1, event.start_mark.column + 1, text)

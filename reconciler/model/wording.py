@@ -1,0 +1,45 @@
+"""Words that several stages need: counts, enumerations, and did-you-mean."""
+
+from collections.abc import Iterable
+from difflib import get_close_matches
+from functools import lru_cache
+
+LONGEST = 60
+"""Characters of a value that a message quotes."""
+
+
+def counted(number: int, noun: str) -> str:
+    """Return a number with its noun: `1 problem`, `2,000 problems`."""
+    return f"{number:,} {noun}{'' if number == 1 else 's'}"
+
+
+def listed(words: Iterable[str], last: str = "and") -> str:
+    """Return `a, b and c`."""
+    *most, end = words
+    return f"{', '.join(most)} {last} {end}" if most else str(end)
+
+
+def short(text: str) -> str:
+    """Return the text, cut if it is long."""
+    return text if len(text) <= LONGEST else text[:LONGEST] + "..."
+
+
+def unknown(what: str, word: str, allowed: Iterable[str]) -> str:
+    """Say that a word is not among those allowed, and which it may have been meant to be."""
+    known = list(allowed)
+    guess = closest(word, known)
+    if guess:
+        return f"unknown {what} `{short(word)}`; did you mean `{guess}`?"
+    return f"unknown {what} `{short(word)}`; {'known are ' + listed(known) if known else 'there is none'}"
+
+
+def closest(word: str, allowed: Iterable[str]) -> str | None:
+    """Return the allowed word that is most like this one, if any is."""
+    return _closest(word[:LONGEST].lower(), tuple(allowed))
+
+
+@lru_cache(maxsize=1024)
+def _closest(word: str, allowed: tuple[str, ...]) -> str | None:
+    by_lower = {known.lower(): known for known in allowed}
+    matches = get_close_matches(word, by_lower, n=1)
+    return by_lower[matches[0]] if matches else None
