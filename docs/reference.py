@@ -6,7 +6,6 @@ from importlib import import_module
 from inspect import cleandoc, getdoc
 from itertools import chain
 from pathlib import Path
-from typing import Any
 
 import click
 
@@ -20,8 +19,7 @@ from reconciler.cli.options import (
     SELECTION,
     SERVICE,
     VERBOSITY,
-    Decorator,
-    options,
+    OptionGroup,
 )
 from reconciler.cli.settings import PARAMETERS
 from reconciler.configuration import Configuration
@@ -37,7 +35,7 @@ WARNING = "<!-- Written by `python -m docs` from the code; edit that instead. --
 MODELINE = "schema.json\n"
 """How the first line of an example ends, by which editors find the schema."""
 
-GROUPS: Mapping[str, list[Decorator]] = {
+GROUPS: Mapping[str, OptionGroup] = {
     "Manifests": MANIFESTS,
     "Selection": SELECTION,
     "Fleet": FLEET,
@@ -191,8 +189,7 @@ def _commands() -> Iterator[str]:
     for name in COMMANDS:
         yield from _help(name)
     for title, group in GROUPS.items():
-        parameters = _parameters(group)
-        yield f"## {title}\n\n{_options(each for each in parameters if isinstance(each, click.Option))}"
+        yield f"## {title}\n\n{_options(each for each in group.parameters if isinstance(each, click.Option))}"
 
 
 def _help(name: str) -> Iterator[str]:
@@ -205,7 +202,7 @@ def _help(name: str) -> Iterator[str]:
     left = {each.name: each for each in command.params}
     shared = []
     for title, group in GROUPS.items():
-        names = {each.name for each in _parameters(group)}
+        names = {each.name for each in group.parameters}
         if names <= left.keys() and all(left[each] for each in names):
             shared.append(f"[{title.lower()}](#{title.lower()})")
             left = {key: value for key, value in left.items() if key not in names}
@@ -259,15 +256,6 @@ def _meaning(option: click.Option) -> str:
     if isinstance(option.type, click.Choice):
         words += f" One of {', '.join(f'`{each}`' for each in option.type.choices)}."
     return words
-
-
-def _parameters(group: list[Decorator]) -> list[click.Parameter]:
-    """Return what a group of options adds to a command."""
-
-    def nothing(**_values: Any) -> None: ...
-
-    made = click.command("any")(options(group)(nothing))
-    return made.params
 
 
 def _command(name: str) -> click.Command:

@@ -13,51 +13,55 @@ from reconciler.cli.outputs import let_go, open_stderr, open_streams, report_err
 from reconciler.cli.signals import heeding, signal_of
 from reconciler.errors import ReconcilerError, UsageError
 
-COMMANDS: Mapping[str, str] = {
-    "validate": "manifests",
-    "render": "manifests",
-    "plan": "plan",
-    "apply": "apply",
-    "drift": "plan",
-    "export": "export",
-    "show": "documents",
-    "merge-plans": "documents",
-    "merge-reports": "documents",
-    "note": "note",
-    "schema": "editors",
-    "doctor": "doctor",
-    "completion": "editors",
-    "sandbox": "sandbox",
-    "demo": "sandbox",
+GROUPS: Mapping[str, Mapping[str, str]] = {
+    "Manifests": {"validate": "manifests", "render": "manifests", "export": "export"},
+    "Plan and apply": {"plan": "plan", "apply": "apply", "drift": "plan"},
+    "Plans and reports": {
+        "show": "documents",
+        "merge-plans": "documents",
+        "merge-reports": "documents",
+        "note": "note",
+    },
+    "Setup": {"doctor": "doctor", "schema": "editors", "completion": "editors"},
+    "Practice": {"demo": "sandbox", "sandbox": "sandbox"},
 }
-"""The commands, and the module that each is in."""
+"""The commands under the headings of `--help`, each with the module that it is in."""
+
+COMMANDS: Mapping[str, str] = {name: module for group in GROUPS.values() for name, module in group.items()}
 
 
 class Commands(click.Group):
-    """The commands; the module of one is imported when it is asked for, so that the others do not slow it down."""
+    """The commands; each module is imported only when its command is used, so that the others start fast."""
 
     def list_commands(self, ctx: click.Context) -> list[str]:
         """Return their names."""
         del ctx
         return sorted(COMMANDS)
 
+    def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
+        """Write the commands under their headings."""
+        limit = formatter.width - 6 - max(map(len, COMMANDS))
+        for heading, group in GROUPS.items():
+            found = ((name, self.get_command(ctx, name)) for name in group)
+            with formatter.section(heading):
+                formatter.write_dl([(name, each.get_short_help_str(limit)) for name, each in found if each])
+
     def get_command(self, ctx: click.Context, cmd_name: str) -> click.Command | None:
-        """Return one of them."""
+        """Return one command; None if there is none of that name."""
         del ctx
         if cmd_name not in COMMANDS:
             return None
-        command: click.Command = getattr(
-            import_module(f"reconciler.cli.{COMMANDS[cmd_name]}"), cmd_name.replace("-", "_")
-        )
+        module = import_module(f"reconciler.cli.{COMMANDS[cmd_name]}")
+        command: click.Command = getattr(module, cmd_name.replace("-", "_"))
         return command
 
     def resolve_command(
         self, ctx: click.Context, args: list[str]
     ) -> tuple[str | None, click.Command | None, list[str]]:
-        """Return the command that is asked for; one that is not there is told with what may be meant.
+        """Return the command that was named.
 
         Raises:
-            UsageError: there is no such command.
+            UsageError: there is no such command; the message suggests a similar one.
         """
         if args[0] not in COMMANDS and not ctx.resilient_parsing:
             from difflib import get_close_matches
@@ -70,24 +74,23 @@ class Commands(click.Group):
 @click.group(
     cls=Commands,
     context_settings={"help_option_names": ["-h", "--help"], "max_content_width": 100},
-    epilog="Start with: reconciler demo. Exit codes: 0 in order, 1 error, 2 changes pending, 3 done in part or "
-    "problems, 64 wrong command line, 128+N ended by signal N.",
+    epilog="Exit codes: 0 in order, 1 error, 2 changes pending, 3 done in part or problems, 64 wrong command line, "
+    "128+N ended by signal N. Start with: reconciler demo",
 )
 @click.version_option(__version__, prog_name="reconciler")
 @click.pass_context
 def cli(context: click.Context) -> None:
-    """Keep the settings of many projects as your YAML manifests say.
+    """Manage the settings of hundreds of GitLab projects as code.
 
-    Reads manifests, compares them with the hosting service, and makes the fewest changes that bring the two
-    together. Configuration comes from flags, then the environment (RECONCILER_API_URL, RECONCILER_TOKEN, ...),
-    then reconciler.yaml in the working directory.
+    Reads YAML manifests, compares them with the service, and makes the fewest changes that bring the service in line.
+    Configuration comes from flags, then the environment (RECONCILER_API_URL, RECONCILER_TOKEN, ...), then
+    reconciler.yaml in the working directory.
     """
-    from reconciler.cli.options import SHARED
+    from reconciler.cli.options import SharingCommand
     from reconciler.cli.settings import read_configuration
 
     name = str(context.invoked_subcommand)
-    command = cli.get_command(context, name)
-    if command is not None and any(parameter.name in SHARED for parameter in command.params):
+    if isinstance(cli.get_command(context, name), SharingCommand):
         context.default_map = {name: read_configuration()}
 
 
@@ -102,7 +105,7 @@ def main(arguments: Sequence[str] | None = None) -> None:
 
 
 def run(arguments: list[str]) -> int:
-    """Run one command and return its exit code; whatever goes wrong is told on stderr."""
+    """Run one command and return its exit code; errors go to stderr."""
     with heeding():
         return _run(arguments)
 
@@ -130,7 +133,7 @@ def _run(arguments: list[str]) -> int:
 
 
 def _trace(error: Exception, arguments: list[str]) -> None:
-    """Show where it happened, if asked; frames hold no values, so no secret either."""
+    """Show the traceback with `-vv`. It holds no values, so no secret either."""
     import traceback
 
     if "-vv" in arguments or arguments.count("-v") > 1:

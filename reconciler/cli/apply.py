@@ -15,7 +15,7 @@ import click
 from click.core import ParameterSource
 
 from reconciler.cli.exit_codes import of_report
-from reconciler.cli.options import FLEET, FORCE, LIMITS, MANIFESTS, OUTPUT, PROBLEMS, SELECTION, SERVICE, Given, options
+from reconciler.cli.options import FLEET, FORCE, LIMITS, MANIFESTS, OUTPUT, PROBLEMS, SELECTION, SERVICE, Given, command
 from reconciler.cli.outputs import check_outputs, is_terminal, report_error
 from reconciler.cli.session import Session, read_file
 from reconciler.cli.settings import duration, tokens_of
@@ -46,8 +46,17 @@ class ApplyFlags:
     journal: Path | None
 
 
-@click.command(epilog="Examples: reconciler apply manifests --yes;  reconciler apply --plan plan.json --yes")
-@options(MANIFESTS, SELECTION, FLEET, FORCE, LIMITS, SERVICE, OUTPUT, PROBLEMS)
+@command(
+    MANIFESTS,
+    SELECTION,
+    FLEET,
+    FORCE,
+    LIMITS,
+    SERVICE,
+    OUTPUT,
+    PROBLEMS,
+    epilog="Examples: reconciler apply manifests --yes;  reconciler apply --plan plan.json --yes",
+)
 @click.option("--plan", "plan_file", type=click.Path(path_type=Path), metavar="FILE", help="Apply this saved plan.")
 @click.option("--max-age", default="24h", metavar="TIME", show_default=True, help="Refuse an older saved plan.")
 @click.option("--yes", is_flag=True, help="Do not ask.")
@@ -67,7 +76,7 @@ class ApplyFlags:
     "--journal", type=click.Path(path_type=Path), metavar="FILE", help="Record each write on disk, before and after."
 )
 def apply(given: Given, **own: Any) -> int:
-    """Carry out a plan, new or saved, with the fewest requests, and verify the result.
+    """Apply a plan, new or saved, and verify the result.
 
     Exits with 3 if some changes were not done or the plan has problems, and with 1 if nothing was changed. A signal
     lets requests in flight finish; the report follows, and the exit code is 128 plus the signal's number.

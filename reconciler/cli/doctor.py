@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 import click
 
 from reconciler.cli.exit_codes import of_diagnosis
-from reconciler.cli.options import DEFAULT_PATHS, FLEET, MANIFESTS, OUTPUT, SELECTION, SERVICE, Given, options
+from reconciler.cli.options import DEFAULT_PATHS, FLEET, MANIFESTS, OUTPUT, SELECTION, SERVICE, Given, command
 from reconciler.cli.outputs import check_outputs
 from reconciler.cli.session import Session
 
@@ -18,19 +18,17 @@ if TYPE_CHECKING:
     from reconciler.service import Client
 
 
-@click.command(epilog="Example: reconciler doctor manifests --format json")
-@options(MANIFESTS, SELECTION, FLEET, SERVICE, OUTPUT)
-@click.option("--read-only", is_flag=True, help="Nothing is to be written: all is well if plan and drift can do it.")
+@command(MANIFESTS, SELECTION, FLEET, SERVICE, OUTPUT, epilog="Example: reconciler doctor manifests --format json")
+@click.option("--read-only", is_flag=True, help="Check only the access that `plan` and `drift` need.")
 def doctor(given: Given, read_only: bool) -> int:
-    """Tell whether token, service and manifests go together, before a run does. Cannot write.
+    """Check that token, service and manifests are ready. Read-only.
 
-    Tells of the token what it is, whose, what it may do and until when; of the service, what it is; and for each
-    section of each target, whether it can be read and could be written, or what is in the way and what to do about it.
-    What the service does not tell is `unknown`. At last it tells what a plan, and applying it, will cost.
+    Reports the token's type, owner, scopes and expiry, the service's version, and for every section whether it is
+    readable and writable, with a fix for each obstacle. `unknown` means that the service does not say. The last lines
+    estimate the requests and the time of a plan and of its apply.
 
-    PATHS are files and folders; without any, the folder `manifests`, and where there is none, only token and service
-    are looked at. Exits with 3 if something that is wanted cannot be read or written, and with 1 if no target can be
-    checked.
+    PATHS are files and folders; the default is the folder `manifests`. If there is none, only token and service are
+    checked. Exits with 3 if a section cannot be read or written, and with 1 if no target can be checked.
     """
     from reconciler.render import render_diagnosis
 

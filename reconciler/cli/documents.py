@@ -7,17 +7,16 @@ from pathlib import Path
 import click
 
 from reconciler.cli.exit_codes import of_plan, of_report
-from reconciler.cli.options import LIMITS, OUTPUT, PROBLEMS, Given, options
+from reconciler.cli.options import LIMITS, OUTPUT, PROBLEMS, Given, command
 from reconciler.cli.outputs import check_outputs
 from reconciler.cli.session import Session, read_file
 from reconciler.errors import UsageError
 
 
-@click.command(epilog="Example: reconciler show plan.json --format text")
+@command(OUTPUT, PROBLEMS, epilog="Example: reconciler show plan.json --format text")
 @click.argument("file", type=click.Path(path_type=Path, dir_okay=False))
-@options(OUTPUT, PROBLEMS)
 def show(given: Given, file: Path) -> int:
-    """Show a saved plan or the report of an apply, in any format.
+    """Show a saved plan or an apply report in any format.
 
     Exits with 3 if the plan has problems, and for a report as the apply did.
     """
@@ -47,21 +46,25 @@ def _format_of(text: str) -> object:
 
 
 FILES = click.argument("files", nargs=-1, required=True, type=click.Path(path_type=Path, dir_okay=False))
-OUT = click.option("--out", type=click.Path(path_type=Path), metavar="FILE", help="Save the whole as a document.")
-PARTS = click.option(
-    "--parts", type=click.IntRange(1), metavar="N", help="How many parts there are: refuse to go on with fewer or more."
+OUT = click.option("--out", type=click.Path(path_type=Path), metavar="FILE", help="Save the merged document.")
+PARTS = click.option("--parts", type=click.IntRange(1), metavar="N", help="Refuse to merge fewer or more than N files.")
+
+
+@command(
+    LIMITS,
+    OUTPUT,
+    PROBLEMS,
+    name="merge-plans",
+    epilog="Example: reconciler merge-plans plan-*.json --parts 5 --out plan.json",
 )
-
-
-@click.command("merge-plans", epilog="Example: reconciler merge-plans plan-*.json --parts 5 --out plan.json")
 @FILES
-@options(LIMITS, OUTPUT, PROBLEMS)
 @OUT
 @PARTS
 def merge_plans(given: Given, files: tuple[Path, ...], out: Path | None, parts: int | None) -> int:
-    """Put the plans of shards together to one, for `apply --plan` or to be shown. Exits with 3 if it has problems.
+    """Merge the plans of all shards into one.
 
-    The guard counts the deletions of all of them together.
+    The merged plan can be shown, or applied with `apply --plan`; the guard counts the deletions of all shards together.
+    Exits with 3 if it has problems.
     """
     from reconciler.documents import merge as merging
     from reconciler.documents.plan_file import load_plan, save_plan
@@ -77,13 +80,20 @@ def merge_plans(given: Given, files: tuple[Path, ...], out: Path | None, parts: 
     return of_plan(whole.plan, allow_problems=given.allow_problems)
 
 
-@click.command("merge-reports", epilog="Example: reconciler merge-reports report-*.json --parts 5 --out report.json")
+@command(
+    OUTPUT,
+    PROBLEMS,
+    name="merge-reports",
+    epilog="Example: reconciler merge-reports report-*.json --parts 5 --out report.json",
+)
 @FILES
-@options(OUTPUT, PROBLEMS)
 @OUT
 @PARTS
 def merge_reports(given: Given, files: tuple[Path, ...], out: Path | None, parts: int | None) -> int:
-    """Put the reports of shards together to one; the exit code is that of an apply of the whole."""
+    """Merge the reports of all shards into one.
+
+    Exits as one apply of all shards would have.
+    """
     from reconciler.documents import merge as merging
     from reconciler.documents.report import load_report, save_report
     from reconciler.render import render_report

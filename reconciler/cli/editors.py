@@ -11,26 +11,30 @@ from reconciler.cli.outputs import write_stdout
 @click.command(epilog="Examples: reconciler schema manifest;  reconciler schema --write schemas")
 @click.argument("name", required=False, shell_complete=suggestions.schemas)
 @click.option(
-    "--write", "folder", type=click.Path(path_type=Path, file_okay=False), metavar="DIR", help="Write all of them."
+    "--write",
+    "folder",
+    type=click.Path(path_type=Path, file_okay=False),
+    metavar="DIR",
+    help="Write all schemas into DIR.",
 )
 @click.option(
     "--check",
     "copies",
     type=click.Path(path_type=Path, file_okay=False),
     metavar="DIR",
-    help="Exit with 1 unless the copies in DIR are those of this version.",
+    help="Exit with 1 if a copy in DIR is not of this version.",
 )
 def schema(name: str | None, folder: Path | None, copies: Path | None) -> int:
-    """Print the JSON Schemas of manifests, reconciler.yaml and outputs, or the one of that NAME.
+    """Print the JSON Schemas of manifests and outputs.
 
-    Editors that know the YAML language server complete and explain every key. Keep a copy beside the manifests, and
-    begin each document with the way to it, also behind each ---:
+    NAME prints one schema, such as config. Editors with the YAML language server complete and explain every key. Keep
+    a copy beside the manifests, and begin each document with its path, also after each ---:
 
         # yaml-language-server: $schema=../schemas/manifest.schema.json
 
-    reconciler.yaml may begin with the way to config.schema.json.
+    reconciler.yaml may begin with the path of config.schema.json.
 
-    --check tells when a newer version has other schemas than the copies; it looks only at those that are there.
+    --check reports copies that a newer version has changed; schemas without a copy are not checked.
     """
     import json
 
@@ -57,7 +61,7 @@ def schema(name: str | None, folder: Path | None, copies: Path | None) -> int:
 @click.command(epilog="Example: reconciler completion bash")
 @click.argument("shell", type=click.Choice(["bash", "zsh", "fish"]))
 def completion(shell: str) -> int:
-    """Print what makes a shell complete commands, options and their values.
+    """Print the script for shell completion.
 
     \b
     bash (4.4 or newer), in ~/.bashrc:
@@ -67,8 +71,7 @@ def completion(shell: str) -> int:
     fish, in ~/.config/fish/config.fish:
         reconciler completion fish | source
 
-    Of values, those of --section, --format, --report and --since are completed, and those of --target from the
-    manifests.
+    It completes commands, options, and the values of --section, --format, --report, --since and --target.
     """  # noqa: D301 - click reads the backspace, which keeps the lines apart
     from click.shell_completion import BashComplete, FishComplete, ZshComplete
 

@@ -6,7 +6,7 @@ import click
 
 from reconciler.cli import suggestions
 from reconciler.cli.exit_codes import of_export
-from reconciler.cli.options import SERVICE, VERBOSITY, Given, options
+from reconciler.cli.options import SERVICE, VERBOSITY, Given, command
 from reconciler.cli.outputs import write_stdout
 from reconciler.cli.progress import counted
 from reconciler.cli.session import Session
@@ -20,15 +20,17 @@ def _name(_context: click.Context, _parameter: click.Parameter, value: str | Non
     return value
 
 
-@click.command(
+@command(
+    SERVICE,
+    VERBOSITY,
     epilog="Examples: reconciler export --group acme --hoist -o manifests;  reconciler export --project acme/api "
-    "--user --section milestones -o manifests"
+    "--user --section milestones -o manifests",
 )
 @click.option(
-    "--group", "groups", multiple=True, metavar="GROUP", help="A group and all projects below it; repeatable."
+    "--group", "groups", multiple=True, metavar="GROUP", help="Export a group and all projects below it; repeatable."
 )
-@click.option("--project", "projects", multiple=True, metavar="PROJECT", help="A project; repeatable.")
-@click.option("--user", is_flag=True, help="The user behind the token.")
+@click.option("--project", "projects", multiple=True, metavar="PROJECT", help="Export a project; repeatable.")
+@click.option("--user", is_flag=True, help="Export the settings of the token's user.")
 @click.option(
     "-o",
     "--output",
@@ -36,13 +38,13 @@ def _name(_context: click.Context, _parameter: click.Parameter, value: str | Non
     required=True,
     type=click.Path(path_type=Path, file_okay=False),
     metavar="DIR",
-    help="The folder of the manifests; what is in it already is updated in place.",
+    help="Folder for the manifests; existing ones are updated in place.",
 )
 @click.option(
     "--state",
     type=click.Path(path_type=Path, dir_okay=False),
     metavar="FILE",
-    help="Write a state for reconciler sandbox --state too, to rehearse on; the token there is `rehearsal`.",
+    help="Write a state for `sandbox --state` too, to rehearse on; its token is `rehearsal`.",
 )
 @click.option(
     "--section",
@@ -59,10 +61,9 @@ def _name(_context: click.Context, _parameter: click.Parameter, value: str | Non
     flag_value="baseline",
     metavar="[NAME]",
     callback=_name,
-    help="What at least 80 % of the projects without documents share goes to DIR/profiles/NAME.yaml (baseline, if no "
-    "name is given), and their documents say only the rest.",
+    help="Move settings shared by at least 80 % of the newly exported projects into DIR/profiles/NAME.yaml (default: "
+    "baseline).",
 )
-@options(SERVICE, VERBOSITY)
 def export(
     given: Given,
     *,
@@ -73,15 +74,14 @@ def export(
     profile: str | None,
     state: Path | None,
 ) -> int:
-    """Write live state as manifests that validate and plan empty: DIR/acme/api.yaml and so on.
+    """Write live settings as manifests that plan empty.
 
-    A target that has a document in DIR is updated in place. Its sections, and the fields of settings and of items that
-    it declares, get their live values; items that are gone are removed, new ones appended; comments and order stay.
-    Fields and sections that it does not declare stay undeclared, but for sections that --section names.
+    Each target gets a document, such as DIR/acme/api.yaml. A document that exists is updated in place: fields that it
+    declares get their live values, deleted items are removed, new ones appended; comments and order stay. Sections
+    that it does not declare are added only if --section names them.
 
-    What cannot be read, or what no manifest can say (two trigger tokens of one description), is left out with a
-    warning. Exits with 3 if nothing could be read of some of what was asked for, and with 1 if of all of it. No secret
-    is ever written.
+    Anything that cannot be read or declared (such as two trigger tokens of one description) is left out with a
+    warning. Exits with 3 if some of the targets could not be read, and with 1 if none could. Secrets are never written.
     """
     from reconciler.export.run import run_export
     from reconciler.export.targets import ExportRequest

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from reconciler.cli.options import MANIFESTS, OUTPUT, SELECTION, VERBOSITY, Given, options
+from reconciler.cli.options import MANIFESTS, OUTPUT, SELECTION, VERBOSITY, Given, command
 from reconciler.cli.outputs import check_outputs, write_stdout
 from reconciler.cli.session import Session
 from reconciler.errors import UsageError
@@ -17,12 +17,11 @@ if TYPE_CHECKING:
     from reconciler.model.state import DesiredTarget
 
 
-@click.command(epilog="Example: reconciler validate manifests")
-@options(MANIFESTS, OUTPUT)
+@command(MANIFESTS, OUTPUT, epilog="Example: reconciler validate manifests")
 def validate(given: Given) -> int:
-    """Check manifests without the service, and tell every error at once.
+    """Check manifests offline and report every error at once.
 
-    PATHS are files and folders; without any, the folder `manifests`.
+    PATHS are files and folders; the default is the folder `manifests`.
     """
     from reconciler.errors import ManifestErrors
     from reconciler.render import render_validation
@@ -39,21 +38,23 @@ def validate(given: Given) -> int:
     return 0
 
 
-@click.command(
+@command(
+    MANIFESTS,
+    SELECTION,
+    VERBOSITY,
     epilog="Examples: reconciler render manifests --target acme/payments/api;  reconciler render --target acme/api "
-    "--explain approval_settings.allow_author_approval"
+    "--explain approval_settings.allow_author_approval",
 )
-@options(MANIFESTS, SELECTION, VERBOSITY)
 @click.option(
     "--explain",
     metavar="FIELD",
-    help="Tell instead which file:line sets this field, such as milestones.2026.12.state, lowest layer first.",
+    help="Show which file:line sets this field, such as milestones.2026.12.state, lowest layer first.",
 )
 def render(given: Given, explain: str | None) -> int:
-    """Print the effective desired state: every target with its profiles merged in, as YAML that validates.
+    """Print the effective manifest of each target as YAML.
 
-    The service is not asked what is in the groups of sets: of these, only projects are shown that have manifests of
-    their own, and those that --target names in full.
+    Profiles and sets are merged in, and the result validates. The service is not asked which projects the groups of
+    sets hold: only projects with a document of their own are shown, and those that --target names in full.
     """
     from reconciler.manifests.plain import write_yaml
 

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 import click
 from click.core import ParameterSource
 
-from reconciler.cli.options import CONNECTION, VERBOSITY, Given, options
+from reconciler.cli.options import CONNECTION, VERBOSITY, Given, command
 from reconciler.cli.outputs import write_stdout
 from reconciler.cli.session import Session, read_file
 from reconciler.cli.settings import open_client
@@ -41,20 +41,22 @@ ADVICE: Mapping[type[ReconcilerError], str] = {
 """What to do about an answer."""
 
 
-@click.command(epilog="Example: reconciler note --file note.md --name plan")
-@click.option("--file", required=True, type=click.Path(path_type=Path), metavar="FILE", help="The text, in Markdown.")
+@command(CONNECTION, VERBOSITY, epilog="Example: reconciler note --file note.md --name plan")
+@click.option(
+    "--file", required=True, type=click.Path(path_type=Path), metavar="FILE", help="File with the text, in Markdown."
+)
 @click.option(
     "--name",
     envvar="CI_JOB_NAME",
     default="reconciler",
     metavar="NAME",
-    help="Tells it from your other notes there, one of each name; in a CI job, its name if you say nothing.",
+    help="Name of the note: one note of each name is kept. The default in a CI job is the job's name.",
 )
 @click.option(
     "--project",
     envvar=["CI_MERGE_REQUEST_PROJECT_ID", "CI_PROJECT_ID"],
     metavar="PROJECT",
-    help="The ID or path of the merge request's project; in a CI job, it is known.",
+    help="ID or path of the merge request's project. CI jobs know it.",
 )
 @click.option(
     "--merge-request",
@@ -62,16 +64,15 @@ ADVICE: Mapping[type[ReconcilerError], str] = {
     envvar="CI_MERGE_REQUEST_IID",
     type=click.IntRange(1),
     metavar="NUMBER",
-    help="The merge request; in the pipeline of one, it is known.",
+    help="Number of the merge request. Its pipelines know it.",
 )
-@click.option("--strict", is_flag=True, help="Exit with 1 where the note could not be posted.")
-@options(CONNECTION, VERBOSITY)
+@click.option("--strict", is_flag=True, help="Exit with 1 if the note cannot be posted.")
 def note(given: Given, *, file: Path, name: str, project: str | None, iid: int | None, strict: bool) -> int:
-    """Post one note on a merge request, or update the one that is there.
+    """Post or update one note on a merge request.
 
-    In the pipeline of a merge request, all but --file is known. The token is RECONCILER_NOTE_TOKEN, which is for notes
-    only, or else the usual one. Where the note cannot be posted, stderr says why, and the exit code is 0 all the same
-    unless --strict.
+    In the pipeline of a merge request, only --file is needed. The token is RECONCILER_NOTE_TOKEN, which is used for
+    notes only, or else the usual one. If the note cannot be posted, stderr says why, and the exit code is 0 unless
+    --strict is given.
     """
     from reconciler.gitops.notes import post_note
 

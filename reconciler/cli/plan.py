@@ -6,22 +6,33 @@ from pathlib import Path
 import click
 
 from reconciler.cli.exit_codes import of_plan
-from reconciler.cli.options import FLEET, FORCE, LIMITS, MANIFESTS, OUTPUT, PROBLEMS, SELECTION, SERVICE, Given, options
+from reconciler.cli.options import FLEET, FORCE, LIMITS, MANIFESTS, OUTPUT, PROBLEMS, SELECTION, SERVICE, Given, command
 from reconciler.cli.outputs import check_outputs
 from reconciler.cli.session import Session
 
 
-@click.command(epilog="Example: reconciler plan manifests --out plan.json")
-@options(MANIFESTS, SELECTION, FLEET, FORCE, LIMITS, SERVICE, OUTPUT, PROBLEMS)
-@click.option("--out", type=click.Path(path_type=Path), metavar="FILE", help="Save the plan, for apply --plan.")
-@click.option("--detailed-exitcode", is_flag=True, help="Exit with 2 if there are changes, also if there are problems.")
+@command(
+    MANIFESTS,
+    SELECTION,
+    FLEET,
+    FORCE,
+    LIMITS,
+    SERVICE,
+    OUTPUT,
+    PROBLEMS,
+    epilog="Example: reconciler plan manifests --out plan.json",
+)
+@click.option("--out", type=click.Path(path_type=Path), metavar="FILE", help="Save the plan for `apply --plan`.")
+@click.option(
+    "--detailed-exitcode", is_flag=True, help="Exit with 2 if there are changes, even if there are problems too."
+)
 def plan(given: Given, out: Path | None, detailed_exitcode: bool) -> int:
-    """Read live state and print what would change. Cannot write.
+    """Compare manifests with live settings and print the changes. Read-only.
 
-    Reports also why `apply` will refuse the plan. With --out, --allow-deletes and --max-changes are saved with the
-    plan, and `apply --plan` goes by them, so that whoever reviews the plan reviews the permission.
+    The plan also says why `apply` will refuse it. --out saves --allow-deletes and --max-changes with the plan, and
+    `apply --plan` uses them: a review of the plan is a review of the permission.
 
-    Exits with 3 if the plan has problems. It can be saved and applied all the same: the rest of it is done.
+    Exits with 3 if the plan has problems. Such a plan can still be saved and applied; all else in it is done.
     """
     from reconciler.cli.planning import draw
     from reconciler.documents.plan_file import save_plan
@@ -35,12 +46,20 @@ def plan(given: Given, out: Path | None, detailed_exitcode: bool) -> int:
     return of_plan(saved.plan, detailed=detailed_exitcode, allow_problems=given.allow_problems)
 
 
-@click.command(epilog="Example, for cron: reconciler drift manifests --report json=drift.json")
-@options(MANIFESTS, SELECTION, FLEET, SERVICE, OUTPUT, PROBLEMS)
+@command(
+    MANIFESTS,
+    SELECTION,
+    FLEET,
+    SERVICE,
+    OUTPUT,
+    PROBLEMS,
+    epilog="Example, for cron: reconciler drift manifests --report json=drift.json",
+)
 def drift(given: Given) -> int:
-    """Report what differs from the manifests: exit 2 on drift, quiet when in order. Cannot write.
+    """Report drift from the manifests with exit code 2. Read-only.
 
-    Exits with 2 also if there are problems besides, and with 3 if there are only problems.
+    Prints nothing if everything is in order. Exits with 2 even if there are problems too, and with 3 if there are only
+    problems.
     """
     from reconciler.cli.planning import draw
     from reconciler.render import render_plan

@@ -18,24 +18,30 @@ if TYPE_CHECKING:
 @click.command(
     epilog="Examples: reconciler sandbox --state state.yaml;  reconciler sandbox --generate 300 --dialect deployed"
 )
-@click.option("--port", type=click.IntRange(0, 65535), default=8080, show_default=True, help="0 takes a free one.")
+@click.option(
+    "--port",
+    type=click.IntRange(0, 65535),
+    default=8080,
+    show_default=True,
+    help="Port to listen on; 0 takes a free one.",
+)
 @click.option(
     "--state",
     type=click.Path(path_type=Path, dir_okay=False),
     metavar="FILE",
-    help="State to start from, YAML or JSON; without it, the demo's.",
+    help="State to start from, YAML or JSON; the default is the demo's.",
 )
 @click.option(
     "--generate",
     type=click.IntRange(1, 20_000),
     metavar="N",
-    help="Start from N made-up projects in subgroups of acme instead; the token is ada-token.",
+    help="Start with N generated projects in subgroups of acme; the token is ada-token.",
 )
-@click.option("--seed", type=int, metavar="N", help="Generate other projects; the same seed gives the same ones.")
+@click.option("--seed", type=int, metavar="N", help="Seed for --generate; the same seed gives the same projects.")
 @click.option(
     "--dialect",
     type=click.Choice(["spec", "deployed"]),
-    help="Answer as the specification says, or as deployed servers do; wins over the state's own.",
+    help="Behave as specified, or as deployed servers do; overrides the state's own.",
 )
 @click.option("--latency", type=click.IntRange(0), default=0, metavar="MS", help="Delay every answer.")
 @click.option("--rate-limit", metavar="N/SECONDS", help="Answer 429 beyond this rate.")
@@ -51,7 +57,7 @@ def sandbox(
     rate_limit: str | None,
     faults: tuple[str, ...],
 ) -> int:
-    """Serve a pretend hosting service on this machine, to rehearse on. Ctrl-C ends it."""
+    """Serve an embedded pretend service to rehearse on. Ctrl-C stops it."""
     from reconciler import sandbox as service
     from reconciler.demo import STATE
     from reconciler.errors import ConfigurationError, UsageError
@@ -79,32 +85,32 @@ def sandbox(
 
 
 SIGNALLED = 128
-"""Above it, an exit code tells of a signal."""
+"""Exit codes above it name a signal."""
 
 TOKEN = "ada-token"  # noqa: S105  # of a pretend user of the pretend service
 
 
 @click.command(epilog="Example: reconciler demo")
 def demo() -> int:
-    """Show the whole story on an embedded sandbox: validate, plan, apply, plan again, drift."""
+    """Run through validate, plan, apply and drift on a sandbox."""
     from reconciler.demo import MANIFESTS, STATE
     from reconciler.sandbox import running
 
     with running(STATE) as sandbox, TemporaryDirectory() as folder, chdir(folder), _environment(sandbox):
         copytree(MANIFESTS, "manifests")
-        _say("A pretend hosting service is running in this process, with two groups and six projects.")
+        _say("A pretend service runs in this process, with two groups and six projects.")
         _run("validate", 0)
         _run("plan --out plan.json", 0)
-        _say("The plan is saved. Applying it reads again only what it will change.")
+        _say("The plan is saved. apply reads only what it will change once more.")
         _run("apply --plan plan.json --yes --tokens-to tokens.jsonl", 0)
-        _say("Once more: there is nothing to do, and it costs only the reads to know it.")
+        _say("Once more: nothing is left to do. Only reads were needed to know it.")
         _run("plan", 0)
         _meddle(sandbox)
-        _say("Meanwhile, somebody has changed two things by hand. Cron would find out:")
+        _say("Meanwhile, somebody changed two settings by hand. A scheduled drift check finds them:")
         _run("drift", 2)
         _run("apply --yes", 0)
         _run("drift", 0)
-        _say("Quiet means in order. Your turn: reconciler --help")
+        _say("No output means everything is in order. Your turn: reconciler --help")
     return 0
 
 
@@ -112,7 +118,7 @@ def _run(line: str, expected: int) -> None:
     """Run one command the way a user would type it.
 
     Raises:
-        AssertionError: it ended otherwise than the story goes.
+        AssertionError: the command ended with another code.
     """
     from reconciler.cli import run
 
@@ -131,7 +137,7 @@ def _say(text: str) -> None:
 
 
 def _meddle(sandbox: "Sandbox") -> None:
-    """Change something behind the tool's back, the way people do in the web interface."""
+    """Change two settings without the tool, the way people do in the web interface."""
     state = sandbox.state()
     shop = next(project for project in state["projects"] if project["path"] == "orchard/shop")
     shop["milestones"] = [each for each in shop["milestones"] if each["title"] != "2026.12"]

@@ -9,7 +9,7 @@ import click
 import pytest
 
 from reconciler import __version__
-from reconciler.cli import COMMANDS, cli, main
+from reconciler.cli import COMMANDS, GROUPS, cli, main
 from reconciler.cli.sandbox import _run
 from tests.cli_runner import CliRunner
 
@@ -25,6 +25,19 @@ def test_every_command_and_every_option_is_explained_with_an_example(name: str, 
     assert command is not None
     options = [each for each in command.params if isinstance(each, click.Option)]
     assert [each.name for each in options if not each.help] == []
+
+
+def headings(text: str) -> list[str]:
+    return [line.removesuffix(":") for line in text.splitlines() if line.endswith(":") and not line.startswith(" ")]
+
+
+def test_help_lists_commands_in_groups_and_the_shared_options_last(cli_runner: CliRunner) -> None:
+    everything = cli_runner("--help").out
+    assert headings(everything) == ["Options", *GROUPS]
+    assert "..." not in everything.partition("Manifests:")[2]
+    of_plan = cli_runner("plan --help").out
+    assert headings(of_plan) == ["Options", "Manifests", "Selection", "Plan", "Service", "Output"]
+    assert of_plan.index("--detailed-exitcode") < of_plan.index("--help") < of_plan.index("Manifests:")
 
 
 def test_what_is_completed_behind_a_command_that_is_not_there_is_no_error() -> None:
