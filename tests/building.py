@@ -25,7 +25,7 @@ READ = AsRead(1, ("x",), {}, {})
 def section(kind: str, value: Any, target: Target = API, *, prune: bool = False) -> Section:
     """Return a declared section of a target."""
     checked = TypeAdapter(KINDS[kind].models[target.level]).validate_python(value)
-    return Section(target, kind, KINDS[kind].split(checked, prune), prune)
+    return Section(target, kind, KINDS[kind].wanted(checked, prune=prune), prune)
 
 
 def desired(*sections: Section) -> DesiredState:
@@ -44,9 +44,9 @@ def live(
         part = KINDS[kind].part(name)
         match answer:
             case dict():
-                parts[target, kind, name] = part.decode(target, answer)
+                parts[target, kind, name] = part.read(target, answer)
             case list():
-                parts[target, kind, name] = tuple(part.decode(target, entry) for entry in answer)
+                parts[target, kind, name] = tuple(part.read(target, entry) for entry in answer)
             case _:
                 parts[target, kind, name] = answer
     return LiveState(parts, {**learn_ids(parts, KINDS), **(ids or {})})

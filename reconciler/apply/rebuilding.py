@@ -6,10 +6,10 @@ from dataclasses import replace
 from pydantic import ValidationError
 
 from reconciler.model.diff import differences, fields_of, resource_of
-from reconciler.model.endpoints import Collection, Singleton
+from reconciler.model.endpoints import Collection, Existing, New, Singleton
 from reconciler.model.kind import Part
 from reconciler.model.plan import Change, Create, Delete, Update
-from reconciler.model.resource import Found
+from reconciler.model.resource import Found, Resource
 from reconciler.model.state import Reference
 from reconciler.planning.collections import identity
 
@@ -62,7 +62,7 @@ def _made_anew(change: Change, part: Part, found: Found | None, path: str, targe
     match change, part, found:
         case Create(), Collection(), None:
             wanted = resource_of(part.model, change.after)
-            requests = part.create(path, name, wanted, target_id)
+            requests = part.create(New(part, shown.target, path, name, wanted, target_id))
             return replace(change, address=shown, after=fields_of(wanted), requests=requests, target_id=target_id)
         case Update(), Singleton(), Found():
             wanted = resource_of(type(found.resource), change.after)
@@ -73,10 +73,12 @@ def _made_anew(change: Change, part: Part, found: Found | None, path: str, targe
             before, after = differences(wanted, _all_shown(found))
             known = identity(part, name) in {identity(part, each) for each in found.names}
             former = None if known else found.names[0]
-            return Update(shown, before, after, update(path, name, wanted, found), change.read, former, change.hint)
+            requests = update(Existing(part, shown.target, path, name, wanted, found))
+            return Update(shown, before, after, requests, change.read, former, change.hint)
         case Delete(), Collection(), Found():
             named = replace(shown, name=found.names[0])
-            return replace(change, address=named, before=fields_of(found.resource), requests=part.delete(path, found))
+            removal = Existing(part, shown.target, path, name, Resource(), found)
+            return replace(change, address=named, before=fields_of(found.resource), requests=part.delete(removal))
     return None
 
 

@@ -70,13 +70,13 @@ class _Recovery:
             lacking = unapplied(change, live)
         except LookupError as error:
             return Recovered(intent, f"unknown; it could not be looked for: {error}", settled=False)
-        if isinstance(change, Create) and isinstance(part, Collection) and part.delivers:
+        if isinstance(change, Create) and isinstance(part, Collection) and part.secret_field:
             return self._delivered(intent, part, change)
         return Recovered(intent, "it did not succeed" if lacking else "it succeeded")
 
     def _delivered(self, intent: Intent, part: Collection, change: Create) -> Recovered:
         """Deliver the newest value of ours that was not there before."""
-        ours = ours_of(part, change.address, self.lists.read[change.address.target.url + part.suffix])
+        ours = ours_of(part, change.address, self.lists.read[part.path(change.address.target)])
         values = [value for found, value in ours if found.id not in change.replaces_ids]
         if not values:
             return Recovered(intent, "it did not succeed")

@@ -79,7 +79,7 @@ class Succession:
 
     def _ours(self, address: Address) -> list[tuple[Found, str]]:
         part = collection_of(address, self._kinds)
-        path = address.target.url + part.suffix
+        path = part.path(address.target)
         entries = self._lists.read[path] if path in self._lists.read else self._lists.pages(path)
         return ours_of(part, address, entries)
 
@@ -99,7 +99,7 @@ def ours_of(part: Collection, address: Address, entries: Iterable[Json]) -> list
     wanted = None if address.name is None else identity(part, address.name)
     read = ((decode(part, address.target, entry), entry) for entry in entries)
     ours = [
-        (found, entry[part.delivers])
+        (found, entry[part.secret_field])
         for found, entry in read
         if found.ours and wanted in {identity(part, name) for name in found.names}
     ]

@@ -164,7 +164,7 @@ class TargetRun:
         Raises:
             BadAnswer: it does not.
         """
-        secret = collection_of(change.address, self.kinds).delivers
+        secret = collection_of(change.address, self.kinds).secret_field
         if len(change.requests) == 1 and secret is None:
             return answer
         whole = isinstance(answer, dict) and isinstance(answer.get("id"), int)
@@ -191,7 +191,7 @@ class TargetRun:
             if each.id not in change.replaces_ids
             and not names.isdisjoint(identity(part, name) for name in each.names)
             # What is not shown whole belongs to somebody else, who has just created one of the same name.
-            and (part.delivers is None or part.secret_is_complete(str(entry.get(part.delivers) or "")))
+            and (part.secret_field is None or part.secret_is_complete(str(entry.get(part.secret_field) or "")))
         ]
         if len(new) > 1:
             raise AnswerLost(str(request), f"{lost.reason}; and there are {len(new)} new ones of this name now")
@@ -199,7 +199,7 @@ class TargetRun:
 
     def _deliver(self, change: Create, answer: Json) -> None:
         """Hand over the value of a created token; one that cannot be delivered is deleted again."""
-        field = collection_of(change.address, self.kinds).delivers
+        field = collection_of(change.address, self.kinds).secret_field
         if field is None:
             return
         try:
@@ -263,7 +263,7 @@ class TargetRun:
         return Outcome(change, Status.FAILED, reason)
 
     def _is_secret(self, change: Change) -> bool:
-        return isinstance(change, Create) and collection_of(change.address, self.kinds).delivers is not None
+        return isinstance(change, Create) and collection_of(change.address, self.kinds).secret_field is not None
 
 
 def unshown(planned: SectionPlan, saved: SectionPlan) -> dict[int, str]:

@@ -261,7 +261,7 @@ def _read_dependent(shape: DependentShape, kinds: Kinds) -> Section:
         value = TypeAdapter(model).validate_python(shape.wanted)
     except ValidationError as error:
         raise PlanRefused(f"the saved plan is damaged: the {shape.section} of {str(target)!r} are not valid") from error
-    return Section(target, shape.section, kinds[shape.section].split(value, shape.prune), shape.prune)
+    return Section(target, shape.section, kinds[shape.section].wanted(value, prune=shape.prune), shape.prune)
 
 
 def _place(api_url: str) -> tuple[str, str, str]:

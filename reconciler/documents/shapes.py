@@ -266,7 +266,7 @@ def _read_change(target: Target, section: str, shape: CreateShape | UpdateShape 
     requests = tuple(_read_request(request, target, part) for request in shape.requests)
     match shape:
         case CreateShape():
-            delivers = isinstance(part, Collection) and part.delivers is not None
+            delivers = isinstance(part, Collection) and part.secret_field is not None
             replaces_ids, former_names = tuple(shape.replaces_ids), tuple(shape.former_names)
             return Create(address, shape.after, requests, shape.target_id, replaces_ids, delivers, former_names)
         case UpdateShape():

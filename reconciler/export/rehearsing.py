@@ -79,10 +79,10 @@ def _section(kind: Kind, known: Known, sight: LiveSnapshot, username: str) -> Ma
         match part, sight.live.parts.get((known.target, kind.name, part.name), Unreadable("")):
             case Collection(), tuple() as live:
                 entries = entries_of(part, live, known)
-                parts[part.name] = tuple(found for found in entries if not part.key_error(known.target, found.names[0]))
+                parts[part.name] = tuple(found for found in entries if not part.name_error(found.names[0]))
             case _, Found() as found:
                 parts[part.name] = (found,)
-    return kind.rehearsal(Rehearsed(known.target.level, username, parts)) if parts and kind.rehearsal else {}
+    return kind.rehearsed(Rehearsed(known.target.level, username, parts)) if parts else {}
 
 
 def _dialect(sight: LiveSnapshot, kinds: Kinds) -> str:

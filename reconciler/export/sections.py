@@ -98,7 +98,7 @@ def _named(part: Collection, live: tuple[Found, ...], known: Known, writing: _Wr
         by_name.setdefault(identity(part, found.names[0]), []).append(found)
     for same in by_name.values():
         name = part.canonical_key(same[0].names[0])
-        fault = part.key_error(known.target, name)
+        fault = part.name_error(name)
         numbers = ", ".join(str(found.id) for found in same)
         if fault:
             writing.leave_out(f"{part.title} {quoted(name)} (ID {numbers})", fault)

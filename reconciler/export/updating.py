@@ -89,7 +89,7 @@ class _Section:
         checked = self.shape.check[self.known.target.level](merged)
         if self.shape.items:
             return self._items(self.shape.items, dict(mine), merged, lower, checked)
-        wanted = self.shape.kind.split(checked, self.shape.kind.name in self.written.prune)
+        wanted = self.shape.kind.wanted(checked, prune=self.shape.kind.name in self.written.prune)
         new = dict(mine)
         for part in self.shape.kind.parts:
             match self.parts.get(part.name), wanted.get(part.name):

@@ -1,7 +1,6 @@
 """Merge request approval settings of a group or a project (spec 4.10)."""
 
 from collections.abc import Iterator, Mapping
-from types import MappingProxyType
 
 from pydantic import Field
 
@@ -86,7 +85,7 @@ def _locker(target: Target, inherited_from: object) -> str:
     return f"group {target.ref.partition('/')[0]}" if isinstance(target.ref, str) else "a group above it"
 
 
-def body(_scope: Target, wanted: Resource, found: Found) -> Mapping[str, Json]:
+def body(wanted: Resource, found: Found) -> Mapping[str, Json]:
     """Return all settings that are there and not locked: what an update leaves out, older services reset to false.
 
     A value that this version does not know is sent back as it is, so that it stays.
@@ -108,9 +107,9 @@ SETTINGS = Singleton(
     name="approval_settings",
     title="approval settings",
     suffix="merge_request_approval_setting",
+    model=ApprovalSettings,
     decode=decode,
     body=body,
-    method="PUT",
     whole=True,
 )
 
@@ -124,14 +123,13 @@ KIND = Kind(
     name="approval_settings",
     summary="Who may approve merge requests, and what becomes of approvals, in a group or a project.",
     spec="4.10",
-    models=MappingProxyType({Level.GROUP: ApprovalSettings, Level.PROJECT: ApprovalSettings}),
+    models={Level.GROUP: ApprovalSettings, Level.PROJECT: ApprovalSettings},
     parts=(SETTINGS,),
-    split=lambda section, _prune: {"approval_settings": section},
     order=2,
     inherits=True,
     rehearsal=rehearsal,
     needs=Needs(
-        roles=MappingProxyType({Level.GROUP: Role.OWNER, Level.PROJECT: Role.MAINTAINER}),
+        roles={Level.GROUP: Role.OWNER, Level.PROJECT: Role.MAINTAINER},
         licensed=True,
         top_level=True,
     ),

@@ -2,17 +2,15 @@
 
 import re
 from collections.abc import Mapping
-from operator import index
-from types import MappingProxyType
 from typing import Annotated
 from urllib.parse import unquote, urlsplit
 
 from pydantic import Field
 
-from reconciler.model.endpoints import Collection, Singleton
+from reconciler.model.endpoints import Collection, New, Requests, Singleton
 from reconciler.model.kind import Kind, Needs, Rehearsed, Role
-from reconciler.model.protocols import Json, Request
-from reconciler.model.resource import Found, Resource, Wanted, recognized
+from reconciler.model.protocols import Json
+from reconciler.model.resource import Found, Resource, Wanted
 from reconciler.model.targets import Key, Level, Target
 
 GLOB = re.compile(r"[*?\[\]]")
@@ -63,31 +61,20 @@ def split(section: JobTokenScope, prune: bool) -> Mapping[str, Wanted]:
     return parts
 
 
-def decode_switch(_scope: Target, answer: Json) -> Found:
-    """Read the effective value of the limit."""
-    switch, unknown = recognized(Switch, {"enabled": answer["inbound_enabled"]})
-    return Found(switch, unknown=unknown)
-
-
-def switch_body(_scope: Target, wanted: Resource, _found: Found) -> Mapping[str, Json]:
-    """The switch is read under one name and written under another."""
-    return wanted.model_dump()
-
-
-def decode_project(_scope: Target, entry: Json) -> Found:
+def decode_project(entry: Json) -> Found:
     """Read one entry, which may be the project itself."""
-    number, path = index(entry["id"]), entry.get("path_with_namespace")
-    return Found(Allowed(), names=(path, number) if isinstance(path, str) else (number,), id=number)
+    path = entry.get("path_with_namespace")
+    return Found(Allowed(), names=(path, entry["id"]) if isinstance(path, str) else (entry["id"],))
 
 
-def decode_group(_scope: Target, entry: Json) -> Found:
+def decode_group(entry: Json) -> Found:
     """Read one entry, whose path is only in its web address, below `/groups/`; some servers send none."""
-    number, address = index(entry["id"]), entry.get("web_url")
+    address = entry.get("web_url")
     _, found, path = urlsplit(address if isinstance(address, str) else "").path.partition("/groups/")
-    return Found(Allowed(), names=(unquote(path), number) if found else (number,), id=number)
+    return Found(Allowed(), names=(unquote(path), entry["id"]) if found else (entry["id"],))
 
 
-def fault_of_entry(_scope: Target, entry: Key) -> str | None:
+def entry_error(entry: Key) -> str | None:
     """Say why no project or group can have such a path (deployed behaviour, section 7.6)."""
     if isinstance(entry, str) and GLOB.search(entry):
         return "an allowlist takes no globs: name each project, or allow the whole group under `groups`"
@@ -96,32 +83,28 @@ def fault_of_entry(_scope: Target, entry: Key) -> str | None:
     return None
 
 
-def doubt_of_project(target: Target, entry: Key) -> str | None:
+def project_warning(target: Target, entry: Key) -> str | None:
     """A project's own entry can be neither added nor removed."""
-    itself = (
-        entry.casefold() == target.ref.casefold()
-        if isinstance(entry, str) and isinstance(target.ref, str)
-        else entry == target.ref
-    )
+    itself = Target(Level.PROJECT, entry).identity == target.identity
     return "a project may always reach itself: leave this entry out" if itself else None
 
 
-def add_project(path: str, _entry: Key, _wanted: Resource, target_id: int | None) -> tuple[Request, ...]:
-    """Entries are added by numeric ID."""
-    return (Request("POST", path, {"target_project_id": target_id}),)
+def add_project(new: New) -> Requests:
+    """Projects are added by numeric ID."""
+    return (new.post({"target_project_id": new.target_id}),)
 
 
-def add_group(path: str, _entry: Key, _wanted: Resource, target_id: int | None) -> tuple[Request, ...]:
-    """Entries are added by numeric ID."""
-    return (Request("POST", path, {"target_group_id": target_id}),)
+def add_group(new: New) -> Requests:
+    """Groups are added by numeric ID."""
+    return (new.post({"target_group_id": new.target_id}),)
 
 
 ENABLED = Singleton(
     name="enabled",
     title="job token scope",
     suffix="job_token_scope",
-    decode=decode_switch,
-    body=switch_body,
+    model=Switch,
+    shown_as={"enabled": "inbound_enabled"},
     method="PATCH",
 )
 
@@ -132,8 +115,9 @@ PROJECTS = Collection(
     model=Allowed,
     decode=decode_project,
     create=add_project,
-    key_error=fault_of_entry,
-    key_warning=doubt_of_project,
+    update=None,
+    key_error=entry_error,
+    key_warning=project_warning,
     key_level=Level.PROJECT,
     grants_access=True,
     needs_numeric_id=True,
@@ -146,7 +130,8 @@ GROUPS = Collection(
     model=Allowed,
     decode=decode_group,
     create=add_group,
-    key_error=fault_of_entry,
+    update=None,
+    key_error=entry_error,
     key_level=Level.GROUP,
     grants_access=True,
     needs_numeric_id=True,
@@ -169,10 +154,10 @@ KIND = Kind(
     name="job_token_scope",
     summary="Whose CI jobs may reach a project with their job token: the limit and its two allowlists.",
     spec="4.2",
-    models=MappingProxyType({Level.PROJECT: JobTokenScope}),
+    models={Level.PROJECT: JobTokenScope},
     parts=(ENABLED, PROJECTS, GROUPS),
     split=split,
     order=4,
     rehearsal=rehearsal,
-    needs=Needs(roles=MappingProxyType({Level.PROJECT: Role.MAINTAINER})),
+    needs=Needs(roles={Level.PROJECT: Role.MAINTAINER}),
 )

@@ -1,15 +1,14 @@
 """Notification settings of the user behind the token: overall, in one group, in one project (spec 4.17)."""
 
 from collections.abc import Iterator, Mapping
-from types import MappingProxyType
 from typing import Annotated, Any, Literal
 
 from pydantic import AfterValidator, Field
 
 from reconciler.errors import BadAnswer, Forbidden, NotFound
-from reconciler.model.endpoints import Singleton
+from reconciler.model.endpoints import Reading, Singleton
 from reconciler.model.kind import Kind, Rehearsed
-from reconciler.model.protocols import Json, Reader
+from reconciler.model.protocols import Json
 from reconciler.model.resource import Found, Resource, recognized
 from reconciler.model.targets import Level, Target
 
@@ -123,12 +122,13 @@ def decode(target: Target, answer: Json) -> Found:
 PRIMARY_UNKNOWN = "null is the primary address, which this server does not tell: write the address instead"
 
 
-def complete(reader: Reader, answer: Json, wanted: Mapping[str, Json]) -> Json:
+def complete(reading: Reading) -> Json:
     """Fetch the primary address where it is wanted: the service never shows that the address is unset."""
-    if wanted.get("notification_email", "") is not None or not isinstance(answer, dict):
+    answer = reading.answer
+    if reading.wanted.get("notification_email", "") is not None or not isinstance(answer, dict):
         return answer
     try:
-        user = reader.get("user")
+        user = reading.reader.get("user")
     except (BadAnswer, Forbidden, NotFound) as error:
         return answer | {"primary_unknown": f"{PRIMARY_UNKNOWN} ({error})"}
     match user:
@@ -137,7 +137,7 @@ def complete(reader: Reader, answer: Json, wanted: Mapping[str, Json]) -> Json:
     return answer | {"primary_unknown": f"{PRIMARY_UNKNOWN} (GET user: the response has no email)"}
 
 
-def body(_scope: Target, wanted: Resource, found: Found) -> Mapping[str, Json]:
+def body(wanted: Resource, found: Found) -> Mapping[str, Json]:
     """Return only what differs, events as flat booleans; an address is cleared by an empty string, never by null."""
     changed: dict[str, Json] = {}
     for name in sorted(wanted.model_fields_set):
@@ -159,9 +159,9 @@ SETTINGS = Singleton(
     name="notification_settings",
     title="notification settings",
     suffix="notification_settings",
+    model=NotificationSettings,
     decode=decode,
     body=body,
-    method="PUT",
     complete=complete,
 )
 
@@ -181,15 +181,12 @@ KIND = Kind(
     name="notification_settings",
     summary="What the user behind the token is told of: overall (`User`), in a group, or in a project.",
     spec="4.17",
-    models=MappingProxyType(
-        {
-            Level.USER: UserNotificationSettings,
-            Level.GROUP: NotificationSettings,
-            Level.PROJECT: NotificationSettings,
-        }
-    ),
+    models={
+        Level.USER: UserNotificationSettings,
+        Level.GROUP: NotificationSettings,
+        Level.PROJECT: NotificationSettings,
+    },
     parts=(SETTINGS,),
-    split=lambda section, _prune: {"notification_settings": section},
     order=1,
     beneath=beneath,
     rehearsal=rehearsal,

@@ -21,7 +21,7 @@ from reconciler.errors import (
     WaitTooLong,
 )
 from reconciler.model.diff import fields_of
-from reconciler.model.endpoints import Collection
+from reconciler.model.endpoints import Collection, Reading
 from reconciler.model.kind import Kinds, Part
 from reconciler.model.progress import Progress
 from reconciler.model.protocols import Json, Reader, TimedReader
@@ -75,14 +75,15 @@ def read_part(reader: Reader, part: Part, target: Target, wanted: Resource | Map
     Raises:
         ServiceError: see `read_live`.
     """
-    path = target.url + part.suffix
+    path = part.path(target)
 
     def ask() -> Found | tuple[Found, ...]:
-        if isinstance(part, Collection):
-            return tuple(decode(part, target, entry) for entry in reader.pages(path))
-        answer = reader.get(path)
+        answer = reader.pages(path) if part.is_collection else reader.get(path)
         if part.complete is not None:
-            answer = part.complete(reader, answer, fields_of(wanted) if isinstance(wanted, Resource) else wanted)
+            fields = fields_of(wanted) if isinstance(wanted, Resource) else wanted
+            answer = part.complete(Reading(reader, target, answer, fields))
+        if isinstance(part, Collection):
+            return tuple(decode(part, target, entry) for entry in answer)
         return decode(part, target, answer)
 
     found = answer_or_error(ask)
@@ -176,7 +177,7 @@ def decode(part: Part, target: Target, answer: Json) -> Found:
         BadAnswer: the kind tripped over it, which is the answer's fault.
     """
     try:
-        return part.decode(target, answer)
+        return part.read(target, answer)
     except (ArithmeticError, AttributeError, LookupError, TypeError, ValueError) as error:
         reason = f"unexpected response: {error} is missing" if isinstance(error, KeyError) else UNEXPECTED
-        raise BadAnswer(f"GET {target.url}{part.suffix}", reason) from error
+        raise BadAnswer(f"GET {part.path(target)}", reason) from error

@@ -332,7 +332,7 @@ def _assembled(
         section = checked(whole, shapes[name], scope, diagnostics)
         if section is not None:
             pruned = name in whole.prune
-            sections.append(Section(scope, name, shapes[name].kind.split(section, pruned), pruned))
+            sections.append(Section(scope, name, shapes[name].kind.wanted(section, prune=pruned), pruned))
     _check_prune(whole, diagnostics)
     labels = {name: value for part in parts for name, value in part.labels.items()}
     origin = layers[-1].document.origin

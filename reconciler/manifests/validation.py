@@ -230,7 +230,7 @@ def checked(effective: Effective, shape: SectionSpec, target: Target, diagnostic
     type_ = shape.kind.models[target.level]
     fine = True
     waits = effective.values is None
-    for path, key, message in _faults_of_names(shape, target, value):
+    for path, key, message in _faults_of_names(shape, value):
         if waits and any(has_placeholder(step) for step in path):
             continue
         fine = False
@@ -314,21 +314,21 @@ def _has_placeholder(misfit: Misfit) -> bool:
     return has_placeholder(misfit.value) or (misfit.key and has_placeholder(misfit.path[-1]))
 
 
-def _faults_of_names(shape: SectionSpec, target: Target, value: Any) -> Iterator[tuple[Steps, bool, str]]:
+def _faults_of_names(shape: SectionSpec, value: Any) -> Iterator[tuple[Steps, bool, str]]:
     """Yield what is wrong with names, each with its path and whether it is a key; what is no name is passed over."""
     name = shape.kind.name
     if not isinstance(value, dict):
         return
     if shape.items:
         for key in value:
-            fault = shape.items.key_error(target, key)
+            fault = shape.items.name_error(key)
             if fault:
                 yield (name, key), True, fault
         yield from _faults_of_old_names(name, value)
         return
     for field in shape.lists.keys() & value.keys():
         for index, entry in enumerate(value[field] if isinstance(value[field], list) else ()):
-            fault = shape.lists[field].key_error(target, entry) if isinstance(entry, str | int) else None
+            fault = shape.lists[field].name_error(entry) if isinstance(entry, str | int) else None
             if fault:
                 yield (name, field, index), False, fault
 

@@ -1,16 +1,128 @@
 """The two shapes of the service: a `Singleton` (one settings record) and a `Collection` (objects with identities).
 
-A kind declares its parts as one or the other and adds what is its own as small pure functions: how to read an answer,
-what to send. Requests are values; nothing here talks to the service.
+A kind declares its parts as one or the other. What a plain collection does is the default here; a kind whose endpoint
+does otherwise says so with small pure functions. Requests are values; nothing here talks to the service.
 """
 
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
-from typing import ClassVar, Literal
+from dataclasses import dataclass, field, replace
+from datetime import UTC, datetime
+from typing import Any, ClassVar, Literal
 
 from reconciler.model.protocols import Json, Reader, Request
-from reconciler.model.resource import Found, Resource
+from reconciler.model.resource import NOT_HERE, POLICIES, Found, Resource, name_shown, number_shown, recognized
 from reconciler.model.targets import Key, Level, Target
+
+Requests = tuple[Request, ...]
+
+LONGEST_NAME = 255
+
+ANOTHERS = "the {} belongs to another user, and only its owner or an administrator may rename it"
+
+
+@dataclass(frozen=True, slots=True)
+class Reading:
+    """A response that may lack what the comparison with the manifest needs.
+
+    Attributes:
+        reader: fetches what is lacking.
+        target: whose response it is.
+        answer: the settings record, or the list with all its pages.
+        wanted: the declared fields of a settings record, as JSON, or the declared items.
+    """
+
+    reader: Reader
+    target: Target
+    answer: Json
+    wanted: Mapping[Any, Any]
+
+
+@dataclass(frozen=True, slots=True)
+class New:
+    """An object to be created.
+
+    Attributes:
+        part: the collection.
+        target: the target that will hold the object.
+        path: of the collection, for writes.
+        name: the object's name.
+        wanted: the declared fields.
+        target_id: the numeric ID of the target that the name refers to; None where names are just names.
+    """
+
+    part: "Collection"
+    target: Target
+    path: str
+    name: Key
+    wanted: Resource
+    target_id: int | None = None
+
+    @property
+    def fields(self) -> dict[str, Json]:
+        """The declared fields as JSON, without nulls: a new object has no value to clear."""
+        return {name: value for name, value in as_json(self.wanted).items() if value is not None}
+
+    @property
+    def new_name(self) -> dict[str, Json]:
+        """The name under its field."""
+        return {self.part.key: self.part.canonical_key(self.name)}
+
+    def post(self, body: Mapping[str, Json]) -> Request:
+        """Return the request that creates the object."""
+        return Request("POST", self.path, body)
+
+
+@dataclass(frozen=True, slots=True)
+class Existing:
+    """An object to be updated or deleted.
+
+    Attributes:
+        part: the collection.
+        target: the target that holds the object.
+        path: of the collection, for writes.
+        name: the wanted name.
+        wanted: the declared fields that differ; none where the object is to be deleted.
+        found: the object as it was read.
+    """
+
+    part: "Collection"
+    target: Target
+    path: str
+    name: Key
+    wanted: Resource
+    found: Found
+
+    @property
+    def fields(self) -> dict[str, Json]:
+        """The fields that differ, as JSON."""
+        return as_json(self.wanted)
+
+    @property
+    def new_name(self) -> dict[str, Json]:
+        """The wanted name under its field; empty where the name stays."""
+        name = self.part.canonical_key(self.name)
+        return {} if name in self.found.names else {self.part.key: name}
+
+    def send(self, body: Mapping[str, Json]) -> Request:
+        """Return the request that updates the object."""
+        return Request(self.part.method, f"{self.path}/{self.found.id}", body)
+
+
+def as_json(wanted: Resource) -> dict[str, Json]:
+    """Return the set fields as JSON, without those that say how to get somewhere."""
+    return wanted.model_dump(mode="json", include=wanted.model_fields_set - POLICIES)
+
+
+def _create(new: New) -> Requests:
+    return (new.post(new.new_name | new.fields),)
+
+
+def _update(old: Existing) -> Requests:
+    return (old.send(old.new_name | old.fields),)
+
+
+def _delete(old: Existing) -> Requests:
+    return (Request("DELETE", f"{old.path}/{old.found.id}"),)
 
 
 @dataclass(frozen=True, slots=True)
@@ -21,29 +133,44 @@ class Singleton:
         name: the part's name, unique within its kind.
         title: what people call it.
         suffix: the path below the target's.
-        decode: reads the service's answer.
-        body: what to send, given the wanted fields that differ, what was found, and the target.
+        model: of the record, for `decode`'s default.
+        shown_as: fields that the service shows under another name.
+        decode: reads the service's response, if not field by field.
+        body: what to send, given the wanted fields that differ, and what was found, if not these fields.
         method: of the update.
-        complete: fetches what the answer lacks for comparing it with the wanted fields, and adds it to the answer;
-            None where the answer always suffices.
+        complete: fetches what the response lacks, and returns the response with it; None where it always suffices.
         whole: whether an update sends fields that nobody declared, as they were read.
     """
 
     name: str
     title: str
     suffix: str
-    decode: Callable[[Target, Json], Found]
-    body: Callable[[Target, Resource, Found], Mapping[str, Json]]
-    method: Literal["PUT", "PATCH"]
-    complete: Callable[[Reader, Json, Mapping[str, Json]], Json] | None = None
+    model: type[Resource]
+    shown_as: Mapping[str, str] = field(default_factory=dict)
+    decode: Callable[[Target, Json], Found] | None = None
+    body: Callable[[Resource, Found], Mapping[str, Json]] = lambda wanted, _found: as_json(wanted)
+    method: Literal["PUT", "PATCH"] = "PUT"
+    complete: Callable[[Reading], Json] | None = None
     whole: bool = False
 
     is_collection: ClassVar[bool] = False
     unique_names: ClassVar[bool] = True
 
-    def update(self, target: Target, wanted: Resource, found: Found) -> tuple[Request, ...]:
+    def path(self, target: Target) -> str:
+        """Return where a target's record is read."""
+        return target.url + self.suffix
+
+    def read(self, target: Target, answer: Json) -> Found:
+        """Read the service's response.
+
+        Raises:
+            ArithmeticError, AttributeError, LookupError, TypeError, ValueError: it is not what it should be.
+        """
+        return self.decode(target, answer) if self.decode else _by_fields(self.model, self.shown_as, answer)
+
+    def update(self, target: Target, wanted: Resource, found: Found) -> Requests:
         """Return the request that makes what was found what is wanted."""
-        return (Request(self.method, target.url + self.suffix, self.body(target, wanted, found)),)
+        return (Request(self.method, self.path(target), self.body(wanted, found)),)
 
 
 @dataclass(frozen=True, slots=True)
@@ -55,12 +182,19 @@ class Collection:
         title: what people call one object.
         suffix: the path of the collection below the target's.
         model: of one object.
-        decode: reads one entry of the list.
-        create: the requests that create an object, given the collection's path, the name, what is wanted, and the ID
-            of the target the name refers to (None where names are just names).
-        update: the requests that make a found object the wanted one of that name, given the collection's path and the
-            wanted fields that differ; None where objects have no fields.
-        key_error: says what is wrong with a name for this target and what would be right; None where it is fine.
+        key: the field of an object that holds its name.
+        id_field: the field that holds the ID by which paths name an object.
+        query: of the list, without the question mark.
+        shown_as: fields that the service shows under another name.
+        decode: reads one entry of the list, if not field by field. ID, owner and, unless it has read names, the name
+            are added.
+        complete: fetches what the list lacks, and returns all entries with it; None where it always suffices.
+        create: the requests that create an object, if not one POST of its name and fields.
+        update: the requests that update an object, if not one with what differs; None where objects have no fields.
+        method: of that one.
+        delete: the requests that delete an object.
+        key_error: says what is wrong with a name and what would be right; None where it is fine. That names are not
+            blank and not longer than 255 characters is checked before.
         key_warning: says why some servers may refuse a name for this target; None where all take it.
         canonical_key: the form in which two spellings of one name are equal.
         lowers_placeholders: whether `{path}` and its like are filled in in lower case within names.
@@ -68,7 +202,7 @@ class Collection:
         unique_names: whether the service refuses a second object of the same name.
         grants_access: whether somebody or something may do something because an object is there.
         needs_numeric_id: whether writes need the target's own numeric ID in their path.
-        delivers: the field of the answer to a creation that is a secret, to be delivered and never shown; or None.
+        secret_field: the field of the answer to a creation that is a secret, to be delivered and never shown; or None.
         secret_is_complete: whether that field's value is shown whole, as it is to those who may know it.
         required: the fields that a creation needs.
         immutable: the fields that no update can change.
@@ -78,18 +212,25 @@ class Collection:
     title: str
     suffix: str
     model: type[Resource]
-    decode: Callable[[Target, Json], Found]
-    create: Callable[[str, Key, Resource, int | None], tuple[Request, ...]]
-    update: Callable[[str, Key, Resource, Found], tuple[Request, ...]] | None = None
-    key_error: Callable[[Target, Key], str | None] = lambda _scope, _key: None
-    key_warning: Callable[[Target, Key], str | None] = lambda _scope, _key: None
-    canonical_key: Callable[[Key], Key] = lambda key: key
+    key: str = "title"
+    id_field: str = "id"
+    query: str = ""
+    shown_as: Mapping[str, str] = field(default_factory=dict)
+    decode: Callable[[Json], Found] | None = None
+    complete: Callable[[Reading], Json] | None = None
+    create: Callable[[New], Requests] = _create
+    update: Callable[[Existing], Requests] | None = _update
+    method: Literal["PUT", "PATCH"] = "PUT"
+    delete: Callable[[Existing], Requests] = _delete
+    key_error: Callable[[Key], str | None] = lambda _key: None
+    key_warning: Callable[[Target, Key], str | None] = lambda _target, _key: None
+    canonical_key: Callable[[Any], Key] = lambda key: key
     lowers_placeholders: bool = False
     key_level: Level | None = None
     unique_names: bool = True
     grants_access: bool = False
     needs_numeric_id: bool = False
-    delivers: str | None = None
+    secret_field: str | None = None
     secret_is_complete: Callable[[str], bool] = bool
     required: tuple[str, ...] = ()
     immutable: tuple[str, ...] = ()
@@ -97,6 +238,64 @@ class Collection:
     is_collection: ClassVar[bool] = True
     whole: ClassVar[bool] = False
 
-    def delete(self, path: str, found: Found) -> tuple[Request, ...]:
-        """Return the request that deletes a found object."""
-        return (Request("DELETE", f"{path}/{found.id}"),)
+    def path(self, target: Target) -> str:
+        """Return where the objects of a target are listed."""
+        return target.url + self.suffix + (f"?{self.query}" if self.query else "")
+
+    def read(self, target: Target, entry: Json) -> Found:
+        """Read one entry of the list.
+
+        Raises:
+            ArithmeticError, AttributeError, LookupError, TypeError, ValueError: it is not what it should be.
+        """
+        found = self.decode(entry) if self.decode else _by_fields(self.model, self.shown_as, entry)
+        number = entry[self.id_field]
+        if type(number) is not int:
+            raise TypeError(number)
+        names = found.names or (name_shown(entry[self.key] if self.unique_names else entry[self.key] or ""),)
+        found = replace(found, id=number, names=names, owner_id=number_shown(entry.get(f"{target.level}_id")))
+        return found if self.secret_field is None else self._with_owner(found, entry.get(self.secret_field), entry)
+
+    def _with_owner(self, found: Found, secret: Json, entry: Mapping[str, Json]) -> Found:
+        """Add to whom an object with a secret belongs: its owner and administrators are shown the secret whole."""
+        ours = isinstance(secret, str) and self.secret_is_complete(secret)
+        owner, last_used = entry.get("owner"), entry.get("last_used")
+        username = owner.get("username") if isinstance(owner, dict) else None
+        return replace(
+            found,
+            created_at=_moment(entry.get("created_at")),
+            ours=ours,
+            owner=username if isinstance(username, str) else None,
+            last_used=last_used if isinstance(last_used, str) else None,
+            read_only=found.read_only if ours else {**found.read_only, "renamed_from": ANOTHERS.format(self.title)},
+        )
+
+    def name_error(self, name: Key) -> str | None:
+        """Return what is wrong with a name and what would be right; None where it is fine."""
+        if self.key_level is not None:
+            return self.key_error(name)
+        word, text = self.key.rpartition("_")[2], str(self.canonical_key(name))
+        if len(text) > LONGEST_NAME:
+            return f"a {word} has at most {LONGEST_NAME} characters; this one has {len(text)}"
+        return self.key_error(name) if text.strip() else f"a {word} must not be blank"
+
+
+def _by_fields(model: type[Resource], shown_as: Mapping[str, str], answer: Json) -> Found:
+    """Read what is shown field by field. Servers may be older or newer than this version: a field may be missing."""
+    if not isinstance(answer, dict):
+        raise TypeError(answer)
+    names = {name: shown_as.get(name, name) for name in model.model_fields if name not in POLICIES}
+    shown = {name: answer[alias] for name, alias in names.items() if alias in answer}
+    if names and not shown:
+        raise KeyError(next(iter(names.values())))
+    resource, unknown = recognized(model, shown)
+    return Found(resource, read_only={name: NOT_HERE for name in names if name not in shown}, unknown=unknown)
+
+
+def _moment(text: Json) -> datetime | None:
+    """Read a time, which is UTC where it does not say otherwise; None where there is none."""
+    try:
+        when = datetime.fromisoformat(text)
+    except (TypeError, ValueError):
+        return None
+    return when if when.tzinfo else when.replace(tzinfo=UTC)

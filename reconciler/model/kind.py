@@ -5,9 +5,9 @@ from dataclasses import dataclass, field
 from enum import IntEnum, StrEnum
 from typing import Any
 
-from reconciler.model.endpoints import Collection, Singleton
+from reconciler.model.endpoints import Collection, Singleton, as_json
 from reconciler.model.protocols import Json
-from reconciler.model.resource import POLICIES, Found, Wanted
+from reconciler.model.resource import Found, Wanted
 from reconciler.model.targets import Level
 
 Part = Singleton | Collection
@@ -71,23 +71,20 @@ class Rehearsed:
 
     def fields(self, part: str) -> dict[str, Json]:
         """Return the fields of a settings record, none where it could not be read."""
-        return next((_plain(found) for found in self.parts.get(part, ())), {})
+        return next((as_json(found.resource) for found in self.parts.get(part, ())), {})
 
-    def items(self, part: str, name: str) -> list[dict[str, Json]]:
-        """Return the objects of a part, each with its ID, its name under a key of that name, and its age if known."""
+    def items(self, part: Collection) -> list[dict[str, Json]]:
+        """Return the objects of a part, each with its ID, its name under its key, and age and owner of a secret."""
         return [
-            {"id": found.id, name: found.names[0], **_plain(found)}
+            {part.id_field: found.id, part.key: found.names[0], **as_json(found.resource)}
             | ({"created_at": found.created_at.isoformat()} if found.created_at else {})
-            for found in self.parts.get(part, ())
+            | ({"owner": self.username if found.ours else None} if part.secret_field else {})
+            for found in self.parts.get(part.name, ())
         ]
 
     def numbers(self, part: str) -> list[int]:
         """Return the IDs of the objects of a part."""
         return sorted({found.id for found in self.parts.get(part, ()) if found.id is not None})
-
-
-def _plain(found: Found) -> dict[str, Json]:
-    return found.resource.model_dump(mode="json", include=found.resource.model_fields_set - POLICIES)
 
 
 @dataclass(frozen=True, slots=True)
@@ -97,35 +94,51 @@ class Kind:
     Attributes:
         name: the section's key in manifests.
         summary: one sentence for the documentation and the schemas.
-        spec: the section of the service's specification.
         models: by level, the type that pydantic checks the section's value against: a `Resource`, or a `dict` of
             `Item | None`. Its keys are the levels at which the section may be declared.
-        parts: the section's endpoints, in the order in which they are read and applied.
+        parts: the section's endpoints, in the order in which they are read and applied. Where there is only one, it has
+            the section's name.
+        spec: the section of the service's specification, if any.
+        order: where the section stands in a plan; sections of one place stand in alphabetical order.
         split: takes a checked section value, and whether the section is pruned, apart into what is wanted of each
-            part; only declared parts appear.
+            part, of which only the declared ones appear; None where the section is its only part.
         inherits: whether what a group has decides what its projects may have, so that after a change to a group the
             same section of the projects below it is read and planned again.
-        order: where the section stands in a plan.
         beneath: what remains of a lower layer's section under an upper layer's, as both are written.
-        rehearsal: how what was read of the section stands in a state of the sandbox; None where it has no place there.
+        rehearsal: how what was read of the section stands in a state of the sandbox; None where each part stands there
+            under its own name.
         needs: what the service asks of whoever reads and writes it.
     """
 
     name: str
     summary: str
-    spec: str
     models: Mapping[Level, Any]
     parts: tuple[Part, ...]
-    split: Callable[[Any, bool], Mapping[str, Wanted]]
-    order: int
+    spec: str = ""
+    order: int = 100
+    split: Callable[[Any, bool], Mapping[str, Wanted]] | None = None
     inherits: bool = False
     beneath: Callable[[Mapping[str, Any], Mapping[str, Any]], Mapping[str, Any]] = lambda lower, _upper: lower
-    rehearsal: "Callable[[Rehearsed], Mapping[str, Json]] | None" = None
+    rehearsal: Callable[[Rehearsed], Mapping[str, Json]] | None = None
     needs: Needs = Needs()
 
     def part(self, name: str) -> Part:
         """Return the part of that name."""
         return next(part for part in self.parts if part.name == name)
+
+    def wanted(self, section: Any, *, prune: bool) -> Mapping[str, Wanted]:
+        """Return what a checked section value wants of each part that it declares."""
+        return self.split(section, prune) if self.split else {self.parts[0].name: section}
+
+    def rehearsed(self, read: Rehearsed) -> Mapping[str, Json]:
+        """Return what was read of the section as a state of the sandbox holds it."""
+        if self.rehearsal:
+            return self.rehearsal(read)
+        return {
+            part.name: read.items(part) if isinstance(part, Collection) else read.fields(part.name)
+            for part in self.parts
+            if part.name in read.parts
+        }
 
     @property
     def prunable(self) -> bool:

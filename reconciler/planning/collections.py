@@ -4,7 +4,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from datetime import UTC, datetime, timedelta
 
 from reconciler.model.diff import as_read, become, differences, fields_of, only
-from reconciler.model.endpoints import Collection
+from reconciler.model.endpoints import Collection, Existing, New
 from reconciler.model.plan import Create, Delete, Problem, Unmanaged, Update
 from reconciler.model.resource import Found, Resource, Rotated
 from reconciler.model.state import Reference, Unknown
@@ -117,8 +117,8 @@ class Matching:
         if path is not None:
             if target_id is not None:
                 self.added.add(target_id)
-            requests = self.part.create(path, name, wanted, target_id)
-            delivers = self.part.delivers is not None
+            requests = self.part.create(New(self.part, self.target, path, name, wanted, target_id))
+            delivers = self.part.secret_field is not None
             self.draft.creates.append(
                 Create(
                     self._address(name),
@@ -150,7 +150,7 @@ class Matching:
         newest = max(ours, key=by_birth)
         if self._age(newest) >= age:
             ids = tuple(found.id for found in matches if found.id is not None)
-            requests = self.part.create(self.target.url + self.part.suffix, name, wanted, None)
+            requests = self.part.create(New(self.part, self.target, self.part.path(self.target), name, wanted))
             self.draft.creates.append(
                 Create(self._address(name), fields_of(wanted), requests, replaces_ids=ids, delivers=True)
             )
@@ -175,13 +175,13 @@ class Matching:
         before, after = differences(possible, found)
         path = self._path(name) if after or former is not None else None
         if path is not None:
-            requests = self.part.update(path, name, only(possible, after), found)
+            requests = self.part.update(Existing(self.part, self.target, path, name, only(possible, after), found))
             self.draft.updates.append(Update(self._address(name), before, after, requests, as_read(found), former))
 
     def _delete(self, name: Key, found: Found, successor_id: int | None = None) -> None:
         path = self._path(name)
         if path is not None:
-            requests = self.part.delete(path, found)
+            requests = self.part.delete(Existing(self.part, self.target, path, name, Resource(), found))
             self.draft.deletes.append(
                 Delete(self._address(found.names[0]), fields_of(found.resource), requests, as_read(found), successor_id)
             )

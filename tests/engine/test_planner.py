@@ -154,7 +154,7 @@ def test_only_a_token_shown_whole_can_be_renamed() -> None:
         "~ trigger token new: PUT projects/acme%2Fapi/triggers/1 {'description': 'new'}"
     ]
     assert planned({TOKENS: [token(1, "old", "3f0c")]}, wanted) == [
-        "! trigger token new None: the token belongs to another user, and only its owner or an administrator may rename it"
+        "! trigger token new None: the trigger token belongs to another user, and only its owner or an administrator may rename it"
     ]
 
 

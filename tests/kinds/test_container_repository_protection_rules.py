@@ -6,7 +6,7 @@ from typing import Any
 import pytest
 
 from reconciler.errors import Refused
-from reconciler.kinds.container_repository_protection_rules import KIND, RULES, doubt_of_pattern, fault_of_pattern
+from reconciler.kinds.container_repository_protection_rules import KIND, RULES
 from reconciler.model.protocols import Request
 from reconciler.model.targets import Level, Target
 from reconciler.service import Client
@@ -230,7 +230,7 @@ def test_a_pattern_is_checked_before_the_service_would_refuse_it(
     engine: EngineDriver, dialect: str, pattern: str, fault: str | None
 ) -> None:
     target = Target(Level.PROJECT, "Acme/Api")
-    assert fault_of_pattern(target, pattern) == fault
+    assert RULES.name_error(pattern) == fault
     if fault is None:
         assert len(engine.step(wanted({pattern: {PUSH: "owner"}}, target))) == 1
     elif dialect == "deployed":
@@ -253,13 +253,13 @@ def test_a_pattern_that_only_some_servers_take_is_doubtful(
     engine: EngineDriver, dialect: str, pattern: str, doubt: str
 ) -> None:
     target = Target(Level.PROJECT, "Acme/Api")
-    assert (fault_of_pattern(target, pattern), doubt_of_pattern(target, pattern)) == (None, doubt)
+    assert (RULES.name_error(pattern), RULES.key_warning(target, pattern)) == (None, doubt)
     outcomes = failures(engine.apply(engine.plan(wanted({pattern: {PUSH: "owner"}}, target))))
     assert len(outcomes) == (dialect == "deployed")
 
 
 def test_the_path_before_a_pattern_is_not_checked_where_only_the_number_is_known() -> None:
-    assert doubt_of_pattern(Target(Level.PROJECT, 7), "any/where") is None
+    assert RULES.key_warning(Target(Level.PROJECT, 7), "any/where") is None
 
 
 def test_a_rule_from_before_the_project_was_renamed_can_be_declared_and_is_exported(cli_runner: CliRunner) -> None:
@@ -272,5 +272,5 @@ def test_a_rule_from_before_the_project_was_renamed_can_be_declared_and_is_expor
 
 @pytest.mark.parametrize("unset", [{DELETE: None}, {DELETE: ""}, {}], ids=str)
 def test_an_unset_level_is_shown_in_three_ways(unset: dict[str, object]) -> None:
-    found = RULES.decode(API, {"id": 3, "repository_path_pattern": "acme/api/a", PUSH: "owner", **unset})
+    found = RULES.read(API, {"id": 3, "repository_path_pattern": "acme/api/a", PUSH: "owner", **unset})
     assert found.resource.model_dump(exclude={"renamed_from"}) == {PUSH: "owner", DELETE: None}

@@ -5,7 +5,7 @@ from typing import Any
 import pytest
 from pydantic import ValidationError
 
-from reconciler.kinds.job_token_scope import GROUPS, fault_of_entry
+from reconciler.kinds.job_token_scope import GROUPS
 from reconciler.model.protocols import Json, Request
 from reconciler.model.targets import Level, Target
 from reconciler.service import Client
@@ -414,17 +414,17 @@ def test_an_archived_project_is_changed_like_any_other(engine: EngineDriver) -> 
     ],
 )
 def test_a_group_s_path_is_in_its_address_if_anywhere(web_url: str | None, names: tuple[object, ...]) -> None:
-    assert GROUPS.decode(API, {"id": 4, "web_url": web_url, "name": "x"}).names == names
-    assert GROUPS.decode(API, {"id": 4, "name": "x"}).names == (4,)
+    assert GROUPS.read(API, {"id": 4, "web_url": web_url, "name": "x"}).names == names
+    assert GROUPS.read(API, {"id": 4, "name": "x"}).names == (4,)
 
 
 @pytest.mark.parametrize("entry", ["/acme/lib", "acme/lib/", "acme//lib"])
 def test_an_entry_is_a_path_or_a_number(entry: str) -> None:
-    assert fault_of_entry(API, entry) == (
+    assert GROUPS.name_error(entry) == (
         "an entry is a full path such as acme/payments/lib, without a slash at either end"
     )
-    assert fault_of_entry(API, "acme/lib") is None
-    assert fault_of_entry(API, 12) is None
+    assert GROUPS.name_error("acme/lib") is None
+    assert GROUPS.name_error(12) is None
 
 
 @pytest.mark.parametrize(

@@ -5,10 +5,10 @@ from collections.abc import Mapping
 import pytest
 from pydantic import ValidationError
 
-from reconciler.kinds.milestones import fault_of_title
+from reconciler.kinds.milestones import MILESTONES
 from reconciler.model.protocols import Request
 from reconciler.service import Client
-from tests.building import API, section
+from tests.building import section
 from tests.engine_driver import EngineDriver, failures
 from tests.kinds.out_of_band import group_in, project_in, rewriting
 
@@ -177,8 +177,8 @@ def test_titles_are_compared_with_regard_to_case(engine: EngineDriver) -> None:
 
 
 def test_a_title_must_not_be_blank() -> None:
-    assert fault_of_title(API, " \t") == "a title must not be blank"
-    assert fault_of_title(API, "1.0") is None
+    assert MILESTONES.name_error(" \t") == "a title must not be blank"
+    assert MILESTONES.name_error("1.0") is None
 
 
 def test_a_date_is_a_day_of_the_calendar() -> None:

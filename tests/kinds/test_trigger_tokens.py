@@ -8,7 +8,7 @@ import pytest
 
 from reconciler.apply import ApplyOptions, NoRecord, Stop, apply_plan
 from reconciler.errors import OutputFailed
-from reconciler.kinds.trigger_tokens import TOKENS, fault_of_description
+from reconciler.kinds.trigger_tokens import TOKENS
 from reconciler.live.read import read_part
 from reconciler.model.protocols import Json, Request
 from reconciler.service import Client
@@ -102,7 +102,7 @@ def test_another_s_token_cannot_be_renamed_and_stays(engine: EngineDriver) -> No
     put(engine, token("old", owner="bob", id=7))
     value = wanted({"new": {"renamed_from": "old"}}, prune=True)
     assert engine.problems(value) == [
-        "trigger token.None: the token belongs to another user, and only its owner or an administrator may rename it"
+        "trigger token.None: the trigger token belongs to another user, and only its owner or an administrator may rename it"
     ]
     assert engine.changes(value) == []
 
@@ -192,8 +192,8 @@ def test_tokens_without_a_description_are_not_managed_and_can_be_pruned(engine: 
 
 
 def test_a_description_must_not_be_blank() -> None:
-    assert fault_of_description(API, "  ") == "a description must not be blank"
-    assert fault_of_description(API, "nightly") is None
+    assert TOKENS.name_error("  ") == "a description must not be blank"
+    assert TOKENS.name_error("nightly") is None
 
 
 def test_more_than_a_page_of_tokens_is_read_page_by_page(engine: EngineDriver) -> None:
@@ -317,7 +317,7 @@ def test_nothing_is_deleted_whose_successor_cannot_be_delivered(engine: EngineDr
     ],
 )
 def test_a_token_tells_when_it_was_created(told: str | None, meant: datetime | None) -> None:
-    assert TOKENS.decode(API, {"id": 1, "description": "nightly", "created_at": told}).created_at == meant
+    assert TOKENS.read(API, {"id": 1, "description": "nightly", "created_at": told}).created_at == meant
 
 
 @pytest.mark.parametrize("told", ["0001-01-01T00:00:00+14:00", "9999-12-31T23:59:59-12:00"])

@@ -1,7 +1,6 @@
 """What is said of values by rules that no kind has yet: kinds to come may use all of pydantic."""
 
 from collections.abc import Iterator
-from types import MappingProxyType
 from typing import Annotated, Literal
 
 import pytest
@@ -9,7 +8,7 @@ from pydantic import BaseModel, ConfigDict, Field
 
 from reconciler.model.endpoints import Singleton
 from reconciler.model.kind import Kind, Kinds
-from reconciler.model.resource import Found, Resource
+from reconciler.model.resource import Resource
 from reconciler.model.targets import Level
 from tests.manifests.conftest import Folder
 
@@ -53,15 +52,8 @@ class Wiki(Resource):
 WIKI = Kind(
     name="wiki",
     summary="A wiki.",
-    spec="0",
-    models=MappingProxyType({Level.PROJECT: Wiki}),
-    parts=(
-        Singleton(
-            "wiki", "wiki", "wiki", lambda _scope, _answer: Found(Wiki(needed="", needed_too="")), lambda *_: {}, "PUT"
-        ),
-    ),
-    split=lambda section, _prune: {"wiki": section},
-    order=1,
+    models={Level.PROJECT: Wiki},
+    parts=(Singleton("wiki", "wiki", "wiki", Wiki),),
 )
 KINDS: Kinds = {"wiki": WIKI}
 
