@@ -29,7 +29,7 @@ def validate(given: Given) -> int:
     check_outputs(given, "validation")
     session = Session(given)
     try:
-        manifests = session.read_manifests()
+        manifests = session.manifests(quiet=True)
     except ManifestErrors as errors:
         session.write_result(partial(render_validation, errors.diagnostics, {}))
         return errors.exit_code

@@ -13,11 +13,11 @@ from pathlib import Path
 
 from reconciler import __version__
 from reconciler.apply import Status
-from reconciler.cli.past import compare_with_past, read_past
 from reconciler.cli.session import Session, read_file
 from reconciler.documents.plan_file import Header, SavedPlan
 from reconciler.documents.report import load_report
 from reconciler.errors import ServiceError, UsageError
+from reconciler.gitops.past import compare_with_past, read_past
 from reconciler.live.discovery import Discovery, discover
 from reconciler.live.records import fetch_record
 from reconciler.manifests import Hidden, Manifests
@@ -121,13 +121,13 @@ def read_fleet(session: Session, client: Client, failed: Iterable[Address] | Non
     if given.everything and given.since is None:
         raise UsageError("--all goes with --since; without it, all targets are planned anyway")
     now = session.manifests()
-    past = None if given.since is None else read_past(session, now, given.since)
+    past = None if given.since is None else read_past(session.inputs, now, given.since)
     discovery = _discover(session, [now, past.manifests] if past else [now], client)
     if now.groups or now.pathless:
         reported = now.warnings
         now = now.with_discovered({group: discovery.groups[group] for group in now.groups}, discovery.paths)
         session.warn(warning for warning in now.warnings if warning not in reported)
-    comparison, kept = compare_with_past(session, now, past, discovery, client) if past else (None, {})
+    comparison, kept = compare_with_past(now, past, discovery, client, given.concurrency) if past else (None, {})
     whole = comparison.desired if comparison else now.desired
     desired = session.select(whole, failed)
     if comparison and not given.everything and failed is None:

@@ -11,7 +11,7 @@ from functools import partial
 from pathlib import Path
 from shutil import get_terminal_size
 from types import MappingProxyType
-from typing import TYPE_CHECKING, Any, TextIO
+from typing import TYPE_CHECKING, TextIO
 
 from reconciler.cli.options import DEFAULT_PATHS, Given
 from reconciler.cli.outputs import attempt_all, is_terminal, write_stderr, write_stdout
@@ -23,6 +23,7 @@ from reconciler.system.whole_file import save
 
 if TYPE_CHECKING:
     from reconciler.manifests import Manifests
+    from reconciler.manifests.plain import Inputs
     from reconciler.model.kind import Kinds
     from reconciler.model.progress import Progress
     from reconciler.model.state import DesiredState
@@ -37,7 +38,7 @@ NO_DOCUMENTS: Mapping[Path, str] = MappingProxyType({})
 
 
 class Session:
-    """One run of one command."""
+    """One run of one command: its options, kinds and manifests, the connection, and where results go."""
 
     def __init__(self, given: Given) -> None:
         self.given = given
@@ -50,54 +51,39 @@ class Session:
 
         return all_kinds()
 
-    def manifests(self) -> "Manifests":
-        """Read the manifests and tell their warnings.
+    @property
+    def inputs(self) -> "Inputs":
+        """What the manifests are read from.
 
         Raises:
-            ManifestErrors: with every fault of every file.
+            ConfigurationError: see `template_variables`.
         """
-        found = self.read_manifests()
-        self.warn(found.warnings)
-        return found
+        from reconciler.manifests.plain import Inputs
 
-    def read_manifests(self) -> "Manifests":
-        """Read the manifests and keep their warnings.
+        given = self.given
+        paths = [Path(path) for path in given.paths or DEFAULT_PATHS]
+        return Inputs(paths, self.kinds, given.values_files, dict(given.settings), template_variables(given))
+
+    def manifests(self, *, quiet: bool = False) -> "Manifests":
+        """Read the manifests and, unless quiet, log their warnings.
 
         Raises:
-            ManifestErrors: with every fault of every file.
+            ManifestErrors: with every error of every file.
         """
         from reconciler.manifests import read_manifests
 
-        return read_manifests(
-            self.paths,
-            self.kinds,
-            values=self.template_values(),
-            env_names=template_variables(self.given),
-            secrets=tokens_of(self.given),
+        inputs = self.inputs
+        secrets = tokens_of(self.given)
+        found = read_manifests(
+            inputs.paths, inputs.kinds, values=inputs.values(), env_names=inputs.env_names, secrets=secrets
         )
-
-    @property
-    def paths(self) -> list[Path]:
-        """The files and folders that hold the manifests."""
-        return [Path(path) for path in self.given.paths or DEFAULT_PATHS]
-
-    def template_values(self, content: Callable[[Path], bytes | None] = lambda _file: None) -> dict[str, Any]:
-        """Return what templates are given.
-
-        Args:
-            content: tells what is in a file of values, if not what is on disk.
-        """
-        from reconciler.manifests.plain import read_mapping
-
-        values: dict[str, Any] = {}
-        for file in self.given.values_files:
-            values |= read_mapping(Path(file), content(Path(file)))
-        return values | dict(self.given.settings)
+        self.warn(() if quiet else found.warnings)
+        return found
 
     def warn(self, warnings: "Iterable[object]") -> None:
-        """Tell what is doubtful."""
-        for doubt in warnings:
-            LOG.warning("%s", doubt)
+        """Log warnings."""
+        for warning in warnings:
+            LOG.warning("%s", warning)
 
     @contextmanager
     def client(self, *, brisk: bool = False) -> "Iterator[Client]":
@@ -140,7 +126,7 @@ class Session:
         return Selection(self.given.targets, self.given.labels, self.given.sections)
 
     def info(self, text: str) -> None:
-        """Say something to whoever watches, unless they asked for quiet."""
+        """Log a message for the person who watches, unless they asked for quiet."""
         LOG.info("%s", text)
 
     def write_result(

@@ -1,12 +1,47 @@
 """YAML that is no manifest: the configuration and template values to read, effective manifests to write."""
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
 from io import StringIO
 from pathlib import Path
 from typing import Any
 
 from reconciler.errors import ManifestErrors
 from reconciler.manifests.sources import Source, Unreadable, as_text, fault, read_text
+from reconciler.model.kind import Kinds
+
+
+@dataclass(frozen=True, slots=True)
+class Inputs:
+    """What manifests are read from, in any revision.
+
+    Attributes:
+        paths: the files and folders that the user named.
+        kinds: all kinds.
+        values_files: files of values for templates.
+        settings: further values, which win.
+        env_names: the environment variables that templates may read.
+    """
+
+    paths: Sequence[Path]
+    kinds: Kinds
+    values_files: Sequence[str] = ()
+    settings: Mapping[str, str] = field(default_factory=dict)
+    env_names: Sequence[str] = ()
+
+    def values(self, content: Callable[[Path], bytes | None] = lambda _file: None) -> dict[str, Any]:
+        """Return the values for templates.
+
+        Args:
+            content: returns what a file of values held then; None for the file on disk.
+
+        Raises:
+            ManifestErrors: a file of values is not valid.
+        """
+        values: dict[str, Any] = {}
+        for file in map(Path, self.values_files):
+            values |= read_mapping(file, content(file))
+        return {**values, **self.settings}
 
 
 def read_mapping(path: Path, content: bytes | None = None) -> dict[str, Any]:

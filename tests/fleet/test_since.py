@@ -362,15 +362,15 @@ def test_a_revision_that_is_no_ancestor_is_taken_as_it_is_with_a_warning(
     done = cli_runner("plan --since main")
     assert '  - milestone "main"\n' in done.out
     assert done.err == (
-        "--since main: this is no ancestor of what is checked out: what was declared there since, and is not here, "
-        f"counts as removed; to leave that alone, give --since {parted}, where the two parted\n"
+        "--since main: this revision is not an ancestor of the checked-out commit; anything declared there since the "
+        f"two parted counts as removed; to keep it, use the common ancestor: --since {parted}\n"
     )
     assert cli_runner(f"plan --since {parted}").out == NOTHING
     git.git("checkout", "--quiet", "--orphan", "elsewhere")
     git.commit("elsewhere")
     assert cli_runner("plan --since main").err == (
-        "--since main: this is no ancestor of what is checked out: what was declared there since, and is not here, "
-        "counts as removed\n"
+        "--since main: this revision is not an ancestor of the checked-out commit; anything declared there since the "
+        "two parted counts as removed\n"
     )
 
 
@@ -387,7 +387,7 @@ def left_out(cli_runner: CliRunner, line: str) -> tuple[int, str, list[str]]:
     return done.code, done.out, [each for each in done.err.splitlines() if not each.startswith(" ")]
 
 
-NOT_DELETED = "; nothing is deleted that was declared only there"
+NOT_DELETED = "; objects declared only there are not deleted"
 
 
 def test_what_was_not_valid_then_is_left_out_and_nothing_of_it_is_deleted(
@@ -453,7 +453,7 @@ def test_templates_whose_values_were_not_valid_are_left_out(cli_runner: CliRunne
         out.startswith('project acme/api\n  + milestone "two"\nPlan: 1 to create, 0 to update, 0 to delete'),
     ) == (0, True)
     assert err == [
-        f"--since HEAD: the values of templates were not valid then, and all templates are left out{NOT_DELETED}",
+        f"--since HEAD: the values for templates are not valid at that revision; all templates are left out{NOT_DELETED}",
         "values.yaml:1:8: the list begun on line 1 is not closed: `]` is missing, or a comma",
     ]
 
@@ -563,14 +563,14 @@ def test_where_paths_held_nothing_then_what_stood_elsewhere_is_told(cli_runner: 
     done = cli_runner("plan settings.yaml --since HEAD")
     assert done.code == 0
     assert done.err == (
-        "--since HEAD: settings.yaml held no manifests then, and manifests elsewhere are gone since: "
-        f"manifests/project.yaml{NOT_DELETED}; to compare them, name a folder that holds both places\n"
+        "--since HEAD: settings.yaml held no manifests at that revision, and these manifests no longer exist: "
+        f"manifests/project.yaml{NOT_DELETED}; to compare both, name a folder that contains both places\n"
     )
     assert cli_runner("plan manifests settings.yaml --since HEAD").err == ""
     assert cli_runner("plan manifests/stays.yaml --since HEAD").err == ""
     git.git("mv", "manifests", "renamed")
     assert cli_runner("plan renamed --since HEAD").err.endswith(
-        "; to compare them, name a folder that holds both places\n"
+        "; to compare both, name a folder that contains both places\n"
     )
     assert "both places" not in cli_runner("plan . --since HEAD").err
 

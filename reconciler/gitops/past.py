@@ -1,0 +1,235 @@
+"""The manifests of another git revision, for `--since`: read, and compared with those of now.
+
+As few files as possible are read, for most are the same in both revisions.
+"""
+
+import logging
+import os
+from collections.abc import Callable, Hashable, Iterable, Mapping
+from dataclasses import dataclass, replace
+from functools import partial
+from pathlib import Path
+from typing import Any
+
+from reconciler.errors import ManifestErrors
+from reconciler.gitops.compare import Comparison, Identity, Loss, compare, is_declared, removed
+from reconciler.gitops.snapshot import Snapshot, is_as_then, snapshot
+from reconciler.live.discovery import Discovery
+from reconciler.live.records import current_names
+from reconciler.manifests import Hidden, Manifests, read_contents, read_elsewhere
+from reconciler.manifests.plain import Inputs
+from reconciler.manifests.project_sets import Discovered
+from reconciler.manifests.sources import MANIFEST
+from reconciler.model.protocols import Reader
+from reconciler.model.targets import Target
+from reconciler.system.terminal import escaped
+
+LOG = logging.getLogger("reconciler")
+
+TEMPLATE = ".j2"
+
+
+@dataclass(frozen=True, slots=True)
+class Past:
+    """The manifests of a revision.
+
+    Attributes:
+        inputs: what the manifests are read from, then and now.
+        then: the revision.
+        manifests: as they were; those that are the same now only as far as others depend on them.
+        touched: the targets, by `Target.identity`, that can have changed; None if any can.
+        with_discovered: returns the manifests once groups are listed and paths are known.
+    """
+
+    inputs: Inputs
+    then: Snapshot
+    manifests: Manifests
+    touched: frozenset[Hashable] | None
+    with_discovered: Callable[[Discovered, Mapping[Target, str]], Manifests]
+
+
+def read_past(inputs: Inputs, now: Manifests, revision: str) -> Past:
+    """Read the manifests of a revision, and warn of what cannot be compared.
+
+    Raises:
+        ConfigurationError: the revision cannot be read.
+    """
+    then = snapshot(revision, inputs.paths[0])
+    _warn_unless_ancestor(then)
+    objects = then.manifests(inputs.paths)
+    _warn_of_moved_manifests(inputs, then, objects)
+    files = _Files(inputs, then)
+    same = {name for name in now.files if name in objects and is_as_then(name, objects[name])}
+    shared = now.shared_files
+    if shared <= same and files.values == inputs.values():
+        changed = {name: id_ for name, id_ in objects.items() if name not in same}
+        few = changed | {name: objects[name] for name in shared}
+        past = files.read(few)
+        names = {f"{revision}:{name}" for name in changed}
+        if not files.left_out and not past.shared_files & names:
+            touched = past.declared_in(names) | now.declared_in(set(now.files) - same)
+            return Past(inputs, then, past, touched, partial(files.read, few))
+    return Past(inputs, then, files.read(objects), None, partial(files.read, objects))
+
+
+def compare_with_past(
+    now: Manifests, past: Past, discovery: Discovery, reader: Reader, concurrency: int
+) -> tuple[Comparison, Mapping[Target, str]]:
+    """Compare now with then, without targets that no longer exist, and following those that were renamed.
+
+    A group that no longer exists counts as one without projects. Lost objects that manifests outside the named paths
+    still declare are kept: the second value says for each target where they are declared.
+
+    Raises:
+        ManifestErrors: a group cannot be listed for another reason.
+    """
+    before, touched = _with_discovered(past, discovery), past.touched
+    then = replace(
+        before.desired,
+        targets=tuple(
+            each
+            for each in before.desired.targets
+            if each.target not in before.pathless and (touched is None or each.target.identity in touched)
+        ),
+    )
+    names = current_names([each.target for each in removed(now.desired, then)], reader, concurrency, discovery.ids)
+    present = {target.target.identity for target in now.desired.targets}
+    successors = {target.identity: name for target, found in names.items() for name in found if name in present}
+    gone = {target.identity for target, found in names.items() if not found}
+    then = replace(then, targets=tuple(each for each in then.targets if each.target.identity not in gone))
+    if touched is not None:
+        touched |= frozenset(successors.values())
+    comparing = partial(compare, now.desired, then, past.inputs.kinds, successors, touched)
+    comparison = comparing()
+    if not comparison.losses:
+        return comparison, {}
+    kept = _declared_elsewhere(past.inputs, now, past.then.top, comparison.losses, names)
+    return comparing(kept=frozenset(kept)), _reasons(kept)
+
+
+def _with_discovered(past: Past, discovery: Discovery) -> Manifests:
+    found = {group: discovery.groups[group] for group in past.manifests.groups}
+    shown = {
+        group: () if isinstance(members, Hidden) and members.absent else members for group, members in found.items()
+    }
+    return past.with_discovered(shown, discovery.paths) if shown or past.manifests.pathless else past.manifests
+
+
+def _declared_elsewhere(
+    inputs: Inputs, now: Manifests, top: Path, losses: Iterable[Loss], names: Mapping[Target, Iterable[Identity]]
+) -> dict[Loss, str]:
+    """Return the losses that other manifests of the repository still declare, and where."""
+    called = {loss.target: [loss.target, *(Target(*name) for name in names.get(loss.target, ()))] for loss in losses}
+    elsewhere = read_elsewhere(
+        top, now.files, called.values(), inputs.kinds, values=inputs.values(), env_names=inputs.env_names
+    )
+    present = {target.target for target in now.desired.targets}
+    kept: dict[Loss, str] = {}
+    for loss in losses:
+        for target in called[loss.target]:
+            if is_declared(loss, elsewhere.declared(target), inputs.kinds):
+                kept[loss] = elsewhere.place(target, loss.section)
+            elif target not in present and (file := elsewhere.mentioned(target)) is not None:
+                kept[loss] = file
+    return kept
+
+
+def _reasons(kept: Mapping[Loss, str]) -> dict[Target, str]:
+    """Say for each target what it keeps, and where that is declared."""
+    reasons = {}
+    for target in {loss.target: None for loss in kept}:
+        places = [place for loss, place in kept.items() if loss.target == target]
+        what, them = ("1 object", "it") if len(places) == 1 else (f"{len(places)} objects", "them")
+        where = " and ".join(dict.fromkeys(places))
+        reasons[target] = (
+            f"{what} no longer declared in PATHS, and not deleted because {where} may still declare {them}: add that "
+            f"to PATHS, or remove {them} there too"
+        )
+    return reasons
+
+
+class _Files:
+    """The manifests of a revision, without those that were not valid then: nothing is known of them.
+
+    Attributes:
+        values: the values for templates then; None if they were not valid.
+        left_out: the files that were not valid.
+    """
+
+    def __init__(self, inputs: Inputs, then: Snapshot) -> None:
+        self._inputs, self._then = inputs, then
+        self.left_out: set[str] = set()
+        self.values: dict[str, Any] | None = None
+        try:
+            self.values = inputs.values(then.file)
+        except ManifestErrors as errors:
+            self._warn("the values for templates are not valid at that revision; all templates are left out", errors)
+
+    def read(
+        self,
+        objects: Mapping[str, str],
+        discovered: Discovered | None = None,
+        paths: Mapping[Target, str] | None = None,
+    ) -> Manifests:
+        """Read files, given the object of each; see `Manifests.with_discovered`.
+
+        Raises:
+            ManifestErrors: an error remains that is in none of the files.
+        """
+        while True:
+            names = [name for name in objects if name not in self.left_out and not self._lacks_values(name)]
+            try:
+                contents = self._then.contents({name: objects[name] for name in names})
+                env_names = self._inputs.env_names
+                found = read_contents(contents, self._inputs.kinds, values=self.values or {}, env_names=env_names)
+                return found if discovered is None else found.with_discovered(discovered, paths or {})
+            except ManifestErrors as errors:
+                wrong = {fault.path for fault in errors.diagnostics if fault.severity == "error"}
+                broken = [name for name in names if escaped(f"{self._then.revision}:{name}") in wrong]
+                if not broken or any(isinstance(each, Hidden) for each in (discovered or {}).values()):
+                    raise
+                self.left_out |= set(broken)
+                self._warn(f"files with errors at that revision are left out: {', '.join(broken)}", errors)
+
+    def _lacks_values(self, name: str) -> bool:
+        return self.values is None and name.endswith(TEMPLATE)
+
+    def _warn(self, what: str, errors: ManifestErrors) -> None:
+        faults = "\n".join(str(fault) for fault in errors.diagnostics if fault.severity == "error")
+        LOG.warning(
+            "--since %s: %s; objects declared only there are not deleted\n%s", self._then.revision, what, faults
+        )
+
+
+def _warn_unless_ancestor(then: Snapshot) -> None:
+    parted = then.parted()
+    if parted is not None:
+        remedy = f"; to keep it, use the common ancestor: --since {parted}" if parted else ""
+        LOG.warning(
+            "--since %s: this revision is not an ancestor of the checked-out commit; anything declared there since "
+            "the two parted counts as removed%s",
+            then.revision,
+            remedy,
+        )
+
+
+def _warn_of_moved_manifests(inputs: Inputs, then: Snapshot, objects: Mapping[str, str]) -> None:
+    """Warn of what is not compared because the manifests were in other folders then."""
+    absent = [str(path) for path in inputs.paths if not then.manifests([path])]
+    if not absent:
+        return
+    everything = then.manifests([*inputs.paths, Path(os.path.relpath(then.top))])
+    moved = {name: id_ for name, id_ in everything.items() if name not in objects and not Path(name).exists()}
+    found = [
+        name
+        for (name, id_), content in zip(moved.items(), then.contents(moved).values(), strict=True)
+        if MANIFEST in content
+    ]
+    if found:
+        LOG.warning(
+            "--since %s: %s held no manifests at that revision, and these manifests no longer exist: %s; objects "
+            "declared only there are not deleted; to compare both, name a folder that contains both places",
+            then.revision,
+            ", ".join(absent),
+            ", ".join(found),
+        )
