@@ -33,10 +33,13 @@ REFERENCES = ("for-each-ref", "--format=%(refname:short)", "refs/heads", "refs/r
 
 
 def sections(_context: click.Context, _parameter: click.Parameter, incomplete: str) -> list[str]:
-    """Return the names of sections; each is a module's, so that none need be imported."""
+    """Return the names of sections; each is a module's or an entry point's, so that none need be imported."""
+    from importlib.metadata import entry_points
+
     kinds = find_spec("reconciler.kinds")
-    found = iter_modules(kinds.submodule_search_locations if kinds else ())
-    return [module.name for module in found if module.name.startswith(incomplete)]
+    ours = {module.name for module in iter_modules(kinds.submodule_search_locations if kinds else ())}
+    names = sorted(ours | entry_points(group="reconciler.kinds").names)
+    return [name for name in names if name.startswith(incomplete)]
 
 
 def reports(_context: click.Context, _parameter: click.Parameter, incomplete: str) -> list[str]:

@@ -1,16 +1,55 @@
-"""The kinds of settings, one module each; adding one means adding its file here and nothing else.
+"""The kinds of settings: ours, one module each in this folder, and those that installed packages add.
 
-Each module has, in this order: its model, its codec, its endpoints, and `KIND`.
+Each module has, in this order: its model, what its endpoints do unlike others, its endpoints, and `KIND`. A package
+names its kinds in the entry point group `reconciler.kinds`.
 """
 
+from functools import cache
 from importlib import import_module
+from importlib.metadata import EntryPoint, entry_points
 from pkgutil import iter_modules
 from types import MappingProxyType
 
+from reconciler.errors import ConfigurationError
 from reconciler.model.kind import Kind, Kinds
 
+GROUP = "reconciler.kinds"
 
+
+@cache
 def all_kinds() -> Kinds:
-    """Return every kind by name, in the order of sections in a plan."""
-    kinds: list[Kind] = [import_module(f"{__name__}.{module.name}").KIND for module in iter_modules(__path__)]
-    return MappingProxyType({kind.name: kind for kind in sorted(kinds, key=lambda kind: kind.order)})
+    """Return every kind by name, in the order of sections in a plan.
+
+    Raises:
+        ConfigurationError: the kind of a package cannot be used; the message names the package.
+    """
+    found: dict[str, Kind] = {}
+    for module in iter_modules(__path__):
+        kind: Kind = import_module(f"{__name__}.{module.name}").KIND
+        found[kind.name] = kind
+    for entry in entry_points(group=GROUP):
+        kind = _loaded(entry)
+        if found.setdefault(kind.name, kind) is not kind:
+            raise _unusable(entry, "another kind has this name")
+    return MappingProxyType(
+        {kind.name: kind for kind in sorted(found.values(), key=lambda kind: (kind.order, kind.name))}
+    )
+
+
+def _loaded(entry: EntryPoint) -> Kind:
+    try:
+        kind = entry.load()
+    except Exception as error:  # the code of a package may raise anything
+        raise _unusable(entry, f"{type(error).__name__}: {' '.join(str(error).split())}") from error
+    if not isinstance(kind, Kind):
+        raise _unusable(entry, f"{entry.value} is not a Kind")
+    if kind.name != entry.name:
+        raise _unusable(entry, f"the entry point must be named {kind.name}, like the kind")
+    return kind
+
+
+def _unusable(entry: EntryPoint, reason: str) -> ConfigurationError:
+    package = f"{entry.dist.name} {entry.dist.version}" if entry.dist else entry.module
+    return ConfigurationError(
+        f"package {package}: section {entry.name} cannot be used: {reason}; update or uninstall the package"
+    )

@@ -137,8 +137,11 @@ def test_without_git_since_has_no_suggestions(cli_runner: CliRunner, monkeypatch
     assert asked("reconciler plan --since") == []
 
 
-@pytest.mark.parametrize("option", ["", "--section", "--report", "--format"])
-def test_nothing_heavy_is_imported_for_a_suggestion(option: str) -> None:
+@pytest.mark.parametrize(
+    ("option", "heavy"),
+    [("", ""), ("--section", " importlib.metadata"), ("--report", ""), ("--format", "")],
+)
+def test_nothing_heavy_is_imported_for_a_suggestion_but_what_finds_packages(option: str, heavy: str) -> None:
     script = f"""
 import sys
 from reconciler.cli import run
@@ -155,7 +158,7 @@ finally:
         text=True,
         check=True,
     )
-    assert done.stdout.splitlines()[-1] == "HEAVY"
+    assert done.stdout.splitlines()[-1] == f"HEAVY{heavy}"
 
 
 def installed(shell: str) -> str:
