@@ -11,7 +11,7 @@ from reconciler.model.kind import Part
 from reconciler.model.plan import Change, Create, Delete, Update
 from reconciler.model.resource import Found, Resource
 from reconciler.model.state import Reference
-from reconciler.planning.collections import identity
+from reconciler.planning.parts import identity
 
 NumberOf = Callable[[Reference], int]
 

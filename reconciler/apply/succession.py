@@ -14,7 +14,7 @@ from reconciler.model.plan import Delete
 from reconciler.model.protocols import Json, Reader
 from reconciler.model.resource import Found
 from reconciler.model.targets import Address
-from reconciler.planning.collections import by_birth, identity
+from reconciler.planning.parts import by_birth, identity
 
 
 class Lists:

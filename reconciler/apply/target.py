@@ -13,7 +13,7 @@ from reconciler.model.kind import Kinds
 from reconciler.model.plan import Change, Create, Delete, SectionPlan, TargetPlan, Update
 from reconciler.model.protocols import Json, Request, Service
 from reconciler.model.state import LiveState, Section, Unreadable
-from reconciler.planning.collections import identity
+from reconciler.planning.parts import identity
 from reconciler.planning.planner import plan_section
 
 TRIES = 3
@@ -74,7 +74,7 @@ class TargetRun:
             (section.target, section.kind, name): self.look.read(kind.part(name), wanted)
             for name, wanted in section.wanted.items()
         }
-        return plan_section(section, LiveState(parts, {}), self.kinds)
+        return plan_section(section, LiveState(parts, {}), self.kinds)[0]
 
     def _stale(self, section: SectionPlan) -> dict[int, str]:
         """Read again what will be changed, or could be made twice; return by change why it is out of date."""

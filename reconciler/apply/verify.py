@@ -16,7 +16,7 @@ from reconciler.model.protocols import Json, Reader
 from reconciler.model.resource import Found, Resource
 from reconciler.model.state import LivePart, Reference, Unknown, Unreadable
 from reconciler.model.targets import Key, Target
-from reconciler.planning.collections import identity
+from reconciler.planning.parts import identity
 
 
 class Objects:

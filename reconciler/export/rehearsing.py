@@ -18,7 +18,7 @@ from reconciler.model.protocols import Json, Reader
 from reconciler.model.resource import Found
 from reconciler.model.state import Unreadable
 from reconciler.model.targets import Level, Target
-from reconciler.planning.collections import identity
+from reconciler.planning.parts import identity
 
 TOKEN = "rehearsal"  # noqa: S105 - made up, for the sandbox only
 INSTANCE = "instance"

@@ -11,7 +11,7 @@ from reconciler.model.kind import Kind, Kinds
 from reconciler.model.resource import POLICIES, Found
 from reconciler.model.state import LivePart, LiveState
 from reconciler.model.targets import Key, Target
-from reconciler.planning.collections import identity
+from reconciler.planning.parts import identity
 from reconciler.system.terminal import escaped
 
 Spec = dict[str, Any]

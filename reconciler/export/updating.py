@@ -25,7 +25,7 @@ from reconciler.model.endpoints import Collection
 from reconciler.model.resource import Found, Resource
 from reconciler.model.state import LivePart, LiveState, Unreadable
 from reconciler.model.targets import Key
-from reconciler.planning.collections import identity
+from reconciler.planning.parts import identity
 
 PRUNE = "prune"
 

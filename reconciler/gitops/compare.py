@@ -13,7 +13,7 @@ from reconciler.model.kind import Kinds
 from reconciler.model.resource import Resource
 from reconciler.model.state import DesiredState, DesiredTarget, Section
 from reconciler.model.targets import Key, Target
-from reconciler.planning.collections import identity
+from reconciler.planning.parts import identity
 
 Identity = tuple[Any, Any]
 """See `Target.identity`."""

@@ -149,7 +149,7 @@ def moved(before: AsRead, now: AsRead) -> str:
     if before == now:
         return ""
     places = inside(_plain(before), _plain(now))
-    return ", ".join(f"{path.removeprefix('.')}: {_quoted(was)} -> {_quoted(is_now)}" for path, was, is_now in places)
+    return ", ".join(f"{path.removeprefix('.')}: {quoted(was)} -> {quoted(is_now)}" for path, was, is_now in places)
 
 
 def inside(before: Json, after: Json) -> Iterator[tuple[str, Json, Json]]:
@@ -172,6 +172,7 @@ def _plain(read: AsRead) -> Fields:
     return {**read.fields, **own}
 
 
-def _quoted(value: Json) -> str:
+def quoted(value: Json) -> str:
+    """Return a value as JSON, as much of it as a message has room for."""
     text = json.dumps(value)
     return text if len(text) <= LONGEST else text[:LONGEST] + "..."

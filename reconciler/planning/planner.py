@@ -3,24 +3,13 @@
 from collections.abc import Iterable, Mapping
 from datetime import timedelta
 
-from reconciler.model.diff import as_read, become, differences, only
 from reconciler.model.endpoints import Collection, Singleton
-from reconciler.model.kind import Kinds, Part
-from reconciler.model.plan import Plan, Problem, SectionPlan, TargetPlan, Update
-from reconciler.model.resource import Found, Resource, Wanted
-from reconciler.model.state import (
-    Cause,
-    DesiredState,
-    DesiredTarget,
-    LivePart,
-    LiveState,
-    Reference,
-    Section,
-    Unreadable,
-)
+from reconciler.model.kind import Kinds
+from reconciler.model.plan import Create, Delete, Plan, Problem, SectionPlan, TargetPlan, Unmanaged, Update
+from reconciler.model.resource import Found, Resource
+from reconciler.model.state import Cause, DesiredState, DesiredTarget, LiveState, Reference, Section, Unreadable
 from reconciler.model.targets import Address, Key, Level
-from reconciler.planning.collections import Matching
-from reconciler.planning.draft import Draft
+from reconciler.planning.parts import DeclaredPart, Step, plan_collection, plan_settings, without_itself
 
 
 def make_plan(desired: DesiredState, live: LiveState, kinds: Kinds) -> tuple[Plan, frozenset[Reference]]:
@@ -29,37 +18,56 @@ def make_plan(desired: DesiredState, live: LiveState, kinds: Kinds) -> tuple[Pla
     Returns the plan and the references it needs and `live.ids` lacks. While there are any, what depends on them is
     left out of the plan: look them up, add them to `live.ids` and plan again.
     """
-    targets, missing = [], set()
-    for target in desired.targets:
-        planned, unresolved = plan_target(target, live, kinds, desired.grace)
-        targets.append(planned)
-        missing |= unresolved
-    plan = Plan(tuple(targets), _dependent(desired, targets, kinds), _whole(desired, targets, kinds))
-    return plan, frozenset(missing)
+    planned = [plan_target(target, live, kinds, desired.grace) for target in desired.targets]
+    targets = tuple(target for target, _ in planned)
+    plan = Plan(targets, _dependent(desired, targets, kinds), _whole(desired, targets, kinds))
+    return plan, frozenset(reference for _, missing in planned for reference in missing)
 
 
 def plan_target(
     target: DesiredTarget, live: LiveState, kinds: Kinds, grace: timedelta
-) -> tuple[TargetPlan, set[Reference]]:
+) -> tuple[TargetPlan, frozenset[Reference]]:
     """Plan one target; the second value is as of `make_plan`."""
-    missing: set[Reference] = set()
     absent = _absence(target, live)
     if absent is not None:
-        return TargetPlan(target.target, (absent,), target.origin), missing
-    sections = tuple(_plan_section(Draft(section, live, missing, grace), kinds) for section in target.sections)
-    return TargetPlan(target.target, sections, target.origin), missing
+        return TargetPlan(target.target, (absent,), target.origin), frozenset()
+    planned = [plan_section(section, live, kinds, grace) for section in target.sections]
+    missing = frozenset(reference for _, references in planned for reference in references)
+    return TargetPlan(target.target, tuple(section for section, _ in planned), target.origin), missing
 
 
-def plan_section(section: Section, live: LiveState, kinds: Kinds) -> SectionPlan:
-    """Plan one section that needs no references, such as a settings section."""
-    return _plan_section(Draft(section, live, set(), timedelta()), kinds)
-
-
-def _plan_section(draft: Draft, kinds: Kinds) -> SectionPlan:
-    for part in kinds[draft.section.kind].parts:
-        if part.name in draft.section.wanted:
-            _plan_part(draft, part, draft.section.wanted[part.name])
-    return draft.done()
+def plan_section(
+    section: Section, live: LiveState, kinds: Kinds, grace: timedelta = timedelta()
+) -> tuple[SectionPlan, frozenset[Reference]]:
+    """Plan one section; the second value is as of `make_plan`."""
+    found = 0
+    steps: list[Step] = []
+    unreadable: dict[str, Problem] = {}
+    for part in kinds[section.kind].parts:
+        if part.name not in section.wanted:
+            continue
+        match part, section.wanted[part.name], live.parts[section.target, section.kind, part.name]:
+            case _, _, Unreadable(reason=reason, cause=cause):
+                reason, remedy = (reason, "") if cause is None else (cause.reason, cause.remedy)
+                address = DeclaredPart(section, part, live).address()
+                unreadable.setdefault(reason, Problem(address, f"cannot be read: {reason}", remedy=remedy))
+            case Singleton(), Resource() as wanted, Found() as record:
+                steps += plan_settings(DeclaredPart(section, part, live), wanted, record)
+            case Collection(), Mapping() as wanted, tuple() as objects:
+                at = DeclaredPart(section, part, live, grace)
+                others = without_itself(at, objects)
+                found += len(others)
+                steps += plan_collection(at, wanted, others)
+            case _:  # pragma: no cover - a kind whose split and parts disagree
+                raise AssertionError(f"{section.kind}.{part.name} is split unlike its endpoint")
+    planned = SectionPlan(
+        section.kind,
+        found,
+        tuple(step for action in (Create, Update, Delete) for step in steps if isinstance(step, action)),
+        (*unreadable.values(), *(step for step in steps if isinstance(step, Problem))),
+        tuple(step for step in steps if isinstance(step, Unmanaged)),
+    )
+    return planned, frozenset(step for step in steps if isinstance(step, Reference))
 
 
 def _absence(target: DesiredTarget, live: LiveState) -> SectionPlan | None:
@@ -111,31 +119,3 @@ def _may_be_below(project: Key | None, group: Key | None) -> bool:
     if not isinstance(project, str) or not isinstance(group, str):
         return True
     return project.casefold().startswith(group.casefold() + "/")
-
-
-def _plan_part(draft: Draft, part: Part, wanted: Wanted) -> None:
-    live: LivePart = draft.live.parts[draft.target, draft.section.kind, part.name]
-    match live, wanted, part:
-        case Unreadable(reason=reason, cause=cause), _, _:
-            cause = cause or Cause(reason, "")
-            problem = Problem(draft.address(part), f"cannot be read: {cause.reason}", remedy=cause.remedy)
-            if problem.reason not in {other.reason for other in draft.problems}:
-                draft.problems.append(problem)
-        case Found(), Resource(), Singleton():
-            _plan_singleton(draft, part, wanted, live)
-        case tuple(), Mapping(), Collection():
-            Matching(draft, part, live).run(wanted)
-        case _:  # pragma: no cover - a kind whose split and parts disagree
-            raise AssertionError(f"{draft.section.kind}.{part.name} is split unlike its endpoint")
-
-
-def _plan_singleton(draft: Draft, part: Singleton, wanted: Resource, found: Found) -> None:
-    address = draft.address(part)
-    possible = draft.settle(address, wanted, found)
-    if possible is None:
-        return
-    before, after = differences(possible, found)
-    if after:
-        requests = part.update(draft.target, only(possible, after), found)
-        hint = "; ".join(doubt for _, doubt in become(found.resource, possible, found.unknown).warnings())
-        draft.updates.append(Update(address, before, after, requests, as_read(found), hint=hint))

@@ -1,10 +1,12 @@
 """The planner on plain values: what is changed, what is left, what cannot be done."""
 
+from collections.abc import Mapping
 from dataclasses import replace
 from datetime import UTC, datetime, timedelta
 
 import pytest
 
+from reconciler.model.endpoints import Collection
 from reconciler.model.plan import Create, Delete, Plan, Update
 from reconciler.model.state import Reference, Section, Unknown, Unreadable
 from reconciler.model.targets import Level, Target
@@ -181,6 +183,55 @@ def test_dates_are_checked_against_those_that_stay() -> None:
     assert planned({MILESTONES: [milestone(1, "a", start_date="2026-01-01")]}, wanted) == [
         "! milestone a due_date: due_date must be after start_date, which is 2026-01-01"
     ]
+
+
+MILESTONE = KINDS["milestones"].part("milestones")
+assert isinstance(MILESTONE, Collection)
+RELEASES = replace(MILESTONE, required=("due_date",), immutable=("start_date",))
+RELEASE_KIND = {"milestones": replace(KINDS["milestones"], parts=(RELEASES,))}
+
+
+def releases(wanted: Mapping[str, object], *found: dict[str, object], prune: bool = False) -> list[str]:
+    """Plan milestones as if a creation needed a due date, and nothing could change a start date."""
+    plan, _ = make_plan(
+        desired(section("milestones", wanted, prune=prune)), live({MILESTONES: list(found)}), RELEASE_KIND
+    )
+    return listed(plan)
+
+
+def test_a_creation_that_lacks_a_required_field_is_a_problem() -> None:
+    assert releases({"a": {}, "b": {"due_date": None}, "c": {"due_date": "2026-12-31"}}, milestone(1, "d")) == [
+        "+ milestone c: POST projects/acme%2Fapi/milestones {'title': 'c', 'due_date': '2026-12-31'}",
+        "! milestone a due_date: needs `due_date` to be created",
+        "! milestone b due_date: needs `due_date` to be created",
+        "? milestone d",
+    ]
+    assert releases({"a": {}}, milestone(1, "a")) == []
+
+
+def test_an_immutable_field_that_differs_is_a_problem_and_the_others_are_planned() -> None:
+    wanted: dict[str, object] = {"start_date": "2026-12-01", "state": "closed"}
+    found = milestone(1, "a", start_date="2026-11-01")
+    update = "~ milestone {}: PUT projects/acme%2Fapi/milestones/1 {{'state_event': 'close'{}}}"
+    problem = '! milestone {} start_date: cannot be changed once created: "2026-11-01" -> "2026-12-01"'
+    assert releases({"a": wanted}, found) == [update.format("a", ""), problem.format("a")]
+    assert releases({"a": wanted | {"start_date": "2026-11-01"}}, found) == [update.format("a", "")]
+    renamed = {"b": wanted | {"renamed_from": "a"}}
+    assert releases(renamed, found) == [update.format("b", ", 'title': 'b'"), problem.format("b")]
+
+
+def test_the_remedy_for_an_immutable_field_fits_the_declaration() -> None:
+    def remedy(wanted: Mapping[str, object], *, prune: bool = False) -> list[str]:
+        state = desired(section("milestones", wanted, prune=prune))
+        found = live({MILESTONES: [milestone(1, "a", start_date="2026-11-01")]})
+        return [problem.remedy for problem in make_plan(state, found, RELEASE_KIND)[0].problems]
+
+    wanted = {"start_date": "2026-12-01"}
+    assert remedy({"a": wanted}) == ["declare it under a new name and null under this one, or delete it first"]
+    assert remedy({"a": wanted}, prune=True) == [
+        "declare it under a new name, and this one will be pruned; or delete it first"
+    ]
+    assert remedy({"b": wanted | {"renamed_from": "a"}}) == ["leave out `renamed_from` to create a new object"]
 
 
 def test_approval_settings_are_written_whole_save_what_is_locked() -> None:

@@ -1,0 +1,411 @@
+"""The planning of one part of a section: a settings record, or a collection matched with live objects by name. Pure."""
+
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from datetime import UTC, datetime, timedelta
+from typing import Generic, TypeVar
+
+from reconciler.model.diff import as_read, become, differences, fields_of, only, quoted, uncompared, without
+from reconciler.model.endpoints import Collection, Existing, New, Singleton
+from reconciler.model.plan import Create, Delete, Problem, Unmanaged, Update
+from reconciler.model.resource import Found, Resource, Rotated
+from reconciler.model.state import LiveState, Reference, Section, Unknown
+from reconciler.model.targets import Address, Key
+
+PartType = TypeVar("PartType", bound=Singleton | Collection)
+
+Step = Create | Update | Delete | Problem | Unmanaged | Reference
+"""What planning comes to. A reference is a path whose numeric ID must be looked up before its object can be planned."""
+
+OF_ANOTHER_USER = (
+    "due for rotation, but it belongs to another user; its owner can rotate it, or delete it and the next run creates "
+    "a new one"
+)
+
+
+@dataclass(frozen=True, slots=True)
+class DeclaredPart(Generic[PartType]):
+    """One part of a declared section, and what planning it takes besides its live objects.
+
+    Attributes:
+        section: the declaration.
+        part: the endpoint.
+        live: its IDs, and when it was read.
+        grace: see `DesiredState.grace`.
+    """
+
+    section: Section
+    part: PartType
+    live: LiveState
+    grace: timedelta = timedelta()
+
+    def address(self, name: Key | None = None) -> Address:
+        """Return the address of an object, or of the part itself."""
+        return Address(self.section.target, self.section.kind, self.part.name, self.part.title, name)
+
+    def problem(self, name: Key | None, reason: str, remedy: str = "", *, field: str | None = None) -> Problem:
+        """Return a problem of an object, or of the part itself."""
+        return Problem(self.address(name), reason, field, remedy)
+
+
+@dataclass(frozen=True, slots=True)
+class Pair:
+    """A wanted object that is live; `former` is its name there, if that is a former name of the wanted one."""
+
+    name: Key
+    wanted: Resource
+    found: Found
+    former: Key | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Conflict:
+    """A wanted object that several live ones may be; `namesakes` are these if all of them have its present name."""
+
+    name: Key
+    wanted: Resource
+    reason: str
+    namesakes: tuple[Found, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class Matches:
+    """Wanted and live objects by name: both, wanted only (`missing`), live only (`leftover`), or more than one."""
+
+    pairs: tuple[Pair, ...]
+    missing: Mapping[Key, Resource]
+    leftover: tuple[Found, ...]
+    conflicts: tuple[Conflict, ...]
+
+
+def identity(part: Collection, name: Key) -> Key:
+    """Return the form in which two spellings of one object's name are equal; paths ignore case."""
+    if part.key_level is None:
+        return part.canonical_key(name)
+    return name.casefold() if isinstance(name, str) else name
+
+
+def by_birth(found: Found) -> tuple[datetime, int]:
+    """Return what puts objects in the order in which they were created, as far as the service tells."""
+    return found.created_at or datetime.min.replace(tzinfo=UTC), found.id or 0
+
+
+def match(wanted: Mapping[Key, Resource], live: Iterable[Found], canonical: Callable[[Key], Key]) -> Matches:
+    """Match wanted objects with live ones, by their names and former names.
+
+    Args:
+        wanted: what is to be there.
+        live: the objects that are.
+        canonical: returns the form in which all names of one object are equal.
+    """
+    by_name: dict[Key, list[Found]] = {}
+    for found in live:
+        for name in {canonical(name) for name in found.names}:
+            by_name.setdefault(name, []).append(found)
+    pairs, conflicts = [], []
+    missing: dict[Key, Resource] = {}
+    claimed: set[int] = set()
+    for name, resource in wanted.items():
+        namesakes = tuple(by_name.get(canonical(name), ()))
+        olds = [old for old in getattr(resource, "renamed_from", ()) if canonical(old) in by_name]
+        renamed = tuple(found for old in olds for found in by_name[canonical(old)])
+        claimed |= {id(found) for found in (*namesakes, *renamed)}
+        former = ", ".join(f'"{old}"' for old in olds)
+        match namesakes, renamed:
+            case [], []:
+                missing[name] = resource
+            case [found], []:
+                pairs.append(Pair(name, resource, found))
+            case [], [found]:
+                pairs.append(Pair(name, resource, found, found.names[0]))
+            case _, []:
+                conflicts.append(Conflict(name, resource, _crowd(namesakes), namesakes))
+            case [], _:
+                conflicts.append(
+                    Conflict(name, resource, _crowd(renamed, f"the former name{'s' * (len(olds) > 1)} {former}"))
+                )
+            case _:
+                reason = f"both this name and the former {former} are live; delete one of them"
+                conflicts.append(Conflict(name, resource, reason))
+    leftover = tuple(found for found in live if id(found) not in claimed)
+    return Matches(tuple(pairs), missing, leftover, tuple(conflicts))
+
+
+def plan_settings(at: DeclaredPart[Singleton], wanted: Resource, found: Found) -> Iterator[Step]:
+    """Plan a settings record."""
+    possible, problems = applicable(at, None, wanted, found)
+    yield from problems
+    if possible is None:
+        return
+    before, after = differences(possible, found)
+    if after:
+        requests = at.part.update(at.section.target, only(possible, after), found)
+        hint = "; ".join(warning for _, warning in become(found.resource, possible, found.unknown).warnings())
+        yield Update(at.address(), before, after, requests, as_read(found), hint=hint)
+
+
+def without_itself(at: DeclaredPart[Collection], live: Iterable[Found]) -> list[Found]:
+    """Return the objects of a collection by ID, less the entry of an allowlist that is its own project."""
+    itself = _itself(at)
+    others = [found for found in live if itself.isdisjoint(identity(at.part, name) for name in found.names)]
+    return sorted(others, key=lambda found: found.id or 0)
+
+
+def plan_collection(
+    at: DeclaredPart[Collection], wanted: Mapping[Key, Resource | None], live: Sequence[Found]
+) -> Iterator[Step]:
+    """Plan all objects of a collection.
+
+    Args:
+        at: the collection.
+        wanted: the declared objects; None for one that must not exist.
+        live: see `without_itself`.
+    """
+    itself = _itself(at)
+    declared = {name: wanted[name] for name in sorted(wanted, key=_order) if identity(at.part, name) not in itself}
+    ids = _ids_of(at, declared, live)
+
+    def canonical(name: Key) -> Key:
+        number = ids.get(name)
+        return number if isinstance(number, int) else identity(at.part, name)
+
+    unresolved = [
+        number if isinstance(number, Reference) else at.problem(name, number.reason, number.remedy)
+        for name, number in ids.items()
+        if not isinstance(number, int)
+    ]
+    yield from unresolved
+    matches = match(_present(declared, ids, canonical, itself), live, canonical)
+    for name, resource in matches.missing.items():
+        number = ids.get(name)
+        yield from plan_creation(at, name, resource, number if isinstance(number, int) else None)
+    for pair in matches.pairs:
+        yield from plan_pair(at, pair)
+    for conflict in matches.conflicts:
+        yield from plan_conflict(at, conflict)
+    absent = {canonical(name) for name, resource in declared.items() if resource is None}
+    for found in sorted(matches.leftover, key=lambda found: str(found.names[0])):
+        unwanted = at.section.prune or not absent.isdisjoint(map(canonical, found.names))
+        # A wanted path whose ID is unknown may be a former path of any entry: then none is removed.
+        if unwanted and not unresolved:
+            yield from plan_deletion(at, found)
+        else:
+            address = at.address(found.names[0])
+            yield Unmanaged(address, found.id, at.part.grants_access, found.owner, found.last_used)
+
+
+def plan_creation(
+    at: DeclaredPart[Collection],
+    name: Key,
+    wanted: Resource,
+    target_id: int | None = None,
+    replaces_ids: tuple[int, ...] = (),
+) -> Iterator[Step]:
+    """Plan an object that is not there, or the successor of those that are."""
+    errors = list(become(type(wanted)(), wanted).errors())
+    lacking = [field for field in at.part.required if fields_of(wanted).get(field) is None]
+    yield from (at.problem(name, f"cannot be created: {reason}", field=field) for field, reason in errors)
+    yield from (
+        at.problem(name, f"needs `{field}` to be created", f"declare `{field}`", field=field) for field in lacking
+    )
+    if errors or lacking:
+        return
+    path = _path(at, name)
+    if isinstance(path, str):
+        requests = at.part.create(New(at.part, at.section.target, path, name, wanted, target_id))
+        delivers, former = at.part.secret_field is not None, () if replaces_ids else getattr(wanted, "renamed_from", ())
+        yield Create(at.address(name), fields_of(wanted), requests, target_id, replaces_ids, delivers, former)
+    else:
+        yield path
+
+
+def plan_pair(at: DeclaredPart[Collection], pair: Pair) -> Iterator[Step]:
+    """Plan an object that is there, maybe under a former name."""
+    found, rename, age = pair.found, pair.former is not None, _rotation_age(pair.wanted)
+    if age is not None and not rename:
+        yield from plan_rotation(at, pair.name, pair.wanted, age, (found,))
+        return
+    if rename and "renamed_from" in found.read_only:
+        yield at.problem(pair.name, found.read_only["renamed_from"])
+        return
+    fixed = dict(_immutable(at, pair))
+    yield from fixed.values()
+    possible, problems = applicable(at, pair.name, without(pair.wanted, fixed), found)
+    yield from problems
+    if possible is None or at.part.update is None:
+        return
+    before, after = differences(possible, found)
+    if after or rename:
+        path = _path(at, pair.name)
+        if isinstance(path, str):
+            existing = Existing(at.part, at.section.target, path, pair.name, only(possible, after), found)
+            requests = at.part.update(existing)
+            yield Update(at.address(pair.name), before, after, requests, as_read(found), pair.former)
+        else:
+            yield path
+
+
+def plan_conflict(at: DeclaredPart[Collection], conflict: Conflict) -> Iterator[Step]:
+    """Plan an object that several may be: only what rotates may be there more than once."""
+    age = _rotation_age(conflict.wanted)
+    if age is not None and conflict.namesakes:
+        yield from plan_rotation(at, conflict.name, conflict.wanted, age, conflict.namesakes)
+    else:
+        yield at.problem(conflict.name, conflict.reason)
+
+
+def plan_rotation(
+    at: DeclaredPart[Collection], name: Key, wanted: Resource, age: timedelta, namesakes: Sequence[Found]
+) -> Iterator[Step]:
+    """Create a successor where the newest is too old; delete what the newest has succeeded, once it is settled.
+
+    Only what is ours succeeds and is succeeded.
+    """
+    ours = [found for found in namesakes if found.ours]
+    if len(namesakes) > max(1, len(ours)):
+        yield at.problem(name, _crowd(namesakes))
+    if not ours:
+        if len(namesakes) == 1 and _age(at, namesakes[0]) >= age:
+            yield at.problem(name, OF_ANOTHER_USER)
+        return
+    if any(found.created_at is None for found in ours):
+        yield at.problem(name, "the service does not tell how old it is, so it cannot be rotated")
+        return
+    newest = max(ours, key=by_birth)
+    if _age(at, newest) >= age:
+        ids = tuple(found.id for found in namesakes if found.id is not None)
+        yield from plan_creation(at, name, wanted, replaces_ids=ids)
+    if _age(at, newest) >= at.grace:
+        for found in ours:
+            if found is not newest:
+                yield from plan_deletion(at, found, newest.id)
+
+
+def plan_deletion(at: DeclaredPart[Collection], found: Found, successor_id: int | None = None) -> Iterator[Step]:
+    """Plan an object that is there and must not be."""
+    name = found.names[0]
+    path = _path(at, name)
+    if isinstance(path, str):
+        requests = at.part.delete(Existing(at.part, at.section.target, path, name, Resource(), found))
+        yield Delete(at.address(name), fields_of(found.resource), requests, as_read(found), successor_id)
+    else:
+        yield path
+
+
+def applicable(
+    at: DeclaredPart[PartType], name: Key | None, wanted: Resource, found: Found
+) -> tuple[Resource | None, list[Problem]]:
+    """Return the part of `wanted` that can be applied, and a problem for each read-only or invalid field.
+
+    The first is None if the result would be invalid.
+    """
+    _, after = differences(wanted, found)
+    read_only = {field: reason for field, reason in sorted(found.read_only.items()) if field in after}
+    problems = [at.problem(name, reason, field=field) for field, reason in read_only.items()]
+    possible = without(wanted, [*read_only, *uncompared(wanted, found)])
+    if not differences(possible, found)[1]:
+        return possible, problems
+    whole = become(found.resource, possible, found.unknown)
+    errors = [at.problem(name, reason, field=field) for field, reason in whole.errors()]
+    return None if errors else possible, problems + errors
+
+
+def _immutable(at: DeclaredPart[Collection], pair: Pair) -> Iterator[tuple[str, Problem]]:
+    """Yield each field that differs and that no update can change, with the problem that is."""
+    remedy = "declare it under a new name and null under this one, or delete it first"
+    if pair.former is not None:
+        remedy = "leave out `renamed_from` to create a new object"
+    elif at.section.prune:
+        remedy = "declare it under a new name, and this one will be pruned; or delete it first"
+    before, after = differences(pair.wanted, pair.found)
+    for field, value in after.items():
+        if field.partition(".")[0] in at.part.immutable:
+            reason = f"cannot be changed once created: {quoted(before[field])} -> {quoted(value)}"
+            yield field, at.problem(pair.name, reason, remedy, field=field)
+
+
+def _path(at: DeclaredPart[Collection], name: Key) -> str | Problem | Reference:
+    """Return the collection's path for writes, or why there is none."""
+    target = at.section.target
+    if not at.part.needs_numeric_id or not isinstance(target.ref, str):
+        return target.url + at.part.suffix
+    reference = Reference(target.level, target.ref.casefold())
+    number = at.live.ids.get(reference, reference)
+    if isinstance(number, Unknown):
+        reason = f"writing here takes the numeric ID of {target}: {number.reason}"
+        return at.problem(name, reason, "declare it by `id` instead of `path`")
+    return f"{target.level}s/{number}/{at.part.suffix}" if isinstance(number, int) else number
+
+
+def _ids_of(
+    at: DeclaredPart[Collection], declared: Mapping[Key, Resource | None], live: Iterable[Found]
+) -> dict[Key, int | Unknown | Reference]:
+    """Return the numeric IDs of the targets that names refer to; nothing where names are just names.
+
+    A name that must not exist is looked up only where the service shows some objects by their IDs alone.
+    """
+    level = at.part.key_level
+    if level is None:
+        return {}
+    shown = {identity(at.part, name): found.id for found in live for name in found.names}
+    hidden = any(not isinstance(found.names[0], str) for found in live)
+    ids: dict[Key, int | Unknown | Reference] = {}
+    for name, resource in declared.items():
+        key = identity(at.part, name)
+        key = shown.get(key) or key
+        reference = Reference(level, str(key))
+        number = key if isinstance(key, int) else at.live.ids.get(reference, reference)
+        if resource is not None or isinstance(number, int) or (hidden and isinstance(number, Reference)):
+            ids[name] = number
+    return ids
+
+
+def _present(
+    declared: Mapping[Key, Resource | None],
+    ids: Mapping[Key, int | Unknown | Reference],
+    canonical: Callable[[Key], Key],
+    itself: Iterable[Key],
+) -> dict[Key, Resource]:
+    """Return what must exist and can be found, each object once, by whichever names it is declared."""
+    present: dict[Key, Resource] = {}
+    taken = set(itself)
+    for name, resource in declared.items():
+        if resource is not None and isinstance(ids.get(name, 0), int) and canonical(name) not in taken:
+            present[name] = resource
+            taken.add(canonical(name))
+    return present
+
+
+def _itself(at: DeclaredPart[Collection]) -> set[Key]:
+    """Return the names under which an allowlist may hold its own project, which may always reach itself."""
+    target = at.section.target
+    if at.part.key_level is not target.level or target.ref is None:
+        return set()
+    itself = identity(at.part, target.ref)
+    number = at.live.ids.get(Reference(target.level, str(itself)))
+    return {itself, number} if isinstance(number, int) else {itself}
+
+
+def _order(name: Key) -> tuple[bool, Key]:
+    return isinstance(name, int), name
+
+
+def _rotation_age(wanted: Resource) -> timedelta | None:
+    return wanted.rotate_after if isinstance(wanted, Rotated) else None
+
+
+def _age(at: DeclaredPart[Collection], found: Found) -> timedelta:
+    """Return the age of an object; nothing where the service does not tell, or tells its time in whole seconds only."""
+    return max(at.live.read_at - (found.created_at or at.live.read_at), timedelta())
+
+
+def _crowd(found: Sequence[Found], name: str = "this name") -> str:
+    strangers = [each for each in found if not each.ours]
+    whose = "belongs to another user" if len(strangers) == 1 else "belong to other users"
+    others = f"; {_ids(strangers)} {whose}" if 0 < len(strangers) < len(found) else ""
+    return f"{len(found)} objects have {name} ({_ids(found)}); expected one{others}"
+
+
+def _ids(found: Iterable[Found]) -> str:
+    numbers = sorted(each.id or 0 for each in found)
+    return f"ID{'s' * (len(numbers) > 1)} {', '.join(map(str, numbers))}"

@@ -1,0 +1,59 @@
+"""Matching wanted and live objects by name, on plain values."""
+
+from reconciler.model.resource import Found, Item, Resource
+from reconciler.model.targets import Key
+from reconciler.planning.parts import match
+
+
+def found(number: int, *names: Key) -> Found:
+    return Found(Item(), names=names, id=number)
+
+
+def folded(name: Key) -> Key:
+    return name.casefold() if isinstance(name, str) else name
+
+
+def matched(wanted: dict[Key, Resource], *live: Found) -> dict[str, list[object]]:
+    matches = match(wanted, live, folded)
+    return {
+        "pairs": [(each.name, each.found.id, each.former) for each in matches.pairs],
+        "missing": list(matches.missing),
+        "leftover": [each.id for each in matches.leftover],
+        "conflicts": [(each.name, each.reason, len(each.namesakes)) for each in matches.conflicts],
+    }
+
+
+def test_names_and_former_names_find_live_objects_and_the_rest_is_missing_or_left_over() -> None:
+    wanted: dict[Key, Resource] = {
+        "A": Item(),
+        "new": Item(renamed_from=("older", "Old")),
+        "here": Item(renamed_from=("gone",)),
+        "nowhere": Item(renamed_from=("gone",)),
+        7: Item(),
+    }
+    live = [found(1, "a"), found(2, "old"), found(3, "here"), found(4, "other"), found(7, "acme/lib", 7)]
+    assert matched(wanted, *live) == {
+        "pairs": [("A", 1, None), ("new", 2, "old"), ("here", 3, None), (7, 7, None)],
+        "missing": ["nowhere"],
+        "leftover": [4],
+        "conflicts": [],
+    }
+
+
+def test_an_object_that_several_may_be_is_a_conflict_and_none_of_them_is_left_over() -> None:
+    wanted: dict[Key, Resource] = {"a": Item(), "b": Item(renamed_from=("x", "y")), "c": Item(renamed_from=("z",))}
+    live = [found(1, "a"), found(2, "A"), found(3, "x"), found(4, "y"), found(5, "c"), found(6, "z"), found(7, "w")]
+    assert matched(wanted, *live) == {
+        "pairs": [],
+        "missing": [],
+        "leftover": [7],
+        "conflicts": [
+            ("a", "2 objects have this name (IDs 1, 2); expected one", 2),
+            ("b", '2 objects have the former names "x", "y" (IDs 3, 4); expected one', 0),
+            ("c", 'both this name and the former "z" are live; delete one of them', 0),
+        ],
+    }
+
+
+def test_one_object_of_several_names_is_one_object() -> None:
+    assert matched({"Acme/Lib": Item()}, found(7, "acme/lib", "ACME/lib"))["pairs"] == [("Acme/Lib", 7, None)]
