@@ -225,8 +225,9 @@ def plan_pair(at: DeclaredPart[Collection], pair: Pair) -> Iterator[Step]:
     if age is not None and not rename:
         yield from plan_rotation(at, pair.name, pair.wanted, age, (found,))
         return
-    if rename and "renamed_from" in found.read_only:
-        yield at.problem(pair.name, found.read_only["renamed_from"])
+    reason = found.read_only.get("renamed_from", "cannot be renamed" if at.part.update is None else None)
+    if rename and reason is not None:
+        yield at.problem(pair.name, reason)
         return
     fixed = dict(_immutable(at, pair))
     yield from fixed.values()
@@ -319,7 +320,7 @@ def _immutable(at: DeclaredPart[Collection], pair: Pair) -> Iterator[tuple[str, 
         remedy = "declare it under a new name, and this one will be pruned; or delete it first"
     before, after = differences(pair.wanted, pair.found)
     for field, value in after.items():
-        if field.partition(".")[0] in at.part.immutable:
+        if at.part.update is None or field.partition(".")[0] in at.part.immutable:
             reason = f"cannot be changed once created: {quoted(before[field])} -> {quoted(value)}"
             yield field, at.problem(pair.name, reason, remedy, field=field)
 

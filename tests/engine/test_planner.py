@@ -220,6 +220,17 @@ def test_an_immutable_field_that_differs_is_a_problem_and_the_others_are_planned
     assert releases(renamed, found) == [update.format("b", ", 'title': 'b'"), problem.format("b")]
 
 
+def test_objects_that_no_request_updates_are_neither_changed_nor_renamed() -> None:
+    part = replace(RELEASES, update=None)
+    kinds = {"milestones": replace(KINDS["milestones"], parts=(part,))}
+    wanted = section("milestones", {"a": {"state": "closed"}, "b": {"renamed_from": "c"}, "d": {}})
+    found = live({MILESTONES: [milestone(1, "a"), milestone(2, "c"), milestone(3, "d")]})
+    assert listed(make_plan(desired(wanted), found, kinds)[0]) == [
+        '! milestone a state: cannot be changed once created: "active" -> "closed"',
+        "! milestone b None: cannot be renamed",
+    ]
+
+
 def test_the_remedy_for_an_immutable_field_fits_the_declaration() -> None:
     def remedy(wanted: Mapping[str, object], *, prune: bool = False) -> list[str]:
         state = desired(section("milestones", wanted, prune=prune))
