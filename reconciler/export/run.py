@@ -1,23 +1,17 @@
 """An export from beginning to end: read the folder, read the service, bring the two together, write."""
 
-from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
 
-from reconciler.export.checking import disagreements
-from reconciler.export.envelope import document_of
-from reconciler.export.existing import Existing, read_existing
-from reconciler.export.folder import Folder
-from reconciler.export.hoisting import hoist
-from reconciler.export.names import file_of
-from reconciler.export.rehearsing import rehearsal
-from reconciler.export.sections import Exported, export_target
-from reconciler.export.sharing import profile_document
-from reconciler.export.sight import LiveSnapshot, read_all
-from reconciler.export.targets import ExportRequest, Known
-from reconciler.export.updating import update
-from reconciler.manifests.layers import literal
+from reconciler.export.check import disagreements
+from reconciler.export.files import profile_document, read_folder, target_document
+from reconciler.export.hoist import hoist
+from reconciler.export.read import read_all
+from reconciler.export.sandbox_state import sandbox_state
+from reconciler.export.sections import export_target
+from reconciler.export.targets import ExportRequest
+from reconciler.export.update import update
+from reconciler.manifests.layers import literal, section_specs
 from reconciler.model.kind import Kinds
 from reconciler.model.progress import Progress
 from reconciler.model.protocols import Reader
@@ -26,14 +20,14 @@ from reconciler.system.whole_file import save
 
 
 @dataclass(frozen=True, slots=True)
-class Done:
-    """What came of an export.
+class ExportResult:
+    """The result of an export.
 
     Attributes:
         targets: how many were exported.
         written: the files that changed, sorted.
-        warnings: what is not in them, and why.
-        whole: whether something could be read of everything that was asked for.
+        warnings: what the files lack, and why.
+        whole: whether at least one section of every requested target could be read.
     """
 
     targets: int
@@ -43,7 +37,7 @@ class Done:
 
 
 def run_export(
-    asked: ExportRequest,
+    request: ExportRequest,
     reader: Reader,
     kinds: Kinds,
     concurrency: int,
@@ -52,70 +46,59 @@ def run_export(
     profile: str | None = None,
     state: Path | None = None,
     progress: Progress | None = None,
-) -> Done:
-    """Write what is live as manifests; see `cli.export` for what becomes of those that are there.
+) -> ExportResult:
+    """Write what is live as manifests; documents in the folder are updated in place, as `cli.export` says.
 
     Args:
-        asked: which targets and sections.
+        request: which targets and sections.
         reader: the service.
         kinds: all kinds.
         concurrency: how many requests at once.
         folder: of the manifests.
-        profile: the name of the profile to share what projects without documents have in common; None for none.
-        state: a file for a state of the sandbox; None for none.
-        progress: is told how far it is.
+        profile: the name of a profile for what projects without documents share; None for no profile.
+        state: a file for a state of the sandbox; None for no such file.
+        progress: shows the stages and steps.
 
     Raises:
-        ManifestErrors: the manifests in the folder are not in order.
-        ServiceError: nothing that is named is there, or nothing can be read.
+        ManifestErrors: the manifests in the folder have errors.
+        ServiceError: none of the named targets can be read.
         OutputFailed: a file could not be written, or cannot be updated in place.
     """
-    existing = read_existing(folder, kinds)
+    files = read_folder(folder, kinds)
     progress = progress or Progress()
-    sight = read_all(asked, reader, kinds, concurrency, progress)
-    existing = existing.with_paths(sight.targets)
+    snapshot = read_all(request, reader, kinds, concurrency, progress)
+    files = files.with_paths(snapshot.targets)
     progress.begin("writing manifests")
-    exported = [export_target(known, sight.live, kinds) for known in sight.targets]
-    files = Folder(folder, existing)
-    new = [each for each in exported if not _updated(each, files, sight, asked)]
-    documents = {each.known: document_of(each.known.target, literal(each.spec)) for each in new}
+    exported = [export_target(resolved, snapshot.live, kinds) for resolved in snapshot.targets]
+    shapes, new = section_specs(kinds), []
+    for each in exported:
+        found = files.find(each.resolved)
+        if found is None:
+            new.append(each)
+        else:
+            declared = files.declared(found, each.resolved, request.sections)
+            files.update(found.layer.document, update(declared, each, snapshot.live, shapes))
+    documents = {each.resolved: target_document(each.resolved.target, literal(each.spec)) for each in new}
     if profile is not None:
-        documents |= _hoisted(profile, new, sight, kinds, files=files, folder=folder)
-    for known, document in documents.items():
-        files.add(file_of(folder, known.target), document)
-    texts = files.texts()
-    of_sets = disagreements({**existing.texts, **texts}, sight.targets, sight.live, kinds)
-    warnings = (*_about(existing), *sight.warnings, *(why for each in exported for why in each.left_out), *of_sets)
-    rehearsed = {} if state is None else {state: rehearsal(sight, reader, kinds)}
-    for path, text in (texts | rehearsed).items():
+        projects = [each for each in new if each.resolved.target.level is Level.PROJECT]
+        existing = files.profile(profile)
+        hoisted = hoist(profile, projects, snapshot.live, kinds, existing)
+        documents |= hoisted.documents
+        if hoisted.spec and existing is None:
+            files.add(folder / "profiles" / f"{profile}.yaml", profile_document(profile, hoisted.spec))
+    for resolved, written in documents.items():
+        files.add(files.path_for(resolved.target), written)
+    texts = files.changed_texts()
+    warnings = (
+        *(
+            f"{path} is a template, which is not looked into: what it declares may now be declared twice"
+            for path in files.templates
+        ),
+        *snapshot.warnings,
+        *(warning for each in exported for section in each.left_out.values() for warning in section),
+        *disagreements({**files.texts, **texts}, snapshot.targets, snapshot.live, kinds),
+    )
+    rehearsal = {} if state is None else {state: sandbox_state(snapshot, reader, kinds)}
+    for path, text in (texts | rehearsal).items():
         save(path, text)
-    return Done(len(exported), tuple(sorted(texts)), warnings, sight.whole)
-
-
-def _updated(exported: Exported, files: Folder, sight: LiveSnapshot, asked: ExportRequest) -> bool:
-    """Bring a target's document up to date, if it has one."""
-    known, existing = exported.known, files.existing
-    written, place = existing.written(known, asked.sections), existing.place_of(known)
-    if written is None or place is None:
-        return False
-    document = existing.documents[place.path][place.number]
-    spec = update(written, exported, sight.live, existing.shapes)
-    files.change(place, document | ({"spec": spec} if spec or "spec" in document else {}))
-    return True
-
-
-def _hoisted(
-    profile: str, new: Iterable[Exported], sight: LiveSnapshot, kinds: Kinds, *, files: Folder, folder: Path
-) -> Mapping[Known, dict[str, Any]]:
-    """Return the documents of projects that share a profile, which is added unless it is there."""
-    projects = [each for each in new if each.known.target.level is Level.PROJECT]
-    there = files.existing.profile(profile)
-    found = hoist(profile, projects, sight.live, kinds, there)
-    if found.profile and there is None:
-        files.add(folder / "profiles" / f"{profile}.yaml", profile_document(profile, found.profile))
-    return found.documents
-
-
-def _about(existing: Existing) -> Iterable[str]:
-    for path in existing.templates:
-        yield f"{path} is a template, which is not looked into: what it declares may now be declared twice"
+    return ExportResult(len(exported), tuple(sorted(texts)), warnings, snapshot.whole)

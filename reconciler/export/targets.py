@@ -1,4 +1,4 @@
-"""Which targets an export is about: the groups with all projects below them, the projects, the user."""
+"""The targets of an export: groups with all projects below them, projects, the user."""
 
 from collections.abc import Iterable
 from dataclasses import dataclass
@@ -10,19 +10,18 @@ from reconciler.live.records import OTHER, TargetRecord, fetch_record, is_the_ot
 from reconciler.manifests import Hidden
 from reconciler.manifests.documents import plausible_path
 from reconciler.model.protocols import Reader
-from reconciler.model.state import Reference
-from reconciler.model.targets import Level, Target
+from reconciler.model.targets import Identity, Level, Target
 
 
 @dataclass(frozen=True, slots=True)
 class ExportRequest:
-    """What is to be exported.
+    """What to export.
 
     Attributes:
         groups: full paths or numeric IDs, as the user gave them.
         projects: likewise.
-        user: whether the user behind the token is among it.
-        sections: names of sections; none means all.
+        user: whether to export the user behind the token.
+        sections: names of sections; empty for all.
     """
 
     groups: tuple[str, ...] = ()
@@ -32,95 +31,89 @@ class ExportRequest:
 
 
 @dataclass(frozen=True, slots=True)
-class Known:
-    """A target of an export, as it is called now.
+class ResolvedTarget:
+    """A target of an export, under its current name.
 
     Attributes:
-        target: its full path, in the service's own spelling; its number where manifests take no such path.
-        number: its numeric ID; None for the user.
+        target: by its full path, in the service's own spelling, or by its ID if manifests do not accept the path.
+        id: its numeric ID; None for the user.
     """
 
     target: Target
-    number: int | None = None
+    id: int | None = None
 
     @property
     def path(self) -> str | None:
         """Its full path, as manifests give it and fill it in for placeholders."""
         return self.target.ref if isinstance(self.target.ref, str) else None
 
-
-@dataclass(frozen=True, slots=True)
-class Targets:
-    """The targets of an export.
-
-    Attributes:
-        known: each once, in `Target.order`.
-        hidden: for each target that cannot be asked for, and each group whose projects cannot be listed, why.
-    """
-
-    known: tuple[Known, ...]
-    hidden: tuple[str, ...]
+    @property
+    def identities(self) -> tuple[Identity, ...]:
+        """How manifests may name it: by path and by ID."""
+        return self.target.identity, (self.target.level, self.id)
 
 
-def paths_of(targets: Iterable[Known]) -> dict[Target, str]:
+def paths_of(targets: Iterable[ResolvedTarget]) -> dict[Target, str]:
     """Return the paths of targets, for manifests that give them by ID."""
-    return {
-        Target(known.target.level, known.number): known.path
-        for known in targets
-        if known.path and known.number is not None
-    }
+    return {Target(each.target.level, each.id): each.path for each in targets if each.path and each.id is not None}
 
 
-def find_targets(asked: ExportRequest, reader: Reader, concurrency: int) -> Targets:
-    """Ask for what is named, once each, and list the projects of each group.
+def resolve_targets(
+    request: ExportRequest, reader: Reader, concurrency: int
+) -> tuple[tuple[ResolvedTarget, ...], tuple[str, ...]]:
+    """Ask for the named groups and projects, once each, and list the projects of each group.
+
+    Returns:
+        The targets, each once, in `Target.order`; and a warning for each one that cannot be read, and for each group
+        whose projects cannot be listed.
 
     Raises:
-        ServiceError: one that `ENDS_A_RUN`, or nothing that is named can be asked for.
+        ServiceError: one that `ENDS_A_RUN`, or none of the named ones can be read.
     """
     named = dict.fromkeys(
-        [(Level.GROUP, name) for name in asked.groups] + [(Level.PROJECT, name) for name in asked.projects]
+        [Target(Level.GROUP, name) for name in request.groups]
+        + [Target(Level.PROJECT, name) for name in request.projects]
     )
-
-    def ask(name: tuple[Level, str]) -> tuple[str, int] | ServiceError:
-        answer = answer_or_error(lambda: _path_and_id(fetch_record(Target(*name), reader)))
-        if not isinstance(answer, NotFound):
-            return answer
-        level, other = name[0], OTHER[name[0]]
-        why = f"no such {level}, or not visible to this token"
-        if is_the_other(Target(*name), reader):
-            why = f"this is a {other}, not a {level}; give it as --{other}"
-        return NotFound(answer.request, f"{answer.reason}: {why}", answer.status)
-
-    asked_for = ask_each(ask, named, concurrency)
-    answers = {name: answer for name, answer in asked_for.items() if not isinstance(answer, ServiceError)}
-    failures = {name: answer for name, answer in asked_for.items() if isinstance(answer, ServiceError)}
-    if failures and not (answers or asked.user):
+    answers = ask_each(lambda target: _fetch(target, reader), named, concurrency)
+    failures = {target: answer for target, answer in answers.items() if isinstance(answer, ServiceError)}
+    found = {target: answer for target, answer in answers.items() if not isinstance(answer, ServiceError)}
+    if failures and not (found or request.user):
         raise next(iter(failures.values()))
-    groups = [path for (level, _), (path, _) in answers.items() if level is Level.GROUP]
-    discovery = discover(dict.fromkeys(groups, False), reader, concurrency)
-    found = [Known(Target(Level.USER))] if asked.user else []
-    found += [_known(level, path, number) for (level, _), (path, number) in answers.items()]
-    hidden = [f"{Target(*name)} cannot be read and is left out ({error})" for name, error in failures.items()]
-    for members in discovery.groups.values():
+    warnings = [f"{target} cannot be read and is left out ({error})" for target, error in failures.items()]
+    targets = [ResolvedTarget(Target(Level.USER))] if request.user else []
+    targets += [_resolved(target.level, *answer) for target, answer in found.items()]
+    groups = [path for target, (path, _) in found.items() if target.level is Level.GROUP]
+    for members in discover(dict.fromkeys(groups, False), reader, concurrency).groups.values():
         if isinstance(members, Hidden):
-            hidden.append(members.reason)
-            continue
-        for path in (member.path for member in members):
-            found.append(_known(Level.PROJECT, path, discovery.ids[Reference(Level.PROJECT, path.casefold())]))
-    return Targets(_each_once(found), tuple(hidden))
+            warnings.append(members.reason)
+        else:
+            targets += [_resolved(Level.PROJECT, member.path, member.id) for member in members]
+    by_identity = {each.target.identity: each for each in targets}
+    return tuple(sorted(by_identity.values(), key=lambda each: each.target.order)), tuple(warnings)
 
 
-def _path_and_id(record: TargetRecord) -> tuple[str, int]:
+def _fetch(target: Target, reader: Reader) -> tuple[str, int | None] | ServiceError:
+    """Return the path and the ID of a group or project, or why there is none.
+
+    Raises:
+        ServiceError: one that `ENDS_A_RUN`.
+    """
+    answer = answer_or_error(lambda: _path_and_id(fetch_record(target, reader)))
+    if not isinstance(answer, NotFound):
+        return answer
+    why = f"no such {target.level}, or not visible to this token"
+    if is_the_other(target, reader):
+        other = OTHER[target.level]
+        why = f"this is a {other}, not a {target.level}; give it as --{other}"
+    return NotFound(answer.request, f"{answer.reason}: {why}", answer.status)
+
+
+def _path_and_id(record: TargetRecord) -> tuple[str, int | None]:
     return record.path, record.id
 
 
-def _known(level: Level, path: str, number: int) -> Known:
+def _resolved(level: Level, path: str, number: int | None) -> ResolvedTarget:
     try:
-        return Known(Target(level, plausible_path(path)), number)
+        return ResolvedTarget(Target(level, plausible_path(path)), number)
     except ValueError:
-        return Known(Target(level, number), number)
-
-
-def _each_once(found: Iterable[Known]) -> tuple[Known, ...]:
-    by_identity = {known.target.identity: known for known in found}
-    return tuple(sorted(by_identity.values(), key=lambda known: known.target.order))
+        return ResolvedTarget(Target(level, number), number)

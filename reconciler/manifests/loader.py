@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING, Any
 
 from reconciler.errors import LocatedDiagnostic, ManifestErrors
 from reconciler.manifests.diagnostics import Diagnostics
-from reconciler.manifests.documents import Index, complain_of_clashes, fault_of_level
+from reconciler.manifests.documents import DeclaredTarget, Index, complain_of_clashes, fault_of_level
 from reconciler.manifests.layers import (
     Effective,
     Layer,
@@ -122,6 +122,23 @@ class Manifests:
         """Return the targets that have documents in some files, by `Target.identity`."""
         declared = self._index.targets.items()
         return frozenset(identity for identity, each in declared if each.layer.document.source.path in files)
+
+    def declared(self, identity: Identity) -> DeclaredTarget | None:
+        """Return the document of a target, None if it has none of its own."""
+        return self._index.targets.get(identity)
+
+    def profile(self, name: str) -> Layer | None:
+        """Return the layer of a profile, None if there is none of that name."""
+        return self._index.profiles.get(name)
+
+    def beneath(self, target: Target) -> Effective:
+        """Return what the profiles and sets beneath the document of a target declare.
+
+        Raises:
+            KeyError: no such target.
+        """
+        whole = self._assembled[target.identity].effective
+        return effective(target, whole.layers[:-1], whole.shapes, whole.values)
 
     @property
     def pathless(self) -> tuple[Target, ...]:

@@ -4,7 +4,7 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
-from reconciler.export.run import Done, run_export
+from reconciler.export.run import ExportResult, run_export
 from reconciler.export.targets import ExportRequest
 from reconciler.manifests import read_manifests
 from reconciler.planning.run import draw_plan
@@ -15,7 +15,9 @@ from tests.building import KINDS
 EVERYTHING = ExportRequest(groups=("acme",), user=True)
 
 
-def exported(client: Client, folder: Path, asked: ExportRequest = EVERYTHING, *, profile: str | None = None) -> Done:
+def exported(
+    client: Client, folder: Path, asked: ExportRequest = EVERYTHING, *, profile: str | None = None
+) -> ExportResult:
     """Export, and see that doing so again changes nothing."""
     done = run_export(asked, client, KINDS, 1, folder=folder, profile=profile)
     before = contents(folder)

@@ -5,8 +5,8 @@ from pathlib import Path
 import pytest
 
 from reconciler.errors import BadAnswer
+from reconciler.export.read import read_all
 from reconciler.export.run import run_export
-from reconciler.export.sight import read_all
 from reconciler.export.targets import ExportRequest
 from reconciler.model.progress import Progress
 from reconciler.sandbox import Sandbox

@@ -1,4 +1,4 @@
-"""Whether manifests agree with what was read: the plan that would come of them, without another request."""
+"""Whether manifests agree with what was read: the plan that they would lead to, without another request."""
 
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
@@ -6,58 +6,63 @@ from datetime import timedelta
 from pathlib import Path
 
 from reconciler.export.sections import quoted
-from reconciler.export.targets import Known, paths_of
+from reconciler.export.targets import ResolvedTarget, paths_of
 from reconciler.manifests import read_contents
 from reconciler.model.kind import Kinds
 from reconciler.model.plan import Change, Create, Delete, TargetPlan, Update
 from reconciler.model.state import DesiredTarget, LiveState, Section, Unreadable
 from reconciler.planning.planner import plan_target
 
-DOES: dict[type[Change], str] = {Create: "create", Delete: "delete", Update: "change"}
+VERBS: dict[type[Change], str] = {Create: "create", Delete: "delete", Update: "change"}
 
 
-def disagreements(texts: Mapping[Path, str], targets: Sequence[Known], live: LiveState, kinds: Kinds) -> Iterator[str]:
-    """Yield what a plan would change, or have a problem with, in what was read of some targets.
+def disagreements(
+    texts: Mapping[Path, str], targets: Sequence[ResolvedTarget], live: LiveState, kinds: Kinds
+) -> Iterator[str]:
+    """Yield every change, problem and look-up that a plan would still have in what was read of some targets.
 
     Raises:
-        ManifestErrors: the manifests are not in order.
+        ManifestErrors: the manifests have errors.
     """
     manifests = read_contents({str(path): text.encode() for path, text in texts.items()}, kinds)
     desired = manifests.with_discovered(None, paths_of(targets)).desired
     by_identity = {target.target.identity: target for target in desired.targets}
-    for known in targets:
-        for identity in (known.target.identity, (known.target.level, known.number)):
+    for resolved in targets:
+        for identity in resolved.identities:
             if identity in by_identity:
-                target = _as_read(by_identity[identity], known, live)
+                target = _as_read(by_identity[identity], resolved, live)
                 plan, unknown = plan_target(target, live, kinds, timedelta())
-                yield from _told(plan)
+                yield from _differences(plan)
                 yield from (
-                    f"{known.target}: a plan would still look up {each.level} {each.path}"
+                    f"{resolved.target}: a plan would still look up {each.level} {each.path}"
                     for each in sorted(unknown, key=str)
                 )
 
 
-def _as_read(target: DesiredTarget, known: Known, live: LiveState) -> DesiredTarget:
-    """Return a target as it was called when it was read, with what could be read of it."""
-    read = {address for address, part in live.parts.items() if not isinstance(part, Unreadable)}
+def _as_read(target: DesiredTarget, resolved: ResolvedTarget, live: LiveState) -> DesiredTarget:
+    """Return a target under the name it was read by, with the parts that could be read."""
+
+    def is_readable(section: str, part: str) -> bool:
+        return not isinstance(live.parts.get((resolved.target, section, part), Unreadable("")), Unreadable)
+
     sections = tuple(
         Section(
-            known.target,
+            resolved.target,
             section.kind,
-            {name: wanted for name, wanted in section.wanted.items() if (known.target, section.kind, name) in read},
+            {name: wanted for name, wanted in section.wanted.items() if is_readable(section.kind, name)},
             section.prune,
         )
         for section in target.sections
     )
-    return replace(target, target=known.target, sections=sections)
+    return replace(target, target=resolved.target, sections=sections)
 
 
-def _told(plan: TargetPlan) -> Iterator[str]:
+def _differences(plan: TargetPlan) -> Iterator[str]:
     for section in plan.sections:
         for change in section.changes:
             address = change.address
             what = f"{address.title} {quoted(address.name)}" if address.name is not None else address.title
             fields = f" ({', '.join(sorted(change.after))})" if isinstance(change, Update) else ""
-            yield f"{plan.target}: a plan would still {DOES[type(change)]} {what}{fields}"
+            yield f"{plan.target}: a plan would still {VERBS[type(change)]} {what}{fields}"
         for problem in section.problems:
             yield f"{plan.target}: a plan would still have a problem with {problem.address.title}: {problem.reason}"

@@ -1,0 +1,170 @@
+"""The folder of an export: the documents that targets have in it, what changes in them, and the texts that result."""
+
+import os
+import re
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, field, replace
+from pathlib import Path
+from typing import Any
+
+from reconciler import CONFIGURATION
+from reconciler.errors import ManifestErrors, OutputFailed
+from reconciler.export.sections import Spec
+from reconciler.export.targets import ResolvedTarget, paths_of
+from reconciler.export.update import Declared
+from reconciler.export.yaml_edit import edited_texts, new_text, same
+from reconciler.manifests import Manifests, read_contents
+from reconciler.manifests.documents import API_VERSION, PRUNE, DeclaredTarget
+from reconciler.manifests.layers import placeholder_values
+from reconciler.manifests.loader import TEMPLATE
+from reconciler.manifests.sources import Document, Source, Unreadable, read_text, search
+from reconciler.model.kind import Kinds
+from reconciler.model.targets import Target
+
+NEXT = "---\n"
+SCHEMA = Path("schemas/manifest.schema.json")
+"""The copy of the schema, relative to the parent of the folder."""
+
+_MODELINE = re.compile(r"^# yaml-language-server: \$schema=\S+", re.MULTILINE)
+
+
+def target_document(target: Target, spec: dict[str, Any], profiles: list[str] | None = None) -> dict[str, Any]:
+    """Return the document of a target, given its spec as written."""
+    metadata: dict[str, Any] = {}
+    if target.ref is not None:
+        metadata["id" if isinstance(target.ref, int) else "path"] = target.ref
+    if profiles:
+        metadata["profiles"] = profiles
+    envelope = {"apiVersion": API_VERSION, "kind": target.level.document_kind}
+    return {**envelope, **({"metadata": metadata} if metadata else {}), "spec": spec}
+
+
+def profile_document(name: str, spec: dict[str, Any]) -> dict[str, Any]:
+    """Return the document of a profile."""
+    return {"apiVersion": API_VERSION, "kind": "Profile", "metadata": {"name": name}, "spec": spec}
+
+
+@dataclass(frozen=True, slots=True)
+class Folder:
+    """The manifests of a folder, and their changes.
+
+    Attributes:
+        path: the folder.
+        texts: by file, as they are.
+        manifests: what they declare.
+        templates: files that are not read.
+    """
+
+    path: Path
+    texts: Mapping[Path, str]
+    manifests: Manifests
+    templates: tuple[Path, ...]
+    _changed: dict[Path, dict[int, Any]] = field(default_factory=dict)
+    _added: dict[Path, list[dict[str, Any]]] = field(default_factory=dict)
+
+    def with_paths(self, targets: Iterable[ResolvedTarget]) -> "Folder":
+        """Return the same, with the placeholders of documents that give an ID filled in."""
+        return replace(self, manifests=self.manifests.with_discovered(None, paths_of(targets)))
+
+    def find(self, resolved: ResolvedTarget) -> DeclaredTarget | None:
+        """Return what has the document of a target, which names it by path or by ID; None if it has none."""
+        return next(filter(None, map(self.manifests.declared, resolved.identities)), None)
+
+    def declared(self, found: DeclaredTarget, resolved: ResolvedTarget, sections: Iterable[str]) -> Declared:
+        """Return what the manifests declare of a target that has a document.
+
+        Args:
+            found: its document.
+            resolved: the target.
+            sections: the names of sections to add.
+        """
+        return Declared(
+            own=found.layer.document.value.get("spec") or {},
+            beneath=self.manifests.beneath(found.target).sections,
+            prune=tuple(self.manifests.effective(found.target).get(PRUNE, ())),
+            adding=sections,
+            values=placeholder_values(resolved.path),
+        )
+
+    def profile(self, name: str) -> Spec | None:
+        """Return the spec of a profile, None if there is none of that name."""
+        layer = self.manifests.profile(name)
+        return None if layer is None else layer.document.value.get("spec", {})
+
+    def update(self, document: Document, spec: Spec) -> None:
+        """Let a document have another spec."""
+        value = document.value | ({"spec": spec} if spec or "spec" in document.value else {})
+        if not same(document.value, value):
+            self._changed.setdefault(Path(document.source.path), {})[document.number] = value
+
+    def add(self, path: Path, document: dict[str, Any]) -> None:
+        """Put a document into a file, behind those it may have."""
+        self._added.setdefault(path, []).append(document)
+
+    def changed_texts(self) -> dict[Path, str]:
+        """Return the texts of the files that change.
+
+        Raises:
+            OutputFailed: a file is written in a way that does not survive being updated in place.
+        """
+        texts = {path: self._updated(path, changes) for path, changes in self._changed.items()}
+        for path, documents in self._added.items():
+            before = texts.get(path, self.texts.get(path, ""))
+            parts = [before.rstrip("\n") + "\n"] if before else []
+            line = self._modeline(path, before)
+            texts[path] = NEXT.join(parts + [line + new_text(document) for document in documents])
+        return texts
+
+    def _updated(self, path: Path, changes: Mapping[int, Any]) -> str:
+        before = self.texts[path]
+        unix = before.replace("\r\n", "\n")
+        values = [root.value for root in Source(str(path), before).read().roots]
+        wanted = [changes.get(number, value) for number, value in enumerate(values)]
+        for text in edited_texts(unix, values, changes):
+            reading = Source(str(path), text).read()
+            if not reading.errors and [root.value for root in reading.roots] == wanted:
+                return text.replace("\n", "\r\n") if unix != before else text
+        raise OutputFailed(
+            f"{path}: cannot be updated in place, for more than what has changed would become different; nothing was "
+            "written: export into another folder and compare the two"
+        )
+
+    def _modeline(self, path: Path, before: str) -> str:
+        """Return the comment by which editors find the schema of a new document, which they look for in each document.
+
+        It is the comment that the file has; in a new file, it leads to the schema beside the folder, if there is one.
+        """
+        found = _MODELINE.search(before)
+        if found:
+            return f"{found[0]}\n"
+        schema = self.path.absolute().parent / SCHEMA
+        if before or not schema.exists():
+            return ""
+        return f"# yaml-language-server: $schema={Path(os.path.relpath(schema, path.parent)).as_posix()}\n"
+
+    def path_for(self, target: Target) -> Path:
+        """Return where a target without a document gets one: `acme/api.yaml`, `project-12.yaml`, `user.yaml`.
+
+        Names that begin with a dot would not be found again, and the name of the tool's configuration would not be
+        read: a `_` is put before them.
+        """
+        name = target.ref if isinstance(target.ref, str) else str(target).replace(" ", "-")
+        *folders, last = (f"_{part}" if part.startswith(".") else part for part in name.split("/"))
+        path = self.path.joinpath(*folders, f"{last}.yaml")
+        return path.with_name(f"_{path.name}") if path.resolve() == Path(CONFIGURATION).resolve() else path
+
+
+def read_folder(path: Path, kinds: Kinds) -> Folder:
+    """Read the manifests of a folder, which need not exist yet.
+
+    Raises:
+        ManifestErrors: the manifests have errors.
+    """
+    files = [Path(file) for file in search([path]).files] if path.exists() else []
+    templates = tuple(file for file in files if file.name.endswith(TEMPLATE))
+    try:
+        texts = {file: read_text(str(file)) for file in files if file not in templates}
+    except Unreadable as error:
+        raise ManifestErrors([error.diagnostic]) from None
+    manifests = read_contents({str(file): text.encode() for file, text in texts.items()}, kinds)
+    return Folder(path, texts, manifests, templates)
