@@ -189,7 +189,7 @@ def _commands() -> Iterator[str]:
     for name in COMMANDS:
         yield from _help(name)
     for title, group in GROUPS.items():
-        yield f"## {title}\n\n{_options(each for each in group.parameters if isinstance(each, click.Option))}"
+        yield f"## {title}\n\n{_options(group.options)}"
 
 
 def _help(name: str) -> Iterator[str]:
@@ -202,7 +202,7 @@ def _help(name: str) -> Iterator[str]:
     left = {each.name: each for each in command.params}
     shared = []
     for title, group in GROUPS.items():
-        names = {each.name for each in group.parameters}
+        names = {each.name for each in group.options}
         if names <= left.keys() and all(left[each] for each in names):
             shared.append(f"[{title.lower()}](#{title.lower()})")
             left = {key: value for key, value in left.items() if key not in names}

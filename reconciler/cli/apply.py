@@ -15,7 +15,7 @@ import click
 from click.core import ParameterSource
 
 from reconciler.cli.exit_codes import of_report
-from reconciler.cli.options import FLEET, FORCE, LIMITS, MANIFESTS, OUTPUT, PROBLEMS, SELECTION, SERVICE, Given, command
+from reconciler.cli.options import FORCE, LIMITS, PROBLEMS, RUN, Given, command
 from reconciler.cli.outputs import check_outputs, is_terminal, report_error
 from reconciler.cli.session import Session, read_file
 from reconciler.cli.settings import duration, tokens_of
@@ -47,13 +47,9 @@ class ApplyFlags:
 
 
 @command(
-    MANIFESTS,
-    SELECTION,
-    FLEET,
     FORCE,
     LIMITS,
-    SERVICE,
-    OUTPUT,
+    *RUN,
     PROBLEMS,
     epilog="Examples: reconciler apply manifests --yes;  reconciler apply --plan plan.json --yes",
 )

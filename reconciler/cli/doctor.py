@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 import click
 
 from reconciler.cli.exit_codes import of_diagnosis
-from reconciler.cli.options import DEFAULT_PATHS, FLEET, MANIFESTS, OUTPUT, SELECTION, SERVICE, Given, command
+from reconciler.cli.options import DEFAULT_PATHS, RUN, Given, command
 from reconciler.cli.outputs import check_outputs
 from reconciler.cli.session import Session
 
@@ -18,7 +18,7 @@ if TYPE_CHECKING:
     from reconciler.service import Client
 
 
-@command(MANIFESTS, SELECTION, FLEET, SERVICE, OUTPUT, epilog="Example: reconciler doctor manifests --format json")
+@command(*RUN, epilog="Example: reconciler doctor manifests --format json")
 @click.option("--read-only", is_flag=True, help="Check only the access that `plan` and `drift` need.")
 def doctor(given: Given, read_only: bool) -> int:
     """Check that token, service and manifests are ready. Read-only.

@@ -6,7 +6,7 @@ import click
 
 from reconciler.cli import suggestions
 from reconciler.cli.exit_codes import of_export
-from reconciler.cli.options import SERVICE, VERBOSITY, Given, command
+from reconciler.cli.options import CONNECTION, SERVICE, Given, command
 from reconciler.cli.outputs import write_stdout
 from reconciler.cli.progress import counted
 from reconciler.cli.session import Session
@@ -21,8 +21,8 @@ def _name(_context: click.Context, _parameter: click.Parameter, value: str | Non
 
 
 @command(
+    CONNECTION,
     SERVICE,
-    VERBOSITY,
     epilog="Examples: reconciler export --group acme --hoist -o manifests;  reconciler export --project acme/api "
     "--user --section milestones -o manifests",
 )

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from reconciler.cli.options import MANIFESTS, OUTPUT, SELECTION, VERBOSITY, Given, command
+from reconciler.cli.options import MANIFESTS, OUTPUT, SELECTION, Given, command
 from reconciler.cli.outputs import check_outputs, write_stdout
 from reconciler.cli.session import Session
 from reconciler.errors import UsageError
@@ -41,7 +41,6 @@ def validate(given: Given) -> int:
 @command(
     MANIFESTS,
     SELECTION,
-    VERBOSITY,
     epilog="Examples: reconciler render manifests --target acme/payments/api;  reconciler render --target acme/api "
     "--explain approval_settings.allow_author_approval",
 )

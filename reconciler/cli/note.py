@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 import click
 from click.core import ParameterSource
 
-from reconciler.cli.options import CONNECTION, VERBOSITY, Given, command
+from reconciler.cli.options import CONNECTION, Given, command
 from reconciler.cli.outputs import write_stdout
 from reconciler.cli.session import Session, read_file
 from reconciler.cli.settings import open_client
@@ -41,7 +41,7 @@ ADVICE: Mapping[type[ReconcilerError], str] = {
 """What to do about an answer."""
 
 
-@command(CONNECTION, VERBOSITY, epilog="Example: reconciler note --file note.md --name plan")
+@command(CONNECTION, epilog="Example: reconciler note --file note.md --name plan")
 @click.option(
     "--file", required=True, type=click.Path(path_type=Path), metavar="FILE", help="File with the text, in Markdown."
 )

@@ -1,7 +1,10 @@
-"""Options that several commands share. Each can come from a flag, then the environment, then `reconciler.yaml`."""
+"""Options that several commands share. Each can come from a flag, then the environment, then `reconciler.yaml`.
+
+The fields of `Given` are the options: each is described once, as a value and as a flag.
+"""
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, fields
+from dataclasses import dataclass, field, fields
 from functools import wraps
 from typing import Any
 
@@ -12,17 +15,7 @@ from reconciler.render import FORMATS
 
 DEFAULT_PATHS = ("manifests",)
 
-
-@dataclass(frozen=True, slots=True)
-class OptionGroup:
-    """Options that belong together.
-
-    Attributes:
-        heading: that `--help` lists them under.
-    """
-
-    heading: str
-    parameters: Sequence[click.Parameter]
+FILE = click.Path(path_type=str)
 
 
 def _pair(_context: click.Context, parameter: click.Parameter, values: tuple[str, ...]) -> tuple[tuple[str, str], ...]:
@@ -33,208 +26,51 @@ def _pair(_context: click.Context, parameter: click.Parameter, values: tuple[str
     return tuple(pairs)
 
 
-VERBOSITY = OptionGroup(
-    "Output",
-    [
-        click.Option(["-v", "--verbose"], count=True, help="Show each request and more detail; -vv adds tracebacks."),
-        click.Option(["-q", "--quiet"], is_flag=True, help="Show only the result and errors."),
-        click.Option(
-            ["--log-format"],
-            type=click.Choice(["text", "json"]),
-            default="text",
-            envvar="RECONCILER_LOG_FORMAT",
-            show_default=True,
-            help="Format of progress and warnings on stderr.",
-        ),
-    ],
-)
+@dataclass(frozen=True, slots=True, eq=False)
+class OptionGroup:
+    """Options that commands take together; its methods describe one of them, as a field of `Given`.
 
-OUTPUT = OptionGroup(
-    "Output",
-    [
-        click.Option(
-            ["--format", "format_"],
-            type=click.Choice(FORMATS),
-            default="text",
-            envvar="RECONCILER_FORMAT",
-            show_default=True,
-            help="Format of the result on stdout.",
-        ),
-        click.Option(
-            ["--report", "reports"],
-            multiple=True,
-            metavar="FORMAT=FILE",
-            callback=_pair,
-            shell_complete=suggestions.reports,
-            help="Write the result to FILE too; repeatable.",
-        ),
-        *VERBOSITY.parameters,
-    ],
-)
+    Attributes:
+        heading: that `--help` lists them under.
+    """
 
-PROBLEMS = OptionGroup(
-    "Output",
-    [click.Option(["--allow-problems"], is_flag=True, help="Exit with 0 instead of 3 if there are problems.")],
-)
+    heading: str
 
-LIMITS = OptionGroup(
-    "Plan",
-    [
-        click.Option(["--allow-deletes"], type=click.IntRange(0), metavar="N", help="Allow up to N deletions."),
-        click.Option(
-            ["--max-changes"], type=click.IntRange(0), metavar="N", help="Refuse a plan of more than N changes."
-        ),
-    ],
-)
+    def value(self, flag: str, metavar: str | None, words: str, default: object = None, **settings: Any) -> Any:
+        """Describe an option with a value."""
+        settings |= {"metavar": metavar, "help": words, "default": default, "show_default": bool(default)}
+        return field(default=default, metadata={"group": self, "flag": flag, "settings": settings})
 
-FORCE = OptionGroup(
-    "Plan",
-    [
-        click.Option(
-            ["--force-events"],
-            is_flag=True,
-            help="Always write notification events that the server does not show.",
-        )
-    ],
-)
+    def values(self, flag: str, metavar: str, words: str, **settings: Any) -> Any:
+        """Describe an option that may be repeated."""
+        settings |= {"metavar": metavar, "help": words, "multiple": True}
+        return field(default=(), metadata={"group": self, "flag": flag, "settings": settings})
 
-MANIFESTS = OptionGroup(
-    "Manifests",
-    [
-        click.Argument(["paths"], nargs=-1, type=click.Path(path_type=str)),
-        click.Option(
-            ["--values", "values_files"],
-            multiple=True,
-            type=click.Path(path_type=str),
-            metavar="FILE",
-            help="YAML file of values for templates (*.yaml.j2); repeatable, later files win.",
-        ),
-        click.Option(
-            ["--set", "settings"],
-            multiple=True,
-            metavar="KEY=VALUE",
-            callback=_pair,
-            help="One value for templates; repeatable.",
-        ),
-        click.Option(
-            ["--env", "environment"],
-            multiple=True,
-            metavar="NAME",
-            help="Let templates read this environment variable as env.NAME; repeatable.",
-        ),
-    ],
-)
+    def flag(self, flag: str, words: str) -> Any:
+        """Describe an option without a value."""
+        settings = {"is_flag": True, "help": words}
+        return field(default=False, metadata={"group": self, "flag": flag, "settings": settings})
 
-SELECTION = OptionGroup(
-    "Selection",
-    [
-        click.Option(
-            ["--target", "targets"],
-            multiple=True,
-            metavar="PATH",
-            shell_complete=suggestions.targets,
-            help="Only targets whose path matches this glob; repeatable.",
-        ),
-        click.Option(
-            ["--selector", "labels"],
-            multiple=True,
-            metavar="KEY=VALUE",
-            callback=_pair,
-            help="Only targets with this label; repeatable, all must match.",
-        ),
-        click.Option(
-            ["--retry-failed"],
-            type=click.Path(path_type=str),
-            metavar="REPORT",
-            help="Retry the unfinished changes of a previous apply (its JSON report).",
-        ),
-        click.Option(
-            ["--section", "sections"],
-            multiple=True,
-            metavar="NAME",
-            shell_complete=suggestions.sections,
-            help="Only this section; repeatable.",
-        ),
-    ],
-)
+    @property
+    def options(self) -> list[click.Option]:
+        """The options of this group."""
+        mine = [(each.name, each.metadata) for each in fields(Given) if each.metadata.get("group") is self]
+        return [click.Option([*data["flag"].split(), name], **data["settings"]) for name, data in mine]
 
-FLEET = OptionGroup(
-    "Selection",
-    [
-        click.Option(
-            ["--since"],
-            metavar="REV",
-            shell_complete=suggestions.revisions,
-            help="Only targets whose manifests changed since this git revision; objects no longer declared are "
-            "deleted.",
-        ),
-        click.Option(["--all", "everything"], is_flag=True, help="With --since: all targets, changed or not."),
-        click.Option(
-            ["--shard"],
-            metavar="I/N",
-            help="Only part I of N of the targets, for N parallel jobs.  [env: CI_NODE_INDEX, CI_NODE_TOTAL]",
-        ),
-    ],
-)
 
-CONNECTION = OptionGroup(
-    "Service",
-    [
-        click.Option(
-            ["--api-url"],
-            envvar="RECONCILER_API_URL",
-            metavar="URL",
-            help="The service's full API URL, such as https://host/api/v4.  [env: RECONCILER_API_URL]",
-        ),
-        click.Option(
-            ["--token-file"],
-            envvar="RECONCILER_TOKEN_FILE",
-            type=click.Path(path_type=str),
-            metavar="FILE",
-            help="File that holds the token and that only its owner can write; or set RECONCILER_TOKEN.",
-        ),
-        click.Option(
-            ["--ca-file"],
-            envvar="RECONCILER_CA_FILE",
-            type=click.Path(path_type=str),
-            metavar="FILE",
-            help="CA certificates to trust instead of the system's.",
-        ),
-        click.Option(["--insecure-http"], is_flag=True, help="Allow a plain-http URL to a host other than this one."),
-    ],
-)
+MANIFESTS = OptionGroup("Manifests")
+SELECTION = OptionGroup("Selection")
+FLEET = OptionGroup("Selection")
+FORCE = OptionGroup("Plan")
+LIMITS = OptionGroup("Plan")
+CONNECTION = OptionGroup("Service")
+SERVICE = OptionGroup("Service")
+OUTPUT = OptionGroup("Output")
+VERBOSITY = OptionGroup("Output")
+PROBLEMS = OptionGroup("Output")
 
-SERVICE = OptionGroup(
-    "Service",
-    [
-        *CONNECTION.parameters,
-        click.Option(
-            ["--concurrency"],
-            type=click.IntRange(1, 64),
-            default=8,
-            envvar="RECONCILER_CONCURRENCY",
-            show_default=True,
-            help="Number of requests in flight at most.",
-        ),
-        click.Option(
-            ["--rate"],
-            envvar="RECONCILER_RATE",
-            metavar="N/SECONDS",
-            help="Send at most N requests in so many seconds.",
-        ),
-        click.Option(
-            ["--max-wait"],
-            default="5m",
-            envvar="RECONCILER_MAX_WAIT",
-            metavar="TIME",
-            show_default=True,
-            help="End the run if the service asks for a longer wait.",
-        ),
-        click.Option(
-            ["--follow-moved"], is_flag=True, help="Write to a group or project that has moved, at its new path."
-        ),
-    ],
-)
+RUN = (MANIFESTS, SELECTION, FLEET, CONNECTION, SERVICE, OUTPUT)
+"""What every command takes that reads manifests and live state."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -242,57 +78,143 @@ class Given:
     """The values of the shared options; those a command does not take have their defaults."""
 
     paths: tuple[str, ...] = ()
-    values_files: tuple[str, ...] = ()
-    settings: tuple[tuple[str, str], ...] = ()
-    environment: tuple[str, ...] = ()
-    targets: tuple[str, ...] = ()
-    labels: tuple[tuple[str, str], ...] = ()
-    sections: tuple[str, ...] = ()
-    retry_failed: str | None = None
-    since: str | None = None
-    everything: bool = False
-    shard: str | None = None
-    force_events: bool = False
-    api_url: str | None = None
-    token_file: str | None = None
-    ca_file: str | None = None
-    insecure_http: bool = False
-    concurrency: int = 8
-    rate: str | None = None
-    max_wait: str = "5m"
-    follow_moved: bool = False
-    format_: str = "text"
-    reports: tuple[tuple[str, str], ...] = ()
-    allow_problems: bool = False
-    verbose: int = 0
-    quiet: bool = False
-    log_format: str = "text"
-    allow_deletes: int | None = None
-    max_changes: int | None = None
 
+    values_files: tuple[str, ...] = MANIFESTS.values(
+        "--values", "FILE", "YAML file of values for templates (*.yaml.j2); repeatable, later files win.", type=FILE
+    )
+    settings: tuple[tuple[str, str], ...] = MANIFESTS.values(
+        "--set", "KEY=VALUE", "One value for templates; repeatable.", callback=_pair
+    )
+    environment: tuple[str, ...] = MANIFESTS.values(
+        "--env", "NAME", "Let templates read this environment variable as env.NAME; repeatable."
+    )
 
-SHARED = tuple(field.name for field in fields(Given))
+    targets: tuple[str, ...] = SELECTION.values(
+        "--target",
+        "PATH",
+        "Only targets whose path matches this glob; repeatable.",
+        shell_complete=suggestions.targets,
+    )
+    labels: tuple[tuple[str, str], ...] = SELECTION.values(
+        "--selector", "KEY=VALUE", "Only targets with this label; repeatable, all must match.", callback=_pair
+    )
+    retry_failed: str | None = SELECTION.value(
+        "--retry-failed", "REPORT", "Retry the unfinished changes of a previous apply (its JSON report).", type=FILE
+    )
+    sections: tuple[str, ...] = SELECTION.values(
+        "--section", "NAME", "Only this section; repeatable.", shell_complete=suggestions.sections
+    )
+
+    since: str | None = FLEET.value(
+        "--since",
+        "REV",
+        "Only targets whose manifests changed since this git revision; objects no longer declared are deleted.",
+        shell_complete=suggestions.revisions,
+    )
+    everything: bool = FLEET.flag("--all", "With --since: all targets, changed or not.")
+    shard: str | None = FLEET.value(
+        "--shard",
+        "I/N",
+        "Only part I of N of the targets, for N parallel jobs.  [env: CI_NODE_INDEX, CI_NODE_TOTAL]",
+    )
+
+    force_events: bool = FORCE.flag("--force-events", "Always write notification events that the server does not show.")
+    allow_deletes: int | None = LIMITS.value("--allow-deletes", "N", "Allow up to N deletions.", type=click.IntRange(0))
+    max_changes: int | None = LIMITS.value(
+        "--max-changes", "N", "Refuse a plan of more than N changes.", type=click.IntRange(0)
+    )
+
+    api_url: str | None = CONNECTION.value(
+        "--api-url",
+        "URL",
+        "The service's full API URL, such as https://host/api/v4.  [env: RECONCILER_API_URL]",
+        envvar="RECONCILER_API_URL",
+    )
+    token_file: str | None = CONNECTION.value(
+        "--token-file",
+        "FILE",
+        "File that holds the token and that only its owner can write; or set RECONCILER_TOKEN.",
+        type=FILE,
+        envvar="RECONCILER_TOKEN_FILE",
+    )
+    ca_file: str | None = CONNECTION.value(
+        "--ca-file",
+        "FILE",
+        "CA certificates to trust instead of the system's.",
+        type=FILE,
+        envvar="RECONCILER_CA_FILE",
+    )
+    insecure_http: bool = CONNECTION.flag("--insecure-http", "Allow a plain-http URL to a host other than this one.")
+    concurrency: int = SERVICE.value(
+        "--concurrency",
+        None,
+        "Number of requests in flight at most.",
+        8,
+        type=click.IntRange(1, 64),
+        envvar="RECONCILER_CONCURRENCY",
+    )
+    rate: str | None = SERVICE.value(
+        "--rate", "N/SECONDS", "Send at most N requests in so many seconds.", envvar="RECONCILER_RATE"
+    )
+    max_wait: str = SERVICE.value(
+        "--max-wait",
+        "TIME",
+        "End the run if the service asks for a longer wait.",
+        "5m",
+        envvar="RECONCILER_MAX_WAIT",
+    )
+    follow_moved: bool = SERVICE.flag("--follow-moved", "Write to a group or project that has moved, at its new path.")
+
+    format_: str = OUTPUT.value(
+        "--format",
+        None,
+        "Format of the result on stdout.",
+        "text",
+        type=click.Choice(FORMATS),
+        envvar="RECONCILER_FORMAT",
+    )
+    reports: tuple[tuple[str, str], ...] = OUTPUT.values(
+        "--report",
+        "FORMAT=FILE",
+        "Write the result to FILE too; repeatable.",
+        callback=_pair,
+        shell_complete=suggestions.reports,
+    )
+    verbose: int = VERBOSITY.value(
+        "-v --verbose", None, "Show each request and more detail; -vv adds tracebacks.", 0, count=True
+    )
+    quiet: bool = VERBOSITY.flag("-q --quiet", "Show only the result and errors.")
+    log_format: str = VERBOSITY.value(
+        "--log-format",
+        None,
+        "Format of progress and warnings on stderr.",
+        "text",
+        type=click.Choice(["text", "json"]),
+        envvar="RECONCILER_LOG_FORMAT",
+    )
+    allow_problems: bool = PROBLEMS.flag("--allow-problems", "Exit with 0 instead of 3 if there are problems.")
 
 
 class SharingCommand(click.Command):
-    """A command whose help lists its own options first, and then the shared ones under their headings."""
+    """A command whose help lists its own options first, then the shared ones under headings, those of messages last."""
 
     def __init__(self, *arguments: Any, groups: Sequence[OptionGroup], **attributes: Any) -> None:
         super().__init__(*arguments, **attributes)
-        self.groups = groups
-        self.params += [parameter for group in groups for parameter in group.parameters]
+        self.groups = {group: group.options for group in (*groups, VERBOSITY)}
+        if MANIFESTS in self.groups:
+            self.params.append(click.Argument(["paths"], nargs=-1, type=FILE))
+        self.params += [option for options in self.groups.values() for option in options]
 
     def format_options(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
-        """Write the options of the command."""
-        headings = {parameter: group.heading for group in self.groups for parameter in group.parameters}
-        sections: dict[str, list[tuple[str, str]]] = {}
-        for parameter in self.get_params(ctx):
-            record = parameter.get_help_record(ctx) if isinstance(parameter, click.Option) else None
-            if record is not None:
-                sections.setdefault(headings.get(parameter, "Options"), []).append(record)
-        for heading in sorted(sections, key=lambda heading: heading != "Options"):
+        """Write the options under their headings."""
+        shared = [option for options in self.groups.values() for option in options]
+        own = [each for each in self.get_params(ctx) if isinstance(each, click.Option) and each not in shared]
+        sections = {"Options": own}
+        for group, options in self.groups.items():
+            sections[group.heading] = [*sections.get(group.heading, []), *options]
+        for heading, options in sections.items():
             with formatter.section(heading):
-                formatter.write_dl(sections[heading])
+                formatter.write_dl([record for each in options if (record := each.get_help_record(ctx))])
 
 
 def command(
@@ -307,11 +229,12 @@ def command(
         name: of the command, if not that of the function.
         epilog: an example, which ends the help.
     """
+    names = [each.name for each in fields(Given)]
 
     def make(function: Callable[..., int]) -> SharingCommand:
         @wraps(function)
         def called(**values: Any) -> int:
-            shared = {name: values.pop(name) for name in SHARED if name in values}
+            shared = {name: values.pop(name) for name in names if name in values}
             return function(Given(**shared), **values)
 
         return click.command(name, cls=SharingCommand, groups=groups, epilog=epilog)(called)

@@ -6,22 +6,12 @@ from pathlib import Path
 import click
 
 from reconciler.cli.exit_codes import of_plan
-from reconciler.cli.options import FLEET, FORCE, LIMITS, MANIFESTS, OUTPUT, PROBLEMS, SELECTION, SERVICE, Given, command
+from reconciler.cli.options import FORCE, LIMITS, PROBLEMS, RUN, Given, command
 from reconciler.cli.outputs import check_outputs
 from reconciler.cli.session import Session
 
 
-@command(
-    MANIFESTS,
-    SELECTION,
-    FLEET,
-    FORCE,
-    LIMITS,
-    SERVICE,
-    OUTPUT,
-    PROBLEMS,
-    epilog="Example: reconciler plan manifests --out plan.json",
-)
+@command(FORCE, LIMITS, *RUN, PROBLEMS, epilog="Example: reconciler plan manifests --out plan.json")
 @click.option("--out", type=click.Path(path_type=Path), metavar="FILE", help="Save the plan for `apply --plan`.")
 @click.option(
     "--detailed-exitcode", is_flag=True, help="Exit with 2 if there are changes, even if there are problems too."
@@ -46,15 +36,7 @@ def plan(given: Given, out: Path | None, detailed_exitcode: bool) -> int:
     return of_plan(saved.plan, detailed=detailed_exitcode, allow_problems=given.allow_problems)
 
 
-@command(
-    MANIFESTS,
-    SELECTION,
-    FLEET,
-    SERVICE,
-    OUTPUT,
-    PROBLEMS,
-    epilog="Example, for cron: reconciler drift manifests --report json=drift.json",
-)
+@command(*RUN, PROBLEMS, epilog="Example, for cron: reconciler drift manifests --report json=drift.json")
 def drift(given: Given) -> int:
     """Report drift from the manifests with exit code 2. Read-only.
 

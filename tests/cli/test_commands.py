@@ -36,8 +36,8 @@ def test_help_lists_commands_in_groups_and_the_shared_options_last(cli_runner: C
     assert headings(everything) == ["Options", *GROUPS]
     assert "..." not in everything.partition("Manifests:")[2]
     of_plan = cli_runner("plan --help").out
-    assert headings(of_plan) == ["Options", "Manifests", "Selection", "Plan", "Service", "Output"]
-    assert of_plan.index("--detailed-exitcode") < of_plan.index("--help") < of_plan.index("Manifests:")
+    assert headings(of_plan) == ["Options", "Plan", "Manifests", "Selection", "Service", "Output"]
+    assert of_plan.index("--detailed-exitcode") < of_plan.index("--help") < of_plan.index("Plan:")
 
 
 def test_what_is_completed_behind_a_command_that_is_not_there_is_no_error() -> None:
