@@ -15,6 +15,7 @@ from reconciler.model.targets import Level, Target
 KINDS: Kinds = all_kinds()
 
 API = Target(Level.PROJECT, "acme/api")
+LIB = Target(Level.PROJECT, "acme/lib")
 ACME = Target(Level.GROUP, "acme")
 USER = Target(Level.USER)
 

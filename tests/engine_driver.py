@@ -30,6 +30,7 @@ class EngineDriver:
         sandbox.replace_state(state)
         self.client = client or Client(sandbox.api_url, "ada-token", clock=SwiftClock())
         self.tokens: dict[object, str] = {}
+        self._at_first = self._trigger_tokens()
         self.record: Record = NoRecord()
 
     def __enter__(self) -> Self:
@@ -82,6 +83,14 @@ class EngineDriver:
         return [
             f"{signs[type(each)]} {each.address.title} {each.address.name}" for each in self.plan(*sections).changes
         ]
+
+    def created_tokens(self) -> list[dict[str, Any]]:
+        """The trigger tokens that were not there in the beginning."""
+        return [token for key, token in self._trigger_tokens().items() if key not in self._at_first]
+
+    def _trigger_tokens(self) -> dict[tuple[int, int], dict[str, Any]]:
+        projects = self.sandbox.state().get("projects", [])
+        return {(each["id"], token["id"]): token for each in projects for token in each.get("trigger_tokens", [])}
 
     def deliver(self, address: Address, value: str) -> None:
         """Take the value of a created token."""

@@ -14,7 +14,7 @@ from reconciler.render import FORMATS
 from tests.cli_runner import CliRunner, Ended
 from tests.fuzz.mutating import controls, draw, garbled, mutated, parsed, resealed
 from tests.fuzz.shown import unexplained
-from tests.trust.all_writes import service
+from tests.states import a_small_service
 
 MANIFESTS = """\
 apiVersion: reconciler/v1
@@ -57,6 +57,26 @@ spec:
 SECRETS = ("ada-token", "bob-token", "root-token", "glptt-")
 AT_ONCE = "--yes --allow-deletes 99 --tokens-to tokens"
 SEED = 20261122
+
+
+def service() -> dict[str, Any]:
+    """Return a state in which everything that the manifests declare is still to be done."""
+    state = a_small_service("deployed")
+    state["projects"][0] |= {
+        "milestones": [{"title": "old"}, {"title": "former"}, {"title": "kept"}],
+        "trigger_tokens": [
+            {"description": "old", "owner": "ada"},
+            {"description": "former", "owner": "ada"},
+            {"description": "kept", "owner": "bob"},
+        ],
+        "container_repository_protection_rules": [
+            {"repository_path_pattern": "acme/api/old", "minimum_access_level_for_push": "owner"},
+            {"repository_path_pattern": "acme/api/former", "minimum_access_level_for_push": "owner"},
+            {"repository_path_pattern": "acme/api/kept", "minimum_access_level_for_push": "owner"},
+        ],
+        "job_token_scope": {"inbound_enabled": False, "project_allowlist": [103], "group_allowlist": [11]},
+    }
+    return state
 
 
 class Scene:

@@ -13,7 +13,7 @@ from tests.cli_runner import CliRunner
 from tests.engine_driver import EngineDriver, failures
 from tests.render.samples import HEADER, spoilt
 from tests.states import a_small_service
-from tests.trust.all_writes import essence, service, wanted
+from tests.trust.all_writes import essence, everything, service
 
 EDITED = "stale: the saved plan was edited: it would do something else than it shows; make it again"
 
@@ -139,10 +139,10 @@ def test_what_cannot_be_checked_is_refused(cli_runner: CliRunner) -> None:
 
 def test_every_sort_of_change_is_the_one_that_it_shows(sandbox: Sandbox, dialect: str) -> None:
     with EngineDriver(sandbox, service(dialect)) as engine:
-        assert failures(engine.apply(engine.plan(*wanted()))) == []
+        assert failures(engine.apply(engine.plan(*everything()))) == []
         result = essence(sandbox.state())
     with EngineDriver(sandbox, service(dialect)) as engine:
-        saved = load_plan(save_plan(SavedPlan(HEADER, engine.plan(*wanted()))), KINDS)
+        saved = load_plan(save_plan(SavedPlan(HEADER, engine.plan(*everything()))), KINDS)
         assert failures(engine.apply(saved.plan, recheck=True)) == []
         assert essence(sandbox.state()) == result
 

@@ -6,9 +6,11 @@ from typing import Any
 import pytest
 
 from reconciler.apply import TargetOutcome
+from reconciler.model.state import Section
 from reconciler.sandbox import Sandbox
-from tests.engine_driver import PREFIX, EngineDriver, failures
-from tests.trust.all_writes import essence, service, wanted
+from tests.building import KINDS
+from tests.engine_driver import EngineDriver, failures
+from tests.trust.all_writes import essence, everything, service, undisturbed, wanted
 
 FAULTS: dict[str, dict[str, Any]] = {
     "408": {"kind": "status", "status": 408},
@@ -30,54 +32,58 @@ FAULTS: dict[str, dict[str, Any]] = {
 RUNS = 3
 
 
-def undisturbed(sandbox: Sandbox) -> tuple[list[dict[str, Any]], dict[str, Any]]:
-    """Return the filters that single out each write of an apply, and what the apply comes to."""
-    with EngineDriver(sandbox, service()) as engine:
-        assert failures(engine.apply(engine.plan(*wanted()))) == []
-        log = sandbox.log()
-        result = essence(sandbox.state())
-    writes = [(entry["method"], entry["target"].removeprefix(PREFIX)) for entry in log if entry["method"] != "GET"]
+def each_write(writes: list[tuple[str, str]]) -> list[dict[str, Any]]:
+    """Return a filter for each of some writes that singles it out."""
     filters = []
     for index, (method, path) in enumerate(writes):
         earlier = [each for each in writes[:index] if each[0] == method and path in each[1]]
         filters.append({"method": method, "match": path, "nth": len(earlier) + 1})
-    return filters, result
+    return filters
 
 
-def runs(sandbox: Sandbox, fault: dict[str, Any]) -> Iterator[tuple[EngineDriver, list[TargetOutcome]]]:
+def runs(
+    sandbox: Sandbox, sections: list[Section], fault: dict[str, Any]
+) -> Iterator[tuple[EngineDriver, list[TargetOutcome]]]:
     """Apply until nothing is left to do, at most three times; only the first run is disturbed."""
     with EngineDriver(sandbox, service()) as engine:
         for run in range(RUNS):
-            plan = engine.plan(*wanted())
+            plan = engine.plan(*sections)
             if run and not any(plan.changes) and not any(plan.problems):
                 return
             sandbox.set_faults([] if run else [fault])
             yield engine, engine.apply(plan)
         sandbox.set_faults([])
-        last = engine.plan(*wanted())
+        last = engine.plan(*sections)
         assert (list(last.changes), list(last.problems)) == ([], [])
 
 
-def assert_nothing_is_lost(engine: EngineDriver, result: dict[str, Any], told: str) -> None:
-    state = engine.sandbox.state()
-    assert essence(state) == result
-    for token in state["projects"][0]["trigger_tokens"]:
-        if token["description"] in ("new", "newer"):
-            assert token["token"] in engine.tokens.values() or f"trigger token {token['description']}" in told
+def assert_nothing_is_lost(sandbox: Sandbox, sections: list[Section], fault: dict[str, Any], result: Any) -> None:
+    done = list(runs(sandbox, sections, fault))
+    told = "\n".join(line for _, outcomes in done for line in failures(outcomes))
+    engine = done[0][0]
+    assert essence(sandbox.state()) == result
+    for token in engine.created_tokens():
+        assert token["token"] in engine.tokens.values() or f"trigger token {token['description']}" in told
 
 
 @pytest.mark.parametrize("lasting", [False, True], ids=["once", "throughout the run"])
-@pytest.mark.parametrize("name", FAULTS)
+@pytest.mark.parametrize("kind", KINDS)
 def test_whatever_goes_wrong_at_whichever_write_nothing_is_lost(
-    sandbox: Sandbox, name: str, lasting: bool, record_property: Callable[[str, object], None]
+    sandbox: Sandbox, kind: str, lasting: bool, record_property: Callable[[str, object], None]
 ) -> None:
-    filters, result = undisturbed(sandbox)
-    assert len(filters) == 23
-    for chosen in filters:
-        fault = FAULTS[name] | chosen
-        if lasting:
-            del fault["nth"]
-        done = list(runs(sandbox, fault))
-        told = "\n".join(line for _, outcomes in done for line in failures(outcomes))
-        assert_nothing_is_lost(done[0][0], result, told)
-    record_property("combinations of faults and writes survived", len(filters))
+    sections = list(wanted(kind))
+    writes, result = undisturbed(sandbox, *sections)
+    for fault in FAULTS.values():
+        for chosen in each_write(writes):
+            if lasting:
+                del chosen["nth"]
+            assert_nothing_is_lost(sandbox, sections, fault | chosen, result)
+    record_property("combinations of faults and writes survived", len(FAULTS) * len(writes))
+
+
+@pytest.mark.parametrize("method", ["POST", "PUT", "PATCH", "DELETE"])
+@pytest.mark.parametrize("name", ["500", "reset after"])
+def test_whatever_goes_wrong_in_one_section_the_others_are_applied(sandbox: Sandbox, name: str, method: str) -> None:
+    writes, result = undisturbed(sandbox, *everything())
+    assert method in dict(writes)
+    assert_nothing_is_lost(sandbox, everything(), FAULTS[name] | {"method": method}, result)

@@ -18,11 +18,10 @@ from reconciler.model.state import Section
 from reconciler.model.targets import Address
 from reconciler.sandbox import Sandbox
 from reconciler.service import Client
-from tests.building import ACME, API, KINDS, section
+from tests.building import ACME, API, KINDS, LIB, section
 from tests.engine_driver import EngineDriver, failures
 from tests.service.clock import SwiftClock
 from tests.states import a_small_service
-from tests.trust.all_writes import LIB
 
 TOKENS = section("trigger_tokens", {"t": {}})
 URL = "projects/acme%2Fapi/triggers"
