@@ -1,32 +1,28 @@
 """What must hold for every kind there is, and for every kind there will be."""
 
-import ast
 import json
-import re
 from collections.abc import Iterator
-from functools import cache
 from pathlib import Path
 from typing import get_args
 
 import pytest
-import yaml
 from hypothesis import HealthCheck, example, given, settings
 from hypothesis import strategies as st
 
 from reconciler.errors import ServiceError
 from reconciler.live.read import read_part
-from reconciler.manifests import read_manifests
 from reconciler.model.diff import as_read, differences, fields_of
 from reconciler.model.endpoints import Singleton
 from reconciler.model.kind import Part
 from reconciler.model.protocols import Json, Reader
 from reconciler.model.resource import Found, Item, Resource
-from reconciler.model.state import LivePart, Section, Unreadable
+from reconciler.model.state import LivePart, Unreadable
 from reconciler.model.targets import Key, Target
 from reconciler.sandbox import Sandbox
 from tests.building import KINDS
 from tests.conftest import EXAMPLES
 from tests.engine_driver import EngineDriver
+from tests.trust.all_writes import service, wanted
 
 ROOT = Path(__file__).parent.parent
 PACKAGE = ROOT / "reconciler"
@@ -39,8 +35,8 @@ Recording = dict[str, Json]
 
 def test_every_kind_casts_its_three_shadows() -> None:
     shadows = ["reconciler/sandbox/routes/{}.py", "tests/kinds/test_{}.py", "examples/{}.yaml"]
-    wanted = [shadow.format(name) for name in EVERY_KIND for shadow in shadows]
-    assert [shadow for shadow in wanted if not (ROOT / shadow).is_file()] == []
+    shadowed = [shadow.format(name) for name in EVERY_KIND for shadow in shadows]
+    assert [shadow for shadow in shadowed if not (ROOT / shadow).is_file()] == []
 
 
 def test_every_kind_has_the_name_of_its_module() -> None:
@@ -79,30 +75,16 @@ def models(name: str) -> Iterator[type[Resource]]:
             yield item
 
 
-def the_state(dialect: str) -> dict[str, Json]:
-    """The state in which all examples can be rehearsed."""
-    state: dict[str, Json] = yaml.safe_load((EXAMPLES / "state.yaml").read_text())
-    state["instance"]["dialect"] = dialect
-    return state
-
-
-@cache
-def the_sections(name: str) -> tuple[Section, ...]:
-    """What the example of a kind declares."""
-    targets = read_manifests([EXAMPLES / f"{name}.yaml"], KINDS).desired.targets
-    return tuple(section for target in targets for section in target.sections)
-
-
 def scopes(name: str) -> tuple[Target, ...]:
     """The targets of the example of a kind."""
-    return tuple(section.target for section in the_sections(name))
+    return tuple(section.target for section in wanted(name))
 
 
 @pytest.mark.parametrize("name", EVERY_KIND)
 def test_every_example_is_of_one_kind_and_of_all_its_levels_and_parts(name: str) -> None:
-    assert {section.kind for section in the_sections(name)} == {name}
+    assert {section.kind for section in wanted(name)} == {name}
     assert sorted(target.level for target in scopes(name)) == sorted(KINDS[name].models)
-    declared = {part for section in the_sections(name) for part in section.wanted}
+    declared = {part for section in wanted(name) for part in section.wanted}
     assert declared == {part.name for part in KINDS[name].parts}
 
 
@@ -110,90 +92,10 @@ def test_every_example_is_of_one_kind_and_of_all_its_levels_and_parts(name: str)
 def test_every_example_changes_each_of_its_targets_and_ends_in_order(
     engine: EngineDriver, dialect: str, name: str
 ) -> None:
-    engine.sandbox.replace_state(the_state(dialect))
-    changes = list(engine.plan(*the_sections(name)).changes)
+    engine.sandbox.replace_state(service(dialect))
+    changes = list(engine.plan(*wanted(name)).changes)
     assert {change.address.target for change in changes} == set(scopes(name))
-    assert len(engine.step(*the_sections(name))) >= len(changes)
-
-
-KNOWING = {"kinds", "sandbox", "demo"}
-"""The rooms where kinds may be named; the command that plays the demo is one more."""
-
-ANY = {
-    "container",
-    "setting",
-    "request",
-    "repository",
-    "group",
-    "project",
-    "token",
-    "scope",
-    "rule",
-    "enabled",
-    "job",
-    "merge",
-}
-"""Words that kinds share with everything else."""
-
-
-def words() -> set[str]:
-    """What tells one of a kind: its name, and the words of its name and of its paths that mean nothing else."""
-    parts = [part for kind in KINDS.values() for part in kind.parts]
-    phrases = [*KINDS, *(part.suffix for part in parts), *(part.title for part in parts)]
-    single = {word.removesuffix("s") for phrase in phrases for word in re.split(r"[ _/]", phrase)}
-    return {*KINDS, *(single - ANY)}
-
-
-def test_the_words_that_tell_one_of_a_kind_are_found() -> None:
-    assert {"allowlist", "approval", "milestone", "notification", "protection", "registry", "trigger"} <= words()
-    assert not words() & ANY
-
-
-def code_of(path: Path) -> Iterator[tuple[int, str]]:
-    """The names and the single-word strings of a module, with their lines; not its prose, and not its examples."""
-    tree = ast.parse(path.read_text())
-    prose = {
-        id(inner)
-        for node in ast.walk(tree)
-        if isinstance(node, ast.keyword) and node.arg in ("examples", "description")
-        for inner in ast.walk(node)
-    }
-    for node in ast.walk(tree):
-        match node:
-            case ast.Constant(value=str() as text) if id(node) not in prose and not re.search(r"\s", text):
-                yield node.lineno, text
-            case ast.Name(id=name) | ast.Attribute(attr=name) | ast.arg(arg=name) | ast.keyword(arg=str() as name):
-                yield getattr(node, "lineno", 0), name
-            case ast.FunctionDef(name=name) | ast.ClassDef(name=name) | ast.alias(name=name):
-                yield node.lineno, name
-            case ast.ImportFrom(module=str() as name):
-                yield node.lineno, name
-
-
-def test_no_module_outside_the_kinds_and_the_sandbox_knows_a_kind() -> None:
-    telling = re.compile("|".join(sorted(words())), re.IGNORECASE)
-    known = [
-        f"{path.relative_to(ROOT)}:{line}: {text}"
-        for path in sorted(PACKAGE.rglob("*.py"))
-        if path.relative_to(PACKAGE).parts[0] not in KNOWING and path.stem not in KNOWING
-        for line, text in code_of(path)
-        if telling.search(text)
-    ]
-    assert known == []
-
-
-def test_code_that_knows_a_kind_would_be_found(tmp_path: Path) -> None:
-    module = tmp_path / "module.py"
-    module.write_text(
-        '"""About milestones."""\n'
-        'def plan(part: str, name: str = Field(examples=["milestone"])) -> bool:\n'
-        '    """Plan a milestone."""\n'
-        '    raise ValueError("write null for a milestone")\n'
-        '    return part == "milestones" or trigger_of(name)\n'
-    )
-    found = [text for line, text in code_of(module) if line == 5 and re.search("milestone|trigger", text)]
-    assert sorted(found) == ["milestones", "trigger_of"]
-    assert [text for line, text in code_of(module) if line < 5 and "milestone" in text] == []
+    assert len(engine.step(*wanted(name))) >= len(changes)
 
 
 class Answering:
@@ -253,8 +155,8 @@ def recordings(shared_sandbox: Sandbox, request: pytest.FixtureRequest) -> dict[
     """By part, all answers that reading it takes where the example of its kind was applied."""
     found: dict[str, Recording] = {}
     for kind in KINDS.values():
-        with EngineDriver(shared_sandbox, the_state(request.param)) as engine:
-            engine.step(*the_sections(kind.name))
+        with EngineDriver(shared_sandbox, service(request.param)) as engine:
+            engine.step(*wanted(kind.name))
             for part in kind.parts:
                 recorder = Recorder(engine.client)
                 for target in scopes(kind.name):
