@@ -133,7 +133,7 @@ class Client:
         """
         target = self._moves.moved_target(request.path)
         if target is not None and not self._policy.follow_moved:
-            reason = f"the {target.level} has moved, and is {target} now; it is written to only with --follow-moved"
+            reason = f"the {target.level} has moved, and is {target} now; writing to it needs --follow-moved"
             raise Moved(str(request), reason)
         value, _ = self._carry_out(request.method, request.path, request.body)
         return value

@@ -64,7 +64,7 @@ HINDRANCES: Mapping[type[BaseException], Hindrance] = MappingProxyType(
 """By the error that reveals it; the first match counts."""
 
 ERROR_NUMBER = re.compile(r"^\[Errno -?[0-9]+\] ")
-ADVICE = "an authority that this machine does not know is named with --ca-file"
+ADVICE = "name the certificate of a private authority with --ca-file"
 
 
 class Connection:
@@ -95,7 +95,7 @@ class Connection:
         """
         request = f"{method} {path.partition('?')[0]}"
         if not is_plain(path):
-            raise Unsendable(plain(request), "it cannot be sent: its path leads elsewhere")
+            raise Unsendable(plain(request), "the request cannot be sent: its path may lead elsewhere")
         self._deadline.begin(self._policy.total_timeout)
         try:
             built = httpx.Request(method, f"{self._api_url}/{path}", headers=headers, json=body)
@@ -123,15 +123,15 @@ class Connection:
         received = [(name.decode("latin-1").lower(), value.decode("latin-1")) for name, value in response.headers]
         encoding = ", ".join(value for name, value in received if name == "content-encoding").strip().lower()
         if encoding not in ENCODINGS:
-            reason = f"the answer is packed in a way nobody asked for: {plain(encoding)}"
+            reason = f"the response has an unsupported content encoding: {plain(encoding)}"
             raise BadAnswer(request, reason, response.status)
         decode = zlib.decompressobj(GZIP).decompress if encoding == "gzip" else bytes
         body = bytearray()
         for chunk in response.iter_stream():
             body += decode(chunk)
-            if len(body) > self._policy.largest_answer:
-                largest = f"{self._policy.largest_answer / 2**20:g} MiB"
-                raise BadAnswer(request, f"the answer is larger than {largest}", response.status)
+            if len(body) > self._policy.largest_response:
+                largest = f"{self._policy.largest_response / 2**20:g} MiB"
+                raise BadAnswer(request, f"the response is larger than {largest}", response.status)
         phrase = response.extensions["reason_phrase"].decode("ascii", "ignore")
         return Response(response.status, phrase, dict(received), bytes(body))
 
@@ -144,9 +144,9 @@ class Connection:
                 return Untrusted(request, reason)
         reason = plain(ERROR_NUMBER.sub("", str(error))) or type(error).__name__
         if self._deadline.sent and not isinstance(error, NEVER_CONNECTED):
-            return AnswerLost(request, f"the answer was lost: {reason}")
+            return AnswerLost(request, f"the response was lost: {reason}")
         if isinstance(error, UNSENDABLE):
-            return Unsendable(request, f"it cannot be sent: {reason}")
+            return Unsendable(request, f"the request cannot be sent: {reason}")
         unreachable = Unreachable(request, f"{self._api_url} cannot be reached: {reason}")
         known = (found for kind, found in HINDRANCES.items() if any(isinstance(cause, kind) for cause in causes))
         unreachable.hindrance = next(known, Hindrance.OTHER)
@@ -204,7 +204,7 @@ class Deadline(httpcore.NetworkBackend):
         """
         left = self._at - self._clock.monotonic()
         if left <= 0:
-            raise httpcore.ReadTimeout("the whole exchange took too long")
+            raise httpcore.ReadTimeout("the whole request took too long")
         return left if timeout is None else min(timeout, left)
 
     def connect_tcp(

@@ -99,7 +99,7 @@ class Limiter:
         if stopped:
             with self._changed:
                 self._raise_refusal(request)
-            raise Stopped(request, "the run was ended before it could be sent")
+            raise Stopped(request, "the run was stopped before the request could be sent")
 
     def _obstacle(self, now: float) -> tuple[Wait, float]:
         """Return what prevents a request, and for how many seconds: 0 for nothing, `inf` until a response arrives."""
@@ -122,8 +122,8 @@ class Limiter:
     def _refuse(self, request: str, reason: Wait, seconds: float) -> None:
         come_back = self._clock.now() + timedelta(seconds=min(seconds, LONGEST_PAUSE))
         text = (
-            f"{reason}{_quoted(self._words)}: it asks to come back at {come_back:%Y-%m-%d %H:%M:%S %Z}, in "
-            f"{seconds:.0f} s; --max-wait is {self._max_wait:g} s"
+            f"{reason}{_quoted(self._words)}: retry at {come_back:%Y-%m-%d %H:%M:%S %Z}, in {seconds:.0f} s; "
+            f"--max-wait is {self._max_wait:g} s"
         )
         self._refusal = WaitTooLong(request, text, come_back)
         self._stop.set()

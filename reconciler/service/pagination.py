@@ -101,7 +101,7 @@ def _read_pages(fetch: Fetch, path: str) -> _Reading:
     for page in range(1, MAX_PAGES + 1):
         entries, response = fetch(asked[-1])
         if not isinstance(entries, list):
-            raise BadAnswer(_request(path), "the answer is not a list", response.status)
+            raise BadAnswer(_request(path), "unexpected response: the body is not a list", response.status)
         names = set(map(_name, entries))
         reading.totals.add(response.headers.get("x-total", ""))
         following = _following(path, response, page, sum(map(len, reading.pages)) + len(entries))

@@ -1,4 +1,4 @@
-"""How patient the client is, and the clock it goes by: both handed in, so that no test waits for real time."""
+"""Timeouts, retries and limits of the client, and its clock: both are arguments, so that no test waits."""
 
 from dataclasses import dataclass
 from datetime import UTC, datetime
@@ -8,20 +8,20 @@ from typing import Protocol, Self
 
 
 class Clock(Protocol):
-    """Time, as the client sees it. Its methods are called from any thread."""
+    """Time for the client. Its methods are called from any thread."""
 
     def now(self) -> datetime:
         """Return the time of day, with a time zone."""
 
     def monotonic(self) -> float:
-        """Return seconds since some moment; never goes back."""
+        """Return seconds since some moment, never fewer than before."""
 
     def wait(self, seconds: float, event: Event) -> bool:
-        """Let so many seconds pass, or fewer if the event is set; return whether it is."""
+        """Wait so many seconds, or until the event is set; return whether it is."""
 
 
 class SystemClock:
-    """The real one."""
+    """The clock of the machine."""
 
     def now(self) -> datetime:
         """See `Clock`."""
@@ -38,7 +38,7 @@ class SystemClock:
 
 @dataclass(frozen=True, slots=True)
 class Rate:
-    """So many requests in so many seconds, both above zero."""
+    """A number of requests in a number of seconds, both above zero."""
 
     requests: int
     seconds: float
@@ -48,7 +48,7 @@ class Rate:
         """Read `N/SECONDS`, such as `600/60`.
 
         Raises:
-            ValueError: it is something else, in words fit for whoever wrote it.
+            ValueError: `text` is no rate; the message is fit for the user.
         """
         requests, _, seconds = text.partition("/")
         try:
@@ -66,23 +66,23 @@ LONGEST_PERIOD = 86400
 
 @dataclass(frozen=True, slots=True)
 class Policy:
-    """How patient the client is, and how much it asks of the service.
+    """Timeouts, retries and limits of the client.
 
     Attributes:
-        connect_timeout: seconds until a connection stands.
+        connect_timeout: seconds to open a connection.
         read_timeout: seconds without a single byte.
-        total_timeout: seconds for one request, from its connection to the last byte of its answer.
-        max_wait: the longest wait, in seconds, that the service may ask for; the run ends where it asks for more.
+        total_timeout: seconds for one request, from its connection to the last byte of its response.
+        max_wait: seconds; the run ends if the service asks for a longer wait.
         tries: how often one request is sent at most.
-        tries_unheard: the same while the run has not heard from the service at all: its URL may well be wrong.
-        retry_share: how many retries a run may make, as a share of its requests...
-        retry_allowance: ...and so many more, whatever it does.
-        first_backoff: seconds; before each next try up to twice as long as before, by chance.
+        tries_unheard: the same before the first response of the run, since the URL may be wrong.
+        retry_share: the retries that a run may make, as a share of its requests.
+        retry_allowance: retries on top of that share.
+        first_backoff: seconds at most before the second try; the maximum doubles with each try.
         longest_backoff: seconds.
         concurrency: how many requests may be in flight at once, if the service keeps up.
-        rate: the limit the run sets itself, or None.
-        follow_moved: whether what has moved is written to where it is now.
-        largest_answer: bytes of a body, once unpacked.
+        rate: the run's own limit, or None.
+        follow_moved: whether groups and projects that have moved may be written to.
+        largest_response: bytes of a decoded response body.
     """
 
     connect_timeout: float = 10
@@ -98,7 +98,7 @@ class Policy:
     concurrency: int = 64
     rate: Rate | None = None
     follow_moved: bool = False
-    largest_answer: int = 32 * 2**20
+    largest_response: int = 32 * 2**20
 
 
 DEFAULT_POLICY = Policy()

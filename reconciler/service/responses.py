@@ -80,12 +80,12 @@ def read_response(request: str, response: Response) -> Json:
         if response.body:
             return _read_body(request, response)
         if request.startswith("GET ") or (request.startswith("POST ") and status in (200, 201)):
-            raise BadAnswer(request, f"the answer is empty ({status})", status)
+            raise BadAnswer(request, f"the response is empty ({status})", status)
         return None
     if 300 <= status < 400 and "location" in response.headers:
         raise Moved(request, _redirected(request, response), status)
     if status < 400:
-        raise BadAnswer(request, f"nothing that was asked for: {status} {plain(response.phrase)}".rstrip(), status)
+        raise BadAnswer(request, f"unexpected response: {status} {plain(response.phrase)}".rstrip(), status)
     error = ERRORS.get(status, ServerFailure if status >= 500 else Refused)
     if error is Forbidden and _names_scopes(response):
         error = ScopeMissing
@@ -168,7 +168,7 @@ def _redirected(request: str, response: Response) -> str:
     reason = f"redirected to {place}" + (f" ({words})" if words else "")
     if request.startswith("GET "):
         return reason
-    return f"{reason}, and so not carried out: writes are not sent elsewhere; the service may be in maintenance"
+    return f"{reason}, so nothing was written: writes follow no redirects; the service may be in maintenance"
 
 
 def _read_body(request: str, response: Response) -> Json:
@@ -176,7 +176,7 @@ def _read_body(request: str, response: Response) -> Json:
         return parse_json(response.body)
     except ValueError:
         kind = plain(response.headers.get("content-type", "no content type"))
-        raise BadAnswer(request, f"the answer is not JSON ({response.status}, {kind})", response.status) from None
+        raise BadAnswer(request, f"the response is not JSON ({response.status}, {kind})", response.status) from None
 
 
 def _flat(value: Json) -> str:

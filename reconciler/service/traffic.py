@@ -1,4 +1,4 @@
-"""What a run asked of the service, and what it waited for: counted by all threads, told in its report."""
+"""The requests of a run and its waits, counted by all threads, for its report."""
 
 from collections import Counter
 from collections.abc import Iterator, Mapping
@@ -10,7 +10,7 @@ from reconciler.service.policy import Clock
 
 
 class Wait(StrEnum):
-    """What the client waits for."""
+    """Reasons to wait."""
 
     RATE_LIMIT = "rate limit of the service"
     UNAVAILABLE = "service unavailable"
@@ -20,10 +20,10 @@ class Wait(StrEnum):
 
 
 class Traffic:
-    """What was sent, and how long was waited.
+    """The requests and waits of a run.
 
     Attributes:
-        reads: GETs, each try counted.
+        reads: GET requests, each try counted.
         writes: all other requests, each try counted.
         retries: how many of both were tries after the first.
     """
@@ -32,8 +32,8 @@ class Traffic:
         self.reads = 0
         self.writes = 0
         self.retries = 0
-        self._answers = 0
-        self._answering = 0.0
+        self._responses = 0
+        self._response_seconds = 0.0
         self._lock = Lock()
         self._waiting: Counter[Wait] = Counter()
         self._since: dict[Wait, float] = {}
@@ -41,24 +41,24 @@ class Traffic:
 
     @property
     def waited(self) -> Mapping[Wait, float]:
-        """Seconds of the run in which some request waited, by reason; requests that wait side by side count once."""
+        """Seconds in which at least one request waited, by reason."""
         with self._lock:
             return dict(self._waited)
 
     @property
     def requests(self) -> int:
-        """How many requests were sent."""
+        """Requests sent."""
         return self.reads + self.writes
 
     @property
     def latency(self) -> float:
-        """Seconds that an answer took, on average and without any wait before it; 0 while there is none."""
+        """Average seconds that a response took, without waits before the request; 0 before the first response."""
         with self._lock:
-            return self._answering / self._answers if self._answers else 0.0
+            return self._response_seconds / self._responses if self._responses else 0.0
 
     @property
     def waiting_for(self) -> list[Wait]:
-        """What some request waits for at this moment."""
+        """Why requests wait at this moment."""
         with self._lock:
             return sorted(+self._waiting)
 
@@ -72,19 +72,19 @@ class Traffic:
                 self.writes += 1
 
     def answered(self, seconds: float) -> None:
-        """Count one answer, and how long it took."""
+        """Count one response that took so long."""
         with self._lock:
-            self._answers += 1
-            self._answering += seconds
+            self._responses += 1
+            self._response_seconds += seconds
 
     def allows_retry(self, share: float, allowance: int) -> bool:
-        """Whether there were fewer retries than that share of all requests, and so many more."""
+        """Whether there were fewer retries than this share of all requests plus the allowance."""
         with self._lock:
             return self.retries < share * (self.reads + self.writes) + allowance
 
     @contextmanager
     def waiting(self, reason: Wait, clock: Clock) -> Iterator[None]:
-        """Count the time that passes in this block."""
+        """Count the time that passes in this block as a wait."""
         with self._lock:
             if not self._waiting[reason]:
                 self._since[reason] = clock.monotonic()

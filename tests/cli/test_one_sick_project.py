@@ -11,7 +11,7 @@ SICK = pytest.mark.parametrize(
     [
         ("status=501", "501 Not Implemented"),
         ("status=403", "403 Forbidden"),
-        ("html,status=200", "the answer is not JSON (200, text/html)"),
+        ("html,status=200", "the response is not JSON (200, text/html)"),
     ],
 )
 

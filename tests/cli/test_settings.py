@@ -405,11 +405,11 @@ def test_a_service_that_cannot_be_reached_is_named_in_the_end(cli_runner: CliRun
     [
         (
             answer("200 OK", "<html>Sign in</html>", content_type="text/html"),
-            "cannot be read: GET projects/acme%2Fapi/milestones: the answer is not JSON (200, text/html)",
+            "cannot be read: GET projects/acme%2Fapi/milestones: the response is not JSON (200, text/html)",
         ),
         (
             answer("200 OK", "[{"),
-            "cannot be read: GET projects/acme%2Fapi/milestones: the answer is not JSON (200, application/json)",
+            "cannot be read: GET projects/acme%2Fapi/milestones: the response is not JSON (200, application/json)",
         ),
         (
             answer("200 OK", '[{"id": 1, "state": "active"}]'),

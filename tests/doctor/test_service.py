@@ -211,8 +211,8 @@ def test_a_name_that_nobody_knows(cli_runner: CliRunner, monkeypatch: pytest.Mon
 def test_a_certificate_that_nobody_knows(cli_runner: CliRunner) -> None:
     with secured() as url:
         assert said_of(cli_runner, url) == (
-            f"reachable: no secure channel: {url} cannot be trusted: self-signed certificate; an authority that this "
-            "machine does not know is named with --ca-file"
+            f"reachable: no secure channel: {url} cannot be trusted: self-signed certificate; name the "
+            "certificate of a private authority with --ca-file"
         )
         assert said_of(cli_runner, url, "--ca-file", str(LOOPBACK)) == (
             "api: this is no API: GET version: no version is told; something else answers there, or a proxy in between"
@@ -229,7 +229,7 @@ def test_a_server_of_pages(cli_runner: CliRunner) -> None:
     page = answer("200 OK", "<html>Sign in</html>", content_type="text/html")
     with canned(page) as server:
         assert said_of(cli_runner, server.api_url) == (
-            "api: this is no API: the answer is not JSON (200, text/html); "
+            "api: this is no API: the response is not JSON (200, text/html); "
             f"try {server.api_url.replace('http:', 'https:')}"
         )
         assert len(server.requests) == 1
@@ -263,7 +263,7 @@ def test_a_server_that_wants_https(cli_runner: CliRunner) -> None:
 def test_a_port_for_https_that_is_spoken_to_without(cli_runner: CliRunner) -> None:
     with secured() as url:
         said = said_of(cli_runner, url.replace("https:", "http:"))
-    assert said.startswith("api: cannot be used now: GET personal_access_tokens/self: the answer was lost: ")
+    assert said.startswith("api: cannot be used now: GET personal_access_tokens/self: the response was lost: ")
     assert said.endswith(f"; try {url}")
 
 

@@ -311,7 +311,7 @@ def test_a_section_that_is_out_of_order_is_told_as_such(patient: Patient) -> Non
     assert said == [
         "project acme/api",
         "  error    notification_settings                     read: no, write: no: GET projects/acme%2Fapi/notification_settings: 404 Not Found; see whether the service has this at all",
-        "  error    milestones                                read: no, write: no: GET projects/acme%2Fapi/milestones: the answer is not JSON (200, application/json); try again; if it stays so, see what the service logs about it",
+        "  error    milestones                                read: no, write: no: GET projects/acme%2Fapi/milestones: the response is not JSON (200, application/json); try again; if it stays so, see what the service logs about it",
     ]
 
 

@@ -129,7 +129,7 @@ def test_a_success_that_is_not_json_is_a_bad_answer(body: str | bytes) -> None:
     with canned(answer("200 OK", body, content_type="text/html\t")) as server, connected(server.api_url) as client:
         with pytest.raises(BadAnswer) as raised:
             client.get("user")
-    assert str(raised.value) == "GET user: the answer is not JSON (200, text/html)"
+    assert str(raised.value) == "GET user: the response is not JSON (200, text/html)"
 
 
 def test_a_connection_that_cannot_be_made_is_unreachable() -> None:
@@ -146,7 +146,7 @@ def test_a_connection_that_breaks_is_a_lost_answer() -> None:
         with pytest.raises(AnswerLost) as raised:
             client.send(Request("POST", "projects/1/triggers", {"description": "d"}))
     assert str(raised.value) == (
-        "POST projects/1/triggers: the answer was lost: Server disconnected without sending a response."
+        "POST projects/1/triggers: the response was lost: Server disconnected without sending a response."
     )
 
 

@@ -95,7 +95,7 @@ def test_an_answer_that_trickles_in_is_given_up_when_its_time_is_over() -> None:
     with serving(trickle) as host, connected(f"http://{host}/api/v4", clock=clock, tries=1) as client:
         with pytest.raises(AnswerLost) as raised:
             client.get("x")
-    assert str(raised.value) == "GET x: the answer was lost: the whole exchange took too long"
+    assert str(raised.value) == "GET x: the response was lost: the whole request took too long"
 
 
 def test_an_answer_that_never_comes_is_given_up() -> None:
@@ -106,7 +106,7 @@ def test_an_answer_that_never_comes_is_given_up() -> None:
     with serving(hang) as host, connected(f"http://{host}/api/v4", read_timeout=0.01, tries=2) as client:
         with pytest.raises(AnswerLost) as raised:
             client.get("x")
-    assert str(raised.value) == "GET x: the answer was lost: timed out"
+    assert str(raised.value) == "GET x: the response was lost: timed out"
 
 
 def test_no_time_left_to_connect_means_nothing_was_sent() -> None:
@@ -119,18 +119,18 @@ def test_no_time_left_to_connect_means_nothing_was_sent() -> None:
 
 def test_an_answer_without_an_end_is_bounded() -> None:
     endless = b"HTTP/1.1 200 OK\r\ncontent-length: 99999999\r\n\r\n" + b"[" + b" " * 2**20
-    with canned(endless) as server, connected(server.api_url, largest_answer=2**19) as client:
+    with canned(endless) as server, connected(server.api_url, largest_response=2**19) as client:
         with pytest.raises(BadAnswer) as raised:
             client.get("x")
-    assert str(raised.value) == "GET x: the answer is larger than 0.5 MiB"
+    assert str(raised.value) == "GET x: the response is larger than 0.5 MiB"
 
 
 def test_a_packed_answer_is_unpacked_and_bounded() -> None:
     small, bomb = gzip.compress(b'{"id": 1}'), gzip.compress(b"[" + b" " * 2**22)
     answers = (answer("200 OK", body, content_encoding="gzip") for body in (small, bomb))
-    with canned(*answers) as server, connected(server.api_url, largest_answer=2**21) as client:
+    with canned(*answers) as server, connected(server.api_url, largest_response=2**21) as client:
         assert client.get("x") == {"id": 1}
-        with pytest.raises(BadAnswer, match="the answer is larger than 2 MiB"):
+        with pytest.raises(BadAnswer, match="the response is larger than 2 MiB"):
             client.get("x")
     assert "accept-encoding: gzip\r\n" in server.requests[0].lower()
 
@@ -145,7 +145,7 @@ def test_an_answer_packed_otherwise_is_refused(packings: list[str], said: str) -
     with canned(f"HTTP/1.1 200 OK\r\n{lines}content-length: 2\r\n\r\n{{}}".encode()) as server:
         with connected(server.api_url) as client, pytest.raises(BadAnswer) as raised:
             client.get("x")
-    assert str(raised.value) == f"GET x: the answer is packed in a way nobody asked for: {said}"
+    assert str(raised.value) == f"GET x: the response has an unsupported content encoding: {said}"
 
 
 def test_an_answer_that_cannot_be_unpacked_is_lost() -> None:
@@ -226,7 +226,7 @@ def test_a_certificate_that_nobody_knows_is_told_at_once_and_how_to_name_its_aut
         client.get("x")
     assert str(raised.value) == (
         f"GET x: {url} cannot be trusted: self-signed certificate; "
-        "an authority that this machine does not know is named with --ca-file"
+        "name the certificate of a private authority with --ca-file"
     )
     assert clock.waits == []
 
@@ -260,7 +260,7 @@ def test_no_request_leaves_its_path(path: str) -> None:
     with canned(answer("200 OK", "{}")) as server, connected(server.api_url) as client:
         with pytest.raises(Unsendable) as raised:
             client.get(path)
-    assert raised.value.reason == "it cannot be sent: its path leads elsewhere"
+    assert raised.value.reason == "the request cannot be sent: its path may lead elsewhere"
     assert server.requests == []
 
 

@@ -52,7 +52,7 @@ def test_a_reset_that_is_too_far_away_ends_the_run() -> None:
     with pytest.raises(WaitTooLong) as raised:
         limiter.acquire("GET x")
     assert raised.value.come_back == NOON + timedelta(seconds=301)
-    assert raised.value.reason.startswith("rate limit of the service: it asks to come back at 2026-10-10 12:05:01 UTC")
+    assert raised.value.reason.startswith("rate limit of the service: retry at 2026-10-10 12:05:01 UTC")
 
 
 def test_the_clock_of_the_service_counts_where_it_tells_it() -> None:

@@ -210,7 +210,7 @@ def test_a_list_that_is_none_is_a_bad_answer() -> None:
     with canned(answer("200 OK", "{}")) as server, connected(server.api_url) as client:
         with pytest.raises(BadAnswer) as raised:
             client.pages("x")
-    assert str(raised.value) == "GET x: the answer is not a list"
+    assert str(raised.value) == "GET x: unexpected response: the body is not a list"
 
 
 STEADY = pages_of(numbered(1, 2), numbered(3), totals=[3, 3])

@@ -60,7 +60,7 @@ def test_a_project_that_has_moved_is_not_written_to(service: Sandbox) -> None:
             client.send(Request("PATCH", f"{OLD}/job_token_scope", {"enabled": False}))
     assert str(raised.value) == (
         f"PATCH {OLD}/job_token_scope: the project has moved, and is project 100 now; "
-        "it is written to only with --follow-moved"
+        "writing to it needs --follow-moved"
     )
     assert not raised.value.ambiguous
     assert asked(service) == []
@@ -84,8 +84,8 @@ def test_a_write_is_never_redirected() -> None:
             with pytest.raises(Moved) as raised:
                 client.send(Request(method, f"{OLD}/x", {}))
             assert str(raised.value) == (
-                f"{method} {OLD}/x: redirected to /api/v4/projects/7/x (moved permanently), and so not carried out: writes "
-                "are not sent elsewhere; the service may be in maintenance"
+                f"{method} {OLD}/x: redirected to /api/v4/projects/7/x (moved permanently), so nothing was written: "
+                "writes follow no redirects; the service may be in maintenance"
             )
         assert client.moved == {}
     assert len(server.requests) == 4

@@ -92,14 +92,14 @@ def test_only_what_asks_for_nothing_may_be_answered_with_nothing(request_: str, 
     else:
         with pytest.raises(BadAnswer) as raised:
             read_response(request_, empty)
-        assert str(raised.value) == f"{request_}: the answer is empty ({status})"
+        assert str(raised.value) == f"{request_}: the response is empty ({status})"
 
 
 @pytest.mark.parametrize(
     ("raw", "said"),
     [
-        (answer("304 Not Modified"), "GET x: nothing that was asked for: 304 Not Modified"),
-        (answer("300"), "GET x: nothing that was asked for: 300"),
+        (answer("304 Not Modified"), "GET x: unexpected response: 304 Not Modified"),
+        (answer("300"), "GET x: unexpected response: 300"),
     ],
     ids=["304", "300"],
 )

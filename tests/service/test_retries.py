@@ -204,7 +204,7 @@ def test_too_long_a_wait_ends_the_run_with_the_time_to_come_back_and_the_reason_
         assert raised.value.come_back == NOON + timedelta(seconds=900)
         assert not raised.value.ambiguous
         assert str(raised.value) == (
-            'POST x: service unavailable ("GitLab is undergoing maintenance"): it asks to come back at '
+            'POST x: service unavailable ("GitLab is undergoing maintenance"): retry at '
             "2026-10-10 12:15:00 UTC, in 900 s; --max-wait is 300 s"
         )
         with pytest.raises(WaitTooLong) as again:
@@ -288,7 +288,7 @@ def test_whoever_stops_ends_what_waits_and_nothing_else() -> None:
             assert client.get("x") == {"id": 1}
             with pytest.raises(Stopped) as raised:
                 ask(client, "PUT")
-            assert str(raised.value) == "PUT x: the run was ended before it could be sent"
+            assert str(raised.value) == "PUT x: the run was stopped before the request could be sent"
             assert raised.value.ambiguous
             with pytest.raises(Stopped) as raised:
                 ask(client, "POST")

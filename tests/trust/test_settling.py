@@ -54,7 +54,7 @@ def archive(sandbox: Sandbox) -> None:
 
 
 def lost(request: Request) -> AnswerLost:
-    return AnswerLost(str(request), "the answer was lost: reset")
+    return AnswerLost(str(request), "the response was lost: reset")
 
 
 def test_a_creation_whose_fate_cannot_be_read_is_reported_by_name(sandbox: Sandbox) -> None:
@@ -65,7 +65,7 @@ def test_a_creation_whose_fate_cannot_be_read_is_reported_by_name(sandbox: Sandb
 
     engine, told = applied(sandbox, meddle, TOKENS)
     assert told == [
-        f"failed: trigger token t: POST {URL}: the answer was lost: reset; looking whether it was carried out: "
+        f"failed: trigger token t: POST {URL}: the response was lost: reset; looking whether it was carried out: "
         f"GET {URL}: 403 Forbidden"
     ]
     assert engine.tokens == {}
@@ -79,7 +79,7 @@ def test_a_creation_beside_another_new_one_of_the_same_name_is_reported_by_name(
 
     _, told = applied(sandbox, meddle, TOKENS)
     assert told == [
-        f"failed: trigger token t: POST {URL}: the answer was lost: reset; and there are 2 new ones of this name now; "
+        f"failed: trigger token t: POST {URL}: the response was lost: reset; and there are 2 new ones of this name now; "
         "one is there, whose value was not delivered: delete it"
     ]
 
@@ -152,7 +152,7 @@ def test_a_creation_that_is_lost_every_time_is_given_up(sandbox: Sandbox) -> Non
         raise lost(request)
 
     _, told = applied(sandbox, meddle, TOKENS)
-    assert told == [f"failed: trigger token t: POST {URL}: the answer was lost: reset"]
+    assert told == [f"failed: trigger token t: POST {URL}: the response was lost: reset"]
     assert len(tries) == 3
 
 
@@ -221,7 +221,7 @@ def test_a_younger_one_that_cannot_be_deleted_again_is_named(sandbox: Sandbox) -
     _, told = applied(sandbox, meddle, TOKENS)
     assert told == [
         "failed: trigger token t: somebody else created one at the same time, ID 1; this run's, ID 2, could not be "
-        f"deleted again and should be: DELETE {URL}/2: the answer was lost: reset; the value that was delivered is void"
+        f"deleted again and should be: DELETE {URL}/2: the response was lost: reset; the value that was delivered is void"
     ]
 
 
