@@ -1,0 +1,262 @@
+"""What a kind is tested with, ours and other people's: its whole life on the sandbox, in both of its dialects."""
+
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import replace
+from json import dumps
+from pathlib import Path
+from types import ModuleType
+from typing import Any
+
+from pydantic import TypeAdapter
+
+from reconciler.apply import ApplyOptions, NoRecord, Status, Stop, apply_plan
+from reconciler.export.sections import export_target
+from reconciler.export.targets import ResolvedTarget
+from reconciler.live.read import read_live, read_part
+from reconciler.manifests import read_manifests
+from reconciler.model.diff import become, only, without
+from reconciler.model.endpoints import Collection
+from reconciler.model.kind import Kind
+from reconciler.model.plan import Change, Delete, Plan, Update
+from reconciler.model.protocols import Json
+from reconciler.model.resource import Resource, Wanted
+from reconciler.model.state import DesiredState, DesiredTarget, Section
+from reconciler.model.targets import Key, Level, Target
+from reconciler.planning.run import draw_plan
+from reconciler.sandbox import Sandbox, running
+from reconciler.sandbox.routes import routes
+from reconciler.service import Client
+
+TOKEN = "check-token"  # noqa: S105 - of the sandbox only
+
+ODD: Sequence[Json] = (None, True, 7, "text", [], [[]], {}, {"id": "7"}, {"id": 7})
+"""Responses that no service should give, and that no run should die of."""
+
+
+def check_kind(
+    kind: Kind, example: Path, route: ModuleType, *, state: Mapping[str, Any] | None = None, token: str = TOKEN
+) -> None:
+    """Lead a kind through its life on the sandbox, in both of its dialects.
+
+    The example is applied, exported and read again. Then its objects are renamed, deleted, created with what a creation
+    needs and updated to what the example says, and pruned. Each step makes the requests that its plan shows and no
+    others, reads nothing twice, and leaves nothing to do.
+
+    Args:
+        kind: the kind.
+        example: a manifest of the kind's section alone, at every level and for every part that it has, whose values
+            differ from the service's defaults.
+        route: the module that plays the service's side. The sandbox finds it by itself: one of ours in its folder, one
+            of a package through the entry point group `reconciler.sandbox_routes`.
+        state: of the sandbox, as its state files hold it; by default the targets of the example and nothing in them.
+        token: of a user of that state.
+
+    Raises:
+        AssertionError: says which step went wrong, and how.
+    """
+    _check_declaration(kind)
+    _expect(set(route.ROUTES) <= set(routes()), f"the sandbox does not serve {route.__name__}: install the package")
+    targets = read_manifests([example], {kind.name: kind}).desired.targets
+    sections = tuple(section for target in targets for section in target.sections)
+    levels = {section.target.level for section in sections}
+    _expect(levels == {*kind.models}, f"{example} must have targets of these levels: {', '.join(sorted(kind.models))}")
+    declared = {name for section in sections for name in section.wanted}
+    missing = [part.name for part in kind.parts if part.name not in declared]
+    _expect(not missing, f"{example} must declare {', '.join(missing)} too")
+    for dialect in ("spec", "deployed"):
+        given = dict(state or _state_of(sections))
+        given["instance"] = {**given.get("instance", {}), "dialect": dialect}
+        with running(given) as sandbox, Client(sandbox.api_url, token) as client:
+            _Life(kind, sandbox, client, dialect).lead(sections)
+
+
+def _expect(truth: object, otherwise: str) -> None:
+    if not truth:
+        raise AssertionError(otherwise)
+
+
+def _check_declaration(kind: Kind) -> None:
+    """See that the kind explains itself, and is put together of what fits."""
+    for model in kind.models.values():
+        of_fields = isinstance(model, type) and issubclass(model, Resource)
+        item: Any = model if of_fields else kind.parts[0].model
+        _expect(
+            of_fields or model == dict[str, item | None], f"{kind.name} must be a dict[str, {item.__name__} | None]"
+        )
+        for name, field in item.model_fields.items():
+            _expect(field.description, f"{item.__name__}.{name} needs a description")
+            _expect(field.examples, f"{item.__name__}.{name} needs examples")
+    names, paths = [part.name for part in kind.parts], [part.suffix for part in kind.parts]
+    _expect(kind.split or names == [kind.name], f"the only part of {kind.name} must have its name, not {names[0]}")
+    _expect(len({*names}) == len({*paths}) == len(names), f"two parts of {kind.name} have one name or path")
+    for part in kind.parts:
+        rules = {*part.required, *part.immutable} if isinstance(part, Collection) else set()
+        strange = ", ".join(sorted(rules - part.model.model_fields.keys()))
+        _expect(not strange, f"{part.name} has rules for fields that {part.model.__name__} lacks: {strange}")
+
+
+def _state_of(sections: Sequence[Section]) -> dict[str, Any]:
+    """Return a service that holds the targets, all of which belong to the user behind the token."""
+    state: dict[str, Any] = {"users": [{"username": "checker", "tokens": [TOKEN]}]}
+    for level in (Level.GROUP, Level.PROJECT):
+        state[f"{level}s"] = [
+            {"path": section.target.ref, "members": [{"user": "checker", "role": "owner"}]}
+            for section in sections
+            if section.target.level is level
+        ]
+    return state
+
+
+class _Life:
+    """The life of a kind in one dialect."""
+
+    def __init__(self, kind: Kind, sandbox: Sandbox, client: Client, dialect: str) -> None:
+        self.kind, self.sandbox, self.client, self.dialect = kind, sandbox, client, dialect
+        self.kinds = {kind.name: kind}
+        self.step = ""
+
+    def lead(self, sections: Sequence[Section]) -> None:
+        """Go through all of it."""
+        changed = {change.address.target for change in self.settle("apply the example", *sections)}
+        same = [str(section.target) for section in sections if section.target not in changed]
+        self.expect(not same, f"the example changes nothing of {', '.join(same)}: give it other values")
+        self.export(sections)
+        self.meet_odd_responses(sections)
+        part = self.kind.parts[0]
+        for section in sections:
+            if isinstance(part, Collection) and not self.kind.split:
+                self.live_objects(section, part)
+            elif self.kind.prunable:
+                empty = self.kind.wanted(self.kind.models[section.target.level](), prune=True)
+                self.settle("prune", replace(section, wanted=empty, prune=True))
+
+    def live_objects(self, section: Section, part: Collection) -> None:
+        """Rename, delete, create, update and prune the objects of a section."""
+        self.step = "rename"
+        declared: Any = section.wanted[part.name]
+        items = {name: without(item, ["renamed_from"]) for name, item in declared.items() if item and _is_whole(item)}
+        self.expect(items, "the example has no object that could be created")
+        others = {name: self.another(part, section.target, name) for name in items} if part.update else {}
+
+        def settle(step: str, wanted: Wanted, *, prune: bool = False) -> list[type[Change]]:
+            wanted_parts = {part.name: wanted}
+            return [type(change) for change in self.settle(step, replace(section, wanted=wanted_parts, prune=prune))]
+
+        done = settle("rename", {others[name]: _renamed(items[name], name) for name in others})
+        self.expect(done == [Update] * len(others), "the plan is not one update for each object")
+        done = settle("delete", dict.fromkeys(others.get(name, name) for name in items))
+        self.expect(done == [Delete] * len(items), "the plan is not one deletion for each object")
+        settle("create", {name: _needed(item, part) for name, item in items.items()})
+        settle("update", items)
+        done = settle("prune", {}, prune=True)
+        self.expect(done.count(Delete) >= len(items), "the plan does not delete each object")
+
+    def another(self, part: Collection, target: Target, name: Key) -> Key:
+        """Return another name like this one."""
+        tried = [f"{name}-2", f"{name}2", f"2{name}"]
+        fine = [each for each in tried if not part.name_error(each) and not part.key_warning(target, each)]
+        self.expect(fine, f"no other name like {name!r} is valid: tried {', '.join(tried)}")
+        return fine[0]
+
+    def settle(self, step: str, *sections: Section) -> list[Change]:
+        """Plan and apply; see that all is done as planned, and nothing left to do. Return the changes."""
+        self.step = step
+        self.sandbox.clear_log()
+        plan = self.plan(sections)
+        reads = self.requests()
+        self.expect(len({*reads}) == len(reads), f"planning reads something twice: {', '.join(reads)}")
+        options = ApplyOptions(1, verify=True, recheck=False, deliver=lambda *_: None, stop=Stop(), record=NoRecord())
+        done = list(apply_plan(plan, self.client, self.kinds, options))
+        failed = [
+            f"{outcome.change.address.name or outcome.change.address.title}: {outcome.status}: {outcome.reason}"
+            for target in done
+            for outcome in target.outcomes
+            if outcome.status is not Status.DONE
+        ]
+        self.expect(not failed, "; ".join(failed))
+        writes = [line for line in self.requests() if not line.startswith("GET ")]
+        shown = [str(request) for target in done for change in target.plan.changes for request in change.requests]
+        self.expect(len(writes) == len(shown), f"writes {', '.join(writes)} instead of {', '.join(shown)}")
+        self.see_nothing_left(sections)
+        return list(plan.changes)
+
+    def export(self, sections: Sequence[Section]) -> None:
+        """See that what is exported, and read again, leaves nothing to do."""
+        self.step = "export"
+        live = read_live(_desired(sections), self.client, self.kinds, 1)
+        again = []
+        for section in sections:
+            spec = export_target(ResolvedTarget(section.target, None), live, self.kinds).spec
+            self.expect(self.kind.name in spec, f"nothing of {section.target} is exported")
+            value = TypeAdapter(self.kind.models[section.target.level]).validate_json(dumps(spec[self.kind.name]))
+            again.append(replace(section, wanted=self.kind.wanted(value, prune=False), prune=False))
+        self.see_nothing_left(again)
+
+    def meet_odd_responses(self, sections: Sequence[Section]) -> None:
+        """Read responses that are not as documented: whatever a kind raises there would end a run."""
+        self.step = "read odd responses"
+        for section in sections:
+            for part in self.kind.parts:
+                for response in ODD:
+                    read_part(_Odd(response), part, section.target, section.wanted.get(part.name, {}))
+
+    def see_nothing_left(self, sections: Sequence[Section]) -> None:
+        """See that a plan is empty."""
+        left = [
+            f"{type(each).__name__.lower()} {each.address.name or each.address.title}"
+            for each in self.plan(sections).changes
+        ]
+        self.expect(not left, f"a second plan has changes: {', '.join(left)}")
+
+    def plan(self, sections: Sequence[Section]) -> Plan:
+        """Return a plan, and see that it has no problems."""
+        plan = draw_plan(_desired(sections), self.client, self.kinds, 1)
+        problems = [f"{each.address.name or each.address.title}: {each.reason}" for each in plan.problems]
+        self.expect(not problems, f"the plan has problems: {'; '.join(problems)}")
+        return plan
+
+    def requests(self) -> list[str]:
+        """Return the requests since the last time."""
+        lines = [f"{entry['method']} {entry['target']}" for entry in self.sandbox.log()]
+        self.sandbox.clear_log()
+        return lines
+
+    def expect(self, truth: object, otherwise: str) -> None:
+        """Raise where something is not as it must be."""
+        _expect(truth, f"{self.kind.name}, {self.step} ({self.dialect} dialect): {otherwise}")
+
+
+class _Odd:
+    """A reader that answers everything with one response."""
+
+    def __init__(self, response: Json) -> None:
+        self.response = response
+
+    def get(self, path: str) -> Json:
+        """Return the response to any path."""
+        del path
+        return self.response
+
+    def pages(self, path: str) -> list[Json]:
+        """Return the response as the only entry of a list."""
+        return [self.get(path)]
+
+
+def _desired(sections: Iterable[Section]) -> DesiredState:
+    targets = {section.target: DesiredTarget(section.target, (section,)) for section in sections}
+    return DesiredState(tuple(targets.values()), digest="")
+
+
+def _renamed(item: Resource, name: Key) -> Resource:
+    return item.model_copy(update={"renamed_from": (name,)})
+
+
+def _needed(item: Resource, part: Collection) -> Resource:
+    """Return the fields that a creation needs; all of them where these alone make no sense."""
+    needed = only(item, [*part.required, *part.immutable])
+    return needed if _is_whole(needed) else item
+
+
+def _is_whole(item: Resource) -> bool:
+    """Tell whether the fields are enough for a new object."""
+    return not list(become(type(item)(), item).errors())

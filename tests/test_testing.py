@@ -1,0 +1,106 @@
+"""What authors of kinds are told by `check_kind` where their kind, its example or its route is not right."""
+
+from dataclasses import replace
+from pathlib import Path
+from types import ModuleType
+from typing import Any
+
+import pytest
+
+from reconciler.kinds.milestones import KIND, MILESTONES, Milestone
+from reconciler.model.endpoints import Existing, Requests
+from reconciler.model.kind import Kind
+from reconciler.model.resource import Item
+from reconciler.model.targets import Level
+from reconciler.sandbox.routes import milestones as route
+from reconciler.testing import check_kind
+
+EXAMPLE = """
+apiVersion: reconciler/v1
+kind: Project
+metadata: {path: acme/api}
+spec:
+  milestones:
+    "1.0": {description: first, due_date: 2026-12-31}
+"""
+
+
+class Bare(Item):
+    """An item whose field nobody explains."""
+
+    state: str = "active"
+
+
+def with_part(**changes: Any) -> Kind:
+    return replace(KIND, parts=(replace(MILESTONES, **changes),))
+
+
+def update_of_nothing(old: Existing) -> Requests:
+    return (old.send({"description": old.found.resource.model_dump()["description"]}),)
+
+
+@pytest.fixture
+def manifest(tmp_path: Path) -> Path:
+    file = tmp_path / "milestones.yaml"
+    file.write_text(EXAMPLE)
+    return file
+
+
+def test_a_kind_that_is_right_passes_in_a_service_that_is_made_up(manifest: Path) -> None:
+    check_kind(KIND, manifest, route)
+
+
+@pytest.mark.parametrize(
+    ("kind", "reason"),
+    [
+        (
+            replace(with_part(model=Bare), models={Level.PROJECT: dict[str, Bare | None]}),
+            "Bare.state needs a description",
+        ),
+        (with_part(model=Bare), "milestones must be a dict[str, Bare | None]"),
+        (with_part(name="other"), "the only part of milestones must have its name, not other"),
+        (
+            replace(KIND, parts=KIND.parts * 2, split=lambda _value, _prune: {}),
+            "two parts of milestones have one name or path",
+        ),
+        (with_part(required=("key",)), "milestones has rules for fields that Milestone lacks: key"),
+        (
+            replace(KIND, models={Level.PROJECT: dict[str, Milestone | None], Level.GROUP: Milestone}),
+            "milestones.yaml must have targets of these levels: group, project",
+        ),
+        (
+            with_part(key_error=lambda name: None if name == "1.0" else "unheard of"),
+            "milestones, rename (spec dialect): no other name like '1.0' is valid: tried 1.0-2, 1.02, 21.0",
+        ),
+        (with_part(update=None), "milestones, update (spec dialect): the plan has problems: 1.0: "),
+        (
+            with_part(update=update_of_nothing),
+            "milestones, rename (spec dialect): 1.0-2: dropped by the service: the service kept its own name",
+        ),
+        (
+            with_part(immutable=("description", "due_date"), required=("start_date",)),
+            "milestones, apply the example (spec dialect): the plan has problems: 1.0: needs `start_date` to be created",
+        ),
+    ],
+)
+def test_what_is_wrong_is_said_with_its_step(manifest: Path, kind: Kind, reason: str) -> None:
+    with pytest.raises(AssertionError) as caught:
+        check_kind(kind, manifest, route)
+    assert reason in str(caught.value)
+
+
+def test_an_example_that_changes_nothing_is_no_example(manifest: Path) -> None:
+    manifest.write_text(EXAMPLE.replace("due_date: 2026-12-31", "state: active"))
+    state = {
+        "users": [{"username": "checker", "tokens": ["check-token"], "admin": True}],
+        "projects": [{"path": "acme/api", "milestones": [{"title": "1.0", "description": "first"}]}],
+    }
+    with pytest.raises(AssertionError, match="the example changes nothing of project acme/api: give it other values"):
+        check_kind(KIND, manifest, route, state=state)
+
+
+def test_a_route_that_the_sandbox_has_not_found_is_named(manifest: Path) -> None:
+    stray = ModuleType("stray")
+    stray.ROUTES = (object(),)  # type: ignore[attr-defined]  # as a route module has it
+    with pytest.raises(AssertionError, match="the sandbox does not serve stray: install the package"):
+        check_kind(KIND, manifest, stray)
