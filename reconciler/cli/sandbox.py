@@ -7,7 +7,7 @@ from contextlib import chdir, contextmanager
 from pathlib import Path
 from shutil import copytree
 from tempfile import TemporaryDirectory
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Literal
 
 import click
 
@@ -52,7 +52,7 @@ def sandbox(
     state: Path | None,
     generate: int | None,
     seed: int | None,
-    dialect: str | None,
+    dialect: Literal["spec", "deployed"] | None,
     latency: int,
     rate_limit: str | None,
     faults: tuple[str, ...],

@@ -12,8 +12,8 @@ from email.utils import parsedate_to_datetime
 from typing import Any
 
 from .errors import Refusal, refused
-from .reading import moment
-from .state import Group, Project, State, Token, User
+from .records import moment
+from .state import Group, Instance, Place, Project, State, Token, User
 
 _READING = ("GET", "HEAD")
 
@@ -100,10 +100,10 @@ class Call:
             if not (self.route.anonymous and self.state.deployed and self.method in _READING):
                 raise refused(401, "401 Unauthorized")
         else:
-            found = self.state.tokens.get(value)
-            if found is None:
+            token = self.state.tokens.get(value)
+            if token is None:
                 raise refused(401, "401 Unauthorized")
-            self._accept(*found)
+            self._accept(self.state.users_by_token[value], token)
         self._authenticated = True
 
     def caller(self) -> User:
@@ -141,7 +141,13 @@ class Call:
         self.require(group, role)
         return group
 
-    def require(self, place: Group | Project, role: int, message: str = "403 Forbidden") -> None:
+    def instance(self) -> Instance:
+        """The service as a whole, if the caller is an administrator; else 403."""
+        if not self.caller().admin:
+            raise refused(403, "403 Forbidden")
+        return self.state.instance
+
+    def require(self, place: Place, role: int, message: str = "403 Forbidden") -> None:
         """Refuse with 403 whoever has a lesser role there."""
         if self.state.access(self.user, place) < role:
             raise refused(403, message)

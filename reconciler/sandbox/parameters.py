@@ -1,13 +1,22 @@
-"""The parameters of a request: query, form and JSON body merged (spec section 1)."""
+"""The parameters of a request: read from query, form and body, and checked against what an endpoint declares.
+
+What is sent but not declared is ignored. Only what was sent is given back, null where null was sent.
+"""
 
 import json
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
 from typing import Any
 from urllib.parse import parse_qsl, unquote
 
-from .errors import Refusal
+from .call import Call, invalid
+from .errors import Refusal, refused
+from .records import moment, stamp
 
 SECRETS = frozenset({"private_token", "access_token", "job_token", "token"})
 REDACTED = "[REDACTED]"
+_TRUE = frozenset({"1", "on", "t", "true", "y", "yes"})
+_FALSE = frozenset({"0", "off", "f", "false", "n", "no"})
 
 
 def merged(query: str, body: Any) -> dict[str, Any]:
@@ -84,3 +93,154 @@ def _under(found: dict[str, Any], name: str, sort: type) -> Any:
     if not isinstance(found.get(name), sort):
         found[name] = sort()
     return found[name]
+
+
+@dataclass(frozen=True, slots=True)
+class Attribute:
+    """One declared attribute.
+
+    Attributes:
+        name: its name.
+        coerce: makes the value from what was sent; raises ValueError.
+        required: whether it must be sent.
+        blank: whether null and the empty string are accepted.
+        null: whether null is accepted.
+        values: what it may be, where that is a closed list; null always may.
+        never: what it may not be.
+    """
+
+    name: str
+    coerce: Callable[[Any], Any]
+    required: bool = False
+    blank: bool = True
+    null: bool = True
+    values: tuple[str | int | None, ...] = ()
+    never: tuple[int, ...] = ()
+
+
+def text(name: str, **rules: Any) -> Attribute:
+    """A string; numbers are taken as their digits."""
+    return Attribute(name, _text, **rules)
+
+
+def boolean(name: str, **rules: Any) -> Attribute:
+    """True or false, or one of the words for them; the empty string is null."""
+    return Attribute(name, _boolean, **rules)
+
+
+def integer(name: str, **rules: Any) -> Attribute:
+    """A whole number, its digits, or a number whose fraction is cut off; the empty string is null."""
+    return Attribute(name, _integer, **rules)
+
+
+def integers(name: str, **rules: Any) -> Attribute:
+    """A list of whole numbers, or one string of them with commas between."""
+    return Attribute(name, _integers, **rules)
+
+
+def time(name: str, **rules: Any) -> Attribute:
+    """A moment in ISO 8601, as it is kept; the empty string is null."""
+    return Attribute(name, _time, **rules)
+
+
+def has_words(wanted: str | None, *columns: str | None) -> bool:
+    """Whether one of the columns holds every word looked for; words in quotes are one term, case does not matter.
+
+    Words of one letter are looked for only where there are no others: then the whole column must be just these.
+    """
+    whole = " ".join((wanted or "").lower().split())
+    if not whole:
+        return True
+    parts = whole.split('"')
+    terms = [term for part in parts[::2] for term in part.split()] + parts[1::2]
+    terms = [term for term in terms if len(term) > 1]
+    found = [column.lower() for column in columns if column]
+    return any(all(term in column for term in terms) if terms else column == whole for column in found)
+
+
+def read(call: Call, *declared: Attribute, any_of: Sequence[str] = ()) -> dict[str, Any]:
+    """The declared attributes that were sent.
+
+    Raises:
+        Refusal: 400 where one is missing, blank, of the wrong type or not in its list, or all of `any_of` are missing.
+    """
+    found: dict[str, Any] = {}
+    missing = [each for each in declared if each.required and each.name not in call.sent]
+    wrong: dict[str, str] = {}
+    for each in declared:
+        if each.name in call.sent:
+            reason = _check(each, call.sent[each.name], found)
+            if reason:
+                wrong[each.name] = reason
+    if any_of and not any(name in call.sent for name in any_of):
+        raise _none_of(call, any_of)
+    if missing or wrong:
+        raise _refusal(call, missing, wrong)
+    return found
+
+
+def _check(each: Attribute, value: Any, found: dict[str, Any]) -> str | None:
+    if not each.blank and value in (None, ""):
+        return "is empty"
+    if value is None and not each.null:
+        return "is invalid"
+    try:
+        coerced = None if value is None else each.coerce(value)
+    except ValueError:
+        return "is invalid"
+    if each.values and coerced is not None and coerced not in each.values:
+        return "does not have a valid value"
+    if coerced in each.never:
+        return "has a value not allowed"
+    found[each.name] = coerced
+    return None
+
+
+def _refusal(call: Call, missing: list[Attribute], wrong: dict[str, str]) -> Refusal:
+    if missing and not call.state.deployed:
+        return refused(400, f'400 (Bad request) "{", ".join(each.name for each in missing)}" not given')
+    absent = {each.name: "is missing" if each.blank else f"is missing, {each.name} is empty" for each in missing}
+    return invalid(call.state, {**absent, **wrong})
+
+
+def _none_of(call: Call, names: Sequence[str]) -> Refusal:
+    together = ", ".join(names)
+    if call.state.deployed:
+        return Refusal(400, {"error": f"{together} are missing, at least one parameter must be provided"})
+    return refused(400, f'400 (Bad request) "{together}" not given, at least one is needed')
+
+
+def _text(value: Any) -> str:
+    if isinstance(value, dict | list):
+        raise ValueError  # noqa: TRY004 - the one error by which a coercion refuses
+    if isinstance(value, bool):
+        return "true" if value else "false"
+    return str(value)
+
+
+def _boolean(value: Any) -> bool | None:
+    if isinstance(value, bool | int) and value in (0, 1):
+        return bool(value)
+    word = value.lower() if isinstance(value, str) else "neither"
+    if word in _TRUE:
+        return True
+    if word in _FALSE:
+        return False
+    if word:
+        raise ValueError
+    return None
+
+
+def _integer(value: Any) -> int | None:
+    if isinstance(value, bool) or not isinstance(value, str | int | float):
+        raise ValueError  # noqa: TRY004 - the one error by which a coercion refuses
+    return None if value == "" else int(value)
+
+
+def _integers(value: Any) -> list[int]:
+    parts = value if isinstance(value, list) else str(value).split(",")
+    return [number for part in parts if (number := _integer(part)) is not None]
+
+
+def _time(value: Any) -> str | None:
+    return None if value == "" else stamp(moment(str(value)))

@@ -19,7 +19,7 @@ from .control import control_app
 from .faults import Fault, Faults, read_fault
 from .packet import Receive, Scope, Send
 from .rate import parse_rate_limit
-from .state import State
+from .state import Dialect, State
 from .state_file import dump, load, read_state
 
 AnyFault = Fault | str | Mapping[str, Any]
@@ -119,7 +119,7 @@ def serve(
     latency_ms: float = 0,
     rate_limit: str | None = None,
     faults: Iterable[AnyFault] = (),
-    dialect: str | None = None,
+    dialect: Dialect | None = None,
     ready: Callable[[str], None],
 ) -> None:
     """Serve in the foreground until interrupted; `ready` is told the `api_url` once it answers.

@@ -1,31 +1,52 @@
-"""What the sandbox serves: one module a kind, found by looking into this folder.
+"""What the sandbox serves: one module a kind, found by looking into this folder and at other people's packages.
 
-A module gives `ROUTES`, its endpoints, and may give `SECTIONS`, what it keeps on users, groups and projects.
+A module gives `ROUTES`, its endpoints, and may give `SECTIONS`, what it keeps on the instance, users, groups and
+projects. Packages name theirs in the entry point group `reconciler.sandbox_routes`.
 """
 
 import pkgutil
 from functools import cache
 from importlib import import_module
-from typing import TYPE_CHECKING
+from importlib.metadata import entry_points
+from types import ModuleType
+from typing import TYPE_CHECKING, Any
+
+from ..errors import SandboxError
 
 if TYPE_CHECKING:
     from ..call import Route
     from ..state import Section
 
+GROUP = "reconciler.sandbox_routes"
+
 
 @cache
 def routes() -> "tuple[Route, ...]":
     """Every endpoint of every kind."""
-    return tuple(route for name in _names() for route in import_module(f"{__name__}.{name}").ROUTES)
+    return tuple(route for module in _modules() for route in module.ROUTES)
 
 
 @cache
-def sections() -> "tuple[Section, ...]":
+def sections() -> "tuple[Section[Any], ...]":
     """Every section of every kind."""
-    return tuple(
-        section for name in _names() for section in getattr(import_module(f"{__name__}.{name}"), "SECTIONS", ())
-    )
+    return tuple(section for module in _modules() for section in getattr(module, "SECTIONS", ()))
 
 
-def _names() -> list[str]:
-    return sorted(found.name for found in pkgutil.iter_modules(__path__))
+@cache
+def _modules() -> tuple[ModuleType, ...]:
+    """Ours by name, then those of packages, by the names they give themselves.
+
+    Raises:
+        SandboxError: one of a package cannot be imported, or gives no routes; the text names the package.
+    """
+    ours = [import_module(f"{__name__}.{found.name}") for found in pkgutil.iter_modules(__path__)]
+    theirs = []
+    for entry in sorted(entry_points(group=GROUP), key=lambda entry: entry.name):
+        package = entry.dist.name if entry.dist else entry.value
+        try:
+            module = entry.load()
+            _ = module.ROUTES
+        except Exception as error:  # whatever a package raises is its own fault, and said to be
+            raise SandboxError(f"sandbox routes {entry.name!r} of the package {package!r}: {error}") from error
+        theirs.append(module)
+    return (*ours, *theirs)

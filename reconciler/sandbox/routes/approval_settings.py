@@ -8,24 +8,69 @@ whether a subgroup may be set, whether `require_password_to_approve` may be sent
 from collections.abc import Mapping
 from typing import Any
 
-from ..attributes import boolean, read
+from pydantic import model_validator
+
 from ..call import Answer, Call, Route
 from ..errors import Refusal, refused
-from ..reading import Reading
-from ..state import MAINTAINER, OWNER, Group, Owner, Project, Section, State
+from ..parameters import boolean, read
+from ..records import Record
+from ..state import MAINTAINER, OWNER, Group, Project, Section, State
 
 AUTHOR, COMMITTER = "allow_author_approval", "allow_committer_approval"
 OVERRIDES = "allow_overrides_to_approver_list_per_merge_request"
 RETAIN, SELECTIVE = "retain_approvals_on_push", "selective_code_owner_removals"
 PASSWORD, AGAIN = "require_password_to_approve", "require_reauthentication_to_approve"
 NAMES = (AUTHOR, COMMITTER, OVERRIDES, RETAIN, SELECTIVE, PASSWORD, AGAIN)
-SECTION = "merge_request_approval_settings"
-
-Columns = dict[str, bool]
 Entry = dict[str, Any]
 _KEPT = (AUTHOR, COMMITTER, OVERRIDES, RETAIN, SELECTIVE, AGAIN)
-_FRESH_PROJECT = {**dict.fromkeys(_KEPT, False), COMMITTER: True, OVERRIDES: True}
-_FRESH_GROUP = {**dict.fromkeys(_KEPT, True), SELECTIVE: False, AGAIN: False}
+
+
+class _Approvals(Record):
+    @model_validator(mode="before")
+    @classmethod
+    def _know_both_names(cls, value: Any) -> Any:
+        """The two `require_` names are one setting, of which the later name wins."""
+        if not isinstance(value, Mapping) or PASSWORD not in value:
+            return value
+        kept = {name: each for name, each in value.items() if name != PASSWORD and each is not None}
+        return {AGAIN: value[PASSWORD], **kept}
+
+
+class ProjectApprovals(_Approvals):
+    """What a project has of its own."""
+
+    allow_author_approval: bool = False
+    allow_committer_approval: bool = True
+    allow_overrides_to_approver_list_per_merge_request: bool = True
+    retain_approvals_on_push: bool = False
+    selective_code_owner_removals: bool = False
+    require_reauthentication_to_approve: bool = False
+
+
+class GroupApprovals(_Approvals):
+    """What a group enforces."""
+
+    allow_author_approval: bool = True
+    allow_committer_approval: bool = True
+    allow_overrides_to_approver_list_per_merge_request: bool = True
+    retain_approvals_on_push: bool = True
+    selective_code_owner_removals: bool = False
+    require_reauthentication_to_approve: bool = False
+
+
+class InstanceApprovals(Record):
+    """What the instance allows."""
+
+    allow_author_approval: bool = True
+    allow_committer_approval: bool = True
+    allow_overrides_to_approver_list_per_merge_request: bool = True
+
+
+NAME = "merge_request_approval_settings"
+OF_INSTANCE = Section(NAME, ("instance",), InstanceApprovals, InstanceApprovals())
+OF_GROUP: Section[GroupApprovals | None] = Section(NAME, ("group",), GroupApprovals | None, None)
+OF_PROJECT = Section(NAME, ("project",), ProjectApprovals, ProjectApprovals())
+SECTIONS = (OF_INSTANCE, OF_GROUP, OF_PROJECT)
 _ATTRIBUTES = {
     False: tuple(boolean(name, blank=False) for name in _KEPT),
     True: tuple(boolean(name, blank=False) for name in NAMES),
@@ -43,16 +88,17 @@ def put_group(call: Call) -> Answer:
     """`PUT /groups/:id/merge_request_approval_setting`: the first one makes every entry that is not sent false."""
     group = _group(call)
     sent = _sent(call)
-    before: Columns | None = group.sections[SECTION]
+    kept = OF_GROUP.of(group)
+    before = kept.model_dump() if kept else {}
     after = {**(before or _FIRST_WRITE), **sent}
     if call.state.deployed:
         after[SELECTIVE] = False
         if sent.keys() == {SELECTIVE}:
-            after = before or {}
+            after = before
     elif after[SELECTIVE] and after[RETAIN]:
         raise _refuse_both(call.state)
-    if sent and after and after != before:
-        group.sections[SECTION] = after
+    if sent and after != before:
+        OF_GROUP.put(group, GroupApprovals(**after))
         call.changed = True
     return Answer(200, _group_entries(call.state, group))
 
@@ -68,10 +114,10 @@ def put_project(call: Call) -> Answer:
     project = _project(call)
     sent = _sent(call)
     _check_removals(call.state, project, sent)
-    before: Columns = project.sections[SECTION]
-    after = {**before, **sent}
+    before = OF_PROJECT.of(project)
+    after = before.model_copy(update=sent)
     if after != before:
-        project.sections[SECTION] = after
+        OF_PROJECT.put(project, after)
         call.changed = True
     return Answer(200, _project_entries(call.state, project))
 
@@ -80,7 +126,7 @@ def _group(call: Call) -> Group:
     """The group, if the caller owns it; production has these settings on top-level groups only."""
     _require_paid_edition(call)
     group = call.group(OWNER)
-    if call.state.deployed and group.parent is not None:
+    if call.state.deployed and group.parent_path:
         raise refused(403, "403 Forbidden")
     return group
 
@@ -97,7 +143,7 @@ def _require_paid_edition(call: Call) -> None:
         raise Refusal(404, {"error": "404 Not Found"})
 
 
-def _sent(call: Call) -> Columns:
+def _sent(call: Call) -> dict[str, bool]:
     """What to write. The two `require_` names are one setting, of which the later name wins."""
     sent = read(call, *_ATTRIBUTES[call.state.deployed], any_of=NAMES if call.state.deployed else ())
     if PASSWORD in sent:
@@ -118,9 +164,10 @@ def _check_removals(state: State, project: Project, sent: Mapping[str, bool]) ->
         if retain and sent.get(SELECTIVE, entries[SELECTIVE]["value"]):
             raise _refuse_both(state)
         return
-    direct: Columns | None = project.group.sections[SECTION] if project.group else None
-    withheld = direct is not None and not direct[RETAIN]
-    selective = sent.get(SELECTIVE, project.sections[SECTION][SELECTIVE] and not withheld)
+    group = state.group_of(project)
+    direct = OF_GROUP.of(group) if group else None
+    withheld = direct is not None and not direct.retain_approvals_on_push
+    selective = sent.get(SELECTIVE, OF_PROJECT.of(project).selective_code_owner_removals and not withheld)
     if selective and not retain:
         raise _refuse_both(state)
 
@@ -132,25 +179,24 @@ def _refuse_both(state: State) -> Exception:
 
 
 def _group_entries(state: State, group: Group) -> dict[str, Entry]:
-    columns: Columns = group.sections[SECTION] or _FRESH_GROUP
-    entries = {name: _entry(columns[name]) for name in _KEPT}
+    kept = OF_GROUP.of(group) or GroupApprovals()
+    entries = {name: _entry(value) for name, value in kept.model_dump().items()}
     if state.deployed:
-        entries[SELECTIVE] = _entry(False, None if columns[RETAIN] else "group")
+        entries[SELECTIVE] = _entry(False, None if kept.retain_approvals_on_push else "group")
     _lock_by_instance(state, entries)
     return _in_order(entries)
 
 
 def _project_entries(state: State, project: Project) -> dict[str, Entry]:
-    columns: Columns = project.sections[SECTION]
-    entries = {name: _entry(columns[name]) for name in _KEPT}
-    above = list(project.groups())
+    entries = {name: _entry(value) for name, value in OF_PROJECT.of(project).model_dump().items()}
+    above = list(state.groups_above(project))
     for group in above[-1:] if state.deployed else above:
-        _lock_by_group(state, entries, group.sections[SECTION] or _FRESH_GROUP)
+        _lock_by_group(state, entries, (OF_GROUP.of(group) or GroupApprovals()).model_dump())
     _lock_by_instance(state, entries)
     return _in_order(entries)
 
 
-def _lock_by_group(state: State, entries: dict[str, Entry], enforced: Columns) -> None:
+def _lock_by_group(state: State, entries: dict[str, Entry], enforced: dict[str, bool]) -> None:
     for name in (AUTHOR, COMMITTER, OVERRIDES, RETAIN):
         if not enforced[name]:
             entries[name] = _entry(False, "group")
@@ -163,9 +209,8 @@ def _lock_by_group(state: State, entries: dict[str, Entry], enforced: Columns) -
 
 
 def _lock_by_instance(state: State, entries: dict[str, Entry]) -> None:
-    allowed: Columns = state.instance.sections[SECTION]
-    for name in (AUTHOR, COMMITTER, OVERRIDES):
-        if not allowed[name]:
+    for name, allowed in OF_INSTANCE.of(state.instance).model_dump().items():
+        if not allowed:
             entries[name] = _entry(False, "instance")
 
 
@@ -177,36 +222,6 @@ def _in_order(entries: dict[str, Entry]) -> dict[str, Entry]:
     return {name: entries[AGAIN if name == PASSWORD else name] for name in NAMES}
 
 
-def _load_columns(reading: Reading, fresh: Columns) -> Columns:
-    fields = reading.fields(*NAMES)
-    columns = {name: fields[name].boolean(fresh[name]) for name in _KEPT}
-    if not fields[AGAIN].given():
-        columns[AGAIN] = fields[PASSWORD].boolean(False)
-    return columns
-
-
-def _load_project(reading: Reading, _state: State, _owner: Owner) -> Columns:
-    return _load_columns(reading, _FRESH_PROJECT)
-
-
-def _load_group(reading: Reading, _state: State, _owner: Owner) -> Columns | None:
-    return _load_columns(reading, _FRESH_GROUP) if reading.given() else None
-
-
-def _load_instance(reading: Reading, _state: State, _owner: Owner) -> Columns:
-    fields = reading.fields(AUTHOR, COMMITTER, OVERRIDES)
-    return {name: fields[name].boolean(True) for name in (AUTHOR, COMMITTER, OVERRIDES)}
-
-
-def _dump(columns: Columns | None) -> Columns | None:
-    return None if columns is None else dict(columns)
-
-
-SECTIONS = (
-    Section(SECTION, "instance", _load_instance, _dump),
-    Section(SECTION, "group", _load_group, _dump),
-    Section(SECTION, "project", _load_project, _dump),
-)
 ROUTES = (
     Route("GET", "/groups/:id/merge_request_approval_setting", get_group),
     Route("PUT", "/groups/:id/merge_request_approval_setting", put_group),

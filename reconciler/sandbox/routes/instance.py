@@ -3,13 +3,13 @@
 The spec names them only as places where settings hang; their records follow what production servers send.
 """
 
-from typing import Any
+from typing import Any, get_args
 
-from ..attributes import boolean, integer, read, text
 from ..call import Answer, Call, Route
+from ..collection import PAGE, page_of
 from ..errors import refused
-from ..pages import PAGE, page_of
-from ..state import ROLES, VISIBILITIES, Project, State, User, role_among
+from ..parameters import boolean, integer, read, text
+from ..state import ROLES, Group, Project, State, User, Visibility
 
 _PROJECT_ORDERS = ("id", "name", "path", "created_at", "updated_at", "last_activity_at")
 
@@ -30,16 +30,16 @@ def show_user(user: User, url: str) -> dict[str, Any]:
 
 def show_basic_project(state: State, project: Project, url: str) -> dict[str, Any]:
     """The limited project record (spec section 2)."""
-    name = project.namespace_user.name if project.namespace_user else ""
-    names = [group.name for group in project.groups()]
-    spaces = " / ".join(reversed(names)) if names else name
+    namespace = _show_namespace(state, project, url)
+    names = [group.name for group in state.groups_above(project)] or [namespace["name"]]
+    spaces = " / ".join(reversed(names))
     host = url.partition("://")[2]
     return {
         "id": project.id,
         "description": project.description,
         "name": project.name,
         "name_with_namespace": f"{spaces} / {project.name}",
-        "path": project.path.rpartition("/")[2],
+        "path": project.slug,
         "path_with_namespace": project.path,
         "created_at": state.show_time(project.created_at),
         "last_activity_at": state.show_time(project.last_activity_at),
@@ -51,7 +51,7 @@ def show_basic_project(state: State, project: Project, url: str) -> dict[str, An
         "web_url": f"{url}/{project.path}",
         "avatar_url": None,
         "star_count": 0,
-        "namespace": _show_namespace(project, url),
+        "namespace": namespace,
     }
 
 
@@ -114,7 +114,7 @@ def get_project(call: Call) -> Answer:
     record = show_basic_project(call.state, project, call.url)
     record["visibility"] = project.visibility
     if call.user is not None:
-        record.update(_details(project, call.user))
+        record.update(_details(call.state, project, call.user))
     return Answer(200, record)
 
 
@@ -127,15 +127,15 @@ def get_group(call: Call) -> Answer:
             "id": group.id,
             "web_url": f"{call.url}/groups/{group.path}",
             "name": group.name,
-            "path": group.path.rpartition("/")[2],
+            "path": group.slug,
             "description": group.description,
             "visibility": group.visibility,
             "avatar_url": None,
-            "full_name": " / ".join(reversed([each.name for each in group.chain()])),
+            "full_name": " / ".join(reversed([each.name for each in call.state.groups_above(group)])),
             "full_path": group.path,
             "created_at": call.state.show_time(group.created_at),
-            "parent_id": group.parent.id if group.parent else None,
-            "archived": any(each.archived for each in group.chain()),
+            "parent_id": _parent_id(call.state, group),
+            "archived": call.state.is_archived(group),
         },
     )
 
@@ -148,7 +148,7 @@ def list_projects(call: Call) -> Answer:
         boolean("with_shared"),
         boolean("archived"),
         boolean("simple"),
-        text("visibility", values=VISIBILITIES),
+        text("visibility", values=get_args(Visibility)),
         integer("min_access_level", values=tuple(ROLES.values())),
         text("order_by", values=_PROJECT_ORDERS),
         text("sort", values=("asc", "desc")),
@@ -158,10 +158,10 @@ def list_projects(call: Call) -> Answer:
     found = [
         project
         for project in call.state.projects.values()
-        if (group in project.groups() if wanted.get("include_subgroups") else project.group is group)
-        and wanted.get("archived") in (None, project.is_archived())
+        if _is_below(call.state, project, group, wanted)
+        and wanted.get("archived") in (None, call.state.is_archived(project))
         and wanted.get("visibility") in (None, project.visibility)
-        and _role(project, call.user) >= (wanted.get("min_access_level") or 0)
+        and max(_roles(call.state, project, call.user)) >= (wanted.get("min_access_level") or 0)
         and call.state.visible(call.user, project)
     ]
     order = wanted.get("order_by") or "created_at"
@@ -171,16 +171,21 @@ def list_projects(call: Call) -> Answer:
         record = show_basic_project(call.state, project, call.url)
         if not wanted.get("simple") and call.user is not None:
             record["visibility"] = project.visibility
-            record.update(_details(project, call.user))
+            record.update(_details(call.state, project, call.user))
         return record
 
     return page_of(call, found, render)
 
 
-def _role(project: Project, user: User | None) -> int:
-    """The user's role as a member there or above; being an administrator is none."""
-    above = [group.members for group in project.groups()]
-    return max(role_among(members, user) for members in (project.members, *above)) if user else 0
+def _is_below(state: State, project: Project, group: Group, wanted: dict[str, Any]) -> bool:
+    return group in state.groups_above(project) if wanted.get("include_subgroups") else state.group_of(project) is group
+
+
+def _roles(state: State, project: Project, user: User | None) -> tuple[int, int]:
+    """The user's role as a member there, and above; being an administrator is none."""
+    if user is None:
+        return 0, 0
+    return project.role_of(user), max((group.role_of(user) for group in state.groups_above(project)), default=0)
 
 
 def _rank(project: Project, order: str) -> tuple[str, int]:
@@ -191,34 +196,38 @@ def _rank(project: Project, order: str) -> tuple[str, int]:
     return ("", project.id)
 
 
-def _show_namespace(project: Project, url: str) -> dict[str, Any]:
-    group, user = project.group, project.namespace_user
-    path = project.path.rpartition("/")[0]
+def _show_namespace(state: State, project: Project, url: str) -> dict[str, Any]:
+    path, group = project.parent_path, state.group_of(project)
+    namespace = group or state.user(path)
     return {
-        "id": group.id if group else user.id if user else 0,
-        "name": group.name if group else user.name if user else path,
+        "id": namespace.id,
+        "name": namespace.name,
         "path": path.rpartition("/")[2],
         "kind": "group" if group else "user",
         "full_path": path,
-        "parent_id": group.parent.id if group and group.parent else None,
+        "parent_id": _parent_id(state, group) if group else None,
         "avatar_url": None,
         "web_url": f"{url}/groups/{path}" if group else f"{url}/{path}",
     }
 
 
-def _details(project: Project, user: User) -> dict[str, Any]:
-    switches = project.switches
+def _parent_id(state: State, group: Group) -> int | None:
+    parent = state.groups_by_path.get(group.parent_path.lower())
+    return parent.id if parent else None
+
+
+def _details(state: State, project: Project, user: User) -> dict[str, Any]:
     return {
         "visibility": project.visibility,
-        "archived": project.is_archived(),
-        "container_registry_enabled": switches["container_registry_enabled"],
-        "container_registry_access_level": _level(switches["container_registry_enabled"]),
-        "builds_access_level": _level(switches["builds_enabled"]),
-        "jobs_enabled": switches["builds_enabled"],
-        "issues_enabled": switches["issues_enabled"],
-        "merge_requests_enabled": switches["merge_requests_enabled"],
+        "archived": state.is_archived(project),
+        "container_registry_enabled": project.container_registry_enabled,
+        "container_registry_access_level": _level(project.container_registry_enabled),
+        "builds_access_level": _level(project.builds_enabled),
+        "jobs_enabled": project.builds_enabled,
+        "issues_enabled": project.issues_enabled,
+        "merge_requests_enabled": project.merge_requests_enabled,
         "marked_for_deletion_on": None,
-        "permissions": _permissions(project, user),
+        "permissions": _permissions(state, project, user),
     }
 
 
@@ -226,9 +235,8 @@ def _level(enabled: bool) -> str:
     return "enabled" if enabled else "disabled"
 
 
-def _permissions(project: Project, user: User) -> dict[str, Any]:
-    direct = role_among(project.members, user)
-    above = max((role_among(group.members, user) for group in project.groups()), default=0)
+def _permissions(state: State, project: Project, user: User) -> dict[str, Any]:
+    direct, above = _roles(state, project, user)
     return {
         "project_access": {"access_level": direct, "notification_level": 3} if direct else None,
         "group_access": {"access_level": above, "notification_level": 3} if above else None,

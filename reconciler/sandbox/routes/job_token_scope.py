@@ -4,36 +4,46 @@ Differences: production's project list always holds the project itself, its allo
 and what is on a list already is refused with 400, in the spec (section 7) with 409.
 """
 
-from dataclasses import dataclass, field
-from typing import Any
+from bisect import insort
+from typing import Annotated, Any
 
-from ..attributes import boolean, integer, read
+from pydantic import AfterValidator, Field
+
 from ..call import Answer, Call, Insertion, Route, find_project
+from ..collection import PAGE, page_of
 from ..errors import refused
-from ..pages import PAGE, page_of
-from ..reading import Reading
-from ..state import MAINTAINER, Group, Owner, Project, Section, State
+from ..parameters import boolean, integer, read
+from ..records import GroupId, ProjectId, Record
+from ..state import MAINTAINER, Group, Project, Section, State
 from .instance import show_basic_project
 
 MOST = 200
 
 
-@dataclass(slots=True)
-class Scope:
-    """What a project's job token scope holds; the lists are sets of IDs."""
+def _each_once(numbers: list[int]) -> list[int]:
+    return sorted(set(numbers))
 
-    inbound: bool = True
-    outbound: bool = False
-    projects: set[int] = field(default_factory=set)
-    groups: set[int] = field(default_factory=set)
+
+class Scope(Record):
+    """What a project's job token scope holds."""
+
+    inbound_enabled: bool = True
+    outbound_enabled: bool = False
+    project_allowlist: Annotated[list[ProjectId], AfterValidator(_each_once)] = Field(default_factory=list)
+    group_allowlist: Annotated[list[GroupId], AfterValidator(_each_once)] = Field(default_factory=list)
+
+
+SCOPE = Section("job_token_scope", ("project",), Scope, Scope())
+ENFORCED: Section[bool | None] = Section("enforce_job_token_allowlist", ("instance",), bool | None, None)
+SECTIONS = (SCOPE, ENFORCED)
 
 
 def get_settings(call: Call) -> Answer:
     """`GET /projects/:id/job_token_scope`: what is in force, so always limited where the instance enforces it."""
     project = call.project(MAINTAINER)
-    scope = _scope(project)
-    inbound = scope.inbound or _enforced(call.state)
-    return Answer(200, {"inbound_enabled": inbound, "outbound_enabled": scope.outbound})
+    scope = SCOPE.of(project)
+    inbound = scope.inbound_enabled or _enforced(call.state)
+    return Answer(200, {"inbound_enabled": inbound, "outbound_enabled": scope.outbound_enabled})
 
 
 def patch_settings(call: Call) -> Answer:
@@ -46,9 +56,9 @@ def patch_settings(call: Call) -> Answer:
             "400 Bad request - Job token scope cannot be disabled for this project because it is enforced for the "
             "instance. Contact your administrator to modify this setting.",
         )
-    scope = _scope(project)
-    call.changed = scope.inbound != enabled
-    scope.inbound = enabled
+    scope = SCOPE.of(project)
+    call.changed = scope.inbound_enabled != enabled
+    scope.inbound_enabled = enabled
     return Answer(204)
 
 
@@ -56,7 +66,7 @@ def list_projects(call: Call) -> Answer:
     """`GET /projects/:id/job_token_scope/allowlist`, by ID."""
     read(call, *PAGE)
     project = call.project(MAINTAINER)
-    numbers = list(_scope(project).projects)
+    numbers = list(SCOPE.of(project).project_allowlist)
     if call.state.deployed:
         numbers.append(project.id)
     found = [call.state.projects[number] for number in sorted(numbers)]
@@ -84,7 +94,7 @@ def remove_project(call: Call) -> Answer:
     call.require(project, MAINTAINER, _no_modifying())
     if number == project.id:
         raise refused(400, "400 Bad request - Source project cannot be removed from the job token scope")
-    _remove(call, _scope(project).projects, number, "project")
+    _remove(call, SCOPE.of(project).project_allowlist, number, "project")
     return Answer(204)
 
 
@@ -92,7 +102,7 @@ def list_groups(call: Call) -> Answer:
     """`GET /projects/:id/job_token_scope/groups_allowlist`, by ID."""
     read(call, *PAGE)
     project = call.project(MAINTAINER)
-    found = [call.state.groups[number] for number in sorted(_scope(project).groups)]
+    found = [call.state.groups[number] for number in SCOPE.of(project).group_allowlist]
     return page_of(call, found, lambda each: _show_group(call, each))
 
 
@@ -116,18 +126,14 @@ def remove_group(call: Call) -> Answer:
     if number not in call.state.groups:
         raise refused(404, "404 target_group_id not found Not Found")
     call.require(project, MAINTAINER, _no_modifying())
-    _remove(call, _scope(project).groups, number, "group")
+    _remove(call, SCOPE.of(project).group_allowlist, number, "group")
     return Answer(204)
 
 
-def _scope(project: Project) -> Scope:
-    found: Scope = project.sections["job_token_scope"]
-    return found
-
-
 def _enforced(state: State) -> bool:
-    found: bool = state.instance.sections["enforce_job_token_allowlist"]
-    return found
+    """Production enforces it unless told otherwise; the spec knows no such thing."""
+    enforced = ENFORCED.of(state.instance)
+    return state.deployed if enforced is None else enforced
 
 
 def _wanted(call: Call, name: str) -> int:
@@ -143,7 +149,7 @@ def _require_numeric(call: Call) -> None:
 
 def _add(call: Call, project: Project, what: str, number: int) -> Insertion:
     """Check an entry for one of the allowlists. An index keeps the entries unique."""
-    entries = {"project": _scope(project).projects, "group": _scope(project).groups}[what]
+    entries = {"project": SCOPE.of(project).project_allowlist, "group": SCOPE.of(project).group_allowlist}[what]
     _require_absent(call.state, entries, number, what)
     if len(entries) >= MOST:
         direction = " in this direction" if what == "project" else ""
@@ -152,23 +158,23 @@ def _add(call: Call, project: Project, what: str, number: int) -> Insertion:
 
     def insert() -> Answer:
         _require_absent(call.state, entries, number, what)
-        entries.add(number)
+        insort(entries, number)
         call.changed = True
         return Answer(201, {"source_project_id": project.id, f"target_{what}_id": number})
 
     return insert
 
 
-def _require_absent(state: State, entries: set[int], number: int, what: str) -> None:
+def _require_absent(state: State, entries: list[int], number: int, what: str) -> None:
     if number in entries:
         text = f"This {what} is already in the job token allowlist."
         raise refused(400, f"400 Bad request - {text}") if state.deployed else refused(409, f"409 Conflict: {text}")
 
 
-def _remove(call: Call, entries: set[int], number: int, what: str) -> None:
+def _remove(call: Call, entries: list[int], number: int, what: str) -> None:
     if number not in entries:
         raise refused(400, f"400 Bad request - Target {what} is not in the job token scope")
-    entries.discard(number)
+    entries.remove(number)
     call.changed = True
 
 
@@ -196,49 +202,7 @@ def _show_group(call: Call, group: Group) -> dict[str, Any]:
     return {"id": group.id, "web_url": f"{call.url}/groups/{group.path}", "name": group.name}
 
 
-def _load(reading: Reading, state: State, _owner: Owner) -> Scope:
-    fields = reading.fields("inbound_enabled", "outbound_enabled", "project_allowlist", "group_allowlist")
-    return Scope(
-        fields["inbound_enabled"].boolean(True),
-        fields["outbound_enabled"].boolean(False),
-        {state.implied_project_numbered(number).id for number in _numbers(fields["project_allowlist"])},
-        {state.implied_group_numbered(number).id for number in _numbers(fields["group_allowlist"])},
-    )
-
-
-def _numbers(reading: Reading) -> list[int]:
-    found = []
-    for item in reading.items():
-        number = item.optional_integer()
-        if number is None:
-            raise item.fault("must be an ID, not null")
-        found.append(number)
-    return found
-
-
-def _dump(scope: Scope) -> dict[str, Any]:
-    return {
-        "inbound_enabled": scope.inbound,
-        "outbound_enabled": scope.outbound,
-        "project_allowlist": sorted(scope.projects),
-        "group_allowlist": sorted(scope.groups),
-    }
-
-
-def _load_enforced(reading: Reading, state: State, _owner: Owner) -> bool:
-    """Production enforces it unless told otherwise; the spec knows no such thing."""
-    return reading.boolean(state.deployed)
-
-
-def _dump_enforced(enforced: bool) -> bool:
-    return enforced
-
-
 _PATH = "/projects/:id/job_token_scope"
-SECTIONS = (
-    Section("enforce_job_token_allowlist", "instance", _load_enforced, _dump_enforced),
-    Section("job_token_scope", "project", _load, _dump),
-)
 ROUTES = (
     Route("GET", _PATH, get_settings),
     Route("PATCH", _PATH, patch_settings),

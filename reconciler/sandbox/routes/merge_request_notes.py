@@ -3,20 +3,18 @@
 They follow what production servers do. A merge request here is a number in its project, and nothing else.
 """
 
-from dataclasses import dataclass
-from dataclasses import fields as dataclass_fields
-from typing import Any
+from typing import Annotated, Any
 
-from ..attributes import read, text
-from ..call import Answer, Call, Route
+from pydantic import Field, ValidationInfo
+
+from ..call import Answer, Call
+from ..collection import PAGE, Collection, page_of
 from ..errors import Refusal, refused
-from ..pages import PAGE, page_of
-from ..reading import Reading
-from ..state import MAINTAINER, REPORTER, SEED, Owner, Project, Section, State, User
+from ..parameters import read, text
+from ..records import DatedItem, Username
+from ..state import MAINTAINER, REPORTER, Project, Section, State
 from .instance import show_user
 
-SECTION = "merge_request_notes"
-MERGE_REQUESTS = "merge_requests"
 LONGEST = 1_000_000
 _LIST = (
     text("order_by", values=("created_at", "updated_at")),
@@ -26,103 +24,97 @@ _LIST = (
 )
 
 
-@dataclass(slots=True)
-class Note:
-    """One note; `id` is unique in the service, `merge_request` a number in the project."""
+class Note(DatedItem):
+    """One note; `merge_request` is a number in the project."""
 
-    id: int
     merge_request: int
-    author: User
+    author: Username
     body: str
-    system: bool
-    internal: bool
-    created_at: str
-    updated_at: str
+    system: bool = False
+    internal: bool = False
 
 
-def list_notes(call: Call) -> Answer:
-    """`GET .../notes`, newest first; internal ones are taken out of each page for those who may not see them."""
-    number = call.number("merge_request_iid")
-    sent = read(call, *_LIST)
-    project = _merge_request(call, number)
-    kept = {"only_comments": (False,), "only_activity": (True,)}.get(sent.get("activity_filter") or "", (False, True))
-    found = [each for each in _notes(project).values() if each.merge_request == number and each.system in kept]
-    order = sent.get("order_by") or "created_at"
-    found.sort(key=lambda note: (getattr(note, order), note.id), reverse=sent.get("sort") != "asc")
-    answer = page_of(call, found, lambda note: note)
-    shown = [_show(call, project, note) for note in answer.body if _may_see(call, project, note)]
-    return Answer(answer.status, shown, answer.headers)
+def _on_merge_requests(notes: list[Note], info: ValidationInfo) -> list[Note]:
+    for note in notes:
+        if note.merge_request not in info.data.get("merge_requests", ()):
+            raise ValueError(f"there is no merge request {note.merge_request}")
+    return notes
 
 
-def get_note(call: Call) -> Answer:
-    """`GET .../notes/:note_id`."""
-    project, note = _found(call)
-    return Answer(200, _show(call, project, note))
+class _Notes(Collection[Note]):
+    """The notes of a merge request, of all those that are kept on its project."""
 
+    def list_items(self, call: Call) -> Answer:
+        """Newest first; internal ones are taken out of each page for those who may not see them."""
+        number = call.number("merge_request_iid")
+        sent = read(call, *_LIST)
+        project = self.owner(call)
+        kept = {"only_comments": (False,), "only_activity": (True,)}.get(
+            sent.get("activity_filter") or "", (False, True)
+        )
+        found = [each for each in self.section.of(project) if each.merge_request == number and each.system in kept]
+        order = sent.get("order_by") or "created_at"
+        found.sort(key=lambda note: (getattr(note, order), note.id), reverse=sent.get("sort") != "asc")
+        answer = page_of(call, found, lambda note: note)
+        shown = [self.show(call, project, note) for note in answer.body if _may_see(call, project, note)]
+        return Answer(answer.status, shown, answer.headers)
 
-def create_note(call: Call) -> Answer:
-    """`POST .../notes`: takes carriage returns out, and blanks at the end."""
-    number = call.number("merge_request_iid")
-    sent = read(call, text("body", required=True))
-    project = _merge_request(call, number)
-    if project.is_archived():
-        raise refused(403, "403 Forbidden")
-    body = _body(call.state, sent["body"])
-    now = call.state.tick()
-    note = Note(call.state.number(SECTION).give(), number, call.caller(), body, False, False, now, now)
-    _notes(project)[note.id] = note
-    call.changed = True
-    return Answer(201, _show(call, project, note))
+    def owner(self, call: Call) -> Project:
+        """The project of a merge request that the caller may see, else 404."""
+        number, project = call.number("merge_request_iid"), call.visible_project()
+        seen = project.visibility != "private" or call.state.access(call.user, project) >= REPORTER
+        if not (seen and project.merge_requests_enabled and number in MERGE_REQUESTS.of(project)):
+            raise refused(404, "404 MergeRequest Not Found")
+        return project
 
+    def items(self, call: Call, owner: Project) -> list[Note]:
+        """The notes of the merge request that the caller may see."""
+        number = call.number("merge_request_iid")
+        return [each for each in self.section.of(owner) if each.merge_request == number and _may_see(call, owner, each)]
 
-def update_note(call: Call) -> Answer:
-    """`PUT .../notes/:note_id`: by its author, or a maintainer; never one that the service has written."""
-    sent = read(call, text("body", blank=False))
-    project, note = _found(call)
-    _require_author(call, project, note)
-    if "body" in sent:
-        note.body, note.updated_at = _body(call.state, sent["body"]), call.state.tick()
-        call.changed = True
-    return Answer(200, _show(call, project, note))
+    def make(self, call: Call, owner: Project, sent: dict[str, Any]) -> Note:
+        """Carriage returns are taken out, and blanks at the end."""
+        if call.state.is_archived(owner):
+            raise refused(403, "403 Forbidden")
+        body, author = _body(call.state, sent["body"]), call.caller().username
+        return Note(merge_request=call.number("merge_request_iid"), author=author, body=body)
 
+    def require_right(self, call: Call, owner: Project, item: Note) -> None:
+        """Its author, or a maintainer; nobody where the service has written it."""
+        if item.system or call.state.is_archived(owner):
+            raise refused(403, "403 Forbidden")
+        if item.author != call.caller().username:
+            call.require(owner, MAINTAINER)
 
-def delete_note(call: Call) -> Answer:
-    """`DELETE .../notes/:note_id`."""
-    project, note = _found(call)
-    _require_author(call, project, note)
-    del _notes(project)[note.id]
-    call.changed = True
-    return Answer(204)
+    def check(self, call: Call, owner: Project, wanted: Note, before: Note | None) -> None:  # noqa: ARG002
+        """Refuse a body that is none, in production with a Ruby hash."""
+        wanted.body = _body(call.state, wanted.body)
 
-
-def _merge_request(call: Call, number: int) -> Project:
-    """Return the project of a merge request that the caller may see, else 404."""
-    project = call.visible_project()
-    seen = project.visibility != "private" or call.state.access(call.user, project) >= REPORTER
-    there = project.switches["merge_requests_enabled"] and number in project.sections[MERGE_REQUESTS]
-    if not (seen and there):
-        raise refused(404, "404 MergeRequest Not Found")
-    return project
-
-
-def _found(call: Call) -> tuple[Project, Note]:
-    number, wanted = call.number("merge_request_iid"), call.number("note_id")
-    project = _merge_request(call, number)
-    note = _notes(project).get(wanted)
-    if note is None or note.merge_request != number or not _may_see(call, project, note):
-        raise refused(404, "404 Not found")
-    return project, note
+    def show(self, call: Call, owner: Project, item: Note) -> dict[str, Any]:
+        """The record of a note, as production shows it."""
+        state = call.state
+        return {
+            "id": item.id,
+            "type": None,
+            "body": item.body,
+            "attachment": None,
+            "author": show_user(state.user(item.author), call.url),
+            "created_at": state.show_time(item.created_at),
+            "updated_at": state.show_time(item.updated_at),
+            "system": item.system,
+            "noteable_id": item.merge_request,
+            "noteable_type": "MergeRequest",
+            "project_id": owner.id,
+            "resolvable": False,
+            "confidential": item.internal,
+            "internal": item.internal,
+            "noteable_iid": item.merge_request,
+            "commands_changes": {},
+        }
 
 
 def _may_see(call: Call, project: Project, note: Note) -> bool:
     return not note.internal or call.state.access(call.user, project) >= REPORTER
-
-
-def _require_author(call: Call, project: Project, note: Note) -> None:
-    if note.system or project.is_archived():
-        raise refused(403, "403 Forbidden")
-    if note.author is not call.user:
-        call.require(project, MAINTAINER)
 
 
 def _body(state: State, sent: str | None) -> str:
@@ -137,74 +129,15 @@ def _body(state: State, sent: str | None) -> str:
     raise refused(400, {"note": [reason]})
 
 
-def _notes(project: Project) -> dict[int, Note]:
-    found: dict[int, Note] = project.sections[SECTION]
-    return found
-
-
-def _show(call: Call, project: Project, note: Note) -> dict[str, Any]:
-    return {
-        "id": note.id,
-        "type": None,
-        "body": note.body,
-        "attachment": None,
-        "author": show_user(note.author, call.url),
-        "created_at": call.state.show_time(note.created_at),
-        "updated_at": call.state.show_time(note.updated_at),
-        "system": note.system,
-        "noteable_id": note.merge_request,
-        "noteable_type": "MergeRequest",
-        "project_id": project.id,
-        "resolvable": False,
-        "confidential": note.internal,
-        "internal": note.internal,
-        "noteable_iid": note.merge_request,
-        "commands_changes": {},
-    }
-
-
-def _load_merge_requests(reading: Reading, _state: State, _owner: Owner) -> list[int]:
-    numbers = [item.optional_integer() for item in reading.items()]
-    return [number for number in numbers if number is not None]
-
-
-def _load(reading: Reading, state: State, owner: Owner) -> dict[int, Note]:
-    found = {}
-    for item in reading.items():
-        fields = item.fields(*(field.name for field in dataclass_fields(Note)))
-        merge_request = fields["merge_request"].optional_integer()
-        if merge_request is None or merge_request not in owner.sections[MERGE_REQUESTS]:
-            raise fields["merge_request"].fault(f"there is no merge request {merge_request}")
-        created = fields["created_at"].optional_time() or SEED
-        note = Note(
-            fields["id"].optional_integer() or state.number(SECTION).give(),
-            merge_request,
-            state.user_named(fields["author"]),
-            fields["body"].text(),
-            fields["system"].boolean(False),
-            fields["internal"].boolean(False),
-            created,
-            fields["updated_at"].optional_time() or created,
-        )
-        found[note.id] = note
-    return found
-
-
-def _dump(found: dict[int, Note]) -> list[dict[str, Any]] | None:
-    names = [field.name for field in dataclass_fields(Note)]
-    plain = [{name: getattr(note, name) for name in names} for note in found.values()]
-    return [{**fields, "author": fields["author"].username} for fields in plain] or None
-
-
-_PATH = "/projects/:id/merge_requests/:merge_request_iid/notes"
-SECTIONS = (
-    Section(MERGE_REQUESTS, "project", _load_merge_requests, lambda found: found or None),
-    Section(SECTION, "project", _load, _dump, numbered=True),
+MERGE_REQUESTS: Section[list[int]] = Section("merge_requests", ("project",), list[Annotated[int, Field(gt=0)]], [])
+NOTES = _Notes(
+    "merge_request_notes",
+    Note,
+    "/projects/:id/merge_requests/:merge_request_iid/notes",
+    part="note_id",
+    new=(text("body", required=True),),
+    changes=(text("body", blank=False),),
+    validator=_on_merge_requests,
 )
-ROUTES = (
-    Route("GET", _PATH, list_notes),
-    Route("GET", f"{_PATH}/:note_id", get_note),
-    Route("POST", _PATH, create_note),
-    Route("PUT", f"{_PATH}/:note_id", update_note),
-    Route("DELETE", f"{_PATH}/:note_id", delete_note),
-)
+SECTIONS = (MERGE_REQUESTS, NOTES.section)
+ROUTES = NOTES.routes()

@@ -1,26 +1,24 @@
 """Project milestones (spec section 4.11): titles are unique over a project and the groups above it.
 
 Differences: production says what is wrong in one string with a Ruby hash in it, wants at least one attribute in a
-`PUT`, knows the state `all`, and reads dates in other forms; what it cannot read is no date, where the spec refuses it.
+`PUT`, knows the state `all`, reads dates in other forms, where what it cannot read is no date, and answers a promotion
+with 200 and no record, where by the spec (section 7) a `POST` gives 201.
 """
 
 import json
-from collections.abc import Iterator
 from contextlib import suppress
-from dataclasses import asdict, dataclass, replace
-from dataclasses import fields as dataclass_fields
 from datetime import datetime
-from itertools import chain
-from typing import Any
+from typing import Annotated, Any, Literal
 
-from ..attributes import boolean, has_words, integers, read, text, time
-from ..call import Answer, Call, Insertion, Route
+from pydantic import AfterValidator
+
+from ..call import Answer, Call, Route
+from ..collection import PAGE, Collection, page_of
 from ..errors import Refusal, refused
-from ..pages import PAGE, page_of
-from ..reading import Reading
-from ..state import PLANNER, SEED, Group, Owner, Project, Section, State
+from ..parameters import boolean, has_words, integers, read, text, time
+from ..records import CountedItem, Date
+from ..state import PLANNER, Place, Project, State
 
-SECTION = "milestones"
 _EVENTS = {"close": "closed", "activate": "active"}
 _CHANGEABLE = ("title", "description", "start_date", "due_date", "state_event")
 _ANCESTORS = ("include_ancestors", "include_parent_milestones")
@@ -48,142 +46,129 @@ _NEW = (text("title", required=True), *(text(name) for name in ("description", "
 _CHANGES = (*(text(name) for name in _CHANGEABLE[:4]), text("state_event", values=tuple(_EVENTS)))
 
 
-@dataclass(slots=True)
-class Milestone:
-    """One milestone; `id` is unique in the service, `iid` in its project or group."""
-
-    id: int
-    iid: int
-    title: str
-    description: str | None
-    start_date: str | None
-    due_date: str | None
-    state: str
-    created_at: str
-    updated_at: str
+def _title(given: str) -> str:
+    title = given.strip(_BLANKS)
+    if not title:
+        raise ValueError("can't be blank")
+    return title
 
 
-class Shelf(dict[int, Milestone]):
-    """The milestones of one project or group by ID, and the last iid given out there."""
+class Milestone(CountedItem):
+    """One milestone."""
 
-    last = 0
-
-    def put(self, milestone: Milestone) -> None:
-        """Keep one."""
-        self[milestone.id] = milestone
-        self.last = max(self.last, milestone.iid)
-
-
-def list_milestones(call: Call) -> Answer:
-    """`GET /projects/:id/milestones`: by due date, or as `sort` says, and newest first among equals."""
-    sent = read(call, _STATE[call.state.deployed], *_FILTERS)
-    if sent.keys() >= set(_ANCESTORS):
-        key = "error" if call.state.deployed else "message"
-        raise Refusal(400, {key: f"{', '.join(_ANCESTORS)} are mutually exclusive"})
-    project = readable_project(call)
-    ancestors = any(sent.get(name) for name in _ANCESTORS)
-    places: list[Group | Project] = [project, *(project.groups() if ancestors else ())]
-    found = [(place, each) for place in places for each in shelf(place).values() if _matches(each, sent, ancestors)]
-    found.sort(key=lambda pair: -pair[1].id)
-    wanted, _, way = (sent.get("sort") or "due_date_asc").rpartition("_")
-    if wanted in _SORTS and way in ("asc", "desc"):
-        found.sort(key=lambda pair: _rank(pair[1], _SORTS[wanted]), reverse=way == "desc")
-        found.sort(key=lambda pair: getattr(pair[1], _SORTS[wanted]) is None)
-    return page_of(call, found, lambda pair: show_milestone(call, *pair))
+    title: Annotated[str, AfterValidator(_title)]
+    description: str | None = None
+    start_date: Date | None = None
+    due_date: Date | None = None
+    state: Literal["active", "closed"] = "active"
 
 
-def get_milestone(call: Call) -> Answer:
-    """`GET /projects/:id/milestones/:milestone_id`, by `id`, not `iid`."""
-    number = call.number("milestone_id")
-    project = readable_project(call)
-    return Answer(200, show_milestone(call, project, find_milestone(project, number)))
+class _Milestones(Collection[Milestone]):
+    """A project's milestones; those of groups count for the uniqueness of titles, and are listed with `_ANCESTORS`."""
 
+    def list_items(self, call: Call) -> Answer:
+        """By due date, or as `sort` says, and newest first among equals."""
+        sent = read(call, _STATE[call.state.deployed], *_FILTERS)
+        if sent.keys() >= set(_ANCESTORS):
+            key = "error" if call.state.deployed else "message"
+            raise Refusal(400, {key: f"{', '.join(_ANCESTORS)} are mutually exclusive"})
+        project = self.owner(call)
+        ancestors = any(sent.get(name) for name in _ANCESTORS)
+        places = [project, *(call.state.groups_above(project) if ancestors else ())]
+        found = [
+            (place, each) for place in places for each in self.section.of(place) if _matches(each, sent, ancestors)
+        ]
+        found.sort(key=lambda pair: -pair[1].id)
+        wanted, _, way = (sent.get("sort") or "due_date_asc").rpartition("_")
+        if wanted in _SORTS and way in ("asc", "desc"):
+            found.sort(key=lambda pair: _rank(pair[1], _SORTS[wanted]), reverse=way == "desc")
+            found.sort(key=lambda pair: getattr(pair[1], _SORTS[wanted]) is None)
+        return page_of(call, found, lambda pair: self.show(call, *pair))
 
-def create_milestone(call: Call) -> Insertion:
-    """`POST /projects/:id/milestones`: a new one is active, whatever is sent. No index keeps titles unique."""
-    sent = read(call, *_NEW)
-    project = writable_project(call)
-    wanted = Milestone(0, 0, "", None, None, None, "active", "", "")
-    wrong = _fill(wanted, sent, call.state) | _title_faults(wanted.title, project)
-    if wrong:
-        raise _refuse(call.state, "create", wrong)
+    def owner(self, call: Call) -> Project:
+        """The project, if its milestones can be read: issues or merge requests are on; else 404 or 403."""
+        project = call.visible_project()
+        if not (project.issues_enabled or project.merge_requests_enabled):
+            raise refused(403, "403 Forbidden")
+        return project
 
-    def insert() -> Answer:
-        wanted.id, wanted.iid = call.state.number(SECTION).give(), shelf(project).last + 1
-        wanted.created_at = wanted.updated_at = call.state.tick()
-        shelf(project).put(wanted)
-        call.changed = True
-        return Answer(201, show_milestone(call, project, wanted))
+    def owner_to_write(self, call: Call) -> Project:
+        """The project, if the caller may write its milestones: a planner, and it is not archived; else 404 or 403."""
+        project = self.owner(call)
+        call.require(project, PLANNER)
+        if call.state.is_archived(project):
+            raise refused(403, "403 Forbidden")
+        return project
 
-    return insert
+    def make(self, call: Call, owner: Project, sent: dict[str, Any]) -> Milestone:
+        """A new one is active, whatever is sent. No index keeps titles unique."""
+        wanted = Milestone.model_construct(title="")
+        wrong = _fill(wanted, sent, call.state) | _title_faults(call.state, wanted.title, owner)
+        if wrong:
+            raise _refuse(call.state, "create", wrong)
+        return wanted
 
+    def update(self, call: Call) -> Answer:
+        """The state is saved first, even if the rest is then refused."""
+        number = self.key(call)
+        sent = read(call, *_CHANGES, any_of=_CHANGEABLE if call.state.deployed else ())
+        project = self.owner_to_write(call)
+        milestone = self.find(call, project, number)
+        self.require_unmodified(call, milestone)
+        state = _EVENTS.get(sent.get("state_event") or "", milestone.state)
+        if state != milestone.state:
+            self.save(call, milestone, milestone.model_copy(update={"state": state}))
+        wanted = milestone.model_copy()
+        wrong = _fill(wanted, sent, call.state)
+        if wanted.title != milestone.title:
+            wrong.update(_title_faults(call.state, wanted.title, project))
+        if wrong:
+            raise _refuse(call.state, "update", wrong)
+        if wanted != milestone:
+            self.save(call, milestone, wanted)
+        return Answer(200, self.show(call, project, milestone))
 
-def update_milestone(call: Call) -> Answer:
-    """`PUT /projects/:id/milestones/:milestone_id`: the state is saved first, even if the rest is then refused."""
-    number = call.number("milestone_id")
-    sent = read(call, *_CHANGES, any_of=_CHANGEABLE if call.state.deployed else ())
-    project = writable_project(call)
-    milestone = find_milestone(project, number)
-    if not call.state.deployed:
-        call.require_unmodified(milestone.updated_at)
-    state = _EVENTS.get(sent.get("state_event") or "", milestone.state)
-    if state != milestone.state:
-        milestone.state, milestone.updated_at = state, call.state.tick()
-        call.changed = True
-    wanted = replace(milestone)
-    wrong = _fill(wanted, sent, call.state)
-    if wanted.title != milestone.title:
-        wrong.update(_title_faults(wanted.title, project))
-    if wrong:
-        raise _refuse(call.state, "update", wrong)
-    if wanted != milestone:
-        wanted.updated_at = call.state.tick()
-        shelf(project).put(wanted)
-        call.changed = True
-    return Answer(200, show_milestone(call, project, wanted))
+    def require_unmodified(self, call: Call, item: Milestone) -> None:
+        """Production does not honour the header where it deletes milestones either."""
+        if not call.state.deployed:
+            super().require_unmodified(call, item)
 
+    def show(self, call: Call, owner: Place, item: Milestone) -> dict[str, Any]:
+        """The record of a milestone (spec section 2); production adds its address."""
+        record = {
+            **super().show(call, owner, item),
+            "project_id" if isinstance(owner, Project) else "group_id": owner.id,
+            "expired": item.due_date is not None and item.due_date < call.state.today(),
+        }
+        if call.state.deployed:
+            path = owner.path if isinstance(owner, Project) else f"groups/{owner.path}"
+            record["web_url"] = f"{call.url}/{path}/-/milestones/{item.iid}"
+        return record
 
-def delete_milestone(call: Call) -> Answer:
-    """`DELETE /projects/:id/milestones/:milestone_id`."""
-    number = call.number("milestone_id")
-    project = writable_project(call)
-    milestone = find_milestone(project, number)
-    if not call.state.deployed:
-        call.require_unmodified(milestone.updated_at)
-    del shelf(project)[number]
-    call.changed = True
-    return Answer(204)
+    def list_nothing(self, call: Call) -> Answer:
+        """The issues and merge requests of a milestone, and its burndown: the sandbox has none."""
+        number = self.key(call)
+        read(call, *PAGE)
+        self.find(call, self.owner(call), number)
+        return page_of(call, (), lambda nothing: nothing)
 
+    def promote(self, call: Call) -> Answer:
+        """Make one for the group, in place of all of that title in its own projects.
 
-def shelf(place: Group | Project) -> Shelf:
-    """The milestones kept there."""
-    found: Shelf = place.sections[SECTION]
-    return found
-
-
-def readable_project(call: Call) -> Project:
-    """The project, if its milestones can be read: issues or merge requests are on; else 404 or 403."""
-    project = call.visible_project()
-    if not (project.switches["issues_enabled"] or project.switches["merge_requests_enabled"]):
-        raise refused(403, "403 Forbidden")
-    return project
-
-
-def writable_project(call: Call) -> Project:
-    """The project, if the caller may write its milestones: a planner, and it is not archived; else 404 or 403."""
-    project = readable_project(call)
-    call.require(project, PLANNER)
-    if project.is_archived():
-        raise refused(403, "403 Forbidden")
-    return project
-
-
-def find_milestone(project: Project, number: int) -> Milestone:
-    """The project's own milestone of that ID; else 404."""
-    found = shelf(project).get(number)
-    if found is None:
-        raise refused(404, "404 Not found")
-    return found
+        The same title in a subgroup or in a project below one is no obstacle, and stays.
+        """
+        number = self.key(call)
+        project, state = self.owner_to_write(call), call.state
+        group = state.group_of(project)
+        if group is None:
+            raise refused(403, "403 Forbidden")
+        call.require(group, PLANNER)
+        promoted = self.find(call, project, number).model_copy(update={"state": "active"})
+        for each in [each for each in state.projects.values() if state.group_of(each) is group]:
+            for same in [same for same in self.section.of(each) if same.title == promoted.title]:
+                self.remove(call, each, same)
+        self.add(call, group, promoted)
+        return Answer(200, 200) if state.deployed else Answer(201, self.show(call, group, promoted))
 
 
 def _rank(each: Milestone, field: str) -> str | int:
@@ -247,11 +232,11 @@ def _day(given: str) -> str | None:
     return None
 
 
-def _title_faults(title: str, project: Project) -> dict[str, list[str]]:
+def _title_faults(state: State, title: str, project: Project) -> dict[str, list[str]]:
     if not title:
         return {"title": ["can't be blank"]}
-    places: Iterator[Group | Project] = chain((project,), project.groups())
-    taken = any(each.title == title for place in places for each in shelf(place).values())
+    places = (project, *state.groups_above(project))
+    taken = any(each.title == title for place in places for each in MILESTONES.section.of(place))
     return {"title": [_TAKEN]} if taken else {}
 
 
@@ -263,65 +248,21 @@ def _refuse(state: State, verb: str, wrong: dict[str, list[str]]) -> Refusal:
     return refused(400, f"Failed to {verb} milestone {{{', '.join(pairs)}}}")
 
 
-def show_milestone(call: Call, place: Group | Project, milestone: Milestone) -> dict[str, Any]:
-    """The record of a milestone (spec section 2); production adds its address."""
-    state = call.state
-    record = {
-        "id": milestone.id,
-        "iid": milestone.iid,
-        "project_id" if isinstance(place, Project) else "group_id": place.id,
-        "title": milestone.title,
-        "description": milestone.description,
-        "state": milestone.state,
-        "created_at": state.show_time(milestone.created_at),
-        "updated_at": state.show_time(milestone.updated_at),
-        "due_date": milestone.due_date,
-        "start_date": milestone.start_date,
-        "expired": milestone.due_date is not None and milestone.due_date < state.today(),
-    }
-    if state.deployed:
-        path = place.path if isinstance(place, Project) else f"groups/{place.path}"
-        record["web_url"] = f"{call.url}/{path}/-/milestones/{milestone.iid}"
-    return record
-
-
-def _load(reading: Reading, state: State, _owner: Owner) -> Shelf:
-    found = Shelf()
-    for item in reading.items():
-        fields = item.fields(*(field.name for field in dataclass_fields(Milestone)))
-        created = fields["created_at"].optional_time() or SEED
-        title = fields["title"].text().strip(_BLANKS)
-        if not title:
-            raise fields["title"].fault("can't be blank")
-        found.put(
-            Milestone(
-                fields["id"].optional_integer() or state.number(SECTION).give(),
-                fields["iid"].optional_integer() or found.last + 1,
-                title,
-                fields["description"].optional_text(),
-                fields["start_date"].optional_date(),
-                fields["due_date"].optional_date(),
-                fields["state"].choice(("active", "closed"), "active"),
-                created,
-                fields["updated_at"].optional_time() or created,
-            )
-        )
-    return found
-
-
-def _dump(found: Shelf) -> list[dict[str, Any]]:
-    return [asdict(milestone) for milestone in found.values()]
-
-
-_PATH = "/projects/:id/milestones"
-SECTIONS = (
-    Section(SECTION, "group", _load, _dump, numbered=True),
-    Section(SECTION, "project", _load, _dump, numbered=True),
+MILESTONES = _Milestones(
+    "milestones",
+    Milestone,
+    "/projects/:id/milestones",
+    on=("group", "project"),
+    part="milestone_id",
+    new=_NEW,
 )
+_ONE = "/projects/:id/milestones/:milestone_id"
+SECTIONS = (MILESTONES.section,)
 ROUTES = (
-    Route("GET", _PATH, list_milestones),
-    Route("GET", f"{_PATH}/:milestone_id", get_milestone),
-    Route("POST", _PATH, create_milestone),
-    Route("PUT", f"{_PATH}/:milestone_id", update_milestone),
-    Route("DELETE", f"{_PATH}/:milestone_id", delete_milestone),
+    *MILESTONES.routes(),
+    *(
+        Route("GET", f"{_ONE}/{name}", MILESTONES.list_nothing)
+        for name in ("issues", "merge_requests", "burndown_events")
+    ),
+    Route("POST", f"{_ONE}/promote", MILESTONES.promote),
 )

@@ -4,16 +4,18 @@ Differences: the spec's record carries its events flat, production's nested, wit
 """
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field
-from typing import Any
+from typing import Annotated, Any, Literal, get_args
 
-from ..attributes import Attribute, boolean, read, text
+from pydantic import AfterValidator, Field, ValidationInfo
+
 from ..call import Answer, Call, Route, find_project
 from ..errors import refused
-from ..reading import Reading
-from ..state import Group, Owner, Project, Section, State, User
+from ..parameters import Attribute, boolean, read, text
+from ..records import Record, Username
+from ..state import Group, Project, Section, State, User
 
-LEVELS = ("disabled", "participating", "watch", "global", "mention", "custom")
+Level = Literal["disabled", "participating", "watch", "global", "mention", "custom"]
+LEVELS = get_args(Level)
 SPEC_EVENTS = (
     "new_note",
     "new_issue",
@@ -61,26 +63,49 @@ _SPEC = tuple(boolean(name) for name in SPEC_EVENTS)
 _DEPLOYED = {place: tuple(boolean(name) for name in names) for place, names in DEPLOYED_EVENTS.items()}
 
 
-@dataclass(slots=True)
-class Setting:
-    """One user's settings in one place; events never set are not in `events`."""
+def _known(events: dict[str, bool | None]) -> dict[str, bool | None]:
+    return {name: value for name, value in events.items() if value is not None}
 
-    level: str
-    events: dict[str, bool] = field(default_factory=dict)
-    email: str | None = None
+
+class Setting(Record):
+    """One user's settings in a group or project; events never set are not in `events`."""
+
+    level: Level = "global"
+    events: Annotated[dict[str, bool | None], AfterValidator(_known)] = Field(default_factory=dict)
+
+
+class OwnSetting(Setting):
+    """A user's settings in general."""
+
+    level: Level = "participating"
+    notification_email: str | None = None
+
+
+def _to_own_address(setting: OwnSetting, info: ValidationInfo) -> OwnSetting:
+    email = setting.notification_email
+    if email is not None and email not in info.data.get("emails", ()):
+        raise ValueError(f"notification_email {email!r} is none of the user's emails")
+    return setting
+
+
+OWN = Section("notification_settings", ("user",), Annotated[OwnSetting, AfterValidator(_to_own_address)], OwnSetting())
+IN_PLACES: Section[dict[str, Setting]] = Section(
+    "notification_settings", ("group", "project"), dict[Username, Setting], {}
+)
+SECTIONS = (OWN, IN_PLACES)
 
 
 def get_own(call: Call) -> Answer:
     """`GET /notification_settings`."""
     user = call.caller()
-    return Answer(200, _show(call.state, "user", _own(user), user))
+    return Answer(200, _show(call.state, "user", OWN.of(user), user))
 
 
 def put_own(call: Call) -> Answer:
     """`PUT /notification_settings`: a bad address is refused after the rest was saved."""
     sent = read(call, text("level"), text("notification_email"), *_booleans(call.state, "user"))
     user = call.caller()
-    setting = _own(user)
+    setting = OWN.of(user)
     _update(call, setting, sent)
     email = sent.get("notification_email")
     if email is not None:
@@ -115,23 +140,18 @@ def put_project(call: Call) -> Answer:
 
 def _get(call: Call, place: str, where: Group | Project) -> Answer:
     user = call.caller()
-    setting = where.sections["notification_settings"].get(user.username) or Setting("global")
+    setting = IN_PLACES.of(where).get(user.username, Setting())
     return Answer(200, _show(call.state, place, setting, user))
 
 
 def _put(call: Call, place: str, where: Group | Project, sent: Mapping[str, Any]) -> Answer:
     user = call.caller()
-    settings: dict[str, Setting] = where.sections["notification_settings"]
-    setting = settings.get(user.username) or Setting("global")
+    settings = IN_PLACES.of(where)
+    setting = settings.get(user.username, Setting())
     _update(call, setting, sent)
     if call.changed:
         settings[user.username] = setting
     return Answer(200, _show(call.state, place, setting, user))
-
-
-def _own(user: User) -> Setting:
-    found: Setting = user.sections["notification_settings"]
-    return found
 
 
 def _update(call: Call, setting: Setting, sent: Mapping[str, Any]) -> None:
@@ -156,11 +176,11 @@ def _update(call: Call, setting: Setting, sent: Mapping[str, Any]) -> None:
         call.changed = True
 
 
-def _set_email(call: Call, user: User, setting: Setting, email: str) -> None:
+def _set_email(call: Call, user: User, setting: OwnSetting, email: str) -> None:
     if email and email not in user.emails:
         raise refused(400, {"notification_email": ["must be an email you have verified"]})
-    if (email or None) != setting.email:
-        setting.email = email or None
+    if (email or None) != setting.notification_email:
+        setting.notification_email = email or None
         call.changed = True
 
 
@@ -170,8 +190,8 @@ def _booleans(state: State, place: str) -> tuple[Attribute, ...]:
 
 def _show(state: State, place: str, setting: Setting, user: User) -> dict[str, Any]:
     record: dict[str, Any] = {"level": setting.level}
-    if place == "user":
-        record["notification_email"] = setting.email or user.emails[0]
+    if isinstance(setting, OwnSetting):
+        record["notification_email"] = setting.notification_email or user.emails[0]
     if setting.level != "custom":
         return record
     if state.deployed:
@@ -186,43 +206,6 @@ def _default(name: str) -> bool:
     return name in _ON_UNLESS_SET or _NEVER_NULL.get(name, False)
 
 
-def _load_own(reading: Reading, _state: State, owner: User) -> Setting:
-    fields = reading.fields("level", "notification_email", "events")
-    email = fields["notification_email"].optional_text()
-    if email is not None and email not in owner.emails:
-        raise fields["notification_email"].fault(f"{email!r} is none of the user's emails")
-    return Setting(fields["level"].choice(LEVELS, "participating"), _load_events(fields["events"]), email)
-
-
-def _load_by_user(reading: Reading, state: State, _owner: Owner) -> dict[str, Setting]:
-    found = {}
-    for name, item in reading.entries():
-        user = state.user_named(Reading(name, item.place))
-        fields = item.fields("level", "events")
-        found[user.username] = Setting(fields["level"].choice(LEVELS, "global"), _load_events(fields["events"]))
-    return found
-
-
-def _load_events(reading: Reading) -> dict[str, bool]:
-    found = ((name, item.optional_boolean()) for name, item in reading.entries())
-    return {name: value for name, value in found if value is not None}
-
-
-def _dump_own(setting: Setting) -> dict[str, Any]:
-    return {"level": setting.level, "notification_email": setting.email, "events": dict(setting.events)}
-
-
-def _dump_by_user(settings: dict[str, Setting]) -> dict[str, Any]:
-    return {
-        username: {"level": setting.level, "events": dict(setting.events)} for username, setting in settings.items()
-    }
-
-
-SECTIONS = (
-    Section("notification_settings", "user", _load_own, _dump_own),
-    Section("notification_settings", "group", _load_by_user, _dump_by_user),
-    Section("notification_settings", "project", _load_by_user, _dump_by_user),
-)
 ROUTES = (
     Route("GET", "/notification_settings", get_own),
     Route("PUT", "/notification_settings", put_own),

@@ -1,0 +1,258 @@
+"""What most endpoints share: a page of a list, and the items of one section with the five things done to them."""
+
+from collections.abc import Callable, Sequence
+from typing import Annotated, Any, Generic, TypeVar
+from urllib.parse import parse_qsl, urlencode
+
+from pydantic import AfterValidator
+
+from .call import Answer, Call, Insertion, Route
+from .errors import refused
+from .parameters import Attribute, integer, read
+from .records import CountedItem, DatedItem, Item
+from .state import MAINTAINER, Level, Section
+
+I = TypeVar("I", bound=Item)  # noqa: E741 - an item
+T = TypeVar("T")
+DEFAULT_SIZE, LARGEST_SIZE = 20, 100
+PAGE = (integer("page"), integer("per_page", never=(0,)))
+_SECRETS = ("private_token", "access_token")
+
+
+class Collection(Generic[I]):
+    """The items of one kind on an owner, listed, read, created, updated and deleted as the service does it.
+
+    A kind that is like others needs this and its model; one with quirks overrides the methods it is different in.
+    Requests are checked in the service's order: number in the path, parameters, owner and role, item, values.
+
+    Args:
+        name: the section's key in the state file.
+        item: the model of its items.
+        path: of the list, below `/api/v4`. What `:id` in it names is the owner; without, it is the instance.
+        on: what the items hang on, where that is more than the path says.
+        part: the name of the item's number in the path.
+        role: the least role for reading and writing; on the instance, only administrators do either.
+        new: what a creation takes.
+        changes: what an update takes.
+        validator: checks all items of an owner in a state file, as pydantic's `AfterValidator` does.
+    """
+
+    def __init__(
+        self,
+        name: str,
+        item: type[I],
+        path: str,
+        *,
+        on: Sequence[Level] = (),
+        part: str = "item_id",
+        role: int = MAINTAINER,
+        new: Sequence[Attribute] = (),
+        changes: Sequence[Attribute] = (),
+        validator: Callable[..., list[I]] | None = None,
+    ) -> None:
+        level: Level = "project" if path.startswith("/projects/:id/") else "group"
+        level = level if path.startswith(("/projects/:id/", "/groups/:id/")) else "instance"
+        items: Any = list[item]  # type: ignore[valid-type]
+        items = Annotated[items, AfterValidator(validator)] if validator else items
+        self.section: Section[list[I]] = Section(name, tuple(on) or (level,), items, [])
+        self.item = item
+        self.path = path
+        self.level = level
+        self.part = part
+        self.role = role
+        self.new = tuple(new)
+        self.changes = tuple(changes)
+
+    def routes(self, *operations: str, update: str = "PUT", **rules: Any) -> tuple[Route, ...]:
+        """The endpoints for `list`, `get`, `create`, `update` and `delete`, or those of them that are named.
+
+        Args:
+            operations: which ones; all where none is named.
+            update: the method of an update.
+            rules: further arguments of each `Route`.
+        """
+        one = f"{self.path}/:{self.part}"
+        found = {
+            "list": Route("GET", self.path, self.list_items, **rules),
+            "get": Route("GET", one, self.get, **rules),
+            "create": Route("POST", self.path, self.create, **rules),
+            "update": Route(update, one, self.update, **rules),
+            "delete": Route("DELETE", one, self.delete, **rules),
+        }
+        return tuple(found[name] for name in operations or found)
+
+    def list_items(self, call: Call) -> Answer:
+        """Answer with a page of the owner's items, by ID."""
+        read(call, *PAGE)
+        owner = self.owner(call)
+        found = sorted(self.items(call, owner), key=lambda item: item.id)
+        return page_of(call, found, lambda item: self.show(call, owner, item))
+
+    def get(self, call: Call) -> Answer:
+        """Answer with one item."""
+        key = self.key(call)
+        owner = self.owner(call)
+        return Answer(200, self.show(call, owner, self.find(call, owner, key)))
+
+    def create(self, call: Call) -> Insertion:
+        """Check a new item, and give the function that inserts it."""
+        sent = self.read_new(call)
+        owner = self.owner_to_write(call)
+        wanted = self.make(call, owner, sent)
+        self.check(call, owner, wanted, None)
+
+        def insert() -> Answer:
+            self.check_again(call, owner, wanted)
+            self.add(call, owner, wanted)
+            return Answer(201, self.show(call, owner, wanted))
+
+        return insert
+
+    def update(self, call: Call) -> Answer:
+        """Change an item, and say when; what is sent but already so changes nothing."""
+        key = self.key(call)
+        sent = self.read_changes(call)
+        owner = self.owner_to_write(call)
+        item = self.find(call, owner, key)
+        self.require_right(call, owner, item)
+        self.require_unmodified(call, item)
+        wanted = item.model_copy(update=sent)
+        if wanted != item:
+            self.check(call, owner, wanted, item)
+            self.save(call, item, wanted)
+        return Answer(200, self.show(call, owner, item))
+
+    def delete(self, call: Call) -> Answer:
+        """Delete an item."""
+        key = self.key(call)
+        owner = self.owner_to_write(call)
+        item = self.find(call, owner, key)
+        self.require_right(call, owner, item)
+        self.require_unmodified(call, item)
+        self.remove(call, owner, item)
+        return Answer(204)
+
+    def read_new(self, call: Call) -> dict[str, Any]:
+        """What was sent for a new item; 400 where it cannot be read."""
+        return read(call, *self.new)
+
+    def read_changes(self, call: Call) -> dict[str, Any]:
+        """What was sent to change an item; 400 where it cannot be read."""
+        return read(call, *self.changes)
+
+    def owner(self, call: Call) -> Any:
+        """The owner that the path names, if the caller may read its items; else 404 or 403."""
+        if self.level == "project":
+            return call.project(self.role)
+        return call.group(self.role) if self.level == "group" else call.instance()
+
+    def owner_to_write(self, call: Call) -> Any:
+        """The same for a caller that writes."""
+        return self.owner(call)
+
+    def items(self, call: Call, owner: Any) -> Sequence[I]:  # noqa: ARG002 - others look who asks
+        """The owner's items that the caller can see."""
+        return self.section.of(owner)
+
+    def key(self, call: Call) -> Any:
+        """What the path says of the item: its number; 400 for anything else."""
+        return call.number(self.part)
+
+    def find(self, call: Call, owner: Any, key: Any) -> I:
+        """The item with that key; else 404."""
+        for item in self.items(call, owner):
+            if item.id == key:
+                return item
+        raise refused(404, "404 Not found")
+
+    def make(self, call: Call, owner: Any, sent: dict[str, Any]) -> I:  # noqa: ARG002 - others look where and by whom
+        """A new item from the attributes sent, unchecked and not yet kept."""
+        made: I = self.item.model_construct(**sent)  # type: ignore[assignment]
+        return made
+
+    def check(self, call: Call, owner: Any, wanted: I, before: I | None) -> None:
+        """Refuse what cannot be kept, before a creation and before an update that changes something."""
+
+    def check_again(self, call: Call, owner: Any, wanted: I) -> None:
+        """Refuse what a unique index does not let in, at the moment of the insertion."""
+
+    def require_right(self, call: Call, owner: Any, item: I) -> None:
+        """Refuse with 403 whoever may not change or delete this very item."""
+
+    def require_unmodified(self, call: Call, item: I) -> None:
+        """Refuse with 412 where the item has changed since the caller's `If-Unmodified-Since` (spec section 7).
+
+        Production honours the header where it deletes, and not where it updates.
+        """
+        if isinstance(item, DatedItem) and not (call.state.deployed and call.method != "DELETE"):
+            call.require_unmodified(item.updated_at)
+
+    def show(self, call: Call, owner: Any, item: I) -> dict[str, Any]:  # noqa: ARG002 - others show where it is
+        """The record of an item: all its fields, moments as the dialect shows them."""
+        record = item.model_dump()
+        for name in record:
+            if name.endswith("_at"):
+                record[name] = call.state.show_time(record[name])
+        return record
+
+    def add(self, call: Call, owner: Any, item: I) -> None:
+        """Keep a new item, with the next ID and the present moment."""
+        state = call.state
+        item.id = state.numbers(self.item).give()
+        item.complete()
+        if isinstance(item, CountedItem):
+            item.iid = state.numbers(self.item, owner.path).give()
+        if isinstance(item, DatedItem):
+            item.created_at = item.updated_at = state.tick()
+        self.section.of(owner).append(item)
+        call.changed = True
+
+    def save(self, call: Call, item: I, wanted: I) -> None:
+        """Take over what is wanted of an item, and the present moment."""
+        if isinstance(wanted, DatedItem):
+            wanted.updated_at = call.state.tick()
+        item.replace_with(wanted)
+        call.changed = True
+
+    def remove(self, call: Call, owner: Any, item: I) -> None:
+        """Forget an item."""
+        kept = self.section.of(owner)
+        kept[:] = [each for each in kept if each is not item]
+        call.changed = True
+
+
+def page_of(call: Call, found: Sequence[T], render: Callable[[T], Any]) -> Answer:
+    """One page of what was found, each rendered, with the headers that lead to the others.
+
+    The endpoint has read `PAGE` with its own parameters, before it looked who asks for what.
+    """
+    wanted = read(call, *PAGE)
+    size = wanted.get("per_page")
+    size = DEFAULT_SIZE if size is None or size < 0 else min(size, LARGEST_SIZE)
+    page = max(wanted.get("page") or 1, 1)
+    pages = max(-(-len(found) // size), 1)
+    start = (page - 1) * size
+    body = [render(item) for item in found[start : start + size]]
+    return Answer(200, body, _headers(call, page, size, len(found), pages))
+
+
+def _headers(call: Call, page: int, size: int, total: int, pages: int) -> list[tuple[str, str]]:
+    following = str(page + 1) if page < pages else ""
+    previous = str(page - 1) if 1 < page <= pages else ""
+    links = [("prev", previous), ("next", following), ("first", "1"), ("last", str(pages))]
+    path, _, query = call.target.partition("?")
+    kept = [
+        (name, value)
+        for name, value in parse_qsl(query, keep_blank_values=True)
+        if name not in ("page", "per_page", *_SECRETS)
+    ]
+    base = f"{call.url}{path}?" + (f"{urlencode(kept)}&" if kept else "")
+    return [
+        ("link", ", ".join(f'<{base}page={to}&per_page={size}>; rel="{rel}"' for rel, to in links if to)),
+        ("x-next-page", following),
+        ("x-page", str(page)),
+        ("x-per-page", str(size)),
+        ("x-prev-page", previous),
+        ("x-total", str(total)),
+        ("x-total-pages", str(pages)),
+    ]

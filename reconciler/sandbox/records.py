@@ -1,0 +1,228 @@
+"""What a state file is made of: strict pydantic models, the types their fields share, and words for what is wrong.
+
+The models are the sandbox's memory too: endpoints read and change them, and a dump writes them out again.
+"""
+
+from collections.abc import Callable, Mapping
+from datetime import UTC, date, datetime
+from typing import Annotated, Any, Self, TypeVar, get_args
+
+from pydantic import (
+    AfterValidator,
+    BaseModel,
+    BeforeValidator,
+    ConfigDict,
+    Field,
+    ValidationError,
+    ValidationInfo,
+    field_validator,
+    model_validator,
+)
+
+M = TypeVar("M", bound=BaseModel)
+SEED = "2026-01-01T00:00:00.000Z"
+"""When things were created about which a state file does not say so."""
+
+
+def moment(text: str) -> datetime:
+    """The moment an ISO 8601 text means; without an offset it is UTC. Raises `ValueError`."""
+    found = datetime.fromisoformat(text)
+    return found.astimezone(UTC) if found.tzinfo else found.replace(tzinfo=UTC)
+
+
+def stamp(when: datetime) -> str:
+    """`YYYY-MM-DDTHH:MM:SS.mmmZ`: the one form moments are kept in, so that they sort as text."""
+    return f"{when:%Y-%m-%dT%H:%M:%S}.{when.microsecond // 1000:03d}Z"
+
+
+def _read_date(value: Any) -> str:
+    try:
+        return (value if type(value) is date else date.fromisoformat(value)).isoformat()
+    except (TypeError, ValueError):
+        raise ValueError(f"must be a date like 2026-12-31, not {value!r}") from None
+
+
+def _read_time(value: Any) -> str:
+    try:
+        return stamp(moment(value.isoformat() if isinstance(value, date) else value))
+    except (TypeError, ValueError):
+        raise ValueError(f"must be a time like 2026-12-31T23:59:59Z, not {value!r}") from None
+
+
+def each_once(name: str) -> Callable[[list[M]], list[M]]:
+    """A validator for a list of records of which no two have the same value of that field."""
+
+    def validate(records: list[M]) -> list[M]:
+        found: set[Any] = set()
+        for record in records:
+            value = getattr(record, name)
+            if value in found:
+                raise ValueError(f"the {name} {value!r} is given twice")
+            found.add(value)
+        return records
+
+    return validate
+
+
+def loading(info: ValidationInfo) -> Any:
+    """The `State` that the file is loaded into: the context in which its models are validated."""
+    return info.context
+
+
+def _known_user(name: str, info: ValidationInfo) -> str:
+    if info.context is None:
+        return name
+    user = loading(info).users_by_name.get(name.lower())
+    if user is None:
+        raise ValueError(f"there is no user {name!r}")
+    return str(user.username)
+
+
+def _project_referred_to(number: int, info: ValidationInfo) -> int:
+    loading(info).referred_projects.add(number)
+    return number
+
+
+def _group_referred_to(number: int, info: ValidationInfo) -> int:
+    loading(info).referred_groups.add(number)
+    return number
+
+
+Date = Annotated[str, BeforeValidator(_read_date)]
+"""A plain date as `YYYY-MM-DD`."""
+Time = Annotated[str, BeforeValidator(_read_time)]
+"""A moment as `YYYY-MM-DDTHH:MM:SS.mmmZ`; a plain date is its midnight."""
+Username = Annotated[str, AfterValidator(_known_user)]
+"""The username of a user of the state."""
+ProjectId = Annotated[int, Field(gt=0), AfterValidator(_project_referred_to)]
+"""The ID of a project; one that nothing describes is made up."""
+GroupId = Annotated[int, Field(gt=0), AfterValidator(_group_referred_to)]
+"""The ID of a group; one that nothing describes is made up."""
+
+
+class Record(BaseModel):
+    """A mapping of a state file. Null and absent are alike: both mean the default."""
+
+    model_config = ConfigDict(extra="forbid", strict=True)
+
+    @model_validator(mode="before")
+    @classmethod
+    def _without_nulls(cls, value: Any) -> Any:
+        if not isinstance(value, Mapping):
+            return value
+        return {name: each for name, each in value.items() if each is not None or name not in cls.model_fields}
+
+
+class Item(Record):
+    """One of many things of a sort; `id` is unique among all of the sort in the service, and 0 until one is given."""
+
+    id: Annotated[int, Field(gt=0)] = 0
+
+    @field_validator("id")
+    @classmethod
+    def _take(cls, number: int, info: ValidationInfo) -> int:
+        """Note an ID that the state file gives. The context of a load is the state that is loaded."""
+        if info.context and not loading(info).numbers(cls).take(number):
+            raise ValueError(f"the ID {number} is given twice")
+        return number
+
+    def complete(self) -> None:
+        """Fill in what follows from the ID, now that it is given."""
+
+    def replace_with(self, other: Self) -> None:
+        """Take over every value of the other."""
+        for name in type(self).model_fields:
+            setattr(self, name, getattr(other, name))
+
+
+class DatedItem(Item):
+    """An item that knows when it was created and last changed."""
+
+    created_at: Time = SEED
+    updated_at: Time = ""
+
+    @model_validator(mode="after")
+    def _date(self) -> Self:
+        self.updated_at = self.updated_at or self.created_at
+        return self
+
+
+class CountedItem(DatedItem):
+    """An item that is counted within its project or group too."""
+
+    iid: Annotated[int, Field(gt=0)] = 0
+
+
+class Numbers:
+    """Gives out the IDs of one sort of thing, in order, never one that is taken."""
+
+    __slots__ = ("_next", "_taken")
+
+    def __init__(self) -> None:
+        self._taken: set[int] = set()
+        self._next = 1
+
+    def take(self, number: int) -> bool:
+        """Note an ID that something has; false where something else has it."""
+        free = number not in self._taken
+        self._taken.add(number)
+        return free
+
+    def give(self) -> int:
+        """The next free ID."""
+        while self._next in self._taken:
+            self._next += 1
+        self._next += 1
+        return self._next - 1
+
+    def settle(self) -> None:
+        """From now on only IDs above every ID so far: what is deleted leaves its ID unused."""
+        self._next = max(self._taken | {self._next - 1}) + 1
+
+
+_MESSAGES = {
+    "missing": "is missing",
+    "string_type": "must be a string, not {found}; quote it",
+    "bool_type": "must be true or false, not {found}",
+    "list_type": "must be a list, not {found}",
+    "dict_type": "must be a mapping, not {found}",
+    "model_type": "must be a mapping, not {found}",
+    "int_type": "must be a whole number, not {found}",
+    "greater_than": "must be above {gt}, not {input!r}",
+    "literal_error": "must be {expected}, not {input!r}",
+    "value_error": "{error}",
+    "extra_forbidden": "unknown key {key!r}; known are {known}",
+    "invalid_key": "unknown key {key!r}; known are {known}",
+}
+_FOUND = {dict: "a mapping", list: "a list", str: "a string", bool: "true or false", type(None): "null"}
+
+
+def first_error(model: type[BaseModel], error: ValidationError) -> str:
+    """The first thing that is wrong, with its place: `projects[3].milestones[0].title: is missing`."""
+    found = error.errors()[0]
+    steps = [step for step in found["loc"] if step != "[key]"]
+    key = steps.pop() if found["type"] in ("extra_forbidden", "invalid_key") else None
+    place = "".join(f"[{step}]" if isinstance(step, int) else f".{step}" for step in steps).removeprefix(".")
+    value = found["input"]
+    message = _MESSAGES.get(found["type"], found["msg"]).format(
+        **found.get("ctx", {}),
+        input=value,
+        found=_FOUND.get(type(value), f"the {type(value).__name__} {value!r}"),
+        key=key,
+        known=", ".join(_model_at(model, steps).model_fields),
+    )
+    return f"{place}: {message}" if place else message
+
+
+def _model_at(model: type[BaseModel], steps: list[int | str]) -> type[BaseModel]:
+    for step in steps:
+        if step in model.model_fields:
+            model = _model_in(model.model_fields[str(step)].annotation) or model
+    return model
+
+
+def _model_in(annotation: Any) -> type[BaseModel] | None:
+    """The model within `list[Annotated[Model, ...]] | None` and the like."""
+    if isinstance(annotation, type) and issubclass(annotation, BaseModel):
+        return annotation
+    return next((found for inner in get_args(annotation) if (found := _model_in(inner))), None)
