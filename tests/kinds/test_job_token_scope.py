@@ -1,5 +1,6 @@
 """The life of a job token scope: its switch, and its two allowlists."""
 
+from collections.abc import Sequence
 from typing import Any
 
 import pytest
@@ -28,13 +29,15 @@ def wanted(value: object, target: Target = API, *, prune: bool = False) -> Any:
     return section("job_token_scope", value, target, prune=prune)
 
 
-def put(engine: EngineDriver, *, projects: object = (), groups: object = (), enabled: bool = True) -> None:
+def put(
+    engine: EngineDriver, *, projects: Sequence[int] = (), groups: Sequence[int] = (), enabled: bool = True
+) -> None:
     """Let the project have this scope."""
     with rewriting(engine) as state:
         project_in(state)["job_token_scope"] = {
             "inbound_enabled": enabled,
-            "project_allowlist": projects,
-            "group_allowlist": groups,
+            "project_allowlist": list(projects),
+            "group_allowlist": list(groups),
         }
 
 
