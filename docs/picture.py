@@ -8,7 +8,7 @@ from pathlib import Path
 from tempfile import TemporaryDirectory
 
 from reconciler import __version__
-from reconciler.documents.plan_file import Header, SavedPlan
+from reconciler.documents.plan_file import SavedPlan
 from reconciler.kinds import all_kinds
 from reconciler.manifests import read_manifests
 from reconciler.planning.run import draw_plan
@@ -61,8 +61,15 @@ def the_plan() -> str:
         desired = read_manifests([file], kinds).desired
         with Client(sandbox.api_url, "ada-token") as client:
             plan = draw_plan(desired, client, kinds, concurrency=1)
-            header = Header(client.api_url, datetime.now(UTC), __version__, desired.digest, client.traffic.reads)
-    return render_plan(SavedPlan(header, plan), "text", Style(colour=True, width=COLUMNS))
+            saved = SavedPlan(
+                service=client.api_url,
+                created_at=datetime.now(UTC),
+                tool_version=__version__,
+                manifests_digest=desired.digest,
+                requests_made=client.traffic.reads,
+                targets=plan.targets,
+            )
+    return render_plan(saved, "text", Style(colour=True, width=COLUMNS))
 
 
 def the_manifest() -> str:

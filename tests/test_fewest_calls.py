@@ -10,13 +10,13 @@ from typing import Any
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from reconciler.documents.plan_file import SavedPlan, load_plan, save_plan
+from reconciler.documents.plan_file import load_plan, save_plan
 from reconciler.model.state import Section
 from reconciler.model.targets import Level, Target
 from reconciler.sandbox import Sandbox
 from tests.building import KINDS, section
 from tests.engine_driver import EngineDriver, failures
-from tests.render.samples import HEADER
+from tests.render.samples import saved_plan
 from tests.states import a_small_service
 
 PROJECTS = {100: "acme/api", 101: "acme/lib", 102: "acme/web", 103: "acme/tools/cli"}
@@ -396,7 +396,7 @@ def test_a_saved_plan_does_what_it_shows_whatever_that_is(
     without_both_names(live, wanted)
     expected = expect(live, wanted, dialect)
     with EngineDriver(sandbox, service(live, dialect)) as engine:
-        saved = load_plan(save_plan(SavedPlan(HEADER, engine.plan(*declared(wanted)))), KINDS)
+        saved = load_plan(save_plan(saved_plan(engine.plan(*declared(wanted)))), KINDS)
         assert failures(engine.apply(saved.plan, recheck=True)) == []
         assert found_in(sandbox.state()) == expected.after
 

@@ -2,6 +2,7 @@
 
 import json
 from collections.abc import Callable
+from dataclasses import asdict
 from datetime import UTC, datetime
 from typing import Any
 
@@ -9,7 +10,7 @@ import pytest
 from hypothesis import given
 
 from reconciler.apply import UNKNOWN, Status, TargetOutcome
-from reconciler.documents.plan_file import SavedPlan, save_plan
+from reconciler.documents.plan_file import save_plan
 from reconciler.documents.report import Report, load_report, make_report, save_report
 from reconciler.errors import PlanRefused
 from reconciler.model.plan import Plan, TargetPlan
@@ -18,7 +19,7 @@ from reconciler.planning.planner import make_plan
 from reconciler.render import render_report
 from tests.building import KINDS, desired, live, section
 from tests.render.plans import patiently, reports
-from tests.render.samples import API, HEADER, LIB, NOON, Traffic, done, sample, spoilt
+from tests.render.samples import API, LIB, NOON, Traffic, done, sample, saved_plan, spoilt
 
 NOTHING_COUNTED = {"created": 0, "updated": 0, "deleted": 0, "failed": 0, "stale": 0, "skipped": 0, "dropped": 0}
 
@@ -57,9 +58,9 @@ def test_a_saved_report_tells_results_and_not_intentions() -> None:
 
 
 def test_a_report_of_nothing_is_complete() -> None:
-    report = make_report(SavedPlan(HEADER, Plan(())), [], NOON, Traffic(0, 0))
+    report = make_report(saved_plan(Plan(())), [], NOON, Traffic(0, 0))
     assert report.complete
-    assert report.counts == NOTHING_COUNTED | {"problems": 0}
+    assert asdict(report.counts) == NOTHING_COUNTED | {"problems": 0}
 
 
 def test_a_report_ends_now_unless_told_otherwise() -> None:
@@ -71,27 +72,27 @@ def test_a_report_ends_now_unless_told_otherwise() -> None:
 def test_changes_whose_outcome_never_came_are_failed() -> None:
     report = make_report(sample(), [], NOON, Traffic(3, 1))
     assert [(each.status, each.reason) for each in report.outcomes] == [(Status.FAILED, UNKNOWN)] * 4
-    assert report.counts == NOTHING_COUNTED | {"failed": 4, "problems": 1}
+    assert asdict(report.counts) == NOTHING_COUNTED | {"failed": 4, "problems": 1}
 
 
 def test_a_target_without_changes_is_reported_only_for_its_problems() -> None:
     wanted = desired(section("milestones", {"x": {}}, API), section("milestones", {}, LIB))
     found = live({(API, "milestones", "milestones"): Unreadable("403"), (LIB, "milestones", "milestones"): []})
-    saved = SavedPlan(HEADER, make_plan(wanted, found, KINDS)[0])
+    saved = saved_plan(make_plan(wanted, found, KINDS)[0])
     report = make_report(saved, [], NOON, Traffic(2, 0))
-    assert report.targets == (TargetOutcome(saved.plan.targets[0], ()),)
+    assert [(target.target, [*target.problems]) for target in report.targets] == [(API, [*saved.plan.problems])]
     assert not report.complete
 
 
 def test_problems_are_those_of_the_plan_that_was_carried_out() -> None:
     planned_again = TargetOutcome(TargetPlan(API, ()), ())
-    assert make_report(sample(), [planned_again], NOON, Traffic(2, 0)).counts["problems"] == 0
+    assert make_report(sample(), [planned_again], NOON, Traffic(2, 0)).counts.problems == 0
 
 
 @pytest.mark.parametrize(
     ("spoil", "words"),
     [
-        (lambda report: report["counts"].update(failed=0), "its counts are not those of its outcomes"),
+        (lambda report: report["counts"].update(failed=0), "counts.failed should be 1"),
         (
             lambda report: report["targets"][0]["sections"][0]["outcomes"][0].update(status="lost"),
             "targets[0].sections[0].outcomes[0].status input should be 'done', 'failed', 'stale', 'skipped' or "
@@ -123,7 +124,7 @@ def test_a_plan_is_no_report() -> None:
 
 def test_a_report_tells_what_the_run_waited_for_and_how_long() -> None:
     report = make_report(sample(), [], NOON, Traffic(3, 1, {"rate limit of the service": 61.26, "own rate": 0.04}))
-    assert report.waited == {"own rate": 0.0, "rate limit of the service": 61.3}
+    assert report.requests.waited == {"own rate": 0.0, "rate limit of the service": 61.3}
     assert load_report(save_report(report), KINDS) == report
     last = render_report(report).splitlines()[-1]
     assert last.endswith("4 requests made. Waited 61.3 s for rate limit of the service.")

@@ -4,7 +4,9 @@ from collections.abc import Callable
 from dataclasses import dataclass, field
 from enum import StrEnum
 from threading import Event
-from typing import Protocol
+from typing import Annotated, Protocol
+
+from pydantic import Field
 
 from reconciler.errors import ScopeMissing, ServiceError, Unauthorized, WaitTooLong
 from reconciler.model.plan import Change, TargetPlan
@@ -33,15 +35,19 @@ class Status(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class Outcome:
-    """A change and what became of it.
+    """A change and what became of it."""
 
-    Attributes:
-        reason: why it is not done; empty where it is.
-    """
-
-    change: Change
+    change: Annotated[Change, Field(discriminator="action")]
+    """The change, as in a plan."""
     status: Status
+    """What became of it."""
     reason: str = ""
+    """Why it is not done; empty if it is."""
+
+    @property
+    def word(self) -> str:
+        """What became of it, in a word: `created`, `updated`, `deleted`, or `failed` and the other statuses."""
+        return f"{self.change.action}d" if self.status is Status.DONE else self.status.name.lower()
 
 
 @dataclass(frozen=True, slots=True)

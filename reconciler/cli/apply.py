@@ -143,21 +143,22 @@ def _guarded(session: Session, flags: ApplyFlags, saved: "SavedPlan") -> "SavedP
     from reconciler.planning.guard import Limits
     from reconciler.planning.shards import read_shard, share_plan
 
-    given, allowed = session.given, saved.header.limits
+    given, allowed = session.given, saved.limits
     limits = Limits(
-        allowed.deletes if given.allow_deletes is None else given.allow_deletes,
-        allowed.changes if given.max_changes is None else given.max_changes,
+        allowed.allow_deletes if given.allow_deletes is None else given.allow_deletes,
+        allowed.max_changes if given.max_changes is None else given.max_changes,
         sink=flags.tokens_to is not None or flags.tokens_command is not None,
     )
-    saved = replace(saved, header=replace(saved.header, limits=limits))
+    saved = replace(saved, limits=limits)
     if saved.refusals:
         raise PlanRefused("the plan is refused, and nothing was changed: " + "\n".join(saved.refusals))
     if flags.plan_file is None or given.shard is None:
         return saved
-    if saved.header.shard:
-        raise UsageError(f"{flags.plan_file} is the plan of shard {saved.header.shard} alone: merge the plans of all")
+    if saved.shard:
+        raise UsageError(f"{flags.plan_file} is the plan of shard {saved.shard} alone: merge the plans of all")
     shard = read_shard(given.shard)
-    return replace(saved, header=replace(saved.header, shard=shard), plan=share_plan(saved.plan, shard, session.kinds))
+    plan = share_plan(saved.plan, shard, session.kinds)
+    return replace(saved, shard=shard, targets=plan.targets, dependent=plan.dependent, whole=plan.whole)
 
 
 def _ask(session: Session, saved: "SavedPlan") -> None:
@@ -194,7 +195,7 @@ def _carry_out(
     with heeding(finish, patience=inf) as signals:
         try:
             with (
-                journal.run(client.api_url, saved.header.manifests_digest) as record,
+                journal.run(client.api_url, saved.manifests_digest) as record,
                 session.watched(client) as progress,
             ):
                 verify, recheck = not flags.no_verify, flags.plan_file is not None
@@ -207,7 +208,7 @@ def _carry_out(
         report = make_report(saved, application.outcomes, started, client.traffic)
         failures = journal.failures
         try:
-            session.write_result(partial(render_report, report), precious=bool(report.writes))
+            session.write_result(partial(render_report, report), precious=bool(report.requests.writes))
         except OutputFailed as error:
             failures.append(error)
         for failure in failures:

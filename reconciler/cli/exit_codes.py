@@ -49,7 +49,7 @@ def of_report(
     if signal is not None and statuses - {Status.DONE}:
         return of_signal(signal)
     if incomplete or statuses - {Status.DONE}:
-        return ExitCode.IN_PART if report.writes or Status.STALE in statuses else ExitCode.ERROR
+        return ExitCode.IN_PART if report.requests.writes or Status.STALE in statuses else ExitCode.ERROR
     return _of_problems(any(report.problems), allow_problems)
 
 

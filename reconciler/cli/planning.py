@@ -14,7 +14,7 @@ from pathlib import Path
 from reconciler import __version__
 from reconciler.apply import Status
 from reconciler.cli.session import Session, read_file
-from reconciler.documents.plan_file import Header, SavedPlan
+from reconciler.documents.plan_file import SavedPlan
 from reconciler.documents.report import load_report
 from reconciler.errors import ServiceError, UsageError
 from reconciler.gitops.past import compare_with_past, read_past
@@ -66,7 +66,7 @@ def draw(session: Session, client: Client, grace: timedelta = timedelta()) -> Sa
     if not given.follow_moved:
         plan = hold_back_moved(plan, fleet.known.moved())
     targets = (each.with_origins(fleet.manifests.origin) if any(each.problems) else each for each in plan.targets)
-    header = Header(
+    return SavedPlan(
         service=client.api_url,
         created_at=datetime.now(UTC).replace(microsecond=0),
         tool_version=__version__,
@@ -74,8 +74,10 @@ def draw(session: Session, client: Client, grace: timedelta = timedelta()) -> Sa
         requests_made=client.traffic.reads,
         shard=fleet.shard,
         limits=Limits(given.allow_deletes, given.max_changes),
+        targets=tuple(targets),
+        dependent=plan.dependent,
+        whole=plan.whole,
     )
-    return SavedPlan(header, replace(plan, targets=tuple(targets)))
 
 
 def failed_before(session: Session) -> frozenset[Address] | None:

@@ -4,14 +4,19 @@ from dataclasses import asdict
 from datetime import date
 from typing import Literal
 
-from pydantic import Field
+from pydantic import BaseModel, ConfigDict, Field
 
 from reconciler.doctor.findings import Access, Costs, Diagnosis, Finding, SectionState, TargetState, TokenKind, Verdict
-from reconciler.documents.checksum import Document
 from reconciler.model.protocols import Json
 from reconciler.model.targets import Key, Level
 
 FORMAT = "reconciler.diagnosis/v1"
+
+
+class Document(BaseModel):
+    """The shape of a document, or of a piece of one."""
+
+    model_config = ConfigDict(strict=True, extra="forbid", frozen=True, defer_build=True)
 
 
 class FindingShape(Document):

@@ -1,38 +1,51 @@
-"""Documents that are kept and read again: JSON of a named format, with a checksum, so that an edited one is noticed."""
+"""Documents that are kept and read again: JSON of a named format, with a checksum, so that an edited one is noticed.
+
+A document is a dataclass, written and read by pydantic; the docstrings of its attributes are the descriptions in its
+JSON schema.
+"""
 
 import json
 import re
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from hashlib import sha256
+from itertools import pairwise
 from typing import TypeVar
 
-from pydantic import BaseModel, ConfigDict, ValidationError
+from pydantic import ConfigDict, TypeAdapter, ValidationError
 
 from reconciler.errors import PlanRefused
 from reconciler.model.protocols import Json
 
+Shape = TypeVar("Shape")
 
-class Document(BaseModel):
-    """The shape of a document, or of a piece of one. Most runs read none, so shapes are built when first needed."""
-
-    model_config = ConfigDict(strict=True, extra="forbid", frozen=True, hide_input_in_errors=True, defer_build=True)
-
-
-Shape = TypeVar("Shape", bound=Document)
+DOCUMENT = ConfigDict(
+    strict=True,
+    extra="forbid",
+    hide_input_in_errors=True,
+    use_attribute_docstrings=True,
+    json_schema_serialization_defaults_required=True,
+)
+"""The `__pydantic_config__` of a document; the dataclasses inside it share it."""
 
 CALLED = {"plan": "a saved plan", "report": "an apply report", "validation": "a validation"}
 
+NESTED = frozenset({"address", "target"})
+"""Keys that `_nest_addresses` adds."""
+
 ALTERNATIVES = frozenset({"create", "update", "delete", "str", "int"})
-"""What pydantic puts into a place to say which alternative it tried; no field is called so."""
+"""Steps of pydantic's paths that tell which alternative it tried."""
+
+REPEATED = {("address", "target"), ("address", "section")}
+"""Steps to what `_nest_addresses` repeats: the target, or the section, has the same fault."""
 
 MEANINGS = {
     "missing": "is missing",
-    "extra_forbidden": "is not known here",
+    "unexpected_keyword_argument": "is not known here",
     "string_type": "should be a string",
     "int_type": "should be a number",
-    "list_type": "should be a list",
+    "tuple_type": "should be a list",
     "dict_type": "should be an object",
-    "model_type": "should be an object",
+    "dataclass_type": "should be an object",
 }
 
 
@@ -44,16 +57,20 @@ def with_checksum(content: Mapping[str, Json]) -> str:
     return json.dumps({**content, "checksum": _digest(content)}, indent=2) + "\n"
 
 
-def read_checked(text: str, shape: type[Shape], wanted: str) -> Shape:
-    """Read a document with a checksum.
+def read_checked(
+    text: str, shape: TypeAdapter[Shape], wanted: str, *, computed: Mapping[str, bool], context: object = None
+) -> Shape:
+    """Return the document in a text with a checksum.
 
     Args:
-        text: the document.
-        shape: what it should look like, its `checksum` included.
+        text: what `with_checksum` returned.
+        shape: of the document's dataclass.
         wanted: its format, such as `reconciler.plan/v2`.
+        computed: the keys that the dataclass computes, and whether the document must have the same values.
+        context: for validators.
 
     Raises:
-        PlanRefused: it is no JSON, of another format or another version, edited, or not of that shape.
+        PlanRefused: it is no JSON, of another format or version, edited, or not as this reconciler would write it.
     """
     content = _read(text, wanted)
     _expect(wanted, content.get("format"))
@@ -61,10 +78,18 @@ def read_checked(text: str, shape: type[Shape], wanted: str) -> Shape:
     if claimed != _digest(content):
         fault = "has no checksum" if claimed is None else "was edited after it was saved: its checksum does not match"
         raise PlanRefused(f"{_the(wanted)} {fault}; make it again")
+    _nest_addresses(content)
+    stored = {name: value for name, value in content.items() if name not in computed}
     try:
-        return shape.model_validate_json(json.dumps({**content, "checksum": claimed}))
+        document = shape.validate_json(json.dumps(stored), context=context)
     except ValidationError as error:
         raise PlanRefused(f"{_the(wanted)} is damaged: {'; '.join(_faults(error))}") from error
+    written = shape.dump_python(document, mode="json")
+    _nest_addresses(written)
+    written |= {name: content[name] for name, same in computed.items() if name in content and not same}
+    if written != content:
+        raise PlanRefused(f"{_the(wanted)} is damaged: {'; '.join(_differences(content, written))}")
+    return document
 
 
 def _read(text: str, wanted: str) -> dict[str, Json]:
@@ -102,15 +127,54 @@ def _expect(wanted: str, named: Json) -> None:
     raise PlanRefused(f"not {_a(wanted)} but {CALLED.get(other[1], 'something else')}: its format is {named}")
 
 
+def _nest_addresses(content: dict[str, Json]) -> None:
+    """Give each object its whole address: the target and the section stand above it in the document."""
+    for target in _objects(content.get("targets")):
+        target["target"] = _taken(target, "level", "ref")
+        for section in _objects(target.get("sections")):
+            changes = [outcome.get("change") for outcome in _objects(section.get("outcomes"))]
+            for held in (section.get("changes"), changes, section.get("problems"), section.get("unmanaged")):
+                for each in _objects(held):
+                    place = {"target": target["target"], "section": section.get("section")}
+                    each["address"] = place | _taken(each, "part", "title", "name")
+
+
+def _objects(held: Json) -> Iterator[dict[str, Json]]:
+    return (each for each in held if isinstance(each, dict)) if isinstance(held, list) else iter(())
+
+
+def _taken(held: dict[str, Json], *names: str) -> dict[str, Json]:
+    return {name: held.pop(name) for name in names if name in held}
+
+
 def _faults(error: ValidationError) -> Iterator[str]:
-    """Say each fault with its place in the file, such as `targets[0].sections[1].section is missing`."""
+    """Yield each fault with its place in the file, such as `targets[0].sections[1].section is missing`."""
     for fault in error.errors(include_url=False, include_input=False):
-        place = ""
-        for step in fault["loc"]:
-            if step not in ALTERNATIVES:
-                place += f".{step}" if str(step).isidentifier() else f"[{step!r}]"
-        meaning = MEANINGS.get(fault["type"]) or fault["msg"][:1].lower() + fault["msg"][1:]
-        yield f"{place.removeprefix('.')} {meaning}"
+        if not REPEATED & set(pairwise(fault["loc"])):
+            meaning = MEANINGS.get(fault["type"]) or fault["msg"][:1].lower() + fault["msg"][1:]
+            yield f"{_place(step for step in fault['loc'] if step not in ALTERNATIVES)} {meaning}"
+
+
+def _differences(content: Json, written: Json, path: tuple[str | int, ...] = ()) -> Iterator[str]:
+    """Yield each place at which a document differs from how it would be written."""
+    if isinstance(content, dict) and isinstance(written, dict):
+        for name in {**written, **content}:
+            if name not in content:
+                yield f"{_place((*path, name))} is missing"
+            elif name not in written:
+                yield f"{_place((*path, name))} is not known here"
+            else:
+                yield from _differences(content[name], written[name], (*path, name))
+    elif isinstance(content, list) and isinstance(written, list) and len(content) == len(written):
+        for index, pair in enumerate(zip(content, written, strict=True)):
+            yield from _differences(*pair, (*path, index))
+    elif content != written:
+        yield f"{_place(path)} should be {json.dumps(written)}"
+
+
+def _place(path: Iterable[str | int]) -> str:
+    steps = (f".{step}" if str(step).isidentifier() else f"[{step!r}]" for step in path if step not in NESTED)
+    return "".join(steps).removeprefix(".")
 
 
 def _a(wanted: str) -> str:

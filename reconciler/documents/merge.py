@@ -1,18 +1,17 @@
-"""Plans and reports of shards put together to one. Pure."""
+"""The plans, or the reports, of shards merged into one. Pure."""
 
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import replace
 from typing import TypeVar
 
 from reconciler.documents.plan_file import SavedPlan
-from reconciler.documents.report import Report
+from reconciler.documents.report import Report, Requests, TargetReport
 from reconciler.errors import PlanRefused
-from reconciler.model.plan import Plan
-from reconciler.model.targets import Target
+from reconciler.model.plan import TargetPlan
 from reconciler.planning.guard import NO_LIMITS, Limits
 from reconciler.planning.shards import Shard
 
-Thing = TypeVar("Thing")
+Part = TypeVar("Part", SavedPlan, Report)
 
 
 def merge_plans(parts: Mapping[str, SavedPlan], limits: Limits = NO_LIMITS) -> SavedPlan:
@@ -25,24 +24,19 @@ def merge_plans(parts: Mapping[str, SavedPlan], limits: Limits = NO_LIMITS) -> S
     Raises:
         PlanRefused: they are not parts of one whole.
     """
-    headers = {file: saved.header for file, saved in parts.items()}
-    first = next(iter(headers.values()))
-    _refuse_unless_alike("service", {file: header.service for file, header in headers.items()})
-    _refuse_unless_alike("manifests", {file: header.manifests_digest for file, header in headers.items()})
-    _refuse_unless_alike("version of the reconciler", {file: header.tool_version for file, header in headers.items()})
-    _refuse_unless_all({file: header.shard for file, header in headers.items()})
-    _refuse_twice({file: [target.target for target in saved.plan.targets] for file, saved in parts.items()})
-    targets = [target for saved in parts.values() for target in saved.plan.targets]
-    dependent = [section for saved in parts.values() for section in saved.plan.dependent]
-    header = replace(
-        first,
-        created_at=min(header.created_at for header in headers.values()),
-        requests_made=sum(header.requests_made for header in headers.values()),
+    _check(parts)
+    plans = list(parts.values())
+    return replace(
+        plans[0],
+        created_at=min(saved.created_at for saved in plans),
+        requests_made=sum(saved.requests_made for saved in plans),
         shard=None,
         limits=limits,
+        targets=tuple(sorted((target for saved in plans for target in saved.targets), key=_order)),
+        dependent=tuple(
+            sorted((section for saved in plans for section in saved.dependent), key=lambda each: each.target.order)
+        ),
     )
-    plan = Plan(_ordered(targets, lambda target: target.target), _ordered(dependent, lambda section: section.target))
-    return SavedPlan(header, plan)
 
 
 def merge_reports(parts: Mapping[str, Report]) -> Report:
@@ -54,51 +48,54 @@ def merge_reports(parts: Mapping[str, Report]) -> Report:
     Raises:
         PlanRefused: they are not parts of one whole.
     """
+    _check(parts)
     reports = list(parts.values())
-    _refuse_unless_alike("service", {file: report.service for file, report in parts.items()})
-    _refuse_unless_alike("manifests", {file: report.manifests_digest for file, report in parts.items()})
-    _refuse_unless_alike("version of the reconciler", {file: report.tool_version for file, report in parts.items()})
-    _refuse_unless_all({file: report.shard for file, report in parts.items()})
-    _refuse_twice({file: [target.plan.target for target in report.targets] for file, report in parts.items()})
-    targets = [target for report in reports for target in report.targets]
-    reasons = sorted({reason for report in reports for reason in report.waited})
+    requests = [report.requests for report in reports]
+    reasons = sorted({reason for each in requests for reason in each.waited})
     return replace(
         reports[0],
         started_at=min(report.started_at for report in reports),
         finished_at=max(report.finished_at for report in reports),
-        reads=sum(report.reads for report in reports),
-        writes=sum(report.writes for report in reports),
-        waited={reason: round(sum(report.waited.get(reason, 0.0) for report in reports), 1) for reason in reasons},
-        targets=_ordered(targets, lambda target: target.plan.target),
+        requests=Requests(
+            reads=sum(each.reads for each in requests),
+            writes=sum(each.writes for each in requests),
+            waited={reason: round(sum(each.waited.get(reason, 0.0) for each in requests), 1) for reason in reasons},
+        ),
+        targets=tuple(sorted((target for report in reports for target in report.targets), key=_order)),
         shard=None,
     )
 
 
-def _refuse_unless_alike(what: str, values: Mapping[str, str]) -> None:
-    (first, wanted), *rest = values.items()
-    for file, value in rest:
-        if value != wanted:
-            raise PlanRefused(f"not parts of one whole: {first} and {file} are not of the same {what}")
+def _order(target: TargetPlan | TargetReport) -> tuple[object, ...]:
+    return target.target.order
 
 
-def _refuse_unless_all(shards: Mapping[str, Shard | None]) -> None:
-    """Refuse shards of which one is missing. Parts that are no shards are as many as there are."""
-    _refuse_unless_alike("division into shards", {file: str(shard and shard.total) for file, shard in shards.items()})
-    found = {shard.number: shard.total for shard in shards.values() if shard}
+def _check(parts: Mapping[str, Part]) -> None:
+    """Refuse parts that do not come from one run."""
+    _refuse_unless_alike("services", parts, lambda part: part.service)
+    _refuse_unless_alike("manifests", parts, lambda part: part.manifests_digest)
+    _refuse_unless_alike("versions of the reconciler", parts, lambda part: part.tool_version)
+    _refuse_unless_alike("shard counts", parts, lambda part: part.shard and part.shard.total)
+    _refuse_unless_all([part.shard for part in parts.values() if part.shard])
+    files: dict[object, str] = {}
+    for file, part in parts.items():
+        for target in part.targets:
+            first = files.setdefault(target.target.identity, file)
+            if first != file:
+                raise PlanRefused(f"cannot merge: {target.target} is in {first} and in {file}")
+
+
+def _refuse_unless_alike(what: str, parts: Mapping[str, Part], value: Callable[[Part], object]) -> None:
+    (first, wanted), *rest = ((file, value(part)) for file, part in parts.items())
+    for file, found in rest:
+        if found != wanted:
+            raise PlanRefused(f"cannot merge: {first} and {file} come from runs with different {what}")
+
+
+def _refuse_unless_all(shards: list[Shard]) -> None:
+    """Raise if a shard is missing. Unsharded plans may come in any number."""
+    found = {shard.number: shard.total for shard in shards}
     total = next(iter(found.values()), 0)
     missing = [str(Shard(number, total)) for number in range(1, total + 1) if number not in found]
     if missing:
-        raise PlanRefused(f"not parts of one whole: there is no shard {', '.join(missing)}")
-
-
-def _refuse_twice(scopes: Mapping[str, Iterable[Target]]) -> None:
-    files: dict[object, str] = {}
-    for file, found in scopes.items():
-        for target in found:
-            first = files.setdefault(target.identity, file)
-            if first != file:
-                raise PlanRefused(f"not parts of one whole: {target} is in {first} and in {file}")
-
-
-def _ordered(things: Iterable[Thing], target: Callable[[Thing], Target]) -> tuple[Thing, ...]:
-    return tuple(sorted(things, key=lambda thing: target(thing).order))
+        raise PlanRefused(f"cannot merge: missing shard {', '.join(missing)}")

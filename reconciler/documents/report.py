@@ -6,42 +6,21 @@ Made of the plan and its outcomes; written, shown, and read again.
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
-from typing import Any, Literal, Protocol
+from functools import cache
+from itertools import islice
+from typing import Annotated, Any, Final, Literal, Protocol
 
-from pydantic import AwareDatetime, Field
+from pydantic import AwareDatetime, Field, NonNegativeInt, TypeAdapter, computed_field
 
 from reconciler.apply import UNKNOWN, Outcome, Status, TargetOutcome
-from reconciler.documents.checksum import Document, read_checked, with_checksum
-from reconciler.documents.plan_file import SavedPlan, utc
-from reconciler.documents.shapes import (
-    ChangeShape,
-    Content,
-    SectionShape,
-    ShardShape,
-    TargetShape,
-    change_content,
-    read_scope,
-    read_section,
-    read_shard,
-    section_content,
-    shard_content,
-    target_content,
-)
-from reconciler.errors import PlanRefused
+from reconciler.documents.checksum import DOCUMENT, read_checked, with_checksum
+from reconciler.documents.plan_file import SavedPlan, check_target, checked_change
 from reconciler.model.kind import Kinds
-from reconciler.model.plan import Change, Create, Delete, Problem, TargetPlan, Update
+from reconciler.model.plan import Problem, Targeted, TargetPlan, Unmanaged
+from reconciler.model.targets import Target
 from reconciler.planning.shards import Shard
 
-FORMAT = "reconciler.report/v2"
-
-DONE: dict[type[Change], str] = {Create: "created", Update: "updated", Delete: "deleted"}
-
-NOT_DONE = {
-    Status.FAILED: "failed",
-    Status.STALE: "stale",
-    Status.SKIPPED: "skipped",
-    Status.DROPPED: "dropped",
-}
+FORMAT: Final = "reconciler.report/v2"
 
 
 class Traffic(Protocol):
@@ -56,32 +35,105 @@ class Traffic(Protocol):
 
 
 @dataclass(frozen=True, slots=True)
-class Report:
-    """What became of a plan.
+class Requests:
+    """How many requests a run made."""
 
-    Attributes:
-        service: the `{api_url}` that was written to.
-        started_at: when the first change could begin, with a time zone.
-        finished_at: when the last one had been verified.
-        tool_version: of the reconciler that made the plan.
-        manifests_digest: SHA-256 (hex) of the desired state the plan leads to.
-        reads: how many reads the run made.
-        writes: how many writes it made.
-        waited: seconds in which the run waited, by reason; whole tenths.
-        targets: those with changes or problems, in the order of the plan.
-        shard: which part of the targets the plan was about; None for all that were selected.
-    """
-
-    service: str
-    started_at: datetime
-    finished_at: datetime
-    tool_version: str
-    manifests_digest: str
-    reads: int
-    writes: int
-    targets: tuple[TargetOutcome, ...]
+    reads: NonNegativeInt
+    """GET requests."""
+    writes: NonNegativeInt
+    """All others."""
     waited: Mapping[str, float] = field(default_factory=dict)
+    """Seconds in which the run waited, by reason; whole tenths."""
+
+
+@dataclass(frozen=True, slots=True)
+class Counts:
+    """Results in numbers."""
+
+    created: int
+    """How many objects were created."""
+    updated: int
+    """How many objects and settings sections were changed."""
+    deleted: int
+    """How many objects were deleted."""
+    failed: int
+    """How many changes failed."""
+    stale: int
+    """How many changes were refused because the live object had moved."""
+    skipped: int
+    """How many changes were not begun because the run was ended."""
+    dropped: int
+    """How many changes the service accepted and did not carry out."""
+    problems: int
+    """Number of problems."""
+
+
+@dataclass(frozen=True, slots=True)
+class SectionReport:
+    """What became of one section of one target."""
+
+    section: str
+    """The section's name; empty if nothing of the target can be read."""
+    found: NonNegativeInt
+    """How many objects the section held when it was read."""
+    outcomes: tuple[Outcome, ...]
+    """One for each change, in the order of the plan."""
+    problems: tuple[Problem, ...]
+    """What is declared and could not be planned."""
+    unmanaged: tuple[Unmanaged, ...]
+    """Live objects that no manifest mentions; they stay as they are."""
+
+
+@dataclass(frozen=True, slots=True)
+class TargetReport(Targeted):
+    """What became of one target."""
+
+    target: Annotated[Target, Field(exclude=True)]
+    origin: str
+    """Its manifest, as path:line."""
+    sections: tuple[SectionReport, ...]
+    """Its declared sections."""
+
+    @property
+    def outcomes(self) -> Iterator[Outcome]:
+        """What became of all changes."""
+        return (outcome for section in self.sections for outcome in section.outcomes)
+
+    @property
+    def problems(self) -> Iterator[Problem]:
+        """What was declared and could not be planned."""
+        return (problem for section in self.sections for problem in section.problems)
+
+    @property
+    def unmanaged(self) -> Iterator[Unmanaged]:
+        """Live objects that no manifest mentions."""
+        return (each for section in self.sections for each in section.unmanaged)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Report:
+    """The report of an apply."""
+
+    __pydantic_config__ = DOCUMENT
+
+    format: Literal["reconciler.report/v2"] = FORMAT
+    """The format of this document."""
+    service: str
+    """The URL of the service's API."""
+    started_at: AwareDatetime
+    """When the first change could begin, UTC."""
+    finished_at: AwareDatetime
+    """When the last change had been verified, UTC."""
+    tool_version: str
+    """The version of the reconciler that made the plan."""
+    manifests_digest: str
+    """SHA-256 of the desired state that the plan leads to."""
     shard: Shard | None = None
+    """The part of the targets that the plan was about; null for all of them."""
+    requests: Requests
+    """The number of requests that the run made."""
+    targets: tuple[TargetReport, ...]
+    """Those with changes or problems, in the order of the plan."""
 
     @property
     def outcomes(self) -> Iterator[Outcome]:
@@ -90,17 +142,16 @@ class Report:
 
     @property
     def problems(self) -> Iterator[Problem]:
-        """What was wanted and could not be planned."""
-        return (problem for target in self.targets for problem in target.plan.problems)
+        """What was declared and could not be planned."""
+        return (problem for target in self.targets for problem in target.problems)
 
+    @computed_field
     @property
-    def counts(self) -> dict[str, int]:
-        """Results in numbers, in the shape of `CountsShape`."""
-        counts = dict.fromkeys((*DONE.values(), *NOT_DONE.values()), 0)
-        for outcome in self.outcomes:
-            done = outcome.status is Status.DONE
-            counts[DONE[type(outcome.change)] if done else NOT_DONE[outcome.status]] += 1
-        return counts | {"problems": sum(1 for _ in self.problems)}
+    def counts(self) -> Counts:
+        """How much was done, and how much was not."""
+        words = [outcome.word for outcome in self.outcomes]
+        words += ["problems" for _ in self.problems]
+        return Counts(*map(words.count, Counts.__slots__))
 
     @property
     def complete(self) -> bool:
@@ -124,147 +175,60 @@ def make_report(
         traffic: the requests of the run.
         finished_at: with a time zone; now, if left out.
     """
-    by_scope = {outcome.plan.target: outcome for outcome in outcomes}
-    targets = [by_scope.get(target.target) or _without_outcome(target) for target in saved.plan.targets]
+    known = {outcome.plan.target: outcome for outcome in outcomes}
+    targets = [_reported(known.get(target.target) or _without_outcome(target)) for target in saved.targets]
+    waited = {str(reason): round(seconds, 1) for reason, seconds in sorted(traffic.waited.items())}
     return Report(
-        service=saved.header.service,
-        started_at=started_at,
+        service=saved.service,
+        started_at=started_at.astimezone(UTC),
         finished_at=finished_at or datetime.now(UTC).replace(microsecond=0),
-        tool_version=saved.header.tool_version,
-        manifests_digest=saved.header.manifests_digest,
-        reads=traffic.reads,
-        writes=traffic.writes,
-        waited={str(reason): round(seconds, 1) for reason, seconds in sorted(traffic.waited.items())},
-        targets=tuple(target for target in targets if target.outcomes or any(target.plan.problems)),
-        shard=saved.header.shard,
+        tool_version=saved.tool_version,
+        manifests_digest=saved.manifests_digest,
+        shard=saved.shard,
+        requests=Requests(traffic.reads, traffic.writes, waited),
+        targets=tuple(target for target in targets if any(target.outcomes) or any(target.problems)),
     )
-
-
-class CountsShape(Document):
-    """Results in numbers."""
-
-    created: int = Field(description="How many objects were created.")
-    updated: int = Field(description="How many objects and settings sections were changed.")
-    deleted: int = Field(description="How many objects were deleted.")
-    failed: int = Field(description="How many changes failed.")
-    stale: int = Field(description="How many changes were refused because the live object had moved.")
-    skipped: int = Field(description="How many changes were not begun because the run was ended.")
-    dropped: int = Field(description="How many changes the service took and did not carry out.")
-    problems: int = Field(description="How much of what is wanted could not be planned.")
-
-
-class RequestsShape(Document):
-    """How many requests a run made."""
-
-    reads: int = Field(ge=0, description="GET requests.")
-    writes: int = Field(ge=0, description="All others.")
-    waited: dict[str, float] = Field(description="Seconds in which the run waited, by reason.")
-
-
-class OutcomeShape(Document):
-    """A change and what became of it."""
-
-    change: ChangeShape = Field(description="The change, as in a plan.")
-    status: Status = Field(description="What became of it.")
-    reason: str = Field(description="Why it is not done; empty where it is.")
-
-
-class SectionOutcomeShape(SectionShape):
-    """What became of one section of one target."""
-
-    outcomes: list[OutcomeShape] = Field(description="One for each change, in the order of the plan.")
-
-
-class TargetOutcomeShape(TargetShape):
-    """What became of one target."""
-
-    origin: str = Field(description="Its manifest, as path:line.")
-    sections: list[SectionOutcomeShape] = Field(description="Its declared sections.")
-
-
-class ReportDocument(Document):
-    """The report of an apply."""
-
-    format: Literal["reconciler.report/v2"] = Field(description="What this document is.")
-    service: str = Field(description="The URL of the service's API.")
-    started_at: AwareDatetime = Field(description="When the first change could begin, UTC.")
-    finished_at: AwareDatetime = Field(description="When the last change was done with, UTC.")
-    tool_version: str = Field(description="The version of the reconciler that made the plan.")
-    manifests_digest: str = Field(description="SHA-256 of the desired state that the plan leads to.")
-    shard: ShardShape | None = Field(description="Which part of the targets this is about; null for all of them.")
-    requests: RequestsShape = Field(description="What the run cost, in requests.")
-    counts: CountsShape = Field(description="How much was done, and how much was not.")
-    targets: list[TargetOutcomeShape] = Field(description="Those with changes or problems, in the order of the plan.")
-    checksum: str = Field(description="SHA-256 of all the rest; an edited report is refused.")
-
-
-def save_report(report: Report) -> str:
-    """Return a report as a document that `load_report` reads."""
-    return with_checksum(
-        {
-            "format": FORMAT,
-            "service": report.service,
-            "started_at": utc(report.started_at),
-            "finished_at": utc(report.finished_at),
-            "tool_version": report.tool_version,
-            "manifests_digest": report.manifests_digest,
-            "shard": shard_content(report.shard),
-            "requests": {"reads": report.reads, "writes": report.writes, "waited": dict(report.waited)},
-            "counts": report.counts,
-            "targets": [_target_content(target) for target in report.targets],
-        }
-    )
-
-
-def load_report(text: str, kinds: Kinds) -> Report:
-    """Read what `save_report` returned.
-
-    Raises:
-        PlanRefused: it is not that, it was edited, or a newer reconciler wrote it.
-    """
-    document = read_checked(text, ReportDocument, FORMAT)
-    report = Report(
-        service=document.service,
-        started_at=document.started_at.astimezone(UTC),
-        finished_at=document.finished_at.astimezone(UTC),
-        tool_version=document.tool_version,
-        manifests_digest=document.manifests_digest,
-        reads=document.requests.reads,
-        writes=document.requests.writes,
-        waited=document.requests.waited,
-        targets=tuple(_read_target(target, kinds) for target in document.targets),
-        shard=read_shard(document.shard),
-    )
-    if document.counts.model_dump() != report.counts:
-        raise PlanRefused("the apply report is damaged: its counts are not those of its outcomes")
-    return report
 
 
 def _without_outcome(target: TargetPlan) -> TargetOutcome:
     return TargetOutcome(target, tuple(Outcome(change, Status.FAILED, UNKNOWN) for change in target.changes))
 
 
-def _target_content(target: TargetOutcome) -> Content:
-    outcomes = iter(target.outcomes)
-    return target_content(
-        target.plan,
-        (
-            section_content(section, outcomes=[_outcome_content(next(outcomes)) for _ in section.changes])
-            for section in target.plan.sections
-        ),
+def _reported(outcome: TargetOutcome) -> TargetReport:
+    outcomes = iter(outcome.outcomes)
+    sections = (
+        SectionReport(
+            section.section,
+            section.found,
+            tuple(islice(outcomes, len(section.changes))),
+            section.problems,
+            section.unmanaged,
+        )
+        for section in outcome.plan.sections
     )
+    return TargetReport(outcome.plan.target, outcome.plan.origin, tuple(sections))
 
 
-def _outcome_content(outcome: Outcome) -> Content:
-    return {"change": change_content(outcome.change), "status": outcome.status, "reason": outcome.reason}
+@cache
+def _adapter() -> TypeAdapter[Report]:
+    """Return what writes and reads reports; most runs need it not."""
+    return TypeAdapter(Report)
 
 
-def _read_target(shape: TargetOutcomeShape, kinds: Kinds) -> TargetOutcome:
-    target = read_scope(shape)
-    sections = [
-        read_section(target, each, (outcome.change for outcome in each.outcomes), kinds) for each in shape.sections
-    ]
-    plan = TargetPlan(target, tuple(sections), shape.origin)
-    read = [outcome for each in shape.sections for outcome in each.outcomes]
-    outcomes = [Outcome(change, each.status, each.reason) for change, each in zip(plan.changes, read, strict=True)]
-    return TargetOutcome(plan, tuple(outcomes))
+def save_report(report: Report) -> str:
+    """Return a report as a document that `load_report` reads."""
+    return with_checksum(_adapter().dump_python(report, mode="json"))
+
+
+def load_report(text: str, kinds: Kinds) -> Report:
+    """Read what `save_report` returned.
+
+    Raises:
+        PlanRefused: it is not that, it was edited, or another reconciler wrote it.
+    """
+    report = read_checked(text, _adapter(), FORMAT, computed={"counts": True})
+    for target in report.targets:
+        check_target(target.target)
+        for outcome in target.outcomes:
+            checked_change(outcome.change, kinds)
+    return report

@@ -20,19 +20,16 @@ LONGEST = 60
 
 @dataclass(frozen=True, slots=True)
 class AsRead:
-    """An object as it was read: it must not have moved when a change to it is carried out.
-
-    Attributes:
-        id: its own numeric ID, where it has one.
-        names: all that it answers to.
-        fields: all its fields, as the service showed them.
-        read_only: fields that cannot be changed, each with the reason.
-    """
+    """An object as it was read: a saved plan refuses to change an object that has moved since."""
 
     id: int | None
+    """Its own numeric ID, if it has one."""
     names: tuple[Key, ...]
+    """All its names; none for a settings section."""
     fields: Fields
+    """All its fields, as the service showed them."""
     read_only: Mapping[str, str]
+    """Fields that cannot be changed, each with the reason."""
 
 
 def fields_of(resource: Resource) -> Fields:

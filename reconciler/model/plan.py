@@ -1,146 +1,188 @@
 """A plan, as a value: what would be changed and by which requests, what cannot be, and what stays as it is.
 
-It is complete: every change carries its requests, so its cost is known before it starts, and what cannot be done is
-in it as a problem. `planner` makes it, `apply` carries it out.
+A plan is complete: every change carries its requests, so its cost is known before it starts, and what cannot be done is
+in it as a problem. `planning` makes it, `apply` carries it out. `documents` keeps it as JSON: an attribute's docstring
+describes its key there.
 """
 
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field, replace
+from typing import Annotated, Literal, get_args
+
+from pydantic import Field, computed_field
 
 from reconciler.model.diff import AsRead, Fields
 from reconciler.model.protocols import Request
 from reconciler.model.state import Section
-from reconciler.model.targets import Address, Key, Target
+from reconciler.model.targets import Address, Key, Level, Target
+
+Action = Literal["create", "update", "delete"]
+
+ACTIONS: tuple[Action, ...] = get_args(Action)
+"""In the order in which the changes of a section are carried out."""
+
+
+class Addressed:
+    """Something with an address. Its JSON stands below a target and a section, and holds the rest of the address."""
+
+    __slots__ = ()
+    address: Address
+
+    @computed_field
+    @property
+    def part(self) -> str:
+        """Which of the section's endpoints; the section's name if there is only one."""
+        return self.address.part
+
+    @computed_field
+    @property
+    def title(self) -> str:
+        """The word for such an object, such as `milestone`."""
+        return self.address.title
+
+    @computed_field
+    @property
+    def name(self) -> Key | None:
+        """The object's name; null for a settings section."""
+        return self.address.name
+
+
+class Targeted:
+    """Something about one target, whose JSON holds the target's two fields."""
+
+    __slots__ = ()
+    target: Target
+
+    @computed_field
+    @property
+    def level(self) -> Level:
+        """The level of the target."""
+        return self.target.level
+
+    @computed_field
+    @property
+    def ref(self) -> Key | None:
+        """The full path or the numeric ID; null for the user behind the token."""
+        return self.target.ref
 
 
 @dataclass(frozen=True, slots=True)
-class Create:
-    """An object that does not exist and will.
+class Create(Addressed):
+    """An object that does not exist and will be created."""
 
-    Attributes:
-        after: the declared fields.
-        target_id: the numeric ID of the target the object refers to, where it refers to one.
-        replaces_ids: the IDs of the live objects of the same name, where it is to succeed them.
-        delivers: whether the answer holds a secret, which is to be delivered.
-        former_names: the declared former names, where nothing has one of them: there is nothing to rename.
-    """
-
-    address: Address
+    action: Literal["create"] = field(default="create", kw_only=True)
+    """The object is created."""
+    address: Annotated[Address, Field(exclude=True)]
     after: Fields
+    """The declared fields."""
     requests: tuple[Request, ...]
+    """The requests, in the order in which they are sent."""
     target_id: int | None = None
+    """The numeric ID of the project or group that the name refers to, if any."""
     replaces_ids: tuple[int, ...] = ()
-    delivers: bool = False
+    """The IDs of live objects of the same name that this one succeeds."""
+    delivers: Annotated[bool, Field(exclude=True)] = field(default=False, compare=False)
+    """Whether the response holds a secret, which goes to the token sink."""
     former_names: tuple[Key, ...] = ()
+    """The declared former names, none of which is live: nothing is renamed."""
 
 
 @dataclass(frozen=True, slots=True)
-class Update:
-    """An object, or a settings section, some of whose fields will change.
+class Update(Addressed):
+    """An object, or a settings section, some of whose fields will change."""
 
-    Attributes:
-        before: the fields that will change, as they are.
-        after: the same fields, as they will be.
-        read: the whole object, as it was read.
-        renamed_from: its name before, or None where the name stays.
-        hint: why the service may refuse it; empty where nothing speaks for that.
-    """
-
-    address: Address
+    action: Literal["update"] = field(default="update", kw_only=True)
+    """The object, or the settings section, is changed."""
+    address: Annotated[Address, Field(exclude=True)]
     before: Fields
+    """The fields that change, as they were read."""
     after: Fields
+    """The same fields, as they will be."""
     requests: tuple[Request, ...]
+    """The requests, in the order in which they are sent."""
     read: AsRead
+    """The whole object, as it was read."""
     renamed_from: Key | None = None
+    """The name before, or null if the name stays."""
     hint: str = ""
+    """Why the service may refuse the change; empty if there is no reason to expect that."""
 
 
 @dataclass(frozen=True, slots=True)
-class Delete:
-    """An object that exists and will not.
+class Delete(Addressed):
+    """An object that exists and will be deleted."""
 
-    Attributes:
-        before: all its fields.
-        read: the whole object, as it was read.
-        successor_id: the ID of the object that has succeeded it, whose secret is delivered before this one is deleted;
-            None where none has.
-    """
-
-    address: Address
+    action: Literal["delete"] = field(default="delete", kw_only=True)
+    """The object is deleted."""
+    address: Annotated[Address, Field(exclude=True)]
     before: Fields
+    """All its fields, as they were read."""
     requests: tuple[Request, ...]
+    """The requests, in the order in which they are sent."""
     read: AsRead
+    """The whole object, as it was read."""
     successor_id: int | None = None
+    """The ID of the token that has succeeded it, whose value is delivered before this one is deleted; null if none."""
 
 
 Change = Create | Update | Delete
 
 
 @dataclass(frozen=True, slots=True)
-class Problem:
-    """Something wanted that cannot be planned; it holds up nothing but itself.
+class Problem(Addressed):
+    """Something declared that cannot be planned; it holds up nothing but itself."""
 
-    Attributes:
-        reason: what is wrong, or the cause of it.
-        field: the field it is about, or None for the whole object.
-        remedy: what to do about it; empty where the reason says it.
-        origin: `path:line` of what cannot be planned; empty if unknown.
-    """
-
-    address: Address
+    address: Annotated[Address, Field(exclude=True)]
     reason: str
+    """Why it cannot be planned."""
     field: str | None = None
+    """The field it is about, or null for the whole object."""
     remedy: str = ""
+    """What to do about it; empty if the reason says it."""
     origin: str = ""
+    """Where the manifests declare it, as path:line; empty if unknown."""
 
 
 @dataclass(frozen=True, slots=True)
-class Unmanaged:
-    """A live object that no manifest mentions, which stays as it is.
+class Unmanaged(Addressed):
+    """A live object that no manifest mentions; it stays as it is."""
 
-    Attributes:
-        id: its numeric ID, where it has one.
-        grants_access: whether somebody or something may do something because of it.
-        owner: the username of its owner, if known.
-        last_used: when it was last used, as the service says it, if known.
-    """
-
-    address: Address
+    address: Annotated[Address, Field(exclude=True)]
     id: int | None = None
+    """Its numeric ID, if it has one."""
     grants_access: bool = False
+    """Whether somebody or something has access because of it."""
     owner: str | None = None
+    """Username of its owner; null if unknown."""
     last_used: str | None = None
+    """When it was last used, as the service reports it; null if unknown."""
 
 
 @dataclass(frozen=True, slots=True)
 class SectionPlan:
-    """What will happen to one section of one target.
-
-    Attributes:
-        section: its name.
-        found: how many objects it held when it was read.
-        changes: creates, then updates, then deletes, so that nothing is ever unprotected in between.
-        unmanaged: live objects that no manifest mentions, which stay as they are.
-    """
+    """What will happen to one section of one target."""
 
     section: str
-    found: int = 0
-    changes: tuple[Change, ...] = ()
+    """The section's name; empty if nothing of the target can be read."""
+    found: Annotated[int, Field(ge=0)] = 0
+    """How many objects the section held when it was read."""
+    changes: tuple[Annotated[Change, Field(discriminator="action")], ...] = ()
+    """Creations, then updates, then deletions, so that nothing is ever unprotected in between."""
     problems: tuple[Problem, ...] = ()
+    """What is declared and cannot be planned."""
     unmanaged: tuple[Unmanaged, ...] = ()
+    """Live objects that no manifest mentions; they stay as they are."""
 
 
 @dataclass(frozen=True, slots=True)
-class TargetPlan:
-    """What will happen to one target.
+class TargetPlan(Targeted):
+    """What will happen to one target."""
 
-    Attributes:
-        origin: `path:line` of the target's manifest.
-    """
-
-    target: Target
+    target: Annotated[Target, Field(exclude=True)]
     sections: tuple[SectionPlan, ...]
+    """Its declared sections, in the order in which they are applied."""
     origin: str = ""
+    """Its manifest, as path:line."""
 
     @property
     def changes(self) -> Iterator[Change]:

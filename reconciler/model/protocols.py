@@ -13,18 +13,14 @@ Method = Literal["POST", "PUT", "PATCH", "DELETE"]
 
 @dataclass(frozen=True, slots=True)
 class Request:
-    """One write, ready to send.
-
-    Attributes:
-        method: POST, PUT, PATCH or DELETE.
-        path: relative to `{api_url}/`, already percent-encoded. `{id}` in it stands for the `id` in the answer to the
-            first request of the same change (encoded paths never hold a brace).
-        body: the JSON body, or None.
-    """
+    """One write, ready to send."""
 
     method: Method
+    """The HTTP method."""
     path: str
+    """Below the service's URL, percent-encoded; `{id}` is the ID that the change's first request returns."""
     body: Mapping[str, Json] | None = None
+    """The JSON body, or null."""
 
     def __str__(self) -> str:
         """Method and path, without the body."""

@@ -5,6 +5,9 @@
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
+from typing import Annotated
+
+from pydantic import Field, NonNegativeInt
 
 from reconciler.model.plan import Change, Create, Delete, Plan, SectionPlan, TargetPlan
 
@@ -20,17 +23,14 @@ SINK = "add --tokens-to FILE or --tokens-command CMD"
 
 @dataclass(frozen=True, slots=True)
 class Limits:
-    """What the person who makes or applies a plan has allowed.
+    """The limits given when the plan was made."""
 
-    Attributes:
-        deletes: how many deletions are meant; None for no word about it.
-        changes: how many changes at most; None for any number.
-        sink: whether there is a place for the values of tokens.
-    """
-
-    deletes: int | None = None
-    changes: int | None = None
-    sink: bool = False
+    allow_deletes: NonNegativeInt | None = None
+    """How many deletions are allowed; null if the guard's own limits hold."""
+    max_changes: NonNegativeInt | None = None
+    """How many changes are allowed; null for any number."""
+    sink: Annotated[bool, Field(exclude=True)] = False
+    """Whether there is a place for the values of tokens."""
 
 
 NO_LIMITS = Limits()
@@ -45,8 +45,8 @@ def refusals(plan: Plan, limits: Limits = NO_LIMITS, shards: int = 1) -> Iterato
         shards: into how many the run is divided, if this is the plan of one that knows nothing of the others.
     """
     changes = list(plan.changes)
-    if limits.changes is not None and len(changes) > limits.changes:
-        yield f"it makes {_counted(len(changes), 'change')}, more than --max-changes {limits.changes}"
+    if limits.max_changes is not None and len(changes) > limits.max_changes:
+        yield f"it makes {_counted(len(changes), 'change')}, more than --max-changes {limits.max_changes}"
     yield from _losses(plan, limits, shards)
     if not limits.sink:
         yield from _lack_of_sink(changes)
@@ -55,9 +55,9 @@ def refusals(plan: Plan, limits: Limits = NO_LIMITS, shards: int = 1) -> Iterato
 def _losses(plan: Plan, limits: Limits, shards: int) -> Iterator[str]:
     deletes = sum(isinstance(change, Delete) for change in plan.changes)
     said, meant = f"it deletes {_counted(deletes, 'object')}", f"add --allow-deletes {deletes}"
-    if limits.deletes is not None:
-        if deletes > limits.deletes:
-            yield f"{said}, more than --allow-deletes {limits.deletes}; {meant}"
+    if limits.allow_deletes is not None:
+        if deletes > limits.allow_deletes:
+            yield f"{said}, more than --allow-deletes {limits.allow_deletes}; {meant}"
         return
     lost = [loss for target in plan.targets for section in target.sections for loss in _loss(target, section)]
     if lost:

@@ -8,6 +8,8 @@ from collections.abc import Collection
 from dataclasses import dataclass, replace
 from hashlib import blake2b
 
+from pydantic import PositiveInt
+
 from reconciler.errors import UsageError
 from reconciler.model.kind import Kinds
 from reconciler.model.plan import Plan
@@ -20,15 +22,12 @@ TOGETHER = "groups"
 
 @dataclass(frozen=True, slots=True)
 class Shard:
-    """One part of several.
+    """One part of several."""
 
-    Attributes:
-        number: which, from 1.
-        total: of how many.
-    """
-
-    number: int
-    total: int
+    number: PositiveInt
+    """Which part, from 1."""
+    total: PositiveInt
+    """How many parts there are."""
 
     def __str__(self) -> str:
         """Return it as the command line takes it."""

@@ -2,26 +2,24 @@
 
 from collections import Counter
 from collections.abc import Iterator
+from dataclasses import asdict
 
 from reconciler.apply import Status
-from reconciler.documents.plan_file import SavedPlan, summary
+from reconciler.documents.plan_file import SavedPlan
 from reconciler.documents.report import Report
-from reconciler.model.plan import Change, Create, Delete, Plan, Update
+from reconciler.model.plan import ACTIONS, Plan
 from reconciler.planning.shards import Shard
 from reconciler.render._wording import counted
 
-ACTIONS: dict[type[Change], str] = {Create: "create", Update: "update", Delete: "delete"}
-"""In the order in which they are shown within a target."""
-
-DONE: dict[type[Change], str] = {Create: "created", Update: "updated", Delete: "deleted"}
+DONE = tuple(f"{action}d" for action in ACTIONS)
 
 UNFINISHED = "unfinished"
 """Failed, stale, skipped or dropped by the service."""
 
 PROBLEMS = "problems"
 
-PLANNED = (*ACTIONS.values(), PROBLEMS)
-BECAME = (*DONE.values(), UNFINISHED, PROBLEMS)
+PLANNED = (*ACTIONS, PROBLEMS)
+BECAME = (*DONE, UNFINISHED, PROBLEMS)
 
 WHOLE = "whole target"
 """What stands for the section where nothing of a target can be seen."""
@@ -42,16 +40,16 @@ def of_report(shard: Shard | None) -> str:
 
 def plan_in_a_line(saved: SavedPlan) -> str:
     """Return how much a plan would change: `Plan: 1 to create, 1 problem`."""
-    numbers = summary(saved.plan)
-    words = [f"{numbers[action]} to {action}" for action in ACTIONS.values() if numbers[action]]
-    words += [counted(numbers["problems"], "problem")] if numbers["problems"] else []
-    return f"{of_plan(saved.header.shard)}: {', '.join(words) or 'nothing to change'}"
+    numbers = saved.summary
+    words = [f"{number} to {action}" for action in ACTIONS if (number := getattr(numbers, action))]
+    words += [counted(numbers.problems, "problem")] if numbers.problems else []
+    return f"{of_plan(saved.shard)}: {', '.join(words) or 'nothing to change'}"
 
 
 def report_in_a_line(report: Report) -> str:
     """Return how much was changed and was not: `Applied: 1 created, 1 dropped by the service`."""
-    counts = report.counts
-    words = [f"{counts[word]} {word}" for word in (*DONE.values(), "failed", "stale", "skipped") if counts[word]]
+    counts = asdict(report.counts)
+    words = [f"{counts[word]} {word}" for word in (*DONE, "failed", "stale", "skipped") if counts[word]]
     words += [f"{counts['dropped']} dropped by the service"] if counts["dropped"] else []
     words += [counted(counts["problems"], "problem")] if counts["problems"] else []
     return f"{of_report(report.shard)}: {', '.join(words) or 'nothing to change'}"
@@ -59,14 +57,14 @@ def report_in_a_line(report: Report) -> str:
 
 def cost_of(saved: SavedPlan) -> str:
     """Return what a plan costs: `4 writes to apply; 8 requests were made to plan.`."""
-    made = saved.header.requests_made
+    made = saved.requests_made
     verb = "was" if made == 1 else "were"
     return f"{counted(saved.plan.cost, 'write')} to apply; {counted(made, 'request')} {verb} made to plan."
 
 
 def verdicts(saved: SavedPlan) -> Iterator[str]:
     """Yield what was allowed for a plan, and why `apply` will refuse it."""
-    allowed = saved.header.limits.deletes
+    allowed = saved.limits.allow_deletes
     if allowed is not None:
         yield f"apply may delete up to {counted(allowed, 'object')}: --allow-deletes {allowed}"
     yield from (f"apply will refuse this plan: {reason}" for reason in saved.refusals)
@@ -88,7 +86,7 @@ def planned(plan: Plan) -> Counts:
     counts = Counts()
     for target in plan.targets:
         for section in target.sections:
-            counts.update((section.section, ACTIONS[type(change)]) for change in section.changes)
+            counts.update((section.section, change.action) for change in section.changes)
             counts.update((section.section, PROBLEMS) for _ in section.problems)
     return counts
 
@@ -98,7 +96,7 @@ def became(report: Report) -> Counts:
     counts = Counts()
     for target in report.targets:
         for outcome in target.outcomes:
-            became = DONE[type(outcome.change)] if outcome.status is Status.DONE else UNFINISHED
-            counts[outcome.change.address.section, became] += 1
-        counts.update((section.section, PROBLEMS) for section in target.plan.sections for _ in section.problems)
+            word = outcome.word if outcome.status is Status.DONE else UNFINISHED
+            counts[outcome.change.address.section, word] += 1
+        counts.update((section.section, PROBLEMS) for section in target.sections for _ in section.problems)
     return counts

@@ -8,13 +8,12 @@ from collections.abc import Iterable
 from datetime import datetime, timedelta
 from xml.etree.ElementTree import Element, SubElement, indent, tostring
 
-from reconciler.apply import Status, TargetOutcome
+from reconciler.apply import Status
 from reconciler.documents.plan_file import SavedPlan, utc
-from reconciler.documents.report import Report
+from reconciler.documents.report import Report, TargetReport
 from reconciler.model.plan import TargetPlan
 from reconciler.planning.shards import Shard
 from reconciler.render import Style
-from reconciler.render._numbers import ACTIONS
 from reconciler.render._wording import complaint, counted, details, label
 from reconciler.system.terminal import escaped
 
@@ -30,12 +29,12 @@ def plan(saved: SavedPlan, _style: Style) -> str:
         case = Element("testcase", {"classname": "reconciler.apply", "name": "apply will refuse this plan"})
         _add(case, "error", counted(len(saved.refusals), "reason"), map(escaped, saved.refusals))
         cases.append(case)
-    return _document(f"reconciler plan{_of_shard(saved.header.shard)}", cases, saved.header.created_at)
+    return _document(f"reconciler plan{_of_shard(saved.shard)}", cases, saved.created_at)
 
 
 def report(done: Report, _style: Style) -> str:
     """Return a test for each target that had changes or problems, which fails if a change is not done."""
-    cases = [_case(target.plan, _unfinished(target), "not done") for target in done.targets]
+    cases = [_case(target, _unfinished(target), "not done") for target in done.targets]
     return _document(
         f"reconciler apply{_of_shard(done.shard)}", cases, done.started_at, done.finished_at - done.started_at
     )
@@ -47,21 +46,21 @@ def _of_shard(shard: Shard | None) -> str:
 
 def _drift(target: TargetPlan) -> list[str]:
     return [
-        f"{ACTIONS[type(change)]} {label(change.address)}{''.join(f', {each}' for each in details(change))}"
+        f"{change.action} {label(change.address)}{''.join(f', {each}' for each in details(change))}"
         for change in target.changes
     ]
 
 
-def _unfinished(target: TargetOutcome) -> list[str]:
+def _unfinished(target: TargetReport) -> list[str]:
     return [
-        f"{ACTIONS[type(outcome.change)]} {label(outcome.change.address)}, {outcome.status}"
+        f"{outcome.change.action} {label(outcome.change.address)}, {outcome.status}"
         f"{outcome.reason and ': '}{escaped(outcome.reason)}"
         for outcome in target.outcomes
         if outcome.status is not Status.DONE
     ]
 
 
-def _case(target: TargetPlan, failures: list[str], trouble: str) -> Element:
+def _case(target: TargetPlan | TargetReport, failures: list[str], trouble: str) -> Element:
     """Return the test of one target.
 
     Some readers show but one of a test's failure and errors, and most of them the failure: it holds everything.

@@ -8,15 +8,14 @@ from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from itertools import groupby
 
-from reconciler.apply import Outcome, Status, TargetOutcome
-from reconciler.documents.plan_file import SavedPlan, summary, utc
-from reconciler.documents.report import Report
+from reconciler.apply import Outcome, Status
+from reconciler.documents.plan_file import SavedPlan, utc
+from reconciler.documents.report import Report, TargetReport
 from reconciler.errors import LocatedDiagnostic
-from reconciler.model.plan import Change, Create, Delete, Problem, TargetPlan, Update
+from reconciler.model.plan import ACTIONS, Action, Change, Problem, TargetPlan, Update
 from reconciler.render import Style
 from reconciler.render._note import Block, clipped, code, code_in_html, collapsible, fitted
 from reconciler.render._numbers import (
-    ACTIONS,
     BECAME,
     DONE,
     PLANNED,
@@ -33,34 +32,35 @@ from reconciler.render._numbers import (
 from reconciler.render._wording import complaint, counted, details, differing, label, listed_documents, quoted, waits
 from reconciler.system.terminal import escaped
 
-TO_DO: dict[type[Change], str] = {action: f"to {word}" for action, word in ACTIONS.items()}
+TO_DO: dict[Action, str] = {action: f"to {action}" for action in ACTIONS}
+BECAME_OF: dict[Action, str] = dict(zip(ACTIONS, DONE, strict=True))
 
 FEW = 10
 """How many changes are shown without a click."""
 
-MARKERS: dict[type[Change], str] = {Create: "+", Update: "~", Delete: "-"}
+MARKERS = {"create": "+", "update": "~", "delete": "-"}
 
 
 def plan(saved: SavedPlan, _style: Style) -> str:
     """Return what would be changed and what cannot be."""
-    numbers = summary(saved.plan)
+    numbers = saved.summary
     said = "".join(f"**{code(verdict)}**\n\n" for verdict in (*verdicts(saved), *open_doors(saved.plan)))
     head = (
         f"## {plan_in_a_line(saved)}\n\n"
         f"{said}"
         f"{_table(PLANNED, planned(saved.plan))}"
-        f"{cost_of(saved)} {counted(numbers['unmanaged'], 'unmanaged object')}.\n"
-        f"Read from {code(saved.header.service)} at {utc(saved.header.created_at)}.\n\n"
+        f"{cost_of(saved)} {counted(numbers.unmanaged, 'unmanaged object')}.\n"
+        f"Read from {code(saved.service)} at {utc(saved.created_at)}.\n\n"
     )
-    is_open = sum(numbers[action] for action in ACTIONS.values()) <= FEW
+    is_open = numbers.create + numbers.update + numbers.delete <= FEW
     changes = (_group(target, tuple(target.changes), TO_DO, is_open=is_open) for target in saved.plan.targets)
     return fitted(head, [_problems(saved.plan.problems), *changes])
 
 
 def report(done: Report, _style: Style) -> str:
     """Return what became of the changes: what is not done, what could not be planned, and what is done."""
-    waited = ", ".join(map(code, waits(done.waited)))
-    requests = counted(done.reads + done.writes, "request")
+    waited = ", ".join(map(code, waits(done.requests.waited)))
+    requests = counted(done.requests.reads + done.requests.writes, "request")
     head = (
         f"## {report_in_a_line(done)}\n\n"
         f"{_table(BECAME, became(done))}"
@@ -101,7 +101,7 @@ def _problems(problems: Iterable[Problem]) -> Block:
 
 def _unfinished(outcomes: Iterable[Outcome]) -> Block:
     entries = [
-        f"- {code(str(each.change.address.target))}: {ACTIONS[type(each.change)]} {code(label(each.change.address))}: "
+        f"- {code(str(each.change.address.target))}: {each.change.action} {code(label(each.change.address))}: "
         f"{each.status}{f': {code(each.reason)}' if each.reason else ''}\n"
         for each in outcomes
         if each.status is not Status.DONE
@@ -109,23 +109,25 @@ def _unfinished(outcomes: Iterable[Outcome]) -> Block:
     return Block("unfinished change", f"### {counted(len(entries), 'unfinished change')}\n\n", tuple(entries))
 
 
-def _done(target: TargetOutcome) -> Block:
+def _done(target: TargetReport) -> Block:
     changes = [each.change for each in target.outcomes if each.status is Status.DONE]
-    return _group(target.plan, changes, DONE, is_open=False)
+    return _group(target, changes, BECAME_OF, is_open=False)
 
 
-def _group(target: TargetPlan, changes: Sequence[Change], verbs: Mapping[type[Change], str], *, is_open: bool) -> Block:
+def _group(
+    target: TargetPlan | TargetReport, changes: Sequence[Change], verbs: Mapping[Action, str], *, is_open: bool
+) -> Block:
     """Return the changes of one target, shown by a click."""
-    numbers = Counter(type(change) for change in changes)
+    numbers = Counter(change.action for change in changes)
     words = (f"{numbers[action]} {word}" for action, word in verbs.items() if numbers[action])
-    ordered = sorted(changes, key=lambda change: list(ACTIONS).index(type(change)))
+    ordered = sorted(changes, key=lambda change: ACTIONS.index(change.action))
     title = f"{code_in_html(str(target.target))}: {', '.join(words)}"
     return collapsible(title, "change", "diff", ("".join(_change(change)) for change in ordered), is_open=is_open)
 
 
 def _change(change: Change) -> Iterator[str]:
     """Yield the lines of a change: what it is about, and each field with a sign of its own."""
-    yield f"{MARKERS[type(change)]} {clipped(label(change.address))}\n"
+    yield f"{MARKERS[change.action]} {clipped(label(change.address))}\n"
     if isinstance(change, Update):
         if change.renamed_from is not None:
             names = (clipped(quoted(str(name))) for name in (change.renamed_from, change.address.name))
@@ -135,7 +137,7 @@ def _change(change: Change) -> Iterator[str]:
         if change.hint:
             yield f"!     {clipped(escaped(change.hint))}\n"
     else:
-        yield from (f"{MARKERS[type(change)]}     {clipped(line)}\n" for line in details(change))
+        yield from (f"{MARKERS[change.action]}     {clipped(line)}\n" for line in details(change))
 
 
 def _file(path: str, faults: Sequence[LocatedDiagnostic]) -> Block:

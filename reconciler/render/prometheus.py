@@ -10,12 +10,11 @@ from datetime import datetime
 
 from reconciler.apply import Status
 from reconciler.documents.plan_file import SavedPlan
-from reconciler.documents.report import Report
-from reconciler.model.plan import Plan, TargetPlan
+from reconciler.documents.report import Report, TargetReport
+from reconciler.model.plan import ACTIONS, Plan, TargetPlan
 from reconciler.model.targets import Target
 from reconciler.planning.shards import Shard
 from reconciler.render import Style
-from reconciler.render._numbers import ACTIONS
 from reconciler.system.terminal import escaped
 
 Labels = tuple[tuple[str, str], ...]
@@ -34,20 +33,19 @@ def plan(saved: SavedPlan, _style: Style) -> str:
         _metric("reconciler_plan_refusals", "Reasons why apply will refuse the plan.", _one(len(saved.refusals))),
         _metric("reconciler_plan_targets", "Targets that were planned.", _targets(saved.plan)),
         _metric("reconciler_plan_requests_to_apply", "Writes the changes take.", _one(saved.plan.cost)),
-        _metric("reconciler_plan_requests_made", "Reads it took to plan.", _one(saved.header.requests_made)),
-        *_shard("reconciler_plan", saved.header.shard),
-        *_times("reconciler_plan", saved.header.created_at, succeeded=not problems),
+        _metric("reconciler_plan_requests_made", "Reads it took to plan.", _one(saved.requests_made)),
+        *_shard("reconciler_plan", saved.shard),
+        *_times("reconciler_plan", saved.created_at, succeeded=not problems),
     )
 
 
 def report(done: Report, _style: Style) -> str:
     """Return what became of the changes of an apply, and what it took."""
     duration = (done.finished_at - done.started_at).total_seconds()
-    requests: Samples = {(("kind", "read"),): done.reads, (("kind", "write"),): done.writes}
-    targets = [target.plan for target in done.targets]
+    requests: Samples = {(("kind", "read"),): done.requests.reads, (("kind", "write"),): done.requests.writes}
     return _written(
         _metric("reconciler_apply_outcomes", "Changes by what became of them.", _outcomes(done)),
-        _metric("reconciler_apply_problems", "What is wanted and could not be planned.", _problems(targets)),
+        _metric("reconciler_apply_problems", "What is wanted and could not be planned.", _problems(done.targets)),
         _metric("reconciler_apply_requests_made", "Requests made by the apply.", requests),
         _metric("reconciler_apply_waited_seconds", "How long the apply waited, by reason.", _waited(done)),
         _metric("reconciler_apply_duration_seconds", "How long the apply took.", _one(duration)),
@@ -61,12 +59,12 @@ def _drift(plan: Plan) -> Counter[Labels]:
     for target in plan.targets:
         for section in target.sections:
             place = _place(target.target, section.section)
-            counts.update({(*place, ("action", action)): 0 for action in ACTIONS.values()})
-            counts.update((*place, ("action", ACTIONS[type(change)])) for change in section.changes)
+            counts.update({(*place, ("action", action)): 0 for action in ACTIONS})
+            counts.update((*place, ("action", change.action)) for change in section.changes)
     return counts
 
 
-def _problems(targets: Iterable[TargetPlan]) -> Counter[Labels]:
+def _problems(targets: Iterable[TargetPlan | TargetReport]) -> Counter[Labels]:
     counts = Counter[Labels]()
     for target in targets:
         for section in target.sections:
@@ -90,7 +88,7 @@ def _outcomes(done: Report) -> Counter[Labels]:
     counts = Counter[Labels]()
     for target in done.targets:
         for outcome in target.outcomes:
-            place = _place(target.plan.target, outcome.change.address.section)
+            place = _place(target.target, outcome.change.address.section)
             counts.update({(*place, ("status", _name(status))): 0 for status in Status})
             counts[*place, ("status", _name(outcome.status))] += 1
     return counts
@@ -98,7 +96,7 @@ def _outcomes(done: Report) -> Counter[Labels]:
 
 def _waited(done: Report) -> Samples:
     seconds = dict[Labels, float]()
-    for reason, each in done.waited.items():
+    for reason, each in done.requests.waited.items():
         labels = (("reason", escaped(reason)),)
         seconds[labels] = seconds.get(labels, 0) + each
     return seconds

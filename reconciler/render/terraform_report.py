@@ -2,11 +2,12 @@
 
 import json
 
-from reconciler.documents.plan_file import SavedPlan, summary
+from reconciler.documents.plan_file import SavedPlan
+from reconciler.model.plan import ACTIONS
 from reconciler.render import Style
 
 
 def plan(saved: SavedPlan, _style: Style) -> str:
     """Return how many objects would be created, updated and deleted."""
-    numbers = summary(saved.plan)
-    return json.dumps({action: numbers[action] for action in ("create", "update", "delete")}) + "\n"
+    numbers = saved.summary
+    return json.dumps({action: getattr(numbers, action) for action in ACTIONS}) + "\n"

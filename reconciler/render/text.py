@@ -6,10 +6,10 @@ from textwrap import wrap
 
 from reconciler.apply import Outcome, Status
 from reconciler.doctor import Costs, Diagnosis, Finding, SectionState, Verdict
-from reconciler.documents.plan_file import SavedPlan, summary
-from reconciler.documents.report import Report
+from reconciler.documents.plan_file import SavedPlan
+from reconciler.documents.report import Report, TargetReport
 from reconciler.errors import LocatedDiagnostic
-from reconciler.model.plan import Change, Create, Delete, TargetPlan, Update
+from reconciler.model.plan import ACTIONS, Change, Delete, TargetPlan
 from reconciler.render import Style
 from reconciler.render._numbers import cost_of, of_plan, of_report, open_doors, verdicts
 from reconciler.render._wording import complaint, counted, details, known_of, label, listed_documents, rewritten, waits
@@ -24,8 +24,7 @@ ABOUT = 42
 CHECKED = 11
 """How many columns are before it: the verdict and the blanks around it."""
 
-MARKERS: dict[type[Change], str] = {Create: "+", Update: "~", Delete: "-"}
-"""In the order in which they are shown within a target."""
+MARKERS = {"create": "+", "update": "~", "delete": "-"}
 
 COLOURS = {
     "+": "32", "~": "33", "-": "31", "!": "1;35", "?": "2", "target": "1",
@@ -40,12 +39,12 @@ def plan(saved: SavedPlan, style: Style) -> str:
     for target in saved.plan.targets:
         changes = [] if style.quiet else sorted(target.changes, key=_rank)
         lines += _target(target, [line for change in changes for line in _change(change, style)], style)
-    numbers = summary(saved.plan)
+    numbers = saved.summary
     said = [*verdicts(saved), *([] if style.quiet else open_doors(saved.plan))]
     lines += [line for sentence in said for line in _folded(escaped(sentence), style)]
     lines += _folded(
-        f"{of_plan(saved.header.shard)}: {numbers['create']} to create, {numbers['update']} to update, "
-        f"{numbers['delete']} to delete, {counted(numbers['problems'], 'problem')}, {numbers['unmanaged']} unmanaged. "
+        f"{of_plan(saved.shard)}: {numbers.create} to create, {numbers.update} to update, "
+        f"{numbers.delete} to delete, {counted(numbers.problems, 'problem')}, {numbers.unmanaged} unmanaged. "
         f"{cost_of(saved)}",
         style,
     )
@@ -58,15 +57,15 @@ def report(done: Report, style: Style) -> str:
     for target in done.targets:
         outcomes = sorted(target.outcomes, key=lambda outcome: _rank(outcome.change))
         shown = [each for each in outcomes if not (style.quiet and each.status is Status.DONE)]
-        lines += _target(target.plan, [line for outcome in shown for line in _outcome(outcome, style)], style)
+        lines += _target(target, [line for outcome in shown for line in _outcome(outcome, style)], style)
     counts = done.counts
-    waited = ", ".join(waits(done.waited))
+    waited = ", ".join(waits(done.requests.waited))
     lines += _folded(
-        f"{of_report(done.shard)}: {counts['created']} created, {counts['updated']} updated, "
-        f"{counts['deleted']} deleted; {counts['failed']} failed, {counts['stale']} stale, "
-        f"{counts['skipped']} skipped, {counts['dropped']} dropped by the service, "
-        f"{counted(counts['problems'], 'problem')}. "
-        f"{counted(done.reads + done.writes, 'request')} made.{waited and f' Waited {waited}.'}",
+        f"{of_report(done.shard)}: {counts.created} created, {counts.updated} updated, "
+        f"{counts.deleted} deleted; {counts.failed} failed, {counts.stale} stale, "
+        f"{counts.skipped} skipped, {counts.dropped} dropped by the service, "
+        f"{counted(counts.problems, 'problem')}. "
+        f"{counted(done.requests.reads + done.requests.writes, 'request')} made.{waited and f' Waited {waited}.'}",
         style,
     )
     return "\n".join(lines) + "\n"
@@ -101,7 +100,7 @@ def diagnosis(found: Diagnosis, style: Style) -> str:
     return "\n".join(lines) + "\n"
 
 
-def _target(target: TargetPlan, shown: Iterable[str], style: Style) -> list[str]:
+def _target(target: TargetPlan | TargetReport, shown: Iterable[str], style: Style) -> list[str]:
     """Put a target's name above what is shown of it, and its problems below."""
     remarks: list[tuple[str, str, tuple[str, ...]]]
     remarks = [("!", complaint(each), (escaped(each.origin),) if each.origin else ()) for each in target.problems]
@@ -113,7 +112,7 @@ def _target(target: TargetPlan, shown: Iterable[str], style: Style) -> list[str]
 
 def _change(change: Change, style: Style) -> Iterator[str]:
     said = () if isinstance(change, Delete) and not style.verbose else tuple(details(change))
-    yield from _entry(MARKERS[type(change)], label(change.address), said, style)
+    yield from _entry(MARKERS[change.action], label(change.address), said, style)
     if style.verbose:
         yield from (f"      {line}" for line in rewritten(change))
         yield from _requests(change)
@@ -121,7 +120,7 @@ def _change(change: Change, style: Style) -> Iterator[str]:
 
 def _outcome(outcome: Outcome, style: Style) -> Iterator[str]:
     said = f"{outcome.status}: {escaped(outcome.reason)}" if outcome.reason else str(outcome.status)
-    yield from _entry(MARKERS[type(outcome.change)], label(outcome.change.address), (said,), style)
+    yield from _entry(MARKERS[outcome.change.action], label(outcome.change.address), (said,), style)
     if style.verbose:
         yield from _requests(outcome.change)
 
@@ -229,4 +228,4 @@ def _painted(text: str, role: str, style: Style) -> str:
 
 
 def _rank(change: Change) -> int:
-    return list(MARKERS).index(type(change))
+    return ACTIONS.index(change.action)

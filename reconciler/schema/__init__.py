@@ -7,19 +7,25 @@ import json
 from pathlib import Path
 from typing import Literal
 
-from pydantic import Field
+from pydantic import Field, TypeAdapter
 
 from reconciler import __version__
 from reconciler.configuration import Configuration
 from reconciler.doctor import DiagnosisDocument
-from reconciler.documents.checksum import Document
-from reconciler.documents.plan_file import PlanDocument
-from reconciler.documents.report import ReportDocument
+from reconciler.doctor.document import Document
+from reconciler.documents.plan_file import SavedPlan
+from reconciler.documents.report import Report
 from reconciler.errors import ConfigurationError
 from reconciler.model.kind import Kinds
 from reconciler.schema.manifests import head, manifest_schema
-from reconciler.schema.sections import Schema, Written
+from reconciler.schema.sections import Kept, Schema, Written
 from reconciler.system.whole_file import save
+
+CHECKSUM = {
+    "title": "Checksum",
+    "description": "SHA-256 of all the rest; an edited document is refused.",
+    "type": "string",
+}
 
 
 class FaultShape(Document):
@@ -44,17 +50,25 @@ class ValidationDocument(Document):
 
 def all_schemas(kinds: Kinds) -> dict[str, Schema]:
     """Return every schema by the name of its file."""
-    outputs: dict[str, type[Document]] = {
-        "plan": PlanDocument,
-        "report": ReportDocument,
+    outputs: dict[str, type] = {
+        "plan": SavedPlan,
+        "report": Report,
         "validation": ValidationDocument,
         "diagnosis": DiagnosisDocument,
     }
     return {
         "manifest.schema.json": manifest_schema(kinds),
         "config.schema.json": head("config") | Configuration.model_json_schema(schema_generator=Written),
-        **{f"{name}.schema.json": head(name) | shape.model_json_schema() for name, shape in outputs.items()},
+        **{f"{name}.schema.json": head(name) | _document(shape) for name, shape in outputs.items()},
     }
+
+
+def _document(shape: type) -> Schema:
+    schema = TypeAdapter(shape).json_schema(mode="serialization", schema_generator=Kept)
+    if shape in (SavedPlan, Report):
+        schema["properties"]["checksum"] = CHECKSUM
+        schema["required"].append("checksum")
+    return schema
 
 
 def write_schemas(folder: Path, kinds: Kinds) -> None:

@@ -5,7 +5,7 @@ from typing import Any, get_args
 
 from pydantic import TypeAdapter
 from pydantic.json_schema import GenerateJsonSchema, JsonSchemaValue
-from pydantic_core.core_schema import BeforeValidatorFunctionSchema, WithDefaultSchema
+from pydantic_core.core_schema import BeforeValidatorFunctionSchema, ComputedField, WithDefaultSchema
 
 from reconciler.model.kind import Kind
 from reconciler.model.resource import Item, Resource
@@ -38,6 +38,18 @@ def section(kind: Kind, levels: Iterable[Level]) -> Schema:
         **(references[0] if len(references) == 1 else {"anyOf": references}),
         "examples": [_example(kind, next(iter(levels)))],
     }
+
+
+class Kept(GenerateJsonSchema):
+    """Turns dataclasses into schemas of documents, in which every key is written."""
+
+    def default_schema(self, schema: WithDefaultSchema) -> JsonSchemaValue:
+        """Show no defaults: no key is left out."""
+        return self.generate_inner(schema["schema"])
+
+    def computed_field_schema(self, schema: ComputedField) -> JsonSchemaValue:
+        """Do not tell apart what is computed."""
+        return self.generate_inner(schema["return_schema"])
 
 
 class Written(GenerateJsonSchema):

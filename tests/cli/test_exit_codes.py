@@ -8,6 +8,7 @@ import pytest
 
 from reconciler.apply import Status
 from reconciler.cli.exit_codes import ExitCode, of_report
+from reconciler.documents.report import Requests
 from tests.cli_runner import CliRunner
 from tests.render.samples import done
 
@@ -95,7 +96,7 @@ def test_an_apply_is_an_error_only_if_nothing_was_begun(cli_runner: CliRunner) -
 )
 def test_a_report_has_one_exit_code(status: Status, writes: int, signal: int | None, code: int) -> None:
     """The sample's plan has a problem, which makes the code 3 where all changes are done."""
-    report = replace(done((status, "why")), writes=writes)
+    report = replace(done((status, "why")), requests=Requests(0, writes))
     assert of_report(report, signal=signal) == code
     assert of_report(report, signal=signal, allow_problems=True) == (0 if status is Status.DONE else code)
 

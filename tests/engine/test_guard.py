@@ -43,24 +43,24 @@ def test_a_shard_that_knows_nothing_of_the_others_may_delete_its_part() -> None:
     assert list(refusals(losing(5, 100), shards=5)) == [
         "it deletes 5 objects, more than 4, which is this shard's part of 20; merge all plans, or add --allow-deletes 5"
     ]
-    assert list(refusals(losing(5, 100), Limits(deletes=5), shards=5)) == []
+    assert list(refusals(losing(5, 100), Limits(allow_deletes=5), shards=5)) == []
     assert list(refusals(losing(1, 100), shards=21)) == [
         "it deletes 1 object, more than 0, which is this shard's part of 20; merge all plans, or add --allow-deletes 1"
     ]
 
 
 def test_deletions_that_are_meant_may_happen_but_no_more_than_that() -> None:
-    assert list(refusals(losing(30, 30), Limits(deletes=30))) == []
-    assert list(refusals(losing(31, 31), Limits(deletes=30))) == [
+    assert list(refusals(losing(30, 30), Limits(allow_deletes=30))) == []
+    assert list(refusals(losing(31, 31), Limits(allow_deletes=30))) == [
         "it deletes 31 objects, more than --allow-deletes 30; add --allow-deletes 31"
     ]
-    assert list(refusals(losing(1, 100), Limits(deletes=0))) == [
+    assert list(refusals(losing(1, 100), Limits(allow_deletes=0))) == [
         "it deletes 1 object, more than --allow-deletes 0; add --allow-deletes 1"
     ]
 
 
 def test_the_number_of_changes_can_be_bounded() -> None:
-    assert list(refusals(losing(1, 100, created=2), Limits(changes=3))) == []
-    assert list(refusals(losing(1, 100, created=2), Limits(changes=2))) == [
+    assert list(refusals(losing(1, 100, created=2), Limits(max_changes=3))) == []
+    assert list(refusals(losing(1, 100, created=2), Limits(max_changes=2))) == [
         "it makes 3 changes, more than --max-changes 2"
     ]

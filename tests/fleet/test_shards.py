@@ -10,6 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from reconciler.documents.merge import merge_reports
+from reconciler.documents.report import Requests
 from reconciler.errors import UsageError
 from reconciler.model.state import DesiredState
 from reconciler.model.targets import Key, Level, Target
@@ -155,9 +156,9 @@ def test_reports_of_shards_are_put_together(cli_runner: CliRunner) -> None:
 
 
 def test_waits_add_up_by_reason() -> None:
-    one = replace(done(), waited={"rate limit": 1.25, "retry": 0.5})
-    other = replace(done(), waited={"rate limit": 2.0}, targets=())
-    assert merge_reports({"a": one, "b": other}).waited == {"rate limit": 3.2, "retry": 0.5}
+    one = replace(done(), requests=Requests(3, 4, {"rate limit": 1.25, "retry": 0.5}))
+    other = replace(done(), requests=Requests(3, 4, {"rate limit": 2.0}), targets=())
+    assert merge_reports({"a": one, "b": other}).requests == Requests(6, 8, {"rate limit": 3.2, "retry": 0.5})
 
 
 def test_what_are_no_parts_of_one_whole_is_refused(cli_runner: CliRunner) -> None:
@@ -171,18 +172,18 @@ def test_what_are_no_parts_of_one_whole_is_refused(cli_runner: CliRunner) -> Non
     cli_runner.project("{milestones: {}}", "acme/more")
     cli_runner("plan --out other.json")
     assert cli_runner("merge-plans again.json again.json copy.json").err == (
-        "reconciler: not parts of one whole: project acme/api is in again.json and in copy.json\n"
+        "reconciler: cannot merge: project acme/api is in again.json and in copy.json\n"
     )
     assert cli_runner("merge-plans 1.json 2.json again.json").err == (
-        "reconciler: not parts of one whole: 1.json and again.json are not of the same division into shards\n"
+        "reconciler: cannot merge: 1.json and again.json come from runs with different shard counts\n"
     )
     assert cli_runner("merge-plans 1.json half.json").err == (
-        "reconciler: not parts of one whole: 1.json and half.json are not of the same division into shards\n"
+        "reconciler: cannot merge: 1.json and half.json come from runs with different shard counts\n"
     )
-    assert cli_runner("merge-plans 2.json").err == "reconciler: not parts of one whole: there is no shard 1/3, 3/3\n"
-    assert cli_runner("merge-reports a.json").err == "reconciler: not parts of one whole: there is no shard 2/3, 3/3\n"
+    assert cli_runner("merge-plans 2.json").err == "reconciler: cannot merge: missing shard 1/3, 3/3\n"
+    assert cli_runner("merge-reports a.json").err == "reconciler: cannot merge: missing shard 2/3, 3/3\n"
     assert cli_runner("merge-plans 1.json other.json").err == (
-        "reconciler: not parts of one whole: 1.json and other.json are not of the same manifests\n"
+        "reconciler: cannot merge: 1.json and other.json come from runs with different manifests\n"
     )
     assert (
         cli_runner("merge-plans 1.json 1.json --parts 2").err == "reconciler: --parts 2: there is 1: 1.json, 1.json\n"

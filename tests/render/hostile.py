@@ -1,12 +1,14 @@
 """Strings that try to be more than text: Markdown, HTML, mentions, quick actions, terminal and CI commands."""
 
+from dataclasses import replace
+
 from hypothesis import strategies as st
 
 from reconciler.documents.plan_file import SavedPlan
-from reconciler.model.plan import Change, Create, Delete, Plan, Problem, SectionPlan, TargetPlan, Unmanaged, Update
+from reconciler.model.plan import Change, Create, Delete, Problem, SectionPlan, TargetPlan, Unmanaged, Update
 from reconciler.model.targets import Address, Level, Target
 from tests.building import READ
-from tests.render.samples import HEADER
+from tests.render.samples import EMPTY
 
 EVIL = (
     "`</code></summary></details><img src=x onerror=alert(1)> [x](javascript:y) https://a.example @all\n/close\n```\n"
@@ -29,5 +31,5 @@ def hostile(text: str) -> SavedPlan:
     section = SectionPlan(
         text, 1, changes, (Problem(address, text, text, text, text),), (Unmanaged(address, 1, True, text, text),)
     )
-    header = type(HEADER)(text, HEADER.created_at, text, text, 1)
-    return SavedPlan(header, Plan((TargetPlan(target, (section,), text),)))
+    targets = (TargetPlan(target, (section,), text),)
+    return replace(EMPTY, service=text, tool_version=text, manifests_digest=text, requests_made=1, targets=targets)

@@ -9,7 +9,7 @@ from reconciler.model.plan import Change, Create, Delete, Plan, Problem, Section
 from reconciler.model.protocols import Request
 from reconciler.model.targets import Address, Level, Target
 from tests.building import READ
-from tests.render.samples import HEADER, NOON, Traffic
+from tests.render.samples import NOON, Traffic, saved_plan
 
 EACH = 5
 """How many changes a target has."""
@@ -18,7 +18,7 @@ EACH = 5
 def many(number: int, problems: int = 0) -> SavedPlan:
     """Return a plan of that many changes, to several fields each, and of problems, both in targets of several groups."""
     targets = tuple(target(each, problems) for each in range(number // EACH))
-    return SavedPlan(HEADER, Plan(targets))
+    return saved_plan(Plan(targets))
 
 
 def carried_out(saved: SavedPlan, every: int = 10) -> Report:

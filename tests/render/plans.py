@@ -6,12 +6,12 @@ from hypothesis import HealthCheck, settings
 from hypothesis import strategies as st
 
 from reconciler.apply import Outcome, Status, TargetOutcome
-from reconciler.documents.plan_file import Header, SavedPlan
+from reconciler.documents.plan_file import SavedPlan
 from reconciler.documents.report import Report, make_report
 from reconciler.model.diff import AsRead, Fields
 from reconciler.model.endpoints import Collection
 from reconciler.model.kind import Kind, Part
-from reconciler.model.plan import Change, Create, Delete, Plan, Problem, SectionPlan, TargetPlan, Unmanaged, Update
+from reconciler.model.plan import Change, Create, Delete, Problem, SectionPlan, TargetPlan, Unmanaged, Update
 from reconciler.model.protocols import Json, Method, Request
 from reconciler.model.state import Section
 from reconciler.model.targets import Address, Key, Level, Target
@@ -123,8 +123,17 @@ def saved_plans() -> st.SearchStrategy[SavedPlan]:
     """A plan of up to three targets and its header."""
     targets = st.lists(target_plans(), max_size=3, unique_by=lambda target: target.target).map(tuple)
     limits = st.builds(Limits, st.none() | numbers, st.none() | numbers)
-    headers = st.builds(Header, texts, moments, texts, texts, st.integers(0, 10**6), limits=limits)
-    return st.builds(SavedPlan, headers, st.builds(Plan, targets, st.lists(dependents(), max_size=2).map(tuple)))
+    return st.builds(
+        SavedPlan,
+        service=texts,
+        created_at=moments,
+        tool_version=texts,
+        manifests_digest=texts,
+        requests_made=st.integers(0, 10**6),
+        limits=limits,
+        targets=targets,
+        dependent=st.lists(dependents(), max_size=2).map(tuple),
+    )
 
 
 @st.composite

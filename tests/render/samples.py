@@ -2,14 +2,15 @@
 
 import json
 from collections.abc import Callable
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime, timedelta
 from typing import Any
 
 from reconciler.apply import Outcome, Status, TargetOutcome
 from reconciler.documents.checksum import with_checksum
-from reconciler.documents.plan_file import Header, SavedPlan
+from reconciler.documents.plan_file import SavedPlan
 from reconciler.documents.report import Report, make_report
+from reconciler.model.plan import Plan
 from reconciler.model.targets import Level, Target
 from reconciler.planning.planner import make_plan
 from tests.building import KINDS, desired, live, section
@@ -20,13 +21,19 @@ NOON = datetime(2026, 12, 1, 12, tzinfo=UTC)
 MINUTE = timedelta(minutes=1)
 SECRET = "6be9f1a2c4e84a0c9b"  # the service shows its whole value to its owner
 
-HEADER = Header(
+EMPTY = SavedPlan(
     service="https://git.example.com/api/v4",
     created_at=NOON,
     tool_version="0.1.0",
     manifests_digest="5f2c",
     requests_made=8,
+    targets=(),
 )
+
+
+def saved_plan(plan: Plan, empty: SavedPlan = EMPTY) -> SavedPlan:
+    """Return a plan as it is saved, with the particulars of an empty one."""
+    return replace(empty, targets=plan.targets, dependent=plan.dependent)
 
 
 def sample() -> SavedPlan:
@@ -48,7 +55,7 @@ def sample() -> SavedPlan:
         }
     )
     plan, _ = make_plan(wanted, found, KINDS)
-    return SavedPlan(HEADER, plan)
+    return saved_plan(plan)
 
 
 def done(*statuses: tuple[Status, str]) -> Report:
@@ -58,7 +65,7 @@ def done(*statuses: tuple[Status, str]) -> Report:
     became = [*statuses, *[(Status.DONE, "")] * (len(changes) - len(statuses))]
     outcomes = [Outcome(change, *each) for change, each in zip(changes, became, strict=True)]
     traffic = Traffic(reads=11, writes=4)
-    return make_report(saved, [TargetOutcome(saved.plan.targets[0], tuple(outcomes))], NOON, traffic, NOON + MINUTE)
+    return make_report(saved, [TargetOutcome(saved.targets[0], tuple(outcomes))], NOON, traffic, NOON + MINUTE)
 
 
 @dataclass

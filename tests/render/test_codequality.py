@@ -57,8 +57,7 @@ def test_a_problem_of_a_plan_is_an_issue_where_it_is_asked_for() -> None:
     def of(origin: str) -> list[Any]:
         saved = sample()
         targets = tuple(target.with_origins(lambda *_: origin) for target in saved.plan.targets)
-        plan = replace(saved.plan, targets=targets)
-        complaints: list[Any] = json.loads(render_plan(replace(saved, plan=plan), "codequality"))
+        complaints: list[Any] = json.loads(render_plan(replace(saved, targets=targets), "codequality"))
         return complaints
 
     (issue,) = of("manifests/a:b.yaml:14")

@@ -20,7 +20,7 @@ from tests.building import READ
 from tests.render.hostile import EVIL, evil, hostile
 from tests.render.many import carried_out, many
 from tests.render.plans import patiently, saved_plans
-from tests.render.samples import API, HEADER, done, sample
+from tests.render.samples import API, done, sample, saved_plan
 
 
 def data_of(page: str) -> dict[str, Any]:
@@ -119,7 +119,7 @@ def test_the_changes_stand_in_the_page_as_data() -> None:
 
 def test_a_report_begins_with_what_is_unfinished() -> None:
     report = done((Status.DROPPED, "the service kept its own level"), (Status.FAILED, ""))
-    page = render_report(replace(report, waited={"the rate limit": 2}), "html")
+    page = render_report(replace(report, requests=replace(report.requests, waited={"the rate limit": 2})), "html")
     assert body_of(page).startswith(
         """\
 <header>
@@ -154,7 +154,7 @@ def test_many_problems_are_shown_by_a_click() -> None:
 
 
 def test_a_plan_without_changes_is_a_page_too() -> None:
-    assert body_of(render_plan(SavedPlan(HEADER, Plan(())), "html")) == (
+    assert body_of(render_plan(saved_plan(Plan(())), "html")) == (
         """\
 <header>
 <h1>Plan: nothing to change</h1>
@@ -169,14 +169,14 @@ def test_a_plan_without_changes_is_a_page_too() -> None:
 def test_a_target_that_cannot_be_seen_has_a_line_of_its_own() -> None:
     gone = Problem(Address(API, "", "", "project", "acme/payments/api"), "not found, or not visible to this token")
     plan = Plan((TargetPlan(API, (SectionPlan("", problems=(gone,)),)),))
-    assert 'data-section="">whole target</th>' in render_plan(SavedPlan(HEADER, plan), "html")
+    assert 'data-section="">whole target</th>' in render_plan(saved_plan(plan), "html")
 
 
 def fields(before: dict[str, Json], after: dict[str, Json]) -> list[list[str | None]]:
     """What the page shows of an update."""
     address = Address(API, "milestones", "milestones", "milestone", "x")
     section = SectionPlan("milestones", 1, (Update(address, before, after, (), READ),))
-    rows = data_of(render_plan(SavedPlan(HEADER, Plan((TargetPlan(API, (section,)),))), "html"))["rows"]
+    rows = data_of(render_plan(saved_plan(Plan((TargetPlan(API, (section,)),))), "html"))["rows"]
     return list(rows[0][4])
 
 
@@ -201,7 +201,7 @@ def test_what_is_none_is_not_shown_of_what_is_created_and_deleted() -> None:
     address = Address(API, "milestones", "milestones", "milestone", "x")
     changes = Create(address, {"a": None, "b": 1}, ()), Delete(address, {"a": None, "b": 1}, (), READ)
     plan = Plan((TargetPlan(API, (SectionPlan("milestones", 1, changes),)),))
-    rows = data_of(render_plan(SavedPlan(HEADER, plan), "html"))["rows"]
+    rows = data_of(render_plan(saved_plan(plan), "html"))["rows"]
     assert [row[4] for row in rows] == [[["b", None, "1"]], [["b", "1", None]]]
 
 

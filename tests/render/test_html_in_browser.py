@@ -12,13 +12,12 @@ from selenium.webdriver.common.by import By
 from selenium.webdriver.common.keys import Keys
 from selenium.webdriver.support.select import Select
 
-from reconciler.documents.plan_file import SavedPlan
 from reconciler.model.plan import Plan
 from reconciler.render import render_plan, render_report
 from tests.render.browser import DESKTOP, PHONE, Browser, browser
 from tests.render.hostile import EVIL, hostile
 from tests.render.many import carried_out, many
-from tests.render.samples import HEADER, sample
+from tests.render.samples import sample, saved_plan
 
 ROW = "#list .row"
 LABELS = f"{ROW} .label"
@@ -278,7 +277,7 @@ def test_what_is_printed_is_open_and_closed_again(chromium: Browser, tmp_path: P
 
 
 def test_a_page_without_changes_has_no_controls(chromium: Browser, tmp_path: Path) -> None:
-    chromium.open(written(tmp_path, render_plan(SavedPlan(HEADER, Plan(())), "html")))
+    chromium.open(written(tmp_path, render_plan(saved_plan(Plan(())), "html")))
     assert chromium.texts("#shown") == ["There is nothing to change."]
     assert chromium.run("return document.getElementById('controls').checkVisibility()") is False
 

@@ -13,7 +13,7 @@ from reconciler.model.targets import Address, Level, Target
 from reconciler.render import render_plan, render_report
 from tests.render.many import carried_out, many
 from tests.render.plans import patiently, reports, saved_plans
-from tests.render.samples import HEADER, done, sample
+from tests.render.samples import done, sample, saved_plan
 
 
 def test_each_target_of_a_plan_is_a_test() -> None:
@@ -71,7 +71,7 @@ def test_no_string_breaks_the_document(text: str) -> None:
     target = Target(Level.PROJECT, text)
     address = Address(target, text, text, text, text)
     section = SectionPlan(text, 1, (Create(address, {text: text}, ()),), (Problem(address, text, text),))
-    document = render_plan(SavedPlan(HEADER, Plan((TargetPlan(target, (section,), text),))), "junit")
+    document = render_plan(saved_plan(Plan((TargetPlan(target, (section,), text),))), "junit")
     root = read(document)
     assert [each.tag for each in root.iter()] == ["testsuites", "testsuite", "testcase", "error", "failure"]
     assert root.findtext(".//failure", "").count("\n") == 1

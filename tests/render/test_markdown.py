@@ -20,7 +20,7 @@ from reconciler.render._note import LIMIT, Block, code, fitted
 from tests.render.hostile import EVIL, evil, hostile
 from tests.render.many import carried_out, many
 from tests.render.plans import patiently, reports, saved_plans
-from tests.render.samples import API, HEADER, done, sample
+from tests.render.samples import API, EMPTY, done, sample, saved_plan
 
 
 def test_a_plan_begins_with_numbers_and_problems() -> None:
@@ -64,8 +64,8 @@ Read from `https://git.example.com/api/v4` at 2026-12-01T12:00:00Z.
 
 
 def test_a_plan_without_changes_says_so() -> None:
-    header = type(HEADER)(HEADER.service, HEADER.created_at, "0.1.0", "5f2c", requests_made=1)
-    assert render_plan(SavedPlan(header, Plan((TargetPlan(API, ()),))), "markdown") == (
+    saved = replace(EMPTY, requests_made=1, targets=(TargetPlan(API, ()),))
+    assert render_plan(saved, "markdown") == (
         """\
 ## Plan: nothing to change
 
@@ -122,9 +122,11 @@ Written to `https://git.example.com/api/v4` from 2026-12-01T12:00:00Z to 2026-12
 
 
 def test_a_report_of_nothing_says_so() -> None:
-    empty = carried_out(SavedPlan(HEADER, Plan(())))
+    empty = carried_out(saved_plan(Plan(())))
     assert render_report(empty, "markdown").startswith("## Applied: nothing to change\n\n4900 requests made.\n")
-    waited = replace(empty, waited={"the rate limit": 61.24, "a retry": 0.04, "`x`": 1})
+    waited = replace(
+        empty, requests=replace(empty.requests, waited={"the rate limit": 61.24, "a retry": 0.04, "`x`": 1})
+    )
     assert "\n4900 requests made; waited `61.2 s for the rate limit`, `` 1.0 s for `x` ``.\n" in render_report(
         waited, "markdown"
     )
@@ -133,7 +135,7 @@ def test_a_report_of_nothing_says_so() -> None:
 def test_a_target_that_cannot_be_seen_is_a_problem_of_the_whole_target() -> None:
     gone = Problem(Address(API, "", "", "project", "acme/payments/api"), "not found, or not visible to this token")
     plan = Plan((TargetPlan(API, (SectionPlan("", problems=(gone,)),)),))
-    assert "\n| whole target | 0 | 0 | 0 | 1 |\n" in render_plan(SavedPlan(HEADER, plan), "markdown")
+    assert "\n| whole target | 0 | 0 | 0 | 1 |\n" in render_plan(saved_plan(plan), "markdown")
 
 
 ERROR = LocatedDiagnostic("a.yaml", 3, 5, "unknown key `enabeld`; did you mean `enabled`?", "    enabeld: true")

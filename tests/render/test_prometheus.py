@@ -8,15 +8,15 @@ import pytest
 from hypothesis import example, given
 from hypothesis import strategies as st
 
-from reconciler.apply import Outcome, Status, TargetOutcome
-from reconciler.documents.plan_file import SavedPlan, summary
-from reconciler.documents.report import Report
+from reconciler.apply import Outcome, Status
+from reconciler.documents.plan_file import SavedPlan
+from reconciler.documents.report import Report, Requests, SectionReport, TargetReport
 from reconciler.model.plan import Create, Plan, Problem, SectionPlan, TargetPlan
 from reconciler.model.targets import Address, Level, Target
 from reconciler.render import render_plan, render_report
 from tests.render.many import carried_out, many
 from tests.render.plans import patiently, reports, saved_plans
-from tests.render.samples import API, HEADER, NOON, done, sample
+from tests.render.samples import API, NOON, done, sample, saved_plan
 
 Series = dict[tuple[str, tuple[tuple[str, str], ...]], float]
 
@@ -102,12 +102,9 @@ reconciler_plan_last_success_timestamp_seconds 0
 
 
 def test_an_apply_in_metrics() -> None:
-    section = SectionPlan("milestones", 1, tuple(sample().plan.changes)[:1])
-    target = TargetPlan(API, (section,))
-    outcomes = (Outcome(section.changes[0], Status.DONE),)
-    report = replace(
-        done(), targets=(TargetOutcome(target, outcomes),), waited={"rate": 1.5, "the service": 2.0}, reads=3, writes=1
-    )
+    outcomes = (Outcome(next(sample().plan.changes), Status.DONE),)
+    target = TargetReport(API, "", (SectionReport("milestones", 1, outcomes, (), ()),))
+    report = replace(done(), targets=(target,), requests=Requests(3, 1, {"rate": 1.5, "the service": 2.0}))
     assert render_report(report, "prometheus") == (
         """\
 # HELP reconciler_apply_outcomes Changes by what became of them.
@@ -167,7 +164,7 @@ def test_what_failed_is_counted_by_its_group_and_section() -> None:
     ],
 )
 def test_the_group_is_the_beginning_of_the_path(target: Target, group: str) -> None:
-    series = read(render_plan(SavedPlan(HEADER, Plan((TargetPlan(target, ()),))), "prometheus"))
+    series = read(render_plan(saved_plan(Plan((TargetPlan(target, ()),))), "prometheus"))
     assert series["reconciler_plan_targets", (("level", str(target.level)), ("group", group))] == 1
 
 
@@ -182,19 +179,23 @@ def test_no_string_breaks_the_format(text: str) -> None:
         SectionPlan(text + "\x1b", 1, (), (Problem(address, text),)),
         SectionPlan(text + "\\u001b", 1, (), (Problem(address, text),)),
     )
-    saved = SavedPlan(HEADER, Plan((TargetPlan(target, sections),)))
+    saved = saved_plan(Plan((TargetPlan(target, sections),)))
     series = read(render_plan(saved, "prometheus"))
     assert total(series, "reconciler_plan_problems") == 3
-    assert read(render_report(replace(carried_out(saved), waited={text: 1.25, f"{text}\n": 1e-05}), "prometheus"))
+    assert read(
+        render_report(
+            replace(carried_out(saved), requests=Requests(1, 1, {text: 1.25, f"{text}\n": 1e-05})), "prometheus"
+        )
+    )
 
 
 @patiently
 @given(saved_plans(), reports())
 def test_the_metrics_add_up(saved: SavedPlan, report: Report) -> None:
-    series, numbers = read(render_plan(saved, "prometheus")), summary(saved.plan)
-    assert total(series, "reconciler_plan_changes") == numbers["create"] + numbers["update"] + numbers["delete"]
-    assert total(series, "reconciler_plan_problems") == numbers["problems"]
-    assert total(series, "reconciler_plan_unmanaged_objects") == numbers["unmanaged"]
+    series, numbers = read(render_plan(saved, "prometheus")), saved.summary
+    assert total(series, "reconciler_plan_changes") == numbers.create + numbers.update + numbers.delete
+    assert total(series, "reconciler_plan_problems") == numbers.problems
+    assert total(series, "reconciler_plan_unmanaged_objects") == numbers.unmanaged
     series = read(render_report(report, "prometheus"))
     assert total(series, "reconciler_apply_outcomes") == sum(1 for _ in report.outcomes)
 

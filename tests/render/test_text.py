@@ -1,5 +1,6 @@
 """Plans, reports and validations as people read them."""
 
+from dataclasses import replace
 from unicodedata import category
 
 import pytest
@@ -15,7 +16,7 @@ from reconciler.render import Style, render_plan, render_report, render_validati
 from reconciler.render._numbers import open_doors, verdicts
 from tests.building import READ
 from tests.render.plans import patiently, saved_plans
-from tests.render.samples import API, HEADER, done, sample
+from tests.render.samples import API, done, sample, saved_plan
 
 NUMBERS = "Plan: 1 to create, 2 to update, 1 to delete, 1 problem, 3 unmanaged. 4 writes to apply; 8 requests were made to plan."
 
@@ -110,16 +111,15 @@ def test_colour_repeats_what_the_markers_say() -> None:
 
 
 def test_a_plan_without_changes_is_one_line() -> None:
-    assert render_plan(SavedPlan(HEADER, Plan((TargetPlan(API, ()),)))) == (
+    assert render_plan(saved_plan(Plan((TargetPlan(API, ()),)))) == (
         "Plan: 0 to create, 0 to update, 0 to delete, 0 problems, 0 unmanaged. "
         "0 writes to apply; 8 requests were made to plan.\n"
     )
 
 
 def test_one_request_is_one_request() -> None:
-    header = type(HEADER)(HEADER.service, HEADER.created_at, "0.1.0", "5f2c", requests_made=1)
     created = Create(address("milestone", "x"), {}, next(sample().plan.changes).requests)
-    text = render_plan(SavedPlan(header, plan_of(created)))
+    text = render_plan(replace(saved_plan(plan_of(created)), requests_made=1))
     assert text.endswith("0 unmanaged. 1 write to apply; 1 request was made to plan.\n")
 
 
@@ -138,7 +138,7 @@ def test_labels_tell_what_kind_of_name_a_name_is() -> None:
 def test_a_target_that_cannot_be_seen_is_a_problem() -> None:
     gone = Problem(Address(API, "", "", "project", "acme/payments/api"), "not found, or not visible to this token")
     plan = Plan((TargetPlan(API, (SectionPlan("", problems=(gone,)),)),))
-    assert render_plan(SavedPlan(HEADER, plan)).splitlines()[:2] == [
+    assert render_plan(saved_plan(plan)).splitlines()[:2] == [
         "project acme/payments/api",
         '  ! project "acme/payments/api": not found, or not visible to this token',
     ]
@@ -237,7 +237,7 @@ def test_nothing_that_is_read_can_steer_a_terminal() -> None:
         (Problem(name, evil, evil, evil, evil),),
         (Unmanaged(name, 7, True, evil, evil),),
     )
-    text = render_plan(SavedPlan(HEADER, Plan((TargetPlan(target, (section,)),))), style=Style(verbose=True))
+    text = render_plan(saved_plan(Plan((TargetPlan(target, (section,)),))), style=Style(verbose=True))
     assert text.splitlines()[:5] == [
         f"project acme/{quoted}",
         f'  + {quoted} "{quoted}"  {quoted}: "{quoted}"',
@@ -338,7 +338,7 @@ def plan_of(*changes: Change) -> Plan:
 
 def lines_of(*changes: Change, verbose: bool = False) -> list[str]:
     """The lines of some changes, without the project above and the numbers below."""
-    return render_plan(SavedPlan(HEADER, plan_of(*changes)), style=Style(verbose=verbose)).splitlines()[1:-1]
+    return render_plan(saved_plan(plan_of(*changes)), style=Style(verbose=verbose)).splitlines()[1:-1]
 
 
 def details(before: dict[str, Json], after: dict[str, Json]) -> str:

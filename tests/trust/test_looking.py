@@ -10,12 +10,12 @@ from typing import Any
 import pytest
 
 import reconciler
-from reconciler.documents.plan_file import SavedPlan, load_plan, save_plan
+from reconciler.documents.plan_file import load_plan, save_plan
 from reconciler.model.protocols import Json, Request
 from reconciler.sandbox import Sandbox
 from tests.building import KINDS, section
 from tests.engine_driver import EngineDriver, failures
-from tests.render.samples import HEADER
+from tests.render.samples import saved_plan
 from tests.states import a_small_service
 from tests.trust.test_settling import applied
 
@@ -108,7 +108,7 @@ def calls_of_an_apply(sandbox: Sandbox, live: list[Json], wanted: dict[str, Json
 
     with EngineDriver(sandbox, a_small_service("deployed")) as engine:
         put(sandbox, *live)
-        saved = save_plan(SavedPlan(HEADER, engine.plan(section("milestones", wanted))))
+        saved = save_plan(saved_plan(engine.plan(section("milestones", wanted))))
         threading.setprofile(count)
         sys.setprofile(count)
         try:

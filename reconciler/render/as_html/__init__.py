@@ -12,7 +12,6 @@ from reconciler.documents.report import Report
 from reconciler.model.plan import Problem
 from reconciler.render import Style
 from reconciler.render._numbers import (
-    ACTIONS,
     BECAME,
     PLANNED,
     UNFINISHED,
@@ -35,7 +34,7 @@ def plan(saved: SavedPlan, _style: Style) -> str:
     facts = (
         *verdicts(saved),
         *open_doors(saved.plan),
-        f"Read from {saved.header.service} at {utc(saved.header.created_at)}.",
+        f"Read from {saved.service} at {utc(saved.created_at)}.",
         f"{cost_of(saved)} {counted(unmanaged, 'unmanaged object')}.",
     )
     troubles = (_problems(saved.plan.problems),)
@@ -45,10 +44,10 @@ def plan(saved: SavedPlan, _style: Style) -> str:
 
 def report(done: Report, _style: Style) -> str:
     """Return a page about what became of the changes."""
-    waited = ", ".join(waits(done.waited))
+    waited = ", ".join(waits(done.requests.waited))
     facts = (
         f"Written to {done.service} from {utc(done.started_at)} to {utc(done.finished_at)}.",
-        f"{counted(done.reads + done.writes, 'request')} made.{waited and f' Waited {waited}.'}",
+        f"{counted(done.requests.reads + done.requests.writes, 'request')} made.{waited and f' Waited {waited}.'}",
     )
     troubles = (_unfinished(done.outcomes), _problems(done.problems))
     return str(Page(report_in_a_line(done), facts, troubles, BECAME, became(done), outcomes_of(done.outcomes)))
@@ -66,7 +65,7 @@ def _unfinished(outcomes: Iterable[Outcome]) -> Troubles:
     lines = tuple(
         (
             str(each.change.address.target),
-            f"{ACTIONS[type(each.change)]} {label(each.change.address)}",
+            f"{each.change.action} {label(each.change.address)}",
             f"{each.status}{each.reason and ': '}{each.reason}",
         )
         for each in outcomes

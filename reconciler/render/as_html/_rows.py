@@ -7,7 +7,6 @@ from itertools import takewhile
 from reconciler.apply import Outcome
 from reconciler.model.plan import Change, Create, Delete
 from reconciler.model.protocols import Json
-from reconciler.render._numbers import ACTIONS
 from reconciler.render._wording import label, vain
 from reconciler.system.terminal import escaped
 
@@ -50,7 +49,7 @@ def _data(changes: Iterable[tuple[Change, str, str]]) -> Data:
         target = targets.setdefault(escaped(str(change.address.target)), len(targets))
         section = sections.setdefault(escaped(change.address.section), len(sections))
         requests = [escaped(str(request)) for request in change.requests]
-        action, subject = ACTIONS[type(change)], label(change.address)
+        action, subject = change.action, label(change.address)
         rows.append((target, section, action, subject, list(_fields(change)), requests, status, reason))
     return {"targets": list(targets), "sections": list(sections), "rows": rows}
 
