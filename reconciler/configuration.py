@@ -1,7 +1,7 @@
 """`reconciler.yaml`: what it may hold, and what is said where it holds something else."""
 
 import re
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from dataclasses import replace
 from pathlib import Path
 from typing import Annotated, Any, Literal
@@ -9,9 +9,9 @@ from typing import Annotated, Any, Literal
 from pydantic import BaseModel, ConfigDict, Field, PlainValidator, ValidationError, WithJsonSchema
 
 from reconciler.errors import ConfigurationError, LocatedDiagnostic, ManifestErrors
-from reconciler.manifests.plain import mapping_in, open_source
-from reconciler.manifests.sources import Source, fault, find
-from reconciler.manifests.validation import Misfit, misfits
+from reconciler.manifests.diagnostics import Diagnostic
+from reconciler.manifests.sources import Document, located, open_source, read_mapping
+from reconciler.manifests.validation import diagnose
 from reconciler.model.resource import read_duration
 from reconciler.model.wording import closest, listed
 from reconciler.render import FORMATS
@@ -120,25 +120,27 @@ def read_configuration(path: Path) -> dict[str, Any]:
             may have put a token there.
     """
     try:
-        source = open_source(path)
-        given = mapping_in(source)
+        source = open_source(str(path))
+        given = read_mapping(source)
         Configuration.model_validate(given)
     except ManifestErrors as errors:
-        raise _refused([replace(each, source="") for each in errors.diagnostics]) from None
+        raise _refused(replace(each, source="") for each in errors.diagnostics) from None
     except ValidationError as error:
-        raise _refused([_fault(source, each) for each in misfits(error, given, Configuration)]) from None
+        document = Document(source, 0, 1, given)
+        raise _refused(_located(each, document) for each in diagnose(error, given, Configuration)) from None
     return given
 
 
-def _refused(faults: list[LocatedDiagnostic]) -> ConfigurationError:
-    return ConfigurationError("\n".join(str(each) for each in sorted(faults)))
+def _refused(errors: Iterable[LocatedDiagnostic]) -> ConfigurationError:
+    return ConfigurationError("\n".join(str(each) for each in sorted(errors)))
 
 
-def _fault(source: Source, misfit: Misfit) -> LocatedDiagnostic:
-    position = find(source, 0, misfit.path, key=misfit.key).position
-    message = misfit.message(position.text)
-    if not misfit.key:
-        message = f"`{misfit.path[0]}` {message}"
-    elif misfit.path == ("token",):
+def _located(found: Diagnostic, document: Document) -> LocatedDiagnostic:
+    location = document.find(found.steps, key=found.at_key)
+    message = found.text(location)
+    if not found.at_key:
+        message = f"`{found.steps[0]}` {message}"
+    elif found.steps == ("token",):
         message = "a token does not belong here; set RECONCILER_TOKEN or token_file"
-    return fault(source.path, position.line, position.column, message)
+    position = location.position
+    return located(document.source.path, message, line=position.line, column=position.column)

@@ -55,7 +55,7 @@ def render(given: Given, explain: str | None) -> int:
     Profiles and sets are merged in, and the result validates. The service is not asked which projects the groups of
     sets hold: only projects with a document of their own are shown, and those that --target names in full.
     """
-    from reconciler.manifests.plain import write_yaml
+    from reconciler.manifests.yaml_writer import write_yaml
 
     session = Session(given)
     manifests = _with_named(session.manifests(), given.targets)

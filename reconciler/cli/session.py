@@ -22,8 +22,7 @@ from reconciler.errors import ConfigurationError, OutputFailed, UsageError
 from reconciler.system.whole_file import save
 
 if TYPE_CHECKING:
-    from reconciler.manifests import Manifests
-    from reconciler.manifests.plain import Inputs
+    from reconciler.manifests import Inputs, Manifests
     from reconciler.model.kind import Kinds
     from reconciler.model.progress import Progress
     from reconciler.model.state import DesiredState
@@ -58,7 +57,7 @@ class Session:
         Raises:
             ConfigurationError: see `template_variables`.
         """
-        from reconciler.manifests.plain import Inputs
+        from reconciler.manifests import Inputs
 
         given = self.given
         paths = [Path(path) for path in given.paths or DEFAULT_PATHS]

@@ -76,21 +76,21 @@ def schemas(_context: click.Context, _parameter: click.Parameter, incomplete: st
 
 def _targets(context: click.Context) -> Iterator[str]:
     """Yield what the manifests name; click leaves PATHS among the rest where the line ends with an option."""
-    from reconciler.manifests.sources import Unreadable, read_text, search
+    from reconciler.manifests.sources import open_source, search
 
     given = context.params.get("paths") or context.args or _configured_paths()
     for file in search([Path(each) for each in given]).files:
         try:
-            yield from TARGET.findall(read_text(file))
-        except Unreadable:
+            yield from TARGET.findall(open_source(file).text)
+        except ManifestErrors:
             continue
 
 
 def _configured_paths() -> list[str]:
-    from reconciler.manifests.plain import read_mapping
+    from reconciler.manifests.sources import open_source, read_mapping
 
     try:
-        paths = read_mapping(Path(CONFIGURATION)).get("paths", [])
+        paths = read_mapping(open_source(CONFIGURATION)).get("paths", [])
     except ManifestErrors:
         paths = []
     listed = [paths] if isinstance(paths, str) else paths

@@ -8,16 +8,15 @@ from pathlib import Path
 from typing import Any
 
 from reconciler import CONFIGURATION
-from reconciler.errors import ManifestErrors, OutputFailed
+from reconciler.errors import OutputFailed
 from reconciler.export.sections import Spec
 from reconciler.export.targets import ResolvedTarget, paths_of
 from reconciler.export.update import Declared
 from reconciler.export.yaml_edit import edited_texts, new_text, same
 from reconciler.manifests import Manifests, read_contents
-from reconciler.manifests.documents import API_VERSION, PRUNE, DeclaredTarget
-from reconciler.manifests.layers import placeholder_values
-from reconciler.manifests.loader import TEMPLATE
-from reconciler.manifests.sources import Document, Source, Unreadable, read_text, search
+from reconciler.manifests.documents import DeclaredTarget
+from reconciler.manifests.layers import PRUNE, placeholder_values
+from reconciler.manifests.sources import TEMPLATE, Document, Source, open_source, search
 from reconciler.model.kind import Kinds
 from reconciler.model.targets import Target
 
@@ -26,22 +25,6 @@ SCHEMA = Path("schemas/manifest.schema.json")
 """The copy of the schema, relative to the parent of the folder."""
 
 _MODELINE = re.compile(r"^# yaml-language-server: \$schema=\S+", re.MULTILINE)
-
-
-def target_document(target: Target, spec: dict[str, Any], profiles: list[str] | None = None) -> dict[str, Any]:
-    """Return the document of a target, given its spec as written."""
-    metadata: dict[str, Any] = {}
-    if target.ref is not None:
-        metadata["id" if isinstance(target.ref, int) else "path"] = target.ref
-    if profiles:
-        metadata["profiles"] = profiles
-    envelope = {"apiVersion": API_VERSION, "kind": target.level.document_kind}
-    return {**envelope, **({"metadata": metadata} if metadata else {}), "spec": spec}
-
-
-def profile_document(name: str, spec: dict[str, Any]) -> dict[str, Any]:
-    """Return the document of a profile."""
-    return {"apiVersion": API_VERSION, "kind": "Profile", "metadata": {"name": name}, "spec": spec}
 
 
 @dataclass(frozen=True, slots=True)
@@ -162,9 +145,6 @@ def read_folder(path: Path, kinds: Kinds) -> Folder:
     """
     files = [Path(file) for file in search([path]).files] if path.exists() else []
     templates = tuple(file for file in files if file.name.endswith(TEMPLATE))
-    try:
-        texts = {file: read_text(str(file)) for file in files if file not in templates}
-    except Unreadable as error:
-        raise ManifestErrors([error.diagnostic]) from None
+    texts = {file: open_source(str(file)).text for file in files if file not in templates}
     manifests = read_contents({str(file): text.encode() for file, text in texts.items()}, kinds)
     return Folder(path, texts, manifests, templates)

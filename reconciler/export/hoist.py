@@ -12,17 +12,16 @@ from pydantic import ValidationError
 
 from reconciler.errors import ManifestErrors
 from reconciler.export.check import disagreements
-from reconciler.export.files import profile_document, target_document
 from reconciler.export.sections import Exported, Spec
 from reconciler.export.targets import ResolvedTarget
 from reconciler.export.update import Declared, update
 from reconciler.export.yaml_edit import new_text
-from reconciler.manifests.documents import PRUNE
+from reconciler.manifests.documents import profile_document, target_document
 from reconciler.manifests.layers import (
+    PRUNE,
     SectionSpec,
     SectionSpecs,
     literal,
-    normalize,
     placeholder_values,
     section_specs,
 )
@@ -85,7 +84,7 @@ def _above(name: str, profile: Spec, project: Exported, live: LiveState, shapes:
     if any(isinstance(live.parts.get(address, Unreadable("")), Unreadable) for address in addresses):
         return None
     values = placeholder_values(project.resolved.path)
-    beneath = {section: normalize(shapes[section], profile[section], values) for section in sections}
+    beneath = {section: shapes[section].normalize(profile[section], values) for section in sections}
     prune = tuple(profile.get(PRUNE, ()))
     declared = Declared({}, beneath, prune, adding=tuple(shapes), complete=True, values=values)
     try:

@@ -4,13 +4,14 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from reconciler.export.check import disagreements
-from reconciler.export.files import profile_document, read_folder, target_document
+from reconciler.export.files import read_folder
 from reconciler.export.hoist import hoist
 from reconciler.export.read import read_all
 from reconciler.export.sandbox_state import sandbox_state
 from reconciler.export.sections import export_target
 from reconciler.export.targets import ExportRequest
 from reconciler.export.update import update
+from reconciler.manifests.documents import profile_document, target_document
 from reconciler.manifests.layers import literal, section_specs
 from reconciler.model.kind import Kinds
 from reconciler.model.progress import Progress

@@ -9,17 +9,13 @@ from typing import Any
 
 from reconciler.export.sections import Exported, Spec, entries_of
 from reconciler.export.targets import ResolvedTarget
-from reconciler.manifests.documents import PRUNE
 from reconciler.manifests.layers import (
     OLD_NAMES,
+    PRUNE,
     Placeholders,
     SectionSpec,
     SectionSpecs,
     literal,
-    merge,
-    normalize,
-    normalize_entry,
-    normalize_key,
 )
 from reconciler.model.diff import differences, fields_of
 from reconciler.model.endpoints import Collection
@@ -82,7 +78,7 @@ class _Section:
 
     def updated(self, own: Mapping[str, Any], lower: Mapping[str, Any]) -> dict[str, Any]:
         """Return the document's own section, given what it is now and what lies beneath it."""
-        merged = merge(self.shape, lower, normalize(self.shape, own, self.declared.values))
+        merged = self.shape.merge(lower, self.shape.normalize(own, self.declared.values))
         checked = self.shape.check[self.resolved.target.level](merged)
         if self.shape.items:
             return self._items(self.shape.items, dict(own), merged, lower, checked)
@@ -107,7 +103,7 @@ class _Section:
         found = [{identity(part, name) for name in each.names} for each in entries_of(part, live, self.resolved)]
         alive = set().union(*found)
         names = {
-            entry: identity(part, normalize_entry(self.shape, part.name, entry, self.declared.values)) for entry in own
+            entry: identity(part, self.shape.normalize_entry(part.name, entry, self.declared.values)) for entry in own
         }
         kept = [entry for entry in own if names[entry] in alive]
         named = {names[entry] for entry in kept} | {identity(part, entry) for entry in lower}
@@ -127,7 +123,7 @@ class _Section:
         (live,) = self.parts.values()
         assert isinstance(live, tuple)  # noqa: S101 - a section of items has one part, which is a collection
         alive = {identity(part, found.names[0]): found for found in live}
-        raw = {normalize_key(self.shape, key, self.declared.values): key for key in own}
+        raw = {self.shape.normalize_key(key, self.declared.values): key for key in own}
         for name in merged:
             key, item = raw.get(name, literal(name)), checked[name]
             if name not in self.read:

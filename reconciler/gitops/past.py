@@ -16,8 +16,7 @@ from reconciler.gitops.compare import Comparison, Identity, Loss, compare, is_de
 from reconciler.gitops.snapshot import Snapshot, is_as_then, snapshot
 from reconciler.live.discovery import Discovery
 from reconciler.live.records import current_names
-from reconciler.manifests import Hidden, Manifests, read_contents, read_elsewhere
-from reconciler.manifests.plain import Inputs
+from reconciler.manifests import Hidden, Inputs, Manifests, read_contents, read_elsewhere
 from reconciler.manifests.project_sets import Discovered
 from reconciler.manifests.sources import MANIFEST
 from reconciler.model.protocols import Reader

@@ -7,13 +7,14 @@ from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
-    from reconciler.manifests.loader import Elsewhere, Manifests, read_contents, read_elsewhere, read_manifests
+    from reconciler.manifests.loader import Elsewhere, Inputs, Manifests, read_contents, read_elsewhere, read_manifests
     from reconciler.manifests.project_sets import Hidden, Member
     from reconciler.manifests.sources import is_manifest
 
 __all__ = [
     "Elsewhere",
     "Hidden",
+    "Inputs",
     "Manifests",
     "Member",
     "is_manifest",

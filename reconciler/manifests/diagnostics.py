@@ -1,56 +1,101 @@
-"""What is wrong, or doubtful, in the manifests."""
+"""What is wrong, or doubtful, with manifests: found without a place, and given file, line and caret here, once."""
 
 from collections.abc import Hashable, Iterable
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
+from typing import Any, Literal
 
 from reconciler.errors import LocatedDiagnostic
-from reconciler.manifests.sources import Location
+from reconciler.manifests.layers import Effective
+from reconciler.manifests.sources import Document, Location, Steps
+from reconciler.model.wording import short
+
+WRITTEN = "\ufdd0"
+"""Stands in a message for the value as its file writes it."""
+
+Severity = Literal["error", "warning", "advice"]
+"""Advice is a warning that only `validate` shows: it is about how a manifest reads, not about this run."""
+
+
+@dataclass(frozen=True, slots=True)
+class Diagnostic:
+    """One thing wrong, or doubtful, with a value, wherever that is written.
+
+    Attributes:
+        steps: from the document, the spec or the section to the value; of a missing key, to the mapping that lacks it.
+        message: what is wrong, and what would be right; it may hold `WRITTEN`.
+        severity: how bad it is.
+        at_key: whether the key is meant.
+        code: pydantic's type of the error; empty where the rule is ours.
+        value: the value, or key, where that is what is wrong.
+    """
+
+    steps: Steps
+    message: str
+    severity: Severity = "error"
+    at_key: bool = False
+    code: str = ""
+    value: Any = None
+
+    def below(self, *steps: Any) -> "Diagnostic":
+        """Return the same, seen from further above."""
+        return replace(self, steps=(*steps, *self.steps))
+
+    def text(self, location: Location) -> str:
+        """Return the message, with the value as it is written."""
+        written = location.position.text
+        return self.message.replace(WRITTEN, short(str(self.value) if written is None else written))
 
 
 @dataclass(slots=True)
 class Diagnostics:
-    """Faults and warnings, in the order in which they were noticed.
+    """All diagnostics with their places, in the order in which they were noticed.
 
     What is wrong at a place that many targets share is said once: by whoever noticed first.
     """
 
-    faults: list[LocatedDiagnostic] = field(default_factory=list)
+    located: list[LocatedDiagnostic] = field(default_factory=list)
     _advice: set[LocatedDiagnostic] = field(default_factory=set)
-    _said: set[LocatedDiagnostic] = field(default_factory=set)
+    _seen: set[LocatedDiagnostic] = field(default_factory=set)
     _first: dict[tuple[str, int, int, str], Hashable] = field(default_factory=dict)
 
-    def add(self, place: Location, message: str, by: Hashable, severity: str = "error") -> None:
-        """Note what is wrong at a place, unless somebody else has noted something there.
+    def add(self, document: Document, *found: Diagnostic, by: Hashable = None) -> None:
+        """Add what is wrong with a document, be it only for one of its targets."""
+        for each in found:
+            self._add(document.find(each.steps, key=each.at_key), each, document if by is None else by)
 
-        Advice is a warning that only `validate` shows: it is about how a manifest reads, not about this run.
-        """
-        position = place.position
-        if self._first.setdefault((place.source.path, position.line, position.column, severity), by) != by:
+    def add_merged(self, whole: Effective, *found: Diagnostic) -> None:
+        """Add what is wrong with a merged spec, each in the layer that brought it."""
+        for each in found:
+            layer, location = whole.find(each.steps, key=each.at_key)
+            note = f" (for {whole.target})" if whole.target and layer.title else ""
+            self._add(location, each, whole.target or layer.document, note)
+
+    def extend(self, found: Iterable[LocatedDiagnostic]) -> None:
+        """Add what has its place already, and no part in the places of others."""
+        for each in found:
+            if each not in self._seen:
+                self._seen.add(each)
+                self.located.append(each)
+
+    def _add(self, location: Location, found: Diagnostic, by: Hashable, note: str = "") -> None:
+        position = location.position
+        if self._first.setdefault((location.source.path, position.line, position.column, found.severity), by) != by:
             return
-        shown = "warning" if severity == "advice" else severity
-        fault = place.source.fault(position.line, position.column, message, shown)
-        if severity == "advice":
-            self._advice.add(fault)
-        self.extend([fault])
-
-    def extend(self, faults: Iterable[LocatedDiagnostic]) -> None:
-        """Note faults that have no part in the places of others."""
-        for fault in faults:
-            if fault not in self._said:
-                self._said.add(fault)
-                self.faults.append(fault)
+        severity = "warning" if found.severity == "advice" else found.severity
+        located = location.source.located(position.line, position.column, found.text(location) + note, severity)
+        if found.severity == "advice":
+            self._advice.add(located)
+        self.extend([located])
 
     @property
-    def errors(self) -> bool:
-        """Whether anything is wrong, and not merely doubtful."""
-        return any(fault.severity == "error" for fault in self.faults)
+    def errors(self) -> tuple[LocatedDiagnostic, ...]:
+        """What is wrong, and not merely doubtful."""
+        return tuple(each for each in self.located if each.severity == "error")
 
     @property
     def warnings(self) -> tuple[LocatedDiagnostic, ...]:
         """What is doubtful, sorted by place."""
-        return tuple(
-            sorted(fault for fault in self.faults if fault.severity == "warning" and fault not in self._advice)
-        )
+        return tuple(sorted(each for each in self.located if each.severity == "warning" and each not in self._advice))
 
     @property
     def advice(self) -> tuple[LocatedDiagnostic, ...]:

@@ -1,32 +1,36 @@
-"""The documents of the files."""
+"""The documents of the files: the envelope as models, and an index of all that they declare, each spec as a layer."""
 
 import re
-from collections.abc import Mapping
-from dataclasses import dataclass, field
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from types import MappingProxyType
 from typing import Annotated, Any, ClassVar, Literal
 
-from pydantic import AfterValidator, BaseModel, ConfigDict, Field, TypeAdapter, ValidationError
+from pydantic import AfterValidator, BaseModel, ConfigDict, Field, ValidationError, WithJsonSchema
 
-from reconciler.manifests.diagnostics import Diagnostics
+from reconciler.manifests.diagnostics import Diagnostic, Diagnostics
 from reconciler.manifests.layers import (
+    PRUNE,
     Layer,
     Placeholders,
     SectionSpec,
     SectionSpecs,
     braces,
-    doubt,
     effective,
     has_placeholder,
-    normalize,
-    normalize_key,
-    uses,
+    misspelt_placeholder,
+    placeholders_in,
 )
 from reconciler.manifests.sources import Document, Steps
-from reconciler.manifests.validation import Misfit, check_alone, misfits
+from reconciler.manifests.validation import check_alone, diagnose
 from reconciler.model.targets import LEVELS, Level, Target
 from reconciler.model.wording import listed, unknown
 
 API_VERSION = "reconciler/v1"
+NOTHING: Mapping[str, str] = MappingProxyType({})
+
+FULL_PATH = r"^(?![0-9]+$)[^\s/?#%\\]+(/[^\s/?#%\\]+)*$"
+"""What an editor checks of a full path: no address, no slash at either end, nothing that would be taken for an ID."""
 
 IMPOSSIBLE_IN_PATH = re.compile(r"[\s?#%\\\x00-\x1f\x7f]")
 
@@ -50,12 +54,7 @@ def plausible_path(path: str) -> str:
     return path
 
 
-def plausible_project_path(path: str) -> str:
-    """Check what every full path of a project has in common.
-
-    Raises:
-        ValueError: says what is wrong.
-    """
+def _plausible_project_path(path: str) -> str:
     if "/" not in path.strip("/"):
         name = path.strip("/")
         raise ValueError(
@@ -64,17 +63,26 @@ def plausible_project_path(path: str) -> str:
     return plausible_path(path)
 
 
-FullPath = Annotated[str, AfterValidator(plausible_path)]
-ProjectPath = Annotated[str, AfterValidator(plausible_project_path)]
-Name = Annotated[str, Field(min_length=1)]
-Spec = Annotated[dict[str, Any], Field(description="The sections, by name, and `prune`.")]
+FullPath = Annotated[str, AfterValidator(plausible_path), WithJsonSchema({"type": "string", "pattern": FULL_PATH})]
+ProjectPath = Annotated[
+    str, AfterValidator(_plausible_project_path), WithJsonSchema({"type": "string", "pattern": FULL_PATH})
+]
+Text = Annotated[str, Field(min_length=1)]
 
 
-class _Shape(BaseModel):
-    model_config = ConfigDict(frozen=True, extra="forbid", strict=True, hide_input_in_errors=True)
+class Envelope(BaseModel):
+    """A part of what every document has around its spec. The JSON Schema of manifests is made of these models."""
+
+    model_config = ConfigDict(
+        frozen=True,
+        extra="forbid",
+        strict=True,
+        hide_input_in_errors=True,
+        field_title_generator=lambda name, _: name.capitalize(),
+    )
 
 
-class UserMetadata(_Shape):
+class UserMetadata(Envelope):
     """What goes with the settings of the user behind the token."""
 
     misplaced: ClassVar[Mapping[str, str]] = {
@@ -82,33 +90,51 @@ class UserMetadata(_Shape):
         "name": "`name` belongs to Profile and ProjectSet",
     }
 
-    profiles: list[Name] = Field(default=[], description="Merged first, in this order.")
-    labels: dict[str, str] = Field(default={}, description="Free, for `--selector`.")
+    profiles: list[Text] = Field(
+        default=[],
+        description="Names of profiles. They are merged in this order; the `spec` beside goes over them.",
+        examples=[["baseline"]],
+    )
+    labels: dict[str, str] = Field(
+        default={},
+        description="Words of your own, by which `--selector team=payments` finds its targets.",
+        examples=[{"team": "payments"}],
+    )
+
+
+ONE_OF_PATH_AND_ID: Any = {"oneOf": [{"required": ["path"]}, {"required": ["id"]}]}
+PATH: Any = Field(default="", description="The full path. Give this or `id`.", examples=["acme/payments"])
 
 
 class TargetMetadata(UserMetadata):
     """Which group, by exactly one of `path` and `id`."""
 
+    model_config = ConfigDict(json_schema_extra=ONE_OF_PATH_AND_ID)
     misplaced: ClassVar[Mapping[str, str]] = {"name": "`name` belongs to Profile and ProjectSet; give the full `path`"}
 
-    path: FullPath = Field(default="", description="The full path.")
-    id: Annotated[int, Field(gt=0)] = Field(default=0, description="The numeric ID.")
+    path: FullPath = PATH
+    id: Annotated[int, Field(gt=0)] = Field(
+        default=0,
+        title="ID",
+        description="The numeric ID, which stays when the target moves. Give this or `path`.",
+        examples=[1234],
+    )
 
 
 class ProjectMetadata(TargetMetadata):
-    """Which project."""
+    """Which project, by exactly one of `path` and `id`."""
 
-    path: ProjectPath = Field(default="", description="The full path.")
+    path: ProjectPath = PATH
 
 
-class ProfileMetadata(_Shape):
+class ProfileMetadata(Envelope):
     """What a profile is called by those who share it."""
 
     misplaced: ClassVar[Mapping[str, str]] = dict.fromkeys(
         ("path", "id"), "a Profile is about no target: documents name it under `profiles`"
     )
 
-    name: Name
+    name: Text = Field(description="What it is called; no two profiles have one name.", examples=["baseline"])
 
 
 class SetMetadata(UserMetadata):
@@ -118,83 +144,127 @@ class SetMetadata(UserMetadata):
         ("path", "id"), "a ProjectSet has no path: name its projects under `select`, by `group` or by `projects`"
     )
 
-    name: Name
-    priority: int = Field(default=0, description="Sets of higher priority are merged over those of lower.")
+    name: Text = Field(description="What it is called; no two sets have one name.", examples=["services"])
+    priority: int = Field(
+        default=0,
+        description="Sets of higher priority are merged over those of lower; 0 if left out.",
+        examples=[10],
+    )
 
 
-class Select(_Shape):
+class Select(Envelope):
     """Which projects a set is about: those of a group, or those listed, that pass the globs."""
 
-    group: FullPath = Field(default="", description="A group, subgroups included.")
-    projects: list[ProjectPath] = Field(default=[], description="Full paths.")
-    include: list[Name] = Field(default=["**"], description="Globs on the full path.")
-    exclude: list[Name] = Field(default=[], description="Globs on the full path.")
-    archived: bool = Field(default=False, description="Whether archived projects are among them.")
+    model_config = ConfigDict(json_schema_extra={"oneOf": [{"required": ["group"]}, {"required": ["projects"]}]})
+
+    group: FullPath = Field(
+        default="",
+        description="All projects of this group, subgroups included, as they are when planning.",
+        examples=["acme"],
+    )
+    projects: list[ProjectPath] = Field(
+        default=[], description="These projects, by full path.", examples=[["a/b", "a/c"]]
+    )
+    include: list[Text] = Field(
+        default=["**"], description="Globs on the full path; everything if left out.", examples=[["acme/services/**"]]
+    )
+    exclude: list[Text] = Field(
+        default=[], description="Globs on the full path; nothing if left out.", examples=[["acme/services/legacy-*"]]
+    )
+    archived: bool = Field(
+        default=False, description="Whether archived projects are selected too; not if left out.", examples=[False]
+    )
 
 
-class _Document(_Shape):
-    apiVersion: Literal["reconciler/v1"]  # noqa: N815 - the manifests' own spelling
-    spec: Spec = {}
+METADATA = "Whom the document is about, and what is merged into it."
 
 
-class UserDocument(_Document):
-    """Settings of the user behind the token."""
+class AnyDocument(Envelope):
+    """What every document has. What is left out of a `spec` is not managed."""
+
+    apiVersion: Literal["reconciler/v1"] = Field(  # noqa: N815 - the manifests' own spelling
+        title="API version", description="The version of this format.", examples=[API_VERSION]
+    )
+    spec: dict[str, Any] = Field(default={}, description="The sections. What is left out is not managed.")
+
+
+class UserDocument(AnyDocument):
+    """Settings of the user behind the token, wherever no group or project says otherwise."""
 
     kind: Literal["User"]
-    metadata: UserMetadata = UserMetadata()
+    metadata: UserMetadata = Field(default=UserMetadata(), description=METADATA, examples=[{"profiles": ["baseline"]}])
 
 
-class GroupDocument(_Document):
-    """Settings of one group."""
+class GroupDocument(AnyDocument):
+    """Settings of one group. Its notification settings are those of the user behind the token."""
 
     kind: Literal["Group"]
-    metadata: TargetMetadata
+    metadata: TargetMetadata = Field(description=METADATA, examples=[{"path": "acme/payments"}])
 
 
-class ProjectDocument(_Document):
-    """Settings of one project."""
+class ProjectDocument(AnyDocument):
+    """Settings of one project. Its notification settings are those of the user behind the token."""
 
     kind: Literal["Project"]
-    metadata: ProjectMetadata
+    metadata: ProjectMetadata = Field(
+        description=METADATA, examples=[{"path": "acme/payments/api", "profiles": ["baseline"]}]
+    )
 
 
-class ProfileDocument(_Document):
-    """Settings that others share."""
+class ProfileDocument(AnyDocument):
+    """Settings that others share by naming this profile."""
 
     kind: Literal["Profile"]
-    metadata: ProfileMetadata
+    metadata: ProfileMetadata = Field(description=METADATA, examples=[{"name": "baseline"}])
 
 
-class ProjectSetDocument(_Document):
+class ProjectSetDocument(AnyDocument):
     """Settings of many projects."""
 
     kind: Literal["ProjectSet"]
-    metadata: SetMetadata
-    select: Select
+    metadata: SetMetadata = Field(description=METADATA, examples=[{"name": "services", "priority": 10}])
+    select: Select = Field(
+        description="Which projects the set is about: those of a group, or those listed.",
+        examples=[{"group": "acme", "include": ["acme/services/**"]}],
+    )
 
 
-DOCUMENTS: Mapping[str, type[_Document]] = {
+TargetDocument = UserDocument | GroupDocument | ProjectDocument
+
+DOCUMENTS: Mapping[str, type[AnyDocument]] = {
     "User": UserDocument,
     "Group": GroupDocument,
     "Project": ProjectDocument,
     "Profile": ProfileDocument,
     "ProjectSet": ProjectSetDocument,
 }
-LEVELS_OF: Mapping[str, Level] = {
-    "User": Level.USER,
-    "Group": Level.GROUP,
-    "Project": Level.PROJECT,
-    "ProjectSet": Level.PROJECT,
-}
-ADAPTERS: Mapping[str, TypeAdapter[Any]] = {name: TypeAdapter(model) for name, model in DOCUMENTS.items()}
+LEVEL_OF: Mapping[str, Level] = {level.document_kind: level for level in LEVELS}
+"""The level of the targets that documents of a kind are about."""
 
 
-def scope_of(document: UserDocument | GroupDocument | ProjectDocument) -> Target:
-    """Return the target a document is about."""
-    metadata = document.metadata
-    if isinstance(metadata, TargetMetadata):
-        return Target(LEVELS_OF[document.kind], metadata.path or metadata.id)
-    return Target(Level.USER)
+def levels_of(kind: str) -> tuple[Level, ...]:
+    """Return the levels of the targets that the spec of a kind of document is for: of a profile, all of them."""
+    if kind == "Profile":
+        return LEVELS
+    return (Level.PROJECT,) if kind == "ProjectSet" else (LEVEL_OF[kind],)
+
+
+def target_document(
+    target: Target, spec: Mapping[str, Any], profiles: Sequence[str] = (), labels: Mapping[str, str] = NOTHING
+) -> dict[str, Any]:
+    """Return the document of a target as a manifest writes it."""
+    metadata: dict[str, Any] = {}
+    if target.ref is not None:
+        metadata["id" if isinstance(target.ref, int) else "path"] = target.ref
+    metadata |= {"profiles": [*profiles]} if profiles else {}
+    metadata |= {"labels": dict(labels)} if labels else {}
+    envelope = {"apiVersion": API_VERSION, "kind": target.level.document_kind}
+    return {**envelope, **({"metadata": metadata} if metadata else {}), "spec": spec}
+
+
+def profile_document(name: str, spec: Mapping[str, Any]) -> dict[str, Any]:
+    """Return the document of a profile as a manifest writes it."""
+    return {"apiVersion": API_VERSION, "kind": "Profile", "metadata": {"name": name}, "spec": spec}
 
 
 @dataclass(frozen=True, slots=True)
@@ -202,8 +272,7 @@ class DeclaredTarget:
     """A user, group or project that has a document of its own."""
 
     target: Target
-    profiles: tuple[str, ...]
-    labels: Mapping[str, str]
+    metadata: UserMetadata
     layer: Layer
 
 
@@ -211,7 +280,8 @@ class DeclaredTarget:
 class DeclaredSet:
     """A set of projects."""
 
-    declared: ProjectSetDocument
+    metadata: SetMetadata
+    select: Select
     layer: Layer
 
 
@@ -220,92 +290,85 @@ class Index:
     """What the documents declare.
 
     Attributes:
-        shapes: of all kinds of sections.
+        specs: of all kinds of sections.
         profiles: by name.
         targets: by what two spellings of one target have in common.
         sets: by name.
         whole: whether everything could be read; if not, what is missing may only be hidden.
     """
 
-    shapes: SectionSpecs
+    specs: SectionSpecs
     profiles: dict[str, Layer] = field(default_factory=dict)
     targets: dict[Any, DeclaredTarget] = field(default_factory=dict)
     sets: dict[str, DeclaredSet] = field(default_factory=dict)
     whole: bool = True
 
     def add(self, document: Document, diagnostics: Diagnostics) -> None:
-        """Add what a document declares; of a faulty one, only complain, of all that is wrong with it."""
-        kind = _kind_of(document, diagnostics)
-        if kind is None:
+        """Add what a document declares; of a faulty one, only report all that is wrong with it."""
+        kind = document.value.get("kind") if isinstance(document.value, dict) else None
+        model = DOCUMENTS.get(kind) if isinstance(kind, str) else None
+        if model is None:
             self.whole = False
+            diagnostics.add(document, _unknown_kind(document.value))
             return
-        adapter = ADAPTERS[kind]
         try:
-            declared = adapter.validate_python(document.value)
+            declared = model.model_validate(document.value)
         except ValidationError as error:
-            for misfit in misfits(error, document.value, DOCUMENTS[kind]):
-                place = document.find(misfit.path, key=misfit.key)
-                message = self._of_spec(misfit) or misfit.message(place.position.text)
-                diagnostics.add(place, message, document)
+            found = diagnose(error, document.value, model)
+            diagnostics.add(document, *map(self._about_spec, found))
             self.whole = False
             spec = document.value.get("spec")
             if isinstance(spec, dict):
-                self._layer(
-                    document,
-                    kind,
-                    "" if kind in [level.document_kind for level in LEVELS] else kind,
-                    spec,
-                    diagnostics,
-                    alone=True,
-                )
+                self._layer(document, str(kind), "" if kind in LEVEL_OF else str(kind), spec, diagnostics, alone=True)
             return
-        self._declare(document, declared, diagnostics)
-
-    def _of_spec(self, misfit: Misfit) -> str | None:
-        """Say where a key belongs that stands beside `spec` instead of in it."""
-        key = misfit.path[-1] if misfit.key and len(misfit.path) == 1 else None
-        return f"`{key}` belongs under `spec`" if key == PRUNE or key in self.shapes else None
-
-    def _declare(self, document: Document, declared: Any, diagnostics: Diagnostics) -> None:
         match declared:
             case ProfileDocument():
-                name = declared.metadata.name
-                layer = self._layer(document, "Profile", f"profile {name}", declared.spec, diagnostics, alone=True)
-                first = self.profiles.setdefault(name, layer)
-                if first is not layer:
-                    _complain_of_second(document, ("metadata", "name"), first, f"profile `{name}`", diagnostics)
+                self._add_profile(document, declared, diagnostics)
             case ProjectSetDocument():
-                self._set(document, declared, diagnostics)
-            case _:
-                self._target(document, declared, diagnostics)
+                self._add_set(document, declared, diagnostics)
+            case UserDocument() | GroupDocument() | ProjectDocument():
+                self._add_target(document, declared, diagnostics)
 
-    def _set(self, document: Document, declared: ProjectSetDocument, diagnostics: Diagnostics) -> None:
+    def _about_spec(self, found: Diagnostic) -> Diagnostic:
+        """Say where a key belongs that stands beside `spec` instead of in it."""
+        key = found.steps[-1] if found.at_key and len(found.steps) == 1 else None
+        return replace(found, message=f"`{key}` belongs under `spec`") if key in {PRUNE, *self.specs} else found
+
+    def _add_profile(self, document: Document, declared: ProfileDocument, diagnostics: Diagnostics) -> None:
+        name = declared.metadata.name
+        layer = self._layer(document, "Profile", f"profile {name}", declared.spec, diagnostics, alone=True)
+        first = self.profiles.setdefault(name, layer)
+        if first is not layer:
+            diagnostics.add(document, _second(("metadata", "name"), first, f"profile `{name}`"))
+
+    def _add_set(self, document: Document, declared: ProjectSetDocument, diagnostics: Diagnostics) -> None:
         name = declared.metadata.name
         layer = self._layer(document, "ProjectSet", f"set {name}", declared.spec, diagnostics, alone=True)
         if len(declared.select.model_fields_set & {"group", "projects"}) != 1:
             message = "select needs exactly one of `group` and `projects`"
-            diagnostics.add(document.find(("select",), key=True), message, document)
+            diagnostics.add(document, Diagnostic(("select",), message, at_key=True))
             return
-        first = self.sets.setdefault(name, DeclaredSet(declared, layer))
-        if first.layer is not layer:
-            _complain_of_second(document, ("metadata", "name"), first.layer, f"set `{name}`", diagnostics)
+        first = self.sets.setdefault(name, DeclaredSet(declared.metadata, declared.select, layer)).layer
+        if first is not layer:
+            diagnostics.add(document, _second(("metadata", "name"), first, f"set `{name}`"))
 
-    def _target(
-        self, document: Document, declared: UserDocument | GroupDocument | ProjectDocument, diagnostics: Diagnostics
-    ) -> None:
+    def _add_target(self, document: Document, declared: TargetDocument, diagnostics: Diagnostics) -> None:
         metadata = declared.metadata
-        if not isinstance(declared, UserDocument) and len(metadata.model_fields_set & {"path", "id"}) != 1:
-            message = "needs exactly one of `path` and `id`"
-            diagnostics.add(document.find(("metadata",), key=True), message, document)
-            self._layer(document, declared.kind, "", declared.spec, diagnostics, alone=True)
-            return
-        scope = scope_of(declared)
-        layer = self._layer(document, declared.kind, "", declared.spec, diagnostics, alone=False)
-        target = DeclaredTarget(scope, tuple(metadata.profiles), metadata.labels, layer)
-        first = self.targets.setdefault(scope.identity, target)
-        if first is not target:
-            where = ("metadata", "path" if isinstance(scope.ref, str) else "id") if scope.ref else ("kind",)
-            _complain_of_second(document, where, first.layer, str(scope), diagnostics)
+        target = Target(LEVEL_OF[declared.kind])
+        step = "kind"
+        if isinstance(metadata, TargetMetadata):
+            if len(metadata.model_fields_set & {"path", "id"}) != 1:
+                message = "needs exactly one of `path` and `id`"
+                diagnostics.add(document, Diagnostic(("metadata",), message, at_key=True))
+                self._layer(document, declared.kind, "", declared.spec, diagnostics, alone=True)
+                return
+            target = Target(target.level, metadata.path or metadata.id)
+            step = "path" if metadata.path else "id"
+        layer = self._layer(document, declared.kind, "", declared.spec, diagnostics)
+        first = self.targets.setdefault(target.identity, DeclaredTarget(target, metadata, layer)).layer
+        if first is not layer:
+            steps = (step,) if target.ref is None else ("metadata", step)
+            diagnostics.add(document, _second(steps, first, str(target)))
 
     def _layer(
         self,
@@ -315,161 +378,120 @@ class Index:
         spec: Mapping[str, Any],
         diagnostics: Diagnostics,
         *,
-        alone: bool,
+        alone: bool = False,
     ) -> Layer:
-        level = LEVELS_OF.get(kind)
-        layer = read_layer(document, spec, self.shapes, diagnostics, level=level, title=title)
+        """Return the layer that a spec makes: only what may be merged, everything else is reported.
+
+        Args:
+            document: where the spec is.
+            kind: of the document.
+            title: what the layer is called; empty for a target's own.
+            spec: as written.
+            diagnostics: for what is wrong.
+            alone: whether no target will check its sections.
+        """
+        levels = levels_of(kind)
+        sections: dict[str, Any] = {}
+        for name, value in spec.items():
+            error = None if name == PRUNE else self._section_error(name, value, levels)
+            if error:
+                diagnostics.add(document, Diagnostic(("spec", name), error, at_key=True))
+            elif name != PRUNE:
+                sections[name] = value
+        prune, found = _read_prune(spec[PRUNE], self.specs) if PRUNE in spec else (None, [])
+        diagnostics.add(document, *found)
+        texts = list(braces(sections, ("spec",)))
+        placeholders: dict[str, Steps] = {}
+        for text, steps, at_key in texts:
+            for use in placeholders_in(text):
+                placeholders.setdefault(use, steps)
+            message = misspelt_placeholder(text)
+            if message:
+                diagnostics.add(document, Diagnostic(steps, message, "warning", at_key))
+        normalized = {name: self.specs[name].normalize(value, None) for name, value in sections.items()}
+        for name, value in sections.items():
+            if isinstance(value, dict) and len(normalized[name]) < len(value):
+                diagnostics.add(document, *clashing_names(document, self.specs[name], value, None))
+        waits = any(has_placeholder(text) for text, *_ in texts)
+        layer = Layer(document, title, sections, prune, placeholders, None if waits else normalized)
         if alone:
-            check_alone(effective(None, (layer,), self.shapes), (level,) if level else LEVELS, diagnostics)
+            whole = effective(None, (layer,), self.specs)
+            diagnostics.add_merged(whole, *check_alone(whole, levels))
         return layer
 
-
-def _kind_of(document: Document, diagnostics: Diagnostics) -> str | None:
-    value = document.value
-    if not isinstance(value, dict):
-        message = f"a manifest is a mapping with apiVersion, kind, metadata and spec, not {_what(value)}"
-        diagnostics.add(document.find(()), message, document)
-        return None
-    kind = value.get("kind")
-    if isinstance(kind, str) and kind in DOCUMENTS:
-        return kind
-    if "apiVersion" not in value and "kind" not in value:
-        message = f"not a manifest: apiVersion ({API_VERSION}) and kind ({listed(DOCUMENTS, 'or')}) are missing"
-        diagnostics.add(document.find(()), message, document)
-    elif "kind" not in value:
-        message = f"the key `kind` is missing: {listed(DOCUMENTS, 'or')}"
-        diagnostics.add(document.find(()), message, document)
-    else:
-        place = document.find(("kind",))
-        text = place.position.text
-        message = unknown("kind", text, DOCUMENTS) if text else f"must be one of {listed(DOCUMENTS, 'or')}"
-        diagnostics.add(place, message, document)
-    return None
+    def _section_error(self, name: str, value: Any, levels: tuple[Level, ...]) -> str | None:
+        if name not in self.specs:
+            return unknown("section", name, [PRUNE, *self.specs])
+        error = level_error(name, levels[0], self.specs) if len(levels) == 1 else None
+        if error is None and value is None:
+            advice = ": leave it out" + (
+                ", or write `{}` and list it in `prune` if nothing may exist there"
+                if self.specs[name].kind.prunable
+                else ""
+            )
+            return f"{name} has no value{advice}"
+        return error
 
 
-def _what(value: Any) -> str:
-    return "a list" if isinstance(value, list) else "a mapping" if isinstance(value, dict) else "a single value"
-
-
-def _complain_of_second(
-    document: Document, path: tuple[str, ...], first: Layer, what: str, diagnostics: Diagnostics
-) -> None:
-    message = f"{what} is already declared at {first.document.find(path)}"
-    diagnostics.add(document.find(path), message, document)
-
-
-PRUNE = "prune"
-
-
-def read_layer(
-    document: Document,
-    spec: Mapping[str, Any],
-    shapes: SectionSpecs,
-    diagnostics: Diagnostics,
-    *,
-    level: Level | None,
-    title: str = "",
-) -> Layer:
-    """Return the layer that a spec makes.
-
-    Args:
-        document: where the spec is.
-        spec: as written.
-        shapes: of all kinds.
-        diagnostics: for what is wrong.
-        level: of the target; None for a profile, which any may use.
-        title: what the layer is called; empty for a target's own.
-    """
-    sections: dict[str, Any] = {}
-    for name, value in spec.items():
-        fault = None if name == PRUNE else _fault_of_section(name, value, level, shapes)
-        if fault:
-            diagnostics.add(document.find(("spec", name), key=True), fault, document)
-        elif name != PRUNE:
-            sections[name] = value
-    prune = _prune(document, spec[PRUNE], shapes, diagnostics) if PRUNE in spec else None
-    placeholders, filled_in = _placeholders(document, sections, diagnostics)
-    normalized = {name: normalize(shapes[name], value, None) for name, value in sections.items()}
-    for name, value in sections.items():
-        if isinstance(value, dict) and len(normalized[name]) < len(value):
-            complain_of_clashes(document, shapes[name], value, None, diagnostics)
-    return Layer(document, title, sections, prune, placeholders, None if filled_in else normalized)
-
-
-def complain_of_clashes(
-    document: Document, shape: SectionSpec, section: Any, values: Placeholders | None, diagnostics: Diagnostics
-) -> None:
-    """Complain of names in a section, as written, that come to the same."""
-    first: dict[Any, str] = {}
-    for key in section if isinstance(section, dict) else ():
-        name = normalize_key(shape, key, values)
-        if name in first:
-            place = document.find(("spec", shape.kind.name, first[name]), key=True)
-            message = f"`{key}` and `{first[name]}` ({place}) are one and the same name"
-            diagnostics.add(document.find(("spec", shape.kind.name, key), key=True), message, document)
-        first.setdefault(name, key)
-
-
-def fault_of_level(name: str, level: Level, shapes: SectionSpecs) -> str | None:
+def level_error(name: str, level: Level, specs: SectionSpecs) -> str | None:
     """Say where a section belongs if it does not belong to a level."""
-    models = shapes[name].kind.models
+    models = specs[name].kind.models
     if level in models:
         return None
-    allowed = [other for other, shape in shapes.items() if level in shape.kind.models]
-    owners = listed([owner.document_kind for owner in models])
+    allowed = [other for other, spec in specs.items() if level in spec.kind.models]
+    owners = listed(owner.document_kind for owner in models)
     return f"{name} belong to {owners}; a {level.document_kind} may hold {listed(allowed)}"
 
 
-def _fault_of_section(name: str, value: Any, level: Level | None, shapes: SectionSpecs) -> str | None:
-    if name not in shapes:
-        return unknown("section", name, [PRUNE, *shapes])
-    if level and (fault := fault_of_level(name, level, shapes)):
-        return fault
-    if value is None:
-        advice = ": leave it out" + (
-            ", or write `{}` and list it in `prune` if nothing may exist there" if shapes[name].kind.prunable else ""
-        )
-        return f"{name} has no value{advice}"
-    return None
+def clashing_names(
+    document: Document, spec: SectionSpec, section: Any, values: Placeholders | None
+) -> Iterator[Diagnostic]:
+    """Yield the names in a section of a document, as written, that come to the same."""
+    above = ("spec", spec.kind.name)
+    first: dict[Any, str] = {}
+    for key in section if isinstance(section, dict) else ():
+        name = spec.normalize_key(key, values)
+        if name in first:
+            location = document.find((*above, first[name]), key=True)
+            message = f"`{key}` and `{first[name]}` ({location}) are one and the same name"
+            yield Diagnostic((*above, key), message, at_key=True)
+        first.setdefault(name, key)
 
 
-def _prune(document: Document, prune: Any, shapes: SectionSpecs, diagnostics: Diagnostics) -> list[str]:
-    path = ("spec", PRUNE)
+def _unknown_kind(value: Any) -> Diagnostic:
+    kinds = listed(DOCUMENTS, "or")
+    if not isinstance(value, dict):
+        what = "a list" if isinstance(value, list) else "a single value"
+        return Diagnostic((), f"a manifest is a mapping with apiVersion, kind, metadata and spec, not {what}")
+    if "kind" in value:
+        kind = value["kind"]
+        is_word = isinstance(kind, str) and kind
+        return Diagnostic(("kind",), unknown("kind", kind, DOCUMENTS) if is_word else f"must be one of {kinds}")
+    if "apiVersion" in value:
+        return Diagnostic((), f"the key `kind` is missing: {kinds}")
+    return Diagnostic((), f"not a manifest: apiVersion ({API_VERSION}) and kind ({kinds}) are missing")
+
+
+def _second(steps: Steps, first: Layer, what: str) -> Diagnostic:
+    return Diagnostic(steps, f"{what} is already declared at {first.document.find(steps)}")
+
+
+def _read_prune(prune: Any, specs: SectionSpecs) -> tuple[list[str], list[Diagnostic]]:
+    """Return the sections to be pruned, empty text in place of each that cannot be, and what is wrong."""
+    steps = ("spec", PRUNE)
     if not isinstance(prune, list):
-        diagnostics.add(document.find(path), "prune must be a list of sections: `prune: [milestones]`", document)
-        return []
-    good: list[str] = []
-    for index, name in enumerate(prune):
-        fault = _fault_of_pruned(name, shapes)
-        if fault:
-            diagnostics.add(document.find((*path, index)), fault, document)
-        good.append("" if fault else name)
-    return good
+        return [], [Diagnostic(steps, "prune must be a list of sections: `prune: [milestones]`")]
+    errors = [_prune_error(name, specs) for name in prune]
+    found = [Diagnostic((*steps, index), error) for index, error in enumerate(errors) if error]
+    return ["" if error else name for name, error in zip(prune, errors, strict=True)], found
 
 
-def _fault_of_pruned(name: Any, shapes: SectionSpecs) -> str | None:
-    if isinstance(name, str) and name in shapes and shapes[name].kind.prunable:
-        return None
-    prunable = [section for section, shape in shapes.items() if shape.kind.prunable]
+def _prune_error(name: Any, specs: SectionSpecs) -> str | None:
+    prunable = [section for section, spec in specs.items() if spec.kind.prunable]
     if not isinstance(name, str):
         return f"prune lists the names of sections: {listed(prunable)}"
-    if name not in shapes:
+    if name in prunable:
+        return None
+    if name not in specs:
         return unknown("section", name, prunable)
     return f"{name} are settings, which cannot be pruned; prunable are {listed(prunable)}"
-
-
-def _placeholders(
-    document: Document, sections: Mapping[str, Any], diagnostics: Diagnostics
-) -> tuple[dict[str, Steps], bool]:
-    """Return the placeholders used, each with where, and whether placeholder_values in changes anything."""
-    found: dict[str, Steps] = {}
-    changes = False
-    for name, value in sections.items():
-        for text, path, key in braces(value, (name,)):
-            changes |= has_placeholder(text)
-            for use in uses(text):
-                found.setdefault(use, path)
-            misspelt = doubt(text)
-            if misspelt:
-                diagnostics.add(document.find(("spec", *path), key=key), misspelt, document, "warning")
-    return found, changes

@@ -1,4 +1,4 @@
-"""The files that hold manifests: found, bounded, read as text, and places in them, safe to print."""
+"""The files that hold manifests: found, bounded, read as text, with places in them that are safe to print."""
 
 import os
 from collections.abc import Callable, Sequence
@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import Any
 
 from reconciler import CONFIGURATION
-from reconciler.errors import LocatedDiagnostic
+from reconciler.errors import LocatedDiagnostic, ManifestErrors
 from reconciler.manifests.yaml_reader import Position, Positions, Root, line_at, read_plain, read_positions
 from reconciler.system.terminal import blanked, escaped
 
@@ -18,27 +18,21 @@ USUAL = 64 * 1024
 SUFFIXES = (".yaml", ".yml", ".yaml.j2")
 ALIKE = (*SUFFIXES, ".yml.j2")
 """The endings, in any case, that somebody may take for those of manifests."""
+TEMPLATE = ".j2"
 MANIFEST = b"reconciler/v1"
 """What every manifest holds."""
 REPOSITORY = ".git"
 UTF_8_MARK = b"\xef\xbb\xbf"
 UTF_16_MARKS = (b"\xff\xfe", b"\xfe\xff")
 
+LONGEST_SHOWN = 200
+"""Characters of a source line that are shown."""
+
+LONGEST_MESSAGE = 2000
+"""Characters of a message; what is beyond is something of the user's, quoted."""
 
 Steps = tuple[Any, ...]
 """Keys and indices from a document, or its spec, down to a value."""
-
-
-class Unreadable(Exception):
-    """A file or folder that cannot be read; says why.
-
-    Attributes:
-        diagnostic: what is wrong with it.
-    """
-
-    def __init__(self, diagnostic: LocatedDiagnostic) -> None:
-        self.diagnostic = diagnostic
-        super().__init__(diagnostic)
 
 
 @dataclass(slots=True)
@@ -47,56 +41,59 @@ class Search:
 
     Attributes:
         files: in the order of the paths, and within folders by name; each file once.
-        faults: paths that lead to nothing, or to nothing readable.
+        errors: paths that lead to nothing, or to nothing readable.
         passed_over: manifests that are not read, for their names are not those of manifests, or are hidden.
     """
 
     files: list[str] = field(default_factory=list)
-    faults: list[LocatedDiagnostic] = field(default_factory=list)
+    errors: list[LocatedDiagnostic] = field(default_factory=list)
     passed_over: list[str] = field(default_factory=list)
     _seen: set[str] = field(default_factory=lambda: {os.path.realpath(CONFIGURATION)})
 
-    def named(self, path: str) -> None:
+    def add(self, path: str) -> None:
         """Add a file whatever its name, or all manifests in a folder that are not hidden."""
         real = path
         try:
             real = os.path.realpath(path)
-            entries = _entries(path)
+            count = self._add_folder(path, real, {real})
         except NotADirectoryError:
             if real == os.path.realpath(CONFIGURATION):
-                self._fault(path, "is the tool's own configuration, not a manifest: leave it out")
-            self._add(path, real)
-            return
+                self._error(path, "is the tool's own configuration, not a manifest: leave it out")
+            self._add_file(path, real)
         except (OSError, ValueError) as error:
-            self._fault(path, f"cannot be read: {_reason(error)}")
-            return
-        if not self._folder(entries, real, {real}):
-            self._fault(path, f"holds no manifests ({', '.join('*' + suffix for suffix in SUFFIXES)})")
+            self._error(path, f"cannot be read: {_reason(error)}")
+        else:
+            if not count:
+                self._error(path, f"holds no manifests ({', '.join('*' + suffix for suffix in SUFFIXES)})")
 
-    def _folder(self, entries: list[os.DirEntry[str]], real: str, visited: set[str]) -> int:
+    def _add_folder(self, folder: str, real: str, visited: set[str]) -> int:
         """Add what a folder holds and return how many manifests that is; a folder visited is not visited again."""
+        with os.scandir(folder) as found:
+            entries = sorted(found, key=lambda entry: entry.name)
         count = 0
         for entry in entries:
             path = entry.path.removeprefix("./")
-            if entry.name.startswith("."):
-                self._hidden(entry, path)
-                continue
             target = os.path.realpath(path) if entry.is_symlink() else f"{real}/{entry.name}"
-            if entry.is_dir():
+            if entry.name.startswith("."):
+                self._pass_over_hidden(entry, path)
+            elif entry.is_dir():
                 if target not in visited:
                     visited.add(target)
-                    count += self._inner(path, target, visited)
+                    try:
+                        count += self._add_folder(path, target, visited)
+                    except OSError as error:
+                        self._error(path, f"cannot be read: {_reason(error)}")
             elif entry.name.endswith(SUFFIXES) and target != os.path.realpath(CONFIGURATION):
                 count += 1
                 if entry.is_file() or not Path(path).exists():
-                    self._add(path, target)
+                    self._add_file(path, target)
                 else:
-                    self._fault(path, "is not a file")
+                    self._error(path, "is not a file")
             else:
                 self._pass_over(path)
         return count
 
-    def _hidden(self, entry: os.DirEntry[str], path: str) -> None:
+    def _pass_over_hidden(self, entry: os.DirEntry[str], path: str) -> None:
         """Pass over what is hidden, or in a hidden folder; links are not followed."""
         if not entry.is_dir(follow_symlinks=False):
             self._pass_over(path)
@@ -109,27 +106,20 @@ class Search:
         if path.lower().endswith(ALIKE) and holds_manifest(path):
             self.passed_over.append(path)
 
-    def _inner(self, path: str, real: str, visited: set[str]) -> int:
-        try:
-            return self._folder(_entries(path), real, visited)
-        except OSError as error:
-            self._fault(path, f"cannot be read: {_reason(error)}")
-            return 0
-
-    def _add(self, path: str, real: str) -> None:
+    def _add_file(self, path: str, real: str) -> None:
         if real not in self._seen:
             self._seen.add(real)
             self.files.append(path)
 
-    def _fault(self, path: str, message: str) -> None:
-        self.faults.append(fault(path, 0, 0, message))
+    def _error(self, path: str, message: str) -> None:
+        self.errors.append(located(path, message))
 
 
 def search(paths: Sequence[Path]) -> Search:
     """Find the manifests at and below some paths."""
     found = Search()
     for path in paths:
-        found.named(str(path))
+        found.add(str(path))
     return found
 
 
@@ -157,62 +147,6 @@ def is_manifest(path: str) -> bool:
     return path.endswith(SUFFIXES) and not any(part.startswith(".") and part != "." for part in path.split("/"))
 
 
-def read_text(path: str) -> str:
-    """Return a file's text, without a byte order mark.
-
-    Raises:
-        Unreadable: it cannot be opened, is larger than 5 MiB, or is not UTF-8.
-    """
-    try:
-        with open(path, "rb") as file:  # noqa: PTH123 - six times as fast as a Path, for ten thousand files
-            content = file.read(USUAL)
-            if len(content) == USUAL:
-                content += file.read(LARGEST + 1 - USUAL)
-    except (OSError, ValueError) as error:
-        raise _unreadable(path, f"cannot be read: {_reason(error)}") from error
-    return as_text(path, content)
-
-
-def as_text(path: str, content: bytes) -> str:
-    """Return a file's content as text, without a byte order mark.
-
-    Raises:
-        Unreadable: it is larger than 5 MiB, or not UTF-8.
-    """
-    if len(content) > LARGEST:
-        raise _unreadable(path, f"is larger than {LARGEST // 1024 // 1024} MiB")
-    if content.startswith(UTF_16_MARKS):
-        raise _unreadable(path, "is UTF-16 text: save it as UTF-8")
-    try:
-        text = content.removeprefix(UTF_8_MARK).decode()
-    except UnicodeDecodeError as error:
-        line = content.count(b"\n", 0, error.start) + 1
-        raise _unreadable(path, f"is not UTF-8 text (line {line}): save it as UTF-8") from error
-    if "\0" in text:
-        raise _unreadable(path, "is not text: it holds null bytes")
-    return text
-
-
-def _unreadable(path: str, message: str) -> Unreadable:
-    return Unreadable(fault(path, 0, 0, message))
-
-
-def _entries(folder: str) -> list[os.DirEntry[str]]:
-    with os.scandir(folder) as entries:
-        return sorted(entries, key=lambda entry: entry.name)
-
-
-def _reason(error: OSError | ValueError) -> str:
-    return (error.strerror or str(error)).lower() if isinstance(error, OSError) else str(error)
-
-
-LONGEST_SHOWN = 200
-"""Characters of a source line that are shown."""
-
-LONGEST_MESSAGE = 2000
-"""Characters of a message; what is beyond is something of the user's, quoted."""
-
-
 @dataclass(frozen=True, slots=True, eq=False)
 class Source:
     """One file's text as the YAML reader gets it.
@@ -235,33 +169,85 @@ class Source:
         if roots is not None:
             return Reading(roots)
         found = read_positions(self.text)
-        faults = tuple(self.fault(error.line, error.column, error.message) for error in found.errors)
-        return Reading(found.roots, faults, found.whole)
+        errors = tuple(self.located(error.line, error.column, error.message) for error in found.errors)
+        return Reading(found.roots, errors, found.whole)
 
-    def fault(self, line: int, column: int, message: str, severity: str = "error") -> LocatedDiagnostic:
-        """Return a fault at a place of the text."""
+    def located(self, line: int, column: int, message: str, severity: str = "error") -> LocatedDiagnostic:
+        """Return what is wrong at a line and column of the text."""
         source = line_at(self.text, line)
         if self.own_line:
             message += f" (line {line} of what the template renders to)"
             line = self.own_line(line, column) or line
         for secret in self.secrets:
             source, message = source.replace(secret, "*" * len(secret)), message.replace(secret, "*" * len(secret))
-        return fault(self.path, line, column, message, source=source, severity=severity)
+        return located(self.path, message, severity, line=line, column=column, source=source)
 
 
 @dataclass(frozen=True, slots=True)
 class Reading:
-    """What a text holds.
-
-    Attributes:
-        roots: the documents that could be read; empty ones are left out.
-        errors: what is wrong.
-        whole: whether the text could be read to its end.
-    """
+    """The documents of a text that could be read, without empty ones; its errors; and whether all of it was read."""
 
     roots: tuple[Root, ...]
     errors: tuple[LocatedDiagnostic, ...] = ()
     whole: bool = True
+
+
+def located(
+    path: str, message: str, severity: str = "error", *, line: int = 0, column: int = 0, source: str = ""
+) -> LocatedDiagnostic:
+    """Return a diagnostic in which nothing can steer a terminal; a source line too long to show is cut, or left out."""
+    if len(source) > LONGEST_SHOWN:
+        source = source[:LONGEST_SHOWN] + "..." if column <= LONGEST_SHOWN else ""
+    if len(message) > LONGEST_MESSAGE:
+        message = message[:LONGEST_MESSAGE] + "..."
+    return LocatedDiagnostic(escaped(path), line, column, escaped(message), blanked(source), severity)
+
+
+def open_source(path: str, content: bytes | None = None, secrets: tuple[str, ...] = ()) -> Source:
+    """Return the text of a file, or its content if that is given, without a byte order mark.
+
+    Raises:
+        ManifestErrors: the file cannot be read, is larger than 5 MiB, or is not UTF-8 text.
+    """
+    if content is None:
+        try:
+            with open(path, "rb") as file:  # noqa: PTH123 - six times as fast as a Path, for ten thousand files
+                content = file.read(USUAL)
+                if len(content) == USUAL:
+                    content += file.read(LARGEST + 1 - USUAL)
+        except (OSError, ValueError) as error:
+            raise ManifestErrors([located(path, f"cannot be read: {_reason(error)}")]) from None
+    if len(content) > LARGEST:
+        raise ManifestErrors([located(path, f"is larger than {LARGEST // 1024 // 1024} MiB")])
+    if content.startswith(UTF_16_MARKS):
+        raise ManifestErrors([located(path, "is UTF-16 text: save it as UTF-8")])
+    try:
+        text = content.removeprefix(UTF_8_MARK).decode()
+    except UnicodeDecodeError as error:
+        line = content.count(b"\n", 0, error.start) + 1
+        raise ManifestErrors([located(path, f"is not UTF-8 text (line {line}): save it as UTF-8")]) from None
+    if "\0" in text:
+        raise ManifestErrors([located(path, "is not text: it holds null bytes")])
+    return Source(path, text, secrets)
+
+
+def _reason(error: OSError | ValueError) -> str:
+    return (error.strerror or str(error)).lower() if isinstance(error, OSError) else str(error)
+
+
+def read_mapping(source: Source) -> dict[str, Any]:
+    """Return the one mapping a text that is no manifest holds; an empty one if it holds nothing.
+
+    Raises:
+        ManifestErrors: it is not YAML, or holds something else.
+    """
+    reading = source.read()
+    if reading.errors:
+        raise ManifestErrors(reading.errors)
+    values = [root.value for root in reading.roots] or [{}]
+    if len(values) > 1 or not isinstance(values[0], dict):
+        raise ManifestErrors([located(source.path, "holds something else than one mapping of names to values")])
+    return values[0]
 
 
 @dataclass(frozen=True, slots=True)
@@ -280,40 +266,6 @@ class Location:
         """`path:line`."""
         own_line = self.source.own_line and self.source.own_line(self.position.line, self.position.column)
         return f"{escaped(self.source.path)}:{own_line or self.position.line}"
-
-
-def fault(
-    path: str, line: int, column: int, message: str, *, source: str = "", severity: str = "error"
-) -> LocatedDiagnostic:
-    """Return a fault in which nothing can steer a terminal; a source line too long to show is cut, or left out."""
-    if len(source) > LONGEST_SHOWN:
-        source = source[:LONGEST_SHOWN] + "..." if column <= LONGEST_SHOWN else ""
-    if len(message) > LONGEST_MESSAGE:
-        message = message[:LONGEST_MESSAGE] + "..."
-    return LocatedDiagnostic(escaped(path), line, column, escaped(message), blanked(source), severity)
-
-
-def find(source: Source, document: int, path: Steps, *, key: bool = False) -> Location:
-    """Return where the value at a path (or, if asked, its key) begins; or else the key of the innermost around it.
-
-    The empty path is the document itself.
-    """
-    places = _positions(source)
-    root = places.roots[document]
-    own, container = Position(root.line, 1), root.value
-    value = own
-    for step in path:
-        positions: dict[Any, tuple[Position, Position]] = places.positions.get(id(container), {})
-        if step not in positions:
-            return Location(source, own)
-        own, value = positions[step]
-        container = container[step]
-    return Location(source, own if key else value)
-
-
-@lru_cache(maxsize=16)
-def _positions(source: Source) -> Positions:
-    return read_positions(source.text)
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -338,6 +290,23 @@ class Document:
         path = escaped(self.source.path)
         return path if self.source.own_line else f"{path}:{self.line}"
 
-    def find(self, path: Steps, *, key: bool = False) -> Location:
-        """Return where a value (or its key) is written; see `sources.find`."""
-        return find(self.source, self.number, path, key=key)
+    def find(self, steps: Steps, *, key: bool = False) -> Location:
+        """Return where the value at some steps (or its key) begins; or else the key of the innermost around it.
+
+        No steps lead to the document itself.
+        """
+        found = _positions(self.source)
+        container = found.roots[self.number].value
+        own = value = Position(self.line, 1)
+        for step in steps:
+            inside = found.positions.get(id(container), {})
+            if step not in inside:
+                return Location(self.source, own)
+            own, value = inside[step]
+            container = container[step]
+        return Location(self.source, own if key else value)
+
+
+@lru_cache(maxsize=16)
+def _positions(source: Source) -> Positions:
+    return read_positions(source.text)

@@ -13,8 +13,8 @@ from functools import cache
 from subprocess import DEVNULL, PIPE, Popen
 from typing import IO, Any, cast
 
-from reconciler.errors import ConfigurationError
-from reconciler.manifests.sources import LARGEST, Source, Unreadable, fault
+from reconciler.errors import ConfigurationError, ManifestErrors
+from reconciler.manifests.sources import LARGEST, Source, located
 from reconciler.manifests.yaml_reader import LINE_BREAK, line_at
 from reconciler.system.processes import inherited
 
@@ -65,7 +65,7 @@ class Templates:
         """Return what a template renders to.
 
         Raises:
-            Unreadable: it cannot be rendered; names the template's own line.
+            ManifestErrors: it cannot be rendered; names the template's own line.
         """
         written = Source(path, text, self._secrets)
         rendered = self._render(written)
@@ -75,7 +75,7 @@ class Templates:
             closed = self._process is None
             try:
                 return _marks(self._render(written, marked=True), rendered)
-            except Unreadable:
+            except ManifestErrors:
                 return ()
             finally:
                 if closed:
@@ -100,8 +100,8 @@ class Templates:
             return str(answer["text"])
         line = answer["line"]
         if line:
-            raise Unreadable(written.fault(line, _indent(written.text, line), answer["wrong"]))
-        raise Unreadable(fault(written.path, 0, 0, answer["wrong"]))
+            raise ManifestErrors([written.located(line, _indent(written.text, line), answer["wrong"])])
+        raise ManifestErrors([located(written.path, answer["wrong"])])
 
     def _asked(self, order: bytes) -> dict[str, Any]:
         """Return what the process answers; where it ends instead, what is wrong."""

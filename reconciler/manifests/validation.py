@@ -1,9 +1,9 @@
-"""Whether a value is what it should be."""
+"""Whether a value is what it should be: pydantic's verdict in the users' words, names, and rules across fields."""
 
 import re
 import unicodedata
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass
+from dataclasses import replace
 from functools import cache
 from itertools import groupby
 from types import UnionType
@@ -11,12 +11,13 @@ from typing import Annotated, Any, Union, get_args, get_origin
 
 from pydantic import BaseModel, ValidationError
 
-from reconciler.manifests.diagnostics import Diagnostics
+from reconciler.manifests.diagnostics import WRITTEN, Diagnostic
 from reconciler.manifests.layers import OLD_NAMES, Effective, SectionSpec, has_placeholder
 from reconciler.manifests.sources import Steps
+from reconciler.model.endpoints import Collection
 from reconciler.model.resource import Resource
-from reconciler.model.targets import Level, Target
-from reconciler.model.wording import closest, listed, short, unknown
+from reconciler.model.targets import Key, Level, Target
+from reconciler.model.wording import closest, listed, unknown
 
 EXPECTED = {
     "string_type": "text",
@@ -51,162 +52,79 @@ QUOTED = re.compile(r"'([^']*)'")
 NOT_NULL = ", not null; to leave it alone, leave it out"
 
 
-def complaint(errors: list[Mapping[str, Any]], value: Any, text: str | None, *, entry: bool = False) -> str:
-    """Say what pydantic's diagnostics about one value come to.
-
-    Args:
-        errors: all it says of the value; of a value that may be of several types, something for each.
-        value: what was read.
-        text: how the value was written, if it is a scalar.
-        entry: whether it is an entry of a list.
-    """
-    rules = [error for error in errors if error["type"] not in EXPECTED]
-    if rules:
-        return _broken(rules[0], value)
-    expected = list(dict.fromkeys(EXPECTED[error["type"]] for error in errors))
-    if value is None and entry:
-        return f"must be {listed(expected, 'or')}, not null"
-    return _mistaken(expected, value, short(str(value) if text is None else text))
-
-
-def allowed_values(error: Mapping[str, Any]) -> list[str]:
-    """Return the values that an enumeration has."""
-    expected = str(error["ctx"]["expected"])
-    return QUOTED.findall(expected) or [expected]
-
-
-def _broken(error: Mapping[str, Any], value: Any) -> str:
-    context = error.get("ctx", {})
-    match error["type"]:
-        case "literal_error":
-            allowed = allowed_values(error)
-            guess = (SYNONYMS.get(value) or closest(value, allowed)) if isinstance(value, str) else None
-            guess = guess if guess in allowed else None
-            hint = f"; did you mean `{guess}`?" if guess and len(allowed) > 1 else ""
-            hint = NOT_NULL if value is None else hint
-            return f"must be {'one of ' if len(allowed) > 1 else ''}{listed(allowed, 'or')}{hint}"
-        case "value_error":
-            return str(context["error"])
-        case "string_too_short" | "too_short" if context["min_length"] == 1:
-            return "must not be empty"
-        case rule if rule in RULES:
-            return RULES[rule].format_map(context)
-    return str(error["msg"])
-
-
-def _mistaken(expected: list[str], value: Any, text: str) -> str:  # noqa: PLR0911 - a table of cases
-    message = f"must be {listed(expected, 'or')}"
-    match value:
-        case dict():
-            return f"{message}, not a mapping"
-        case list():
-            hint = ": write `key: value`, without dashes or brackets" if "a mapping" in expected else ""
-            return f"{message}, not a list{hint}"
-        case None:
-            return message + NOT_NULL
-        case bool() | int() | float() if expected == ["text"]:
-            what = "true or false" if isinstance(value, bool) else "a number"
-            return f"{message}: `{text}` is {what}, quote it"
-        case "true" | "false" if "true or false" in expected:
-            return f"{message}: leave the quotes out"
-        case str() if "true or false" in expected and value.lower() in TRUTHS:
-            return f"{message}: `{text}` is text, write {TRUTHS[value.lower()]}"
-        case str() if "a whole number" in expected and value.isdecimal():
-            return f"{message}: leave the quotes out"
-        case str() if "a list" in expected:
-            return f"{message}: [{text}]"
-    return f"{message}, not `{text}`"
-
-
-@dataclass(frozen=True, slots=True)
-class Misfit:
-    """What is wrong with one value, or with a key.
-
-    Attributes:
-        path: of the value; of a missing key, of the mapping that lacks it.
-        key: whether the key is meant.
-        errors: what pydantic says.
-        value: what stands there.
-        words: what is wrong, where pydantic's errors need no wording by the value.
-    """
-
-    path: Steps
-    key: bool
-    errors: tuple[Mapping[str, Any], ...]
-    value: Any
-    words: str = ""
-
-    def message(self, text: str | None) -> str:
-        """Say it, given how the value is written."""
-        entry = bool(self.path) and isinstance(self.path[-1], int)
-        return self.words or complaint(list(self.errors), self.value, text, entry=entry)
-
-
-def misfits(error: ValidationError, value: Any, type_: Any) -> list[Misfit]:
+def diagnose(error: ValidationError, value: Any, type_: Any) -> list[Diagnostic]:
     """Return what is wrong with the parts of a value; what pydantic says of one part several times, as one."""
     found = []
     for details in error.errors(include_url=False):
-        path, key = _target(details["loc"], value)
-        found.append((path, key, details["loc"] if details["type"] == "missing" else (), details))
+        steps, at_key = _steps(details["loc"], value)
+        found.append((steps, at_key, details["loc"] if details["type"] == "missing" else (), details))
     found.sort(key=lambda entry: [str(step) for step in entry[0]])
-    result = []
-    for (path, key, _), group in groupby(found, key=lambda entry: entry[:3]):
-        errors = tuple(details for *_, details in group)
-        result.append(_misfit(path, key, errors, value, type_))
-    beyond = {misfit.path[:length] for misfit in result for length in range(len(misfit.path))}
-    return [misfit for misfit in result if misfit.path not in beyond or not _is_about_form(misfit)]
+    groups = [
+        (steps, at_key, [details for *_, details in group])
+        for (steps, at_key, _), group in groupby(found, key=lambda entry: entry[:3])
+    ]
+    beyond = {steps[:length] for steps, *_ in groups for length in range(len(steps))}
+    return [
+        _diagnostic(steps, at_key, errors, value, type_)
+        for steps, at_key, errors in groups
+        if steps not in beyond or not _is_about_form(errors)
+    ]
 
 
-def _is_about_form(misfit: Misfit) -> bool:
-    """Whether a value is merely not of some form: of no interest where it is nearly right in another."""
-    return all(error["type"] in {*EXPECTED, "extra_forbidden"} for error in misfit.errors)
-
-
-def fields_at(type_: Any, path: Steps) -> tuple[str, ...]:
-    """Return the keys that may be given in the mapping at a path of a value of a type."""
-    return tuple(dict.fromkeys(name for model in _models_at(type_, path) for name in model.model_fields))
-
-
-def misplaced_at(type_: Any, path: Steps) -> Mapping[str, str]:
-    """Return what to say of keys that do not belong in the mapping at a path, and that people write there."""
-    return {key: words for model in _models_at(type_, path) for key, words in getattr(model, "misplaced", {}).items()}
-
-
-def _misfit(path: Steps, key: bool, errors: tuple[Mapping[str, Any], ...], value: Any, type_: Any) -> Misfit:
-    *_, last = (None, *path)
-    match errors[0]["type"]:
-        case "literal_error" if key:
-            return Misfit(path, True, errors, last, unknown("key", str(last), allowed_values(errors[0])))
-        case "extra_forbidden":
-            words = misplaced_at(type_, path[:-1]).get(str(last))
-            return Misfit(path, True, errors, value, words or unknown("key", str(last), fields_at(type_, path[:-1])))
-        case "missing":
-            return Misfit(path, True, errors, value, f"the key `{errors[0]['loc'][-1]}` is missing")
-    here = value
-    for step in path:
-        here = here[step]
-    return Misfit(path, key, errors, last if key else here)
-
-
-def _target(location: tuple[int | str, ...], value: Any) -> tuple[Steps, bool]:
-    """Return the path of what pydantic complains of, and whether it is the key; names of alternatives are left out."""
-    path: list[Any] = []
+def _steps(location: tuple[int | str, ...], value: Any) -> tuple[Steps, bool]:
+    """Return the steps to what pydantic refuses, and whether it is the key; names of alternatives are left out."""
+    steps: list[Any] = []
     for step in location:
         if step in value if isinstance(value, dict) else isinstance(value, list) and isinstance(step, int):
-            path.append(step)
+            steps.append(step)
             value = value[step]
-    return tuple(path), location[-1:] == ("[key]",)
+    return tuple(steps), location[-1:] == ("[key]",)
 
 
-def _models_at(type_: Any, path: Steps) -> Iterator[type[BaseModel]]:
+def _is_about_form(errors: list[Any]) -> bool:
+    """Whether a value is merely not of some form: of no interest where it is nearly right in another."""
+    return all(error["type"] in {*EXPECTED, "extra_forbidden"} for error in errors)
+
+
+def _diagnostic(steps: Steps, at_key: bool, errors: list[Any], value: Any, type_: Any) -> Diagnostic:
+    code = errors[0]["type"]
+    last = steps[-1] if steps else None
+    key = str(last)
+    match code:
+        case "literal_error" if at_key:
+            return Diagnostic(steps, unknown("key", key, _allowed(errors[0])), at_key=True, code=code, value=last)
+        case "extra_forbidden":
+            beside = [*_models_at(type_, steps[:-1])]
+            misplaced = next((words for model in beside if (words := getattr(model, "misplaced", {}).get(key))), None)
+            message = misplaced or unknown("key", key, _fields_of(beside))
+            return Diagnostic(steps, message, at_key=True, code=code)
+        case "missing":
+            return Diagnostic(steps, f"the key `{errors[0]['loc'][-1]}` is missing", at_key=True, code=code)
+    for step in steps:
+        value = value[step]
+    value = last if at_key else value
+    message = _message(errors, value, is_entry=isinstance(last, int))
+    return Diagnostic(steps, message, at_key=at_key, code=code, value=value)
+
+
+def _fields_at(type_: Any, steps: Steps) -> tuple[str, ...]:
+    """Return the keys that may be given in the mapping at some steps into a value of a type."""
+    return _fields_of(_models_at(type_, steps))
+
+
+def _fields_of(models: Iterator[type[BaseModel]] | list[type[BaseModel]]) -> tuple[str, ...]:
+    return tuple(dict.fromkeys(name for model in models for name in model.model_fields))
+
+
+def _models_at(type_: Any, steps: Steps) -> Iterator[type[BaseModel]]:
     for alternative in _alternatives(type_):
         if isinstance(alternative, type) and issubclass(alternative, BaseModel):
-            if not path:
+            if not steps:
                 yield alternative
-            elif path[0] in alternative.model_fields:
-                yield from _models_at(alternative.model_fields[path[0]].annotation, path[1:])
-        elif path and get_args(alternative):
-            yield from _models_at(get_args(alternative)[-1], path[1:])
+            elif steps[0] in alternative.model_fields:
+                yield from _models_at(alternative.model_fields[steps[0]].annotation, steps[1:])
+        elif steps and get_args(alternative):
+            yield from _models_at(get_args(alternative)[-1], steps[1:])
 
 
 def _alternatives(type_: Any) -> Iterator[Any]:
@@ -220,188 +138,199 @@ def _alternatives(type_: Any) -> Iterator[Any]:
         yield type_
 
 
-def checked(effective: Effective, shape: SectionSpec, target: Target, diagnostics: Diagnostics) -> Any:
-    """Return a section of a target as its model; None, with diagnostics, where it is not what it should be.
+def _message(errors: list[Any], value: Any, *, is_entry: bool) -> str:
+    """Say what pydantic's errors about one value come to; of a value of several types, it has one for each."""
+    rules = [error for error in errors if error["type"] not in EXPECTED]
+    if rules:
+        return _broken_rule(rules[0], value)
+    expected = list(dict.fromkeys(EXPECTED[error["type"]] for error in errors))
+    if value is None and is_entry:
+        return f"must be {listed(expected, 'or')}, not null"
+    return f"must be {listed(expected, 'or')}{_mistake(expected, value)}"
+
+
+def _broken_rule(error: Mapping[str, Any], value: Any) -> str:
+    context = error.get("ctx", {})
+    match error["type"]:
+        case "literal_error":
+            allowed = _allowed(error)
+            guess = (SYNONYMS.get(value) or closest(value, allowed)) if isinstance(value, str) else None
+            hint = f"; did you mean `{guess}`?" if guess in allowed and len(allowed) > 1 else ""
+            hint = NOT_NULL if value is None else hint
+            return f"must be {'one of ' if len(allowed) > 1 else ''}{listed(allowed, 'or')}{hint}"
+        case "value_error":
+            return str(context["error"])
+        case "string_too_short" | "too_short" if context["min_length"] == 1:
+            return "must not be empty"
+        case rule if rule in RULES:
+            return RULES[rule].format_map(context)
+    return str(error["msg"])
+
+
+def _allowed(error: Mapping[str, Any]) -> list[str]:
+    """Return the values that an enumeration has."""
+    expected = str(error["ctx"]["expected"])
+    return QUOTED.findall(expected) or [expected]
+
+
+def _mistake(expected: list[str], value: Any) -> str:  # noqa: PLR0911 - a table of cases
+    """Say what a value is instead of what was expected, or what to do about it."""
+    match value:
+        case dict():
+            return ", not a mapping"
+        case list():
+            return ", not a list" + (
+                ": write `key: value`, without dashes or brackets" if "a mapping" in expected else ""
+            )
+        case None:
+            return NOT_NULL
+        case bool() | int() | float() if expected == ["text"]:
+            return f": `{WRITTEN}` is {'true or false' if isinstance(value, bool) else 'a number'}, quote it"
+        case "true" | "false" if "true or false" in expected:
+            return ": leave the quotes out"
+        case str() if "true or false" in expected and value.lower() in TRUTHS:
+            return f": `{WRITTEN}` is text, write {TRUTHS[value.lower()]}"
+        case str() if "a whole number" in expected and value.isdecimal():
+            return ": leave the quotes out"
+        case str() if "a list" in expected:
+            return f": [{WRITTEN}]"
+    return f", not `{WRITTEN}`"
+
+
+def check_section(whole: Effective, spec: SectionSpec, target: Target) -> tuple[Any, list[Diagnostic]]:
+    """Return a section of a target as its model, None where it is not what it should be, and all that is wrong.
 
     Where placeholders wait for a path to be known, what depends on them is left alone.
     """
-    name = shape.kind.name
-    value = effective.sections[name]
-    type_ = shape.kind.models[target.level]
-    fine = True
-    waits = effective.values is None
-    for path, key, message in _faults_of_names(shape, value):
-        if waits and any(has_placeholder(step) for step in path):
-            continue
-        fine = False
-        complain(effective, path, message, diagnostics, key=key)
+    name = spec.kind.name
+    value = whole.sections[name]
+    found = [*_name_errors(spec, value)]
+    section = None
     try:
-        section = shape.check[target.level](value)
+        section = spec.check[target.level](value)
     except ValidationError as error:
-        for misfit in misfits(error, value, type_):
-            if not (waits and _has_placeholder(misfit)):
-                _complain_of(effective, (name,), misfit, diagnostics, _owners(misfit, shape))
-        return None
-    for path, message, severity in _remarks(name, section):
-        fine &= severity != "error"
-        complain(effective, path, message, diagnostics, severity=severity)
-    for path, key, message in _doubts_of_names(shape, target, value):
-        if not (waits and has_placeholder(path[-1])):
-            complain(effective, path, message, diagnostics, key=key, severity="warning")
-    for path, message in _empty_lists(shape, value) if name not in effective.prune else ():
-        complain(effective, path, message, diagnostics, severity="advice")
-    return section if fine else None
+        found += [_with_owners(each, spec) for each in diagnose(error, value, spec.kind.models[target.level])]
+    else:
+        found += [*_rules(section), *_name_warnings(spec, target, value)]
+        found += [] if name in whole.prune else _empty_lists(spec, value)
+    found = [each.below(name) for each in found if whole.values is not None or not _has_placeholder(each)]
+    return None if any(each.severity == "error" for each in found) else section, found
 
 
-def check_alone(effective: Effective, levels: tuple[Level, ...], diagnostics: Diagnostics) -> None:
-    """Check the form of the sections of a layer that is not a whole, or not that of a known target.
+def check_alone(whole: Effective, levels: tuple[Level, ...]) -> Iterator[Diagnostic]:
+    """Yield what is wrong with the form of sections of a layer that is not a whole, or not that of a known target.
 
     What only a target can tell is left to the targets: what placeholders come to, missing keys, rules across fields. Of
     several levels at which a section may be declared, the one it fits best counts.
     """
-    for name, value in effective.sections.items():
-        shape = effective.shapes[name]
-        verdicts = [_verdict(shape, level, value) for level in levels if level in shape.check]
-        for misfit in min(reversed(verdicts), key=_weight, default=[]):
-            _complain_of(effective, (name,), misfit, diagnostics)
+    for name, value in whole.sections.items():
+        spec = whole.specs[name]
+        verdicts = [_verdict(spec, level, value) for level in levels if level in spec.check]
+        for each in min(reversed(verdicts), key=_weight, default=[]):
+            yield each.below(name)
 
 
-def complain(
-    whole: Effective, path: Steps, message: str, diagnostics: Diagnostics, *, key: bool = False, severity: str = "error"
-) -> None:
-    """Note what is wrong at a path of the merged spec, at its place in the layer that brought it."""
-    layer, place = whole.find(path, key=key)
-    if whole.target and layer.title:
-        message += f" (for {whole.target})"
-    diagnostics.add(place, message, whole.target or layer.document, severity)
-
-
-def _complain_of(
-    effective: Effective, prefix: Steps, misfit: Misfit, diagnostics: Diagnostics, instead: str | None = None
-) -> None:
-    _, place = effective.find(prefix + misfit.path, key=misfit.key)
-    message = instead or misfit.message(place.position.text)
-    complain(effective, prefix + misfit.path, message, diagnostics, key=misfit.key)
-
-
-def _owners(misfit: Misfit, shape: SectionSpec) -> str | None:
-    """Say to which levels a key belongs that is unknown only here."""
-    if misfit.errors[0]["type"] != "extra_forbidden":
-        return None
-    *before, key = misfit.path
-    models = shape.kind.models.items()
-    owners = [level.document_kind for level, model in models if key in fields_at(model, tuple(before))]
-    return f"`{key}` belongs to {listed(owners)}" if owners else None
-
-
-def _verdict(shape: SectionSpec, level: Level, value: Any) -> list[Misfit]:
+def _verdict(spec: SectionSpec, level: Level, value: Any) -> list[Diagnostic]:
     try:
-        shape.check[level](value)
+        spec.check[level](value)
     except ValidationError as error:
-        return [misfit for misfit in misfits(error, value, shape.kind.models[level]) if not _depends_on_target(misfit)]
+        found = diagnose(error, value, spec.kind.models[level])
+        return [each for each in found if each.code != "missing" and not _has_placeholder(each)]
     return []
 
 
-def _weight(verdict: list[Misfit]) -> tuple[int, int]:
-    return len(verdict), sum(misfit.errors[0]["type"] == "extra_forbidden" for misfit in verdict)
+def _weight(verdict: list[Diagnostic]) -> tuple[int, int]:
+    return len(verdict), sum(each.code == "extra_forbidden" for each in verdict)
 
 
-def _depends_on_target(misfit: Misfit) -> bool:
-    return misfit.errors[0]["type"] == "missing" or _has_placeholder(misfit)
+def _has_placeholder(found: Diagnostic) -> bool:
+    return has_placeholder(found.value) or (found.at_key and has_placeholder(found.steps[-1]))
 
 
-def _has_placeholder(misfit: Misfit) -> bool:
-    return has_placeholder(misfit.value) or (misfit.key and has_placeholder(misfit.path[-1]))
+def _with_owners(found: Diagnostic, spec: SectionSpec) -> Diagnostic:
+    """Say to which levels a key belongs that is unknown only here."""
+    if found.code != "extra_forbidden":
+        return found
+    *above, key = found.steps
+    models = spec.kind.models.items()
+    owners = [level.document_kind for level, model in models if key in _fields_at(model, tuple(above))]
+    return replace(found, message=f"`{key}` belongs to {listed(owners)}") if owners else found
 
 
-def _faults_of_names(shape: SectionSpec, value: Any) -> Iterator[tuple[Steps, bool, str]]:
-    """Yield what is wrong with names, each with its path and whether it is a key; what is no name is passed over."""
-    name = shape.kind.name
-    if not isinstance(value, dict):
-        return
-    if shape.items:
-        for key in value:
-            fault = shape.items.name_error(key)
-            if fault:
-                yield (name, key), True, fault
-        yield from _faults_of_old_names(name, value)
-        return
-    for field in shape.lists.keys() & value.keys():
-        for index, entry in enumerate(value[field] if isinstance(value[field], list) else ()):
-            fault = shape.lists[field].name_error(entry) if isinstance(entry, str | int) else None
-            if fault:
-                yield (name, field, index), False, fault
+def _names(spec: SectionSpec, section: Any) -> Iterator[tuple[Steps, Collection, Key]]:
+    """Yield each name in a section, with the steps to it and what it is a name of; what is no name is passed over."""
+    for key in section if spec.items and isinstance(section, dict) else ():
+        yield (key,), spec.items, key  # type: ignore[misc]
+    for field in spec.lists.keys() & (section.keys() if isinstance(section, dict) else ()):
+        for index, entry in enumerate(section[field] if isinstance(section[field], list) else ()):
+            if isinstance(entry, str | int):
+                yield (field, index), spec.lists[field], entry
 
 
-def _doubts_of_names(shape: SectionSpec, target: Target, value: Any) -> Iterator[tuple[Steps, bool, str]]:
-    """Yield what some servers refuse about the names of what is to exist, as `_faults_of_names` does."""
-    name = shape.kind.name
-    if shape.items:
-        for key, item in value.items():
-            doubt = None if item is None else shape.items.key_warning(target, key)
-            if doubt:
-                yield (name, key), True, doubt
-        yield from _lookalikes(shape, value)
-    for field in shape.lists.keys() & value.keys():
-        for index, entry in enumerate(value[field]):
-            doubt = shape.lists[field].key_warning(target, entry)
-            if doubt:
-                yield (name, field, index), False, doubt
+def _name_errors(spec: SectionSpec, section: Any) -> Iterator[Diagnostic]:
+    at_key = spec.items is not None
+    for steps, collection, name in _names(spec, section):
+        message = collection.name_error(name)
+        if message:
+            yield Diagnostic(steps, message, at_key=at_key, value=name)
+    if at_key and isinstance(section, dict):
+        yield from _old_name_errors(section)
 
 
-def _lookalikes(shape: SectionSpec, items: Mapping[str, Any]) -> Iterator[tuple[Steps, bool, str]]:
-    """Yield names that look the same and are not, for they are composed of other characters."""
-    first: dict[str, str] = {}
-    for key in items:
-        if not key.isascii() and first.setdefault(unicodedata.normalize("NFC", key), key) != key:
+def _name_warnings(spec: SectionSpec, target: Target, section: Any) -> Iterator[Diagnostic]:
+    """Yield what some servers refuse about the names of what is to exist, and names that look the same and are not."""
+    at_key = spec.items is not None
+    first: dict[str, Key] = {}
+    for steps, collection, name in _names(spec, section):
+        message = None if at_key and section[name] is None else collection.key_warning(target, name)
+        if message:
+            yield Diagnostic(steps, message, "warning", at_key, value=name)
+        if at_key and first.setdefault(unicodedata.normalize("NFC", str(name)), name) != name:
             message = (
-                f"`{key}` looks the same as another name here and is composed of other characters (Unicode NFC, NFD)"
+                f"`{name}` looks the same as another name here and is composed of other characters (Unicode NFC, NFD)"
             )
-            yield (shape.kind.name, key), True, message
+            yield Diagnostic(steps, message, "warning", at_key, value=name)
 
 
-def _empty_lists(shape: SectionSpec, value: Any) -> Iterator[tuple[Steps, str]]:
+def _empty_lists(spec: SectionSpec, section: Any) -> Iterator[Diagnostic]:
     """Yield the lists of what has access that are empty and read as if nobody had."""
-    name = shape.kind.name
-    for field in shape.lists.keys() & value.keys():
-        if value[field] == []:
-            yield (
-                (name, field),
-                f"an empty list removes nothing: entries that are there stay; write `prune: [{name}]` if nobody is to "
-                "have access, or leave the list out",
+    for field in spec.lists.keys() & section.keys():
+        if section[field] == []:
+            message = (
+                f"an empty list removes nothing: entries that are there stay; write `prune: [{spec.kind.name}]` if "
+                "nobody is to have access, or leave the list out"
             )
+            yield Diagnostic((field,), message, "advice")
 
 
-def _faults_of_old_names(name: str, items: Mapping[str, Any]) -> Iterator[tuple[Steps, bool, str]]:
+def _old_name_errors(items: Mapping[str, Any]) -> Iterator[Diagnostic]:
     claimed: dict[str, str] = {}
     for key, item in items.items():
-        if not isinstance(item, dict) or OLD_NAMES not in item:
-            continue
-        written = item[OLD_NAMES]
+        written = item.get(OLD_NAMES) if isinstance(item, dict) else None
         for index, old in enumerate(written if isinstance(written, list) else [written]):
-            path = (name, key, OLD_NAMES, index) if isinstance(written, list) else (name, key, OLD_NAMES)
+            steps = (key, OLD_NAMES, index) if isinstance(written, list) else (key, OLD_NAMES)
             if not isinstance(old, str):
                 continue
             if old == key:
-                yield path, False, f"`{old}` cannot be renamed from itself: leave {OLD_NAMES} out"
+                yield Diagnostic(steps, f"`{old}` cannot be renamed from itself: leave {OLD_NAMES} out", value=old)
             elif items.get(old) is not None:
-                yield path, False, f"`{old}` is declared beside this: one of the two has to go"
+                yield Diagnostic(steps, f"`{old}` is declared beside this: one of the two has to go", value=old)
             elif old in claimed:
-                yield path, False, f"`{old}` is already what `{claimed[old]}` is renamed from"
+                yield Diagnostic(steps, f"`{old}` is already what `{claimed[old]}` is renamed from", value=old)
             claimed.setdefault(old, key)
 
 
-def _remarks(name: str, section: Resource | Mapping[str, Resource | None]) -> Iterator[tuple[Steps, str, str]]:
-    """Yield the contradictions within the resources of a section, and the doubts, with their severity."""
+def _rules(section: Resource | Mapping[str, Resource | None]) -> Iterator[Diagnostic]:
+    """Yield the contradictions within the resources of a section, and what some servers refuse, as warnings."""
     resources = {None: section} if isinstance(section, Resource) else section
     for key, resource in resources.items():
-        if resource is None or _is_silent(resource.__class__):
+        if resource is None or _has_no_rules(resource.__class__):
             continue
-        path = (name,) if key is None else (name, key)
-        yield from (((*path, field), message, "error") for field, message in resource.errors())
-        yield from (((*path, field), message, "warning") for field, message in resource.warnings())
+        above = () if key is None else (key,)
+        yield from (Diagnostic((*above, field), message) for field, message in resource.errors())
+        yield from (Diagnostic((*above, field), message, "warning") for field, message in resource.warnings())
 
 
 @cache
-def _is_silent(type_: type[Resource]) -> bool:
+def _has_no_rules(type_: type[Resource]) -> bool:
     return type_.errors is Resource.errors and type_.warnings is Resource.warnings

@@ -11,7 +11,6 @@ import pytest
 
 import reconciler.manifests
 from reconciler.errors import ConfigurationError, ManifestErrors
-from reconciler.manifests.sources import Unreadable
 from reconciler.manifests.templates import Templates
 from tests.manifests.conftest import Folder
 
@@ -216,7 +215,7 @@ def test_a_value_called_env_may_not_hide_the_environment(folder: Folder) -> None
 
 
 def test_models_are_imported_only_for_manifests() -> None:
-    program = "import sys, reconciler.manifests.plain; print('pydantic' in sys.modules)"
+    program = "import sys, reconciler.manifests.sources; print('pydantic' in sys.modules)"
     path = {**os.environ, "PYTHONPATH": str(Path(__file__).parents[2])}
     done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=True, env=path)
     assert done.stdout == "False\n"
@@ -262,9 +261,9 @@ def templates() -> Iterator[Templates]:
 
 
 def refusal(templates: Templates, text: str) -> str:
-    with pytest.raises(Unreadable) as caught:
+    with pytest.raises(ManifestErrors) as caught:
         templates.source("t.yaml.j2", text)
-    return str(caught.value.diagnostic)
+    return str(caught.value)
 
 
 def test_a_template_gets_so_much_time_and_the_next_one_as_much(templates: Templates) -> None:

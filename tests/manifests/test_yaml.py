@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 from ruamel.yaml import YAML
 
 from reconciler.manifests import yaml_reader
-from reconciler.manifests.sources import Source, find
+from reconciler.manifests.sources import Document, Source
 from reconciler.manifests.yaml_reader import Position, read_plain
 from reconciler.manifests.yaml_reader import read_positions as read_all
 
@@ -168,8 +168,8 @@ def test_places_are_counted_in_characters_from_one() -> None:
 
 
 def test_what_is_not_written_is_where_it_would_be() -> None:
-    source = Source("a.yaml", "a:\n  b: [1]\n")
-    assert [str(find(source, 0, path)) for path in [(), ("x",), ("a", "x"), ("a", "b", 7), ("a", "b", 0, "x")]] == [
+    document = Document(Source("a.yaml", "a:\n  b: [1]\n"), 0, 1, {"a": {"b": [1]}})
+    assert [str(document.find(path)) for path in [(), ("x",), ("a", "x"), ("a", "b", 7), ("a", "b", 0, "x")]] == [
         "a.yaml:1:1",
         "a.yaml:1:1",
         "a.yaml:1:1",

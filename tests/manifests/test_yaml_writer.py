@@ -1,13 +1,13 @@
 """YAML files that are no manifests: the configuration, values for templates, and what `render` writes."""
 
-from pathlib import Path
 from typing import Any
 
 import pytest
 
 from reconciler.errors import ManifestErrors
-from reconciler.manifests.plain import read_mapping, write_yaml
+from reconciler.manifests.sources import open_source, read_mapping
 from reconciler.manifests.yaml_reader import read_positions
+from reconciler.manifests.yaml_writer import write_yaml
 from tests.manifests.conftest import Folder
 
 
@@ -17,7 +17,7 @@ from tests.manifests.conftest import Folder
 )
 def test_one_mapping_is_read(text: str, expected: object, folder: Folder) -> None:
     folder.put("values.yaml", text)
-    assert read_mapping(Path("values.yaml")) == expected
+    assert read_mapping(open_source("values.yaml")) == expected
 
 
 @pytest.mark.parametrize(
@@ -32,7 +32,7 @@ def test_one_mapping_is_read(text: str, expected: object, folder: Folder) -> Non
 def test_anything_else_is_told_apart(text: str, expected: str, folder: Folder) -> None:
     folder.put("values.yaml", text)
     with pytest.raises(ManifestErrors) as caught:
-        read_mapping(Path("values.yaml"))
+        read_mapping(open_source("values.yaml"))
     assert str(caught.value) == expected
 
 
