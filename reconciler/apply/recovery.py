@@ -1,12 +1,11 @@
 """After a run that was killed: its unconfirmed writes are looked for, and values that it created are delivered."""
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterator
 from dataclasses import dataclass
 
 from reconciler.apply.journal import Intent, Interrupted
 from reconciler.apply.outcomes import Stop, TokenSink
-from reconciler.apply.succession import Lists, ours_of
-from reconciler.apply.verify import Reread, Verifier, unapplied
+from reconciler.apply.verify import Lists, Reread, Verifier, unapplied
 from reconciler.errors import OutputFailed
 from reconciler.model.endpoints import Collection
 from reconciler.model.kind import Kinds, Part
@@ -36,54 +35,40 @@ class Recovered:
 
 def recover(interrupted: Interrupted, reader: Reader, kinds: Kinds, deliver: TokenSink | None) -> Iterator[Recovered]:
     """Look for unconfirmed writes, one reading for each section of each target, and deliver values they created."""
-    scopes: dict[Target, list[Intent]] = {}
+    targets: dict[Target, list[Intent]] = {}
     for intent in interrupted.unconfirmed:
-        scopes.setdefault(intent.change.address.target, []).append(intent)
-    for target, intents in scopes.items():
-        yield from _Recovery(target, reader, kinds, deliver).settle(intents)
-
-
-class _Recovery:
-    """The recovery of one target."""
-
-    def __init__(self, target: Target, reader: Reader, kinds: Kinds, deliver: TokenSink | None) -> None:
-        self.lists, self.kinds, self.deliver = Lists(reader), kinds, deliver
-        self.look = Verifier(self.lists, kinds, target, Stop())
-
-    def settle(self, intents: Iterable[Intent]) -> Iterator[Recovered]:
-        """Yield what became of each write."""
-        parts = [(intent, self._part(intent)) for intent in intents]
-        live = self.look.again(intent.change for intent, part in parts if part)
-        for intent, part in parts:
+        targets.setdefault(intent.change.address.target, []).append(intent)
+    for target, intents in targets.items():
+        verifier = Verifier(reader, kinds, target, Stop())
+        parts = [_part(intent, kinds) for intent in intents]
+        live = verifier.again(intent.change for intent, part in zip(intents, parts, strict=True) if part)
+        for intent, part in zip(intents, parts, strict=True):
             if part is None:
                 yield Recovered(intent, "unknown; this version has no such section", settled=False)
             else:
-                yield self._judged(intent, part, live)
+                yield _judge(intent, part, live, verifier.lists, deliver)
 
-    def _part(self, intent: Intent) -> Part | None:
-        parts = self.kinds[intent.section].parts if intent.section in self.kinds else ()
-        return next((part for part in parts if part.name == intent.part), None)
 
-    def _judged(self, intent: Intent, part: Part, live: Reread) -> Recovered:
-        change = intent.change
-        try:
-            lacking = unapplied(change, live)
-        except LookupError as error:
-            return Recovered(intent, f"unknown; it could not be looked for: {error}", settled=False)
-        if isinstance(change, Create) and isinstance(part, Collection) and part.secret_field:
-            return self._delivered(intent, part, change)
+def _part(intent: Intent, kinds: Kinds) -> Part | None:
+    parts = kinds[intent.section].parts if intent.section in kinds else ()
+    return next((part for part in parts if part.name == intent.part), None)
+
+
+def _judge(intent: Intent, part: Part, live: Reread, lists: Lists, deliver: TokenSink | None) -> Recovered:
+    change = intent.change
+    try:
+        lacking = unapplied(change, live)
+    except LookupError as error:
+        return Recovered(intent, f"unknown; it could not be looked for: {error}", settled=False)
+    if not (isinstance(change, Create) and isinstance(part, Collection) and part.secret_field):
         return Recovered(intent, "it did not succeed" if lacking else "it succeeded")
-
-    def _delivered(self, intent: Intent, part: Collection, change: Create) -> Recovered:
-        """Deliver the newest value of ours that was not there before."""
-        ours = ours_of(part, change.address, self.lists.read[part.path(change.address.target)])
-        values = [value for found, value in ours if found.id not in change.replaces_ids]
-        if not values:
-            return Recovered(intent, "it did not succeed")
-        try:
-            if self.deliver is None:
-                raise OutputFailed("add --tokens-to FILE or --tokens-command CMD")
-            self.deliver(change.address, values[-1])
-        except OutputFailed as error:
-            return Recovered(intent, f"it succeeded, and its value is not delivered: {error}", settled=False)
-        return Recovered(intent, "it succeeded, and its value was delivered now")
+    values = [value for found, value in lists.secrets(part, change.address) if found.id not in change.replaces_ids]
+    if not values:
+        return Recovered(intent, "it did not succeed")
+    try:
+        if deliver is None:
+            raise OutputFailed("add --tokens-to FILE or --tokens-command CMD")
+        deliver(change.address, values[-1])
+    except OutputFailed as error:
+        return Recovered(intent, f"it succeeded, and its value is not delivered: {error}", settled=False)
+    return Recovered(intent, "it succeeded, and its value was delivered now")

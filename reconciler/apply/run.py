@@ -24,23 +24,23 @@ class Application:
         self._busy: list[TargetPlan] = []
         self._begun: dict[Target, TargetRun] = {}
 
-    def run(self, terms: ApplyOptions) -> None:
+    def run(self, options: ApplyOptions) -> None:
         """Carry it out. A `KeyboardInterrupt` ends it at once, also where the service never answers."""
         again: dict[Target, list[Section]] = {}
-        for section in self._plan.dependent if terms.recheck else planned_again(self._plan):
+        for section in self._plan.dependent if options.recheck else planned_again(self._plan):
             again.setdefault(section.target, []).append(section)
         self._busy = [target for target in self._plan.targets if any(target.changes) or target.target in again]
-        terms.progress.begin("applying", (target.target for target in self._busy))
+        options.progress.begin("applying", (target.target for target in self._busy))
 
         numbers = Numbers()
 
         def work(target: TargetPlan) -> None:
-            run = self._begun[target.target] = TargetRun(target, self._service, self._kinds, terms, numbers)
+            run = self._begun[target.target] = TargetRun(target, self._service, self._kinds, options, numbers)
             run.run(again.get(target.target, []))
-            terms.progress.step(target.target, sum(each.status is Status.DONE for each in run.outcome.outcomes))
+            options.progress.step(target.target, sum(each.status is Status.DONE for each in run.outcome.outcomes))
 
         for _, wave in groupby(self._busy, key=lambda target: target.target.level):
-            side_by_side(work, wave, terms.concurrency)
+            side_by_side(work, wave, options.concurrency)
 
     @property
     def outcomes(self) -> list[TargetOutcome]:
@@ -54,10 +54,10 @@ class Application:
         return TargetOutcome(target, tuple(Outcome(change, Status.SKIPPED, ENDED) for change in target.changes))
 
 
-def apply_plan(plan: Plan, service: Service, kinds: Kinds, terms: ApplyOptions) -> list[TargetOutcome]:
+def apply_plan(plan: Plan, service: Service, kinds: Kinds, options: ApplyOptions) -> list[TargetOutcome]:
     """Carry out a plan and return what became of each target that had changes, in the order of the plan."""
     application = Application(plan, service, kinds)
-    application.run(terms)
+    application.run(options)
     return application.outcomes
 
 

@@ -1,50 +1,73 @@
 """One target's plan carried out: its changes one after another, each request recorded, doubts settled by reading."""
 
-from collections.abc import Iterable
-from dataclasses import replace
+from collections.abc import Callable, Iterable
+from dataclasses import dataclass, replace
+from functools import partial
+from typing import TypeVar
 
 from reconciler.apply.outcomes import ENDED, UNKNOWN, ApplyOptions, Outcome, Status, TargetOutcome
-from reconciler.apply.rebuilding import forgery
-from reconciler.apply.succession import Lists, Succession, collection_of
-from reconciler.apply.verify import Numbers, Reread, Verifier, elder, stale_reason, unapplied
+from reconciler.apply.verify import (
+    Numbers,
+    Reread,
+    Verifier,
+    collection_of,
+    elder,
+    forgery,
+    stale_reason,
+    unapplied,
+)
 from reconciler.errors import AnswerLost, BadAnswer, NotFound, OutputFailed, Refused, ServiceError, Stopped
-from reconciler.live.read import decode
 from reconciler.model.kind import Kinds
 from reconciler.model.plan import Change, Create, Delete, SectionPlan, TargetPlan, Update
 from reconciler.model.protocols import Json, Request, Service
+from reconciler.model.resource import Found
 from reconciler.model.state import LiveState, Section, Unreadable
-from reconciler.planning.parts import identity
+from reconciler.model.targets import Address
 from reconciler.planning.planner import plan_section
 
 TRIES = 3
 """How often a creation is sent whose answer is lost each time and that is found not to have been carried out."""
+
+NOT_DELIVERED = "a token could not be delivered, so that the run was ended"
+
+Answer = TypeVar("Answer")
+
+
+@dataclass(frozen=True, slots=True)
+class Attempt:
+    """A change that was carried out, or tried, or not.
+
+    Attributes:
+        outcome: what became of it, as far as is known.
+        made: the ID of the object that it created; None where the object stands for another target, whose ID it has.
+        doubt: why it failed, where it may have been carried out nevertheless, or is done without it.
+    """
+
+    outcome: Outcome
+    made: int | None = None
+    doubt: ServiceError | None = None
 
 
 class TargetRun:
     """The application of one target's plan."""
 
     def __init__(
-        self, target: TargetPlan, service: Service, kinds: Kinds, terms: ApplyOptions, numbers: Numbers
+        self, target: TargetPlan, service: Service, kinds: Kinds, options: ApplyOptions, numbers: Numbers
     ) -> None:
-        self.target, self.service, self.kinds, self.terms = target, service, kinds, terms
-        lists = Lists(service)
-        self.look = Verifier(lists, kinds, target.target, terms.stop, numbers)
-        self.succession = Succession(lists, kinds, terms)
-        self.in_doubt: dict[int, ServiceError] = {}
-        self.made: dict[int, int] = {}
+        self.target, self.service, self.kinds, self.options = target, service, kinds, options
+        self.verifier = Verifier(service, kinds, target.target, options.stop, numbers)
+        self.delivered: set[Address] = set()
         self.sections: list[SectionPlan] = []
-        self.known: list[Outcome] = []
+        self.attempts: list[Attempt] = []
 
     @property
     def outcome(self) -> TargetOutcome:
         """The outcome so far: in a run that is not over, the next change is unknown, and the rest is skipped."""
-        known = list(self.known)
+        known = [attempt.outcome for attempt in self.attempts]
         plan = replace(self.target, sections=(*self.sections, *self.target.sections[len(self.sections) :]))
-        for change in list(plan.changes)[len(known) :]:
-            on_its_way = len(known) == len(self.known)
-            known.append(
-                Outcome(change, Status.FAILED, UNKNOWN) if on_its_way else Outcome(change, Status.SKIPPED, ENDED)
-            )
+        rest = list(plan.changes)[len(known) :]
+        known += [Outcome(change, Status.FAILED, UNKNOWN) for change in rest[:1]]
+        known += [Outcome(change, Status.SKIPPED, ENDED) for change in rest[1:]]
         return TargetOutcome(plan, tuple(known))
 
     def run(self, again: Iterable[Section]) -> None:
@@ -55,162 +78,179 @@ class TargetRun:
         """
         wanted = {section.kind: section for section in again}
         for section in self.target.sections:
-            if section.section in wanted and not self.terms.stop.reason:
+            if section.section in wanted and not self.options.stop.reason:
                 planned = self._planned_again(wanted[section.section])
-                stale = unshown(planned, section) if self.terms.recheck else {}
+                stale = exceeding(planned, section) if self.options.recheck else {}
             else:
                 planned, stale = section, self._stale(section)
             self.sections.append(planned)
             for change in planned.changes:
                 why = stale.get(id(change))
-                self.known.append(Outcome(change, Status.STALE, why) if why else self._carry_out(change))
-        if self.terms.verify:
-            self.known = self._verified(self.known)
+                self.attempts.append(Attempt(Outcome(change, Status.STALE, why)) if why else self._carry_out(change))
+        if self.options.verify:
+            self._verify()
 
     def _planned_again(self, section: Section) -> SectionPlan:
         """Read a section and plan it again, since a group above was changed or the whole record is written."""
         kind = self.kinds[section.kind]
         parts = {
-            (section.target, section.kind, name): self.look.read(kind.part(name), wanted)
+            (section.target, section.kind, name): self.verifier.read(kind.part(name), wanted)
             for name, wanted in section.wanted.items()
         }
         return plan_section(section, LiveState(parts, {}), self.kinds)[0]
 
     def _stale(self, section: SectionPlan) -> dict[int, str]:
         """Read again what will be changed, or could be made twice; return by change why it is out of date."""
-        old = section.changes if self.terms.recheck else repeatable(section, self.kinds)
-        if self.terms.stop.reason or not old:
+        old = section.changes if self.options.recheck else repeatable(section, self.kinds)
+        if self.options.stop.reason or not old:
             return {}
-        live = self.look.again(old)
+        live = self.verifier.again(old)
         return {id(change): why for change in old if (why := stale_reason(change, live) or self._forgery(change, live))}
 
     def _forgery(self, change: Change, live: Reread) -> str:
-        """Say why a change of a saved plan must not be carried out although its object has not moved."""
+        """Return why a change of a saved plan must not be carried out although its object has not moved."""
         objects = live[change.address.section, change.address.part]
-        if not self.terms.recheck or isinstance(objects, Unreadable):
+        if not self.options.recheck or isinstance(objects, Unreadable):
             return ""
         part = self.kinds[change.address.section].part(change.address.part)
         found = None if isinstance(change, Create) else objects.by_id.get(change.read.id)
-        return forgery(change, part, found, self.look.number)
+        return forgery(change, part, found, self.verifier.number)
 
-    def _carry_out(self, change: Change) -> Outcome:
-        if self.terms.stop.reason:
-            return Outcome(change, Status.SKIPPED, self.terms.stop.reason)
-        obstacle = self.succession.obstacle(change) if isinstance(change, Delete) else None
-        if obstacle is not None:
-            return obstacle
-        answers: list[Json] = []
+    def _carry_out(self, change: Change) -> Attempt:
+        if self.options.stop.reason:
+            return Attempt(Outcome(change, Status.SKIPPED, self.options.stop.reason))
+        if isinstance(change, Delete) and (obstacle := self._deliver_successor(change)) is not None:
+            return Attempt(obstacle)
+        made: int | None = None
+        sent = 0
         try:
             for request in change.requests:
-                answers.append(self._send(change, _complete(request, answers), first=not answers))
-        except (ServiceError, OutputFailed) as error:
-            if isinstance(error, ServiceError):
-                self.terms.stop.after(error)
-            if isinstance(error, Stopped) and not error.ambiguous and not answers:
-                return Outcome(change, Status.SKIPPED, ENDED)
-            if isinstance(error, ServiceError) and (error.ambiguous or isinstance(error, Refused | NotFound)):
-                self.in_doubt[id(change)] = error
-            return Outcome(change, Status.FAILED, str(error))
-        return Outcome(change, Status.DONE)
+                if isinstance(change, Create) and not sent:
+                    made = self._recorded(change, request, partial(self._create, change, request))
+                else:
+                    whole = replace(request, path=request.path.replace("{id}", str(made)))
+                    self._recorded(change, whole, partial(self.service.send, whole))
+                sent += 1
+        except OutputFailed as error:
+            return Attempt(Outcome(change, Status.FAILED, str(error)), made)
+        except ServiceError as error:
+            self.options.stop.after(error)
+            if isinstance(error, Stopped) and not error.ambiguous and not sent:
+                return Attempt(Outcome(change, Status.SKIPPED, ENDED))
+            doubt = error if error.ambiguous or isinstance(error, Refused | NotFound) else None
+            return Attempt(Outcome(change, Status.FAILED, str(error)), made, doubt)
+        return Attempt(Outcome(change, Status.DONE), made)
 
-    def _send(self, change: Change, request: Request, *, first: bool = False) -> Json:
-        """Send one request, and note before and after it what is certain.
-
-        The answer to the first request of a creation may hold a value to deliver; that is part of carrying it out.
-        """
+    def _recorded(self, change: Change, request: Request, send: Callable[[], Answer]) -> Answer:
+        """Send one request, and note before and after it what is certain."""
         try:
-            number = self.terms.record.intend(change, request)
+            number = self.options.record.intend(change, request)
         except OutputFailed:
-            self.terms.stop.cancel("the journal could not be written, so that the run was ended")
+            self.options.stop.cancel("the journal could not be written, so that the run was ended")
             raise
         try:
-            if first and isinstance(change, Create):
-                answer = self._create(change, request)
-                self._keep_id(change, answer)
-                self._deliver(change, answer)
-            else:
-                answer = self.service.send(request)
+            answer = send()
         except (ServiceError, OutputFailed) as error:
             doubtful = isinstance(error, ServiceError) and error.ambiguous
-            self.terms.record.result(number, "in doubt" if doubtful else "failed", str(error))
+            self.options.record.result(number, "in doubt" if doubtful else "failed", str(error))
             raise
-        self.terms.record.result(number, "done")
+        self.options.record.result(number, "done")
         return answer
 
-    def _create(self, change: Create, request: Request) -> Json:
-        """Send a creation; one whose answer is lost is looked for, and sent again only if it is not there."""
+    def _create(self, change: Create, request: Request) -> int | None:
+        """Create an object and deliver the value of its secret, which is part of it; return `Attempt.made`.
+
+        A creation whose answer is lost is looked for, and sent again only if it is not there.
+        """
         left = TRIES
-        while True:
+        created = None
+        while created is None:
             left -= 1
             try:
-                return self._checked(change, request, self.service.send(request))
+                created = self._checked(change, request, self.service.send(request))
             except ServiceError as error:
-                if not error.ambiguous:
+                created = self._read_back(change, request, error) if error.ambiguous else None
+                if created is None and not (error.ambiguous and left):
                     raise
-                entry = self._read_back(change, request, error)
-                if entry is not None:
-                    return entry
-                if not left:
-                    raise
+        number, secret = created
+        if number is not None and secret is not None:
+            self._deliver(change, number, secret)
+        return number if change.target_id is None else None
 
-    def _keep_id(self, change: Create, answer: Json) -> None:
-        """Remember which object was created; entries that stand for other targets have the IDs of those."""
-        if isinstance(answer, dict) and isinstance(answer.get("id"), int) and change.target_id is None:
-            self.made[id(change)] = answer["id"]
-
-    def _checked(self, change: Create, request: Request, answer: Json) -> Json:
-        """Return the answer to a creation if it holds what is needed of it.
+    def _checked(self, change: Create, request: Request, answer: Json) -> tuple[int | None, str | None]:
+        """Return ID and secret of a new object, where the answer to its creation tells them.
 
         Raises:
-            BadAnswer: it does not.
-        """
-        secret = collection_of(change.address, self.kinds).secret_field
-        if len(change.requests) == 1 and secret is None:
-            return answer
-        whole = isinstance(answer, dict) and isinstance(answer.get("id"), int)
-        if whole and (secret is None or isinstance(answer.get(secret), str)):
-            return answer
-        raise BadAnswer(str(request), "unexpected response: the body is not the new object")
-
-    def _read_back(self, change: Create, request: Request, lost: ServiceError) -> Json:
-        """Return the entry of the object that a creation with a lost answer has made; None if it has made none.
-
-        Raises:
-            ServiceError: ambiguous, if it cannot be told.
+            BadAnswer: one of them is needed and missing.
         """
         part = collection_of(change.address, self.kinds)
-        try:
-            entries = self.service.pages(request.path)
-            found = [(entry, decode(part, change.address.target, entry)) for entry in entries]
-        except ServiceError as error:
-            raise AnswerLost(str(request), f"{lost.reason}; looking whether it was carried out: {error}") from error
-        names = {identity(part, name) for name in (change.address.name, change.target_id) if name is not None}
-        new = [
-            entry
-            for entry, each in found
-            if each.id not in change.replaces_ids
-            and not names.isdisjoint(identity(part, name) for name in each.names)
-            # What is not shown whole belongs to somebody else, who has just created one of the same name.
-            and (part.secret_field is None or part.secret_is_complete(str(entry.get(part.secret_field) or "")))
-        ]
+        fields = answer if isinstance(answer, dict) else {}
+        number, secret = fields.get(part.id_field), fields.get(part.secret_field or "")
+        number = number if type(number) is int else None
+        secret = secret if part.secret_field is not None and isinstance(secret, str) else None
+        id_needed = part.secret_field is not None or len(change.requests) > 1
+        if (number is None and id_needed) or (secret is None and part.secret_field is not None):
+            raise BadAnswer(str(request), "unexpected response: the body is not the new object")
+        return number, secret
+
+    def _read_back(self, change: Create, request: Request, lost: ServiceError) -> tuple[int | None, str | None] | None:
+        """Return ID and secret of the object that a creation with a lost answer has made; None if it has made none.
+
+        Raises:
+            AnswerLost: that is unknown.
+        """
+        part = collection_of(change.address, self.kinds)
+        objects = self.verifier.again([change])[change.address.section, change.address.part]
+        if isinstance(objects, Unreadable):
+            reason = f"{lost.reason}; looking whether it was carried out: {objects.reason}"
+            raise AnswerLost(str(request), reason) from lost
+        # A secret that is not shown whole belongs to somebody else, who has just created one of the same name.
+        new = [found for found in objects.new(change) if part.secret_field is None or found.ours]
         if len(new) > 1:
             raise AnswerLost(str(request), f"{lost.reason}; and there are {len(new)} new ones of this name now")
-        return new[0] if new else None
+        if not new:
+            return None
+        if part.secret_field is None:
+            return new[0].id, None
+        secrets = {found.id: secret for found, secret in self.verifier.lists.secrets(part, change.address)}
+        return new[0].id, secrets[new[0].id]
 
-    def _deliver(self, change: Create, answer: Json) -> None:
-        """Hand over the value of a created token; one that cannot be delivered is deleted again."""
-        field = collection_of(change.address, self.kinds).secret_field
-        if field is None:
-            return
+    def _deliver(self, change: Create, number: int, secret: str) -> None:
+        """Hand over the secret of a created token; one that cannot be delivered is deleted again."""
         try:
-            if self.terms.deliver is None:
-                raise OutputFailed("there is nowhere to deliver its value to")
-            self.terms.deliver(change.address, answer[field])
-            self.succession.note(change.address)
+            self._hand_over(change.address, secret)
         except OutputFailed as error:
-            self.terms.stop.cancel("a token could not be delivered, so that the run was ended")
-            number = answer["id"]
+            self.options.stop.cancel(NOT_DELIVERED)
             raise OutputFailed(f"{error}; the undelivered token {number} {self._taken_back(change, number)}") from error
+
+    def _hand_over(self, address: Address, secret: str) -> None:
+        if self.options.deliver is None:
+            raise OutputFailed("there is nowhere to deliver its value to")
+        self.options.deliver(address, secret)
+        self.delivered.add(address)
+
+    def _deliver_successor(self, change: Delete) -> Outcome | None:
+        """Deliver what has succeeded a token; return what becomes of its deletion if that fails.
+
+        The run that created the successor may have been killed before it could deliver it.
+        """
+        if change.successor_id is None or change.address in self.delivered:
+            return None
+        try:
+            ours = self._secrets(change.address)
+            if change.successor_id not in {found.id for found, _ in ours}:
+                return Outcome(change, Status.STALE, f"its successor (ID {change.successor_id}) is gone by now")
+            self._hand_over(change.address, ours[-1][1])
+        except ServiceError as error:
+            self.options.stop.after(error)
+            return Outcome(change, Status.FAILED, f"its successor could not be read, to be delivered first: {error}")
+        except OutputFailed as error:
+            self.options.stop.cancel(NOT_DELIVERED)
+            return Outcome(change, Status.FAILED, f"its successor could not be delivered first: {error}")
+        return None
+
+    def _secrets(self, address: Address) -> list[tuple[Found, str]]:
+        return self.verifier.lists.secrets(collection_of(address, self.kinds), address)
 
     def _taken_back(self, change: Create, number: int) -> str:
         """Delete what was just created, and say what came of it; a journal that is full must not keep it from that."""
@@ -220,34 +260,34 @@ class TargetRun:
             return f"could not be deleted again and should be: {error}"
         return "was deleted again"
 
-    def _verified(self, outcomes: list[Outcome]) -> list[Outcome]:
+    def _verify(self) -> None:
         """Read again what was changed or may have been; what the service silently dropped is not done."""
-        known = {id(each) for each in outcomes if each.status is Status.DONE or id(each.change) in self.in_doubt}
-        live = self.look.again(each.change for each in outcomes if id(each) in known)
-        return [self._settle(each, live) if id(each) in known else each for each in outcomes]
+        open_ones = [each for each in self.attempts if each.outcome.status is Status.DONE or each.doubt is not None]
+        live = self.verifier.again(each.outcome.change for each in open_ones)
+        settled = {id(each): Attempt(self._settled(each, live)) for each in open_ones}
+        self.attempts = [settled.get(id(each), each) for each in self.attempts]
 
-    def _settle(self, outcome: Outcome, live: Reread) -> Outcome:
+    def _settled(self, attempt: Attempt, live: Reread) -> Outcome:
         """Return what became of a change by what the service shows of it."""
-        change = outcome.change
-        lost = self.in_doubt.get(id(change))
-        made = self.made.get(id(change))
+        outcome, change, made = attempt.outcome, attempt.outcome.change, attempt.made
         try:
             lacking = unapplied(change, live, made)
         except LookupError as error:
-            if lost:
+            if attempt.doubt:
                 return outcome
             return replace(outcome, status=Status.FAILED, reason=f"carried out, but cannot be verified: {error}")
-        if lost:
-            return outcome if lacking else self._found_done(outcome, lost)
+        if attempt.doubt:
+            return outcome if lacking else self._found_done(attempt, attempt.doubt)
         if lacking:
             return replace(outcome, status=Status.DROPPED, reason=lacking)
         if isinstance(change, Create) and made is not None and (first := elder(change, live, made)) is not None:
             return self._withdrawn(change, made, first)
         return outcome
 
-    def _found_done(self, outcome: Outcome, lost: ServiceError) -> Outcome:
+    def _found_done(self, attempt: Attempt, doubt: ServiceError) -> Outcome:
         """Return what became of a change that failed, or may have, and is nevertheless as wanted."""
-        if isinstance(outcome.change, Create) and not lost.ambiguous and id(outcome.change) not in self.made:
+        outcome = attempt.outcome
+        if isinstance(outcome.change, Create) and not doubt.ambiguous and attempt.made is None:
             return replace(outcome, status=Status.STALE, reason="done by somebody else at the same time")
         if self._is_secret(outcome.change):
             return replace(outcome, reason=f"{outcome.reason}; one is there, whose value was not delivered: delete it")
@@ -258,15 +298,24 @@ class TargetRun:
         reason = f"somebody else created one at the same time, ID {first}; this run's, ID {made}, "
         reason += self._taken_back(change, made)
         if self._is_secret(change):
-            instead = self.succession.delivered_instead(change.address, first)
+            instead = self._delivered_instead(change.address, first)
             reason += f"; the value that was delivered is void{', and that of the other was delivered' * instead}"
         return Outcome(change, Status.FAILED, reason)
+
+    def _delivered_instead(self, address: Address, number: int) -> bool:
+        """Deliver the secret of the other token of a name, if it is ours; return whether that is done."""
+        secrets = {found.id: secret for found, secret in self._secrets(address)}
+        try:
+            self._hand_over(address, secrets[number])
+        except (KeyError, OutputFailed):
+            return False
+        return True
 
     def _is_secret(self, change: Change) -> bool:
         return isinstance(change, Create) and collection_of(change.address, self.kinds).secret_field is not None
 
 
-def unshown(planned: SectionPlan, saved: SectionPlan) -> dict[int, str]:
+def exceeding(planned: SectionPlan, saved: SectionPlan) -> dict[int, str]:
     """Return the changes of a section that was planned again which do more than the saved plan shows, and why not."""
     shown = {change.address: change.after for change in saved.changes if isinstance(change, Update)}
     return {
@@ -283,10 +332,3 @@ def repeatable(section: SectionPlan, kinds: Kinds) -> list[Change]:
         for change in section.changes
         if isinstance(change, Create) and not collection_of(change.address, kinds).unique_names
     ]
-
-
-def _complete(request: Request, answers: list[Json]) -> Request:
-    """Fill in the ID of the object that the first request created."""
-    if "{id}" not in request.path:
-        return request
-    return replace(request, path=request.path.replace("{id}", str(answers[0]["id"])))

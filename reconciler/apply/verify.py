@@ -1,22 +1,37 @@
-"""Looking again: before a change, whether it is out of date; after it, whether the service has carried it out."""
+"""Reading again: before a change, whether it is stale or forged; after it, whether the service has carried it out."""
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from dataclasses import replace
 from threading import Lock
 from typing import Any
 
+from pydantic import ValidationError
+
 from reconciler.apply.outcomes import Stop
 from reconciler.errors import ServiceError
-from reconciler.live.read import learn_ids, read_part
+from reconciler.live.read import decode, learn_ids, read_part
 from reconciler.live.records import look_up_id
-from reconciler.model.diff import as_read, fields_of, moved
-from reconciler.model.endpoints import Singleton
+from reconciler.model.diff import as_read, fields_of, moved, resource_of
+from reconciler.model.endpoints import Collection, Singleton
 from reconciler.model.kind import Kinds, Part
 from reconciler.model.plan import Change, Create, Delete, Update
 from reconciler.model.protocols import Json, Reader
 from reconciler.model.resource import Found, Resource
-from reconciler.model.state import LivePart, Reference, Unknown, Unreadable
-from reconciler.model.targets import Key, Target
-from reconciler.planning.parts import identity
+from reconciler.model.state import LivePart, LiveState, Reference, Section, Unknown, Unreadable
+from reconciler.model.targets import Address, Key, Target
+from reconciler.planning.parts import (
+    DeclaredPart,
+    Pair,
+    Step,
+    by_birth,
+    identity,
+    plan_collection,
+    plan_deletion,
+    plan_pair,
+    plan_settings,
+)
+
+EDITED = "the saved plan was edited: it would do something else than it shows; make it again"
 
 
 class Objects:
@@ -38,8 +53,17 @@ class Objects:
         found = [each for name in self._spelt(names) for each in self._by_name.get(name, [])]
         return list({id(each): each for each in found}.values())
 
+    def new(self, change: Create) -> list[Found]:
+        """Return the objects of a new one's name, or of the target it refers to, that were not there before.
+
+        Only our own rival with one that succeeds our own.
+        """
+        namesakes = self.named(change.address.name, change.target_id)
+        before = change.replaces_ids
+        return [each for each in namesakes if each.id not in before and (each.ours or not before)]
+
     def answers_to(self, found: Found, *names: Key | None) -> bool:
-        """Tell whether an object answers to any of some names."""
+        """Return whether an object answers to any of some names."""
         return isinstance(self._part, Singleton) or not self._spelt(names).isdisjoint(self._spelt(found.names))
 
     def _spelt(self, names: Iterable[Key | None]) -> set[Key]:
@@ -71,23 +95,56 @@ class Numbers:
         return self._known[reference]
 
 
+class Lists:
+    """A `Reader` that remembers each list as it was read last."""
+
+    def __init__(self, reader: Reader) -> None:
+        self._reader = reader
+        self._read: dict[str, list[Json]] = {}
+
+    def get(self, path: str) -> Json:
+        """See `Reader`."""
+        return self._reader.get(path)
+
+    def pages(self, path: str) -> list[Json]:
+        """See `Reader`."""
+        self._read[path] = self._reader.pages(path)
+        return self._read[path]
+
+    def secrets(self, part: Collection, address: Address) -> list[tuple[Found, str]]:
+        """Return the objects of a name that are ours, each with the value of its secret, newest last.
+
+        Raises:
+            ServiceError: the list was not read yet, and cannot be; or an entry of it is odd.
+        """
+        path = part.path(address.target)
+        entries = self._read[path] if path in self._read else self.pages(path)
+        wanted = None if address.name is None else identity(part, address.name)
+        ours = [
+            (found, entry[part.secret_field])
+            for found, entry in ((decode(part, address.target, entry), entry) for entry in entries)
+            if found.ours and wanted in {identity(part, name) for name in found.names}
+        ]
+        return sorted(ours, key=lambda each: by_birth(each[0]))
+
+
 class Verifier:
     """Reads parts of one target again."""
 
     def __init__(
         self, reader: Reader, kinds: Kinds, target: Target, stop: Stop, numbers: Numbers | None = None
     ) -> None:
-        self.reader, self.kinds, self.target, self.stop = reader, kinds, target, stop
+        self.lists, self.kinds, self.target, self.stop = Lists(reader), kinds, target, stop
         self.numbers = numbers or Numbers()
 
     def number(self, reference: Reference) -> int:
         """Return the numeric ID of a path.
 
         Raises:
-            LookupError: it cannot be told.
+            LookupError: it is unknown; says why.
         """
         try:
-            number = self.numbers.of(reference, self.reader)
+            number = self.numbers.of(reference, self.lists)
         except ServiceError as error:
             self.stop.after(error)
             raise LookupError(str(error)) from error
@@ -100,7 +157,7 @@ class Verifier:
         if self.stop.refused:
             return Unreadable(self.stop.reason)
         try:
-            return read_part(self.reader, part, self.target, wanted)
+            return read_part(self.lists, part, self.target, wanted)
         except ServiceError as error:
             self.stop.after(error)
             return Unreadable(str(error))
@@ -120,13 +177,21 @@ class Verifier:
         return live if isinstance(live, Unreadable) else Objects(part, live)
 
 
+def collection_of(address: Address, kinds: Kinds) -> Collection:
+    """Return the collection in which an object is created."""
+    part = kinds[address.section].part(address.part)
+    if not isinstance(part, Collection):
+        raise TypeError(f"nothing can be created in {address.section}.{address.part}")
+    return part
+
+
 def stale_reason(change: Change, live: Reread) -> str:
-    """Say why a change is out of date; empty where it is not."""
+    """Return why a change is out of date; empty where it is not."""
     objects = live[change.address.section, change.address.part]
     if isinstance(objects, Unreadable):
         return f"cannot be read again: {objects.reason}"
     if isinstance(change, Create):
-        return "it exists by now" if _new_ones(change, objects) else ""
+        return "it exists by now" if objects.new(change) else ""
     former = change.renamed_from if isinstance(change, Update) else None
     namesakes = objects.named(change.address.name)
     found = objects.by_id.get(change.read.id) or next(iter(namesakes or objects.named(former)), None)
@@ -138,8 +203,66 @@ def stale_reason(change: Change, live: Reread) -> str:
     return "its new name is taken by now" if former is not None and namesakes else ""
 
 
+def forgery(change: Change, part: Part, found: Found | None, number_of: Callable[[Reference], int]) -> str:
+    """Return why a change is not what planning anew what it shows comes to; empty where it is: a plan is no credential.
+
+    Args:
+        change: of a saved plan; its object has not moved.
+        part: where the object is.
+        found: the object as it was read; None where it is to be created.
+        number_of: returns the numeric ID of a path, or raises `LookupError`.
+    """
+    ids: dict[Reference, int | Unknown] = {}
+    try:
+        steps = list(_planned_anew(change, part, found, ids))
+        while missing := [step for step in steps if isinstance(step, Reference)]:
+            ids |= {reference: number_of(reference) for reference in missing}
+            steps = list(_planned_anew(change, part, found, ids))
+    except LookupError as error:
+        return f"cannot be checked: {error}"
+    except (ValidationError, TypeError):
+        return EDITED
+    return "" if [_completed(step, change) for step in steps] == [change] else EDITED
+
+
+def _planned_anew(
+    change: Change, part: Part, found: Found | None, ids: Mapping[Reference, int | Unknown]
+) -> Iterator[Step]:
+    name, section = change.address.name, Section(change.address.target, change.address.section, {})
+    live = LiveState({}, ids)
+    # Fields that are not shown count as different: they were forced, or go along with another field.
+    found = found and replace(found, unshown={})
+    match change, part, found:
+        case Create(), Collection(), None if name is not None:
+            wanted = resource_of(part.model, change.after)
+            return plan_collection(DeclaredPart(section, part, live), {name: wanted}, ())
+        case Update(), Singleton(), Found():
+            wanted = resource_of(type(found.resource), change.after)
+            return plan_settings(DeclaredPart(section, part, live), wanted, found)
+        case Update(), Collection(), Found() if name is not None:
+            wanted = resource_of(type(found.resource), change.after)
+            known = identity(part, name) in {identity(part, each) for each in found.names}
+            pair = Pair(name, wanted, found, None if known else found.names[0])
+            return plan_pair(DeclaredPart(section, part, live), pair)
+        case Delete(), Collection(), Found():
+            return plan_deletion(DeclaredPart(section, part, live), found)
+    return iter(())
+
+
+def _completed(step: Step, change: Change) -> Step:
+    """Add what a change does not show and was decided when the plan was made."""
+    match step, change:
+        case Create(), Create():
+            return replace(step, replaces_ids=change.replaces_ids, former_names=change.former_names)
+        case Update(), Update():
+            return replace(step, read=change.read, hint=change.hint)
+        case Delete(), Delete():
+            return replace(step, read=change.read, successor_id=change.successor_id)
+    return step
+
+
 def unapplied(change: Change, live: Reread, made: int | None = None) -> str:
-    """Say what the service shows otherwise than a change wants it; empty where it is as wanted.
+    """Return what the service shows otherwise than a change wants it; empty where it is as wanted.
 
     Args:
         change: that was carried out, or may have been.
@@ -147,14 +270,18 @@ def unapplied(change: Change, live: Reread, made: int | None = None) -> str:
         made: the ID of the object that it created, where that is known.
 
     Raises:
-        LookupError: it cannot be told, for the part cannot be read.
+        LookupError: it is unknown, for the part cannot be read.
     """
     objects = live[change.address.section, change.address.part]
     if isinstance(objects, Unreadable):
         raise LookupError(objects.reason)  # noqa: TRY004  # nothing is of a wrong type here
     if isinstance(change, Delete):
         return "it is still there" if change.read.id in objects.by_id else ""
-    found = _changed_ones(change, objects, made)
+    if isinstance(change, Create) and made is None:
+        found = objects.new(change)
+    else:
+        known = objects.by_id.get(made if isinstance(change, Create) else change.read.id)
+        found = [] if known is None else [known]
     if not found:
         return "it is not there"
     shown = [(fields_of(each.resource), each.unshown) for each in found]
@@ -174,22 +301,5 @@ def elder(change: Create, live: Reread, made: int) -> int | None:
     The service counts its IDs up, so that of two that were made at once all see the same one as the elder.
     """
     objects = live[change.address.section, change.address.part]
-    new = [] if isinstance(objects, Unreadable) else _new_ones(change, objects)
+    new = [] if isinstance(objects, Unreadable) else objects.new(change)
     return min((found.id for found in new if found.id is not None and found.id < made), default=None)
-
-
-def _changed_ones(change: Create | Update, objects: Objects, made: int | None) -> list[Found]:
-    """The object that a change is about; of a creation whose ID is not known, all new ones of its name."""
-    if isinstance(change, Create) and made is None:
-        return _new_ones(change, objects)
-    found = objects.by_id.get(made if isinstance(change, Create) else change.read.id)
-    return [] if found is None else [found]
-
-
-def _new_ones(change: Create, objects: Objects) -> list[Found]:
-    """The objects of a new one's name, or of the target it refers to, that were not there before.
-
-    Only our own rival with one that succeeds our own.
-    """
-    namesakes = objects.named(change.address.name, change.target_id)
-    return [each for each in namesakes if each.id not in change.replaces_ids and (each.ours or not change.replaces_ids)]

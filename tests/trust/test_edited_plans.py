@@ -43,8 +43,8 @@ def test_a_plan_that_was_not_edited_is_carried_out(cli_runner: CliRunner) -> Non
         "GET projects/acme%2Fapi/merge_request_approval_setting",
         "PUT projects/acme%2Fapi/merge_request_approval_setting",
         "GET projects/acme%2Fapi/job_token_scope/groups_allowlist?per_page=100&page=1",
-        "GET projects/acme%2Fapi",
         "GET groups/acme%2Ftools?with_projects=false",
+        "GET projects/acme%2Fapi",
     ]
 
 

@@ -9,7 +9,7 @@ import pytest
 
 from reconciler.apply import ApplyOptions, NoRecord, Stop, TokenSink, apply_plan, recover
 from reconciler.apply.journal import Intent, Interrupted
-from reconciler.apply.succession import collection_of
+from reconciler.apply.verify import collection_of
 from reconciler.errors import AnswerLost, OutputFailed, Stopped, WaitTooLong
 from reconciler.model.diff import AsRead
 from reconciler.model.plan import Change, Create, Delete, Update
