@@ -342,6 +342,16 @@ def test_a_project_whose_own_number_cannot_be_had_is_a_problem() -> None:
     ]
 
 
+def test_an_update_whose_path_needs_a_number_waits_for_it() -> None:
+    kinds = {"milestones": replace(KINDS["milestones"], parts=(replace(RELEASES, needs_numeric_id=True),))}
+    wanted = desired(section("milestones", {"a": {"state": "closed"}}))
+    found = milestone(1, "a") | {"project_id": None}
+    _, missing = make_plan(wanted, live({MILESTONES: [found]}), kinds)
+    assert missing == {Reference(Level.PROJECT, "acme/api")}
+    plan, _ = make_plan(wanted, live({MILESTONES: [found]}, {Reference(Level.PROJECT, "acme/api"): 7}), kinds)
+    assert listed(plan) == ["~ milestone a: PUT projects/7/milestones/1 {'state_event': 'close'}"]
+
+
 def test_an_empty_section_that_is_pruned_wants_both_lists_empty() -> None:
     wanted = section("job_token_scope", {}, prune=True)
     assert planned({PROJECTS: [entry(7, "acme/api"), entry(8, "acme/b")], GROUPS: [{"id": 2}]}, wanted) == [

@@ -84,6 +84,7 @@ ENTRY = at("job_token_scope", "create")
         (CREATION, lambda change: change.update(after={"due_date": "2026-12-31"})),
         (CREATION, lambda change: change.update(after={"due": "2026-12-31"})),
         (CREATION, lambda change: change.update(after={"due_date": "soon"})),
+        (CREATION, lambda change: change.update(after={"start_date": "2026-02-02", "due_date": "2026-02-01"})),
         (CREATION, lambda change: change.update(name="newer")),
         (CREATION, lambda change: change.update(title="trigger token")),
         (CREATION, lambda change: [change.update(name=None), request(body={"title": ""})(change)]),
