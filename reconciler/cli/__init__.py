@@ -9,7 +9,7 @@ import click
 
 from reconciler import __version__
 from reconciler.cli.exit_codes import ExitCode, of_signal
-from reconciler.cli.outputs import let_go, open_stderr, open_streams, report_error, write_stderr
+from reconciler.cli.outputs import discard_unwritten, open_stderr, open_streams, report_error, write_stderr
 from reconciler.cli.signals import heeding, signal_of
 from reconciler.errors import ReconcilerError, UsageError
 
@@ -100,7 +100,7 @@ def main(arguments: Sequence[str] | None = None) -> None:
     for stream in open_streams():
         stream.reconfigure(errors="backslashreplace")
     code = run(list(sys.argv[1:] if arguments is None else arguments))
-    let_go()
+    discard_unwritten()
     sys.exit(code)
 
 

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 
 import click
 
-from reconciler.cli.exit_codes import of_diagnosis
+from reconciler.cli.exit_codes import of_targets
 from reconciler.cli.options import DEFAULT_PATHS, RUN, Given, command
 from reconciler.cli.outputs import check_outputs
 from reconciler.cli.session import Session
@@ -36,7 +36,7 @@ def doctor(given: Given, read_only: bool) -> int:
     session = Session(given)
     found = _look(session, read_only=read_only)
     session.write_result(partial(render_diagnosis, found))
-    return of_diagnosis(found)
+    return of_targets(complete=not found.failed, targets=found.targets)
 
 
 def _look(session: Session, *, read_only: bool) -> "Diagnosis":

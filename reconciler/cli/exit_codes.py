@@ -4,7 +4,6 @@ from enum import IntEnum
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
-    from reconciler.doctor import Diagnosis
     from reconciler.documents.report import Report
     from reconciler.model.plan import Plan
 
@@ -19,17 +18,16 @@ class ExitCode(IntEnum):
     USAGE = 64
 
 
-def of_plan(plan: "Plan", *, detailed: bool = False, allow_problems: bool = False) -> ExitCode:
-    """Return the exit code for a plan; problems never hide pending changes.
+def of_signal(number: int) -> int:
+    """Return the exit code of a run that a signal ended."""
+    return 128 + number
 
-    Args:
-        plan: what was planned.
-        detailed: whether pending changes have an exit code of their own.
-        allow_problems: whether problems are all right.
-    """
+
+def of_plan(plan: "Plan", *, detailed: bool = False, allow_problems: bool = False) -> ExitCode:
+    """Return the exit code for a plan; with `detailed`, pending changes come before problems."""
     if detailed and any(plan.changes):
         return ExitCode.CHANGES_PENDING
-    return _of_problems(any(plan.problems), allow_problems)
+    return ExitCode.IN_PART if any(plan.problems) and not allow_problems else ExitCode.IN_ORDER
 
 
 def of_report(
@@ -50,32 +48,11 @@ def of_report(
         return of_signal(signal)
     if incomplete or statuses - {Status.DONE}:
         return ExitCode.IN_PART if report.requests.writes or Status.STALE in statuses else ExitCode.ERROR
-    return _of_problems(any(report.problems), allow_problems)
+    return ExitCode.IN_PART if any(report.problems) and not allow_problems else ExitCode.IN_ORDER
 
 
-def of_diagnosis(found: "Diagnosis") -> ExitCode:
-    """Return the exit code for the doctor's findings: an error if not even one target could be checked."""
-    if not found.failed:
-        return ExitCode.IN_ORDER
-    return ExitCode.IN_PART if found.targets else ExitCode.ERROR
-
-
-def of_export(targets: int, *, whole: bool) -> ExitCode:
-    """Return the exit code for an export of so many targets.
-
-    Args:
-        targets: how many were exported.
-        whole: whether something could be read of everything that was asked for.
-    """
-    if whole:
+def of_targets(*, complete: bool, targets: object) -> ExitCode:
+    """Return the exit code of `doctor` and `export`: an error if not even one target could be checked or exported."""
+    if complete:
         return ExitCode.IN_ORDER
     return ExitCode.IN_PART if targets else ExitCode.ERROR
-
-
-def of_signal(number: int) -> int:
-    """Return the exit code of a run that a signal ended."""
-    return 128 + number
-
-
-def _of_problems(problems: bool, allowed: bool) -> ExitCode:
-    return ExitCode.IN_PART if problems and not allowed else ExitCode.IN_ORDER

@@ -5,10 +5,9 @@ from pathlib import Path
 import click
 
 from reconciler.cli import suggestions
-from reconciler.cli.exit_codes import of_export
+from reconciler.cli.exit_codes import of_targets
 from reconciler.cli.options import CONNECTION, SERVICE, Given, command
 from reconciler.cli.outputs import write_stdout
-from reconciler.cli.progress import counted
 from reconciler.cli.session import Session
 from reconciler.errors import UsageError
 
@@ -85,6 +84,7 @@ def export(
     """
     from reconciler.export.run import run_export
     from reconciler.export.targets import ExportRequest
+    from reconciler.model.wording import counted
 
     if not (groups or projects or user):
         raise UsageError("nothing to export: give --group, --project or --user")
@@ -107,4 +107,4 @@ def export(
     session.warn(done.warnings)
     write_stdout("".join(f"{path}\n" for path in done.written))
     session.info(f"{counted(done.targets, 'target')} exported; {counted(len(done.written), 'file')} written.")
-    return of_export(done.targets, whole=done.whole)
+    return of_targets(complete=done.whole, targets=done.targets)

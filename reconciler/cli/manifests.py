@@ -73,7 +73,7 @@ def render(given: Given, explain: str | None) -> int:
 
 
 def _with_named(manifests: "Manifests", targets: tuple[str, ...]) -> "Manifests":
-    """Take projects that are named in full to be in the groups that their paths begin with, beside those documented."""
+    """Add the projects that are named in full to the groups that their paths begin with."""
     from reconciler.manifests import Member
     from reconciler.model.targets import Level
 
@@ -96,14 +96,14 @@ def _explained(targets: "Iterable[DesiredTarget]", manifests: "Manifests", field
     Raises:
         UsageError: no manifest sets it.
     """
-    told = "".join(_explanation(target, manifests, field) for target in targets)
-    if not told:
-        raise UsageError(f"no manifest sets {field} for what is selected")
-    return told
+    explained = "".join(_explanation(target, manifests, field) for target in targets)
+    if not explained:
+        raise UsageError(f"no manifest sets {field} for the selected targets")
+    return explained
 
 
 def _explanation(target: "DesiredTarget", manifests: "Manifests", field: str) -> str:
-    """Return the layers that set a field, lowest first, and `*` before the one that wins, or before all that unite."""
+    """Return the layers that set a field, lowest first, with `*` before the winner, or before all that are merged."""
     from functools import reduce
     from operator import getitem
 
@@ -115,11 +115,11 @@ def _explanation(target: "DesiredTarget", manifests: "Manifests", field: str) ->
     if not path:
         return ""
     effective: Any = reduce(getitem, path, spec)
-    sayings = manifests.explain(target.target, path)
-    width = max(len(place) for place, _ in sayings)
+    origins = manifests.explain(target.target, path)
+    width = max(len(place) for place, _ in origins)
     lines = [escaped(f"{target.target}: {field}")]
-    for number, (place, value) in enumerate(sayings, 1):
-        wins = sayings[-1][1] != effective or number == len(sayings)
+    for number, (place, value) in enumerate(origins, 1):
+        wins = origins[-1][1] != effective or number == len(origins)
         lines.append(f"  {'*' if wins else ' '} {place:{width}}  {escaped(json.dumps(value, ensure_ascii=False))}")
     return "\n".join(lines) + "\n"
 

@@ -29,16 +29,16 @@ if TYPE_CHECKING:
 LOG = logging.getLogger("reconciler")
 
 OWN_TOKEN = "RECONCILER_NOTE_TOKEN"  # noqa: S105 - the name of a variable
-"""The variable for a token that is only for notes."""
+"""The variable for a token that is used for notes only."""
 
 WANTED = f"set {OWN_TOKEN} to a token with the scope api that may comment there"
 
 ADVICE: Mapping[type[ReconcilerError], str] = {
-    Unauthorized: f"the token is not valid there (that of a CI job may not post notes): {WANTED}",
+    Unauthorized: f"the token is not valid there (CI job tokens may not post notes): {WANTED}",
     Forbidden: f"the token may not comment there: {WANTED}",
     NotFound: f"there is no such merge request, or the token may not see it: {WANTED}",
 }
-"""What to do about an answer."""
+"""The remedy for each refusal."""
 
 
 @command(CONNECTION, epilog="Example: reconciler note --file note.md --name plan")
@@ -85,7 +85,7 @@ def note(given: Given, *, file: Path, name: str, project: str | None, iid: int |
             posting = post_note(client, place, name, text)
     except ReconcilerError as error:
         advice = next((words for kind, words in ADVICE.items() if isinstance(error, kind)), None)
-        LOG.error("No note posted: %s%s", error, f"; {advice}" if advice else "")  # noqa: TRY400 - told, not traced
+        LOG.error("No note posted: %s%s", error, f"; {advice}" if advice else "")  # noqa: TRY400 - a message, no traceback
         return 1 if strict else 0
     write_stdout(f"Note {name} {posting}: {place}\n")
     return 0
@@ -94,7 +94,7 @@ def note(given: Given, *, file: Path, name: str, project: str | None, iid: int |
 def _refuse_link(file: Path) -> None:
     """Refuse a path below the working directory that a symbolic link leads elsewhere.
 
-    A commit can put a link there, and what it leads to on the machine that runs the job would be published.
+    A commit can add a link, and the file it leads to on the machine that runs the job would be published.
 
     Raises:
         ConfigurationError: the file, or a folder on the way to it, is a link.
@@ -125,22 +125,18 @@ def _client(given: Given) -> "Client":
     """Return a client for the service that runs the CI job, which need not be the one whose settings are managed.
 
     Raises:
-        ConfigurationError: as `open_client`; or the only token is meant for another service.
+        ConfigurationError: as `open_client`; or there is no token for that service.
     """
     source = click.get_current_context().get_parameter_source
     own = "" if source("token_file") is ParameterSource.COMMANDLINE else os.environ.get(OWN_TOKEN, "").strip()
-    job = os.environ.get("CI_API_V4_URL")
-    if not job or source("api_url") is ParameterSource.COMMANDLINE:
-        return _open(given, own)
-    if not own and given.api_url and given.api_url.rstrip("/") != job.rstrip("/"):
-        raise ConfigurationError(f"the token is for {given.api_url}, and the merge request is at {job}: {WANTED}")
-    return _open(replace(given, api_url=job), own)
-
-
-def _open(given: Given, own: str) -> "Client":
     if not (own or given.token_file or os.environ.get("RECONCILER_TOKEN")):
         raise ConfigurationError(
-            f"no token (that of a CI job may not post notes, and a protected variable is not there in "
-            f"merge requests): {WANTED}"
+            "no token (CI job tokens may not post notes, and pipelines of merge requests have no protected variables): "
+            f"{WANTED}"
         )
+    job = os.environ.get("CI_API_V4_URL")
+    if job and source("api_url") is not ParameterSource.COMMANDLINE:
+        if not own and given.api_url and given.api_url.rstrip("/") != job.rstrip("/"):
+            raise ConfigurationError(f"the token is for {given.api_url}, and the merge request is at {job}: {WANTED}")
+        given = replace(given, api_url=job)
     return open_client(given, token=own or None)

@@ -1,4 +1,4 @@
-"""Where results go: checked before anything is requested; stdout first, then files; what failed is reported last."""
+"""Where results go: checked before anything is requested; stdout first, then files; failures are reported last."""
 
 import os
 import sys
@@ -20,16 +20,16 @@ if TYPE_CHECKING:
     from reconciler.cli.options import Given
 
 Named = tuple[str, Path | None]
-"""A file and the option that names it; None where the option is not given."""
+"""An option and the file that it names; None if the option is not given."""
 
 
 def check_outputs(given: "Given", subject: str, *files: Named) -> None:
-    """Refuse formats that are not for this command, and files of which one would overwrite the other.
+    """Refuse formats that do not exist for this command, and options that name the same file.
 
     Args:
         given: the options.
-        subject: what is to be written, see `render.check_format`.
-        files: what else is written or read.
+        subject: what is written, see `render.check_format`.
+        files: other files that are written or read.
 
     Raises:
         UsageError: before anything is requested.
@@ -40,7 +40,7 @@ def check_outputs(given: "Given", subject: str, *files: Named) -> None:
         check_format(subject, format_)
     reports = [(f"--report {format_}", Path(file)) for format_, file in given.reports]
     named: dict[object, str] = {}
-    for option, path in (*_read_besides(given), *files, *reports):
+    for option, path in (*_inputs(given), *files, *reports):
         if path is None or not is_replaced(path):
             continue
         first = "PATHS" if _holds(given.paths or DEFAULT_PATHS, path) else named.setdefault(_identity(path), option)
@@ -49,21 +49,26 @@ def check_outputs(given: "Given", subject: str, *files: Named) -> None:
 
 
 def attempt_all(actions: Iterable[Callable[[], object]]) -> None:
-    """Do all, also where one fails.
+    """Do all, even if one fails.
 
     Raises:
         OutputFailed: with every failure, once all were tried.
     """
-    failures = list(_failures(actions))
+    failures = []
+    for action in actions:
+        try:
+            action()
+        except OutputFailed as error:
+            failures.append(str(error))
     if failures:
         raise OutputFailed("\n".join(filter(None, failures)))
 
 
 def write_stdout(text: str) -> None:
-    """Write a result to standard output, at once.
+    """Write a result to standard output.
 
     Raises:
-        OutputFailed: it is closed, or takes nothing more; without words if its reader has gone, as after `| head`.
+        OutputFailed: it is closed or full; without a message if its reader has gone, as after `| head`.
     """
     if getattr(sys, "stdout", None) is None:
         raise OutputFailed("standard output is closed")
@@ -76,32 +81,32 @@ def write_stdout(text: str) -> None:
 
 
 def is_terminal(stream: TextIO | None) -> bool:
-    """Tell whether a standard stream is a terminal; None stands for one that is closed."""
+    """Whether a standard stream is a terminal; None stands for a closed one."""
     return stream is not None and stream.isatty()
 
 
 def write_stderr(text: str) -> None:
-    """Write a message to standard error; one that cannot be written is lost, which must not end a run."""
+    """Write a message to standard error; if that fails, the message is lost and the run goes on."""
     with suppress(OSError):
         click.echo(text, err=True)
 
 
 def report_error(error: Exception) -> None:
-    """Write an error to standard error, safe to show; one without words needs none."""
+    """Write an error to standard error, safe for a terminal; one without a message is not written."""
     if str(error):
         remedy = error.remedy if isinstance(error, ServiceError) else ""
-        said = f"{str(error).removesuffix('.')}; {remedy}" if remedy else str(error)
-        write_stderr(escaped_lines(f"reconciler: {said}"))
+        text = f"{str(error).removesuffix('.')}; {remedy}" if remedy else str(error)
+        write_stderr(escaped_lines(f"reconciler: {text}"))
 
 
 def open_stderr() -> None:
-    """Let messages be lost, and nothing else, where standard error was closed before the start."""
+    """Discard messages if standard error was closed before the start, so that nothing else fails."""
     if getattr(sys, "stderr", None) is None:
         sys.stderr = Path(os.devnull).open("w", encoding="utf-8")  # noqa: SIM115 - for as long as the process runs
 
 
-def let_go() -> None:
-    """Let what could not be written go, so that the end of the process does not try again and change the exit code."""
+def discard_unwritten() -> None:
+    """Discard buffered output that cannot be written: a retry at exit would change the exit code."""
     for stream in open_streams():
         try:
             stream.flush()
@@ -110,12 +115,12 @@ def let_go() -> None:
 
 
 def open_streams() -> Iterator[TextIOWrapper]:
-    """Yield standard output and standard error, but for those that whoever started the process has closed."""
+    """Yield standard output and standard error, unless they were closed before the start."""
     yield from (stream for stream in (sys.stdout, sys.stderr) if isinstance(stream, TextIOWrapper))
 
 
-def _read_besides(given: "Given") -> Iterator[Named]:
-    """Yield the files that any command may read, but for manifests."""
+def _inputs(given: "Given") -> Iterator[Named]:
+    """Yield the files that any command may read, apart from manifests."""
     yield CONFIGURATION, Path(CONFIGURATION)
     yield from (("--values", Path(file)) for file in given.values_files)
     for option, file in (("--token-file", given.token_file), ("--ca-file", given.ca_file)):
@@ -123,7 +128,7 @@ def _read_besides(given: "Given") -> Iterator[Named]:
 
 
 def _holds(paths: Iterable[str], path: Path) -> bool:
-    """Whether a file is, or would be, a manifest at or below some paths."""
+    """Whether a file is, or would be, a manifest at or below one of the paths."""
     from reconciler.manifests import is_manifest
 
     below = [os.path.relpath(os.path.realpath(path), os.path.realpath(top)) for top in paths]
@@ -131,17 +136,9 @@ def _holds(paths: Iterable[str], path: Path) -> bool:
 
 
 def _identity(path: Path) -> object:
-    """Return what is equal for two names of one file, whether it is there or not."""
+    """Return a value that is equal for two names of one file, whether it exists or not."""
     try:
         found = path.stat()
     except OSError:
         return os.path.realpath(path)
     return found.st_dev, found.st_ino
-
-
-def _failures(actions: Iterable[Callable[[], object]]) -> Iterator[str]:
-    for action in actions:
-        try:
-            action()
-        except OutputFailed as error:
-            yield str(error)

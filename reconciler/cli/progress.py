@@ -1,4 +1,4 @@
-"""How far a run is, on stderr: one line that moves on a terminal, one every ten seconds in a CI job's log."""
+"""Progress on stderr: a live line on a terminal, or a log line every ten seconds in a CI job."""
 
 import logging
 import os
@@ -21,17 +21,17 @@ if TYPE_CHECKING:
 LOG = logging.getLogger("reconciler")
 
 EVERY = 10.0
-"""Seconds between two lines of a log."""
+"""Seconds between two log lines."""
 
 WORTH_ESTIMATING = 3.0
-"""Seconds after which the pace of a stage tells something about its end."""
+"""Seconds after which the rate of a stage is worth an estimate."""
 
 
 class ToStderr(logging.Handler):
-    """Writes our own log to stderr; above the line that moves, while there is one.
+    """Writes our own log to stderr, above the live line while there is one.
 
     Attributes:
-        write: puts out one message.
+        write: writes one message.
     """
 
     def __init__(self) -> None:
@@ -39,13 +39,13 @@ class ToStderr(logging.Handler):
         self.write: Callable[[str], None] = write_stderr
 
     def emit(self, record: logging.LogRecord) -> None:
-        """Write a record; whatever it quotes, it can neither steer a terminal nor command the log of a CI job."""
+        """Write a record, safe for a terminal and for the log of a CI job."""
         self.write(escaped_lines(self.format(record)))
 
 
 @contextmanager
 def shown(progress: "Progress", traffic: "Traffic", given: Given) -> Iterator[None]:
-    """Show how far a run is for as long as this block takes, if there is anybody to see it."""
+    """Show progress while this block runs, if anybody can see it."""
     if given.quiet:
         yield
     elif given.log_format == "text" and welcomes_colour(is_terminal(sys.stderr)):
@@ -59,12 +59,14 @@ def shown(progress: "Progress", traffic: "Traffic", given: Given) -> Iterator[No
 
 
 def welcomes_colour(terminal: bool) -> bool:
-    """Whether what is written there may hold more than plain lines."""
+    """Whether colours and moving lines are welcome there."""
     return terminal and not os.environ.get("NO_COLOR") and os.environ.get("TERM") != "dumb"
 
 
 def sentence(progress: "Progress", traffic: "Traffic") -> str:
-    """Say how far a run is, such as `reading: 312 of 1,000 targets, 1,872 requests, 164/s, 12 s left`."""
+    """Return the progress, such as `reading: 312 of 1,000 targets, 1,872 requests, 164/s, 12 s left`."""
+    from reconciler.model.wording import counted
+
     passed, requests = progress.seconds, progress.requests()
     facts = []
     if progress.targets:
@@ -81,14 +83,9 @@ def sentence(progress: "Progress", traffic: "Traffic") -> str:
     return f"{progress.stage}: {', '.join(facts)}" if facts else progress.stage
 
 
-def counted(number: int, noun: str) -> str:
-    """Return a number with its noun: `1 target`, `1,000 targets`."""
-    return f"{number:,} {noun}{'' if number == 1 else 's'}"
-
-
 @contextmanager
 def every(seconds: float, act: Callable[[], None]) -> Iterator[None]:
-    """Do something again and again while this block runs, first after so many seconds."""
+    """Call `act` every so many seconds while this block runs."""
     over = Event()
 
     def repeat() -> None:

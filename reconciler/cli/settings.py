@@ -27,19 +27,19 @@ LOG = logging.getLogger("reconciler")
 
 
 PARAMETERS = {"env": "environment", "format": "format_", "values": "values_files"}
-"""The parameters that are not called as their keys in `reconciler.yaml`."""
+"""The parameters whose names differ from their keys in `reconciler.yaml`."""
 
 LISTS = ("paths", "values", "env")
-"""The keys that take one text or several."""
+"""The keys that take one string or several."""
 
 
 def read_configuration() -> Mapping[str, Any]:
-    """Return what `reconciler.yaml` in the working directory says, by parameter, and what a CI job says beneath it.
+    """Return the defaults of parameters: those of `reconciler.yaml` in the working directory, then those of a CI job.
 
-    A file with a token that it names is of no account where the environment holds a token.
+    The token file that `reconciler.yaml` names does not count if the environment holds a token.
 
     Raises:
-        ConfigurationError: what is in it is not what it may hold.
+        ConfigurationError: the file is not valid.
     """
     job = os.environ.get("CI_API_V4_URL")
     beneath = {"api_url": job} if job else {}
@@ -61,12 +61,12 @@ def open_client(given: Given, *, brisk: bool = False, token: str | None = None) 
 
     Args:
         given: the options.
-        brisk: whether a service that cannot be reached, or is out of order, is to be told of soon.
-        token: to use instead of the configured one.
+        brisk: whether to give up soon on a service that cannot be reached or is out of order.
+        token: used instead of the configured one.
 
     Raises:
-        ConfigurationError: no address, no token, an address that is not safe, a token file that others may read.
-        UsageError: a rate or a time that is none.
+        ConfigurationError: no URL, no token, a URL that is not safe, a token file that others may write to.
+        UsageError: an invalid rate or duration.
     """
     from reconciler.service import Client, Policy, Rate
 
@@ -86,10 +86,10 @@ def open_client(given: Given, *, brisk: bool = False, token: str | None = None) 
 
 
 def duration(option: str, text: str) -> "timedelta":
-    """Return the duration, such as 24h, that an option was given.
+    """Return the value of an option that takes a duration, such as 24h.
 
     Raises:
-        UsageError: not a duration, or too long.
+        UsageError: it is not a duration, or too long.
     """
     from reconciler.model.resource import read_duration
 
@@ -103,7 +103,7 @@ def template_variables(given: Given) -> tuple[str, ...]:
     """Return the names of the environment variables that templates may read.
 
     Raises:
-        ConfigurationError: one of them is for a token of ours, or holds one.
+        ConfigurationError: one of them holds one of our own tokens.
     """
     tokens = tokens_of(given) if given.environment else ()
     for name in given.environment:
@@ -116,19 +116,19 @@ def template_variables(given: Given) -> tuple[str, ...]:
 
 
 def tokens_of(given: Given) -> frozenset[str]:
-    """Return our own tokens: those of the environment, and that of the token file, even if no client needs it."""
+    """Return our own tokens: those of the environment, and that of the token file, even if no client uses it."""
     tokens = own_tokens(os.environ)
     file = Path(given.token_file or os.environ.get("RECONCILER_TOKEN_FILE", ""))
     try:
-        # What is no regular file, such as the output of a command, can be read only once.
+        # A pipe, such as the output of a command, can be read only once: that is left to the client.
         found = file.read_text(encoding="utf-8", errors="replace").strip() if file.is_file() else ""
     except OSError:
         found = ""
     return tokens | {found} if found else tokens
 
 
-def _refuse_what_leads_elsewhere(given: Given) -> None:
-    """In a CI job, refuse what decides in `reconciler.yaml` who gets the token: a merge request may change that file.
+def _refuse_redirected_token(given: Given) -> None:
+    """In a CI job, refuse a `reconciler.yaml` that decides who gets the token: a merge request may change that file.
 
     Raises:
         ConfigurationError: it names another service than the job's, or certificates to trust.
@@ -163,7 +163,7 @@ def _api_url(given: Given) -> str:
     url = urlsplit(given.api_url)
     if url.scheme not in ("http", "https") or not url.hostname or url.query or url.fragment or url.username:
         raise ConfigurationError(f"not the URL of an API: {url.hostname or given.api_url}; such as https://host/api/v4")
-    _refuse_what_leads_elsewhere(given)
+    _refuse_redirected_token(given)
     if not given.insecure_http and exposes_token(given.api_url):
         raise ConfigurationError(
             f"http://{url.hostname} would send the token unprotected; use https, or --insecure-http if that is meant"
@@ -172,7 +172,7 @@ def _api_url(given: Given) -> str:
 
 
 def exposes_token(api_url: str) -> bool:
-    """Tell whether the token would be sent unprotected to another host."""
+    """Whether the token would be sent unencrypted to another host."""
     from reconciler.service.connection import is_loopback
 
     return urlsplit(api_url).scheme == "http" and not is_loopback(api_url)

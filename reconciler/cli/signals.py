@@ -11,7 +11,7 @@ ENDING = (signal.SIGHUP, signal.SIGINT, signal.SIGTERM)
 
 
 class Ended(KeyboardInterrupt):
-    """A signal ends the run at once.
+    """A signal that ends the run at once.
 
     Attributes:
         number: of the signal.
@@ -23,12 +23,12 @@ class Ended(KeyboardInterrupt):
 
 
 class Signals:
-    """The signals that came.
+    """The signals received.
 
     Attributes:
         came: their numbers, in order.
-        patience: how many more of them only call `react`. The one after raises `Ended`, once: what then remains to be
-            done is not interrupted, until the patience is set again.
+        patience: how many more of them only call `react`. The next one raises `Ended`; later ones are ignored until the
+            patience is set again.
     """
 
     def __init__(self, react: Callable[[], None], patience: float) -> None:
@@ -37,11 +37,11 @@ class Signals:
         self._react = react
 
     def ignore(self) -> None:
-        """Let any number of signals change nothing any more."""
+        """Ignore all further signals."""
         self.patience = inf
 
     def handle(self, number: int, _frame: FrameType | None) -> None:
-        """Take a signal."""
+        """Handle a signal."""
         self.came.append(number)
         self.patience -= 1
         if self.patience < 0:
@@ -52,11 +52,11 @@ class Signals:
 
 @contextmanager
 def heeding(react: Callable[[], None] = lambda: None, patience: float = 0) -> Iterator[Signals]:
-    """Take signals while this block runs, and leave those alone that are ignored, as under `nohup`.
+    """Handle signals while this block runs; those that are ignored, as under `nohup`, stay ignored.
 
     Args:
-        react: is called for each signal that does not end the run at once.
-        patience: how many signals these are.
+        react: called for each signal that does not end the run at once.
+        patience: the number of such signals.
     """
     signals = Signals(react, patience)
     before = {}
@@ -71,7 +71,7 @@ def heeding(react: Callable[[], None] = lambda: None, patience: float = 0) -> It
 
 
 def signal_of(error: BaseException | None) -> int | None:
-    """Return the signal behind an exception, whatever was made of it on the way; None if there was none."""
+    """Return the signal that caused an exception, directly or not; None if none did."""
     while error is not None:
         if isinstance(error, Ended):
             return error.number

@@ -1,4 +1,4 @@
-"""What a shell may complete a value to: fast, and silent where nothing is known."""
+"""The values that a shell may complete an option to: fast, and empty if nothing is known."""
 
 import re
 from collections.abc import Iterator
@@ -25,11 +25,10 @@ REPORTS = {
 TARGET = re.compile(
     r"^metadata:(?:[ \t]*\{[^}]*?\b|[^\n]*\n(?:[ \t][^\n]*\n|\n)*?[ \t]+)path:[ \t]*[\"']?([^\s\"',}#]+)", re.MULTILINE
 )
-"""A target's path, as most manifests have it; whether the rest is YAML does not matter here."""
-
+"""A target's path, as most manifests have it, even if the rest is not valid YAML."""
 
 REFERENCES = ("for-each-ref", "--format=%(refname:short)", "refs/heads", "refs/remotes", "refs/tags")
-"""What lists branches and tags."""
+"""The git command that lists branches and tags."""
 
 
 def sections(_context: click.Context, _parameter: click.Parameter, incomplete: str) -> list[str]:

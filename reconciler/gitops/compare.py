@@ -1,6 +1,6 @@
-"""What manifests declare now compared with what they declared then: what has changed, and what is to go. Pure.
+"""What manifests declare now, compared with what they declared at another revision. Pure.
 
-What was declared then and is not now is known to be ours: it is to be deleted. What no manifest declared stays.
+An object that was declared then and is not now is known to be ours: it is deleted. What no manifest declared stays.
 """
 
 from collections.abc import Container, Iterable, Iterator, Mapping, Sequence
@@ -9,7 +9,7 @@ from types import MappingProxyType
 from typing import Any
 
 from reconciler.model.endpoints import Collection
-from reconciler.model.kind import Kinds
+from reconciler.model.kind import Kind, Kinds
 from reconciler.model.resource import Resource
 from reconciler.model.state import DesiredState, DesiredTarget, Section
 from reconciler.model.targets import Key, Target
@@ -31,7 +31,7 @@ class Loss:
         target: its target, as it is called now.
         section: the section's name.
         part: which of the section's endpoints.
-        name: what the object is called.
+        name: the object's name.
     """
 
     target: Target
@@ -45,13 +45,13 @@ NOTHING: frozenset[Loss] = frozenset()
 
 @dataclass(frozen=True, slots=True)
 class Comparison:
-    """What is wanted now, what is to go, and where the two revisions differ.
+    """What is wanted now, and where the two revisions differ.
 
     Attributes:
-        desired: all targets of now, and those of then that lost all they had. Objects that were declared then and are
-            not now must not exist. The digest is that of now.
-        changed: the targets of which other things are true now than then.
-        losses: what was declared then and is not now.
+        desired: all targets of now, and those of then that lost all their objects. Objects that were declared then and
+            are not now must not exist. The digest is that of now.
+        changed: the targets that differ.
+        losses: the objects that were declared then and are not now.
     """
 
     desired: DesiredState
@@ -59,12 +59,12 @@ class Comparison:
     losses: tuple[Loss, ...] = ()
 
     def narrowed(self, desired: DesiredState) -> DesiredState:
-        """Return the part of a selection of the targets that has changed."""
+        """Return the targets of a selection that have changed."""
         return replace(desired, targets=tuple(each for each in desired.targets if each.target in self.changed))
 
 
 def removed(now: DesiredState, then: DesiredState) -> tuple[DesiredTarget, ...]:
-    """Return the targets of then that are no targets now."""
+    """Return the targets of then that are not targets now."""
     present = {target.target.identity for target in now.targets}
     return tuple(target for target in then.targets if target.target.identity not in present)
 
@@ -82,72 +82,74 @@ def compare(
 
     Args:
         now: what the manifests declare.
-        then: what they declared; targets that are not there any more left out.
+        then: what they declared, without targets that no longer exist.
         kinds: all kinds.
-        successors: what a target of then is called now, where it is called otherwise.
+        successors: the present identity of each target of then that was renamed.
         touched: the targets of now that can have changed, the others being left out of `then`; None for any.
-        kept: what is not to be deleted though it was lost. A target that lost all it had is among the others even so.
+        kept: the losses that are not deleted. A target that lost all its objects is among the targets even so.
     """
     before: dict[Identity, list[DesiredTarget]] = {}
     for target in then.targets:
         before.setdefault(successors.get(target.target.identity, target.target.identity), []).append(target)
-    targets, changed = [], set()
-    losses: list[Loss] = []
-    for target in now.targets:
-        if touched is not None and target.target.identity not in touched:
+    present = {target.target.identity for target in now.targets}
+    gone = [replace(former[0], sections=()) for name, former in before.items() if name not in present]
+    targets, losses = [], list[Loss]()
+    changed = set()
+    for target in (*now.targets, *gone):
+        name = target.target.identity
+        if touched is not None and name in present and name not in touched:
             targets.append(target)
             continue
-        former = before.pop(target.target.identity, [])
+        former = before.get(name, [])
         lost = tuple(_losses(target, former, kinds))
-        losses += lost
-        sections = tuple(_with_losses(target, [each for each in lost if each not in kept], kinds))
-        targets.append(replace(target, sections=sections))
-        if len(former) != 1 or _content(former[0].sections) != _content(sections):
-            changed.add(target.target)
-    for former in before.values():
-        target = replace(former[0], sections=())
-        lost = tuple(_losses(target, former, kinds))
-        losses += lost
-        if lost:
+        if lost or name in present:
+            losses += lost
             sections = tuple(_with_losses(target, [each for each in lost if each not in kept], kinds))
             targets.append(replace(target, sections=sections))
-            changed.add(target.target)
+            if len(former) != 1 or _content(former[0].sections) != _content(sections):
+                changed.add(target.target)
     ordered = tuple(sorted(targets, key=lambda target: target.target.order))
     return Comparison(replace(now, targets=ordered), frozenset(changed), tuple(losses))
 
 
 def is_declared(loss: Loss, target: DesiredTarget | None, kinds: Kinds) -> bool:
     """Whether a target declares an object."""
-    part = _part(kinds, loss)
-    names = {
-        identity(part, name)
-        for section in (target.sections if target else ())
-        if section.kind == loss.section and isinstance(items := section.wanted.get(loss.part), Mapping)
-        for name, item in items.items()
-        if item is not None
-    }
-    return identity(part, loss.name) in names
+    (part,) = (each for each in _collections(kinds[loss.section]) if each.name == loss.part)
+    names = _declared(target.sections if target else (), loss.section, part)
+    return identity(part, loss.name) in {identity(part, name) for name in names}
 
 
 def _content(sections: Iterable[Section]) -> list[tuple[str, Mapping[str, Any], bool]]:
-    """What sections declare, whatever their target is called."""
+    """Return what sections declare, whatever the name of their target."""
     return [(section.kind, section.wanted, section.prune) for section in sections]
 
 
 def _losses(target: DesiredTarget, former: Iterable[DesiredTarget], kinds: Kinds) -> Iterator[Loss]:
-    """Yield what the target declared under its former names and does not now."""
-    present = {section.kind: section for section in target.sections}
+    """Yield the objects that the target declared, under any of its names, and does not declare now."""
     past = [section for each in former for section in each.sections]
-    for name, kind in kinds.items():
-        for part in kind.parts:
-            if isinstance(part, Collection):
-                wanted: Any = present[name].wanted.get(part.name, {}) if name in present else {}
-                for key in _lost(part, wanted, past, name):
-                    yield Loss(target.target, name, part.name, key)
+    for kind in kinds.values():
+        for part in _collections(kind):
+            mentioned: Iterable[Any] = (
+                section.wanted.get(part.name, {}) for section in target.sections if section.kind == kind.name
+            )
+            kept = {identity(part, name) for names in mentioned for name in names}
+            for name in dict.fromkeys(_declared(past, kind.name, part)):
+                if identity(part, name) not in kept:
+                    yield Loss(target.target, kind.name, part.name, name)
+
+
+def _collections(kind: Kind) -> list[Collection]:
+    return [part for part in kind.parts if isinstance(part, Collection)]
+
+
+def _declared(sections: Iterable[Section], kind: str, part: Collection) -> list[Key]:
+    """Return the names of the objects that some sections want to exist."""
+    wanted: Iterable[Any] = (section.wanted.get(part.name, {}) for section in sections if section.kind == kind)
+    return [name for items in wanted for name, item in items.items() if item is not None]
 
 
 def _with_losses(target: DesiredTarget, losses: Sequence[Loss], kinds: Kinds) -> Iterator[Section]:
-    """Yield the sections of a target, with what was lost as what must not exist."""
+    """Yield the sections of a target, with the losses as objects that must not exist."""
     present = {section.kind: section for section in target.sections}
     for name, kind in kinds.items():
         section = present.get(name)
@@ -164,22 +166,5 @@ def _with_losses(target: DesiredTarget, losses: Sequence[Loss], kinds: Kinds) ->
         if wanted or section:
             yield Section(target.target, name, wanted, section.prune if section else False)
         if apart:
-            # Only declared parts are pruned, so that these, which are not, stand in a section of their own.
+            # Only declared parts are pruned: these are not declared, and get a section of their own.
             yield Section(target.target, name, apart)
-
-
-def _lost(part: Collection, wanted: Wishes, past: Iterable[Section], kind: str) -> Iterator[Key]:
-    kept = {identity(part, name) for name in wanted}
-    declared = (section.wanted.get(part.name, {}) for section in past if section.kind == kind)
-    lost = {
-        name: None
-        for items in declared
-        if isinstance(items, Mapping)
-        for name, item in items.items()
-        if item is not None and identity(part, name) not in kept
-    }
-    yield from lost
-
-
-def _part(kinds: Kinds, loss: Loss) -> Collection:
-    return next(part for part in kinds[loss.section].parts if isinstance(part, Collection) and part.name == loss.part)

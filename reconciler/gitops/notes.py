@@ -1,4 +1,4 @@
-"""One note on a merge request: posted once, then updated in place, so that there is one of a name and no more."""
+"""One note on a merge request: posted once, then updated in place, so that each name has one note."""
 
 from collections.abc import Sequence
 from contextlib import suppress
@@ -11,30 +11,30 @@ from reconciler.errors import BadAnswer, ConfigurationError, NotFound, ServiceEr
 from reconciler.model.protocols import Json, Request
 
 LONGEST = 1_000_000
-"""Characters the service takes in one note."""
+"""Characters that the service accepts in one note."""
 
 TRIES = 3
-"""How often a note is posted whose answer is lost each time and that is then not there."""
+"""Attempts to post a note whose response is lost each time and which is then missing."""
 
-READING = "?order_by=created_at&sort=asc&activity_filter=only_comments"
-"""What is asked of the list: oldest first, without what the service itself tells about a merge request."""
+QUERY = "?order_by=created_at&sort=asc&activity_filter=only_comments"
+"""The list's query: oldest first, without the service's own notes on events."""
 
 
 class Board(Protocol):
     """The part of a client that notes need. Its methods raise `ServiceError`s and nothing else."""
 
     def get(self, path: str) -> Json:
-        """See `wire.Reader`."""
+        """See `protocols.Reader`."""
 
     def visible(self, path: str) -> list[Json]:
         """Return all items of all pages that the token may see, of a list that may hold others."""
 
     def send(self, request: Request) -> Json:
-        """See `wire.Service`."""
+        """See `protocols.Service`."""
 
 
 class Posting(StrEnum):
-    """What became of a note."""
+    """The result of posting a note."""
 
     POSTED = "posted"
     UPDATED = "updated"
@@ -47,7 +47,7 @@ class MergeRequest:
 
     Attributes:
         project: its ID or its full path.
-        iid: the number of the merge request in the project.
+        iid: its number in the project.
     """
 
     project: str
@@ -59,25 +59,25 @@ class MergeRequest:
         return f"projects/{quote(self.project, safe='')}/merge_requests/{self.iid}/notes"
 
     def __str__(self) -> str:
-        """As people name it."""
+        """Return `acme/api!7`."""
         return f"{self.project}!{self.iid}"
 
 
 def post_note(board: Board, place: MergeRequest, name: str, text: str) -> Posting:
-    """Post the note of that name, or update the one that is there; one that is as it should be takes no write.
+    """Post the note of that name, or update it; a note that is already right takes no write.
 
-    Only notes of the token's own user count, whatever others write into theirs. A note that is posted while an answer
-    gets lost, or by two runs at the same time, is found by its name: the oldest stays, the others are deleted.
+    Only notes of the token's own user count, whatever others write into theirs. Duplicates, from a lost response or
+    from two runs at the same time, are found by their name: the oldest stays, the others are deleted.
 
     Args:
         board: the service.
         place: the merge request.
-        name: tells the note from others of the same user; stands in it, hidden.
+        name: tells the note from others of the same user; hidden in its text.
         text: Markdown.
 
     Raises:
         ConfigurationError: the text is empty, or too long for a note.
-        ServiceError: it could not be posted.
+        ServiceError: the note could not be posted.
     """
     own = _Own(board, place, marker(name), _body(name, text))
     left = TRIES
@@ -93,19 +93,19 @@ def post_note(board: Board, place: MergeRequest, name: str, text: str) -> Postin
 
 
 def marker(name: str) -> str:
-    """Return what a note of that name begins with: a comment, so that nobody sees it, whatever the name."""
+    """Return the first line of a note of that name: an HTML comment, which is not shown."""
     return f"<!-- reconciler note: {quote(name, safe=' /').replace('--', '-%2D')} -->"
 
 
 def _body(name: str, text: str) -> str:
-    """Return the note as the service keeps it: without carriage returns and without blanks at its end."""
+    """Return the note as the service stores it: without carriage returns and trailing blanks."""
     if not text.strip():
-        raise ConfigurationError("there is nothing in it")
+        raise ConfigurationError("the text is empty")
     body = f"{marker(name)}\n\n{text}".replace("\r", "").rstrip()
     if len(body) > LONGEST:
         raise ConfigurationError(
             f"a note may have {LONGEST:,} characters, and this one has {len(body):,}; "
-            "what --report markdown=FILE writes has 60,000 at most"
+            "--report markdown=FILE writes at most 60,000"
         )
     return body
 
@@ -128,9 +128,9 @@ class _Own:
     body: str
 
     def found(self) -> Sequence[_Note]:
-        """Return those that are there, the oldest first."""
+        """Return the existing ones, the oldest first."""
         marked = []
-        for note in self.board.visible(f"{self.place.notes}{READING}"):
+        for note in self.board.visible(f"{self.place.notes}{QUERY}"):
             match note:
                 case {"id": int(number), "body": str(body), "author": {"id": int(author)}, "system": False}:
                     if body.startswith(self.marker):
@@ -144,7 +144,7 @@ class _Own:
         return Posting.POSTED
 
     def keep(self, found: Sequence[_Note]) -> Posting:
-        """Let the first one say what it should, and delete the others."""
+        """Update the first one if it differs, and delete the others."""
         first, *others = found
         if first.body != self.body:
             self.board.send(Request("PUT", f"{self.place.notes}/{first.id}", {"body": self.body}))
@@ -157,4 +157,4 @@ class _Own:
         user = self.board.get("user")
         if isinstance(user, dict) and isinstance(user.get("id"), int):
             return int(user["id"])
-        raise BadAnswer("GET user", "the answer is not what the service promises: it has no number")
+        raise BadAnswer("GET user", "unexpected response: the user has no numeric id")

@@ -97,4 +97,4 @@ def test_where_there_are_only_sets_it_is_said_how_to_see_a_project(cli_runner: C
 def test_a_field_that_nobody_sets(cli_runner: CliRunner) -> None:
     done = cli_runner("render --explain approval_settings.nonsense")
     assert (done.code, done.out) == (64, "")
-    assert done.err == "reconciler: no manifest sets approval_settings.nonsense for what is selected\n"
+    assert done.err == "reconciler: no manifest sets approval_settings.nonsense for the selected targets\n"

@@ -163,7 +163,7 @@ def test_a_merge_request_without_a_token_for_notes_is_planned_all_the_same(proje
     del project.variables["RECONCILER_NOTE_TOKEN"]
     [plan] = project.in_merge_request(first).again(PLAN)
     assert plan.status == "success"
-    assert "No note posted: no token (that of a CI job may not post notes" in plan.log
+    assert "No note posted: no token (CI job tokens may not post notes" in plan.log
     assert project.notes() == []
 
 

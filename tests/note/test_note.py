@@ -250,8 +250,8 @@ def test_runs_at_the_same_time_leave_one_note_in_the_end(cli_runner: CliRunner) 
 @pytest.mark.parametrize(
     ("user", "said"),
     [
-        ("[]", "GET user: the answer is not what the service promises: it has no number"),
-        ('{"id": null}', "GET user: the answer is not what the service promises: it has no number"),
+        ("[]", "GET user: unexpected response: the user has no numeric id"),
+        ('{"id": null}', "GET user: unexpected response: the user has no numeric id"),
     ],
 )
 def test_a_user_without_a_number_is_no_answer(user: str, said: str) -> None:
@@ -296,7 +296,7 @@ def test_what_the_service_answers_where_nothing_can_be_posted_is_told_with_advic
         (
             "glcbt-x",
             "7",
-            f"GET {path}: 401 Unauthorized; the token is not valid there (that of a CI job may not post notes): {HOW}",
+            f"GET {path}: 401 Unauthorized; the token is not valid there (CI job tokens may not post notes): {HOW}",
         ),
         (
             "ada-token",
@@ -338,12 +338,11 @@ def test_outside_the_pipeline_of_a_merge_request_nothing_is_posted(
     ("text", "said"),
     [
         (None, "note.md: No such file or directory"),
-        ("", "there is nothing in it"),
-        (" \n", "there is nothing in it"),
+        ("", "the text is empty"),
+        (" \n", "the text is empty"),
         (
             "x" * 1_000_000,
-            "a note may have 1,000,000 characters, and this one has 1,000,032; what --report markdown=FILE writes has "
-            "60,000 at most",
+            "a note may have 1,000,000 characters, and this one has 1,000,032; --report markdown=FILE writes at most 60,000",
         ),
     ],
     ids=["missing", "empty", "blank", "long"],
@@ -373,8 +372,8 @@ def test_without_a_token_it_is_told_which(cli_runner: CliRunner, monkeypatch: py
     done = cli_runner("note --file note.md")
     assert (done.code, done.out) == (0, "")
     assert done.err == (
-        "No note posted: no token (that of a CI job may not post notes, and a protected variable is not there in merge "
-        f"requests): {HOW}\n"
+        "No note posted: no token (CI job tokens may not post notes, and pipelines of merge requests have no protected "
+        f"variables): {HOW}\n"
     )
 
 
