@@ -36,7 +36,7 @@ def doctor(given: Given, read_only: bool) -> int:
     session = Session(given)
     found = _look(session, read_only=read_only)
     session.write_result(partial(render_diagnosis, found))
-    return of_targets(complete=not found.failed, targets=found.targets)
+    return of_targets(complete=not found.counts.error, targets=found.targets)
 
 
 def _look(session: Session, *, read_only: bool) -> "Diagnosis":
@@ -59,7 +59,7 @@ def _look(session: Session, *, read_only: bool) -> "Diagnosis":
         finding = Finding(Verdict.ERROR, "manifests", said, "reconciler validate tells each with its place")
     except ServiceError as error:
         finding = Finding(Verdict.ERROR, "targets", f"not all could be looked at: {error}", "try again later")
-    return Diagnosis(front, of_manifests=(finding,))
+    return Diagnosis(front, manifests=(finding,))
 
 
 def _look_at_targets(session: Session, client: "Client", front: "ServiceCheck", *, read_only: bool) -> "Diagnosis":

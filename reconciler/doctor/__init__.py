@@ -4,7 +4,6 @@ It is handed a `Reader`, so that it cannot write.
 """
 
 from reconciler.doctor.credentials import look_at_service
-from reconciler.doctor.document import DiagnosisDocument, diagnosis_content
 from reconciler.doctor.estimates import chains_of_apply, estimate
 from reconciler.doctor.findings import (
     Access,
@@ -16,6 +15,7 @@ from reconciler.doctor.findings import (
     ServiceCheck,
     TargetState,
     Verdict,
+    diagnosis_content,
 )
 from reconciler.doctor.targets import CheckContext, look_at_targets
 
@@ -24,7 +24,6 @@ __all__ = [
     "CheckContext",
     "Costs",
     "Diagnosis",
-    "DiagnosisDocument",
     "Estimate",
     "Finding",
     "SectionState",

@@ -65,7 +65,7 @@ def look_at_service(reader: Reader, api_url: str, today: date, *, exposed: bool 
         said = "plain http: whoever is in between can read the token"
         warnings = (Finding(Verdict.WARNING, "url", said, "use https"),)
     front = _Look(reader, api_url, today).go()
-    return replace(front, of_service=(*warnings, *front.of_service))
+    return replace(front, findings=(*warnings, *front.findings))
 
 
 @dataclass(frozen=True, slots=True)
@@ -78,18 +78,17 @@ class _Look:
         record = self._ask("personal_access_tokens/self")
         fault = self._fault_of_service(record)
         if fault is not None:
-            return ServiceCheck(self.api_url, of_service=(fault,))
+            return ServiceCheck(self.api_url, findings=(fault,))
         if isinstance(record, Unauthorized):
             return self._refused(record)
         version = self._ask("version")
         fault = self._fault_of_service(version) or self._no_api(record, version)
         if fault is not None:
-            return ServiceCheck(self.api_url, of_service=(fault,))
+            return ServiceCheck(self.api_url, findings=(fault,))
         if isinstance(version, Unauthorized):
             return self._job_token() if isinstance(record, Refused) else self._refused(version)
         front = self._version(version)
-        token, findings = self._token(record, self._ask("user"))
-        return replace(front, token=token, of_token=findings)
+        return replace(front, token=self._token(record, self._ask("user")))
 
     def _ask(self, path: str) -> Json | ServiceError:
         try:
@@ -131,26 +130,26 @@ class _Look:
         return f"try https://{url.netloc}{url.path}" if url.scheme == "http" else ""
 
     def _refused(self, error: Unauthorized) -> ServiceCheck:
-        findings = (Finding(Verdict.ERROR, "token", f"refused: {error.reason}", NEW_TOKEN),)
-        return ServiceCheck(self.api_url, of_service=(_reached(),), of_token=findings)
+        token = Token(findings=(Finding(Verdict.ERROR, "token", f"refused: {error.reason}", NEW_TOKEN),))
+        return ServiceCheck(self.api_url, token=token, findings=(_reached(),))
 
     def _job_token(self) -> ServiceCheck:
         said = "a CI job token, which may not ask for any of this"
         remedy = "use a personal, project or group access token instead of CI_JOB_TOKEN"
-        token = Token(TokenKind.JOB, reads=Access.NO, writes=Access.NO)
         findings = (Finding(Verdict.ERROR, "token", said, remedy),)
-        return ServiceCheck(self.api_url, token=token, of_service=(_reached(),), of_token=findings)
+        token = Token(TokenKind.JOB, reads=Access.NO, writes=Access.NO, findings=findings)
+        return ServiceCheck(self.api_url, token=token, findings=(_reached(),))
 
     def _version(self, answer: Json | ServiceError) -> ServiceCheck:
         if isinstance(answer, ServiceError):
             finding = Finding(Verdict.UNKNOWN, "version", f"not told: {answer}")
-            return ServiceCheck(self.api_url, of_service=(_reached(), finding))
+            return ServiceCheck(self.api_url, findings=(_reached(), finding))
         enterprise = answer.get("enterprise") if isinstance(answer.get("enterprise"), bool) else None
         editions = {True: "Enterprise Edition", False: "Community Edition", None: "edition not told"}
         finding = Finding(Verdict.OK, "version", f"{answer['version']}, {editions[enterprise]}")
-        return ServiceCheck(self.api_url, answer["version"], enterprise, of_service=(_reached(), finding))
+        return ServiceCheck(self.api_url, answer["version"], enterprise, findings=(_reached(), finding))
 
-    def _token(self, record: Json | ServiceError, user: Json | ServiceError) -> tuple[Token, tuple[Finding, ...]]:
+    def _token(self, record: Json | ServiceError, user: Json | ServiceError) -> Token:
         told: Mapping[str, Json] = record if isinstance(record, dict) else {}
         owner: Mapping[str, Json] = user if isinstance(user, dict) else {}
         scopes = _texts(told.get("scopes"))
@@ -163,7 +162,7 @@ class _Look:
             reads=_suffices(scopes, {"api", "read_api"}),
             writes=_suffices(scopes, {"api"}),
         )
-        return token, (self._whose(token, told), _scopes(token), self._expiry(token, told))
+        return replace(token, findings=(self._whose(token, told), _scopes(token), self._expiry(token, told)))
 
     def _whose(self, token: Token, told: Mapping[str, Json]) -> Finding:
         name = f' "{told["name"]}"' if isinstance(told.get("name"), str) else ""

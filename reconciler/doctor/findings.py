@@ -1,11 +1,20 @@
-"""A diagnosis, as a value: what was found of the service, of the token, and of each section of each target."""
+"""A diagnosis, as a value: what was found of the service, of the token, and of each section of each target.
+
+It is shown as text, or as the JSON document that `reconciler.diagnosis/v1` names.
+"""
 
 from collections import Counter
 from collections.abc import Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from datetime import date
 from enum import StrEnum
+from typing import Annotated, Literal
 
+from pydantic import Field, NonNegativeInt, PlainSerializer, PositiveInt, TypeAdapter, computed_field
+
+from reconciler.documents.checksum import DOCUMENT
+from reconciler.model.plan import Targeted
+from reconciler.model.protocols import Json
 from reconciler.model.targets import Target
 
 
@@ -27,24 +36,8 @@ class Access(StrEnum):
     UNASKED = "not asked"
 
 
-@dataclass(frozen=True, slots=True)
-class Finding:
-    """One thing that was found.
-
-    Attributes:
-        about: what it is about, in a word or two.
-        said: what was found.
-        remedy: what to do about it; empty where nothing is to be done.
-    """
-
-    verdict: Verdict
-    about: str
-    said: str
-    remedy: str = ""
-
-
 class TokenKind(StrEnum):
-    """What sort of token it is."""
+    """The type of a token."""
 
     PERSONAL = "personal"
     PROJECT = "project"
@@ -55,159 +48,193 @@ class TokenKind(StrEnum):
     UNKNOWN = "unknown"
 
 
+Seconds = Annotated[float, Field(ge=0), PlainSerializer(lambda seconds: round(seconds, 4), return_type=float)]
+
+
+@dataclass(frozen=True, slots=True)
+class Finding:
+    """One thing that was found."""
+
+    verdict: Verdict
+    """Whether it is well."""
+    about: str
+    """The subject, in a word or two."""
+    said: str
+    """What was found."""
+    remedy: str = ""
+    """What to do about it; empty if nothing is to be done."""
+
+
 @dataclass(frozen=True, slots=True)
 class Token:
-    """What the service tells of the token.
-
-    Attributes:
-        kind: what sort it is.
-        owner: the username of whose it is; None where that is not known.
-        admin: whether that is an administrator; false where that is not told.
-        scopes: what it may be used for; None where that is not told.
-        expires_at: the first day on which it is not valid any more; None where there is none, or none is told.
-        reads: whether its scopes suffice to read.
-        writes: whether they suffice to write.
-    """
+    """The token, never its value."""
 
     kind: TokenKind = TokenKind.UNKNOWN
+    """The token's type."""
     owner: str | None = None
-    admin: bool = False
+    """Username of the token's owner; null if unknown."""
+    admin: Annotated[bool, Field(exclude=True)] = False
+    """Whether the owner is an administrator; false if unknown."""
     scopes: tuple[str, ...] | None = None
+    """The token's scopes; null if unknown."""
     expires_at: date | None = None
+    """The first day on which the token is no longer valid; null if there is none, or it is unknown."""
     reads: Access = Access.UNKNOWN
+    """Whether the scopes suffice to read."""
     writes: Access = Access.UNKNOWN
+    """Whether the scopes suffice to write."""
+    findings: tuple[Finding, ...] = ()
+    """The findings about the token."""
 
 
 @dataclass(frozen=True, slots=True)
 class ServiceCheck:
-    """What a run meets first: the service, and what it tells of the token.
-
-    Attributes:
-        url: of the API.
-        version: of the service; None where it is not told.
-        enterprise: whether it has the code of the paid editions, licensed or not; None where it is not told.
-        of_service: what was found of the service.
-        of_token: what was found of the token.
-    """
+    """The service."""
 
     url: str
+    """The URL of its API."""
     version: str | None = None
-    enterprise: bool | None = None
-    token: Token = Token()
-    of_service: tuple[Finding, ...] = ()
-    of_token: tuple[Finding, ...] = ()
+    """The version it runs; null if unknown."""
+    enterprise: Annotated[bool | None, Field(exclude=True)] = None
+    """Whether it has the code of the paid editions, licensed or not; None if unknown."""
+    token: Annotated[Token, Field(exclude=True)] = Token()
+    """What it says of the token."""
+    findings: tuple[Finding, ...] = ()
+    """The findings about the service."""
+
+    @computed_field
+    @property
+    def edition(self) -> Literal["enterprise", "community"] | None:
+        """Whether it has the code of the paid editions, licensed or not; null if unknown."""
+        if self.enterprise is None:
+            return None
+        return "enterprise" if self.enterprise else "community"
 
     @property
     def usable(self) -> bool:
-        """Whether it is of any use to go on."""
-        return all(finding.verdict is not Verdict.ERROR for finding in (*self.of_service, *self.of_token))
+        """Whether further checks make sense."""
+        return all(finding.verdict is not Verdict.ERROR for finding in (*self.findings, *self.token.findings))
 
 
 @dataclass(frozen=True, slots=True)
 class SectionState:
-    """Whether a section of a target can be read and written.
-
-    Attributes:
-        read: whether it was read.
-        write: whether it could be written.
-        said: why not, or why that is unknown; empty where there is nothing to say, or the target's findings say it.
-        remedy: what to do about it.
-        findings: what else is wrong with it: what a plan would call problems.
-    """
+    """One declared section of one target."""
 
     section: str
+    """The section's name."""
     read: Access
+    """Whether it was read."""
     write: Access
+    """Whether it could be written; nothing was."""
     said: str = ""
+    """Why not, or why that is unknown; empty if the target's findings say it."""
     remedy: str = ""
+    """What to do about it; empty if nothing is to be done."""
     findings: tuple[Finding, ...] = ()
+    """What a plan would report as problems."""
 
+    @computed_field
     @property
     def verdict(self) -> Verdict:
-        """What it comes to, its findings aside."""
+        """Whether it is well, its findings aside."""
         if Access.NO in (self.read, self.write):
             return Verdict.ERROR
         return Verdict.UNKNOWN if self.write is Access.UNKNOWN else Verdict.OK
 
 
 @dataclass(frozen=True, slots=True)
-class TargetState:
-    """What was found of one target.
+class TargetState(Targeted):
+    """One target."""
 
-    Attributes:
-        origin: `path:line` of its manifest.
-        findings: what is wrong with the target as a whole.
-    """
-
-    target: Target
+    target: Annotated[Target, Field(exclude=True)]
     origin: str
+    """Its manifest, as path:line."""
     findings: tuple[Finding, ...]
+    """The findings about the target as a whole."""
     sections: tuple[SectionState, ...]
+    """Its declared sections, in the order of a plan."""
 
 
 @dataclass(frozen=True, slots=True)
 class Estimate:
-    """What a run costs, as far as can be told beforehand.
+    """The estimated cost of a run."""
 
-    Attributes:
-        seconds: how long it takes.
-    """
-
-    requests: int
-    seconds: float
+    requests: NonNegativeInt
+    """Number of requests."""
+    seconds: Seconds
+    """How long it takes."""
 
 
 @dataclass(frozen=True, slots=True)
 class Costs:
-    """What a plan costs, and applying it.
-
-    Attributes:
-        plan: of reading and planning.
-        apply: of the changes, and of looking at them afterwards.
-        changes: how many there are.
-        latency: seconds that an answer took, on average.
-        concurrency: how many requests were in flight at once, at most.
-    """
+    """The estimated cost of a plan and of its apply."""
 
     plan: Estimate
+    """Reading and planning."""
     apply: Estimate
-    changes: int
-    latency: float
-    concurrency: int
+    """The changes, and verifying them afterwards."""
+    changes: NonNegativeInt
+    """Number of changes."""
+    latency: Seconds
+    """Average time of a response, in seconds."""
+    concurrency: PositiveInt
+    """Most requests in flight at once."""
+
+
+@dataclass(frozen=True, slots=True)
+class Counts:
+    """The diagnosis in numbers."""
+
+    ok: int
+    """How much is well."""
+    warning: int
+    """How much will not stay well, or is not safe."""
+    unknown: int
+    """How much the service does not tell."""
+    error: int
+    """Number of errors."""
 
 
 @dataclass(frozen=True, slots=True)
 class Diagnosis:
-    """All that was found.
+    """A diagnosis."""
 
-    Attributes:
-        of_manifests: what keeps the manifests from being looked at.
-        costs: None where no target was looked at.
-    """
+    __pydantic_config__ = DOCUMENT
 
-    front: ServiceCheck
-    of_manifests: tuple[Finding, ...] = ()
+    service: ServiceCheck
+    """The version and edition of the service, and the findings about it."""
+    manifests: tuple[Finding, ...] = ()
+    """What prevents the manifests from being checked."""
     targets: tuple[TargetState, ...] = ()
+    """Users, then groups, then projects."""
     costs: Costs | None = None
+    """The estimated cost of the runs; null if no target was checked."""
+    format: Literal["reconciler.diagnosis/v1"] = field(default="reconciler.diagnosis/v1", kw_only=True)
+    """The format of this document."""
 
+    @computed_field
     @property
-    def sections(self) -> tuple[SectionState, ...]:
-        """Those of all targets."""
-        return tuple(section for target in self.targets for section in target.sections)
+    def token(self) -> Token:
+        """The token's type, owner, scopes and expiry, and the findings about it."""
+        return self.service.token
 
+    @computed_field
     @property
-    def counts(self) -> Counter[Verdict]:
-        """How many findings and sections come to what."""
-        return Counter(self._verdicts())
-
-    @property
-    def failed(self) -> bool:
-        """Whether something wanted cannot be had."""
-        return self.counts[Verdict.ERROR] > 0
+    def counts(self) -> Counts:
+        """How many findings and sections have which verdict."""
+        numbers = Counter(str(verdict) for verdict in self._verdicts())
+        return Counts(**{verdict.value: numbers[verdict] for verdict in Verdict})
 
     def _verdicts(self) -> Iterator[Verdict]:
-        findings = [*self.front.of_service, *self.front.of_token, *self.of_manifests]
+        sections = [section for target in self.targets for section in target.sections]
+        findings = [*self.service.findings, *self.token.findings, *self.manifests]
         findings += [finding for target in self.targets for finding in target.findings]
-        findings += [finding for section in self.sections for finding in section.findings]
+        findings += [finding for section in sections for finding in section.findings]
         yield from (finding.verdict for finding in findings)
-        yield from (section.verdict for section in self.sections)
+        yield from (section.verdict for section in sections)
+
+
+def diagnosis_content(found: Diagnosis) -> dict[str, Json]:
+    """Return a diagnosis as JSON."""
+    content: dict[str, Json] = TypeAdapter(Diagnosis).dump_python(found, mode="json")
+    return content

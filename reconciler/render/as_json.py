@@ -2,13 +2,52 @@
 
 import json
 from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Literal
+
+from pydantic import NonNegativeInt, TypeAdapter
 
 from reconciler.doctor import Diagnosis, diagnosis_content
+from reconciler.documents.checksum import DOCUMENT
 from reconciler.documents.plan_file import SavedPlan, save_plan
 from reconciler.documents.report import Report, save_report
 from reconciler.errors import LocatedDiagnostic
 from reconciler.model.targets import Level
 from reconciler.render import Style
+
+
+@dataclass(frozen=True, slots=True)
+class Fault:
+    """One thing wrong, or doubtful, in the manifests."""
+
+    path: str
+    """The file."""
+    line: NonNegativeInt
+    """From 1; 0 for the file as a whole."""
+    column: NonNegativeInt
+    """From 1, in characters; 0 for the file as a whole."""
+    severity: str
+    """An `error` keeps the manifests from being applied, a `warning` does not."""
+    message: str
+    """What is wrong, and what would be right."""
+
+
+@dataclass(frozen=True, slots=True)
+class Validation:
+    """What is wrong in the manifests."""
+
+    __pydantic_config__ = DOCUMENT
+
+    format: Literal["reconciler.validation/v1"]
+    """The format of this document."""
+    valid: bool
+    """Whether there are no errors."""
+    faults: tuple[Fault, ...]
+    """Errors and warnings, by place."""
+    documents: Mapping[str, int]
+    """Number of documents of each kind, such as project or set."""
+    targets: NonNegativeInt
+    """Number of documents about a user, a group or a project."""
 
 
 def plan(saved: SavedPlan, _style: Style) -> str:
@@ -23,23 +62,14 @@ def report(done: Report, _style: Style) -> str:
 
 def validation(faults: Sequence[LocatedDiagnostic], documents: Mapping[str, int], _style: Style) -> str:
     """Return the faults of the manifests, errors and warnings, by place."""
-    content = {
-        "format": "reconciler.validation/v1",
-        "valid": all(fault.severity != "error" for fault in faults),
-        "faults": [
-            {
-                "path": fault.path,
-                "line": fault.line,
-                "column": fault.column,
-                "severity": fault.severity,
-                "message": fault.message,
-            }
-            for fault in faults
-        ],
-        "documents": dict(documents),
-        "targets": sum(documents.get(level, 0) for level in Level),
-    }
-    return json.dumps(content, indent=2) + "\n"
+    found = Validation(
+        format="reconciler.validation/v1",
+        valid=all(fault.severity != "error" for fault in faults),
+        faults=tuple(Fault(each.path, each.line, each.column, each.severity, each.message) for each in faults),
+        documents=documents,
+        targets=sum(documents.get(level, 0) for level in Level),
+    )
+    return json.dumps(TypeAdapter(Validation).dump_python(found, mode="json"), indent=2) + "\n"
 
 
 def diagnosis(found: Diagnosis, _style: Style) -> str:

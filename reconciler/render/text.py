@@ -85,16 +85,15 @@ def validation(faults: Sequence[LocatedDiagnostic], documents: Mapping[str, int]
 
 def diagnosis(found: Diagnosis, style: Style) -> str:
     """Return what was found of service, token and targets, a line each, and what the runs will cost."""
-    front = found.front
-    lines = _checked(f"service {front.url}", (_finding(each) for each in front.of_service), style)
-    lines += _checked("token", (_finding(each) for each in front.of_token), style)
-    lines += _checked("manifests", (_finding(each) for each in found.of_manifests), style)
+    lines = _checked(f"service {found.service.url}", map(_finding, found.service.findings), style)
+    lines += _checked("token", map(_finding, found.token.findings), style)
+    lines += _checked("manifests", map(_finding, found.manifests), style)
     for target in found.targets:
         of_sections = (each for section in target.sections for each in _section(section, told=not target.findings))
         lines += _checked(str(target.target), (*map(_finding, target.findings), *of_sections), style)
     counts = found.counts
-    numbers = f"{counted(counts[Verdict.ERROR], 'error')}, {counted(counts[Verdict.WARNING], 'warning')}"
-    lines += _folded(f"Doctor: {numbers}, {counts[Verdict.UNKNOWN]} unknown.", style)
+    numbers = f"{counted(counts.error, 'error')}, {counted(counts.warning, 'warning')}"
+    lines += _folded(f"Doctor: {numbers}, {counts.unknown} unknown.", style)
     if found.costs is not None:
         lines += _folded(_costs(found.costs), style)
     return "\n".join(lines) + "\n"

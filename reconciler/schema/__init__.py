@@ -5,18 +5,17 @@ Nothing here is written twice: the sections of manifests come from the kinds, al
 
 import json
 from pathlib import Path
-from typing import Literal
 
-from pydantic import Field, TypeAdapter
+from pydantic import TypeAdapter
 
 from reconciler import __version__
 from reconciler.configuration import Configuration
-from reconciler.doctor import DiagnosisDocument
-from reconciler.doctor.document import Document
+from reconciler.doctor import Diagnosis
 from reconciler.documents.plan_file import SavedPlan
 from reconciler.documents.report import Report
 from reconciler.errors import ConfigurationError
 from reconciler.model.kind import Kinds
+from reconciler.render.as_json import Validation
 from reconciler.schema.manifests import head, manifest_schema
 from reconciler.schema.sections import Kept, Schema, Written
 from reconciler.system.whole_file import save
@@ -28,33 +27,13 @@ CHECKSUM = {
 }
 
 
-class FaultShape(Document):
-    """One thing wrong, or doubtful, in the manifests."""
-
-    path: str = Field(description="The file.")
-    line: int = Field(ge=0, description="From 1; 0 where the file as a whole is meant.")
-    column: int = Field(ge=0, description="From 1, in characters; 0 where the file as a whole is meant.")
-    severity: Literal["error", "warning"] = Field(description="Whether it keeps the manifests from being applied.")
-    message: str = Field(description="What is wrong, and what would be right.")
-
-
-class ValidationDocument(Document):
-    """What is wrong in the manifests."""
-
-    format: Literal["reconciler.validation/v1"] = Field(description="What this document is.")
-    valid: bool = Field(description="Whether there are no errors.")
-    faults: list[FaultShape] = Field(description="Errors and warnings, by place.")
-    documents: dict[str, int] = Field(description="How many documents there are of each sort, such as project or set.")
-    targets: int = Field(ge=0, description="How many of them are about a user, a group or a project.")
-
-
 def all_schemas(kinds: Kinds) -> dict[str, Schema]:
     """Return every schema by the name of its file."""
     outputs: dict[str, type] = {
         "plan": SavedPlan,
         "report": Report,
-        "validation": ValidationDocument,
-        "diagnosis": DiagnosisDocument,
+        "validation": Validation,
+        "diagnosis": Diagnosis,
     }
     return {
         "manifest.schema.json": manifest_schema(kinds),

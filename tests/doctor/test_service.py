@@ -269,7 +269,7 @@ def test_a_port_for_https_that_is_spoken_to_without(cli_runner: CliRunner) -> No
 
 def test_a_service_that_goes_silent() -> None:
     error = AnswerLost("GET personal_access_tokens/self", "the answer was lost")
-    (finding,) = look_at_service(Telling(token=error), "https://host.test/api/v4", TODAY).of_service
+    (finding,) = look_at_service(Telling(token=error), "https://host.test/api/v4", TODAY).findings
     assert (finding.said, finding.remedy) == (f"cannot be used now: {error}", "try again later")
 
 
@@ -338,7 +338,7 @@ class Telling:
 def tokens_lines(**answers: Json) -> list[str]:
     """What is said of the token."""
     front = look_at_service(Telling(**answers), "https://host.test/api/v4", date(2026, 1, 1))
-    return [line(finding) for finding in front.of_token]
+    return [line(finding) for finding in front.token.findings]
 
 
 def line(finding: Finding) -> str:
@@ -378,7 +378,7 @@ def test_a_token_that_says_it_is_over_is_believed() -> None:
 def test_a_version_may_be_kept_back() -> None:
     def said(**answers: Json) -> list[str]:
         front = look_at_service(Telling(**answers), "https://host.test/api/v4", date(2026, 1, 1))
-        return [line(finding) for finding in front.of_service]
+        return [line(finding) for finding in front.findings]
 
     assert said() == ["ok reachable: yes", "ok version: 1.0, edition not told"]
     gone = NotFound("GET version", "404", 404)
