@@ -8,15 +8,12 @@ from email.utils import format_datetime
 from threading import RLock
 from typing import Any
 
-from .breaking import break_off
-from .call import Answer, Call, Insertion, token_in
+from .call import Answer, Call, Insertion, Router, token_in
 from .errors import Refusal
-from .faults import NO_FAULT, Fault, Faults
+from .faults import NO_FAULT, Fault, Faults, break_off
 from .packet import Packet, Receive, Scope, Send
 from .parameters import merged, read_body, target_without_secrets, without_secrets
-from .races import Races
 from .rate import RateLimit
-from .router import Router
 from .routes import routes
 from .state import State
 
@@ -48,7 +45,7 @@ class Application:
         self._in_flight = 0
         self._answered = 0
         self._router = Router(routes())
-        self._races = Races()
+        self._held: dict[str, list[tuple[_Exchange, asyncio.Future[Packet]]]] = {}
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         """Answer one request."""
@@ -64,7 +61,7 @@ class Application:
                 packet = None if exchange.racing() else self._end(exchange)
             fault = exchange.fault
             if packet is None:
-                packet = await self._races.join(request.path, fault, lambda: self._end(exchange))
+                packet = await self._race(request.path, exchange)
             if self.latency + fault.delay:
                 await asyncio.sleep(self.latency + fault.delay)
             if fault.breaking:
@@ -124,6 +121,21 @@ class Application:
             exchange.answer = route.serve(call)
         except Refusal as refusal:
             exchange.answer = Answer(refusal.status, refusal.body, refusal.headers)
+
+    async def _race(self, path: str, exchange: "_Exchange") -> Packet:
+        """Hold a creation until the fault's number of them are held at that path or its patience is over; then end all.
+
+        Several thus pass their checks before one of them is there.
+        """
+        future: asyncio.Future[Packet] = asyncio.get_running_loop().create_future()
+        held = self._held.setdefault(path, [])
+        held.append((exchange, future))
+        if len(held) < exchange.fault.together:
+            await asyncio.wait([future], timeout=exchange.fault.patience)
+        if not future.done():
+            for each, waiting in self._held.pop(path):
+                waiting.set_result(self._end(each))
+        return future.result()
 
     def _end(self, exchange: "_Exchange") -> Packet:
         """Insert where that is left to do, log how it went, and say what is answered."""

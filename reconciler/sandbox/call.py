@@ -1,15 +1,17 @@
-"""One request on its way through the sandbox: who asks, what for, and what they may see.
+"""One request on its way through the sandbox: which endpoint it is for, who asks, and what they may see.
 
 An endpoint is a function of a `Call` that gives an `Answer` or raises `Refusal`. One that creates gives an `Insertion`
 after its checks: production does not check and insert at once, so that requests may come in between.
 """
 
-from collections.abc import Callable, Mapping, Sequence
+import re
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from email.utils import parsedate_to_datetime
 from typing import Any
+from urllib.parse import unquote
 
 from .errors import Refusal, refused
 from .records import moment
@@ -51,6 +53,37 @@ class Route:
     parameters_first: bool = False
     credential: bool = True
     scopes: tuple[str, ...] = ()
+
+
+class Router:
+    """Finds the endpoint of a method and a raw path; where a literal segment fits, no named part of a path does.
+
+    Segments are told apart before they are decoded, so `acme%2Fweb` is one of them and never two.
+    """
+
+    def __init__(self, routes: Iterable[Route]) -> None:
+        paths: dict[str, dict[str, Route]] = {}
+        for route in sorted(routes, key=lambda route: route.path.replace(":", "~")):
+            paths.setdefault(route.path, {})[route.method] = route
+        self._paths = [
+            (re.compile("/api/v4" + re.sub(r":(\w+)", r"(?P<\1>[^/]+)", path)), methods)
+            for path, methods in paths.items()
+        ]
+
+    def find(self, method: str, path: str) -> tuple[Route, Mapping[str, str]]:
+        """The endpoint, and the decoded parts of the path by name.
+
+        Raises:
+            Refusal: 404 for a path that is none, 405 for a method the path does not have.
+        """
+        for pattern, methods in self._paths:
+            match = pattern.fullmatch(path)
+            if match:
+                route = methods.get("GET" if method == "HEAD" else method)
+                if route is None:
+                    raise Refusal(405, {"error": "405 Not Allowed"}, [("allow", ", ".join(sorted(methods)))])
+                return route, {name: unquote(part) for name, part in match.groupdict().items()}
+        raise Refusal(404, {"error": "404 Not Found"})
 
 
 @dataclass(slots=True)

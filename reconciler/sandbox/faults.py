@@ -25,22 +25,27 @@ first `times` (from the `nth` on, when both are given), or each with `probabilit
 request it is, so that the same requests fail whatever order they come in.
 """
 
+import asyncio
 import random
+import socket
+import struct
 from collections import Counter
-from collections.abc import Callable, Iterable, Mapping
-from dataclasses import dataclass, fields
+from collections.abc import Iterable, Mapping
+from contextlib import suppress
 from http import HTTPStatus
-from typing import Any
+from typing import Annotated, Any, Literal, get_args
+
+from pydantic import AfterValidator, ConfigDict, Field, ValidationError
+from pydantic.dataclasses import dataclass
 
 from .errors import FaultError
-from .packet import Packet
+from .packet import Packet, Receive, Scope, Send
 
-INSTEAD = frozenset({"status", "html", "redirect", "reset-before"})
-BREAKING = frozenset({"reset-before", "reset-after", "hang-after", "truncate"})
-KINDS = (
-    *("status", "html", "redirect", "reset-before", "reset-after", "hang-after", "truncate", "not-json", "slow"),
-    "race",
-)
+Kind = Literal[
+    "status", "html", "redirect", "reset-before", "reset-after", "hang-after", "truncate", "not-json", "slow", "race"
+]
+Count = Annotated[int, Field(ge=1)]
+_LINGER_NOT = struct.pack("ii", 1, 0)
 _STATUS = {"status": 503, "html": 502, "redirect": 302}
 _BODIES: dict[int, Any] = {
     409: {"message": "409 Conflict: Resource lock"},
@@ -48,31 +53,31 @@ _BODIES: dict[int, Any] = {
 }
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, config=ConfigDict(coerce_numbers_to_str=True, extra="forbid"))
 class Fault:
     """One fault, and the requests it befalls; see the table at the top of this module."""
 
-    kind: str
-    status: int | None = None
-    retry_after: int | None = None
-    method: str | None = None
+    kind: Kind
+    status: Annotated[int, AfterValidator(HTTPStatus)] | None = None
+    retry_after: Annotated[int, Field(ge=0)] | None = None
+    method: Annotated[str, AfterValidator(str.upper)] | None = None
     match: str = ""
-    nth: int | None = None
-    times: int | None = None
-    probability: float = 1.0
+    nth: Count | None = None
+    times: Count | None = None
+    probability: Annotated[float, Field(ge=0, le=1)] = 1.0
     seed: int = 0
-    seconds: float | None = None
-    together: int = 2
+    seconds: Annotated[float, Field(ge=0, lt=1e6)] | None = None
+    together: Count = 2
 
     @property
     def instead(self) -> bool:
         """Whether the request is not carried out."""
-        return self.kind in INSTEAD
+        return self.kind in ("status", "html", "redirect", "reset-before")
 
     @property
     def breaking(self) -> bool:
         """Whether the connection breaks, so that there is no whole answer."""
-        return self.kind in BREAKING
+        return self.kind in ("reset-before", "reset-after", "hang-after", "truncate")
 
     @property
     def silent(self) -> bool:
@@ -101,7 +106,7 @@ class Fault:
         return Packet.json(status, headers, _BODIES.get(status, {"message": f"{status} {_phrase(status)}"}))
 
 
-NO_FAULT = Fault("none")
+NO_FAULT = Fault("slow", seconds=0)
 
 
 class Faults:
@@ -134,7 +139,7 @@ def parse_fault(spec: str) -> Fault:
         given[name] = value
     if "status" in given:
         given.setdefault("kind", "status")
-    return _checked(given, spec)
+    return _made(given, spec)
 
 
 def read_fault(given: Any) -> Fault:
@@ -144,64 +149,47 @@ def read_fault(given: Any) -> Fault:
     if isinstance(given, str):
         return parse_fault(given)
     if isinstance(given, Mapping):
-        return _checked(given, given)
+        return _made(given, given)
     raise FaultError(f"fault {given!r}: must be a mapping or a string")
 
 
-def _checked(given: Mapping[str, Any], shown: Any) -> Fault:
-    values: dict[str, Any] = {}
-    for name, value in given.items():
-        coerce = _COERCE.get(name)
-        if coerce is None:
-            raise FaultError(f"fault {shown!r}: unknown name {name!r}; known are {', '.join(_COERCE)}")
-        try:
-            values[name] = coerce(value)
-        except (TypeError, ValueError):
-            raise FaultError(f"fault {shown!r}: {name} cannot be {value!r}") from None
-    if values.get("kind") not in KINDS:
-        raise FaultError(f"fault {shown!r}: the kind must be one of {', '.join(KINDS)}")
-    return Fault(**values)
+def _made(given: Mapping[str, Any], shown: Any) -> Fault:
+    try:
+        return Fault(**given)
+    except ValidationError as error:
+        wrong = error.errors()[0]
+    name = wrong["loc"][0]
+    if wrong["type"] == "unexpected_keyword_argument":
+        raise FaultError(f"fault {shown!r}: unknown name {name!r}; known are {', '.join(Fault.__annotations__)}")
+    if name == "kind":
+        raise FaultError(f"fault {shown!r}: the kind must be one of {', '.join(get_args(Kind))}")
+    raise FaultError(f"fault {shown!r}: {name} cannot be {wrong['input']!r}")
 
 
-def _at_least(least: int, value: Any) -> int:
-    found = int(value)
-    if found < least:
-        raise ValueError
-    return found
+async def break_off(fault: Fault, packet: Packet, scope: Scope, receive: Receive, send: Send) -> None:
+    """End a request without a whole answer, as the fault says; returns once the connection is gone.
+
+    The request has been read to its end, so that all `receive` can still tell is that the client is gone.
+    """
+    transport = scope["state"]["connection"].transport
+    if fault.kind == "hang-after":
+        with suppress(TimeoutError):
+            await asyncio.wait_for(receive(), fault.seconds)
+        transport.abort()
+    elif fault.kind == "truncate" and packet.body:
+        await packet.send_start(send)
+        half = packet.body[: len(packet.body) // 2]
+        await send({"type": "http.response.body", "body": half, "more_body": True})
+        transport.close()
+    else:
+        _reset(transport)
+    await receive()
 
 
-def _share(value: Any) -> float:
-    found = float(value)
-    if not 0 <= found <= 1:
-        raise ValueError
-    return found
-
-
-def _duration(value: Any) -> float:
-    found = float(value)
-    if not 0 <= found < 1e6:
-        raise ValueError
-    return found
-
-
-def _status(value: Any) -> int:
-    return HTTPStatus(int(value)).value
-
-
-_COERCE: dict[str, Callable[[Any], Any]] = {
-    "kind": str,
-    "status": _status,
-    "retry_after": lambda value: _at_least(0, value),
-    "method": lambda value: str(value).upper(),
-    "match": str,
-    "nth": lambda value: _at_least(1, value),
-    "times": lambda value: _at_least(1, value),
-    "probability": _share,
-    "seed": int,
-    "seconds": _duration,
-    "together": lambda value: _at_least(1, value),
-}
-assert set(_COERCE) == {field.name for field in fields(Fault)}  # noqa: S101 - one table cannot forget the other
+def _reset(transport: Any) -> None:
+    """Make the peer see a reset, not an orderly end."""
+    transport.get_extra_info("socket").setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, _LINGER_NOT)
+    transport.abort()
 
 
 def _befalls(fault: Fault, position: int, request: str) -> bool:

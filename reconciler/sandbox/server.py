@@ -11,11 +11,15 @@ from threading import Event, Thread
 from typing import Any
 
 import uvicorn
+from starlette.applications import Starlette
+from starlette.requests import Request
+from starlette.responses import JSONResponse, Response
+from starlette.routing import Route
 from uvicorn.protocols.http.h11_impl import H11Protocol
 from uvicorn.server import ServerState
 
 from .app import Application
-from .control import control_app
+from .errors import FaultError, SandboxError
 from .faults import Fault, Faults, read_fault
 from .packet import Receive, Scope, Send
 from .rate import parse_rate_limit
@@ -172,7 +176,7 @@ class _Listener:
         self._stopping: asyncio.Event
         self._loop: asyncio.AbstractEventLoop
         self.sandbox = Sandbox(application, f"http://{host}:{self._socket.getsockname()[1]}")
-        self._control = control_app(self.sandbox)
+        self._control = _control_app(self.sandbox)
 
     async def serve(self, ready: Callable[[], None]) -> None:
         """Answer until `stop`."""
@@ -218,6 +222,53 @@ class _Listener:
             await self._control(scope, receive, send)
         else:
             await self._application(scope, receive, send)
+
+
+def _control_app(sandbox: Sandbox) -> Starlette:
+    """The `/-/` endpoints, beside the service: its state, its log and its faults, for tests and rehearsals.
+
+    They need no token, are not logged, and neither latency, faults nor rate limit touch them.
+    """
+
+    async def get_state(_: Request) -> Response:
+        return JSONResponse(sandbox.state())
+
+    async def put_state(request: Request) -> Response:
+        return await _replace(request, sandbox.replace_state)
+
+    async def get_log(_: Request) -> Response:
+        return JSONResponse(sandbox.log())
+
+    async def delete_log(_: Request) -> Response:
+        sandbox.clear_log()
+        return Response(status_code=204)
+
+    async def put_faults(request: Request) -> Response:
+        return await _replace(request, lambda given: sandbox.set_faults(_listed(given)))
+
+    return Starlette(
+        routes=[
+            Route("/-/state", get_state, methods=["GET"]),
+            Route("/-/state", put_state, methods=["PUT"]),
+            Route("/-/log", get_log, methods=["GET"]),
+            Route("/-/log", delete_log, methods=["DELETE"]),
+            Route("/-/faults", put_faults, methods=["PUT"]),
+        ]
+    )
+
+
+async def _replace(request: Request, accept: Callable[[Any], None]) -> Response:
+    try:
+        accept(await request.json())
+    except (ValueError, SandboxError) as error:
+        return JSONResponse({"message": str(error)}, status_code=400)
+    return Response(status_code=204)
+
+
+def _listed(given: Any) -> list[Any]:
+    if not isinstance(given, list):
+        raise FaultError("faults must be a list")
+    return given
 
 
 def _open_socket(host: str, port: int) -> socket.socket:

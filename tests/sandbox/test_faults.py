@@ -254,5 +254,5 @@ def test_what_is_no_fault_is_quoted(spec: str, message: str) -> None:
 
 
 def test_a_mapping_that_is_no_fault_is_quoted() -> None:
-    with pytest.raises(FaultError, match="status cannot be None"):
-        read_fault({"kind": "html", "status": None})
+    with pytest.raises(FaultError, match="status cannot be 'soon'"):
+        read_fault({"kind": "html", "status": "soon"})

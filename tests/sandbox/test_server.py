@@ -1,6 +1,5 @@
 """The sandbox on its socket: starting, stopping, overlapping, and what can be done from beside."""
 
-import asyncio
 import os
 import signal
 import socket
@@ -12,8 +11,7 @@ from typing import Any
 import httpx
 import pytest
 
-import reconciler.sandbox
-from reconciler.sandbox import FaultError, Sandbox, StateError, running, serve
+from reconciler.sandbox import FaultError, StateError, running, serve
 
 from .sandbox_client import WEB, SandboxClient, a_service
 
@@ -200,11 +198,3 @@ def test_a_large_body_arrives_whole(service: SandboxClient) -> None:
     service.given(a_service())
     sent = {"title": "a", "description": "x" * 500_000}
     assert len(service.ask(f"POST {WEB}/milestones", sent)[1]["description"]) == 500_000
-
-
-def test_the_package_is_cheap_until_it_serves() -> None:
-    assert set(reconciler.sandbox.__all__) >= {"Sandbox", "running", "serve", "StateError", "parse_fault"}
-    assert issubclass(reconciler.sandbox.Sandbox, Sandbox)
-    with pytest.raises(AttributeError, match="no attribute 'walk'"):
-        _ = reconciler.sandbox.walk
-    assert asyncio.iscoroutinefunction(serve) is False
