@@ -54,14 +54,14 @@ class Project:
             "CI_MERGE_REQUEST_PROJECT_ID": "900",
             "CI_MERGE_REQUEST_DIFF_BASE_SHA": base,
         }
-        return self._pipeline({**request, **more}, self.variables)
+        return self._pipeline({**self.variables, **request, **more})
 
     def on_main(self, source: str = "push", before: str = ZEROS, **more: str) -> Pipeline:
         """Return a pipeline of the default branch, which is checked out."""
         branch = {"CI_PIPELINE_SOURCE": source, "CI_COMMIT_BRANCH": "main", "CI_COMMIT_BEFORE_SHA": before}
-        return self._pipeline({**branch, **more}, {**self.variables, **self.protected})
+        return self._pipeline({**self.variables, **self.protected, **branch, **more})
 
-    def _pipeline(self, particular: Mapping[str, str], own: Mapping[str, str]) -> Pipeline:
+    def _pipeline(self, particular: Mapping[str, str]) -> Pipeline:
         commit = self.repository.git("rev-parse", "HEAD")
         predefined = {
             "CI": "true",
@@ -76,7 +76,7 @@ class Project:
             "CI_JOB_TOKEN": "glcbt-job-token",
             **particular,
         }
-        return Pipeline(self.runner, self.jobs, predefined, own)
+        return Pipeline(self.runner, self.jobs, predefined)
 
     def notes(self) -> list[tuple[str, str]]:
         """Return the notes on merge request 7: who wrote each, and its text without what is hidden in it."""

@@ -1,17 +1,14 @@
-"""Pipelines, run the way a runner does: a clone for each job, its script by bash as it stands, artifacts carried on."""
+"""Jobs, run the way a runner does: a clone for each, its script by bash as it stands, artifacts handed on."""
 
 import os
 import shutil
 import subprocess
 import sys
-from collections.abc import Iterator, Mapping
-from concurrent.futures import ThreadPoolExecutor
+from collections.abc import Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 from tempfile import mkdtemp
 from typing import Any
-
-from tests.gitops.expressions import holds
 
 PROJECT_DEPTH = "20"
 """How deep the service clones unless the job says otherwise."""
@@ -22,27 +19,21 @@ class Ran:
     """How a job ended.
 
     Attributes:
-        status: success, failed, warning (failed and allowed to), manual, waiting (for a manual one), or skipped.
+        code: of its script.
         log: what it printed.
-        artifacts: files kept, by path; those that later jobs get.
+        artifacts: files kept for later jobs, by path.
         reports: the file of each kind of report.
     """
 
-    status: str
-    code: int = 0
-    log: str = ""
-    artifacts: Mapping[str, str] = field(default_factory=dict)
-    reports: Mapping[str, str] = field(default_factory=dict)
+    code: int
+    log: str
+    artifacts: Mapping[str, str]
+    reports: Mapping[str, str]
 
     @property
     def everything(self) -> str:
         """All that anybody may read of it."""
         return "".join([self.log, *self.artifacts.values(), *self.reports.values()])
-
-    @property
-    def lets_others_run(self) -> bool:
-        """Whether jobs that need it are started."""
-        return self.status in ("success", "warning")
 
 
 @dataclass(frozen=True)
@@ -70,24 +61,18 @@ class Runner:
         for path, text in needed.items():
             (place / path).parent.mkdir(parents=True, exist_ok=True)
             (place / path).write_text(text)
-        lines = [*job.get("before_script", []), *job["script"]]
-        done = self._shell(place, lines, variables)
-        after = self._shell(place, job["after_script"], variables) if "after_script" in job else None
-        log = done.stdout + (after.stdout if after else "")
+        done = self._shell(place, [*job["before_script"], *job["script"]], variables)
+        after = self._shell(place, job.get("after_script", []), variables)
         artifacts = job.get("artifacts", {})
-        kept = done.returncode == 0 or artifacts.get("when") == "always"
-        files = {path: sorted(place.glob(path)) for path in artifacts.get("paths", [])} if kept else {}
-        if done.returncode == 0:
-            assert [path for path, found in files.items() if not found] == [], log
-        reports = {kind: place / path for kind, path in artifacts.get("reports", {}).items()} if kept else {}
+        files = {path: sorted(place.glob(path)) for path in artifacts.get("paths", [])}
+        reports = {kind: place / path for kind, path in artifacts.get("reports", {}).items()}
         ran = Ran(
-            _status(job, done.returncode),
             done.returncode,
-            log,
+            done.stdout + after.stdout,
             {str(file.relative_to(place)): file.read_text() for found in files.values() for file in found},
             {kind: file.read_text() for kind, file in reports.items() if file.exists()},
         )
-        assert done.returncode or set(ran.reports) == set(reports)
+        assert done.returncode or (all(files.values()) and set(ran.reports) == set(reports)), ran
         tokens = [value for name, value in variables.items() if name.endswith("_TOKEN")]
         assert [token for token in tokens if token in ran.everything] == []
         shutil.rmtree(place)
@@ -96,10 +81,8 @@ class Runner:
     def _clone(self, variables: Mapping[str, str]) -> Path:
         place = Path(mkdtemp(dir=self.folder))
         depth = variables.get("GIT_DEPTH", PROJECT_DEPTH)
-        shallow = [] if depth == "0" else ["--depth", depth]
-        self._git("init", "--quiet", str(place))
-        source = [f"file://{self.repository}", "+refs/heads/*:refs/remotes/origin/*"]
-        self._git("-C", str(place), "fetch", "--quiet", *shallow, *source)
+        shallow = [] if depth == "0" else ["--depth", depth, "--no-single-branch"]
+        self._git("clone", "--quiet", "--no-checkout", *shallow, f"file://{self.repository}", str(place))
         self._git("-C", str(place), "checkout", "--quiet", "--detach", variables["CI_COMMIT_SHA"])
         return place
 
@@ -107,10 +90,9 @@ class Runner:
         subprocess.run(["git", *arguments], check=True, env=self._environment({}), capture_output=True)
 
     def _shell(self, place: Path, lines: list[str], variables: Mapping[str, str]) -> "subprocess.CompletedProcess[str]":
-        script = "\n".join(["set -eo pipefail", *lines]) + "\n"
         return subprocess.run(
             ["bash", "--noprofile", "--norc"],
-            input=script,
+            input="\n".join(["set -eo pipefail", *lines]) + "\n",
             cwd=place,
             env=self._environment(variables),
             stdout=subprocess.PIPE,
@@ -127,77 +109,38 @@ class Runner:
 
 @dataclass(frozen=True)
 class Pipeline:
-    """A pipeline: the jobs whose rules hold, and the variables they have in common."""
+    """The jobs of a pipeline, run in the order in which a test names them.
+
+    Attributes:
+        jobs: of the configuration.
+        variables: what all of them have in their environment.
+        ran: how each job ended, by name; a job with `parallel` ran that often.
+    """
 
     runner: Runner
     jobs: Mapping[str, Mapping[str, Any]]
-    predefined: Mapping[str, str]
-    own: Mapping[str, str]
+    variables: Mapping[str, str]
     ran: dict[str, list[Ran]] = field(default_factory=dict)
 
-    def added(self) -> dict[str, str]:
-        """Return the jobs that are in it, and when they run."""
-        found = {name: self._when(job) for name, job in self.jobs.items()}
-        return {name: when for name, when in found.items() if when != "never"}
+    def run(self, *names: str, **more: str) -> list[int]:
+        """Run jobs, perhaps with further variables; return their exit codes."""
+        codes = []
+        for name in names:
+            self.ran[name] = [self._run(name, variables | more) for variables in self._copies(name)]
+            codes += [each.code for each in self.ran[name]]
+        return codes
 
-    def run(self, *played: str) -> dict[str, str]:
-        """Run it, and those of its manual jobs that somebody starts; return the status of each job.
-
-        Jobs that wait for nothing that is still to run, run side by side.
-        """
-        left = self.added()
-        with ThreadPoolExecutor() as pool:
-            while left:
-                ready = [name for name in left if not left.keys() & {need["job"] for need in self._needs(name)}]
-                running = {name: pool.submit(self._run_job, name, left.pop(name), played) for name in ready}
-                self.ran.update({name: each.result() for name, each in running.items()})
-        return {name: " ".join(dict.fromkeys(each.status for each in self.ran[name])) for name in self.added()}
-
-    def again(self, name: str, **variables: str) -> list[Ran]:
-        """Start a job, perhaps with further variables, whatever the others do."""
-        self.ran[name] = self._run_copies(name, variables)
-        return self.ran[name]
-
-    def _run_job(self, name: str, when: str, played: tuple[str, ...]) -> list[Ran]:
-        before = [ran for need in self._needs(name) for ran in self.ran[need["job"]]]
-        if any(each.status in ("manual", "waiting") for each in before):
-            return [Ran("waiting")]
-        if when != "always" and not all(each.lets_others_run for each in before):
-            return [Ran("skipped")]
-        if when == "manual" and name not in played:
-            return [Ran("manual")]
-        return self._run_copies(name, {})
-
-    def _run_copies(self, name: str, given: Mapping[str, str]) -> list[Ran]:
+    def _run(self, name: str, variables: Mapping[str, str]) -> Ran:
         job, artifacts = self.jobs[name], dict[str, str]()
-        for need in self._needs(name):
+        for need in [{"job": each} if isinstance(each, str) else each for each in job["needs"]]:
             for ran in self.ran[need["job"]] if need.get("artifacts", True) else ():
                 artifacts |= ran.artifacts
         in_job = {key: str(value) for key, value in job.get("variables", {}).items()}
-        copies = [{**in_job, **self.own, **self.predefined, **own, **given} for own in self._copies(name, job)]
-        with ThreadPoolExecutor() as pool:
-            return list(pool.map(lambda variables: self.runner.run(job, variables, artifacts), copies))
+        return self.runner.run(job, {**in_job, **self.variables, **variables}, artifacts)
 
-    def _needs(self, name: str) -> list[dict[str, Any]]:
-        return [{"job": each} if isinstance(each, str) else each for each in self.jobs[name]["needs"]]
-
-    def _copies(self, name: str, job: Mapping[str, Any]) -> Iterator[dict[str, str]]:
-        total = job.get("parallel")
-        if total is None:
-            yield {"CI_JOB_NAME": name}
-        for index in range(1, (total or 0) + 1):
-            numbers = {"CI_NODE_INDEX": str(index), "CI_NODE_TOTAL": str(total)}
-            yield {"CI_JOB_NAME": f"{name} {index}/{total}", **numbers}
-
-    def _when(self, job: Mapping[str, Any]) -> str:
-        for rule in job["rules"]:
-            if "if" not in rule or holds(rule["if"], {**self.own, **self.predefined}):
-                return str(rule.get("when", "on_success"))
-        return "never"
-
-
-def _status(job: Mapping[str, Any], code: int) -> str:
-    if code == 0:
-        return "success"
-    allowed = job.get("allow_failure", {"exit_codes": []})["exit_codes"]
-    return "warning" if code in (allowed if isinstance(allowed, list) else [allowed]) else "failed"
+    def _copies(self, name: str) -> list[dict[str, str]]:
+        if "parallel" not in self.jobs[name]:
+            return [{"CI_JOB_NAME": name}]
+        total = int(self.jobs[name]["parallel"])
+        numbers = [{"CI_NODE_INDEX": str(index), "CI_NODE_TOTAL": str(total)} for index in range(1, total + 1)]
+        return [{"CI_JOB_NAME": f"{name} {each['CI_NODE_INDEX']}/{total}", **each} for each in numbers]

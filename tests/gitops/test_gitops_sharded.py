@@ -34,31 +34,25 @@ def test_the_component_has_these_jobs(project: Project) -> None:
     assert list(project.jobs) == [VALIDATE, PLAN, REVIEW, APPROVE, APPLY, REPORT, DRIFT, TOGETHER]
 
 
-def test_a_fleet_is_planned_approved_applied_and_watched(project: Project) -> None:
+def test_a_fleet_is_planned_approved_applied_and_watched_though_one_project_is_sick(project: Project) -> None:
     first = project.commits(fleet=fleet("{}"))
     project.repository.git("checkout", "--quiet", "-b", "change")
     project.commits(fleet=fleet('{"1.0": {}}'))
     pipeline = project.in_merge_request(first)
-    assert pipeline.run() == {VALIDATE: "success", PLAN: "success", REVIEW: "success"}
+    assert pipeline.run(PLAN, REVIEW) == [0] * 3
     assert pipeline.ran[REVIEW][0].reports["terraform"] == '{"create": 4, "update": 0, "delete": 0}\n'
     [(author, text)] = project.notes()
     assert (author, text.partition("\n")[0]) == ("notes", "## Plan: 4 to create")
     project.repository.git("checkout", "--quiet", "main")
     project.repository.git("merge", "--quiet", "change")
 
+    project.commits(fleet=fleet('{"1.0": {}}') + "---\n" + MANIFEST % ("nowhere", '{"1.0": {}}'))
     pipeline = project.on_main(before=first)
-    assert pipeline.run() == {
-        PLAN: "success",
-        REVIEW: "success",
-        APPROVE: "manual",
-        APPLY: "waiting",
-        REPORT: "waiting",
-    }
+    assert sorted(pipeline.run(PLAN)) == [0, 3]
+    assert pipeline.run(REVIEW, APPROVE) == [3, 0]
     assert "Plan: 4 to create" in pipeline.ran[REVIEW][0].log
     assert project.writes() == []
-    statuses = [pipeline.again(name)[0].status for name in (APPROVE, APPLY, REPORT)]
-    assert statuses == ["success"] * 3
-    assert len(pipeline.ran[APPLY]) == 2
+    assert pipeline.run(APPLY, REPORT) == [0] * 3
     assert "Applied: 4 created" in pipeline.ran[REPORT][0].log
     assert len(project.writes()) == 4
 
@@ -66,42 +60,21 @@ def test_a_fleet_is_planned_approved_applied_and_watched(project: Project) -> No
     state["projects"][3]["milestones"] = []
     project.sandbox.replace_state(state)
     pipeline = project.on_main("schedule")
-    ran = pipeline.run()
-    assert {each.status for each in pipeline.ran[DRIFT]} == {"success", "warning"}
-    assert ran[TOGETHER] == "success"
+    assert sorted(pipeline.run(DRIFT)) == [0, 2]
+    assert pipeline.run(TOGETHER) == [3]
     together = pipeline.ran[TOGETHER][0]
     assert set(together.artifacts) == {
         f".reconciler/{name}" for name in ("drift.json", "drift.html", "reconciler.prom")
     }
     assert 'failures="1"' in together.reports["junit"]
+    assert {name for name, job in project.jobs.items() if "allow_failure" in job} == {PLAN, REVIEW, DRIFT, TOGETHER}
 
 
-def test_a_sick_project_stops_neither_its_shard_nor_the_others(project: Project) -> None:
-    sick = "---\n" + MANIFEST % ("nowhere", '{"1.0": {}}')
-    project.commits(fleet=fleet('{"1.0": {}}') + sick)
-    pipeline = project.on_main()
-    pipeline.run(APPROVE)
-    statuses = {name: sorted(each.status for each in ran) for name, ran in pipeline.ran.items()}
-    assert statuses == {
-        PLAN: ["success", "warning"],
-        REVIEW: ["warning"],
-        APPROVE: ["success"],
-        APPLY: ["success", "success"],
-        REPORT: ["success"],
-    }
-    assert "Applied: 4 created" in pipeline.ran[REPORT][0].log
-    pipeline = project.on_main("schedule")
-    assert pipeline.run()[TOGETHER] == "warning"
-    assert sorted(each.code for each in (*pipeline.ran[DRIFT], *pipeline.ran[TOGETHER])) == [0, 3, 3]
-
-
-def test_a_shard_that_fails_is_told_in_the_note_and_nothing_is_applied(project: Project) -> None:
+def test_a_shard_that_fails_is_told_in_the_note_and_fails_the_review(project: Project) -> None:
     project.uses("gitops-sharded", shards=1, job_prefix="fleet-")
     first = project.commits(fleet=fleet("{}"))
     project.commits(fleet=fleet("{1: {}}"))
     pipeline = project.in_merge_request(first)
-    assert pipeline.run() == {VALIDATE: "failed", PLAN: "failed", REVIEW: "failed"}
+    assert pipeline.run(PLAN, REVIEW) == [1, 1]
     [(_, text)] = project.notes()
     assert text.startswith("**No plan of ")
-    ran = project.on_main(before=first).run(APPROVE)
-    assert ran == {PLAN: "failed", REVIEW: "failed", APPROVE: "skipped", APPLY: "skipped", REPORT: "failed"}
