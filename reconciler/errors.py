@@ -3,24 +3,24 @@
 ```
 ReconcilerError                 1
 ├── ManifestErrors              1   every error of every manifest, each with its place
-├── ConfigurationError          1   a setting is missing or senseless: no URL, no token, a bad reconciler.yaml
+├── ConfigurationError          1   a setting is missing or invalid: no URL, no token, a bad reconciler.yaml
 ├── UsageError                 64   the command line itself is wrong
 ├── PlanRefused                 1   a plan that must not be applied: other service, too old, guarded, unreadable
-├── OutputFailed                1   a report, a plan or a token could not be written where it was to go
-└── ServiceError                1   a request was not answered as it should be; names the request
-    ├── Unreachable                 no connection: refused, no such host, no secure channel; ends a run
+├── OutputFailed                1   a report, a plan or a token could not be written
+└── ServiceError                1   a request did not get a usable response; names the request
+    ├── Unreachable                 no connection: refused, no such host, no TLS; ends a run
     │   └── Untrusted               the certificate of the service cannot be verified
-    ├── Unsendable                  the request has no URL, header or path fit to be sent, so that it was not sent
+    ├── Unsendable                  the URL, a header or the path is invalid; the request was not sent
     ├── AnswerLost                  the connection broke or timed out; whether a write was carried out is unknown
-    ├── BadAnswer                   an answer that is not what the service's contract promises: HTML, broken JSON
+    ├── BadAnswer                   a response that breaks the service's contract: HTML, broken JSON
     ├── Moved                       3xx: a redirect that is not followed, or a write to a project that has moved
     ├── Unauthorized                401: the token is missing, wrong, expired or revoked
     ├── Forbidden                   403: the token may not do this
-    │   └── ScopeMissing                the token has not the scope that this takes; ends a run
-    ├── NotFound                    404: not there, or not visible to the token
-    ├── Refused                     400, 405, 409, 412, 422: the service will not carry this out
+    │   └── ScopeMissing                the token lacks a scope; ends a run
+    ├── NotFound                    404: it does not exist, or is not visible to the token
+    ├── Refused                     400, 405, 409, 412, 422: the service refuses the request as such
     ├── RateLimited                 429: too many requests
-    ├── WaitTooLong                 the service asks for a longer wait than the run may take; ends a run
+    ├── WaitTooLong                 the service asks for a longer wait than the run allows; ends a run
     ├── Stopped                     the run was ended while the request waited for its turn
     └── ServerFailure               5xx
 ```
@@ -29,13 +29,12 @@ ReconcilerError                 1
 from collections.abc import Iterable
 from dataclasses import dataclass
 from datetime import datetime
-from enum import StrEnum
-from types import MappingProxyType
+from enum import Enum
 from typing import ClassVar
 
 
 class ReconcilerError(Exception):
-    """The root: whatever this library raises on purpose."""
+    """The root of all errors that this library raises on purpose."""
 
     exit_code: ClassVar[int] = 1
 
@@ -46,10 +45,10 @@ class LocatedDiagnostic:
 
     Attributes:
         path: the file, as the user named it.
-        line: from 1; 0 where the file as a whole is meant.
-        column: from 1, in characters; 0 where the file as a whole is meant.
-        message: what is wrong, and what would be right.
-        source: the text of that line, without its line break; empty where there is none to show.
+        line: from 1; 0 for the whole file.
+        column: from 1, in characters; 0 for the whole file.
+        message: what is wrong, and the fix.
+        source: the text of that line, without its line break; empty if there is none to show.
         severity: `error` or `warning`.
     """
 
@@ -82,7 +81,7 @@ class ManifestErrors(ReconcilerError):
 
 
 class ConfigurationError(ReconcilerError):
-    """A setting is missing or senseless."""
+    """A setting is missing or invalid."""
 
 
 class UsageError(ReconcilerError):
@@ -96,21 +95,22 @@ class PlanRefused(ReconcilerError):
 
 
 class OutputFailed(ReconcilerError):
-    """A result could not be written where it was to go."""
+    """A result could not be written."""
 
 
 class ServiceError(ReconcilerError):
-    """A request was not answered as it should be.
+    """A request did not get a usable response.
 
     Attributes:
         request: method and path, such as `GET projects/acme%2Fapi/milestones`; never a query or a body.
-        reason: what the service said, or what kept it from answering.
-        status: the HTTP status, or None where none came.
-        ambiguous: whether the request, if it was a write, may have been carried out nevertheless, by this or by an
-            earlier try.
+        reason: the service's message, or what prevented a response.
+        status: the HTTP status, or None without a response.
+        ambiguous: whether a write may have been carried out nevertheless, by this or by an earlier attempt.
+        remedy: what to do about it, if that is the same for all requests; else empty.
     """
 
     ambiguous: bool = False
+    remedy: str = ""
 
     def __init__(self, request: str, reason: str, status: int | None = None) -> None:
         self.request = request
@@ -118,84 +118,65 @@ class ServiceError(ReconcilerError):
         self.status = status
         super().__init__(request, reason)
 
-    @property
-    def remedy(self) -> str:
-        """What to do about it, where that is the same whatever was asked for; else empty."""
-        return ""
-
     def __str__(self) -> str:
         """The request and the reason."""
         return f"{self.request}: {self.reason}"
 
 
-class Hindrance(StrEnum):
-    """What kept a connection from being made."""
+class ConnectionFailure(Enum):
+    """What prevented a connection, and what to do about it."""
 
-    NAME = "no such host"
-    REFUSED = "connection refused"
-    SILENT = "no answer in time"
-    TLS = "no secure channel"
-    PROXY = "proxy"
-    OTHER = "no connection"
+    NAME = "no such host", "check the host name for a typo, and whether this machine can resolve it"
+    REFUSED = "connection refused", "nothing listens at that host and port: check the port"
+    TIMEOUT = "no response in time", "check whether a firewall is in between, or the host is down"
+    TLS = "no secure connection", "check whether the service speaks https at that port"
+    PROXY = "proxy", "check HTTPS_PROXY, HTTP_PROXY and NO_PROXY in the environment"
+    OTHER = "no connection", "check whether this machine can reach the host"
 
-
-REMEDIES = MappingProxyType(
-    {
-        Hindrance.NAME: "look for a slip in the host's name, or see whether this machine can resolve it",
-        Hindrance.REFUSED: "nothing listens at that host and port; look for a slip in the port",
-        Hindrance.SILENT: "a firewall may be in between, or the host be down",
-        Hindrance.TLS: "see whether it speaks https at that port at all",
-        Hindrance.PROXY: "see HTTPS_PROXY, HTTP_PROXY and NO_PROXY in the environment",
-        Hindrance.OTHER: "see whether this machine can reach the host at all",
-    }
-)
-"""What to do about a service that cannot be reached."""
+    def __init__(self, summary: str, remedy: str) -> None:
+        self.summary = summary
+        self.remedy = remedy
 
 
 class Unreachable(ServiceError):
     """No connection to the service could be made, so nothing was carried out.
 
     Attributes:
-        hindrance: why, as far as that is known.
+        failure: why, as far as known.
     """
 
-    hindrance = Hindrance.OTHER
-
-    @property
-    def remedy(self) -> str:
-        """What to do about it."""
-        return REMEDIES[self.hindrance]
+    def __init__(self, request: str, reason: str, failure: ConnectionFailure = ConnectionFailure.OTHER) -> None:
+        super().__init__(request, reason)
+        self.failure = failure
+        self.remedy = failure.remedy
 
 
 class Untrusted(Unreachable):
-    """The certificate of the service cannot be verified."""
+    """The certificate of the service cannot be verified; the reason says what to do."""
 
-    hindrance = Hindrance.TLS
-
-    @property
-    def remedy(self) -> str:
-        """The reason says it."""
-        return ""
+    def __init__(self, request: str, reason: str) -> None:
+        super().__init__(request, reason, ConnectionFailure.TLS)
+        self.remedy = ""
 
 
 class Unsendable(ServiceError):
-    """The request cannot be put on the wire, so nothing was carried out."""
+    """The request is not valid HTTP and was not sent."""
 
 
 class AnswerLost(ServiceError):
-    """The connection broke or timed out before the answer was complete; a write may have been carried out."""
+    """The connection broke or timed out before the response was complete; a write may have been carried out."""
 
     ambiguous = True
 
 
 class BadAnswer(ServiceError):
-    """The answer is not what the service's contract promises."""
+    """The response is not what the service's contract promises."""
 
     ambiguous = True
 
 
 class Moved(ServiceError):
-    """The service answered with a redirect that is not followed, or a write is meant for what has moved."""
+    """The service answered with a redirect that is not followed, or a write is meant for a project that has moved."""
 
 
 NEW_TOKEN = "make a new one with the scope api, and set RECONCILER_TOKEN or --token-file"  # noqa: S105 - it is none
@@ -204,10 +185,7 @@ NEW_TOKEN = "make a new one with the scope api, and set RECONCILER_TOKEN or --to
 class Unauthorized(ServiceError):
     """401."""
 
-    @property
-    def remedy(self) -> str:
-        """What to do about it."""
-        return f"the token is wrong, expired or revoked: {NEW_TOKEN}"
+    remedy = f"the token is wrong, expired or revoked: {NEW_TOKEN}"
 
 
 class Forbidden(ServiceError):
@@ -217,10 +195,7 @@ class Forbidden(ServiceError):
 class ScopeMissing(Forbidden):
     """403, because of the token's scopes."""
 
-    @property
-    def remedy(self) -> str:
-        """What to do about it."""
-        return f"the token's scopes do not suffice (plan and drift take read_api, apply takes api): {NEW_TOKEN}"
+    remedy = f"the token's scopes do not suffice (plan and drift take read_api, apply takes api): {NEW_TOKEN}"
 
 
 class NotFound(ServiceError):
@@ -228,7 +203,7 @@ class NotFound(ServiceError):
 
 
 class Refused(ServiceError):
-    """The service understood and will not carry this out: 400, 405, 409, 412, 422."""
+    """400, 405, 409, 412 or 422: the service refuses the request as such."""
 
 
 class RateLimited(ServiceError):
@@ -236,10 +211,10 @@ class RateLimited(ServiceError):
 
 
 class WaitTooLong(ServiceError):
-    """The service asks for a longer wait than the run may take; nothing is sent any more.
+    """The service asks for a longer wait than the run allows; no further request is sent.
 
     Attributes:
-        come_back: when it is worth trying again, with a time zone.
+        come_back: when to try again, with a time zone.
     """
 
     def __init__(self, request: str, reason: str, come_back: datetime) -> None:

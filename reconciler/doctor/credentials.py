@@ -100,7 +100,7 @@ class _Look:
         """Say why the service cannot be used, if an answer says so."""
         match answer:
             case Unreachable():
-                said = f"{answer.hindrance}: {answer.reason}"
+                said = f"{answer.failure.summary}: {answer.reason}"
                 return Finding(Verdict.ERROR, "reachable", said, answer.remedy)
             case Moved():
                 remedy = "set the URL to where it leads, with /api/v4 at its end"

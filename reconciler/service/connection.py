@@ -19,7 +19,7 @@ from urllib.request import getproxies, proxy_bypass
 import httpcore
 import httpx
 
-from reconciler.errors import AnswerLost, BadAnswer, Hindrance, ServiceError, Unreachable, Unsendable, Untrusted
+from reconciler.errors import AnswerLost, BadAnswer, ConnectionFailure, ServiceError, Unreachable, Unsendable, Untrusted
 from reconciler.model.protocols import Json
 from reconciler.service.policy import Clock, Policy
 from reconciler.service.responses import Response, plain
@@ -52,13 +52,13 @@ UNSENDABLE = (httpx.InvalidURL, httpcore.UnsupportedProtocol, httpcore.LocalProt
 NEVER_CONNECTED = (httpcore.ConnectError, httpcore.ConnectTimeout, httpcore.ProxyError)
 """Errors from before a request is sent, even if a proxy was sent something by then."""
 
-HINDRANCES: Mapping[type[BaseException], Hindrance] = MappingProxyType(
+CAUSES: Mapping[type[BaseException], ConnectionFailure] = MappingProxyType(
     {
-        httpcore.ProxyError: Hindrance.PROXY,
-        gaierror: Hindrance.NAME,
-        ConnectionRefusedError: Hindrance.REFUSED,
-        ssl.SSLError: Hindrance.TLS,
-        httpcore.TimeoutException: Hindrance.SILENT,
+        httpcore.ProxyError: ConnectionFailure.PROXY,
+        gaierror: ConnectionFailure.NAME,
+        ConnectionRefusedError: ConnectionFailure.REFUSED,
+        ssl.SSLError: ConnectionFailure.TLS,
+        httpcore.TimeoutException: ConnectionFailure.TIMEOUT,
     }
 )
 """By the error that reveals it; the first match counts."""
@@ -147,10 +147,9 @@ class Connection:
             return AnswerLost(request, f"the response was lost: {reason}")
         if isinstance(error, UNSENDABLE):
             return Unsendable(request, f"the request cannot be sent: {reason}")
-        unreachable = Unreachable(request, f"{self._api_url} cannot be reached: {reason}")
-        known = (found for kind, found in HINDRANCES.items() if any(isinstance(cause, kind) for cause in causes))
-        unreachable.hindrance = next(known, Hindrance.OTHER)
-        return unreachable
+        known = (found for kind, found in CAUSES.items() if any(isinstance(cause, kind) for cause in causes))
+        failure = next(known, ConnectionFailure.OTHER)
+        return Unreachable(request, f"{self._api_url} cannot be reached: {reason}", failure)
 
 
 def connection_pool(

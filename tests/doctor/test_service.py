@@ -10,7 +10,7 @@ import httpcore
 import pytest
 
 from reconciler.doctor import Finding, look_at_service
-from reconciler.errors import AnswerLost, Hindrance, NotFound, Unauthorized, Unreachable
+from reconciler.errors import AnswerLost, ConnectionFailure, NotFound, Unauthorized, Unreachable
 from reconciler.model.protocols import Json
 from reconciler.sandbox import Sandbox
 from tests.canned import answer, canned
@@ -190,7 +190,7 @@ def test_a_port_where_nobody_listens(cli_runner: CliRunner) -> None:
         url = f"http://127.0.0.1:{taken.getsockname()[1]}/api/v4"
         assert said_of(cli_runner, url) == (
             f"reachable: connection refused: {url} cannot be reached: Connection refused; "
-            "nothing listens at that host and port; look for a slip in the port"
+            "nothing listens at that host and port: check the port"
         )
 
 
@@ -204,14 +204,14 @@ def test_a_name_that_nobody_knows(cli_runner: CliRunner, monkeypatch: pytest.Mon
     assert said_of(cli_runner, "https://gitlba.example.com/api/v4") == (
         "reachable: no such host: https://gitlba.example.com/api/v4 cannot be reached: "
         "Name or service not known; "
-        "look for a slip in the host's name, or see whether this machine can resolve it"
+        "check the host name for a typo, and whether this machine can resolve it"
     )
 
 
 def test_a_certificate_that_nobody_knows(cli_runner: CliRunner) -> None:
     with secured() as url:
         assert said_of(cli_runner, url) == (
-            f"reachable: no secure channel: {url} cannot be trusted: self-signed certificate; name the "
+            f"reachable: no secure connection: {url} cannot be trusted: self-signed certificate; name the "
             "certificate of a private authority with --ca-file"
         )
         assert said_of(cli_runner, url, "--ca-file", str(LOOPBACK)) == (
@@ -221,8 +221,8 @@ def test_a_certificate_that_nobody_knows(cli_runner: CliRunner) -> None:
 
 def test_a_port_that_does_not_speak_https(cli_runner: CliRunner, sandbox: Sandbox) -> None:
     said = said_of(cli_runner, sandbox.api_url.replace("http:", "https:"))
-    assert said.startswith("reachable: no secure channel: ")
-    assert said.endswith("; see whether it speaks https at that port at all")
+    assert said.startswith("reachable: no secure connection: ")
+    assert said.endswith("; check whether the service speaks https at that port")
 
 
 def test_a_server_of_pages(cli_runner: CliRunner) -> None:
@@ -293,17 +293,17 @@ def test_a_token_that_goes_over_plain_http_is_warned_of(cli_runner: CliRunner, m
 
 
 @pytest.mark.parametrize(
-    ("error", "cause", "hindrance"),
+    ("error", "cause", "failure"),
     [
-        (httpcore.ConnectTimeout("slow"), None, Hindrance.SILENT),
-        (httpcore.ProxyError("403 no"), None, Hindrance.PROXY),
-        (httpcore.ConnectError("tls"), ssl.SSLError(1, "wrong version"), Hindrance.TLS),
-        (httpcore.ConnectError("other"), OSError(113, "no route"), Hindrance.OTHER),
+        (httpcore.ConnectTimeout("slow"), None, ConnectionFailure.TIMEOUT),
+        (httpcore.ProxyError("403 no"), None, ConnectionFailure.PROXY),
+        (httpcore.ConnectError("tls"), ssl.SSLError(1, "wrong version"), ConnectionFailure.TLS),
+        (httpcore.ConnectError("other"), OSError(113, "no route"), ConnectionFailure.OTHER),
     ],
     ids=str,
 )
 def test_what_lies_beneath_tells_what_kept_a_connection_from_being_made(
-    error: Exception, cause: Exception | None, hindrance: Hindrance
+    error: Exception, cause: Exception | None, failure: ConnectionFailure
 ) -> None:
     class Broken(httpcore.ConnectionPool):
         def handle_request(self, request: httpcore.Request) -> httpcore.Response:
@@ -313,7 +313,7 @@ def test_what_lies_beneath_tells_what_kept_a_connection_from_being_made(
     with connected("http://127.0.0.1:1/api/v4", connect=lambda *_: Broken(), tries_unheard=1) as client:
         with pytest.raises(Unreachable) as raised:
             client.get("x")
-    assert raised.value.hindrance is hindrance
+    assert raised.value.failure is failure
 
 
 # What a service may tell, or leave out.
