@@ -14,15 +14,16 @@ from datetime import UTC, datetime
 from pathlib import Path
 from threading import Lock
 from types import TracebackType
-from typing import Any, Literal, Self
+from typing import Any, Self
 
 from pydantic import BaseModel, ConfigDict, ValidationError
 
 from reconciler.errors import OutputFailed
 from reconciler.model.diff import AsRead
-from reconciler.model.plan import Change, Create, Delete, Update
+from reconciler.model.plan import Action, Change, Create, Delete, Update
 from reconciler.model.protocols import Json, Request
 from reconciler.model.targets import Address, Key, Level, Target
+from reconciler.model.wording import counted
 from reconciler.system.line_file import append_line, naming, open_own, values_of
 
 
@@ -46,7 +47,7 @@ class Intent(BaseModel):
     part: str
     title: str
     name: Key | None
-    action: Literal["create", "update", "delete"]
+    action: Action
     after: dict[str, Json] = {}
     target_id: int | None = None
     replaces_ids: tuple[int, ...] = ()
@@ -56,22 +57,21 @@ class Intent(BaseModel):
     @classmethod
     def of(cls, change: Change, request: Request) -> Self:
         """Return the intent to send one of a change's requests."""
-        place = change.address
-        common = {
-            "level": place.target.level,
-            "ref": place.target.ref,
-            "section": place.section,
-            "part": place.part,
-            "title": place.title,
-            "name": place.name,
-            "request": str(request),
-        }
-        if isinstance(change, Create):
-            after, target_id, replaces_ids = dict(change.after), change.target_id, change.replaces_ids
-            return cls(**common, action="create", after=after, target_id=target_id, replaces_ids=replaces_ids)
-        if isinstance(change, Delete):
-            return cls(**common, action="delete", id=change.read.id)
-        return cls(**common, action="update", after=dict(change.after), id=change.read.id)
+        address = change.address
+        return cls(
+            level=address.target.level,
+            ref=address.target.ref,
+            section=address.section,
+            part=address.part,
+            title=address.title,
+            name=address.name,
+            action=change.action,
+            after={} if isinstance(change, Delete) else dict(change.after),
+            target_id=change.target_id if isinstance(change, Create) else None,
+            replaces_ids=change.replaces_ids if isinstance(change, Create) else (),
+            id=None if isinstance(change, Create) else change.read.id,
+            request=str(request),
+        )
 
     @property
     def change(self) -> Change:
@@ -106,14 +106,11 @@ class Interrupted:
 
     def __str__(self) -> str:
         """All of it in one sentence."""
-        left = f"{_writes(len(self.unconfirmed))} left unconfirmed."
+        left = f"{counted(len(self.unconfirmed), 'write')} left unconfirmed."
         if self.began_at is None:
             return f"Earlier runs with this journal: {left}"
-        return f"The run that began at {self.began_at} was cut off: {_writes(self.done)} certainly succeeded, {left}"
-
-
-def _writes(number: int) -> str:
-    return f"{number} write{'s' * (number != 1)}"
+        done = f"{counted(self.done, 'write')} certainly succeeded"
+        return f"The run that began at {self.began_at} was cut off: {done}, {left}"
 
 
 class Journal:

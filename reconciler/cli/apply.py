@@ -141,7 +141,7 @@ def _guarded(session: Session, flags: ApplyFlags, saved: "SavedPlan") -> "SavedP
         UsageError: `--shard` asks for a shard of a plan that is already one.
     """
     from reconciler.planning.guard import Limits
-    from reconciler.planning.shards import read_shard, share_plan
+    from reconciler.planning.selection import read_shard, share_plan
 
     given, allowed = session.given, saved.limits
     limits = Limits(

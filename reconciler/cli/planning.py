@@ -26,8 +26,7 @@ from reconciler.model.targets import Address, Target
 from reconciler.planning.causes import refuse_unless_api
 from reconciler.planning.guard import Limits
 from reconciler.planning.run import Known, Move, draw_plan
-from reconciler.planning.selection import add_missing, add_problems, hold_back_moved, restrict
-from reconciler.planning.shards import Shard, read_shard, share
+from reconciler.planning.selection import Shard, add_missing, add_problems, hold_back_moved, read_shard, restrict, share
 from reconciler.service import Client
 
 LOG = logging.getLogger("reconciler")

@@ -9,7 +9,7 @@ from reconciler.documents.report import Report, Requests, TargetReport
 from reconciler.errors import PlanRefused
 from reconciler.model.plan import TargetPlan
 from reconciler.planning.guard import NO_LIMITS, Limits
-from reconciler.planning.shards import Shard
+from reconciler.planning.selection import Shard
 
 Part = TypeVar("Part", SavedPlan, Report)
 

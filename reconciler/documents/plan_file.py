@@ -34,7 +34,7 @@ from reconciler.model.protocols import Json
 from reconciler.model.state import Section
 from reconciler.model.targets import Address, Key, Level, Target
 from reconciler.planning.guard import NO_LIMITS, Limits, refusals
-from reconciler.planning.shards import Shard
+from reconciler.planning.selection import Shard
 
 FORMAT: Final = "reconciler.plan/v2"
 

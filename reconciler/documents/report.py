@@ -18,7 +18,7 @@ from reconciler.documents.plan_file import SavedPlan, check_target, checked_chan
 from reconciler.model.kind import Kinds
 from reconciler.model.plan import Problem, Targeted, TargetPlan, Unmanaged
 from reconciler.model.targets import Target
-from reconciler.planning.shards import Shard
+from reconciler.planning.selection import Shard
 
 FORMAT: Final = "reconciler.report/v2"
 

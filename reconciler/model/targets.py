@@ -58,6 +58,11 @@ class Target:
         path = self.ref if isinstance(self.ref, str) else ""
         return LEVELS.index(self.level), isinstance(self.ref, int), path, number
 
+    @property
+    def address(self) -> "Address":
+        """The address of the target as such."""
+        return Address(self, "", "", str(self.level), self.ref)
+
     def __str__(self) -> str:
         """`project acme/payments/api`, `group 12`, `user`."""
         return str(self.level) if self.ref is None else f"{self.level} {self.ref}"

@@ -10,6 +10,7 @@ from typing import Annotated
 from pydantic import Field, NonNegativeInt
 
 from reconciler.model.plan import Change, Create, Delete, Plan, SectionPlan, TargetPlan
+from reconciler.model.wording import counted
 
 SHARE = 0.3
 """A plan that would delete more than this share of a section is refused, if the section holds `FEW` objects or more."""
@@ -46,7 +47,7 @@ def refusals(plan: Plan, limits: Limits = NO_LIMITS, shards: int = 1) -> Iterato
     """
     changes = list(plan.changes)
     if limits.max_changes is not None and len(changes) > limits.max_changes:
-        yield f"it makes {_counted(len(changes), 'change')}, more than --max-changes {limits.max_changes}"
+        yield f"it makes {counted(len(changes), 'change')}, more than --max-changes {limits.max_changes}"
     yield from _losses(plan, limits, shards)
     if not limits.sink:
         yield from _lack_of_sink(changes)
@@ -54,14 +55,14 @@ def refusals(plan: Plan, limits: Limits = NO_LIMITS, shards: int = 1) -> Iterato
 
 def _losses(plan: Plan, limits: Limits, shards: int) -> Iterator[str]:
     deletes = sum(isinstance(change, Delete) for change in plan.changes)
-    said, meant = f"it deletes {_counted(deletes, 'object')}", f"add --allow-deletes {deletes}"
+    said, meant = f"it deletes {counted(deletes, 'object')}", f"add --allow-deletes {deletes}"
     if limits.allow_deletes is not None:
         if deletes > limits.allow_deletes:
             yield f"{said}, more than --allow-deletes {limits.allow_deletes}; {meant}"
         return
     lost = [loss for target in plan.targets for section in target.sections for loss in _loss(target, section)]
     if lost:
-        others = f", and as much of {_counted(len(lost) - 1, 'other section')}" if len(lost) > 1 else ""
+        others = f", and as much of {counted(len(lost) - 1, 'other section')}" if len(lost) > 1 else ""
         yield f"it deletes {lost[0]}{others}; {meant}"
     if deletes > MANY:
         yield f"{said}, more than {MANY}; {meant}"
@@ -79,11 +80,7 @@ def _lack_of_sink(changes: Sequence[Change]) -> Iterator[str]:
     created = [change for change in changes if isinstance(change, Create) and change.delivers]
     succeeded = [change for change in changes if isinstance(change, Delete) and change.successor_id is not None]
     if created:
-        yield f"it creates {_counted(len(created), created[0].address.title)}, whose value is shown only once; {SINK}"
+        yield f"it creates {counted(len(created), created[0].address.title)}, whose value is shown only once; {SINK}"
     elif succeeded:
-        tokens = _counted(len(succeeded), f"rotated {succeeded[0].address.title}")
+        tokens = counted(len(succeeded), f"rotated {succeeded[0].address.title}")
         yield f"it deletes {tokens}, whose successor's value is delivered first; {SINK}"
-
-
-def _counted(number: int, noun: str) -> str:
-    return f"{number} {noun}{'' if number == 1 else 's'}"

@@ -8,7 +8,7 @@ from reconciler.model.kind import Kinds
 from reconciler.model.plan import Create, Delete, Plan, Problem, SectionPlan, TargetPlan, Unmanaged, Update
 from reconciler.model.resource import Found, Resource
 from reconciler.model.state import Cause, DesiredState, DesiredTarget, LiveState, Reference, Section, Unreadable
-from reconciler.model.targets import Address, Key, Level
+from reconciler.model.targets import Key, Level
 from reconciler.planning.parts import DeclaredPart, Step, plan_collection, plan_settings, without_itself
 
 
@@ -76,9 +76,8 @@ def _absence(target: DesiredTarget, live: LiveState) -> SectionPlan | None:
     absent = [part for part in parts if isinstance(part, Unreadable) and part.absent]
     if not parts or len(absent) < len(parts):
         return None
-    address = Address(target.target, "", "", str(target.target.level), target.target.ref)
     cause = absent[0].cause or Cause(f"not found, or not visible to this token ({absent[0].reason})", "")
-    return SectionPlan("", problems=(Problem(address, cause.reason, remedy=cause.remedy),))
+    return SectionPlan("", problems=(Problem(target.target.address, cause.reason, remedy=cause.remedy),))
 
 
 def _dependent(desired: DesiredState, plans: Iterable[TargetPlan], kinds: Kinds) -> tuple[Section, ...]:

@@ -8,7 +8,7 @@ from reconciler.apply import Status
 from reconciler.documents.plan_file import SavedPlan
 from reconciler.documents.report import Report
 from reconciler.model.plan import ACTIONS, Plan
-from reconciler.planning.shards import Shard
+from reconciler.planning.selection import Shard
 from reconciler.render._wording import counted
 
 DONE = tuple(f"{action}d" for action in ACTIONS)

@@ -12,7 +12,7 @@ from reconciler.apply import Status
 from reconciler.documents.plan_file import SavedPlan, utc
 from reconciler.documents.report import Report, TargetReport
 from reconciler.model.plan import TargetPlan
-from reconciler.planning.shards import Shard
+from reconciler.planning.selection import Shard
 from reconciler.render import Style
 from reconciler.render._wording import complaint, counted, details, label
 from reconciler.system.terminal import escaped

@@ -13,7 +13,7 @@ from reconciler.documents.plan_file import SavedPlan
 from reconciler.documents.report import Report, TargetReport
 from reconciler.model.plan import ACTIONS, Plan, TargetPlan
 from reconciler.model.targets import Target
-from reconciler.planning.shards import Shard
+from reconciler.planning.selection import Shard
 from reconciler.render import Style
 from reconciler.system.terminal import escaped
 

@@ -14,7 +14,7 @@ from reconciler.documents.report import Requests
 from reconciler.errors import UsageError
 from reconciler.model.state import DesiredState
 from reconciler.model.targets import Key, Level, Target
-from reconciler.planning.shards import Shard, read_shard, share
+from reconciler.planning.selection import Shard, read_shard, share
 from tests.building import KINDS, USER, desired, section
 from tests.cli_runner import CliRunner
 from tests.render.plans import patiently
