@@ -12,7 +12,7 @@ from reconciler.errors import OutputFailed
 from reconciler.export.sections import Spec
 from reconciler.export.targets import ResolvedTarget, paths_of
 from reconciler.export.update import Declared
-from reconciler.export.yaml_edit import edited_texts, new_text, same
+from reconciler.export.yaml_edit import edited_text, new_text, same
 from reconciler.manifests import Manifests, read_contents
 from reconciler.manifests.documents import DeclaredTarget
 from reconciler.manifests.layers import PRUNE, placeholder_values
@@ -103,10 +103,10 @@ class Folder:
         unix = before.replace("\r\n", "\n")
         values = [root.value for root in Source(str(path), before).read().roots]
         wanted = [changes.get(number, value) for number, value in enumerate(values)]
-        for text in edited_texts(unix, values, changes):
-            reading = Source(str(path), text).read()
-            if not reading.errors and [root.value for root in reading.roots] == wanted:
-                return text.replace("\n", "\r\n") if unix != before else text
+        text = edited_text(unix, values, changes)
+        reading = Source(str(path), text).read()
+        if not reading.errors and [root.value for root in reading.roots] == wanted:
+            return text.replace("\n", "\r\n") if unix != before else text
         raise OutputFailed(
             f"{path}: cannot be updated in place, for more than what has changed would become different; nothing was "
             "written: export into another folder and compare the two"

@@ -1,33 +1,18 @@
-"""YAML texts of several documents, changed in place: values that differ change, comments, order and layout stay.
+"""YAML texts, changed in place: only the text of values that differ is replaced.
 
-ruamel reads a text into trees and writes them; every plain scalar is text to it, so that it is written as it was read.
-`edit_tree` changes a tree from one plain value to another, and `keep_lines` restores the lines that ruamel only laid
-out anew.
+A text is parsed into nodes that know where they are written, by the parser of the manifests, and a change is a list of
+replaced spans. Comments, order, quotes and layout of everything else stay as people wrote them.
 """
 
 import json
 import re
 from collections.abc import Iterator, Mapping, Sequence
-from difflib import SequenceMatcher
-from io import StringIO
+from dataclasses import dataclass, field
 from typing import Any, NamedTuple
 
-from ruamel.yaml import YAML
-from ruamel.yaml.comments import CommentedMap, CommentedSeq
-from ruamel.yaml.error import CommentMark, YAMLError
-from ruamel.yaml.resolver import VersionedResolver
-from ruamel.yaml.scalarstring import (
-    DoubleQuotedScalarString,
-    FoldedScalarString,
-    LiteralScalarString,
-    PlainScalarString,
-)
-from ruamel.yaml.tokens import CommentToken
+import yaml
 
-from reconciler.manifests.yaml_reader import resolve
-
-WIDEST = 1_000_000
-"""Columns: no line is ever folded."""
+from reconciler.manifests.yaml_reader import LOADER, resolve
 
 
 class Indents(NamedTuple):
@@ -46,200 +31,198 @@ def same(one: Any, other: Any) -> bool:
     return json.dumps(one) == json.dumps(other)
 
 
-def new_text(document: dict[str, Any]) -> str:
+def new_text(document: Mapping[str, Any]) -> str:
     """Return the YAML text of a new document."""
-    return _write([_node(document)], STANDARD)
+    return "".join(_block(document, 0, STANDARD))
 
 
-def edited_texts(text: str, before: Sequence[Any], changes: Mapping[int, Any]) -> tuple[str, ...]:
-    """Return the ways to write some documents with changes, the best first, empty if ruamel cannot change them.
+def edited_text(text: str, before: Sequence[Any], changes: Mapping[int, Any]) -> str:
+    r"""Return a text with changed documents.
 
-    Whether such a text has the wanted values is for the caller to check.
+    Odd but valid layouts may lead to a text with other values: the caller has to read it again.
 
     Args:
-        text: the documents as they are, with Unix line breaks.
+        text: the documents as they are, with `\n` as line break.
         before: their plain values.
         changes: the new plain values, by number of document.
     """
-    try:
-        trees = [tree for tree in _yaml(STANDARD).load_all(text) if tree]
-        indents = _indents_of(trees)
-        unchanged = _write(trees, indents)
-        for number, value in changes.items():
-            edit_tree(trees[number], before[number], value)
-        changed = _write(trees, indents)
-    except (YAMLError, LookupError, TypeError, AttributeError):
-        return ()
-    return keep_lines(text, unchanged, changed), changed
+    text = text if text.endswith("\n") else f"{text}\n"
+    events = yaml.parse(text, Loader=LOADER)
+    roots = [_parse(event, events, text) for event in events if isinstance(event, yaml.NodeEvent)]
+    roots = [root for root in roots if root.start < root.end]
+    editor = _Editor(text, _indents_of(roots))
+    for number, value in changes.items():
+        editor.edit(roots[number], before[number], value)
+    for number, root in enumerate(roots):
+        editor.expand_aliases(root, before[number])
+    pieces, copied = [], 0
+    for start, end, new in sorted(editor.edits, key=lambda edit: edit[:2]):
+        pieces += [text[copied:start], new]
+        copied = end
+    return "".join([*pieces, text[copied:]])
 
 
-class _TextOnly(VersionedResolver):
-    """Takes every plain scalar for text, so that it is written again as it was."""
+@dataclass(slots=True)
+class _Node:
+    """A value, and where it is written.
 
-    @property
-    def versioned_resolver(self) -> dict[Any, Any]:
-        """No scalar is anything else than text."""
-        return {}
+    Attributes:
+        start: the index of its first character.
+        end: the index behind its last character; of a block collection, behind its last value.
+        column: of its first character, from 0.
+        is_block: whether it is a collection without brackets.
+        anchor: its anchor, or the anchor that an alias refers to.
+        is_alias: whether it is an alias.
+        keys: of a mapping, in order.
+        values: of a mapping or a list, in order.
+    """
+
+    start: int
+    end: int
+    column: int
+    is_block: bool = False
+    anchor: str | None = None
+    is_alias: bool = False
+    keys: "list[_Node]" = field(default_factory=list)
+    values: "list[_Node]" = field(default_factory=list)
 
 
-def _yaml(indents: Indents) -> YAML:
-    yaml = YAML(typ="rt")
-    yaml.Resolver = _TextOnly
-    yaml.preserve_quotes = True
-    yaml.allow_duplicate_keys = True
-    yaml.indent(mapping=indents.mapping, sequence=indents.dash + 2, offset=indents.dash)
-    yaml.width = WIDEST
-    return yaml
+def _parse(event: Any, events: Iterator[Any], text: str) -> _Node:
+    """Return the node that begins with an event, whose further events are taken from `events`."""
+    start, is_alias = event.start_mark, isinstance(event, yaml.AliasEvent)
+    node = _Node(start.index, event.end_mark.index, start.column, anchor=event.anchor, is_alias=is_alias)
+    if isinstance(event, yaml.ScalarEvent) and event.style in ("|", ">"):
+        node.end = node.start + len(text[node.start : node.end].rstrip())
+    elif isinstance(event, yaml.CollectionStartEvent):
+        children = []
+        while not isinstance(inner := next(events), yaml.CollectionEndEvent):
+            children.append(_parse(inner, events, text))
+        closing: Any = inner.end_mark
+        node.is_block = not event.flow_style
+        node.end = children[-1].end if node.is_block else closing.index
+        is_mapping = isinstance(event, yaml.MappingStartEvent)
+        node.keys, node.values = (children[::2], children[1::2]) if is_mapping else ([], children)
+    return node
 
 
-def _write(trees: Sequence[Any], indents: Indents) -> str:
-    text = StringIO()
-    _yaml(indents).dump_all(trees, text)
-    return text.getvalue()
-
-
-def _indents_of(trees: Sequence[Any]) -> Indents:
+def _indents_of(roots: Sequence[_Node]) -> Indents:
     """Return how the first mapping and the first list below a key are indented."""
-    found: dict[type, int] = {}
-    for tree in trees:
-        for kind, columns in _indented(tree):
-            found.setdefault(kind, columns)
-    return Indents(found.get(CommentedMap, STANDARD.mapping), found.get(CommentedSeq, STANDARD.dash))
+    found: dict[bool, int] = {}
+    for root in roots:
+        for is_mapping, columns in _indented(root):
+            found.setdefault(is_mapping, columns)
+    return Indents(found.get(True, STANDARD.mapping), found.get(False, STANDARD.dash))
 
 
-def _indented(tree: Any) -> Iterator[tuple[type, int]]:
-    """Yield the type of each value on lines of its own below a key, and how far it is indented."""
-    if not isinstance(tree, CommentedMap) or tree.fa.flow_style():
-        return
-    for value in tree.values():
-        if isinstance(value, CommentedMap | CommentedSeq) and value and not value.fa.flow_style():
-            yield type(value), value.lc.col - tree.lc.col
+def _indented(node: _Node) -> Iterator[tuple[bool, int]]:
+    """Yield for each block below a key whether it is a mapping, and how far it is indented."""
+    for value in node.values if node.keys else ():
+        if value.is_block:
+            yield bool(value.keys), value.column - node.column
             yield from _indented(value)
 
 
-def edit_tree(tree: CommentedMap, before: Mapping[str, Any], after: Mapping[str, Any]) -> None:
-    """Change a tree from one plain value to another.
+@dataclass(slots=True)
+class _Editor:
+    """Collects the changes of a text.
 
-    Removed keys leave the comments around them; new keys come last. A value that an anchor shares with others is
-    replaced where it changes and nowhere else.
+    Attributes:
+        text: as it is.
+        indents: of what is added.
+        edits: start and end of a span, and its new text; what is put at one index stays in this order.
     """
-    for key, value in after.items():
-        if key not in before:
-            _append_key(tree, key, value)
-        elif not same(before[key], value):
-            _change(tree, key, before[key], value)
-    for key in [key for key in before if key not in after]:
-        _remove_key(tree, key)
 
+    text: str
+    indents: Indents
+    edits: list[tuple[int, int, str]] = field(default_factory=list)
 
-def _change(tree: CommentedMap, key: str, before: Any, after: Any) -> None:
-    child = tree[key]
-    shared = getattr(child, "anchor", None) is not None and child.anchor.value is not None
-    if not shared and after and before and isinstance(child, CommentedMap) and isinstance(after, dict):
-        edit_tree(child, before, after)
-    elif not shared and after and before and isinstance(child, CommentedSeq) and isinstance(after, list):
-        _edit_list(child, before, after)
-    else:
-        lines = "" if shared else _take_lines_after(_last_leaf(tree, key))
-        tree[key] = _node(after)
-        _put_lines_after(_last_leaf(tree, key), lines)
+    def edit(self, node: _Node, before: Any, after: Any) -> None:
+        """Change a collection that is empty neither before nor after: new keys and entries come last.
 
+        An entry of a list is kept or removed, and never changed.
+        """
+        kept = [entry in after for entry in before]
+        new = after[sum(kept) :] if isinstance(after, list) else {key: after[key] for key in after if key not in before}
+        if isinstance(after, dict):
+            for key, key_node, value in zip(before, node.keys, node.values, strict=True):
+                if key in after and not same(before[key], after[key]):
+                    colon = self.text.index(":", key_node.end)
+                    self._change(colon + 1, node, value, before[key], after[key])
+        starts = [key.start for key in node.keys] or [value.start for value in node.values]
+        spans = list(zip(starts, (value.end for value in node.values), strict=True))
+        if node.is_block:
+            for start, end in (span for span, stays in zip(spans, kept, strict=True) if not stays):
+                self.edits.append((self._line(start), self._next_line(end), ""))
+            self._insert_lines(node.end, _block(new, node.column, self.indents))
+        else:
+            self._edit_flow(node, spans, kept, _inline(new)[1:-1])
 
-def _edit_list(tree: CommentedSeq, before: list[Any], after: list[Any]) -> None:
-    """Remove and append entries."""
-    kept = [entry for entry in before if entry in after]
-    for entry in after[len(kept) :]:
-        lines = _take_lines_after((tree, len(tree) - 1))
-        tree.append(_node(entry))
-        _put_lines_after((tree, len(tree) - 1), lines)
-    for index in range(len(before) - 1, -1, -1):
-        if before[index] not in kept:
-            lines = _take_lines_after((tree, index))
-            del tree[index]
-            if index:
-                _put_lines_after((tree, index - 1), lines)
+    def expand_aliases(self, node: _Node, value: Any) -> None:
+        """Replace each alias of a document whose anchor is gone by the value that it stands for."""
+        nodes = [each for each in _walk(node, value) if each[0].anchor]
+        gone = {each.anchor for each, _ in nodes if not each.is_alias and self._is_gone(each)}
+        for each, inner in nodes:
+            if each.is_alias and each.anchor in gone and not self._is_gone(each):
+                self.edits.append((each.start, each.end, _inline(inner)))
+
+    def _change(self, start: int, parent: _Node, node: _Node, before: Any, after: Any) -> None:
+        """Change the value of a key, whose colon ends at `start`."""
+        if before and after and isinstance(before, dict | list) and type(before) is type(after) and not node.anchor:
+            self.edit(node, before, after)
+            return
+        head, body = _written(after, parent.column, self.indents) if parent.is_block else (_inline(after), [])
+        if node.is_block and not node.anchor:
+            self.edits.append((start, start, f" {head}" if head else ""))
+            self.edits.append((self._line(node.start), self._next_line(node.end), "".join(body)))
+        else:
+            is_kept_apart = head and node.start < node.end
+            self.edits.append((node.start, node.end, head) if is_kept_apart else (start, node.end, head and f" {head}"))
+            self._insert_lines(node.end, body)
+
+    def _edit_flow(self, node: _Node, spans: list[tuple[int, int]], kept: list[bool], new: str) -> None:
+        """Remove entries between brackets, with their commas, and append new ones."""
+        if not any(kept):
+            self.edits.append((node.start + 1, node.end - 1, new))
+            return
+        last = 0
+        for number, (start, end) in enumerate(spans):
+            if kept[number]:
+                last = end
+            elif last:
+                self.edits.append((spans[number - 1][1], end, ""))
             else:
-                _put_lines_before(tree, 0, lines)
+                self.edits.append((start, spans[number + 1][0], ""))
+        if new:
+            self.edits.append((last, last, f", {new}"))
+
+    def _insert_lines(self, end: int, lines: list[str]) -> None:
+        """Insert lines behind the line on which a value ends."""
+        if lines:
+            after = self._next_line(end)
+            self.edits.append((after, after, "".join(lines)))
+
+    def _line(self, index: int) -> int:
+        return self.text.rfind("\n", 0, index) + 1
+
+    def _next_line(self, index: int) -> int:
+        return self.text.index("\n", index) + 1
+
+    def _is_gone(self, node: _Node) -> bool:
+        return any(start <= node.start < end for start, end, _ in self.edits)
 
 
-def _remove_key(tree: CommentedMap, key: str) -> None:
-    keys = list(tree)
-    index = keys.index(key)
-    lines = _take_lines_after(_last_leaf(tree, key))
-    del tree[key]
-    tree.ca.items.pop(key, None)
-    if index:
-        _put_lines_after(_last_leaf(tree, keys[index - 1]), lines)
-    else:
-        _put_lines_before(tree, keys[1], lines)
+def _walk(node: _Node, value: Any) -> Iterator[tuple[_Node, Any]]:
+    """Yield a node and all nodes within it, each with its plain value."""
+    yield node, value
+    if node.values:
+        for inner, each in zip(node.values, value.values() if node.keys else value, strict=True):
+            yield from _walk(inner, each)
 
 
-def _append_key(tree: CommentedMap, key: str, value: Any) -> None:
-    lines = _take_lines_after(_last_leaf(tree, next(reversed(tree))))
-    tree[_key_node(key)] = _node(value)
-    _put_lines_after(_last_leaf(tree, key), lines)
-
-
-# Comments. ruamel hangs the lines between two keys on the last scalar before them: they would be removed with it, or
-# would stand before what is appended behind it.
-
-Leaf = tuple[Any, Any]
-"""A container, and the key or index in it of a value that holds no others on lines of their own."""
-
-BLOCK_SCALARS = (LiteralScalarString, FoldedScalarString)
-
-
-def _last_leaf(container: Any, key: Any) -> Leaf:
-    """Return the value that is written last of all that a value holds."""
-    value = container[key]
-    while isinstance(value, CommentedMap | CommentedSeq) and value and not value.fa.flow_style():
-        container, key = value, next(reversed(value)) if isinstance(value, CommentedMap) else len(value) - 1
-        value = container[key]
-    return container, key
-
-
-def _take_lines_after(leaf: Leaf) -> str:
-    """Remove the lines of comments and the blank lines after a leaf, and return them."""
-    container, key = leaf
-    slots, slot = container.ca.items.get(key), _slot(container)
-    token = slots[slot] if slots else None
-    if not isinstance(token, CommentToken):
-        return ""
-    if isinstance(container[key], BLOCK_SCALARS):
-        own, lines = "", " " * token.start_mark.column + token.value
-    else:
-        own, _, lines = token.value.partition("\n")
-    slots[slot] = CommentToken(own + "\n", token.start_mark, None) if own else None
-    return str(lines)
-
-
-def _put_lines_after(leaf: Leaf, lines: str) -> None:
-    """Put lines of comments and blank lines after a leaf, behind those that are there."""
-    if not lines:
-        return
-    container, key = leaf
-    slots, slot = container.ca.items.setdefault(key, [None, None, None, None]), _slot(container)
-    token = slots[slot]
-    if isinstance(token, CommentToken):
-        slots[slot] = CommentToken(token.value + lines, token.start_mark, None)
-    else:
-        start = "" if isinstance(container[key], BLOCK_SCALARS) else "\n"
-        slots[slot] = CommentToken(start + lines, CommentMark(0), None)
-
-
-def _put_lines_before(container: CommentedMap | CommentedSeq, key: Any, lines: str) -> None:
-    """Put lines of comments and blank lines before a key, before those that are there."""
-    if lines:
-        slots = container.ca.items.setdefault(key, [None, None, None, None])
-        slots[1] = [CommentToken(lines, CommentMark(0), None), *(slots[1] or [])]
-
-
-def _slot(container: Any) -> int:
-    return 2 if isinstance(container, CommentedMap) else 0
-
+# Writing new values: text is quoted wherever a reader of YAML may take it for something else.
 
 SIMPLE = re.compile(r"[A-Za-z_/][A-Za-z0-9_./*-]*( [A-Za-z0-9_./*-]+)*")
-"""Text that needs no quotes: no reader of YAML takes it for something else."""
+"""Text that needs no quotes, unless it is one of `WORDS` or a number."""
 
 WORDS = frozenset({"y", "n", "yes", "no", "on", "off", "true", "false", "null"})
 """Words that YAML 1.1 reads as booleans or null."""
@@ -252,93 +235,54 @@ LINES = re.compile(
 )
 """Text of several lines that can be written as it is, below a `|`."""
 
+SPECIAL = re.compile(r"[\x7f-\xa0\u2028\u2029\ufeff\ufffe\uffff]")
+"""Characters that are escaped between quotes, beside those that JSON escapes."""
+
 LONGEST_PLAIN = 100
 
 
-def _node(value: Any) -> Any:
-    """Return a value as ruamel writes it under a resolver that knows text only."""
+def _block(value: Any, column: int, indents: Indents) -> list[str]:
+    """Return the lines of a mapping or a list without brackets."""
+    pad = " " * column
+    if isinstance(value, list):
+        return [f"{pad}- {_inline(entry)}\n" for entry in value]
+    lines = []
+    for key, inner in value.items():
+        head, body = _written(inner, column, indents)
+        lines += [f"{pad}{_key(key)}: {head}".rstrip() + "\n", *body]
+    return lines
+
+
+def _written(value: Any, column: int, indents: Indents) -> tuple[str, list[str]]:
+    """Return what stands behind a key, and the lines below it, given the column of the key."""
+    match value:
+        case dict() if value:
+            return "", _block(value, column + indents.mapping, indents)
+        case [_, *_]:
+            return "", _block(value, column + indents.dash, indents)
+        case str() if "\n" in value and LINES.fullmatch(value) and not re.search(r"[ \t]\n|\n\n$|[ \t]$", value):
+            pad = " " * (column + indents.mapping)
+            lines = [f"{pad}{line}".rstrip() + "\n" for line in value.removesuffix("\n").split("\n")]
+            return "|" if value.endswith("\n") else "|-", lines
+    return _inline(value), []
+
+
+def _inline(value: Any) -> str:
+    """Return a value on one line."""
     match value:
         case dict():
-            return CommentedMap({_key_node(key): _node(inner) for key, inner in value.items()})
+            return "{" + ", ".join(f"{_key(key)}: {_inline(inner)}" for key, inner in value.items()) + "}"
         case list():
-            return CommentedSeq([_node(inner) for inner in value])
-        case bool() | None:
-            return PlainScalarString({True: "true", False: "false", None: "null"}[value])
-        case str() if not _is_simple(value) and not DAY.fullmatch(value):
-            fits = "\n" in value and LINES.fullmatch(value) and not re.search(r"[ \t]\n|\n\n$|[ \t]$", value)
-            return LiteralScalarString(value) if fits else DoubleQuotedScalarString(value)
-    return PlainScalarString(value)
+            return "[" + ", ".join(map(_inline, value)) + "]"
+        case str() if DAY.fullmatch(value):
+            return value
+        case str():
+            return _key(value)
+    return json.dumps(value)
 
 
-def _key_node(key: str) -> Any:
-    """Return the key of a mapping, which is never written on several lines."""
-    return key if _is_simple(key) else DoubleQuotedScalarString(key)
-
-
-def _is_simple(text: str) -> bool:
-    return (
-        len(text) <= LONGEST_PLAIN
-        and SIMPLE.fullmatch(text) is not None
-        and text.lower() not in WORDS
-        and resolve(text) == text
-    )
-
-
-class _Chunk(NamedTuple):
-    """Lines that belong together: as people wrote them, as ruamel writes the same, and as it writes them changed."""
-
-    written: Sequence[str]
-    same: Sequence[str]
-    changed: Sequence[str]
-
-
-def keep_lines(written: str, same: str, changed: str) -> str:
-    """Return a changed text in which every line that did not change is as it was written.
-
-    Args:
-        written: the text as people wrote it.
-        same: the same text as ruamel writes it.
-        changed: the changed text as ruamel writes it.
-    """
-    if same == written:
-        return changed
-    chunks = _chunks(_lines(written), _lines(same), _lines(changed))
-    return "".join(f"{line}\n" for chunk in chunks for line in _merged(chunk))
-
-
-def _chunks(written: list[str], same: list[str], changed: list[str]) -> Iterator[_Chunk]:
-    """Cut the three texts wherever all of them agree but for blanks."""
-    places = _matches(_bare(same), _bare(written))
-    kept = _matches(same, changed)
-    a, b, c = 0, 0, 0
-    for number in [number for number in range(len(same)) if number in places and number in kept]:
-        yield _Chunk(written[a : places[number]], same[b:number], changed[c : kept[number]])
-        a, b, c = places[number] + 1, number + 1, kept[number] + 1
-        yield _Chunk(written[a - 1 : a], same[number:b], same[number:b])
-    yield _Chunk(written[a:], same[b:], changed[c:])
-
-
-def _merged(chunk: _Chunk) -> Sequence[str]:
-    """Return the lines of a chunk; lines around a change that ruamel does not write at all stay too."""
-    if chunk.same == chunk.changed:
-        return chunk.written
-    if not chunk.same:
-        return [*chunk.changed, *chunk.written]
-    found = sorted(_matches(_bare(chunk.same), _bare(chunk.written)).values())
-    if not found:
-        return chunk.changed
-    return [*chunk.written[: found[0]], *chunk.changed, *chunk.written[found[-1] + 1 :]]
-
-
-def _matches(one: Sequence[str], other: Sequence[str]) -> dict[int, int]:
-    """Return which lines are the same in both, by their numbers."""
-    blocks = SequenceMatcher(None, one, other, autojunk=False).get_matching_blocks()
-    return {block.a + step: block.b + step for block in blocks for step in range(block.size)}
-
-
-def _lines(text: str) -> list[str]:
-    return text.removesuffix("\n").split("\n")
-
-
-def _bare(lines: Sequence[str]) -> list[str]:
-    return ["".join(line.split()) for line in lines]
+def _key(text: str) -> str:
+    is_simple = len(text) <= LONGEST_PLAIN and SIMPLE.fullmatch(text) and text.lower() not in WORDS
+    if is_simple and resolve(text) == text:
+        return text
+    return SPECIAL.sub(lambda found: f"\\u{ord(found[0]):04x}", json.dumps(text, ensure_ascii=False))

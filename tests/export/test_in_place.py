@@ -99,7 +99,7 @@ def test_what_must_not_exist_and_what_is_pruned_stays_so(cli_runner: CliRunner) 
     a: {{due_date: "2026-12-31", state: active}}
     b: null
     c:
-    d:        # is back
+    d:   # is back
       description: null
       start_date: null
       due_date: null
@@ -170,7 +170,7 @@ def test_all_of_a_list_or_of_a_section_can_be_others(cli_runner: CliRunner) -> N
 def test_a_list_that_was_empty_and_one_that_becomes_so(cli_runner: CliRunner) -> None:
     before = f"{HEAD}  job_token_scope:\n    projects: []   # none\n    groups:\n      - acme   # all\n"
     assert brought_up_to_date(cli_runner, before, job_token_scope={"project_allowlist": [101]}) == (
-        f"{HEAD}  job_token_scope:\n    projects:      # none\n      - acme/lib\n    groups: []\n"
+        f"{HEAD}  job_token_scope:\n    projects:   # none\n      - acme/lib\n    groups: []\n"
     )
 
 
@@ -278,13 +278,9 @@ def test_a_document_that_knows_its_project_by_number_is_found(cli_runner: CliRun
     assert file.read_text() == text.replace("closed", "active")
 
 
-@pytest.mark.parametrize(
-    "written",
-    ["    b:\n      state:\tclosed\n", "    ? b\n    # between\n    : state: closed\n    c: {}\n"],
-    ids=["what ruamel does not read", "what it reads otherwise"],
-)
-def test_what_cannot_be_updated_in_place_is_refused_and_nothing_is_written(cli_runner: CliRunner, written: str) -> None:
+def test_what_cannot_be_updated_in_place_is_refused_and_nothing_is_written(cli_runner: CliRunner) -> None:
     cli_runner.service(milestones=[{"title": "b"}, {"title": "c"}])
+    written = "    ? b\n    # see: above\n    : null\n    c: {}\n"
     file = cli_runner.write("out/x.yaml", f"{HEAD}  milestones:\n{written}")
     done = cli_runner("export --project acme/api --user -o out")
     assert (done.code, done.out) == (1, "")
@@ -326,8 +322,43 @@ def test_a_template_is_not_looked_into_and_said_to_be_so(cli_runner: CliRunner) 
 @pytest.mark.parametrize(
     ("before", "after"),
     [
+        (
+            " [acme/gone,   # first\n      acme/web,  # second\n      acme/none]  # all",
+            " [acme/web, acme/tools/cli]  # all",
+        ),
+        (" [acme/web, acme/gone, acme/none,]", " [acme/web, acme/tools/cli,]"),
+        (" [acme/gone,\n      acme/none]", " [acme/tools/cli, acme/web]"),
+        (" []", "\n      - acme/tools/cli\n      - acme/web"),
+        ("\n    - acme/web\n\n    - acme/gone", "\n    - acme/web\n\n    - acme/tools/cli"),
+    ],
+    ids=["first and last", "several", "all", "none", "without an indent"],
+)
+def test_a_list_of_any_layout_loses_and_gets_entries(cli_runner: CliRunner, before: str, after: str) -> None:
+    start = f"{HEAD}  job_token_scope:\n    projects:"
+    target = {"project_allowlist": [102, 103]}
+    assert brought_up_to_date(cli_runner, f"{start}{before}\n", job_token_scope=target) == f"{start}{after}\n"
+
+
+def test_what_an_anchor_that_goes_stood_for_is_written_wherever_it_was_meant(cli_runner: CliRunner) -> None:
+    before = f"{HEAD}  milestones:\n    a: &m\n      due_date: &d 2026-01-01\n    b: *m\n    c: {{due_date: *d}}"
+    live = [{"title": title, "due_date": "2026-01-01"} for title in "bc"]
+    assert brought_up_to_date(cli_runner, before, milestones=live) == (
+        f"{HEAD}  milestones:\n    b: {{due_date: 2026-01-01}}\n    c: {{due_date: 2026-01-01}}\n"
+    )
+    before = f"{HEAD}  milestones:\n    a: &m   # shared\n      due_date: 2026-01-01\n    b: *m\n"
+    live = [{"title": "a", "due_date": "2026-12-31"}, {"title": "b", "due_date": "2026-01-01"}]
+    assert brought_up_to_date(cli_runner, before, milestones=live) == (
+        f"{HEAD}  milestones:\n    a:\n      due_date: 2026-12-31\n    b: {{due_date: 2026-01-01}}\n"
+    )
+
+
+@pytest.mark.parametrize(
+    ("before", "after"),
+    [
         ("    b: {state: closed}\n...\n", "    b: {state: active}\n...\n"),
-        ("    ? b\n    : state: closed\n", "    b:\n      state: active\n"),
+        ("    ? b\n    : state: closed\n", "    ? b\n    : state: active\n"),
+        ("    b:\n      state:\tclosed\n", "    b:\n      state:\tactive\n"),
+        ("    ? b\n    # between\n    : state: closed\n", "    ? b\n    # between\n    : state: active\n"),
         (
             '    b: {state: closed, description: "a\\\n      b"}\n',
             "    b: {state: active, description: null}\n",
@@ -413,7 +444,7 @@ metadata: {path:   acme/api}
 spec:
     milestones:
         # on a
-        a: {state: active}
+        a:   {state: active}
         b:
             due_date:   2026-01-01   # b's
         late:
