@@ -167,7 +167,7 @@ class _Editor:
 
     def _change(self, start: int, parent: _Node, node: _Node, before: Any, after: Any) -> None:
         """Change the value of a key, whose colon ends at `start`."""
-        if before and after and isinstance(before, dict | list) and type(before) is type(after) and not node.anchor:
+        if _only_comes_and_goes(before, after) and not node.anchor:
             self.edit(node, before, after)
             return
         head, body = _written(after, parent.column, self.indents) if parent.is_block else (_inline(after), [])
@@ -209,6 +209,17 @@ class _Editor:
 
     def _is_gone(self, node: _Node) -> bool:
         return any(start <= node.start < end for start, end, _ in self.edits)
+
+
+def _only_comes_and_goes(before: Any, after: Any) -> bool:
+    """Whether `_Editor.edit` can change a value: both are mappings, or lists whose new entries come last."""
+    match before, after:
+        case (dict(), dict()) if before and after:
+            return True
+        case ([_, *_], [_, *_]):
+            kept = [entry for entry in before if entry in after]
+            return bool(after[: len(kept)] == kept)
+    return False
 
 
 def _walk(node: _Node, value: Any) -> Iterator[tuple[_Node, Any]]:

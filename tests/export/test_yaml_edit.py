@@ -1,0 +1,38 @@
+"""Texts that are changed in place: they come to the wanted values, and comments stay."""
+
+from typing import Any
+
+from hypothesis import HealthCheck, example, given, settings
+from hypothesis import strategies as st
+
+from reconciler.export.yaml_edit import edited_text, new_text
+from reconciler.manifests.sources import Source
+from tests.export.lives import TEXTS
+
+KEYS = st.sampled_from(["a", "b", "c d", "1.0", "yes"]) | TEXTS
+SCALARS = st.none() | st.booleans() | st.integers() | TEXTS
+VALUES = st.recursive(
+    SCALARS | st.lists(st.sampled_from("abcdef") | TEXTS, unique=True),
+    lambda inner: st.dictionaries(KEYS, inner, max_size=4),
+    max_leaves=12,
+)
+DOCUMENTS = st.dictionaries(KEYS, VALUES, min_size=1, max_size=4)
+
+
+@settings(max_examples=40, deadline=None, suppress_health_check=[HealthCheck.too_slow])
+@given(before=DOCUMENTS, after=DOCUMENTS, other=DOCUMENTS)
+@example(before={"a": ["b", "c"]}, after={"a": ["c", "b"]}, other={"a": ["c", {"b": []}]})
+def test_whatever_changes_comes_to_the_wanted_values(
+    before: dict[str, Any], after: dict[str, Any], other: dict[str, Any]
+) -> None:
+    text = f"# first\n{new_text(before)}# between\n---\n{new_text(other)}# last\n"
+    assert values(text) == [before, other]
+    changed = edited_text(text, [before, other], {0: after})
+    assert values(changed) == [after, other]
+    assert [line for line in changed.splitlines() if line.startswith("# ")] == ["# first", "# between", "# last"]
+
+
+def values(text: str) -> list[Any]:
+    reading = Source("file", text).read()
+    assert reading.errors == ()
+    return [root.value for root in reading.roots]
