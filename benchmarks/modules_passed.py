@@ -10,15 +10,22 @@ These are counts, so that they are the same on every machine.
 import sys
 import threading
 from collections.abc import Callable, Iterator, Mapping
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from datetime import date
 from pathlib import Path
 from tempfile import TemporaryDirectory
 from types import FrameType
 from typing import Any
 
-from reconciler.cli import run
+from reconciler.apply import ApplyOptions, NoRecord, Stop, apply_plan
+from reconciler.errors import ManifestErrors
+from reconciler.kinds import all_kinds
+from reconciler.manifests import read_manifests
+from reconciler.planning.run import draw_plan
 from reconciler.sandbox import running
+from reconciler.service import Client
+
+KINDS = all_kinds()
 
 TOKEN = "ada-token"  # noqa: S105 - the sandbox's, which guards nothing
 GOOD, BAD = "2031-07-19", "19.07.2031"
@@ -41,26 +48,32 @@ DEEPEST = 8
 
 def modules_to_request() -> list[str]:
     """Return the modules that a milestone's due date passes on its way from the manifest to the request, in order."""
-    with running(STATE) as sandbox:
+    with running(STATE) as sandbox, Client(sandbox.api_url, TOKEN) as client, _manifest(GOOD) as file:
 
         def is_sent() -> bool:
             return any(entry["method"] == "POST" for entry in sandbox.log())
 
-        return _passed(GOOD, ["apply", "--yes", "--quiet", "--concurrency", "1", "--api-url", sandbox.api_url], is_sent)
+        with _watching(GOOD, is_sent) as modules:
+            manifests = read_manifests([file], KINDS)
+            plan = draw_plan(manifests.desired, client, KINDS, concurrency=1)
+            options = ApplyOptions(1, False, False, lambda *_: None, Stop(), NoRecord())
+            list(apply_plan(plan, client, KINDS, options))
+        return list(modules)
 
 
 def modules_to_error() -> list[str]:
     """Return the modules that a bad date passes on its way from the manifest to the error that names it, in order."""
-    return _passed(BAD, ["validate", "--quiet"], lambda: False)
+    with _manifest(BAD) as file, _watching(BAD, lambda: False) as modules, suppress(ManifestErrors):
+        read_manifests([file], KINDS)
+    return list(modules)
 
 
-def _passed(text: str, command: list[str], has_ended: Callable[[], bool]) -> list[str]:
+@contextmanager
+def _manifest(text: str) -> Iterator[Path]:
     with TemporaryDirectory(prefix="benchmarks-") as folder:
         file = Path(folder) / "manifest.yaml"
         file.write_text(MANIFEST.format(date=text), encoding="utf-8")
-        with _watching(text, has_ended) as modules:
-            run([command[0], str(file), *command[1:]])
-    return list(modules)
+        yield file
 
 
 @contextmanager
