@@ -58,17 +58,15 @@ class Diagnostics:
     _seen: set[LocatedDiagnostic] = field(default_factory=set)
     _first: dict[tuple[str, int, int, str], Hashable] = field(default_factory=dict)
 
-    def add(self, document: Document, *found: Diagnostic, by: Hashable = None) -> None:
+    def add(self, document: Document, found: Diagnostic, by: Hashable = None) -> None:
         """Add what is wrong with a document, be it only for one of its targets."""
-        for each in found:
-            self._add(document.find(each.steps, key=each.at_key), each, document if by is None else by)
+        self._add(document.find(found.steps, key=found.at_key), found, document if by is None else by)
 
-    def add_merged(self, whole: Effective, *found: Diagnostic) -> None:
-        """Add what is wrong with a merged spec, each in the layer that brought it."""
-        for each in found:
-            layer, location = whole.find(each.steps, key=each.at_key)
-            note = f" (for {whole.target})" if whole.target and layer.title else ""
-            self._add(location, each, whole.target or layer.document, note)
+    def add_merged(self, whole: Effective, found: Diagnostic) -> None:
+        """Add what is wrong with a merged spec, in the layer that brought it."""
+        layer, location = whole.find(found.steps, key=found.at_key)
+        note = f" (for {whole.target})" if layer.title else ""
+        self._add(location, found, whole.target, note)
 
     def extend(self, found: Iterable[LocatedDiagnostic]) -> None:
         """Add what has its place already, and no part in the places of others."""

@@ -8,7 +8,7 @@ from typing import Annotated, Any, ClassVar, Literal
 
 from pydantic import AfterValidator, BaseModel, ConfigDict, Field, ValidationError, WithJsonSchema
 
-from reconciler.manifests.diagnostics import Diagnostic, Diagnostics
+from reconciler.manifests.diagnostics import Diagnostic
 from reconciler.manifests.layers import (
     PRUNE,
     Layer,
@@ -16,7 +16,6 @@ from reconciler.manifests.layers import (
     SectionSpec,
     SectionSpecs,
     braces,
-    effective,
     has_placeholder,
     misspelt_placeholder,
     placeholders_in,
@@ -303,121 +302,93 @@ class Index:
     sets: dict[str, DeclaredSet] = field(default_factory=dict)
     whole: bool = True
 
-    def add(self, document: Document, diagnostics: Diagnostics) -> None:
-        """Add what a document declares; of a faulty one, only report all that is wrong with it."""
+    def add(self, document: Document) -> list[Diagnostic]:
+        """Add what a document declares, and return all that is wrong with it; a faulty one declares nothing."""
         kind = document.value.get("kind") if isinstance(document.value, dict) else None
         model = DOCUMENTS.get(kind) if isinstance(kind, str) else None
         if model is None:
             self.whole = False
-            diagnostics.add(document, _unknown_kind(document.value))
-            return
+            return [_unknown_kind(document.value)]
         try:
-            declared = model.model_validate(document.value)
+            declared: Any = model.model_validate(document.value)
         except ValidationError as error:
-            found = diagnose(error, document.value, model)
-            diagnostics.add(document, *map(self._about_spec, found))
             self.whole = False
+            found = [self._about_spec(each) for each in diagnose(error, document.value, model)]
             spec = document.value.get("spec")
-            if isinstance(spec, dict):
-                self._layer(document, str(kind), "" if kind in LEVEL_OF else str(kind), spec, diagnostics, alone=True)
-            return
+            return found + self._layer(document, str(kind), "", spec)[1] if isinstance(spec, dict) else found
         match declared:
             case ProfileDocument():
-                self._add_profile(document, declared, diagnostics)
+                return self._add_profile(document, declared)
             case ProjectSetDocument():
-                self._add_set(document, declared, diagnostics)
-            case UserDocument() | GroupDocument() | ProjectDocument():
-                self._add_target(document, declared, diagnostics)
+                return self._add_set(document, declared)
+        return self._add_target(document, declared)
 
     def _about_spec(self, found: Diagnostic) -> Diagnostic:
         """Say where a key belongs that stands beside `spec` instead of in it."""
         key = found.steps[-1] if found.at_key and len(found.steps) == 1 else None
         return replace(found, message=f"`{key}` belongs under `spec`") if key in {PRUNE, *self.specs} else found
 
-    def _add_profile(self, document: Document, declared: ProfileDocument, diagnostics: Diagnostics) -> None:
+    def _add_profile(self, document: Document, declared: ProfileDocument) -> list[Diagnostic]:
         name = declared.metadata.name
-        layer = self._layer(document, "Profile", f"profile {name}", declared.spec, diagnostics, alone=True)
+        layer, found = self._layer(document, declared.kind, f"profile {name}", declared.spec)
         first = self.profiles.setdefault(name, layer)
-        if first is not layer:
-            diagnostics.add(document, _second(("metadata", "name"), first, f"profile `{name}`"))
+        return found if first is layer else [*found, _second(("metadata", "name"), first, f"profile `{name}`")]
 
-    def _add_set(self, document: Document, declared: ProjectSetDocument, diagnostics: Diagnostics) -> None:
+    def _add_set(self, document: Document, declared: ProjectSetDocument) -> list[Diagnostic]:
         name = declared.metadata.name
-        layer = self._layer(document, "ProjectSet", f"set {name}", declared.spec, diagnostics, alone=True)
+        layer, found = self._layer(document, declared.kind, f"set {name}", declared.spec)
         if len(declared.select.model_fields_set & {"group", "projects"}) != 1:
-            message = "select needs exactly one of `group` and `projects`"
-            diagnostics.add(document, Diagnostic(("select",), message, at_key=True))
-            return
+            return [*found, Diagnostic(("select",), "select needs exactly one of `group` and `projects`", at_key=True)]
         first = self.sets.setdefault(name, DeclaredSet(declared.metadata, declared.select, layer)).layer
-        if first is not layer:
-            diagnostics.add(document, _second(("metadata", "name"), first, f"set `{name}`"))
+        return found if first is layer else [*found, _second(("metadata", "name"), first, f"set `{name}`")]
 
-    def _add_target(self, document: Document, declared: TargetDocument, diagnostics: Diagnostics) -> None:
+    def _add_target(self, document: Document, declared: TargetDocument) -> list[Diagnostic]:
         metadata = declared.metadata
         target = Target(LEVEL_OF[declared.kind])
-        step = "kind"
+        steps: Steps = ("kind",)
         if isinstance(metadata, TargetMetadata):
             if len(metadata.model_fields_set & {"path", "id"}) != 1:
-                message = "needs exactly one of `path` and `id`"
-                diagnostics.add(document, Diagnostic(("metadata",), message, at_key=True))
-                self._layer(document, declared.kind, "", declared.spec, diagnostics, alone=True)
-                return
+                found = self._layer(document, declared.kind, "", declared.spec)[1]
+                return [Diagnostic(("metadata",), "needs exactly one of `path` and `id`", at_key=True), *found]
             target = Target(target.level, metadata.path or metadata.id)
-            step = "path" if metadata.path else "id"
-        layer = self._layer(document, declared.kind, "", declared.spec, diagnostics)
+            steps = ("metadata", "path" if metadata.path else "id")
+        layer, found = self._layer(document, declared.kind, "", declared.spec, alone=False)
         first = self.targets.setdefault(target.identity, DeclaredTarget(target, metadata, layer)).layer
-        if first is not layer:
-            steps = (step,) if target.ref is None else ("metadata", step)
-            diagnostics.add(document, _second(steps, first, str(target)))
+        return found if first is layer else [*found, _second(steps, first, str(target))]
 
     def _layer(
-        self,
-        document: Document,
-        kind: str,
-        title: str,
-        spec: Mapping[str, Any],
-        diagnostics: Diagnostics,
-        *,
-        alone: bool = False,
-    ) -> Layer:
-        """Return the layer that a spec makes: only what may be merged, everything else is reported.
+        self, document: Document, kind: str, title: str, spec: Mapping[str, Any], *, alone: bool = True
+    ) -> tuple[Layer, list[Diagnostic]]:
+        """Return the layer that a spec makes, of what may be merged, and what is wrong with it.
 
         Args:
             document: where the spec is.
             kind: of the document.
             title: what the layer is called; empty for a target's own.
             spec: as written.
-            diagnostics: for what is wrong.
             alone: whether no target will check its sections.
         """
         levels = levels_of(kind)
-        sections: dict[str, Any] = {}
-        for name, value in spec.items():
-            error = None if name == PRUNE else self._section_error(name, value, levels)
-            if error:
-                diagnostics.add(document, Diagnostic(("spec", name), error, at_key=True))
-            elif name != PRUNE:
-                sections[name] = value
-        prune, found = _read_prune(spec[PRUNE], self.specs) if PRUNE in spec else (None, [])
-        diagnostics.add(document, *found)
+        errors = {name: self._section_error(name, value, levels) for name, value in spec.items() if name != PRUNE}
+        found = [Diagnostic(("spec", name), error, at_key=True) for name, error in errors.items() if error]
+        sections = {name: spec[name] for name, error in errors.items() if not error}
+        prune, faulty = _read_prune(spec[PRUNE], self.specs) if PRUNE in spec else (None, [])
+        found += faulty
         texts = list(braces(sections, ("spec",)))
         placeholders: dict[str, Steps] = {}
         for text, steps, at_key in texts:
-            for use in placeholders_in(text):
-                placeholders.setdefault(use, steps)
+            placeholders = dict.fromkeys(placeholders_in(text), steps) | placeholders
             message = misspelt_placeholder(text)
             if message:
-                diagnostics.add(document, Diagnostic(steps, message, "warning", at_key))
+                found.append(Diagnostic(steps, message, "warning", at_key))
         normalized = {name: self.specs[name].normalize(value, None) for name, value in sections.items()}
         for name, value in sections.items():
             if isinstance(value, dict) and len(normalized[name]) < len(value):
-                diagnostics.add(document, *clashing_names(document, self.specs[name], value, None))
+                found += clashing_names(document, self.specs[name], value, None)
+            if alone:
+                found += check_alone(self.specs[name], value, levels)
         waits = any(has_placeholder(text) for text, *_ in texts)
-        layer = Layer(document, title, sections, prune, placeholders, None if waits else normalized)
-        if alone:
-            whole = effective(None, (layer,), self.specs)
-            diagnostics.add_merged(whole, *check_alone(whole, levels))
-        return layer
+        return Layer(document, title, sections, prune, placeholders, None if waits else normalized), found
 
     def _section_error(self, name: str, value: Any, levels: tuple[Level, ...]) -> str | None:
         if name not in self.specs:

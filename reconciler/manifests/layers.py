@@ -241,7 +241,7 @@ class Effective:
     """What is to be true of one target, and the layers that say so.
 
     Attributes:
-        target: the target; None for a profile or set looked at by itself.
+        target: the target.
         layers: lowest first; the last is the target's own document, or a set's.
         sections: merged, in the order of the kinds.
         prune: of the topmost layer that has one.
@@ -249,7 +249,7 @@ class Effective:
         specs: of all sections.
     """
 
-    target: Target | None
+    target: Target
     layers: tuple[Layer, ...]
     sections: Mapping[str, Any]
     prune: list[str]
@@ -268,7 +268,7 @@ class Effective:
             prune = prune if layer.prune is None else layer.prune
             for name in layer.sections:
                 spec = self.specs[name]
-                if self.target is None or self.target.level in spec.kind.models:
+                if self.target.level in spec.kind.models:
                     value = layer.section(spec, self.values)
                     sections[name] = spec.merge(sections[name], value) if name in sections else value
         ordered = {name: sections[name] for name in self.specs if name in sections}
@@ -318,7 +318,7 @@ class Effective:
 
 
 def effective(
-    target: Target | None, layers: tuple[Layer, ...], specs: SectionSpecs, values: Placeholders | None = None
+    target: Target, layers: tuple[Layer, ...], specs: SectionSpecs, values: Placeholders | None = None
 ) -> Effective:
     """Merge some layers, lowest first."""
     return Effective(target, (), {}, [], values, specs).under(*layers)

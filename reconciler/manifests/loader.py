@@ -355,7 +355,9 @@ class _Reader:
         if not reading.roots and not reading.errors and not source.own_line:
             self.diagnostics.extend([located(path, "holds no document", "warning")])
         for number, root in enumerate(reading.roots):
-            self.index.add(Document(source, number, root.line, root.value), self.diagnostics)
+            document = Document(source, number, root.line, root.value)
+            for each in self.index.add(document):
+                self.diagnostics.add(document, each)
 
     def _rendered(self, source: Source) -> Source:
         if not source.path.endswith(TEMPLATE):
@@ -428,10 +430,12 @@ def _assemble(compositions: list[Composition], index: Index, diagnostics: Diagno
             desired = DesiredTarget(target, sections, origin, MappingProxyType(labels), composition.path)
             assembled[target.identity] = Assembled(desired, whole)
         elif composition.parts[-1].priority is None:
-            own = effective(None, layers[-1:], index.specs)
-            diagnostics.add_merged(own, *check_alone(own, (target.level,)))
+            for name, section in layers[-1].sections.items():
+                for found in check_alone(index.specs[name], section, (target.level,)):
+                    diagnostics.add(layers[-1].document, found)
     for each in assembled.values():
-        diagnostics.add_merged(each.effective, *levels.misplaced(each.effective))
+        for found in levels.misplaced(each.effective):
+            diagnostics.add_merged(each.effective, found)
     return assembled
 
 
@@ -440,7 +444,8 @@ def _sections(whole: Effective, target: Target, diagnostics: Diagnostics) -> Ite
     for name in whole.sections:
         spec, pruned = whole.specs[name], name in whole.prune
         section, found = check_section(whole, spec, target)
-        diagnostics.add_merged(whole, *found)
+        for each in found:
+            diagnostics.add_merged(whole, each)
         if section is not None:
             yield Section(target, name, spec.kind.wanted(section, prune=pruned), pruned)
     for number, name in enumerate(whole.prune):
@@ -457,8 +462,8 @@ def _check_shared(layer: Layer, whole: Effective, target: Target, diagnostics: D
             found = Diagnostic(("spec", name), f"{error} (for {target})", at_key=True)
             diagnostics.add(layer.document, found, by=target)
         elif layer.placeholders:
-            clashes = clashing_names(layer.document, whole.specs[name], value, whole.values)
-            diagnostics.add(layer.document, *clashes)
+            for found in clashing_names(layer.document, whole.specs[name], value, whole.values):
+                diagnostics.add(layer.document, found)
 
 
 @dataclass(frozen=True, slots=True)

@@ -121,8 +121,8 @@ def compose(
     Raises:
         KeyError: a group is missing from `discovered`.
     """
-    found = _discovered_projects(discovered)
-    known = {**paths, **{Target(Level.PROJECT, number): path for path, number in found.values()}}
+    there = _discovered_projects(discovered)
+    known = {**paths, **{Target(Level.PROJECT, number): path for path, number in there.values()}}
     targets: dict[Any, Composition] = {
         identity: Composition(
             each.target, each.target.ref if isinstance(each.target.ref, str) else known.get(each.target)
@@ -137,17 +137,19 @@ def compose(
         contribution = Contribution((*layers, declared.layer), whole, metadata.labels, metadata.priority)
         offered = _candidates(declared.select, discovered, projects)
         selected = [path for path in offered if _passes(declared.select, path)]
-        diagnostics.add(document, *missing, *_idle(declared, offered, selected, discovered))
+        for found in (*missing, *_idle(declared, offered, selected, discovered)):
+            diagnostics.add(document, found)
         for folded, path in {path.casefold(): path for path in selected}.items():
             target = Target(Level.PROJECT, path)
-            _, number = found.get(folded, (path, None))
+            _, number = there.get(folded, (path, None))
             by_number = targets.get(Target(Level.PROJECT, number).identity)
             composition = targets.get(target.identity) or by_number or Composition(target, path)
             targets.setdefault(composition.target.identity, composition).parts.append(contribution)
     for identity, own in index.targets.items():
-        document, composition = own.layer.document, targets[identity]
+        composition = targets[identity]
         layers, missing = _profiles(own.metadata.profiles, composition, index)
-        diagnostics.add(document, *missing, *_unfillable(own.layer, composition))
+        for found in (*missing, *_unfillable(own.layer, composition)):
+            diagnostics.add(own.layer.document, found)
         whole = len(layers) == len(own.metadata.profiles)
         composition.parts.append(Contribution((*layers, own.layer), whole, own.metadata.labels))
     return sorted(targets.values(), key=lambda each: each.target.order)

@@ -4,7 +4,6 @@ import re
 import unicodedata
 from collections.abc import Iterator, Mapping
 from dataclasses import replace
-from functools import cache
 from itertools import groupby
 from types import UnionType
 from typing import Annotated, Any, Union, get_args, get_origin
@@ -217,17 +216,15 @@ def check_section(whole: Effective, spec: SectionSpec, target: Target) -> tuple[
     return None if any(each.severity == "error" for each in found) else section, found
 
 
-def check_alone(whole: Effective, levels: tuple[Level, ...]) -> Iterator[Diagnostic]:
-    """Yield what is wrong with the form of sections of a layer that is not a whole, or not that of a known target.
+def check_alone(spec: SectionSpec, section: Any, levels: tuple[Level, ...]) -> list[Diagnostic]:
+    """Return what is wrong with the form of a section of a document that is not a whole, or of no known target.
 
     What only a target can tell is left to the targets: what placeholders come to, missing keys, rules across fields. Of
     several levels at which a section may be declared, the one it fits best counts.
     """
-    for name, value in whole.sections.items():
-        spec = whole.specs[name]
-        verdicts = [_verdict(spec, level, value) for level in levels if level in spec.check]
-        for each in min(reversed(verdicts), key=_weight, default=[]):
-            yield each.below(name)
+    verdicts = [_verdict(spec, level, section) for level in levels if level in spec.check]
+    best = min(reversed(verdicts), key=_weight, default=[])
+    return [each.below("spec", spec.kind.name) for each in best]
 
 
 def _verdict(spec: SectionSpec, level: Level, value: Any) -> list[Diagnostic]:
@@ -324,13 +321,10 @@ def _rules(section: Resource | Mapping[str, Resource | None]) -> Iterator[Diagno
     """Yield the contradictions within the resources of a section, and what some servers refuse, as warnings."""
     resources = {None: section} if isinstance(section, Resource) else section
     for key, resource in resources.items():
-        if resource is None or _has_no_rules(resource.__class__):
+        if resource is None:
             continue
         above = () if key is None else (key,)
-        yield from (Diagnostic((*above, field), message) for field, message in resource.errors())
-        yield from (Diagnostic((*above, field), message, "warning") for field, message in resource.warnings())
-
-
-@cache
-def _has_no_rules(type_: type[Resource]) -> bool:
-    return type_.errors is Resource.errors and type_.warnings is Resource.warnings
+        for field, message in resource.errors() if type(resource).errors is not Resource.errors else ():
+            yield Diagnostic((*above, field), message)
+        for field, message in resource.warnings() if type(resource).warnings is not Resource.warnings else ():
+            yield Diagnostic((*above, field), message, "warning")
