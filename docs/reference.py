@@ -106,7 +106,8 @@ def _manifests() -> Iterator[str]:
         yield f"### {name}\n\n{definitions[name]['description']}\n\n"
         for part in ("metadata", "select"):
             if part in properties:
-                yield f"{properties[part]['description']}\n\n{keys(properties[part], f'key of `{part}`')}"
+                held = definitions[properties[part]["$ref"].rpartition("/")[2]]
+                yield f"{properties[part]['description']}\n\n{keys(held, f'key of `{part}`')}"
     yield "## Sections\n\nThey stand under `spec`, beside `prune`.\n\n"
     prune = definitions["Project"]["properties"]["spec"]["properties"]["prune"]
     yield keys({"properties": {"prune": prune}})

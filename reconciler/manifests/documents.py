@@ -101,17 +101,10 @@ class UserMetadata(Envelope):
     )
 
 
-ONE_OF_PATH_AND_ID: Any = {"oneOf": [{"required": ["path"]}, {"required": ["id"]}]}
-PATH: Any = Field(default="", description="The full path. Give this or `id`.", examples=["acme/payments"])
+class PathOrId(Envelope):
+    """The name of a group or project."""
 
-
-class TargetMetadata(UserMetadata):
-    """Which group, by exactly one of `path` and `id`."""
-
-    model_config = ConfigDict(json_schema_extra=ONE_OF_PATH_AND_ID)
-    misplaced: ClassVar[Mapping[str, str]] = {"name": "`name` belongs to Profile and ProjectSet; give the full `path`"}
-
-    path: FullPath = PATH
+    path: FullPath = Field(default="", description="The full path. Give this or `id`.", examples=["acme/payments"])
     id: Annotated[int, Field(gt=0)] = Field(
         default=0,
         title="ID",
@@ -120,10 +113,17 @@ class TargetMetadata(UserMetadata):
     )
 
 
+class TargetMetadata(UserMetadata, PathOrId):
+    """Which group, by exactly one of `path` and `id`."""
+
+    model_config = ConfigDict(json_schema_extra={"oneOf": [{"required": ["path"]}, {"required": ["id"]}]})
+    misplaced: ClassVar[Mapping[str, str]] = {"name": "`name` belongs to Profile and ProjectSet; give the full `path`"}
+
+
 class ProjectMetadata(TargetMetadata):
     """Which project, by exactly one of `path` and `id`."""
 
-    path: ProjectPath = PATH
+    path: ProjectPath = Field(default="", description="The full path. Give this or `id`.", examples=["acme/web"])
 
 
 class ProfileMetadata(Envelope):
@@ -133,17 +133,16 @@ class ProfileMetadata(Envelope):
         ("path", "id"), "a Profile is about no target: documents name it under `profiles`"
     )
 
-    name: Text = Field(description="What it is called; no two profiles have one name.", examples=["baseline"])
+    name: Text = Field(description="What it is called; no two of a kind have one name.", examples=["baseline"])
 
 
-class SetMetadata(UserMetadata):
+class SetMetadata(UserMetadata, ProfileMetadata):
     """What a set is called, and where it stands among sets."""
 
     misplaced: ClassVar[Mapping[str, str]] = dict.fromkeys(
         ("path", "id"), "a ProjectSet has no path: name its projects under `select`, by `group` or by `projects`"
     )
 
-    name: Text = Field(description="What it is called; no two sets have one name.", examples=["services"])
     priority: int = Field(
         default=0,
         description="Sets of higher priority are merged over those of lower; 0 if left out.",
@@ -151,7 +150,7 @@ class SetMetadata(UserMetadata):
     )
 
 
-class Select(Envelope):
+class Selection(Envelope):
     """Which projects a set is about: those of a group, or those listed, that pass the globs."""
 
     model_config = ConfigDict(json_schema_extra={"oneOf": [{"required": ["group"]}, {"required": ["projects"]}]})
@@ -191,14 +190,16 @@ class UserDocument(AnyDocument):
     """Settings of the user behind the token, wherever no group or project says otherwise."""
 
     kind: Literal["User"]
-    metadata: UserMetadata = Field(default=UserMetadata(), description=METADATA, examples=[{"profiles": ["baseline"]}])
+    metadata: UserMetadata = Field(
+        default=UserMetadata(), title="Metadata", description=METADATA, examples=[{"profiles": ["baseline"]}]
+    )
 
 
 class GroupDocument(AnyDocument):
     """Settings of one group. Its notification settings are those of the user behind the token."""
 
     kind: Literal["Group"]
-    metadata: TargetMetadata = Field(description=METADATA, examples=[{"path": "acme/payments"}])
+    metadata: TargetMetadata = Field(title="Metadata", description=METADATA, examples=[{"path": "acme/payments"}])
 
 
 class ProjectDocument(AnyDocument):
@@ -206,7 +207,7 @@ class ProjectDocument(AnyDocument):
 
     kind: Literal["Project"]
     metadata: ProjectMetadata = Field(
-        description=METADATA, examples=[{"path": "acme/payments/api", "profiles": ["baseline"]}]
+        title="Metadata", description=METADATA, examples=[{"path": "acme/payments/api", "profiles": ["baseline"]}]
     )
 
 
@@ -214,15 +215,18 @@ class ProfileDocument(AnyDocument):
     """Settings that others share by naming this profile."""
 
     kind: Literal["Profile"]
-    metadata: ProfileMetadata = Field(description=METADATA, examples=[{"name": "baseline"}])
+    metadata: ProfileMetadata = Field(title="Metadata", description=METADATA, examples=[{"name": "baseline"}])
 
 
 class ProjectSetDocument(AnyDocument):
     """Settings of many projects."""
 
     kind: Literal["ProjectSet"]
-    metadata: SetMetadata = Field(description=METADATA, examples=[{"name": "services", "priority": 10}])
-    select: Select = Field(
+    metadata: SetMetadata = Field(
+        title="Metadata", description=METADATA, examples=[{"name": "services", "priority": 10}]
+    )
+    select: Selection = Field(
+        title="Select",
         description="Which projects the set is about: those of a group, or those listed.",
         examples=[{"group": "acme", "include": ["acme/services/**"]}],
     )
@@ -280,7 +284,7 @@ class DeclaredSet:
     """A set of projects."""
 
     metadata: SetMetadata
-    select: Select
+    select: Selection
     layer: Layer
 
 

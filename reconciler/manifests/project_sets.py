@@ -7,7 +7,7 @@ from itertools import groupby
 from typing import Any
 
 from reconciler.manifests.diagnostics import Diagnostic, Diagnostics
-from reconciler.manifests.documents import DeclaredSet, Index, Select
+from reconciler.manifests.documents import DeclaredSet, Index, Selection
 from reconciler.manifests.layers import (
     PRUNE,
     Effective,
@@ -161,7 +161,7 @@ def _discovered_projects(discovered: Discovered | None) -> dict[str, tuple[str, 
     return {each.path.casefold(): (each.path, each.id) for members in groups for each in members if each.id is not None}
 
 
-def _candidates(select: Select, discovered: Discovered | None, documented: Iterable[str]) -> list[str]:
+def _candidates(select: Selection, discovered: Discovered | None, documented: Iterable[str]) -> list[str]:
     """Return the paths of the projects that a set is about as far as they pass its globs.
 
     Before the discovery, the projects in the group that have documents of their own are taken to be there and not
@@ -181,7 +181,7 @@ def is_below(group: str, path: str) -> bool:
     return path.casefold().startswith(f"{group.casefold()}/")
 
 
-def _passes(select: Select, path: str) -> bool:
+def _passes(select: Selection, path: str) -> bool:
     """Whether a project that a set may be about passes its globs."""
     return any(matches(glob, path) for glob in select.include) and not any(
         matches(glob, path) for glob in select.exclude
