@@ -73,7 +73,7 @@ class Matches:
     """Wanted and live objects by name: both, wanted only (`missing`), live only (`leftover`), or more than one."""
 
     pairs: tuple[Pair, ...]
-    missing: Mapping[Key, Resource]
+    missing: tuple[Key, ...]
     leftover: tuple[Found, ...]
     conflicts: tuple[Conflict, ...]
 
@@ -102,18 +102,21 @@ def match(wanted: Mapping[Key, Resource], live: Iterable[Found], canonical: Call
     for found in live:
         for name in {canonical(name) for name in found.names}:
             by_name.setdefault(name, []).append(found)
-    pairs, conflicts = [], []
-    missing: dict[Key, Resource] = {}
+    spellings: dict[Key, Key] = {}
+    for name in wanted:
+        spellings.setdefault(canonical(name), name)
+    pairs, missing, conflicts = [], [], []
     claimed: set[int] = set()
-    for name, resource in wanted.items():
-        namesakes = tuple(by_name.get(canonical(name), ()))
+    for key, name in spellings.items():
+        resource = wanted[name]
+        namesakes = tuple(by_name.get(key, ()))
         olds = [old for old in getattr(resource, "renamed_from", ()) if canonical(old) in by_name]
         renamed = tuple(found for old in olds for found in by_name[canonical(old)])
         claimed |= {id(found) for found in (*namesakes, *renamed)}
         former = ", ".join(f'"{old}"' for old in olds)
         match namesakes, renamed:
             case [], []:
-                missing[name] = resource
+                missing.append(name)
             case [found], []:
                 pairs.append(Pair(name, resource, found))
             case [], [found]:
@@ -121,14 +124,13 @@ def match(wanted: Mapping[Key, Resource], live: Iterable[Found], canonical: Call
             case _, []:
                 conflicts.append(Conflict(name, resource, _crowd(namesakes), namesakes))
             case [], _:
-                conflicts.append(
-                    Conflict(name, resource, _crowd(renamed, f"the former name{'s' * (len(olds) > 1)} {former}"))
-                )
+                reason = _crowd(renamed, f"the former name{'s' * (len(olds) > 1)} {former}")
+                conflicts.append(Conflict(name, resource, reason))
             case _:
                 reason = f"both this name and the former {former} are live; delete one of them"
                 conflicts.append(Conflict(name, resource, reason))
     leftover = tuple(found for found in live if id(found) not in claimed)
-    return Matches(tuple(pairs), missing, leftover, tuple(conflicts))
+    return Matches(tuple(pairs), tuple(missing), leftover, tuple(conflicts))
 
 
 def plan_settings(at: DeclaredPart[Singleton], wanted: Resource, found: Found) -> Iterator[Step]:
@@ -163,22 +165,20 @@ def plan_collection(
     """
     itself = _itself(at)
     declared = {name: wanted[name] for name in sorted(wanted, key=_order) if identity(at.part, name) not in itself}
-    ids = _ids_of(at, declared, live)
+    ids, unresolved = _resolve(at, declared, live)
+    yield from unresolved.values()
 
     def canonical(name: Key) -> Key:
-        number = ids.get(name)
-        return number if isinstance(number, int) else identity(at.part, name)
+        return ids.get(name, identity(at.part, name))
 
-    unresolved = [
-        number if isinstance(number, Reference) else at.problem(name, number.reason, number.remedy)
-        for name, number in ids.items()
-        if not isinstance(number, int)
-    ]
-    yield from unresolved
-    matches = match(_present(declared, ids, canonical, itself), live, canonical)
-    for name, resource in matches.missing.items():
-        number = ids.get(name)
-        yield from plan_creation(at, name, resource, number if isinstance(number, int) else None)
+    present = {
+        name: resource
+        for name, resource in declared.items()
+        if resource is not None and name not in unresolved and canonical(name) not in itself
+    }
+    matches = match(present, live, canonical)
+    for name in matches.missing:
+        yield from plan_creation(at, name, present[name], ids.get(name))
     for pair in matches.pairs:
         yield from plan_pair(at, pair)
     for conflict in matches.conflicts:
@@ -338,43 +338,33 @@ def _path(at: DeclaredPart[Collection], name: Key) -> str | Problem | Reference:
     return f"{target.level}s/{number}/{at.part.suffix}" if isinstance(number, int) else number
 
 
-def _ids_of(
+def _resolve(
     at: DeclaredPart[Collection], declared: Mapping[Key, Resource | None], live: Iterable[Found]
-) -> dict[Key, int | Unknown | Reference]:
-    """Return the numeric IDs of the targets that names refer to; nothing where names are just names.
+) -> tuple[dict[Key, int], dict[Key, Problem | Reference]]:
+    """Return the numeric IDs of the targets that names refer to, and for each name without one, why or what to look up.
 
-    A name that must not exist is looked up only where the service shows some objects by their IDs alone.
+    Both are empty where names are just names. A name that must not exist is looked up only where the service shows some
+    objects by their IDs alone.
     """
-    level = at.part.key_level
-    if level is None:
-        return {}
+    ids: dict[Key, int] = {}
+    unresolved: dict[Key, Problem | Reference] = {}
     shown = {identity(at.part, name): found.id for found in live for name in found.names}
     hidden = any(not isinstance(found.names[0], str) for found in live)
-    ids: dict[Key, int | Unknown | Reference] = {}
+    level = at.part.key_level
+    if level is None:
+        return ids, unresolved
     for name, resource in declared.items():
         key = identity(at.part, name)
         key = shown.get(key) or key
         reference = Reference(level, str(key))
         number = key if isinstance(key, int) else at.live.ids.get(reference, reference)
-        if resource is not None or isinstance(number, int) or (hidden and isinstance(number, Reference)):
+        if isinstance(number, int):
             ids[name] = number
-    return ids
-
-
-def _present(
-    declared: Mapping[Key, Resource | None],
-    ids: Mapping[Key, int | Unknown | Reference],
-    canonical: Callable[[Key], Key],
-    itself: Iterable[Key],
-) -> dict[Key, Resource]:
-    """Return what must exist and can be found, each object once, by whichever names it is declared."""
-    present: dict[Key, Resource] = {}
-    taken = set(itself)
-    for name, resource in declared.items():
-        if resource is not None and isinstance(ids.get(name, 0), int) and canonical(name) not in taken:
-            present[name] = resource
-            taken.add(canonical(name))
-    return present
+        elif isinstance(number, Unknown) and resource is not None:
+            unresolved[name] = at.problem(name, number.reason, number.remedy)
+        elif isinstance(number, Reference) and (resource is not None or hidden):
+            unresolved[name] = number
+    return ids, unresolved
 
 
 def _itself(at: DeclaredPart[Collection]) -> set[Key]:
