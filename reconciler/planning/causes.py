@@ -6,6 +6,7 @@ a group fail alike, one request tells it for all of them.
 
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, replace
+from functools import partial
 from urllib.parse import urlsplit
 
 from reconciler.errors import ConfigurationError, ServiceError
@@ -98,7 +99,7 @@ def role_name(role: int) -> str:
 
 
 def why_absent(target: Target, reader: Reader, caller: Caller, *, licensed: bool = False) -> Cause:
-    """Say why nothing of a group or project is visible; asks whether the manifest takes the one for the other.
+    """Return why nothing of a group or project is visible; asks whether the manifest takes the one for the other.
 
     Args:
         target: the target.
@@ -111,29 +112,27 @@ def why_absent(target: Target, reader: Reader, caller: Caller, *, licensed: bool
     """
     if is_the_other(target, reader):
         other, what = OTHER[target.level], "the ID of a" if isinstance(target.ref, int) else "a"
-        said = f"this is {what} {other}, not {what.removesuffix('a')}a {target.level}"
-        return Cause(said, f"declare it with `kind: {str(other).capitalize()}`")
+        reason = f"this is {what} {other}, not {what.removesuffix('a')}a {target.level}"
+        return Cause(reason, f"declare it with `kind: {str(other).capitalize()}`")
     return not_found(caller, licensed=licensed)
 
 
-def not_found(caller: Caller, *, licensed: bool = False) -> Cause:
-    """Say as much as is known of what is not there or not visible."""
-    said = f"not found, not visible to {caller}, or not in this edition"
-    said = said if licensed else f"not found, or not visible to {caller}"
-    return Cause(said, f"correct it in the manifest, or make {caller} a member")
+def not_found(caller: Caller, *, licensed: bool = False, where: str = "") -> Cause:
+    """Return as much as is known of a target that is not there or not visible."""
+    reason = f"not found{where}, or not visible to {caller}"
+    if licensed:
+        reason = f"not found, not visible to {caller}, or not in this edition"
+    return Cause(reason, f"correct it in the manifest, or make {caller} a member")
 
 
 def why_group_absent(group: str, reader: Reader, caller: Caller) -> Cause:
-    """Say why many projects or groups below one group are not visible: it is not either, or they are not in it.
+    """Return why many projects or groups below one group are not visible: it is not either, or they are not in it.
 
     Raises:
         ServiceError: one that `live.ENDS_A_RUN`.
     """
     if isinstance(answer_or_error(lambda: fetch_record(Target(Level.GROUP, group), reader)), TargetRecord):
-        return Cause(
-            f"not found in {group}, or not visible to {caller}",
-            f"correct it in the manifest, or make {caller} a member",
-        )
+        return not_found(caller, where=f" in {group}")
     return Cause(
         f"not found, and group {group} is not visible to {caller} either",
         f"correct the path in the manifest, or make {caller} a member of the group",
@@ -141,16 +140,13 @@ def why_group_absent(group: str, reader: Reader, caller: Caller) -> Cause:
 
 
 def why_unread(unread: Unreadable, target: Target, needs: Needs, record: ProjectRecord, caller: Caller) -> Cause:
-    """Say why a section could not be read, and what to do about it, by all that is known."""
+    """Return why a section could not be read, and what to do about it, by all that is known."""
     if unread.status not in REFUSALS:
         return Cause(unread.reason, TRY_AGAIN)
     found = list(_causes(target, needs, record, caller))
     if found:
-        return Cause(
-            "; ".join(each.reason for each in found),
-            "; ".join(each.remedy for each in found),
-            all(each.inherited for each in found),
-        )
+        reasons, remedies = ("; ".join(words) for words in zip(*((c.reason, c.remedy) for c in found), strict=True))
+        return Cause(reasons, remedies, all(each.inherited for each in found))
     least = needs.roles.get(target.level)
     asks = [f"the role {role_name(least)}"] if least else []
     asks += ["an edition with this feature (Premium or Ultimate)"] if needs.licensed else []
@@ -159,7 +155,7 @@ def why_unread(unread: Unreadable, target: Target, needs: Needs, record: Project
 
 
 def role_missing(needs: Needs, level: Level, record: ProjectRecord, caller: Caller) -> Cause:
-    """Say that the caller's role does not suffice."""
+    """Return that the caller's role does not suffice."""
     needed, role = role_name(needs.roles[level]), role_name(record.role or 0)
     return Cause(f"{caller} is {role} there, and {needed} is needed", f"make {caller} {needed}", record.inherited)
 
@@ -195,10 +191,10 @@ def find_causes(desired: DesiredState, live: LiveState, reader: Reader, kinds: K
     batches: dict[object, list[_Failure]] = {}
     for failure in failures:
         batches.setdefault(failure.likeness, []).append(failure)
-    search = _Search(reader, kinds)
-    found = side_by_side(search.alike, batches.values(), concurrency)
+    found = side_by_side(partial(_explain_alike, reader=reader, kinds=kinds), batches.values(), concurrency)
     left = [each for _, others in found for each in others]
-    explained += [each for each, _ in found] + side_by_side(search.one, left, concurrency)
+    explained += [each for each, _ in found]
+    explained += side_by_side(partial(_explain, reader=reader, kinds=kinds), left, concurrency)
     return replace(live, parts={**live.parts, **{place: part for each in explained for place, part in each.items()}})
 
 
@@ -258,42 +254,32 @@ def _failures(desired: DesiredState, live: LiveState, kinds: Kinds) -> Iterator[
             yield _Failure(target.target, unread, absent and target.target.level is not Level.USER, licensed)
 
 
-@dataclass(frozen=True, slots=True)
-class _Search:
-    """The search for the causes of refusals."""
+def _explain_alike(failures: list[_Failure], reader: Reader, kinds: Kinds) -> tuple[Explained, list[_Failure]]:
+    """Explain failures that are alike by one request, or if that does not suffice, the first; and return the others."""
+    first, *others = failures
+    if first.absent and len(failures) >= MANY:
+        cause = why_group_absent(_group(first.target), reader, NOBODY)
+        return {place: part for each in failures for place, part in each.because(cause).items()}, []
+    explained = _explain(first, reader, kinds)
+    causes = {place[1:]: part.cause for place, part in explained.items()}
+    if not all(cause and cause.inherited for cause in causes.values()):
+        return explained, others
+    unread = [each for failure in failures for each in failure.unread.items()]
+    return {place: replace(part, cause=causes[place[1:]]) for place, part in unread}, []
 
-    reader: Reader
-    kinds: Kinds
-    caller: Caller = NOBODY
 
-    def alike(self, failures: list[_Failure]) -> tuple[Explained, list[_Failure]]:
-        """Explain those that fail alike by one request, or if that does not do, the first; and return the others."""
-        first, *others = failures
-        if first.absent and len(failures) >= MANY:
-            cause = why_group_absent(_group(first.target), self.reader, self.caller)
-            return {place: part for each in failures for place, part in each.because(cause).items()}, []
-        explained = self.one(first)
-        causes = {place[1:]: part.cause for place, part in explained.items()}
-        if not all(cause and cause.inherited for cause in causes.values()):
-            return explained, others
-        unread = [each for failure in failures for each in failure.unread.items()]
-        return {place: replace(part, cause=causes[place[1:]]) for place, part in unread}, []
-
-    def one(self, failure: _Failure) -> Explained:
-        """Explain one of them by itself."""
-        if failure.absent:
-            cause = why_absent(failure.target, self.reader, self.caller, licensed=failure.licensed)
-            return failure.because(cause)
-        record = read_record(failure.target, self.reader, self.caller) if self._record_would_tell(failure) else UNKNOWN
-        known = record if isinstance(record, ProjectRecord) else UNKNOWN
-        return {
-            place: replace(part, cause=why_unread(part, failure.target, self.kinds[place[1]].needs, known, self.caller))
-            for place, part in failure.unread.items()
-        }
-
-    def _record_would_tell(self, failure: _Failure) -> bool:
-        refused = [self.kinds[place[1]].needs for place, part in failure.unread.items() if part.status in REFUSALS]
-        return record_would_tell(failure.target, refused)
+def _explain(failure: _Failure, reader: Reader, kinds: Kinds) -> Explained:
+    """Explain one failure by itself."""
+    target = failure.target
+    if failure.absent:
+        return failure.because(why_absent(target, reader, NOBODY, licensed=failure.licensed))
+    refused = [kinds[place[1]].needs for place, part in failure.unread.items() if part.status in REFUSALS]
+    record = read_record(target, reader, NOBODY) if record_would_tell(target, refused) else UNKNOWN
+    known = record if isinstance(record, ProjectRecord) else UNKNOWN
+    return {
+        place: replace(part, cause=why_unread(part, target, kinds[place[1]].needs, known, NOBODY))
+        for place, part in failure.unread.items()
+    }
 
 
 def record_would_tell(target: Target, refused: Iterable[Needs]) -> bool:
@@ -346,10 +332,10 @@ def _role(record: Mapping[str, Json], caller: Caller) -> tuple[int | None, bool]
     if caller.admin:
         return Role.OWNER, False
     permissions = record.get("permissions")
-    told = permissions if isinstance(permissions, dict) else {}
+    shown = permissions if isinstance(permissions, dict) else {}
     levels = {
         key: each["access_level"]
-        for key, each in told.items()
+        for key, each in shown.items()
         if isinstance(each, dict) and type(each.get("access_level")) is int
     }
     return max(levels.values(), default=None), set(levels) == {"group_access"}

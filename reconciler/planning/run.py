@@ -4,7 +4,7 @@ Two targets that turn out to be one are held back: whatever one of them writes, 
 """
 
 import logging
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Collection, Iterable, Mapping
 from dataclasses import dataclass, field, replace
 
 from reconciler.live.read import read_live
@@ -115,85 +115,82 @@ def plan_from(
     """Return the plan for what was read: see `draw_plan`. Only IDs that are missing are asked for."""
     ids: dict[Reference, int | Unknown] = {**known.ids, **live.ids}
     live = replace(live, ids=ids, parts=_forced(live) if desired.forced else live.parts)
-    _tell_what_is_not_shown(desired, live)
+    _warn_of_unshown(desired, live)
     plan, missing = make_plan(desired, live, kinds)
     while missing:
         live = replace(live, ids={**live.ids, **look_up(missing, reader, concurrency)})
         plan, missing = make_plan(desired, live, kinds)
     moved = {
-        Reference(scope.level, str(path).casefold()): move.number
-        for scope, move in known.moved().items()
-        for path in (scope.ref, move.path)
+        Reference(target.level, str(path).casefold()): move.number
+        for target, move in known.moved().items()
+        for path in (target.ref, move.path)
         if path is not None
     }
     targets = {target.target: target for target in (*known.targets, *desired.targets)}
-    twins = _Twins(plan, tuple(targets.values()), {**live.ids, **moved})
-    return hold_back(plan, {**twins.reasons(reader, concurrency), **known.held})
+    twins = _twins(plan, targets.values(), {**live.ids, **moved}, reader, concurrency)
+    return hold_back(plan, {**twins, **known.held})
 
 
-class _Twins:
-    """Finds the targets that are one and the same group or project."""
-
-    def __init__(self, plan: Plan, targets: tuple[DesiredTarget, ...], ids: IDS) -> None:
-        self._ids = {reference: number for reference, number in ids.items() if isinstance(number, int)}
-        self._targets = targets
-        self._busy = {
-            (each.target, section.section) for each in plan.targets for section in each.sections if section.changes
-        }
-
-    def reasons(self, reader: Reader, concurrency: int) -> dict[Target, str]:
-        """Return why each of them cannot be planned. Asks only where a change might be made twice."""
-        for level in (Level.GROUP, Level.PROJECT):
-            self._ask(level, reader, concurrency)
-        same: dict[tuple[Level, int], list[DesiredTarget]] = {}
-        for target in self._targets:
-            number = self._number(target.target)
-            if number is not None:
-                same.setdefault((target.target.level, number), []).append(target)
-        return {
-            target.target: _reason(target, number, twins)
-            for (_, number), twins in same.items()
-            if len(twins) > 1
-            for target in twins
-        }
-
-    def _ask(self, level: Level, reader: Reader, concurrency: int) -> None:
-        """Ask for the paths of targets given by ID, or for the IDs of those given by path if these are fewer."""
-        scopes, references = self._doubtful(level)
-        if len(references) < len(scopes):
-            found = look_up(references, reader, concurrency)
-            self._ids |= {reference: number for reference, number in found.items() if isinstance(number, int)}
-            return
-        for target, path in look_up_paths(scopes, reader, concurrency).items():
+def _twins(
+    plan: Plan, targets: Collection[DesiredTarget], ids: IDS, reader: Reader, concurrency: int
+) -> dict[Target, str]:
+    """Return why targets that are one and the same cannot be planned; ask only where a change might be made twice."""
+    numbers = {reference: number for reference, number in ids.items() if isinstance(number, int)}
+    busy = {(each.target, section.section) for each in plan.targets for section in each.sections if section.changes}
+    for level in (Level.GROUP, Level.PROJECT):
+        by_number, by_path = _doubtful(level, targets, busy, numbers)
+        if len(by_path) < len(by_number):
+            found = look_up(by_path, reader, concurrency)
+            numbers |= {reference: number for reference, number in found.items() if isinstance(number, int)}
+            continue
+        for target, path in look_up_paths(by_number, reader, concurrency).items():
             if isinstance(path, str) and isinstance(target.ref, int):
-                self._ids[Reference(level, path.casefold())] = target.ref
+                numbers[Reference(level, path.casefold())] = target.ref
+    same: dict[tuple[Level, int], list[DesiredTarget]] = {}
+    for each in targets:
+        number = _number(each.target, numbers)
+        if number is not None:
+            same.setdefault((each.target.level, number), []).append(each)
+    return {
+        target.target: _reason(target, number, twins)
+        for (_, number), twins in same.items()
+        if len(twins) > 1
+        for target in twins
+    }
 
-    def _doubtful(self, level: Level) -> tuple[set[Target], set[Reference]]:
-        """Return the targets given by ID and by path that may be the same, where one of the two is to change.
 
-        Both must declare the section that changes, and nothing that was read may tell which they are.
-        """
-        placed = {number for reference, number in self._ids.items() if reference.level is level}
-        by_number: dict[str, list[Target]] = {}
-        by_path: dict[str, list[Target]] = {}
-        for target in self._targets:
-            scope = target.target
-            unknown = scope.ref not in placed if isinstance(scope.ref, int) else self._number(scope) is None
-            if scope.level is level and unknown:
-                for section in target.sections:
-                    (by_number if isinstance(scope.ref, int) else by_path).setdefault(section.kind, []).append(scope)
-        numbers, paths = set(), set()
-        for name in by_number.keys() & by_path.keys():
-            busy = {scope for scope, section in self._busy if section == name}
-            # A target that stays as it is may be the same as one that changes.
-            numbers |= set(by_number[name]) & (busy if busy.isdisjoint(by_path[name]) else set(by_number[name]))
-            paths |= set(by_path[name]) & (busy if busy.isdisjoint(by_number[name]) else set(by_path[name]))
-        return numbers, {Reference(level, str(scope.ref).casefold()) for scope in paths}
+def _doubtful(
+    level: Level,
+    targets: Iterable[DesiredTarget],
+    busy: Collection[tuple[Target, str]],
+    numbers: Mapping[Reference, int],
+) -> tuple[set[Target], set[Reference]]:
+    """Return the targets given by ID and by path that may be the same, where one of the two is to change.
 
-    def _number(self, target: Target) -> int | None:
-        if isinstance(target.ref, str):
-            return self._ids.get(Reference(target.level, target.ref.casefold()))
-        return target.ref
+    Both must declare the section that changes, and nothing that was read may tell which they are.
+    """
+    placed = {number for reference, number in numbers.items() if reference.level is level}
+    by_number: dict[str, set[Target]] = {}
+    by_path: dict[str, set[Target]] = {}
+    for declared in targets:
+        target = declared.target
+        unknown = target.ref not in placed if isinstance(target.ref, int) else _number(target, numbers) is None
+        if target.level is level and unknown:
+            for section in declared.sections:
+                (by_number if isinstance(target.ref, int) else by_path).setdefault(section.kind, set()).add(target)
+    some, others = set(), set()
+    for name in by_number.keys() & by_path.keys():
+        changing = {target for target, section in busy if section == name}
+        # A target that stays as it is may be the same as one that changes.
+        some |= by_number[name] & changing if changing.isdisjoint(by_path[name]) else by_number[name]
+        others |= by_path[name] & changing if changing.isdisjoint(by_number[name]) else by_path[name]
+    return some, {Reference(level, str(target.ref).casefold()) for target in others}
+
+
+def _number(target: Target, numbers: Mapping[Reference, int]) -> int | None:
+    if isinstance(target.ref, str):
+        return numbers.get(Reference(target.level, target.ref.casefold()))
+    return target.ref
 
 
 def _reason(target: DesiredTarget, number: int, twins: Iterable[DesiredTarget]) -> str:
@@ -208,7 +205,7 @@ def _forced(live: LiveState) -> dict[PartAddress, LivePart]:
     }
 
 
-def _tell_what_is_not_shown(desired: DesiredState, live: LiveState) -> None:
+def _warn_of_unshown(desired: DesiredState, live: LiveState) -> None:
     """Warn once of each field that is declared and that the service does not show."""
     places: dict[tuple[str, str, str], list[Target]] = {}
     for target in desired.targets:
@@ -218,14 +215,14 @@ def _tell_what_is_not_shown(desired: DesiredState, live: LiveState) -> None:
                 if isinstance(found, Found) and isinstance(wanted, Resource):
                     for name in wanted.model_fields_set & found.unshown.keys():
                         places.setdefault((section.kind, name, found.unshown[name]), []).append(target.target)
-    for (kind, name, other), scopes in places.items():
-        more = f" and {len(scopes) - 1} more" if len(scopes) > 1 else ""
+    for (kind, name, other), unshown in places.items():
+        more = f" and {len(unshown) - 1} more" if len(unshown) > 1 else ""
         LOG.warning(
             "%s.%s of %s%s cannot be compared: this server does not show them; they are written when %s changes, or "
             "with --force-events",
             kind,
             name,
-            scopes[0],
+            unshown[0],
             more,
             other,
         )
