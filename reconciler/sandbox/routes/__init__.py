@@ -23,17 +23,17 @@ GROUP = "reconciler.sandbox_routes"
 @cache
 def routes() -> "tuple[Route, ...]":
     """Every endpoint of every kind."""
-    return tuple(route for module in _modules() for route in module.ROUTES)
+    return tuple(route for module in modules() for route in module.ROUTES)
 
 
 @cache
 def sections() -> "tuple[Section[Any], ...]":
     """Every section of every kind."""
-    return tuple(section for module in _modules() for section in getattr(module, "SECTIONS", ()))
+    return tuple(section for module in modules() for section in getattr(module, "SECTIONS", ()))
 
 
 @cache
-def _modules() -> tuple[ModuleType, ...]:
+def modules() -> tuple[ModuleType, ...]:
     """Ours by name, then those of packages, by the names they give themselves.
 
     Raises:

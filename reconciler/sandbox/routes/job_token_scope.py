@@ -5,7 +5,8 @@ and what is on a list already is refused with 400, in the spec (section 7) with 
 """
 
 from bisect import insort
-from typing import Annotated, Any
+from collections.abc import Mapping
+from typing import Annotated, Any, Literal
 
 from pydantic import AfterValidator, Field
 
@@ -14,7 +15,7 @@ from ..collection import PAGE, page_of
 from ..errors import refused
 from ..parameters import boolean, integer, read
 from ..records import GroupId, ProjectId, Record
-from ..state import MAINTAINER, Group, Project, Section, State
+from ..state import MAINTAINER, Place, Project, Section, State
 from .instance import show_basic_project
 
 MOST = 200
@@ -62,72 +63,88 @@ def patch_settings(call: Call) -> Answer:
     return Answer(204)
 
 
-def list_projects(call: Call) -> Answer:
-    """`GET /projects/:id/job_token_scope/allowlist`, by ID."""
-    read(call, *PAGE)
-    project = call.project(MAINTAINER)
-    numbers = list(SCOPE.of(project).project_allowlist)
-    if call.state.deployed:
-        numbers.append(project.id)
-    found = [call.state.projects[number] for number in sorted(numbers)]
-    return page_of(call, found, lambda each: _show_project(call, each))
+class _Allowlist:
+    """One of the two lists: its entries are the IDs of projects, or of groups. An index keeps them unique."""
 
+    def __init__(self, what: Literal["project", "group"]) -> None:
+        self.what = what
+        self.part = f"target_{what}_id"
 
-def add_project(call: Call) -> Insertion:
-    """`POST /projects/:id/job_token_scope/allowlist`; the project itself may be added."""
-    number = _wanted(call, "target_project_id")
-    project = call.project(MAINTAINER)
-    target = call.state.projects.get(number)
-    if target is None:
-        raise refused(404, "404 target_project_id not found Not Found")
-    if not call.state.visible(call.user, target):
-        raise refused(400, _out_of_reach("target_project"))
-    return _add(call, project, "project", number)
+    def list_entries(self, call: Call) -> Answer:
+        """Answer with a page of it, by ID."""
+        read(call, *PAGE)
+        project = call.project(MAINTAINER)
+        numbers = [*self.entries(project)]
+        if self.what == "project" and call.state.deployed:
+            numbers.append(project.id)
+        targets = self.targets(call.state)
+        return page_of(call, [targets[number] for number in sorted(numbers)], lambda each: _show(call, each))
 
+    def add(self, call: Call) -> Insertion:
+        """Check an entry; the project itself may be added."""
+        _require_numeric(call)
+        number = read(call, integer(self.part, required=True, blank=False))[self.part]
+        project = call.project(MAINTAINER)
+        self.require_existing(call.state, number)
+        if not call.state.visible(call.user, self.targets(call.state)[number]):
+            raise refused(
+                400,
+                f"400 Bad request - The target_{self.what} that you are attempting to access does not exist or you "
+                "don't have permission to perform this action",
+            )
+        entries = self.entries(project)
+        self.require_absent(call.state, entries, number)
+        if len(entries) >= MOST:
+            direction = " in this direction" if self.what == "project" else ""
+            reason = f"Source project exceeds the allowable number of {self.what} links{direction}"
+            raise refused(400, f"400 Bad request - Validation failed: {reason}")
 
-def remove_project(call: Call) -> Answer:
-    """`DELETE /projects/:id/job_token_scope/allowlist/:target_project_id`; the project itself stays for good."""
-    _require_numeric(call)
-    number = call.number("target_project_id")
-    project = call.visible_project()
-    find_project(call, str(number))
-    call.require(project, MAINTAINER, _no_modifying())
-    if number == project.id:
-        raise refused(400, "400 Bad request - Source project cannot be removed from the job token scope")
-    _remove(call, SCOPE.of(project).project_allowlist, number, "project")
-    return Answer(204)
+        def insert() -> Answer:
+            self.require_absent(call.state, entries, number)
+            insort(entries, number)
+            call.changed = True
+            return Answer(201, {"source_project_id": project.id, self.part: number})
 
+        return insert
 
-def list_groups(call: Call) -> Answer:
-    """`GET /projects/:id/job_token_scope/groups_allowlist`, by ID."""
-    read(call, *PAGE)
-    project = call.project(MAINTAINER)
-    found = [call.state.groups[number] for number in SCOPE.of(project).group_allowlist]
-    return page_of(call, found, lambda each: _show_group(call, each))
+    def remove(self, call: Call) -> Answer:
+        """Remove an entry: a group also where the caller cannot see it, the project itself never."""
+        _require_numeric(call)
+        number = call.number(self.part)
+        project = call.visible_project()
+        if self.what == "project":
+            find_project(call, str(number))
+        else:
+            self.require_existing(call.state, number)
+        call.require(project, MAINTAINER, "403 Forbidden - Insufficient permissions to modify the job token scope")
+        if self.what == "project" and number == project.id:
+            raise refused(400, "400 Bad request - Source project cannot be removed from the job token scope")
+        entries = self.entries(project)
+        if number not in entries:
+            raise refused(400, f"400 Bad request - Target {self.what} is not in the job token scope")
+        entries.remove(number)
+        call.changed = True
+        return Answer(204)
 
+    def entries(self, project: Project) -> list[int]:
+        """The IDs on it."""
+        scope = SCOPE.of(project)
+        return scope.project_allowlist if self.what == "project" else scope.group_allowlist
 
-def add_group(call: Call) -> Insertion:
-    """`POST /projects/:id/job_token_scope/groups_allowlist`."""
-    number = _wanted(call, "target_group_id")
-    project = call.project(MAINTAINER)
-    target = call.state.groups.get(number)
-    if target is None:
-        raise refused(404, "404 target_group_id not found Not Found")
-    if not call.state.visible(call.user, target):
-        raise refused(400, _out_of_reach("target_group"))
-    return _add(call, project, "group", number)
+    def targets(self, state: State) -> Mapping[int, Place]:
+        """What can be on it."""
+        return state.projects if self.what == "project" else state.groups
 
+    def require_existing(self, state: State, number: int) -> None:
+        """Refuse with 404 what there is not."""
+        if number not in self.targets(state):
+            raise refused(404, f"404 {self.part} not found Not Found")
 
-def remove_group(call: Call) -> Answer:
-    """`DELETE /projects/:id/job_token_scope/groups_allowlist/:target_group_id`, also of one the caller cannot see."""
-    _require_numeric(call)
-    number = call.number("target_group_id")
-    project = call.visible_project()
-    if number not in call.state.groups:
-        raise refused(404, "404 target_group_id not found Not Found")
-    call.require(project, MAINTAINER, _no_modifying())
-    _remove(call, SCOPE.of(project).group_allowlist, number, "group")
-    return Answer(204)
+    def require_absent(self, state: State, entries: list[int], number: int) -> None:
+        """Refuse what is on it already."""
+        if number in entries:
+            text = f"This {self.what} is already in the job token allowlist."
+            raise refused(400, f"400 Bad request - {text}") if state.deployed else refused(409, f"409 Conflict: {text}")
 
 
 def _enforced(state: State) -> bool:
@@ -136,80 +153,31 @@ def _enforced(state: State) -> bool:
     return state.deployed if enforced is None else enforced
 
 
-def _wanted(call: Call, name: str) -> int:
-    _require_numeric(call)
-    number: int = read(call, integer(name, required=True, blank=False))[name]
-    return number
-
-
 def _require_numeric(call: Call) -> None:
     if call.state.deployed:
         call.number("id")
 
 
-def _add(call: Call, project: Project, what: str, number: int) -> Insertion:
-    """Check an entry for one of the allowlists. An index keeps the entries unique."""
-    entries = {"project": SCOPE.of(project).project_allowlist, "group": SCOPE.of(project).group_allowlist}[what]
-    _require_absent(call.state, entries, number, what)
-    if len(entries) >= MOST:
-        direction = " in this direction" if what == "project" else ""
-        reason = f"Source project exceeds the allowable number of {what} links{direction}"
-        raise refused(400, f"400 Bad request - Validation failed: {reason}")
-
-    def insert() -> Answer:
-        _require_absent(call.state, entries, number, what)
-        insort(entries, number)
-        call.changed = True
-        return Answer(201, {"source_project_id": project.id, f"target_{what}_id": number})
-
-    return insert
-
-
-def _require_absent(state: State, entries: list[int], number: int, what: str) -> None:
-    if number in entries:
-        text = f"This {what} is already in the job token allowlist."
-        raise refused(400, f"400 Bad request - {text}") if state.deployed else refused(409, f"409 Conflict: {text}")
-
-
-def _remove(call: Call, entries: list[int], number: int, what: str) -> None:
-    if number not in entries:
-        raise refused(400, f"400 Bad request - Target {what} is not in the job token scope")
-    entries.remove(number)
-    call.changed = True
-
-
-def _out_of_reach(what: str) -> str:
-    return (
-        f"400 Bad request - The {what} that you are attempting to access does not exist or you don't have "
-        "permission to perform this action"
-    )
-
-
-def _no_modifying() -> str:
-    return "403 Forbidden - Insufficient permissions to modify the job token scope"
-
-
-def _show_project(call: Call, project: Project) -> dict[str, Any]:
-    record = show_basic_project(call.state, project, call.url)
+def _show(call: Call, place: Place) -> dict[str, Any]:
+    if not isinstance(place, Project):
+        return {"id": place.id, "web_url": f"{call.url}/groups/{place.path}", "name": place.name}
+    record = show_basic_project(call.state, place, call.url)
     if call.state.deployed:
-        if project.visibility != "public":
+        if place.visibility != "public":
             del record["default_branch"]
-        record["visibility"] = project.visibility
+        record["visibility"] = place.visibility
     return record
 
 
-def _show_group(call: Call, group: Group) -> dict[str, Any]:
-    return {"id": group.id, "web_url": f"{call.url}/groups/{group.path}", "name": group.name}
-
-
+PROJECTS, GROUPS = _Allowlist("project"), _Allowlist("group")
 _PATH = "/projects/:id/job_token_scope"
 ROUTES = (
     Route("GET", _PATH, get_settings),
     Route("PATCH", _PATH, patch_settings),
-    Route("GET", f"{_PATH}/allowlist", list_projects),
-    Route("POST", f"{_PATH}/allowlist", add_project),
-    Route("DELETE", f"{_PATH}/allowlist/:target_project_id", remove_project),
-    Route("GET", f"{_PATH}/groups_allowlist", list_groups),
-    Route("POST", f"{_PATH}/groups_allowlist", add_group),
-    Route("DELETE", f"{_PATH}/groups_allowlist/:target_group_id", remove_group),
+    Route("GET", f"{_PATH}/allowlist", PROJECTS.list_entries),
+    Route("POST", f"{_PATH}/allowlist", PROJECTS.add),
+    Route("DELETE", f"{_PATH}/allowlist/:target_project_id", PROJECTS.remove),
+    Route("GET", f"{_PATH}/groups_allowlist", GROUPS.list_entries),
+    Route("POST", f"{_PATH}/groups_allowlist", GROUPS.add),
+    Route("DELETE", f"{_PATH}/groups_allowlist/:target_group_id", GROUPS.remove),
 )
