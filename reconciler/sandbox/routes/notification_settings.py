@@ -10,12 +10,12 @@ from pydantic import AfterValidator, Field, ValidationInfo
 
 from ..call import Answer, Call, Route, find_project
 from ..errors import refused
-from ..parameters import Attribute, boolean, read, text
+from ..parameters import boolean, read, text
 from ..records import Record, Username
-from ..state import Group, Project, Section, State, User
+from ..state import Level, Section, State, User
 
-Level = Literal["disabled", "participating", "watch", "global", "mention", "custom"]
-LEVELS = get_args(Level)
+NotificationLevel = Literal["disabled", "participating", "watch", "global", "mention", "custom"]
+LEVELS = get_args(NotificationLevel)
 SPEC_EVENTS = (
     "new_note",
     "new_issue",
@@ -70,14 +70,14 @@ def _known(events: dict[str, bool | None]) -> dict[str, bool | None]:
 class Setting(Record):
     """One user's settings in a group or project; events never set are not in `events`."""
 
-    level: Level = "global"
+    level: NotificationLevel = "global"
     events: Annotated[dict[str, bool | None], AfterValidator(_known)] = Field(default_factory=dict)
 
 
 class OwnSetting(Setting):
     """A user's settings in general."""
 
-    level: Level = "participating"
+    level: NotificationLevel = "participating"
     notification_email: str | None = None
 
 
@@ -95,63 +95,38 @@ IN_PLACES: Section[dict[str, Setting]] = Section(
 SECTIONS = (OWN, IN_PLACES)
 
 
-def get_own(call: Call) -> Answer:
-    """`GET /notification_settings`."""
-    user = call.caller()
-    return Answer(200, _show(call.state, "user", OWN.of(user), user))
+class _Settings:
+    """The settings of whoever asks: their own, or theirs in a group or a project."""
 
+    def __init__(self, level: Level) -> None:
+        self.level = level
 
-def put_own(call: Call) -> Answer:
-    """`PUT /notification_settings`: a bad address is refused after the rest was saved."""
-    sent = read(call, text("level"), text("notification_email"), *_booleans(call.state, "user"))
-    user = call.caller()
-    setting = OWN.of(user)
-    _update(call, setting, sent)
-    email = sent.get("notification_email")
-    if email is not None:
-        _set_email(call, user, setting, email)
-    return Answer(200, _show(call.state, "user", setting, user))
+    def get(self, call: Call) -> Answer:
+        """Answer with them."""
+        user = call.caller()
+        return Answer(200, _show(call.state, self.level, self.kept(call).get(user.username, Setting()), user))
 
+    def put(self, call: Call) -> Answer:
+        """Change them; a bad address is refused after the rest was saved."""
+        own = [text("notification_email")] if self.level == "user" else []
+        sent = read(call, text("level"), *own, *(_DEPLOYED[self.level] if call.state.deployed else _SPEC))
+        user, kept = call.caller(), self.kept(call)
+        setting = kept.get(user.username, Setting())
+        _update(call, setting, sent)
+        if isinstance(setting, OwnSetting) and sent.get("notification_email") is not None:
+            _set_email(call, user, setting, sent["notification_email"])
+        if call.changed:
+            kept[user.username] = setting
+        return Answer(200, _show(call.state, self.level, setting, user))
 
-def get_group(call: Call) -> Answer:
-    """`GET /groups/:id/notification_settings`."""
-    return _get(call, "group", call.visible_group())
-
-
-def put_group(call: Call) -> Answer:
-    """`PUT /groups/:id/notification_settings`."""
-    sent = read(call, text("level"), *_booleans(call.state, "group"))
-    return _put(call, "group", call.visible_group(), sent)
-
-
-def get_project(call: Call) -> Answer:
-    """`GET /projects/:id/notification_settings`."""
-    return _get(call, "project", call.visible_project())
-
-
-def put_project(call: Call) -> Answer:
-    """`PUT /projects/:id/notification_settings`: alone among writes it takes a project by its former path."""
-    sent = read(call, text("level"), *_booleans(call.state, "project"))
-    call.caller()
-    moved = call.state.moved.get(call.parts["id"].lower())
-    project = find_project(call, str(moved.id) if moved else call.parts["id"])
-    return _put(call, "project", project, sent)
-
-
-def _get(call: Call, place: str, where: Group | Project) -> Answer:
-    user = call.caller()
-    setting = IN_PLACES.of(where).get(user.username, Setting())
-    return Answer(200, _show(call.state, place, setting, user))
-
-
-def _put(call: Call, place: str, where: Group | Project, sent: Mapping[str, Any]) -> Answer:
-    user = call.caller()
-    settings = IN_PLACES.of(where)
-    setting = settings.get(user.username, Setting())
-    _update(call, setting, sent)
-    if call.changed:
-        settings[user.username] = setting
-    return Answer(200, _show(call.state, place, setting, user))
+    def kept(self, call: Call) -> dict[str, Setting]:
+        """Everybody's settings there; a `PUT`, alone among writes, takes a project by its former path."""
+        if self.level == "user":
+            return {call.caller().username: OWN.of(call.caller())}
+        if self.level == "group":
+            return IN_PLACES.of(call.visible_group())
+        moved = call.state.moved.get(call.parts["id"].lower()) if call.method == "PUT" else None
+        return IN_PLACES.of(find_project(call, str(moved.id) if moved else call.parts["id"]))
 
 
 def _update(call: Call, setting: Setting, sent: Mapping[str, Any]) -> None:
@@ -184,18 +159,14 @@ def _set_email(call: Call, user: User, setting: OwnSetting, email: str) -> None:
         call.changed = True
 
 
-def _booleans(state: State, place: str) -> tuple[Attribute, ...]:
-    return _DEPLOYED[place] if state.deployed else _SPEC
-
-
-def _show(state: State, place: str, setting: Setting, user: User) -> dict[str, Any]:
+def _show(state: State, level: Level, setting: Setting, user: User) -> dict[str, Any]:
     record: dict[str, Any] = {"level": setting.level}
     if isinstance(setting, OwnSetting):
         record["notification_email"] = setting.notification_email or user.emails[0]
     if setting.level != "custom":
         return record
     if state.deployed:
-        names = DEPLOYED_EVENTS[place]
+        names = DEPLOYED_EVENTS[level]
         record["events"] = {name: setting.events.get(name, _NEVER_NULL.get(name)) for name in names}
     else:
         record.update({name: setting.events.get(name, _default(name)) for name in SPEC_EVENTS})
@@ -206,11 +177,13 @@ def _default(name: str) -> bool:
     return name in _ON_UNLESS_SET or _NEVER_NULL.get(name, False)
 
 
-ROUTES = (
-    Route("GET", "/notification_settings", get_own),
-    Route("PUT", "/notification_settings", put_own),
-    Route("GET", "/groups/:id/notification_settings", get_group),
-    Route("PUT", "/groups/:id/notification_settings", put_group),
-    Route("GET", "/projects/:id/notification_settings", get_project),
-    Route("PUT", "/projects/:id/notification_settings", put_project),
+_PATH = "/notification_settings"
+_PLACES: tuple[tuple[str, Level], ...] = (("", "user"), ("/groups/:id", "group"), ("/projects/:id", "project"))
+ROUTES = tuple(
+    route
+    for prefix, level in _PLACES
+    for route in (
+        Route("GET", prefix + _PATH, _Settings(level).get),
+        Route("PUT", prefix + _PATH, _Settings(level).put),
+    )
 )
