@@ -1,20 +1,23 @@
-"""The packages and the image, built once for all test processes."""
+"""The packages, built once for all test processes, and installed by the steps of the Dockerfile."""
 
 import fcntl
 import os
+import re
 import subprocess
 import sys
+import tarfile
 import tomllib
 from dataclasses import dataclass
 from pathlib import Path
 
 import pytest
 
-from tests.release.image import Image, instructions_of
 from tests.release.wheels import pack_wheels
 
 ROOT = Path(__file__).parent.parent.parent
 OFFLINE = {"PIP_NO_INDEX": "1", "PIP_CONFIG_FILE": os.devnull, "PIP_DISABLE_PIP_VERSION_CHECK": "1"}
+STEPS = [line for line in re.findall(r"^RUN (.*)$", (ROOT / "Dockerfile").read_text(), re.M) if "apt-get" not in line]
+"""The steps of the Dockerfile that build and install the wheel; the others change the machine."""
 
 
 @dataclass(frozen=True)
@@ -22,14 +25,22 @@ class Release:
     """What was built.
 
     Attributes:
-        wheel: built from the sdist.
         sdist: built from the checkout.
-        image: its steps have been carried out; in its environment are reconciler and what it needs, and nothing else.
+        wheel: built from the sdist.
+        installed: an environment that holds the wheel and what it needs, and nothing else.
     """
 
-    wheel: Path
     sdist: Path
-    image: Image
+    wheel: Path
+    installed: Path
+
+    def __call__(self, *line: str, cwd: Path, **more: str) -> "subprocess.CompletedProcess[str]":
+        """Run a program of the environment, in a folder."""
+        environment = {"PATH": f"{self.installed / 'bin'}:/usr/bin:/bin", "HOME": str(self.installed), **more}
+        program = self.installed / "bin" / line[0]
+        return subprocess.run(
+            [program, *line[1:]], cwd=cwd, env=environment, capture_output=True, text=True, check=False
+        )
 
 
 @pytest.fixture(scope="session")
@@ -38,24 +49,30 @@ def release(tmp_path_factory: pytest.TempPathFactory) -> Release:
     base = tmp_path_factory.getbasetemp()
     folder = (base.parent if "PYTEST_XDIST_WORKER" in os.environ else base) / "release"
     folder.mkdir(exist_ok=True)
-    # The Dockerfile's `python` and `pip` are those of whoever runs the tests; only /usr/bin and /bin stay in a container.
-    path = os.pathsep.join([str(Path(sys.executable).parent), "/usr/bin", "/bin"])
-    environment = OFFLINE | {"PATH": path, "HOME": str(folder), "PIP_FIND_LINKS": str(folder / "wheels")}
-    image = Image(folder / "root", ROOT, instructions_of((ROOT / "Dockerfile").read_text()), environment)
     with (folder / "lock").open("w") as lock:
         fcntl.flock(lock, fcntl.LOCK_EX)
         if not (folder / "done").exists():
             _build(folder)
-            image.build()
             (folder / "done").touch()
-    (wheel,) = (folder / "dist").glob("*.whl")
     (sdist,) = (folder / "dist").glob("*.tar.gz")
-    return Release(wheel, sdist, image)
+    (wheel,) = (folder / "wheels").iterdir()
+    return Release(sdist, wheel, folder / "opt" / "reconciler")
 
 
 def _build(folder: Path) -> None:
     project = tomllib.loads((ROOT / "pyproject.toml").read_text())
-    pack_wheels([*project["project"]["dependencies"], *project["build-system"]["requires"]], folder / "wheels")
-    line = [sys.executable, "-m", "build", "--no-isolation", "--outdir", str(folder / "dist"), str(ROOT)]
-    done = subprocess.run(line, capture_output=True, text=True, check=False)
+    pack_wheels([*project["project"]["dependencies"], *project["build-system"]["requires"]], folder / "index")
+    _run([sys.executable, "-m", "build", "--no-isolation", "--sdist", "--outdir", str(folder / "dist"), str(ROOT)])
+    (sdist,) = (folder / "dist").iterdir()
+    with tarfile.open(sdist) as archive:
+        archive.extractall(folder, filter="data")
+    for step in STEPS:
+        here = re.sub(r"(?<!\S)/(?=wheels|opt)", f"{folder}/", step)
+        _run(["sh", "-ec", here], cwd=folder / sdist.name.removesuffix(".tar.gz"), find_links=folder / "index")
+
+
+def _run(line: list[str], cwd: Path = ROOT, find_links: Path | None = None) -> None:
+    path = f"{Path(sys.executable).parent}:/usr/bin:/bin"
+    environment = {**os.environ, **OFFLINE, "PATH": path, "PIP_FIND_LINKS": str(find_links or "")}
+    done = subprocess.run(line, cwd=cwd, env=environment, capture_output=True, text=True, check=False)
     assert done.returncode == 0, done.stdout + done.stderr

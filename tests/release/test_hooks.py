@@ -30,7 +30,7 @@ def committed(
     program, *line = shlex.split(hook["entry"])
     assert program == "reconciler"
     more = hook.get("args", []) if arguments is None else arguments
-    return release.image(*line, *more, *(concerned if hook.get("pass_filenames", True) else []), cwd=folder)
+    return release(program, *line, *more, *(concerned if hook.get("pass_filenames", True) else []), cwd=folder)
 
 
 def test_the_hooks_are_those_that_are_promised() -> None:
@@ -94,7 +94,7 @@ def test_a_hook_runs_for_the_files_that_concern_it(file: str, concerns: list[str
 
 def test_copies_of_schemas_are_checked_when_the_version_changes(release: Release, tmp_path: Path) -> None:
     hook = HOOKS["reconciler-schema"]
-    release.image("schema", "--write", "schemas", cwd=tmp_path)
+    release("reconciler", "schema", "--write", "schemas", cwd=tmp_path)
     done = committed(release, hook, tmp_path, ".pre-commit-config.yaml")
     assert done is not None
     assert (done.returncode, done.stdout, done.stderr) == (0, "", "")

@@ -114,40 +114,38 @@ def named(requirements: Iterable[Requirement]) -> dict[str, str]:
 
 
 def test_what_is_installed_is_the_wheel_and_not_this_checkout(release: Release, tmp_path: Path) -> None:
-    line = ["python", "-c", "import reconciler; print(reconciler.__file__)"]
-    environment = release.image.inner_environment()
-    done = subprocess.run(line, env=environment, cwd=tmp_path, capture_output=True, text=True, check=True)
-    assert Path(done.stdout.strip()).is_relative_to(release.image.root)
+    done = release("python", "-c", "import reconciler; print(reconciler.__file__)", cwd=tmp_path)
+    assert Path(done.stdout.strip()).is_relative_to(release.installed)
 
 
 def test_the_installed_tool_tells_its_version(release: Release, tmp_path: Path) -> None:
-    done = release.image("--version", cwd=tmp_path)
+    done = release("reconciler", "--version", cwd=tmp_path)
     assert (done.returncode, done.stdout, done.stderr) == (0, f"reconciler, version {__version__}\n", "")
 
 
 def test_the_installed_tool_tells_its_whole_story(release: Release, tmp_path: Path) -> None:
-    done = release.image("demo", cwd=tmp_path, RECONCILER_CONCURRENCY="1")
+    done = release("reconciler", "demo", cwd=tmp_path, RECONCILER_CONCURRENCY="1")
     assert (done.returncode, done.stderr) == (0, "")
     assert done.stdout == (ROOT / "tests" / "cli" / "demo.txt").read_text()
 
 
 def test_the_installed_tool_finds_the_examples_valid(release: Release) -> None:
     for example in ("acme", "fleet/manifests", "milestones.yaml"):
-        done = release.image("validate", f"examples/{example}", cwd=ROOT)
+        done = release("reconciler", "validate", f"examples/{example}", cwd=ROOT)
         assert (done.returncode, done.stderr) == (0, ""), example
 
 
 def test_the_installed_tool_has_the_schemas_of_the_repository(release: Release) -> None:
-    done = release.image("schema", "--check", "schemas", cwd=ROOT)
+    done = release("reconciler", "schema", "--check", "schemas", cwd=ROOT)
     assert (done.returncode, done.stdout, done.stderr) == (0, "", "")
-    done = release.image("schema", "manifest", cwd=ROOT)
+    done = release("reconciler", "schema", "manifest", cwd=ROOT)
     assert json.loads(done.stdout) == json.loads((ROOT / "schemas" / "manifest.schema.json").read_text())
 
 
 @pytest.mark.parametrize("format_", [name for name in FORMATS if name != "codequality"])
 def test_the_installed_tool_writes_every_format(release: Release, tmp_path: Path, format_: str) -> None:
     (tmp_path / "plan.json").write_text(save_plan(sample()))
-    done = release.image("show", "plan.json", "--format", format_, "--allow-problems", cwd=tmp_path)
+    done = release("reconciler", "show", "plan.json", "--format", format_, "--allow-problems", cwd=tmp_path)
     assert (done.returncode, done.stderr) == (0, "")
     assert done.stdout == render_plan(sample(), format_)
 
@@ -159,8 +157,8 @@ def test_the_installed_tool_reads_a_template_and_a_service(release: Release, tmp
         "apiVersion: reconciler/v1\nkind: User\nspec: {notification_settings: {level: {{ level }}}}\n"
     )
     service = {"RECONCILER_API_URL": sandbox.api_url, "RECONCILER_TOKEN": "eve-token"}
-    done = release.image("drift", "one.yaml.j2", "--set", "level=mention", cwd=tmp_path, **service)
+    done = release("reconciler", "drift", "one.yaml.j2", "--set", "level=mention", cwd=tmp_path, **service)
     assert (done.returncode, done.stderr) == (2, ""), done.stdout
-    done = release.image("render", "one.yaml.j2", "--set", "level=mention", cwd=tmp_path)
+    done = release("reconciler", "render", "one.yaml.j2", "--set", "level=mention", cwd=tmp_path)
     assert (done.returncode, done.stderr) == (0, "")
     assert "level: mention\n" in done.stdout
