@@ -12,11 +12,12 @@ from reconciler.errors import OutputFailed
 from reconciler.export.sections import Spec
 from reconciler.export.targets import ResolvedTarget, paths_of
 from reconciler.export.update import Declared
-from reconciler.export.yaml_edit import edited_text, new_text, same
+from reconciler.export.yaml_edit import edited_text, same
 from reconciler.manifests import Manifests, read_contents
 from reconciler.manifests.documents import DeclaredTarget
 from reconciler.manifests.layers import PRUNE, placeholder_values
 from reconciler.manifests.sources import TEMPLATE, Document, Source, open_source, search
+from reconciler.manifests.yaml_writer import write_yaml
 from reconciler.model.kind import Kinds
 from reconciler.model.targets import Target
 
@@ -95,7 +96,7 @@ class Folder:
             before = texts.get(path, self.texts.get(path, ""))
             parts = [before.rstrip("\n") + "\n"] if before else []
             line = self._modeline(path, before)
-            texts[path] = NEXT.join(parts + [line + new_text(document) for document in documents])
+            texts[path] = NEXT.join(parts + [line + write_yaml([document]) for document in documents])
         return texts
 
     def _updated(self, path: Path, changes: Mapping[int, Any]) -> str:

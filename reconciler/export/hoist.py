@@ -15,7 +15,6 @@ from reconciler.export.check import disagreements
 from reconciler.export.sections import Exported, Spec
 from reconciler.export.targets import ResolvedTarget
 from reconciler.export.update import Declared, update
-from reconciler.export.yaml_edit import new_text
 from reconciler.manifests.documents import profile_document, target_document
 from reconciler.manifests.layers import (
     PRUNE,
@@ -25,6 +24,7 @@ from reconciler.manifests.layers import (
     placeholder_values,
     section_specs,
 )
+from reconciler.manifests.yaml_writer import write_yaml
 from reconciler.model.kind import Kinds
 from reconciler.model.state import LiveState, Unreadable
 from reconciler.model.targets import Target
@@ -96,7 +96,7 @@ def _above(name: str, profile: Spec, project: Exported, live: LiveState, shapes:
 def _agrees(
     profile: dict[str, Any], document: dict[str, Any], resolved: ResolvedTarget, live: LiveState, kinds: Kinds
 ) -> bool:
-    texts = {Path("profile"): new_text(profile), Path("project"): new_text(document)}
+    texts = {Path("profile"): write_yaml([profile]), Path("project"): write_yaml([document])}
     try:
         return not any(disagreements(texts, [resolved], live, kinds))
     except ManifestErrors:

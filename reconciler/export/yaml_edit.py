@@ -5,35 +5,19 @@ replaced spans. Comments, order, quotes and layout of everything else stay as pe
 """
 
 import json
-import re
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Any, NamedTuple
+from typing import Any
 
 import yaml
 
-from reconciler.manifests.yaml_reader import LOADER, resolve
-
-
-class Indents(NamedTuple):
-    """How many columns mappings, and the dashes of lists, are indented below their key."""
-
-    mapping: int = 2
-    dash: int = 2
-
-
-STANDARD = Indents()
-"""The layout of new files."""
+from reconciler.manifests.yaml_reader import LOADER
+from reconciler.manifests.yaml_writer import STANDARD, Indents, behind_key, block, inline
 
 
 def same(one: Any, other: Any) -> bool:
     """Whether two plain values are equal, types and order included."""
     return json.dumps(one) == json.dumps(other)
-
-
-def new_text(document: Mapping[str, Any]) -> str:
-    """Return the YAML text of a new document."""
-    return "".join(_block(document, 0, STANDARD))
 
 
 def edited_text(text: str, before: Sequence[Any], changes: Mapping[int, Any]) -> str:
@@ -153,9 +137,9 @@ class _Editor:
         if node.is_block:
             for start, end in (span for span, stays in zip(spans, kept, strict=True) if not stays):
                 self.edits.append((self._line(start), self._next_line(end), ""))
-            self._insert_lines(node.end, _block(new, node.column, self.indents))
+            self._insert_lines(node.end, block(new, node.column, self.indents))
         else:
-            self._edit_flow(node, spans, kept, _inline(new)[1:-1])
+            self._edit_flow(node, spans, kept, inline(new)[1:-1])
 
     def expand_aliases(self, node: _Node, value: Any) -> None:
         """Replace each alias of a document whose anchor is gone by the value that it stands for."""
@@ -163,14 +147,14 @@ class _Editor:
         gone = {each.anchor for each, _ in nodes if not each.is_alias and self._is_gone(each)}
         for each, inner in nodes:
             if each.is_alias and each.anchor in gone and not self._is_gone(each):
-                self.edits.append((each.start, each.end, _inline(inner)))
+                self.edits.append((each.start, each.end, inline(inner)))
 
     def _change(self, start: int, parent: _Node, node: _Node, before: Any, after: Any) -> None:
         """Change the value of a key, whose colon ends at `start`."""
         if _only_comes_and_goes(before, after) and not node.anchor:
             self.edit(node, before, after)
             return
-        head, body = _written(after, parent.column, self.indents) if parent.is_block else (_inline(after), [])
+        head, body = behind_key(after, parent.column, self.indents) if parent.is_block else (inline(after), [])
         if node.is_block and not node.anchor:
             self.edits.append((start, start, f" {head}" if head else ""))
             self.edits.append((self._line(node.start), self._next_line(node.end), "".join(body)))
@@ -228,72 +212,3 @@ def _walk(node: _Node, value: Any) -> Iterator[tuple[_Node, Any]]:
     if node.values:
         for inner, each in zip(node.values, value.values() if node.keys else value, strict=True):
             yield from _walk(inner, each)
-
-
-# Writing new values: text is quoted wherever a reader of YAML may take it for something else.
-
-SIMPLE = re.compile(r"[A-Za-z_/][A-Za-z0-9_./*-]*( [A-Za-z0-9_./*-]+)*")
-"""Text that needs no quotes, unless it is one of `WORDS` or a number."""
-
-WORDS = frozenset({"y", "n", "yes", "no", "on", "off", "true", "false", "null"})
-"""Words that YAML 1.1 reads as booleans or null."""
-
-DAY = re.compile(r"[0-9]{4}-[0-9]{2}-[0-9]{2}")
-"""A value that needs no quotes: manifests are YAML 1.2, in which a day is text."""
-
-LINES = re.compile(
-    r"[^\s\x00-\x1f\x7f-\xa0\u2028\u2029\ufeff\ud800-\udfff][^\x00-\x09\x0b-\x1f\x7f-\xa0\u2028\u2029\ufeff]*"
-)
-"""Text of several lines that can be written as it is, below a `|`."""
-
-SPECIAL = re.compile(r"[\x7f-\xa0\u2028\u2029\ufeff\ufffe\uffff]")
-"""Characters that are escaped between quotes, beside those that JSON escapes."""
-
-LONGEST_PLAIN = 100
-
-
-def _block(value: Any, column: int, indents: Indents) -> list[str]:
-    """Return the lines of a mapping or a list without brackets."""
-    pad = " " * column
-    if isinstance(value, list):
-        return [f"{pad}- {_inline(entry)}\n" for entry in value]
-    lines = []
-    for key, inner in value.items():
-        head, body = _written(inner, column, indents)
-        lines += [f"{pad}{_key(key)}: {head}".rstrip() + "\n", *body]
-    return lines
-
-
-def _written(value: Any, column: int, indents: Indents) -> tuple[str, list[str]]:
-    """Return what stands behind a key, and the lines below it, given the column of the key."""
-    match value:
-        case dict() if value:
-            return "", _block(value, column + indents.mapping, indents)
-        case [_, *_]:
-            return "", _block(value, column + indents.dash, indents)
-        case str() if "\n" in value and LINES.fullmatch(value) and not re.search(r"[ \t]\n|\n\n$|[ \t]$", value):
-            pad = " " * (column + indents.mapping)
-            lines = [f"{pad}{line}".rstrip() + "\n" for line in value.removesuffix("\n").split("\n")]
-            return "|" if value.endswith("\n") else "|-", lines
-    return _inline(value), []
-
-
-def _inline(value: Any) -> str:
-    """Return a value on one line."""
-    match value:
-        case dict():
-            return "{" + ", ".join(f"{_key(key)}: {_inline(inner)}" for key, inner in value.items()) + "}"
-        case list():
-            return "[" + ", ".join(map(_inline, value)) + "]"
-        case str() if DAY.fullmatch(value):
-            return value
-        case str():
-            return _key(value)
-    return json.dumps(value)
-
-
-def _key(text: str) -> str:
-    is_simple = len(text) <= LONGEST_PLAIN and SIMPLE.fullmatch(text) and text.lower() not in WORDS
-    if is_simple and resolve(text) == text:
-        return text
-    return SPECIAL.sub(lambda found: f"\\u{ord(found[0]):04x}", json.dumps(text, ensure_ascii=False))

@@ -331,7 +331,7 @@ def test_templates_get_their_values_from_files_and_the_command_line(
         "apiVersion: reconciler/v1\nkind: Project\nmetadata: {path: acme/api}\n"
         "spec: {milestones: {'{{ first }}.{{ second }}.{{ env.RELEASE }}': {}}}\n",
     )
-    assert "1.2.3: {}" in cli_runner("render t --values values.yaml --set second=2 --env RELEASE").out
+    assert '"1.2.3": {}' in cli_runner("render t --values values.yaml --set second=2 --env RELEASE").out
 
 
 WRONG_TOKEN = (

@@ -5,8 +5,9 @@ from typing import Any
 from hypothesis import HealthCheck, example, given, settings
 from hypothesis import strategies as st
 
-from reconciler.export.yaml_edit import edited_text, new_text
+from reconciler.export.yaml_edit import edited_text
 from reconciler.manifests.sources import Source
+from reconciler.manifests.yaml_writer import write_yaml
 from tests.export.lives import TEXTS
 
 KEYS = st.sampled_from(["a", "b", "c d", "1.0", "yes"]) | TEXTS
@@ -25,7 +26,7 @@ DOCUMENTS = st.dictionaries(KEYS, VALUES, min_size=1, max_size=4)
 def test_whatever_changes_comes_to_the_wanted_values(
     before: dict[str, Any], after: dict[str, Any], other: dict[str, Any]
 ) -> None:
-    text = f"# first\n{new_text(before)}# between\n---\n{new_text(other)}# last\n"
+    text = f"# first\n{write_yaml([before])}# between\n---\n{write_yaml([other])}# last\n"
     assert values(text) == [before, other]
     changed = edited_text(text, [before, other], {0: after})
     assert values(changed) == [after, other]

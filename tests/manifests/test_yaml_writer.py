@@ -55,6 +55,6 @@ def test_what_could_steer_a_terminal_is_written_as_an_escape() -> None:
     ]
     written = write_yaml(documents)
     assert written.replace("\n", "").isprintable()
-    assert '"a\\u202eb":\n  - "\\e[2J"\n  - "\\U000e0001"\n' in written
+    assert '"a\\u202eb":\n  - "\\u001b[2J"\n  - "\\U000e0001"\n' in written
     assert "- caf\u00e9\n" in written
     assert [root.value for root in read_positions(written).roots] == documents
