@@ -1,6 +1,5 @@
 """`reconciler doctor`."""
 
-from dataclasses import replace
 from datetime import UTC, datetime
 from functools import partial
 from pathlib import Path
@@ -34,37 +33,38 @@ def doctor(given: Given, read_only: bool) -> int:
 
     check_outputs(given, "diagnosis")
     session = Session(given)
-    found = _look(session, read_only=read_only)
+    found = _check(session, read_only=read_only)
     session.write_result(partial(render_diagnosis, found))
     return of_targets(complete=not found.counts.error, targets=found.targets)
 
 
-def _look(session: Session, *, read_only: bool) -> "Diagnosis":
-    """Look at service and token, and only if they are of use, with more patience, at the targets."""
+def _check(session: Session, *, read_only: bool) -> "Diagnosis":
+    """Check service and token and, only if these are usable, with more patience, the targets."""
     from reconciler.cli.settings import exposes_token
-    from reconciler.doctor import Diagnosis, Finding, Verdict, look_at_service
+    from reconciler.doctor import Diagnosis, Finding, Verdict, check_service
     from reconciler.errors import ManifestErrors, ServiceError
+    from reconciler.model.wording import counted
 
     today = datetime.now(UTC).date()
     with session.client(brisk=True) as client:
-        front = look_at_service(client, client.api_url, today, exposed=exposes_token(client.api_url))
-    if not front.usable or not (session.given.paths or Path(*DEFAULT_PATHS).exists()):
-        return Diagnosis(front)
+        service = check_service(client, client.api_url, today, exposed=exposes_token(client.api_url))
+    if not service.usable or not (session.given.paths or Path(*DEFAULT_PATHS).exists()):
+        return Diagnosis(service)
     try:
         with session.client() as client:
-            return _look_at_targets(session, client, front, read_only=read_only)
+            return _check_targets(session, client, service, read_only=read_only)
     except ManifestErrors as errors:
         number = sum(fault.severity == "error" for fault in errors.diagnostics)
-        said = f"not valid: {number} error{'' if number == 1 else 's'}"
-        finding = Finding(Verdict.ERROR, "manifests", said, "reconciler validate tells each with its place")
+        said = f"not valid: {counted(number, 'error')}"
+        finding = Finding(Verdict.ERROR, "manifests", said, "reconciler validate lists the errors")
     except ServiceError as error:
-        finding = Finding(Verdict.ERROR, "targets", f"not all could be looked at: {error}", "try again later")
-    return Diagnosis(front, manifests=(finding,))
+        finding = Finding(Verdict.ERROR, "targets", f"not all could be checked: {error}", "try again later")
+    return Diagnosis(service, manifests=(finding,))
 
 
-def _look_at_targets(session: Session, client: "Client", front: "ServiceCheck", *, read_only: bool) -> "Diagnosis":
+def _check_targets(session: Session, client: "Client", service: "ServiceCheck", *, read_only: bool) -> "Diagnosis":
     from reconciler.cli.planning import failed_before, read_fleet
-    from reconciler.doctor import CheckContext, Costs, Diagnosis, chains_of_apply, estimate, look_at_targets
+    from reconciler.doctor import CheckContext, Costs, Diagnosis, chains_of_apply, check_targets, estimate
     from reconciler.live.read import read_live
     from reconciler.planning.run import plan_from
     from reconciler.planning.selection import hold_back_moved, restrict
@@ -81,16 +81,16 @@ def _look_at_targets(session: Session, client: "Client", front: "ServiceCheck", 
         moved = {} if given.follow_moved else {target: str(move) for target, move in fleet.known.moved().items()}
         plan = hold_back_moved(plan, moved)
         reads = client.traffic.requests - client.traffic.retries
-        question = CheckContext(fleet.desired, live, plan, kinds, front, moved, read_only)
-        targets = look_at_targets(question, client, given.concurrency)
+        context = CheckContext(fleet.desired, live, plan, kinds, service, moved, read_only)
+        targets = check_targets(context, client, given.concurrency)
     rate = Rate.parse(given.rate) if given.rate else None
     apart = rate.seconds / rate.requests if rate else 0.0
-    foresee = partial(estimate, latency=client.traffic.latency, concurrency=given.concurrency, apart=apart)
+    estimated = partial(estimate, latency=client.traffic.latency, concurrency=given.concurrency, apart=apart)
     costs = Costs(
-        plan=foresee([1] * reads),
-        apply=foresee(chains_of_apply(plan, kinds)),
+        plan=estimated([1] * reads),
+        apply=estimated(chains_of_apply(plan, kinds)),
         changes=sum(1 for _ in plan.changes),
         latency=client.traffic.latency,
         concurrency=given.concurrency,
     )
-    return replace(Diagnosis(front), targets=targets, costs=costs)
+    return Diagnosis(service, targets=targets, costs=costs)

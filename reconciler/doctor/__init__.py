@@ -1,9 +1,9 @@
-"""The doctor: whether token, service and manifests go together, found out by reading alone, and what runs will cost.
+"""The doctor: whether token, service and manifests are ready, and what runs will cost.
 
-It is handed a `Reader`, so that it cannot write.
+It is handed a `Reader`, which has no write methods.
 """
 
-from reconciler.doctor.credentials import look_at_service
+from reconciler.doctor.credentials import check_service
 from reconciler.doctor.estimates import chains_of_apply, estimate
 from reconciler.doctor.findings import (
     Access,
@@ -17,7 +17,7 @@ from reconciler.doctor.findings import (
     Verdict,
     diagnosis_content,
 )
-from reconciler.doctor.targets import CheckContext, look_at_targets
+from reconciler.doctor.targets import CheckContext, check_targets
 
 __all__ = [
     "Access",
@@ -31,8 +31,8 @@ __all__ = [
     "TargetState",
     "Verdict",
     "chains_of_apply",
+    "check_service",
+    "check_targets",
     "diagnosis_content",
     "estimate",
-    "look_at_service",
-    "look_at_targets",
 ]

@@ -1,8 +1,8 @@
-"""The service and the token: three requests tell whether the one can be used, and what the other may do."""
+"""The service and the token: three requests show whether the service can be used, and what the token may do."""
 
 import re
 from collections.abc import Mapping
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from datetime import date
 from types import MappingProxyType
 from urllib.parse import urlsplit
@@ -21,10 +21,11 @@ from reconciler.errors import (
     Unreachable,
 )
 from reconciler.model.protocols import Json, Reader
+from reconciler.model.wording import counted
 from reconciler.planning.causes import whole_url
 
 SOON = 14
-"""Days before its expiry from which a token had better be renewed."""
+"""Days before its expiry from which a token should be renewed."""
 
 _WORDS = (
     "ai_features admin_mode create_runner k8s_proxy manage_runner read_api read_observability read_registry "
@@ -33,10 +34,10 @@ _WORDS = (
 )
 
 LESSER = frozenset(_WORDS.split())
-"""Scopes that do not let write through the API, and but for `read_api` do not let read through it either."""
+"""Scopes that do not allow writing through the API; `read_api` alone of them allows reading."""
 
 BOT = re.compile(r"(project|group)_[0-9]+_bot.*")
-"""Usernames of the bots that are made for the tokens of projects and groups."""
+"""Usernames of the bots behind project and group access tokens."""
 
 KINDS = MappingProxyType(
     {
@@ -46,153 +47,131 @@ KINDS = MappingProxyType(
         TokenKind.BOT: "access token of a service account",
         TokenKind.OAUTH: "OAuth token",
         TokenKind.JOB: "CI job token",
-        TokenKind.UNKNOWN: "token of a kind that the service does not tell",
+        TokenKind.UNKNOWN: "token of unknown type",
     }
 )
 
+JOB_TOKEN = Token(
+    TokenKind.JOB,
+    reads=Access.NO,
+    writes=Access.NO,
+    findings=(
+        Finding(
+            Verdict.ERROR,
+            "token",
+            "a CI job token, which may read none of this",
+            "use a personal, project or group access token instead of CI_JOB_TOKEN",
+        ),
+    ),
+)
 
-def look_at_service(reader: Reader, api_url: str, today: date, *, exposed: bool = False) -> ServiceCheck:
-    """Ask what the token is, what the service is, and whose the token is; no more once one answer makes an end of it.
+
+def check_service(reader: Reader, api_url: str, today: date, *, exposed: bool = False) -> ServiceCheck:
+    """Check the service and the token; ask no further once a response rules everything else out.
 
     Args:
         reader: the service.
-        api_url: where it is.
+        api_url: its URL.
         today: the day on which expiry is judged.
-        exposed: whether the token goes there unprotected.
+        exposed: whether the token is sent unencrypted.
     """
-    warnings: tuple[Finding, ...] = ()
-    if exposed:
-        said = "plain http: whoever is in between can read the token"
-        warnings = (Finding(Verdict.WARNING, "url", said, "use https"),)
-    front = _Look(reader, api_url, today).go()
-    return replace(front, findings=(*warnings, *front.findings))
+    warning = Finding(Verdict.WARNING, "url", "plain http: anyone on the way can read the token", "use https")
+    checked = _check(reader, api_url, today)
+    return replace(checked, findings=(warning, *checked.findings)) if exposed else checked
 
 
-@dataclass(frozen=True, slots=True)
-class _Look:
-    reader: Reader
-    api_url: str
-    today: date
-
-    def go(self) -> ServiceCheck:
-        record = self._ask("personal_access_tokens/self")
-        fault = self._fault_of_service(record)
-        if fault is not None:
-            return ServiceCheck(self.api_url, findings=(fault,))
-        if isinstance(record, Unauthorized):
-            return self._refused(record)
-        version = self._ask("version")
-        fault = self._fault_of_service(version) or self._no_api(record, version)
-        if fault is not None:
-            return ServiceCheck(self.api_url, findings=(fault,))
-        if isinstance(version, Unauthorized):
-            return self._job_token() if isinstance(record, Refused) else self._refused(version)
-        front = self._version(version)
-        return replace(front, token=self._token(record, self._ask("user")))
-
-    def _ask(self, path: str) -> Json | ServiceError:
-        try:
-            return self.reader.get(path)
-        except ServiceError as error:
-            return error
-
-    def _fault_of_service(self, answer: Json | ServiceError) -> Finding | None:
-        """Say why the service cannot be used, if an answer says so."""
-        match answer:
-            case Unreachable():
-                said = f"{answer.failure.summary}: {answer.reason}"
-                return Finding(Verdict.ERROR, "reachable", said, answer.remedy)
-            case Moved():
-                remedy = "set the URL to where it leads, with /api/v4 at its end"
-                return Finding(Verdict.ERROR, "api", answer.reason, remedy)
-            case BadAnswer():
-                return Finding(Verdict.ERROR, "api", f"this is no API: {answer.reason}", self._better_url())
-            case Forbidden() | NotFound() | Refused() | Unauthorized():
-                return None
-            case ServiceError():
-                remedy = self._over_tls() if isinstance(answer, AnswerLost) else ""
-                return Finding(Verdict.ERROR, "api", f"cannot be used now: {answer}", remedy or "try again later")
-        return None
-
-    def _no_api(self, record: Json | ServiceError, version: Json | ServiceError) -> Finding | None:
-        """Say that there is no API, where neither answer is that of one."""
-        if isinstance(version, NotFound | Refused) and isinstance(record, ServiceError):
-            return Finding(Verdict.ERROR, "api", f"this is no API: {version}", self._better_url())
-        if isinstance(version, ServiceError) or (isinstance(version, dict) and isinstance(version.get("version"), str)):
-            return None
-        return Finding(Verdict.ERROR, "api", "this is no API: GET version: no version is told", self._better_url())
-
-    def _better_url(self) -> str:
-        return whole_url(self.api_url) or self._over_tls() or "something else answers there, or a proxy in between"
-
-    def _over_tls(self) -> str:
-        url = urlsplit(self.api_url)
-        return f"try https://{url.netloc}{url.path}" if url.scheme == "http" else ""
-
-    def _refused(self, error: Unauthorized) -> ServiceCheck:
-        token = Token(findings=(Finding(Verdict.ERROR, "token", f"refused: {error.reason}", NEW_TOKEN),))
-        return ServiceCheck(self.api_url, token=token, findings=(_reached(),))
-
-    def _job_token(self) -> ServiceCheck:
-        said = "a CI job token, which may not ask for any of this"
-        remedy = "use a personal, project or group access token instead of CI_JOB_TOKEN"
-        findings = (Finding(Verdict.ERROR, "token", said, remedy),)
-        token = Token(TokenKind.JOB, reads=Access.NO, writes=Access.NO, findings=findings)
-        return ServiceCheck(self.api_url, token=token, findings=(_reached(),))
-
-    def _version(self, answer: Json | ServiceError) -> ServiceCheck:
-        if isinstance(answer, ServiceError):
-            finding = Finding(Verdict.UNKNOWN, "version", f"not told: {answer}")
-            return ServiceCheck(self.api_url, findings=(_reached(), finding))
-        enterprise = answer.get("enterprise") if isinstance(answer.get("enterprise"), bool) else None
-        editions = {True: "Enterprise Edition", False: "Community Edition", None: "edition not told"}
-        finding = Finding(Verdict.OK, "version", f"{answer['version']}, {editions[enterprise]}")
-        return ServiceCheck(self.api_url, answer["version"], enterprise, findings=(_reached(), finding))
-
-    def _token(self, record: Json | ServiceError, user: Json | ServiceError) -> Token:
-        told: Mapping[str, Json] = record if isinstance(record, dict) else {}
-        owner: Mapping[str, Json] = user if isinstance(user, dict) else {}
-        scopes = _texts(told.get("scopes"))
-        token = Token(
-            kind=_kind(record, owner),
-            owner=owner["username"] if isinstance(owner.get("username"), str) else None,
-            admin=owner.get("is_admin") is True,
-            scopes=scopes,
-            expires_at=_day(told.get("expires_at")),
-            reads=_suffices(scopes, {"api", "read_api"}),
-            writes=_suffices(scopes, {"api"}),
+def _check(reader: Reader, api_url: str, today: date) -> ServiceCheck:
+    record = _ask(reader, "personal_access_tokens/self")
+    obstacle = _obstacle(record, api_url)
+    if obstacle:
+        return ServiceCheck(api_url, findings=(obstacle,))
+    reached = Finding(Verdict.OK, "reachable", "yes")
+    if isinstance(record, Unauthorized):
+        return ServiceCheck(api_url, token=_refused(record), findings=(reached,))
+    answer = _ask(reader, "version")
+    obstacle = _obstacle(answer, api_url) or _no_api(record, answer, api_url)
+    if obstacle:
+        return ServiceCheck(api_url, findings=(obstacle,))
+    if isinstance(answer, Unauthorized):
+        token = JOB_TOKEN if isinstance(record, Refused) else _refused(answer)
+        return ServiceCheck(api_url, token=token, findings=(reached,))
+    token = _token(record, _ask(reader, "user"), today)
+    if isinstance(answer, ServiceError):
+        return ServiceCheck(
+            api_url, token=token, findings=(reached, Finding(Verdict.UNKNOWN, "version", f"not reported: {answer}"))
         )
-        return replace(token, findings=(self._whose(token, told), _scopes(token), self._expiry(token, told)))
-
-    def _whose(self, token: Token, told: Mapping[str, Json]) -> Finding:
-        name = f' "{told["name"]}"' if isinstance(told.get("name"), str) else ""
-        admin = ", an administrator" if token.admin else ""
-        said = f"{KINDS[token.kind]}{name} of {token.owner or 'somebody the service does not tell'}{admin}"
-        if told.get("revoked") is True or told.get("active") is False:
-            return Finding(Verdict.ERROR, "token", f"{said}, which is not active any more", NEW_TOKEN)
-        known = token.owner is not None and token.kind is not TokenKind.UNKNOWN
-        return Finding(Verdict.OK if known else Verdict.UNKNOWN, "token", said)
-
-    def _expiry(self, token: Token, told: Mapping[str, Json]) -> Finding:
-        if token.expires_at is None:
-            if "expires_at" in told and told["expires_at"] is None:
-                return Finding(Verdict.OK, "expiry", "never")
-            return Finding(Verdict.UNKNOWN, "expiry", "not told")
-        days = (token.expires_at - self.today).days
-        if days <= 0:
-            return Finding(Verdict.ERROR, "expiry", f"expired on {token.expires_at}", NEW_TOKEN)
-        said = f"{token.expires_at}, in {days} day{'' if days == 1 else 's'}"
-        if days <= SOON:
-            return Finding(Verdict.WARNING, "expiry", said, "renew it in time")
-        return Finding(Verdict.OK, "expiry", said)
+    enterprise = answer.get("enterprise") if isinstance(answer.get("enterprise"), bool) else None
+    edition = {True: "Enterprise Edition", False: "Community Edition", None: "edition not reported"}[enterprise]
+    version = Finding(Verdict.OK, "version", f"{answer['version']}, {edition}")
+    return ServiceCheck(api_url, answer["version"], enterprise, token, (reached, version))
 
 
-def _reached() -> Finding:
-    return Finding(Verdict.OK, "reachable", "yes")
+def _ask(reader: Reader, path: str) -> Json | ServiceError:
+    try:
+        return reader.get(path)
+    except ServiceError as error:
+        return error
+
+
+def _obstacle(answer: Json | ServiceError, api_url: str) -> Finding | None:
+    """Return why the service cannot be used, if a response says so."""
+    match answer:
+        case Unreachable():
+            return Finding(Verdict.ERROR, "reachable", f"{answer.failure.summary}: {answer.reason}", answer.remedy)
+        case Moved():
+            remedy = "set the URL to the target of the redirect, ending in /api/v4"
+            return Finding(Verdict.ERROR, "api", answer.reason, remedy)
+        case BadAnswer():
+            return Finding(Verdict.ERROR, "api", f"not an API: {answer.reason}", _better_url(api_url))
+        case Forbidden() | NotFound() | Refused() | Unauthorized():
+            return None
+        case ServiceError():
+            remedy = _over_tls(api_url) if isinstance(answer, AnswerLost) else ""
+            return Finding(Verdict.ERROR, "api", f"not usable now: {answer}", remedy or "try again later")
+    return None
+
+
+def _no_api(record: Json | ServiceError, version: Json | ServiceError, api_url: str) -> Finding | None:
+    """Return that there is no API, if neither response is that of an API."""
+    if isinstance(version, NotFound | Refused) and isinstance(record, ServiceError):
+        return Finding(Verdict.ERROR, "api", f"not an API: {version}", _better_url(api_url))
+    if isinstance(version, ServiceError) or (isinstance(version, dict) and isinstance(version.get("version"), str)):
+        return None
+    said = "not an API: GET version: the response has no version"
+    return Finding(Verdict.ERROR, "api", said, _better_url(api_url))
+
+
+def _better_url(api_url: str) -> str:
+    return whole_url(api_url) or _over_tls(api_url) or "check the URL: another server, or a proxy, answers there"
+
+
+def _over_tls(api_url: str) -> str:
+    url = urlsplit(api_url)
+    return f"try https://{url.netloc}{url.path}" if url.scheme == "http" else ""
+
+
+def _refused(error: Unauthorized) -> Token:
+    return Token(findings=(Finding(Verdict.ERROR, "token", f"refused: {error.reason}", NEW_TOKEN),))
+
+
+def _token(record: Json | ServiceError, user: Json | ServiceError, today: date) -> Token:
+    fields: Mapping[str, Json] = record if isinstance(record, dict) else {}
+    owner: Mapping[str, Json] = user if isinstance(user, dict) else {}
+    scopes = _strings(fields.get("scopes"))
+    token = Token(
+        kind=_kind(record, owner),
+        owner=owner["username"] if isinstance(owner.get("username"), str) else None,
+        admin=owner.get("is_admin") is True,
+        scopes=scopes,
+        expires_at=_day(fields.get("expires_at")),
+        reads=_suffices(scopes, {"api", "read_api"}),
+        writes=_suffices(scopes, {"api"}),
+    )
+    return replace(token, findings=(_identity(token, fields), _scopes(token), _expiry(token, fields, today)))
 
 
 def _kind(record: Json | ServiceError, owner: Mapping[str, Json]) -> TokenKind:
-    """Only what hangs on a user describes itself; a bot's name tells what it was made for."""
+    """Return the type: only a user's tokens have a record, and a bot's username shows what the bot was made for."""
     if isinstance(record, Refused):
         return TokenKind.OAUTH
     if not isinstance(record, dict) or not isinstance(owner.get("bot"), bool):
@@ -203,34 +182,56 @@ def _kind(record: Json | ServiceError, owner: Mapping[str, Json]) -> TokenKind:
     return TokenKind(made_for[1]) if made_for else TokenKind.BOT
 
 
+def _identity(token: Token, fields: Mapping[str, Json]) -> Finding:
+    name = f' "{fields["name"]}"' if isinstance(fields.get("name"), str) else ""
+    admin = ", an administrator" if token.admin else ""
+    said = f"{KINDS[token.kind]}{name} of {token.owner or 'an unknown user'}{admin}"
+    if fields.get("revoked") is True or fields.get("active") is False:
+        return Finding(Verdict.ERROR, "token", f"{said}, which is no longer active", NEW_TOKEN)
+    known = token.owner is not None and token.kind is not TokenKind.UNKNOWN
+    return Finding(Verdict.OK if known else Verdict.UNKNOWN, "token", said)
+
+
 def _scopes(token: Token) -> Finding:
     if token.scopes is None:
-        return Finding(Verdict.UNKNOWN, "scopes", "not told")
+        return Finding(Verdict.UNKNOWN, "scopes", "not reported")
     listed = ", ".join(token.scopes) or "none"
     if token.reads is Access.NO:
         return Finding(Verdict.ERROR, "scopes", f"{listed}: not enough to read", NEW_TOKEN)
     if token.writes is Access.NO:
-        remedy = "it does for plan and drift; apply needs the scope api"
+        remedy = "plan and drift need no more; apply needs the scope api"
         return Finding(Verdict.WARNING, "scopes", f"{listed}: enough to read, not to write", remedy)
     if token.writes is Access.UNKNOWN:
-        return Finding(Verdict.UNKNOWN, "scopes", f"{listed}: what that allows is not known")
+        return Finding(Verdict.UNKNOWN, "scopes", f"{listed}: not known to this version")
     return Finding(Verdict.OK, "scopes", f"{listed}: enough to read and to write")
 
 
+def _expiry(token: Token, fields: Mapping[str, Json], today: date) -> Finding:
+    if token.expires_at is None:
+        if "expires_at" in fields and fields["expires_at"] is None:
+            return Finding(Verdict.OK, "expiry", "never")
+        return Finding(Verdict.UNKNOWN, "expiry", "not reported")
+    days = (token.expires_at - today).days
+    if days <= 0:
+        return Finding(Verdict.ERROR, "expiry", f"expired on {token.expires_at}", NEW_TOKEN)
+    said = f"{token.expires_at}, in {counted(days, 'day')}"
+    if days <= SOON:
+        return Finding(Verdict.WARNING, "expiry", said, "renew it in time")
+    return Finding(Verdict.OK, "expiry", said)
+
+
 def _suffices(scopes: tuple[str, ...] | None, enough: set[str]) -> Access:
-    if scopes is None or not LESSER.union(enough).issuperset(scopes):
-        return Access.YES if scopes is not None and enough.intersection(scopes) else Access.UNKNOWN
-    return Access.YES if enough.intersection(scopes) else Access.NO
+    if scopes is not None and enough.intersection(scopes):
+        return Access.YES
+    return Access.NO if scopes is not None and LESSER.union(enough).issuperset(scopes) else Access.UNKNOWN
 
 
-def _texts(told: Json) -> tuple[str, ...] | None:
-    if isinstance(told, list) and all(isinstance(each, str) for each in told):
-        return tuple(told)
-    return None
+def _strings(value: Json) -> tuple[str, ...] | None:
+    return tuple(value) if isinstance(value, list) and all(isinstance(each, str) for each in value) else None
 
 
-def _day(told: Json) -> date | None:
+def _day(value: Json) -> date | None:
     try:
-        return date.fromisoformat(told)
+        return date.fromisoformat(value)
     except (TypeError, ValueError):
         return None

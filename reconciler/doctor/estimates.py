@@ -1,4 +1,4 @@
-"""What a run costs: its requests, and the time they take at the pace that was measured. Pure."""
+"""The estimated cost of a run: its requests, and their time at the measured latency. Pure."""
 
 from collections import Counter
 from collections.abc import Sequence
@@ -10,13 +10,13 @@ from reconciler.model.plan import Plan, TargetPlan
 
 
 def estimate(chains: Sequence[int], latency: float, concurrency: int, apart: float) -> Estimate:
-    """Estimate requests that are made side by side.
+    """Estimate the time of requests, of which some are made in parallel.
 
     Args:
-        chains: how many requests must be made one after the other, for each of those that go side by side.
-        latency: seconds that an answer takes.
-        concurrency: how many chains at once.
-        apart: seconds between two requests, by the rate that the run sets itself.
+        chains: the numbers of requests that are made one after the other; chains run in parallel.
+        latency: seconds for one response.
+        concurrency: chains in flight at most.
+        apart: seconds between two requests, by `--rate`.
     """
     requests = sum(chains)
     rounds = max(max(chains, default=0), requests / concurrency)
@@ -24,7 +24,7 @@ def estimate(chains: Sequence[int], latency: float, concurrency: int, apart: flo
 
 
 def chains_of_apply(plan: Plan, kinds: Kinds) -> list[int]:
-    """Return how many requests each target takes, one after the other: its changes, and looks before and after them."""
+    """Return the number of requests of each target: its changes, and the reads before and after them."""
     again = Counter(section.target for section in planned_again(plan))
     chains = [_chain(target, kinds) + again[target.target] for target in plan.targets]
     return [chain for chain in chains if chain]
@@ -33,5 +33,5 @@ def chains_of_apply(plan: Plan, kinds: Kinds) -> list[int]:
 def _chain(target: TargetPlan, kinds: Kinds) -> int:
     changes = list(target.changes)
     before = [change for section in target.sections for change in repeatable(section, kinds)]
-    looks = [{(change.address.section, change.address.part) for change in each} for each in (before, changes)]
-    return sum(len(change.requests) for change in changes) + sum(map(len, looks))
+    reads = [{(change.address.section, change.address.part) for change in each} for each in (before, changes)]
+    return sum(len(change.requests) for change in changes) + sum(map(len, reads))

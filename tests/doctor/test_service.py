@@ -9,7 +9,7 @@ from typing import Any
 import httpcore
 import pytest
 
-from reconciler.doctor import Finding, look_at_service
+from reconciler.doctor import Finding, check_service
 from reconciler.errors import AnswerLost, ConnectionFailure, NotFound, Unauthorized, Unreachable
 from reconciler.model.protocols import Json
 from reconciler.sandbox import Sandbox
@@ -38,7 +38,7 @@ def test_a_folder_that_is_named_must_be_there(patient: Patient) -> None:
         [
             *FRONT,
             "manifests",
-            "  error    manifests                                 not valid: 1 error; reconciler validate tells each with its place",
+            "  error    manifests                                 not valid: 1 error; reconciler validate lists the errors",
             "Doctor: 1 error, 0 warnings, 0 unknown.",
         ],
     )
@@ -50,7 +50,7 @@ def test_manifests_that_are_wrong_are_counted(patient: Patient) -> None:
     errors = patient.cli_runner("validate").out.splitlines()[-1]
     assert errors == "Not valid: 2 errors."
     assert (
-        "  error    manifests                                 not valid: 2 errors; reconciler validate tells"
+        "  error    manifests                                 not valid: 2 errors; reconciler validate lists"
         in done.out
     )
 
@@ -102,17 +102,17 @@ def test_a_token_of_oauth_does_not_describe_itself(patient: Patient) -> None:
     assert done.out.splitlines()[3:-2] == [
         "token",
         "  ok       token                                     OAuth token of ada",
-        "  unknown  scopes                                    not told",
-        "  unknown  expiry                                    not told",
+        "  unknown  scopes                                    not reported",
+        "  unknown  expiry                                    not reported",
         "project acme/api",
-        "  unknown  trigger_tokens                            read: yes, write: unknown: what the token may do is not told",
+        "  unknown  trigger_tokens                            read: yes, write: unknown: the token's scopes are unknown",
     ]
 
 
 def test_the_token_of_a_ci_job_is_told(patient: Patient) -> None:
     patient.token(kind="job")
     done = patient.examine()
-    said = "a CI job token, which may not ask for any of this"
+    said = "a CI job token, which may read none of this"
     remedy = "use a personal, project or group access token instead of CI_JOB_TOKEN"
     assert done.code == 1
     assert done.out.splitlines()[1:4] == [
@@ -150,7 +150,7 @@ def test_scopes_that_do_not_suffice_are_told_before_anything_is_read(patient: Pa
     done = patient.examine()
     assert done.code == 1
     version, token, _, scopes, expiry = done.out.splitlines()[2:7]
-    assert version.startswith("  unknown  version                                   not told: GET version: 403 ")
+    assert version.startswith("  unknown  version                                   not reported: GET version: 403 ")
     assert (token, expiry) == ("token", "  ok       expiry                                    never")
     assert scopes == f"  error    scopes                                    read_repository: not enough to read; {NEW}"
     assert patient.requests() == ASKED
@@ -164,7 +164,7 @@ def test_a_run_that_is_cut_off_is_told(patient: Patient) -> None:
     assert done.code == 1
     (line,) = done.out.splitlines()[len(FRONT) + 1 : -1]
     assert line.startswith(
-        "  error    targets                                   not all could be looked at: GET projects/acme%2Fapi/milestones: 401"
+        "  error    targets                                   not all could be checked: GET projects/acme%2Fapi/milestones: 401"
     )
     assert line.endswith("; try again later")
 
@@ -215,7 +215,7 @@ def test_a_certificate_that_nobody_knows(cli_runner: CliRunner) -> None:
             "certificate of a private authority with --ca-file"
         )
         assert said_of(cli_runner, url, "--ca-file", str(LOOPBACK)) == (
-            "api: this is no API: GET version: no version is told; something else answers there, or a proxy in between"
+            "api: not an API: GET version: the response has no version; check the URL: another server, or a proxy, answers there"
         )
 
 
@@ -229,7 +229,7 @@ def test_a_server_of_pages(cli_runner: CliRunner) -> None:
     page = answer("200 OK", "<html>Sign in</html>", content_type="text/html")
     with canned(page) as server:
         assert said_of(cli_runner, server.api_url) == (
-            "api: this is no API: the response is not JSON (200, text/html); "
+            "api: not an API: the response is not JSON (200, text/html); "
             f"try {server.api_url.replace('http:', 'https:')}"
         )
         assert len(server.requests) == 1
@@ -242,7 +242,7 @@ def test_a_server_of_pages(cli_runner: CliRunner) -> None:
 def test_a_path_that_is_not_that_of_the_api(cli_runner: CliRunner, sandbox: Sandbox) -> None:
     url = f"{sandbox.base_url}/api/v3"
     assert said_of(cli_runner, url) == (
-        f"api: this is no API: GET version: 404 Not Found; the URL must end in /api/v4: try {sandbox.base_url}/api/v4"
+        f"api: not an API: GET version: 404 Not Found; the URL must end in /api/v4: try {sandbox.base_url}/api/v4"
     )
     targets = [entry["target"] for entry in sandbox.log()]
     assert targets == ["/api/v3/personal_access_tokens/self", "/api/v3/version"]
@@ -251,32 +251,32 @@ def test_a_path_that_is_not_that_of_the_api(cli_runner: CliRunner, sandbox: Sand
 def test_a_server_that_wants_https(cli_runner: CliRunner) -> None:
     with canned(answer("400 Bad Request", "<html>http to an https port</html>", content_type="text/html")) as server:
         assert said_of(cli_runner, server.api_url) == (
-            f"api: this is no API: GET version: 400 Bad Request; try {server.api_url.replace('http:', 'https:')}"
+            f"api: not an API: GET version: 400 Bad Request; try {server.api_url.replace('http:', 'https:')}"
         )
     with canned(answer("301 Moved", location="https://gitlab.example.com/api/v4/version")) as server:
         assert said_of(cli_runner, server.api_url) == (
             "api: redirected to https://gitlab.example.com/api/v4/version; "
-            "set the URL to where it leads, with /api/v4 at its end"
+            "set the URL to the target of the redirect, ending in /api/v4"
         )
 
 
 def test_a_port_for_https_that_is_spoken_to_without(cli_runner: CliRunner) -> None:
     with secured() as url:
         said = said_of(cli_runner, url.replace("https:", "http:"))
-    assert said.startswith("api: cannot be used now: GET personal_access_tokens/self: the response was lost: ")
+    assert said.startswith("api: not usable now: GET personal_access_tokens/self: the response was lost: ")
     assert said.endswith(f"; try {url}")
 
 
 def test_a_service_that_goes_silent() -> None:
     error = AnswerLost("GET personal_access_tokens/self", "the answer was lost")
-    (finding,) = look_at_service(Telling(token=error), "https://host.test/api/v4", TODAY).findings
-    assert (finding.said, finding.remedy) == (f"cannot be used now: {error}", "try again later")
+    (finding,) = check_service(Telling(token=error), "https://host.test/api/v4", TODAY).findings
+    assert (finding.said, finding.remedy) == (f"not usable now: {error}", "try again later")
 
 
 def test_a_service_that_is_down_is_told_after_one_more_try(cli_runner: CliRunner) -> None:
     with canned(answer("502 Bad Gateway", "<html>", content_type="text/html")) as server:
         assert said_of(cli_runner, server.api_url) == (
-            "api: cannot be used now: GET personal_access_tokens/self: 502 Bad Gateway; try again later"
+            "api: not usable now: GET personal_access_tokens/self: 502 Bad Gateway; try again later"
         )
         assert len(server.requests) == 2
 
@@ -287,7 +287,7 @@ def test_a_token_that_goes_over_plain_http_is_warned_of(cli_runner: CliRunner, m
     monkeypatch.setenv("no_proxy", "*")
     done = cli_runner("doctor --insecure-http --api-url http://gitlab.example.com/api/v4")
     assert done.code == 1
-    warning = "  warning  url                                       plain http: whoever is in between can read the token; use https"
+    warning = "  warning  url                                       plain http: anyone on the way can read the token; use https"
     assert done.out.splitlines()[1] == warning
     assert "no connection: " in done.out
 
@@ -337,7 +337,7 @@ class Telling:
 
 def tokens_lines(**answers: Json) -> list[str]:
     """What is said of the token."""
-    front = look_at_service(Telling(**answers), "https://host.test/api/v4", date(2026, 1, 1))
+    front = check_service(Telling(**answers), "https://host.test/api/v4", date(2026, 1, 1))
     return [line(finding) for finding in front.token.findings]
 
 
@@ -346,8 +346,8 @@ def line(finding: Finding) -> str:
 
 
 def test_what_is_not_told_is_unknown() -> None:
-    nobody = "token of a kind that the service does not tell of somebody the service does not tell"
-    unknown = [f"unknown token: {nobody}", "unknown scopes: not told", "unknown expiry: not told"]
+    nobody = "token of unknown type of an unknown user"
+    unknown = [f"unknown token: {nobody}", "unknown scopes: not reported", "unknown expiry: not reported"]
     old = NotFound("GET personal_access_tokens/self", "404", 404)
     assert tokens_lines() == unknown
     assert tokens_lines(token=old, user=old) == unknown
@@ -357,7 +357,7 @@ def test_what_is_not_told_is_unknown() -> None:
 
 
 def test_a_scope_that_is_new_allows_nobody_knows_what() -> None:
-    assert tokens_lines(token={"scopes": ["granular"]})[1] == "unknown scopes: granular: what that allows is not known"
+    assert tokens_lines(token={"scopes": ["granular"]})[1] == "unknown scopes: granular: not known to this version"
     assert (
         tokens_lines(token={"scopes": ["granular", "api"]})[1]
         == "ok scopes: granular, api: enough to read and to write"
@@ -370,20 +370,20 @@ def test_a_token_that_says_it_is_over_is_believed() -> None:
     for over in ({"revoked": True}, {"active": False}):
         assert (
             tokens_lines(token=over, user=user)[0]
-            == "error token: personal access token of ada, which is not active any more"
+            == "error token: personal access token of ada, which is no longer active"
         )
     assert tokens_lines(token={"expires_at": "2026-01-01"})[2] == "error expiry: expired on 2026-01-01"
 
 
 def test_a_version_may_be_kept_back() -> None:
     def said(**answers: Json) -> list[str]:
-        front = look_at_service(Telling(**answers), "https://host.test/api/v4", date(2026, 1, 1))
+        front = check_service(Telling(**answers), "https://host.test/api/v4", date(2026, 1, 1))
         return [line(finding) for finding in front.findings]
 
-    assert said() == ["ok reachable: yes", "ok version: 1.0, edition not told"]
+    assert said() == ["ok reachable: yes", "ok version: 1.0, edition not reported"]
     gone = NotFound("GET version", "404", 404)
-    assert said(version=gone) == ["ok reachable: yes", f"unknown version: not told: {gone}"]
-    assert said(version=[]) == ["error api: this is no API: GET version: no version is told"]
+    assert said(version=gone) == ["ok reachable: yes", f"unknown version: not reported: {gone}"]
+    assert said(version=[]) == ["error api: not an API: GET version: the response has no version"]
 
 
 def test_who_is_refused_a_version_is_refused() -> None:

@@ -5,6 +5,7 @@ from datetime import timedelta
 
 import pytest
 
+from reconciler.live.read import UNEXPECTED
 from reconciler.schema import all_schemas
 from tests.building import KINDS
 from tests.canned import answer, canned
@@ -126,7 +127,7 @@ def test_a_role_that_is_not_told_is_unknown_and_no_error(patient: Patient) -> No
     assert done.code == 0
     assert told(done.out) == [
         "project acme/api",
-        "  unknown  milestones                                read: yes, write: unknown: the service does not tell ada's role; Planner is needed",
+        "  unknown  milestones                                read: yes, write: unknown: the role of ada is not reported; Planner is needed",
     ]
 
 
@@ -346,16 +347,16 @@ def test_a_record_that_ends_the_run_is_told(patient: Patient) -> None:
     patient.cli_runner.sandbox.set_faults(["status=401,match=projects/acme%2Fapi,nth=2"])
     done = patient.ask()
     assert done.code == 1
-    assert "not all could be looked at: GET projects/acme%2Fapi: 401" in done.out
+    assert "not all could be checked: GET projects/acme%2Fapi: 401" in done.out
 
 
 @pytest.mark.parametrize(
     ("record", "said"),
     [
-        ([], "the service does not tell ada's role; Planner is needed"),
-        ({"permissions": None}, "the service does not tell ada's role; Planner is needed"),
-        ({"permissions": {"a": 1, "b": {}}}, "the service does not tell ada's role; Planner is needed"),
-        ({"permissions": {"a": {"access_level": 30}}}, "the service does not tell whether the project is archived"),
+        ([], f"the project's record cannot be read: GET projects/acme%2Fapi: {UNEXPECTED}"),
+        ({"permissions": None}, "the role of ada is not reported; Planner is needed"),
+        ({"permissions": {"a": 1, "b": {}}}, "the role of ada is not reported; Planner is needed"),
+        ({"permissions": {"a": {"access_level": 30}}}, "the service does not report whether the project is archived"),
     ],
 )
 def test_a_record_that_tells_less_leaves_it_unknown(cli_runner: CliRunner, record: object, said: str) -> None:
@@ -384,8 +385,8 @@ def test_a_token_that_may_only_read_does_for_those_who_only_read(patient: Patien
     patient.token(scopes=["read_api"])
     patient.project("acme/api", "milestones: {one: {}}, job_token_scope: {enabled: true}")
     done = patient.examine()
-    why = "the token may only read; use one with the scope api, or ask with --read-only"
-    scopes = "  warning  scopes                                    read_api: enough to read, not to write; it does for plan and drift; apply needs the scope api"
+    why = "the token may only read; use one with the scope api, or add --read-only"
+    scopes = "  warning  scopes                                    read_api: enough to read, not to write; plan and drift need no more; apply needs the scope api"
     assert done.code == 3
     assert done.out.splitlines()[5:10] == [
         scopes,
@@ -418,7 +419,7 @@ def test_a_project_that_has_moved_is_told_and_where_to(patient: Patient) -> None
     patient.project("old/api", "milestones: {one: {}}")
     patient.state["projects"][0]["renamed_from"] = ["old/api"]
     done = patient.examine()
-    where = "has moved to acme/api (ID 100); name it so in the manifest, or write to it with --follow-moved"
+    where = "has moved to acme/api (ID 100); use this path in the manifest, or write to it with --follow-moved"
     assert (done.code, done.err) == (3, "project old/api has moved to acme/api (ID 100)\n")
     assert told(done.out) == [
         "project old/api",
