@@ -1,11 +1,20 @@
 """Kinds of other people's packages: found by entry points, and refused with the package's name where they are broken."""
 
+import os
+import subprocess
+import sys
+import sysconfig
+import venv
 from pathlib import Path
 
 import pytest
 
 from reconciler.kinds import all_kinds
 from tests.cli_runner import CliRunner
+from tests.docs.pages import ROOT, blocks
+
+PACKAGE = ROOT / "examples" / "plugin" / "reconciler-deploy-keys"
+MANIFEST = PACKAGE / "deploy_keys.yaml"
 
 GOOD = """
 from reconciler.model.endpoints import Singleton
@@ -74,3 +83,104 @@ def test_a_broken_package_is_one_error_that_names_it(
         f"reconciler: package acme-wiki-{place[10]} 1.2: section {section} cannot be used: {reason}; "
         "update or uninstall the package\n"
     )
+
+
+@pytest.fixture(scope="module")
+def python(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """The interpreter of an environment that has what this one has, and the package of the examples."""
+    folder = tmp_path_factory.mktemp("environment")
+    venv.create(folder, with_pip=False)
+    (packages,) = (folder / "lib").glob("python*/site-packages")
+    (packages / "beside.pth").write_text(f"{ROOT}\n{sysconfig.get_path('purelib')}\n")
+    python = folder / "bin" / "python"
+    options = ["--no-deps", "--no-index", "--no-build-isolation", "--disable-pip-version-check", "--quiet"]
+    done([sys.executable, "-m", "pip", "--python", str(python), "install", *options, str(PACKAGE)], ROOT)
+    return python
+
+
+def done(line: list[str], folder: Path) -> str:
+    """Run a command; return what it prints."""
+    environment = {**os.environ, "COLUMNS": "200"}
+    ended = subprocess.run(line, cwd=folder, env=environment, capture_output=True, text=True, check=False)
+    assert ended.returncode == 0, ended.stdout + ended.stderr
+    return ended.stdout
+
+
+STORY = """
+import io, os, sys
+from contextlib import redirect_stdout
+from pathlib import Path
+from reconciler.cli import run
+from reconciler.sandbox import running
+
+def story(state, token, *lines):
+    with running(Path(state)) as sandbox:
+        os.environ.update(RECONCILER_API_URL=sandbox.api_url, RECONCILER_TOKEN=token)
+        for line in lines:
+            command, _, wanted = line.partition(" | grep ")
+            printed = io.StringIO()
+            with redirect_stdout(printed):
+                code = run(command.split())
+            kept = [each + "\\n" for each in printed.getvalue().splitlines() if wanted in each]
+            print(f"$ {line}\\n{''.join(kept)}({code})")
+
+story(sys.argv[1], "ada-token", *sys.argv[2:])
+story("state.yaml", "rehearsal", "plan manifest.yaml")
+"""
+
+TOLD = """\
+$ validate manifest.yaml
+Valid: 1 document: 1 project.
+(0)
+$ schema manifest | grep Deploy keys
+              "title": "Deploy keys",
+              "description": "Deploy keys of a project, by title.",
+              "title": "Deploy keys",
+              "description": "Deploy keys of a project, by title.",
+              "title": "Deploy keys",
+              "description": "Deploy keys of a project, by title.",
+(0)
+$ doctor manifest.yaml | grep deploy_keys
+  ok       deploy_keys                               read: yes, write: yes
+(0)
+$ plan manifest.yaml --out plan.json
+project acme/payments/api
+  + deploy key "Mirror"                       key: "ssh-ed25519 AAAAC3NzaC1lZDI1NTE5AAAAIGZl3oSXVMkEOhl8kB1nBIz…", can_push: true
+  + deploy key "Production server"            key: "ssh-ed25519 AAAAC3NzaC1lZDI1NTE5AAAAIJuVlsH9c0gpY0KbPqbzwTJ…"
+Plan: 2 to create, 0 to update, 0 to delete, 0 problems, 0 unmanaged. 2 writes to apply; 1 request was made to plan.
+(0)
+$ apply --plan plan.json --yes
+project acme/payments/api
+  + deploy key "Mirror"                       done
+  + deploy key "Production server"            done
+Applied: 2 created, 0 updated, 0 deleted; 0 failed, 0 stale, 0 skipped, 0 dropped by the service, 0 problems. 4 requests made.
+(0)
+$ plan manifest.yaml
+Plan: 0 to create, 0 to update, 0 to delete, 0 problems, 0 unmanaged. 0 writes to apply; 1 request was made to plan.
+(0)
+$ export --project acme/payments/api --section deploy_keys -o exported --state state.yaml
+exported/acme/payments/api.yaml
+(0)
+$ drift exported
+(0)
+$ plan manifest.yaml
+Plan: 0 to create, 0 to update, 0 to delete, 0 problems, 0 unmanaged. 0 writes to apply; 1 request was made to plan.
+(0)
+"""
+
+
+def test_an_installed_package_goes_from_its_manifest_to_a_second_empty_plan(python: Path, tmp_path: Path) -> None:
+    (tmp_path / "manifest.yaml").write_text(MANIFEST.read_text())
+    lines = [line.removeprefix("$ ") for line in TOLD.splitlines() if line.startswith("$ ")][:-1]
+    assert done([str(python), "-c", STORY, str(ROOT / "examples" / "state.yaml"), *lines], tmp_path) == TOLD
+
+
+def test_the_tests_of_an_installed_package_pass(python: Path) -> None:
+    assert "1 passed" in done([str(python), "-m", "pytest", "-q", "-p", "no:cacheprovider"], PACKAGE)
+
+
+def test_the_page_shows_the_package_as_it_is() -> None:
+    shown = {block.title: block.text for block in blocks(ROOT / "docs" / "how-to" / "add-a-kind.md") if block.title}
+    assert shown == {name: (PACKAGE.parent / name).read_text() for name in shown}
+    files = {f"{PACKAGE.name}/{file}" for file in ("pyproject.toml", "deploy_keys.yaml")}
+    assert shown.keys() == files | {str(file.relative_to(PACKAGE.parent)) for file in PACKAGE.rglob("*.py")}

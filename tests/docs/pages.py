@@ -23,7 +23,22 @@ PAGES = sorted(
 SHELL = ("bash", "console")
 """How blocks are marked that are typed into a shell; a `console` shows what is answered, a `bash` does not."""
 
-SHOWN = ("cron", "diff", "dockerfile", "html", "ini", "jinja", "json", "lua", "markdown", "promql", "text", "yaml")
+SHOWN = (
+    "cron",
+    "diff",
+    "dockerfile",
+    "html",
+    "ini",
+    "jinja",
+    "json",
+    "lua",
+    "markdown",
+    "promql",
+    "python",
+    "text",
+    "toml",
+    "yaml",
+)
 """How blocks are marked that are only looked at."""
 
 NOT_RUN = re.compile(r"<!-- not run: (.+) -->\s*")
