@@ -1,6 +1,7 @@
 """Kinds of other people's packages: found by entry points, and refused with the package's name where they are broken."""
 
 import os
+import shutil
 import subprocess
 import sys
 import sysconfig
@@ -100,7 +101,7 @@ def python(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 def done(line: list[str], folder: Path) -> str:
     """Run a command; return what it prints."""
-    environment = {**os.environ, "COLUMNS": "200"}
+    environment = {name: value for name, value in os.environ.items() if not name.startswith("COVERAGE")}
     ended = subprocess.run(line, cwd=folder, env=environment, capture_output=True, text=True, check=False)
     assert ended.returncode == 0, ended.stdout + ended.stderr
     return ended.stdout
@@ -177,6 +178,40 @@ def test_an_installed_package_goes_from_its_manifest_to_a_second_empty_plan(pyth
 
 def test_the_tests_of_an_installed_package_pass(python: Path) -> None:
     assert "1 passed" in done([str(python), "-m", "pytest", "-q", "-p", "no:cacheprovider"], PACKAGE)
+
+
+def test_a_kind_of_ours_is_four_new_files(tmp_path: Path) -> None:
+    passed_over = shutil.ignore_patterns(".*", "__pycache__", "plugin")
+    copy = shutil.copytree(ROOT, tmp_path / "copy", ignore=passed_over)
+    new = {
+        "reconciler/kinds/deploy_keys.py": "reconciler_deploy_keys/__init__.py",
+        "reconciler/sandbox/routes/deploy_keys.py": "reconciler_deploy_keys/route.py",
+        "examples/deploy_keys.yaml": "deploy_keys.yaml",
+        "tests/kinds/test_deploy_keys.py": "tests/test_deploy_keys.py",
+    }
+    for place, source in new.items():
+        text = (PACKAGE / source).read_text()
+        text = text.replace("from reconciler_deploy_keys import KIND, route\n", OURS)
+        (copy / place).write_text(text.replace('parent.parent / "deploy', 'parents[2] / "examples" / "deploy'))
+    files = ["tests/test_every_kind.py", "tests/kinds/test_deploy_keys.py", "tests/docs/test_site.py"]
+    line = [
+        sys.executable,
+        "-m",
+        "pytest",
+        "-q",
+        "-p",
+        "no:cacheprovider",
+        *files,
+        "-k",
+        "deploy_keys or casts or module or place",
+    ]
+    assert " passed" in done(line, copy)
+
+
+OURS = """\
+from reconciler.kinds.deploy_keys import KIND
+from reconciler.sandbox.routes import deploy_keys as route
+"""
 
 
 def test_the_page_shows_the_package_as_it_is() -> None:
