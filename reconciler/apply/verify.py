@@ -24,7 +24,6 @@ from reconciler.planning.parts import (
     Pair,
     Step,
     by_birth,
-    identity,
     plan_collection,
     plan_deletion,
     plan_pair,
@@ -69,7 +68,7 @@ class Objects:
     def _spelt(self, names: Iterable[Key | None]) -> set[Key]:
         if isinstance(self._part, Singleton):
             return set()
-        return {identity(self._part, name) for name in names if name is not None}
+        return {self._part.identity(name) for name in names if name is not None}
 
 
 Reread = Mapping[tuple[str, str], Objects | Unreadable]
@@ -119,11 +118,11 @@ class Lists:
         """
         path = part.path(address.target)
         entries = self._read[path] if path in self._read else self.pages(path)
-        wanted = None if address.name is None else identity(part, address.name)
+        wanted = None if address.name is None else part.identity(address.name)
         ours = [
             (found, entry[part.secret_field])
             for found, entry in ((decode(part, address.target, entry), entry) for entry in entries)
-            if found.ours and wanted in {identity(part, name) for name in found.names}
+            if found.ours and wanted in {part.identity(name) for name in found.names}
         ]
         return sorted(ours, key=lambda each: by_birth(each[0]))
 
@@ -241,7 +240,7 @@ def _planned_anew(
             return plan_settings(DeclaredPart(section, part, live), wanted, found)
         case Update(), Collection(), Found() if name is not None:
             wanted = resource_of(type(found.resource), change.after)
-            known = identity(part, name) in {identity(part, each) for each in found.names}
+            known = part.identity(name) in {part.identity(each) for each in found.names}
             pair = Pair(name, wanted, found, None if known else found.names[0])
             return plan_pair(DeclaredPart(section, part, live), pair)
         case Delete(), Collection(), Found():

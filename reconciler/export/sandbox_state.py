@@ -18,7 +18,6 @@ from reconciler.model.protocols import Json, Reader
 from reconciler.model.resource import Found
 from reconciler.model.state import Unreadable
 from reconciler.model.targets import Level, Target
-from reconciler.planning.parts import identity
 
 TOKEN = "rehearsal"  # noqa: S105 - made up, for the sandbox only
 INSTANCE = "instance"
@@ -87,9 +86,7 @@ def _section(kind: Kind, resolved: ResolvedTarget, snapshot: LiveSnapshot, usern
 def _dialect(snapshot: LiveSnapshot, kinds: Kinds) -> str:
     """Return the dialect of the service: in `deployed`, a project's list of projects always holds the project."""
     lists = [
-        any(
-            identity(part, name) in (resolved.target.identity[1], resolved.id) for found in live for name in found.names
-        )
+        any(part.identity(name) in (resolved.target.identity[1], resolved.id) for found in live for name in found.names)
         for resolved, level, part, live in _lists(snapshot, kinds)
         if level is resolved.target.level
     ]

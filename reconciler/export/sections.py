@@ -11,7 +11,6 @@ from reconciler.model.kind import Kind, Kinds
 from reconciler.model.resource import POLICIES, Found
 from reconciler.model.state import LivePart, LiveState
 from reconciler.model.targets import Key
-from reconciler.planning.parts import identity
 from reconciler.system.terminal import escaped
 
 Spec = dict[str, Any]
@@ -56,7 +55,7 @@ def entries_of(part: Collection, live: Iterable[Found], resolved: ResolvedTarget
     """Return the objects of a collection by name, without the entry for the target itself in a list of targets."""
     itself = {resolved.target.identity[1], resolved.id} if part.key_level is resolved.target.level else set()
     return sorted(
-        (found for found in live if itself.isdisjoint(identity(part, name) for name in found.names)),
+        (found for found in live if itself.isdisjoint(part.identity(name) for name in found.names)),
         key=lambda found: (isinstance(found.names[0], int), found.names[0], found.id or 0),
     )
 
@@ -87,7 +86,7 @@ def _named(
     """Yield the objects that a manifest can name, each with its name in canonical form."""
     by_name: dict[Key, list[Found]] = {}
     for found in entries_of(part, live, resolved):
-        by_name.setdefault(identity(part, found.names[0]), []).append(found)
+        by_name.setdefault(part.identity(found.names[0]), []).append(found)
     for same in by_name.values():
         name = part.canonical_key(same[0].names[0])
         error = part.name_error(name)

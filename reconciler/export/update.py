@@ -22,7 +22,6 @@ from reconciler.model.endpoints import Collection
 from reconciler.model.resource import Found, Resource
 from reconciler.model.state import LivePart, LiveState, Unreadable
 from reconciler.model.targets import Key
-from reconciler.planning.parts import identity
 
 
 @dataclass(frozen=True, slots=True)
@@ -100,14 +99,14 @@ class _Section:
         self, part: Collection, live: tuple[Found, ...], own: Iterable[Key], lower: Iterable[Key]
     ) -> list[Key]:
         """Keep the entries that are live, in their order and spelling, and add those that no layer names yet."""
-        found = [{identity(part, name) for name in each.names} for each in entries_of(part, live, self.resolved)]
+        found = [{part.identity(name) for name in each.names} for each in entries_of(part, live, self.resolved)]
         alive = set().union(*found)
         names = {
-            entry: identity(part, self.shape.normalize_entry(part.name, entry, self.declared.values)) for entry in own
+            entry: part.identity(self.shape.normalize_entry(part.name, entry, self.declared.values)) for entry in own
         }
         kept = [entry for entry in own if names[entry] in alive]
-        named = {names[entry] for entry in kept} | {identity(part, entry) for entry in lower}
-        readable = {identity(part, entry): entry for entry in self.read.get(part.name, ())}
+        named = {names[entry] for entry in kept} | {part.identity(entry) for entry in lower}
+        readable = {part.identity(entry): entry for entry in self.read.get(part.name, ())}
         missing = [each & readable.keys() for each in found if not each & named]
         return kept + [readable[name] for each in missing for name in each]
 
@@ -122,12 +121,12 @@ class _Section:
         """Update the declared items, remove those that are gone, and add those that no layer declares yet."""
         (live,) = self.parts.values()
         assert isinstance(live, tuple)  # noqa: S101 - a section of items has one part, which is a collection
-        alive = {identity(part, found.names[0]): found for found in live}
+        alive = {part.identity(found.names[0]): found for found in live}
         raw = {self.shape.normalize_key(key, self.declared.values): key for key in own}
         for name in merged:
             key, item = raw.get(name, literal(name)), checked[name]
             if name not in self.read:
-                is_gone = identity(part, name) not in alive
+                is_gone = part.identity(name) not in alive
                 if own.get(key, "") is None and is_gone:
                     continue
                 own.pop(key, None)
@@ -137,8 +136,8 @@ class _Section:
                 own[key] = literal(self.read[name])
             else:
                 fields = dict(own.get(key) or {})
-                self._update_fields(fields, item, alive[identity(part, name)], self.read[name])
-                if any(identity(part, old) in alive for old in getattr(item, OLD_NAMES, ())):
+                self._update_fields(fields, item, alive[part.identity(name)], self.read[name])
+                if any(part.identity(old) in alive for old in getattr(item, OLD_NAMES, ())):
                     fields.pop(OLD_NAMES, None)
                 if key in own or fields:
                     own[key] = fields

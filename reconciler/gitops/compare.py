@@ -13,7 +13,6 @@ from reconciler.model.kind import Kind, Kinds
 from reconciler.model.resource import Resource
 from reconciler.model.state import DesiredState, DesiredTarget, Section
 from reconciler.model.targets import Key, Target
-from reconciler.planning.parts import identity
 
 Identity = tuple[Any, Any]
 """See `Target.identity`."""
@@ -116,7 +115,7 @@ def is_declared(loss: Loss, target: DesiredTarget | None, kinds: Kinds) -> bool:
     """Whether a target declares an object."""
     (part,) = (each for each in _collections(kinds[loss.section]) if each.name == loss.part)
     names = _declared(target.sections if target else (), loss.section, part)
-    return identity(part, loss.name) in {identity(part, name) for name in names}
+    return part.identity(loss.name) in {part.identity(name) for name in names}
 
 
 def _content(sections: Iterable[Section]) -> list[tuple[str, Mapping[str, Any], bool]]:
@@ -132,9 +131,9 @@ def _losses(target: DesiredTarget, former: Iterable[DesiredTarget], kinds: Kinds
             mentioned: Iterable[Any] = (
                 section.wanted.get(part.name, {}) for section in target.sections if section.kind == kind.name
             )
-            kept = {identity(part, name) for names in mentioned for name in names}
+            kept = {part.identity(name) for names in mentioned for name in names}
             for name in dict.fromkeys(_declared(past, kind.name, part)):
-                if identity(part, name) not in kept:
+                if part.identity(name) not in kept:
                     yield Loss(target.target, kind.name, part.name, name)
 
 

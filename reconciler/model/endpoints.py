@@ -270,6 +270,12 @@ class Collection:
             read_only=found.read_only if ours else {**found.read_only, "renamed_from": ANOTHERS.format(self.title)},
         )
 
+    def identity(self, name: Key) -> Key:
+        """Return the form in which two spellings of one object's name are equal; paths ignore case."""
+        if self.key_level is None:
+            return self.canonical_key(name)
+        return name.casefold() if isinstance(name, str) else name
+
     def name_error(self, name: Key) -> str | None:
         """Return what is wrong with a name and what would be right; None where it is fine."""
         if self.key_level is not None:

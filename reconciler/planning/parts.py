@@ -78,13 +78,6 @@ class Matches:
     conflicts: tuple[Conflict, ...]
 
 
-def identity(part: Collection, name: Key) -> Key:
-    """Return the form in which two spellings of one object's name are equal; paths ignore case."""
-    if part.key_level is None:
-        return part.canonical_key(name)
-    return name.casefold() if isinstance(name, str) else name
-
-
 def by_birth(found: Found) -> tuple[datetime, int]:
     """Return what puts objects in the order in which they were created, as far as the service tells."""
     return found.created_at or datetime.min.replace(tzinfo=UTC), found.id or 0
@@ -149,7 +142,7 @@ def plan_settings(at: DeclaredPart[Singleton], wanted: Resource, found: Found) -
 def without_itself(at: DeclaredPart[Collection], live: Iterable[Found]) -> list[Found]:
     """Return the objects of a collection by ID, less the entry of an allowlist that is its own project."""
     itself = _itself(at)
-    others = [found for found in live if itself.isdisjoint(identity(at.part, name) for name in found.names)]
+    others = [found for found in live if itself.isdisjoint(at.part.identity(name) for name in found.names)]
     return sorted(others, key=lambda found: found.id or 0)
 
 
@@ -164,12 +157,12 @@ def plan_collection(
         live: see `without_itself`.
     """
     itself = _itself(at)
-    declared = {name: wanted[name] for name in sorted(wanted, key=_order) if identity(at.part, name) not in itself}
+    declared = {name: wanted[name] for name in sorted(wanted, key=_order) if at.part.identity(name) not in itself}
     ids, unresolved = _resolve(at, declared, live)
     yield from unresolved.values()
 
     def canonical(name: Key) -> Key:
-        return ids.get(name, identity(at.part, name))
+        return ids.get(name, at.part.identity(name))
 
     present = {
         name: resource
@@ -348,13 +341,13 @@ def _resolve(
     """
     ids: dict[Key, int] = {}
     unresolved: dict[Key, Problem | Reference] = {}
-    shown = {identity(at.part, name): found.id for found in live for name in found.names}
+    shown = {at.part.identity(name): found.id for found in live for name in found.names}
     hidden = any(not isinstance(found.names[0], str) for found in live)
     level = at.part.key_level
     if level is None:
         return ids, unresolved
     for name, resource in declared.items():
-        key = identity(at.part, name)
+        key = at.part.identity(name)
         key = shown.get(key) or key
         reference = Reference(level, str(key))
         number = key if isinstance(key, int) else at.live.ids.get(reference, reference)
@@ -372,7 +365,7 @@ def _itself(at: DeclaredPart[Collection]) -> set[Key]:
     target = at.section.target
     if at.part.key_level is not target.level or target.ref is None:
         return set()
-    itself = identity(at.part, target.ref)
+    itself = at.part.identity(target.ref)
     number = at.live.ids.get(Reference(target.level, str(itself)))
     return {itself, number} if isinstance(number, int) else {itself}
 
