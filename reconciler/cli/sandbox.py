@@ -147,11 +147,15 @@ def _meddle(sandbox: "Sandbox") -> None:
 
 @contextmanager
 def _environment(sandbox: "Sandbox") -> Iterator[None]:
-    """Point the commands at the sandbox, and at nothing else."""
+    """Point the commands at the sandbox, and at nothing else; one request at a time, so that all counts repeat."""
     before = {name: value for name, value in os.environ.items() if name.startswith("RECONCILER_")}
     for name in before:
         del os.environ[name]
-    os.environ |= {"RECONCILER_API_URL": sandbox.api_url, "RECONCILER_TOKEN": TOKEN}
+    os.environ |= {
+        "RECONCILER_API_URL": sandbox.api_url,
+        "RECONCILER_TOKEN": TOKEN,
+        "RECONCILER_CONCURRENCY": "1",
+    }
     try:
         yield
     finally:

@@ -90,9 +90,9 @@ def test_schemas_are_printed_one_or_all_or_written(cli_runner: CliRunner) -> Non
 
 
 def test_the_demo_tells_its_whole_story(cli_runner: CliRunner) -> None:
-    os.environ["RECONCILER_CONCURRENCY"] = "1"
+    os.environ["RECONCILER_CONCURRENCY"] = "4"
     done = cli_runner("demo")
-    assert os.environ.pop("RECONCILER_CONCURRENCY") == "1"
+    assert os.environ.pop("RECONCILER_CONCURRENCY") == "4"
     assert (done.code, done.err) == (0, "")
     assert done.out == STORY.read_text()
 

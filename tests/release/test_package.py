@@ -124,7 +124,7 @@ def test_the_installed_tool_tells_its_version(release: Release, tmp_path: Path) 
 
 
 def test_the_installed_tool_tells_its_whole_story(release: Release, tmp_path: Path) -> None:
-    done = release("reconciler", "demo", cwd=tmp_path, RECONCILER_CONCURRENCY="1")
+    done = release("reconciler", "demo", cwd=tmp_path)
     assert (done.returncode, done.stderr) == (0, "")
     assert done.stdout == (ROOT / "tests" / "cli" / "demo.txt").read_text()
 
