@@ -274,8 +274,8 @@ def _outputs() -> Iterator[str]:
     )
     subjects = {"plan": "`plan`, `drift`", "report": "`apply`", "validation": "`validate`", "diagnosis": "`doctor`"}
     rows = []
-    for name, module in FORMATS.items():
-        renderer = import_module(module)
+    for name in FORMATS:
+        renderer = import_module(f"reconciler.render.{name.replace('-', '_')}")
         about = (getdoc(renderer) or "").partition("\n")[0]
         rows.append(
             [f"`{name}`", about, ", ".join(words for each, words in subjects.items() if hasattr(renderer, each))]

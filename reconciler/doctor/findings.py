@@ -182,7 +182,7 @@ class Costs:
 
 
 @dataclass(frozen=True, slots=True)
-class Counts:
+class VerdictCounts:
     """The diagnosis in numbers."""
 
     ok: int
@@ -220,10 +220,10 @@ class Diagnosis:
 
     @computed_field
     @property
-    def counts(self) -> Counts:
+    def counts(self) -> VerdictCounts:
         """How many findings and sections have which verdict."""
         numbers = Counter(str(verdict) for verdict in self._verdicts())
-        return Counts(**{verdict.value: numbers[verdict] for verdict in Verdict})
+        return VerdictCounts(**{verdict.value: numbers[verdict] for verdict in Verdict})
 
     def _verdicts(self) -> Iterator[Verdict]:
         sections = [section for target in self.targets for section in target.sections]

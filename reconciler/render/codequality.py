@@ -10,7 +10,7 @@ from posixpath import normpath
 from reconciler.documents.plan_file import SavedPlan
 from reconciler.errors import LocatedDiagnostic
 from reconciler.render import Style
-from reconciler.render._wording import complaint
+from reconciler.render.wording import problem_text
 from reconciler.system.terminal import escaped
 
 LINE = re.compile(r":\d+(:\d+)?\b")
@@ -35,9 +35,8 @@ def plan(saved: SavedPlan, _style: Style) -> str:
     """
     first = next((target.origin for target in saved.plan.targets if any(target.changes)), "")
     refused = [_fault(first, f"apply will refuse this plan: {reason}") for reason in saved.refusals]
-    return _issues(
-        [*(_fault(each.origin, f"{each.address.target}: {complaint(each)}") for each in saved.plan.problems), *refused]
-    )
+    problems = [_fault(each.origin, f"{each.address.target}: {problem_text(each)}") for each in saved.plan.problems]
+    return _issues([*problems, *refused])
 
 
 def _fault(origin: str, message: str) -> LocatedDiagnostic:

@@ -12,10 +12,11 @@ from reconciler.apply import Status
 from reconciler.documents.plan_file import SavedPlan, utc
 from reconciler.documents.report import Report, TargetReport
 from reconciler.model.plan import TargetPlan
+from reconciler.model.wording import counted
 from reconciler.planning.selection import Shard
 from reconciler.render import Style
-from reconciler.render._wording import complaint, counted, details, label
-from reconciler.system.terminal import escaped
+from reconciler.render.wording import details, label, problem_text, status_text
+from reconciler.system.terminal import escaped, escaped_lines
 
 NO_XML = re.compile("[^\t\n\r\x20-\ud7ff\ue000-\ufffd\U00010000-\U0010ffff]")
 """What no XML document may hold, not even as a reference."""
@@ -53,8 +54,7 @@ def _drift(target: TargetPlan) -> list[str]:
 
 def _unfinished(target: TargetReport) -> list[str]:
     return [
-        f"{outcome.change.action} {label(outcome.change.address)}, {outcome.status}"
-        f"{outcome.reason and ': '}{escaped(outcome.reason)}"
+        f"{outcome.change.action} {label(outcome.change.address)}, {status_text(outcome)}"
         for outcome in target.outcomes
         if outcome.status is not Status.DONE
     ]
@@ -69,7 +69,7 @@ def _case(target: TargetPlan | TargetReport, failures: list[str], trouble: str) 
     case = Element("testcase", {"classname": f"reconciler.{target.target.level}", "name": name})
     if target.origin:
         case.set("file", _valid(target.origin.rpartition(":")[0] or target.origin))
-    problems = [f"{complaint(each)}{each.origin and f' ({escaped(each.origin)})'}" for each in target.problems]
+    problems = [f"{problem_text(each)}{each.origin and f' ({escaped(each.origin)})'}" for each in target.problems]
     if problems:
         _add(case, "error", counted(len(problems), "problem"), problems)
     if failures:
@@ -99,4 +99,4 @@ def _document(name: str, cases: list[Element], at: datetime, duration: timedelta
 
 def _valid(text: str) -> str:
     """Return text of one or more lines without what XML cannot hold."""
-    return NO_XML.sub(lambda each: f"\\u{ord(each[0]):04x}", "\n".join(map(escaped, text.split("\n"))))
+    return NO_XML.sub(lambda each: f"\\u{ord(each[0]):04x}", escaped_lines(text))

@@ -4,33 +4,52 @@ Whatever comes from the service or from manifests stands in code, so that it is 
 of a line stands nothing but words of ours, so that it is no quick action.
 """
 
+import re
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from itertools import groupby
+from dataclasses import dataclass, replace
+from itertools import accumulate, groupby
 
 from reconciler.apply import Outcome, Status
 from reconciler.documents.plan_file import SavedPlan, utc
 from reconciler.documents.report import Report, TargetReport
 from reconciler.errors import LocatedDiagnostic
 from reconciler.model.plan import ACTIONS, Action, Change, Problem, TargetPlan, Update
+from reconciler.model.wording import counted
 from reconciler.render import Style
-from reconciler.render._note import Block, clipped, code, code_in_html, collapsible, fitted
-from reconciler.render._numbers import (
+from reconciler.render.wording import (
     BECAME,
     DONE,
     PLANNED,
     WHOLE,
     Counts,
+    access_notes,
     became,
-    cost_of,
-    open_doors,
+    details,
+    differing,
+    guard_notes,
+    label,
+    listed_documents,
+    plan_cost,
     plan_in_a_line,
     planned,
+    problem_text,
+    quoted,
     report_in_a_line,
-    verdicts,
+    requests_made,
+    waits,
 )
-from reconciler.render._wording import complaint, counted, details, differing, label, listed_documents, quoted, waits
 from reconciler.system.terminal import escaped
+
+LIMIT = 60_000
+"""How many characters a note may have."""
+
+NOTICE = 500
+"""How many of them are kept free to tell what was left out."""
+
+LONGEST = 300
+"""How many characters of one name, reason or line are shown."""
+
 
 TO_DO: dict[Action, str] = {action: f"to {action}" for action in ACTIONS}
 BECAME_OF: dict[Action, str] = dict(zip(ACTIONS, DONE, strict=True))
@@ -41,15 +60,36 @@ FEW = 10
 MARKERS = {"create": "+", "update": "~", "delete": "-"}
 
 
+@dataclass(frozen=True, slots=True)
+class Block:
+    """Entries that are shown together.
+
+    Attributes:
+        noun: what an entry is, such as `problem`.
+        opening: stands above the entries, where any is shown.
+        entries: each ends its last line.
+        closing: stands below them.
+    """
+
+    noun: str
+    opening: str
+    entries: tuple[str, ...]
+    closing: str = "\n"
+
+    def __str__(self) -> str:
+        """The whole block."""
+        return f"{self.opening}{''.join(self.entries)}{self.closing}" if self.entries else ""
+
+
 def plan(saved: SavedPlan, _style: Style) -> str:
     """Return what would be changed and what cannot be."""
     numbers = saved.summary
-    said = "".join(f"**{code(verdict)}**\n\n" for verdict in (*verdicts(saved), *open_doors(saved.plan)))
+    said = "".join(f"**{code(note)}**\n\n" for note in (*guard_notes(saved), *access_notes(saved.plan)))
     head = (
         f"## {plan_in_a_line(saved)}\n\n"
         f"{said}"
         f"{_table(PLANNED, planned(saved.plan))}"
-        f"{cost_of(saved)} {counted(numbers.unmanaged, 'unmanaged object')}.\n"
+        f"{plan_cost(saved)} {counted(numbers.unmanaged, 'unmanaged object')}.\n"
         f"Read from {code(saved.service)} at {utc(saved.created_at)}.\n\n"
     )
     is_open = numbers.create + numbers.update + numbers.delete <= FEW
@@ -60,11 +100,10 @@ def plan(saved: SavedPlan, _style: Style) -> str:
 def report(done: Report, _style: Style) -> str:
     """Return what became of the changes: what is not done, what could not be planned, and what is done."""
     waited = ", ".join(map(code, waits(done.requests.waited)))
-    requests = counted(done.requests.reads + done.requests.writes, "request")
     head = (
         f"## {report_in_a_line(done)}\n\n"
         f"{_table(BECAME, became(done))}"
-        f"{requests} made{waited and f'; waited {waited}'}.\n"
+        f"{requests_made(done)} made{waited and f'; waited {waited}'}.\n"
         f"Written to {code(done.service)} from {utc(done.started_at)} to {utc(done.finished_at)}.\n\n"
     )
     return fitted(head, [_unfinished(done.outcomes), _problems(done.problems), *map(_done, done.targets)])
@@ -93,7 +132,7 @@ def _table(columns: Sequence[str], counts: Counts) -> str:
 
 def _problems(problems: Iterable[Problem]) -> Block:
     entries = [
-        f"- {code(str(each.address.target))}: {code(complaint(each))}{each.origin and f' ({code(each.origin)})'}\n"
+        f"- {code(str(each.address.target))}: {code(problem_text(each))}{each.origin and f' ({code(each.origin)})'}\n"
         for each in problems
     ]
     return Block("problem", f"### {counted(len(entries), 'problem')}\n\n", tuple(entries))
@@ -158,3 +197,72 @@ def _fault(fault: LocatedDiagnostic) -> Iterator[str]:
 
 def _severities(numbers: Mapping[str, int]) -> str:
     return ", ".join(counted(numbers[severity], severity) for severity in ("error", "warning") if numbers.get(severity))
+
+
+def collapsible(summary: str, noun: str, language: str, entries: Iterable[str], *, is_open: bool) -> Block:
+    """Return a block that opens and closes when its summary is clicked.
+
+    Args:
+        summary: HTML.
+        noun: what an entry is.
+        language: by which the entries are coloured.
+        entries: lines that begin with a sign of ours, so that none of them ends the fenced block they stand in.
+        is_open: whether it is open at first.
+    """
+    opening = f"<details{' open' if is_open else ''}>\n<summary>{summary}</summary>\n\n```{language}\n"
+    return Block(noun, opening, tuple(entries), "```\n\n</details>\n\n")
+
+
+def code(text: str) -> str:
+    """Return text as inline code, in which Markdown, HTML, mentions and references mean nothing."""
+    text = clipped(text) or " "
+    fence = "`" * (1 + max((len(run) for run in re.findall("`+", text)), default=0))
+    padding = " " if text.strip(" ") and (text[0] in "` " or text[-1] in "` ") else ""
+    return f"{fence}{padding}{text}{padding}{fence}"
+
+
+def code_in_html(text: str) -> str:
+    """Return text as code for the HTML in Markdown: all that could mean anything is a character reference."""
+    safe = re.sub(r"[^\w ./-]", lambda each: f"&#{ord(each[0])};", clipped(text))
+    return f"<code>{safe}</code>"
+
+
+def clipped(text: str) -> str:
+    """Return text without special characters, shortened if it is very long."""
+    text = escaped(text)
+    return text if len(text) <= LONGEST else text[: LONGEST - 1] + "…"
+
+
+def fitted(head: str, blocks: Iterable[Block], limit: int = LIMIT) -> str:
+    """Return a note: all blocks, or as many of their first entries as there is room for, and how many are missing.
+
+    Args:
+        head: always shown.
+        blocks: the most important first.
+        limit: the most characters of the note.
+    """
+    blocks = tuple(blocks)
+    whole = head + "".join(map(str, blocks))
+    if len(whole) <= limit:
+        return whole.rstrip("\n") + "\n"
+    parts = tuple(_beginning(blocks, limit - len(head) - NOTICE))
+    return f"{head}{_notice(blocks, parts)}{''.join(map(str, parts))}".rstrip("\n") + "\n"
+
+
+def _beginning(blocks: Iterable[Block], room: int) -> Iterator[Block]:
+    """Yield the blocks, all without entries from the first entry on for which there is no room."""
+    for block in blocks:
+        sizes = accumulate(map(len, block.entries), initial=len(block.opening) + len(block.closing))
+        number = max(0, sum(size <= room for size in sizes) - 1)
+        part = replace(block, entries=block.entries[:number])
+        yield part
+        room = room - len(str(part)) if number == len(block.entries) else 0
+
+
+def _notice(blocks: Iterable[Block], parts: Iterable[Block]) -> str:
+    left_out, all_of = Counter[str](), Counter[str]()
+    for block, part in zip(blocks, parts, strict=True):
+        left_out[block.noun] += len(block.entries) - len(part.entries)
+        all_of[block.noun] += len(block.entries)
+    missing = [f"{number:,} of {counted(all_of[noun], noun)}" for noun, number in left_out.items() if number]
+    return f"**Shortened: {', '.join(missing)} left out here.** The other reports of this run have all of it.\n\n"

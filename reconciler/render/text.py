@@ -10,9 +10,24 @@ from reconciler.documents.plan_file import SavedPlan
 from reconciler.documents.report import Report, TargetReport
 from reconciler.errors import LocatedDiagnostic
 from reconciler.model.plan import ACTIONS, Change, Delete, TargetPlan
+from reconciler.model.wording import counted
 from reconciler.render import Style
-from reconciler.render._numbers import cost_of, of_plan, of_report, open_doors, verdicts
-from reconciler.render._wording import complaint, counted, details, known_of, label, listed_documents, rewritten, waits
+from reconciler.render.wording import (
+    access_notes,
+    details,
+    guard_notes,
+    known_of,
+    label,
+    listed_documents,
+    of_plan,
+    of_report,
+    plan_cost,
+    problem_text,
+    requests_made,
+    rewritten,
+    status_text,
+    waits,
+)
 from reconciler.system.terminal import escaped
 
 WIDTH = 42
@@ -40,12 +55,12 @@ def plan(saved: SavedPlan, style: Style) -> str:
         changes = [] if style.quiet else sorted(target.changes, key=_rank)
         lines += _target(target, [line for change in changes for line in _change(change, style)], style)
     numbers = saved.summary
-    said = [*verdicts(saved), *([] if style.quiet else open_doors(saved.plan))]
+    said = [*guard_notes(saved), *([] if style.quiet else access_notes(saved.plan))]
     lines += [line for sentence in said for line in _folded(escaped(sentence), style)]
     lines += _folded(
-        f"{of_plan(saved.shard)}: {numbers.create} to create, {numbers.update} to update, "
-        f"{numbers.delete} to delete, {counted(numbers.problems, 'problem')}, {numbers.unmanaged} unmanaged. "
-        f"{cost_of(saved)}",
+        f"{of_plan(saved.shard)}: {numbers.create:,} to create, {numbers.update:,} to update, "
+        f"{numbers.delete:,} to delete, {counted(numbers.problems, 'problem')}, {numbers.unmanaged:,} unmanaged. "
+        f"{plan_cost(saved)}",
         style,
     )
     return "\n".join(lines) + "\n"
@@ -61,11 +76,11 @@ def report(done: Report, style: Style) -> str:
     counts = done.counts
     waited = ", ".join(waits(done.requests.waited))
     lines += _folded(
-        f"{of_report(done.shard)}: {counts.created} created, {counts.updated} updated, "
-        f"{counts.deleted} deleted; {counts.failed} failed, {counts.stale} stale, "
-        f"{counts.skipped} skipped, {counts.dropped} dropped by the service, "
+        f"{of_report(done.shard)}: {counts.created:,} created, {counts.updated:,} updated, "
+        f"{counts.deleted:,} deleted; {counts.failed:,} failed, {counts.stale:,} stale, "
+        f"{counts.skipped:,} skipped, {counts.dropped:,} dropped by the service, "
         f"{counted(counts.problems, 'problem')}. "
-        f"{counted(done.requests.reads + done.requests.writes, 'request')} made.{waited and f' Waited {waited}.'}",
+        f"{requests_made(done)} made.{waited and f' Waited {waited}.'}",
         style,
     )
     return "\n".join(lines) + "\n"
@@ -93,7 +108,7 @@ def diagnosis(found: Diagnosis, style: Style) -> str:
         lines += _checked(str(target.target), (*map(_finding, target.findings), *of_sections), style)
     counts = found.counts
     numbers = f"{counted(counts.error, 'error')}, {counted(counts.warning, 'warning')}"
-    lines += _folded(f"Doctor: {numbers}, {counts.unknown} unknown.", style)
+    lines += _folded(f"Doctor: {numbers}, {counts.unknown:,} unknown.", style)
     if found.costs is not None:
         lines += _folded(_costs(found.costs), style)
     return "\n".join(lines) + "\n"
@@ -102,7 +117,7 @@ def diagnosis(found: Diagnosis, style: Style) -> str:
 def _target(target: TargetPlan | TargetReport, shown: Iterable[str], style: Style) -> list[str]:
     """Put a target's name above what is shown of it, and its problems below."""
     remarks: list[tuple[str, str, tuple[str, ...]]]
-    remarks = [("!", complaint(each), (escaped(each.origin),) if each.origin else ()) for each in target.problems]
+    remarks = [("!", problem_text(each), (escaped(each.origin),) if each.origin else ()) for each in target.problems]
     if style.verbose:
         remarks += [("?", f"{label(each.address)} is unmanaged", tuple(known_of(each))) for each in target.unmanaged]
     lines = [*shown, *(line for remark in remarks for line in _entry(*remark, style))]
@@ -118,8 +133,7 @@ def _change(change: Change, style: Style) -> Iterator[str]:
 
 
 def _outcome(outcome: Outcome, style: Style) -> Iterator[str]:
-    said = f"{outcome.status}: {escaped(outcome.reason)}" if outcome.reason else str(outcome.status)
-    yield from _entry(MARKERS[outcome.change.action], label(outcome.change.address), (said,), style)
+    yield from _entry(MARKERS[outcome.change.action], label(outcome.change.address), (status_text(outcome),), style)
     if style.verbose:
         yield from _requests(outcome.change)
 

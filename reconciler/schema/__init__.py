@@ -15,7 +15,7 @@ from reconciler.documents.plan_file import SavedPlan
 from reconciler.documents.report import Report
 from reconciler.errors import ConfigurationError
 from reconciler.model.kind import Kinds
-from reconciler.render.as_json import Validation
+from reconciler.render.json import Validation
 from reconciler.schema.manifests import Kept, Schema, Written, head, manifest_schema
 from reconciler.system.whole_file import save
 

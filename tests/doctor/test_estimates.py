@@ -55,7 +55,7 @@ def test_times_are_told_as_people_tell_them(seconds: float, said: str) -> None:
     costs = Costs(Estimate(1000, seconds), Estimate(1, 0.0), changes=1, latency=0.0234, concurrency=8)
     found = Diagnosis(ServiceCheck("https://host.test/api/v4"), costs=costs)
     assert render_diagnosis(found).splitlines()[-1] == (
-        f"A plan: 1000 requests, {said}. Applying it: 1 change by 1 request more, less than a second. "
+        f"A plan: 1,000 requests, {said}. Applying it: 1 change by 1 request more, less than a second. "
         "Measured: 23 ms an answer, 8 at once."
     )
 

@@ -67,7 +67,7 @@ def test_the_wheel_is_the_package_and_nothing_else(release: Release) -> None:
     package = {name: content for name, content in found.items() if name.startswith("reconciler/")}
     source = files_of_sdist(release.sdist)
     assert package == {name: content for name, content in source.items() if name.startswith("reconciler/")}
-    assert {"reconciler/py.typed", "reconciler/demo/state.yaml", "reconciler/render/as_html/page.html"} <= set(package)
+    assert {"reconciler/py.typed", "reconciler/demo/state.yaml", "reconciler/render/html/page.html"} <= set(package)
     assert {name.removeprefix(f"{STEM}.dist-info/") for name in found.keys() - package.keys()} == {
         *("METADATA", "RECORD", "WHEEL", "entry_points.txt", "licenses/LICENSE"),
     }

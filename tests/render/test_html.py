@@ -54,7 +54,7 @@ def test_a_page_begins_with_the_plan_in_a_line_problems_and_numbers() -> None:
 <h2>By section</h2>
 <div class="scroll" tabindex="0" role="region" aria-label="Numbers by section">
 <table>
-<thead><tr><th scope="col">section</th><th scope="col"><span class="sign create" aria-hidden="true">+</span> <span class="word">create</span></th><th scope="col"><span class="sign update" aria-hidden="true">~</span> <span class="word">update</span></th><th scope="col"><span class="sign delete" aria-hidden="true">&minus;</span> <span class="word">delete</span></th><th scope="col"><span class="sign problems" aria-hidden="true">!</span> <span class="word">problems</span></th><td class="chart"></td></tr></thead>
+<thead><tr><th scope="col">section</th><th scope="col"><span class="sign create" aria-hidden="true">+</span> <span class="word">create</span></th><th scope="col"><span class="sign update" aria-hidden="true">~</span> <span class="word">update</span></th><th scope="col"><span class="sign delete" aria-hidden="true">\u2212</span> <span class="word">delete</span></th><th scope="col"><span class="sign problems" aria-hidden="true">!</span> <span class="word">problems</span></th><td class="chart"></td></tr></thead>
 <tbody>
 <tr><th scope="row" data-section="approval_settings">approval_settings</th><td class="zero">0</td><td>1</td><td class="zero">0</td><td>1</td><td class="chart"><svg viewBox="0 0 100 8" preserveAspectRatio="none" aria-hidden="true"><rect class="update" x="0.00" width="50.00" height="8"/><rect class="problems" x="50.00" width="50.00" height="8"/></svg></td></tr>
 <tr><th scope="row" data-section="milestones">milestones</th><td>1</td><td>1</td><td class="zero">0</td><td class="zero">0</td><td class="chart"><svg viewBox="0 0 100 8" preserveAspectRatio="none" aria-hidden="true"><rect class="create" x="0.00" width="50.00" height="8"/><rect class="update" x="50.00" width="50.00" height="8"/></svg></td></tr>
@@ -132,7 +132,7 @@ def test_a_report_begins_with_what_is_unfinished() -> None:
 <h2>2 unfinished changes</h2>
 <ul>
 <li><span class="target">project acme/payments/api</span> <span class="what">update approval settings</span> <span class="why">dropped by the service: the service kept its own level</span></li>
-<li><span class="target">project acme/payments/api</span> <span class="what">create milestone &quot;2026.12&quot;</span> <span class="why">failed</span></li>
+<li><span class="target">project acme/payments/api</span> <span class="what">create milestone &#34;2026.12&#34;</span> <span class="why">failed</span></li>
 </ul>
 </section>
 <section class="troubles">

@@ -16,7 +16,7 @@ from reconciler.errors import LocatedDiagnostic
 from reconciler.model.plan import Plan, Problem, SectionPlan, TargetPlan
 from reconciler.model.targets import Address
 from reconciler.render import render_plan, render_report, render_validation
-from reconciler.render._note import LIMIT, Block, code, fitted
+from reconciler.render.markdown import LIMIT, Block, code, fitted
 from tests.render.hostile import EVIL, evil, hostile
 from tests.render.many import carried_out, many
 from tests.render.plans import patiently, reports, saved_plans
@@ -123,11 +123,11 @@ Written to `https://git.example.com/api/v4` from 2026-12-01T12:00:00Z to 2026-12
 
 def test_a_report_of_nothing_says_so() -> None:
     empty = carried_out(saved_plan(Plan(())))
-    assert render_report(empty, "markdown").startswith("## Applied: nothing to change\n\n4900 requests made.\n")
+    assert render_report(empty, "markdown").startswith("## Applied: nothing to change\n\n4,900 requests made.\n")
     waited = replace(
         empty, requests=replace(empty.requests, waited={"the rate limit": 61.24, "a retry": 0.04, "`x`": 1})
     )
-    assert "\n4900 requests made; waited `61.2 s for the rate limit`, `` 1.0 s for `x` ``.\n" in render_report(
+    assert "\n4,900 requests made; waited `61.2 s for the rate limit`, `` 1.0 s for `x` ``.\n" in render_report(
         waited, "markdown"
     )
 
@@ -177,18 +177,18 @@ def test_what_is_valid_is_counted() -> None:
 
 def test_a_note_that_is_too_long_counts_exactly_what_it_leaves_out() -> None:
     note = render_plan(many(5000, problems=9), "markdown")
-    (left_out,) = re.findall(r"\*\*Shortened: (\d+) of 5000 changes left out here\.\*\*", note)
+    (left_out,) = re.findall(r"\*\*Shortened: ([\d,]+) of 5,000 changes left out here\.\*\*", note)
     shown = len(re.findall(r'^[-+~] [a-z ]+(?: ".*")?$', note, re.MULTILINE))
-    assert (shown + int(left_out), note.count("\n- `")) == (5000, 9)
+    assert (shown + int(left_out.replace(",", "")), note.count("\n- `")) == (5000, 9)
     assert LIMIT * 0.98 < len(note) <= LIMIT
     assert note.endswith("```\n\n</details>\n")
 
 
 def test_when_not_even_the_problems_fit_no_change_is_shown() -> None:
     note = render_report(carried_out(many(5000, problems=1000), every=2), "markdown")
-    (failures,) = re.findall(r"\*\*Shortened: (\d+) of 2500 unfinished changes, 1000 of 1000 problems, ", note)
-    assert note.count("\n- `") + int(failures) == 2500
-    assert "2500 of 2500 changes left out here.** The other reports of this run have all of it.\n\n### 2500" in note
+    (failures,) = re.findall(r"\*\*Shortened: ([\d,]+) of 2,500 unfinished changes, 1,000 of 1,000 problems, ", note)
+    assert note.count("\n- `") + int(failures.replace(",", "")) == 2500
+    assert "2,500 of 2,500 changes left out here.** The other reports of this run have all of it.\n\n### 2,500" in note
     assert "<details" not in note
     assert len(note) <= LIMIT
 

@@ -13,7 +13,7 @@ from reconciler.model.plan import Change, Create, Delete, Plan, Problem, Section
 from reconciler.model.protocols import Json
 from reconciler.model.targets import Address, Level, Target
 from reconciler.render import Style, render_plan, render_report, render_validation
-from reconciler.render._numbers import open_doors, verdicts
+from reconciler.render.wording import access_notes, guard_notes
 from tests.building import READ
 from tests.render.plans import patiently, saved_plans
 from tests.render.samples import API, done, sample, saved_plan
@@ -253,7 +253,7 @@ def test_whatever_the_plan_there_is_a_line_for_each_change_and_no_special_charac
     text = render_plan(saved)
     shown = [target for target in saved.plan.targets if any(target.changes) or any(target.problems)]
     entries = [*saved.plan.changes, *saved.plan.problems]
-    assert text.count("\n") == len(shown) + len(entries) + len([*verdicts(saved), *open_doors(saved.plan)]) + 1
+    assert text.count("\n") == len(shown) + len(entries) + len([*guard_notes(saved), *access_notes(saved.plan)]) + 1
     assert {category(each) for each in text.replace("\n", "")}.isdisjoint({"Cc", "Cf", "Cs", "Co", "Zl", "Zp"})
 
 

@@ -1,0 +1,256 @@
+"""The words that people read of plans and reports, whatever the format: labels, values, numbers.
+
+Strings from the service or from manifests are shown so that they can neither steer a terminal nor turn text around.
+"""
+
+import json
+import re
+from collections import Counter
+from collections.abc import Iterator, Mapping
+from dataclasses import asdict
+from difflib import unified_diff
+from itertools import islice, takewhile
+
+from reconciler.apply import Outcome, Status
+from reconciler.documents.plan_file import SavedPlan
+from reconciler.documents.report import Report
+from reconciler.model.diff import Fields, inside
+from reconciler.model.plan import ACTIONS, Change, Create, Delete, Plan, Problem, Unmanaged, Update
+from reconciler.model.protocols import Json
+from reconciler.model.targets import Address
+from reconciler.model.wording import counted
+from reconciler.planning.selection import Shard
+from reconciler.system.terminal import escaped
+
+LONGEST = 60
+"""How many characters of a value are shown."""
+
+CONTEXT = 12
+"""How many of them stand before the first difference of two long texts."""
+
+DONE = tuple(f"{action}d" for action in ACTIONS)
+UNFINISHED = "unfinished"
+"""Failed, stale, skipped or dropped by the service."""
+
+PROBLEMS = "problems"
+PLANNED = (*ACTIONS, PROBLEMS)
+BECAME = (*DONE, UNFINISHED, PROBLEMS)
+
+WHOLE = "whole target"
+"""The name of the section if nothing of a target can be read."""
+
+Counts = Counter[tuple[str, str]]
+"""Numbers by section and one of `PLANNED` or of `BECAME`."""
+
+MORE_THAN_TEXT = re.compile(
+    r"""true|false|none|null|[-+]?[\d.]+(e[-+]?\d+)?|[\[{'].*|.*(["…]|, | -> ).*""", re.IGNORECASE
+)
+"""Strings that without quotation marks would look like another value, or like more than one."""
+
+
+def quoted(text: str) -> str:
+    """Return text as a JSON string, without special characters."""
+    return escaped(json.dumps(text, ensure_ascii=False))
+
+
+def label(address: Address) -> str:
+    """Return what an object is called: `milestone "2026.12"`, `approval settings`, `allowlisted project 1234`."""
+    if address.name is None:
+        return escaped(address.title)
+    name = quoted(address.name) if isinstance(address.name, str) else str(address.name)
+    return f"{escaped(address.title)} {name}"
+
+
+def known_of(each: Unmanaged) -> Iterator[str]:
+    """Yield the known facts about an object that no manifest mentions."""
+    known = {"ID": each.id, "owner": each.owner, "last used": each.last_used}
+    return (f"{name} {escaped(str(value))}" for name, value in known.items() if value is not None)
+
+
+def problem_subject(problem: Problem) -> str:
+    """Return the object and field of a problem: `approval settings.retain_approvals_on_push`."""
+    return label(problem.address) + (f".{escaped(problem.field)}" if problem.field else "")
+
+
+def problem_reason(problem: Problem) -> str:
+    """Return what is wrong, and what to do: `the project is archived; unarchive it`."""
+    return escaped("; ".join(filter(None, (problem.reason, problem.remedy))))
+
+
+def problem_text(problem: Problem) -> str:
+    """Return a problem on one line: `trigger tokens: the project is archived; unarchive it`."""
+    return f"{problem_subject(problem)}: {problem_reason(problem)}"
+
+
+def status_text(outcome: Outcome) -> str:
+    """Return what became of a change: `done`, `failed: 403 Forbidden`."""
+    return f"{outcome.status}: {escaped(outcome.reason)}" if outcome.reason else str(outcome.status)
+
+
+def details(change: Change) -> Iterator[str]:
+    """Yield the fields of a change: as they will be, as they were and will be, or as they are lost."""
+    match change:
+        case Create():
+            yield from _fields(change.after)
+            yield from unused_names(change)
+        case Update():
+            if change.renamed_from is not None:
+                yield f"renamed from {quoted(str(change.renamed_from))}"
+            for name, was, will_be in differing(change):
+                yield f"{name}: {was} -> {will_be}"
+            if change.hint:
+                yield escaped(change.hint)
+        case Delete():  # pragma: no branch - mypy would see a fourth
+            yield from _fields(change.before)
+
+
+def unused_names(change: Create) -> Iterator[str]:
+    """Yield that nothing has one of the declared former names, if there are any."""
+    if change.former_names:
+        yield f"nothing named {' or '.join(quoted(str(name)) for name in change.former_names)} to rename"
+
+
+def differing(change: Update) -> Iterator[tuple[str, str, str]]:
+    """Yield each place that an update changes, what is there and what will be, each on one line."""
+    for field, after in change.after.items():
+        before = change.before.get(field)
+        if isinstance(before, list | dict) and isinstance(after, list | dict):
+            for path, was, will_be in inside(before, after):
+                yield escaped(field + path), value(was), value(will_be)
+        else:
+            start = _start(before, after) if isinstance(before, str) and isinstance(after, str) else 0
+            yield escaped(field), value(before, start), value(after, start)
+
+
+def rewritten(change: Change) -> Iterator[str]:
+    """Yield, for each text of several lines that changes, which of its lines go and which come."""
+    if not isinstance(change, Update):
+        return
+    for name, after in change.after.items():
+        before = change.before.get(name)
+        if isinstance(before, str) and isinstance(after, str) and "\n" in before + after:
+            lines = unified_diff(before.splitlines(), after.splitlines(), n=0, lineterm="")
+            for line in islice(lines, 2, None):
+                if line[0] in "-+":
+                    yield f"{escaped(name)} {line[0]} {escaped(line[1:])}"
+
+
+def value(content: Json, start: int = 0) -> str:
+    """Return a value on one line: text without quotation marks where it can be nothing else, null as `none`.
+
+    Args:
+        content: the value.
+        start: where in a long text to begin.
+    """
+    if content is None:
+        return "none"
+    if not isinstance(content, str):
+        return _shortened(escaped(json.dumps(content, ensure_ascii=False)), start)
+    shown = _shortened(content, start)
+    is_plain = (
+        content.isprintable()
+        and escaped(content) == content == content.strip() != ""
+        and not MORE_THAN_TEXT.fullmatch(content)
+    )
+    return content if shown == content and is_plain else quoted(shown)
+
+
+def listed_documents(documents: Mapping[str, int]) -> str:
+    """Return what was read: `5 documents: 1 group, 2 sets, 2 profiles`."""
+    each = ", ".join(counted(number, sort) for sort, number in documents.items())
+    return f"{counted(sum(documents.values()), 'document')}{each and f': {each}'}"
+
+
+def waits(waited: Mapping[str, float]) -> Iterator[str]:
+    """Yield how long a run waited for what, if long enough to be felt."""
+    return (f"{seconds:.1f} s for {escaped(reason)}" for reason, seconds in waited.items() if seconds >= 0.1)
+
+
+def of_plan(shard: Shard | None) -> str:
+    """Return the first words of a plan's summary, which name its shard, if it has one."""
+    return f"Plan for shard {shard}" if shard else "Plan"
+
+
+def of_report(shard: Shard | None) -> str:
+    """Return the first words of a report's summary."""
+    return f"Applied shard {shard}" if shard else "Applied"
+
+
+def plan_in_a_line(saved: SavedPlan) -> str:
+    """Return a plan's numbers: `Plan: 1 to create, 1 problem`."""
+    numbers = asdict(saved.summary)
+    words = [f"{numbers[action]:,} to {action}" for action in ACTIONS if numbers[action]]
+    words += [counted(numbers["problems"], "problem")] if numbers["problems"] else []
+    return f"{of_plan(saved.shard)}: {', '.join(words) or 'nothing to change'}"
+
+
+def report_in_a_line(report: Report) -> str:
+    """Return a report's numbers: `Applied: 1 created, 1 dropped by the service`."""
+    numbers = asdict(report.counts)
+    words = [f"{numbers[word]:,} {word}" for word in (*DONE, "failed", "stale", "skipped") if numbers[word]]
+    words += [f"{numbers['dropped']:,} dropped by the service"] if numbers["dropped"] else []
+    words += [counted(numbers["problems"], "problem")] if numbers["problems"] else []
+    return f"{of_report(report.shard)}: {', '.join(words) or 'nothing to change'}"
+
+
+def plan_cost(saved: SavedPlan) -> str:
+    """Return what a plan costs: `4 writes to apply; 8 requests were made to plan.`."""
+    made = saved.requests_made
+    verb = "was" if made == 1 else "were"
+    return f"{counted(saved.plan.cost, 'write')} to apply; {counted(made, 'request')} {verb} made to plan."
+
+
+def requests_made(report: Report) -> str:
+    """Return how many requests an apply made: `15 requests`."""
+    return counted(report.requests.reads + report.requests.writes, "request")
+
+
+def guard_notes(saved: SavedPlan) -> Iterator[str]:
+    """Yield the deletions allowed for a plan, and why `apply` will refuse it."""
+    allowed = saved.limits.allow_deletes
+    if allowed is not None:
+        yield f"apply may delete up to {counted(allowed, 'object')}: --allow-deletes {allowed}"
+    yield from (f"apply will refuse this plan: {reason}" for reason in saved.refusals)
+
+
+def access_notes(plan: Plan) -> Iterator[str]:
+    """Yield where unmanaged objects grant access, and what to write so that they are deleted."""
+    counts = Counter(each.address.section for each in plan.unmanaged if each.grants_access)
+    if counts:
+        numbers = ", ".join(f"{number:,} in {section}" for section, number in counts.items())
+        subject = counted(counts.total(), "unmanaged object")
+        verb, them = ("grants", "it") if counts.total() == 1 else ("grant", "them")
+        prune = f"prune: [{', '.join(counts)}]"
+        yield f"{subject} {verb} access: {numbers}; declare {them}, or write {prune} to delete {them}"
+
+
+def planned(plan: Plan) -> Counts:
+    """Count the changes and problems of a plan."""
+    return Counts(
+        [(change.address.section, change.action) for change in plan.changes]
+        + [(problem.address.section, PROBLEMS) for problem in plan.problems]
+    )
+
+
+def became(report: Report) -> Counts:
+    """Count the outcomes and problems of a report."""
+    words = [(each, each.word if each.status is Status.DONE else UNFINISHED) for each in report.outcomes]
+    return Counts(
+        [(outcome.change.address.section, word) for outcome, word in words]
+        + [(problem.address.section, PROBLEMS) for problem in report.problems]
+    )
+
+
+def _fields(fields: Fields) -> Iterator[str]:
+    return (f"{escaped(name)}: {value(content)}" for name, content in fields.items() if content is not None)
+
+
+def _start(before: str, after: str) -> int:
+    """Where to begin to show two texts, so that what is shown differs."""
+    common = sum(1 for _ in takewhile(lambda pair: pair[0] == pair[1], zip(before, after, strict=False)))
+    return 0 if common < LONGEST - CONTEXT else common - CONTEXT
+
+
+def _shortened(text: str, start: int) -> str:
+    rest = f"…{text[start:]}" if start else text
+    return rest if len(rest) <= LONGEST else rest[: LONGEST - 1] + "…"
