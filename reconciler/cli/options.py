@@ -3,7 +3,7 @@
 The fields of `Given` are the options: each is described once, as a value and as a flag.
 """
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, fields
 from functools import wraps
 from typing import Any
@@ -31,10 +31,12 @@ class OptionGroup:
     """Options that commands take together; its methods describe one of them, as a field of `Given`.
 
     Attributes:
-        heading: that `--help` lists them under.
+        heading: `--help` lists them under it.
+        environment: whether options with a value can be set by a variable, such as RECONCILER_API_URL.
     """
 
     heading: str
+    environment: bool = False
 
     def value(self, flag: str, metavar: str | None, words: str, default: object = None, **settings: Any) -> Any:
         """Describe an option with a value."""
@@ -54,8 +56,14 @@ class OptionGroup:
     @property
     def options(self) -> list[click.Option]:
         """The options of this group."""
-        mine = [(each.name, each.metadata) for each in fields(Given) if each.metadata.get("group") is self]
-        return [click.Option([*data["flag"].split(), name], **data["settings"]) for name, data in mine]
+        return [
+            self._option(each.name, **each.metadata) for each in fields(Given) if each.metadata.get("group") is self
+        ]
+
+    def _option(self, name: str, flag: str, settings: Mapping[str, Any], **_: Any) -> click.Option:
+        takes_value = "metavar" in settings and not settings.keys() & {"multiple", "count"}
+        variable = f"RECONCILER_{name.strip('_').upper()}" if self.environment and takes_value else None
+        return click.Option([*flag.split(), name], envvar=variable, **settings)
 
 
 MANIFESTS = OptionGroup("Manifests")
@@ -63,10 +71,10 @@ SELECTION = OptionGroup("Selection")
 FLEET = OptionGroup("Selection")
 FORCE = OptionGroup("Plan")
 LIMITS = OptionGroup("Plan")
-CONNECTION = OptionGroup("Service")
-SERVICE = OptionGroup("Service")
-OUTPUT = OptionGroup("Output")
-VERBOSITY = OptionGroup("Output")
+CONNECTION = OptionGroup("Service", environment=True)
+SERVICE = OptionGroup("Service", environment=True)
+OUTPUT = OptionGroup("Output", environment=True)
+VERBOSITY = OptionGroup("Output", environment=True)
 PROBLEMS = OptionGroup("Output")
 
 RUN = (MANIFESTS, SELECTION, FLEET, CONNECTION, SERVICE, OUTPUT)
@@ -90,10 +98,7 @@ class Given:
     )
 
     targets: tuple[str, ...] = SELECTION.values(
-        "--target",
-        "PATH",
-        "Only targets whose path matches this glob; repeatable.",
-        shell_complete=suggestions.targets,
+        "--target", "PATH", "Only targets whose path matches this glob; repeatable.", shell_complete=suggestions.targets
     )
     labels: tuple[tuple[str, str], ...] = SELECTION.values(
         "--selector", "KEY=VALUE", "Only targets with this label; repeatable, all must match.", callback=_pair
@@ -113,9 +118,7 @@ class Given:
     )
     everything: bool = FLEET.flag("--all", "With --since: all targets, changed or not.")
     shard: str | None = FLEET.value(
-        "--shard",
-        "I/N",
-        "Only part I of N of the targets, for N parallel jobs.  [env: CI_NODE_INDEX, CI_NODE_TOTAL]",
+        "--shard", "I/N", "Only part I of N of the targets, for N parallel jobs.  [env: CI_NODE_INDEX, CI_NODE_TOTAL]"
     )
 
     force_events: bool = FORCE.flag("--force-events", "Always write notification events that the server does not show.")
@@ -125,54 +128,26 @@ class Given:
     )
 
     api_url: str | None = CONNECTION.value(
-        "--api-url",
-        "URL",
-        "The service's full API URL, such as https://host/api/v4.  [env: RECONCILER_API_URL]",
-        envvar="RECONCILER_API_URL",
+        "--api-url", "URL", "The service's full API URL, such as https://host/api/v4.  [env: RECONCILER_API_URL]"
     )
     token_file: str | None = CONNECTION.value(
         "--token-file",
         "FILE",
         "File that holds the token and that only its owner can write; or set RECONCILER_TOKEN.",
         type=FILE,
-        envvar="RECONCILER_TOKEN_FILE",
     )
     ca_file: str | None = CONNECTION.value(
-        "--ca-file",
-        "FILE",
-        "CA certificates to trust instead of the system's.",
-        type=FILE,
-        envvar="RECONCILER_CA_FILE",
+        "--ca-file", "FILE", "CA certificates to trust instead of the system's.", type=FILE
     )
     insecure_http: bool = CONNECTION.flag("--insecure-http", "Allow a plain-http URL to a host other than this one.")
     concurrency: int = SERVICE.value(
-        "--concurrency",
-        None,
-        "Number of requests in flight at most.",
-        8,
-        type=click.IntRange(1, 64),
-        envvar="RECONCILER_CONCURRENCY",
+        "--concurrency", None, "Number of requests in flight at most.", 8, type=click.IntRange(1, 64)
     )
-    rate: str | None = SERVICE.value(
-        "--rate", "N/SECONDS", "Send at most N requests in so many seconds.", envvar="RECONCILER_RATE"
-    )
-    max_wait: str = SERVICE.value(
-        "--max-wait",
-        "TIME",
-        "End the run if the service asks for a longer wait.",
-        "5m",
-        envvar="RECONCILER_MAX_WAIT",
-    )
+    rate: str | None = SERVICE.value("--rate", "N/SECONDS", "Send at most N requests in so many seconds.")
+    max_wait: str = SERVICE.value("--max-wait", "TIME", "End the run if the service asks for a longer wait.", "5m")
     follow_moved: bool = SERVICE.flag("--follow-moved", "Write to a group or project that has moved, at its new path.")
 
-    format_: str = OUTPUT.value(
-        "--format",
-        None,
-        "Format of the result on stdout.",
-        "text",
-        type=click.Choice(FORMATS),
-        envvar="RECONCILER_FORMAT",
-    )
+    format_: str = OUTPUT.value("--format", None, "Format of the result on stdout.", "text", type=click.Choice(FORMATS))
     reports: tuple[tuple[str, str], ...] = OUTPUT.values(
         "--report",
         "FORMAT=FILE",
@@ -185,12 +160,7 @@ class Given:
     )
     quiet: bool = VERBOSITY.flag("-q --quiet", "Show only the result and errors.")
     log_format: str = VERBOSITY.value(
-        "--log-format",
-        None,
-        "Format of progress and warnings on stderr.",
-        "text",
-        type=click.Choice(["text", "json"]),
-        envvar="RECONCILER_LOG_FORMAT",
+        "--log-format", None, "Format of progress and warnings on stderr.", "text", type=click.Choice(["text", "json"])
     )
     allow_problems: bool = PROBLEMS.flag("--allow-problems", "Exit with 0 instead of 3 if there are problems.")
 

@@ -148,9 +148,10 @@ def _meddle(sandbox: "Sandbox") -> None:
 @contextmanager
 def _environment(sandbox: "Sandbox") -> Iterator[None]:
     """Point the commands at the sandbox, and at nothing else; one request at a time, so that all counts repeat."""
-    before = {name: value for name, value in os.environ.items() if name.startswith("RECONCILER_")}
+    before = dict(os.environ)
     for name in before:
-        del os.environ[name]
+        if name.startswith("RECONCILER_"):
+            del os.environ[name]
     os.environ |= {
         "RECONCILER_API_URL": sandbox.api_url,
         "RECONCILER_TOKEN": TOKEN,
@@ -159,6 +160,5 @@ def _environment(sandbox: "Sandbox") -> Iterator[None]:
     try:
         yield
     finally:
-        for name in [name for name in os.environ if name.startswith("RECONCILER_")]:
-            del os.environ[name]
+        os.environ.clear()
         os.environ |= before

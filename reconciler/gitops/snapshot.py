@@ -1,4 +1,4 @@
-"""What the manifests were at a git revision: their files, read from the repository without a checkout."""
+"""The manifests at a git revision, read from the repository without a checkout."""
 
 import hashlib
 import os
@@ -14,9 +14,9 @@ from reconciler.system.processes import git, repository
 
 BLOB, LINK = "blob", "120000"
 SHA_1 = 40
-"""Characters of an object's ID in most repositories; in the others it is a SHA-256."""
+"""Characters of an object ID in most repositories; the others use SHA-256."""
 MOST_LINKS = 40
-"""How many symbolic links are followed for one file, as by the operating system."""
+"""Symbolic links followed for one file, as by the operating system."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -31,7 +31,7 @@ class Snapshot:
 
     Attributes:
         revision: as the user named it.
-        top: the folder that the repository is checked out in.
+        top: the top folder of the checkout.
         commit: the full ID of the commit.
     """
 
@@ -41,9 +41,9 @@ class Snapshot:
     _files: dict[str, _Entry] = field(default_factory=dict, repr=False)
 
     def manifests(self, paths: Sequence[Path]) -> dict[str, str]:
-        """Return the manifests at and below some paths as they were then: the object that each was, by its path.
+        """Return the object ID of each manifest at and below some paths at that revision, by its path.
 
-        What is a folder or a file now need not have been there then.
+        The paths need not have existed then.
 
         Raises:
             ConfigurationError: a path is outside the repository, or git fails.
@@ -61,29 +61,26 @@ class Snapshot:
         return found
 
     def contents(self, manifests: Mapping[str, str]) -> dict[str, bytes]:
-        """Return what was in manifests, each as `REVISION:path`."""
+        """Return the contents of manifests, each by `REVISION:path`."""
         names = (f"{self.revision}:{name}" for name in manifests)
         return dict(zip(names, self._contents(list(manifests.values())), strict=True))
 
     def file(self, path: Path) -> bytes | None:
-        """Return what was in one file; None where it was not there, or is no file of the repository."""
+        """Return the content of one file; None if the revision does not have it."""
         entry = self._files.get(self._target(self._within(path)))
         return None if entry is None else self._contents([entry.object])[0]
 
     def parted(self) -> str | None:
-        """Return the commit at which the present one parted from this one; None where it only came after it.
-
-        An empty text stands for two histories that have nothing in common.
-        """
+        """Return the common ancestor with HEAD; None if this commit is an ancestor itself, empty if there is none."""
         base = _try(self.top, "merge-base", self.commit, "HEAD")
         return None if base == self.commit else base or ""
 
     def _within(self, path: Path) -> str:
-        """Return a path as the repository knows it; one that is outside begins with `..`."""
+        """Return a path relative to the repository; one outside begins with `..`."""
         return _relative(os.path.realpath(path), self.top)
 
     def _below(self, inner: str, shown: str, around: frozenset[str] = frozenset()) -> Iterator[tuple[str, str]]:
-        """Yield the manifests at or below a path, as the repository knows them, with the path to show for each."""
+        """Yield the manifests at or below a path, relative to the repository, each with the path to show."""
         inner = self._target(inner)
         if inner in self._files:
             yield inner, shown
@@ -103,7 +100,7 @@ class Snapshot:
                     yield from self._below(folder, below, around)
 
     def _target(self, inner: str) -> str:
-        """Return where a path leads to through symbolic links; that may be outside."""
+        """Resolve symbolic links; the result may be outside the repository."""
         for _ in range(MOST_LINKS):
             entry = self._files.get(inner)
             if entry is None or entry.mode != LINK:
@@ -113,7 +110,7 @@ class Snapshot:
         return ".."
 
     def _contents(self, objects: Sequence[str]) -> list[bytes]:
-        """Read objects, all of them with one process."""
+        """Read objects with one process."""
         if not objects:
             return []
         done = _git(self.top, ["cat-file", "--batch"], "\n".join(objects).encode() + b"\n")
@@ -122,8 +119,8 @@ class Snapshot:
             end = answer.find(b"\n", at)
             if done.returncode or not (size := answer[at:end].split()[-1]).isdigit():
                 raise ConfigurationError(
-                    f"--since {self.revision}: some files of that revision are not in this clone, and nothing is "
-                    "fetched: use a clone made without --filter; if it was, `git fsck` says what is damaged"
+                    f"--since {self.revision}: some files of that revision are missing in this clone, and nothing is "
+                    "fetched: use a clone made without --filter; if it was, `git fsck` lists the damage"
                 )
             contents.append(answer[end + 1 : end + 1 + int(size)])
             at = end + int(size) + 2
@@ -131,7 +128,7 @@ class Snapshot:
 
 
 def is_as_then(path: str, then: str) -> bool:
-    """Whether a file on disk is the same as an object of the repository."""
+    """Whether a file on disk equals an object of the repository."""
     try:
         content = Path(path).read_bytes()
     except OSError:
@@ -145,26 +142,28 @@ def snapshot(revision: str, path: Path) -> Snapshot:
     """Return a revision of the git repository that holds a path.
 
     Raises:
-        ConfigurationError: there is no git, no repository, no such revision, or none in this shallow clone.
-        UsageError: the revision cannot be one.
+        ConfigurationError: git, the repository or the revision is missing.
+        UsageError: the revision is not valid.
     """
     if not revision or revision.startswith("-"):
         raise UsageError(f"--since takes a git revision, such as main or HEAD~1; not {revision!r}")
     if not revision.strip("0"):
-        raise UsageError(f"--since {revision}: this stands for no commit, for there was none before: leave it out")
+        raise UsageError(f"--since {revision}: all zeros means there is no previous commit; omit --since")
     folder = _folder(path)
     checkout = repository(folder)
     if checkout is None:
         raise ConfigurationError(
-            f"--since {revision}: {folder} is not in a git checkout; run this in one, or leave --since out"
+            f"--since {revision}: {folder} is not in a git checkout; run this in one, or omit --since"
         )
     found = _git(checkout, ["rev-parse", "--show-toplevel"])
     if found.returncode != 0:
-        raise ConfigurationError(f"--since {revision}: {checkout} cannot be read as a git repository: {_said(found)}")
+        raise ConfigurationError(
+            f"--since {revision}: {checkout} cannot be read as a git repository: {_message(found)}"
+        )
     top = Path(_line(found))
     commit = _try(top, "rev-parse", "--verify", "--quiet", f"{revision}^{{commit}}")
     if commit is None:
-        raise ConfigurationError(_why_there_is_none(revision, top))
+        raise ConfigurationError(_why_missing(revision, top))
     listing = _run(top, "ls-tree", "-r", "-z", "--full-tree", commit).decode(errors="surrogateescape")
     return Snapshot(revision, top, commit, dict(_entries(listing)))
 
@@ -175,7 +174,7 @@ def _relative(path: str | Path, top: Path) -> str:
 
 
 def _folder(path: Path) -> Path:
-    """The folder a path is in, or the next one above it that is there."""
+    """Return the nearest existing folder at or above a path."""
     path = Path(os.path.realpath(path))
     return path if path.is_dir() else _folder(path.parent)
 
@@ -188,30 +187,30 @@ def _entries(listing: str) -> Iterator[tuple[str, _Entry]]:
             yield name, _Entry(mode, object_)
 
 
-def _why_there_is_none(revision: str, top: Path) -> str:
+def _why_missing(revision: str, top: Path) -> str:
     if _try(top, "rev-parse", "--is-shallow-repository") == "true":
         return (
-            f"--since {revision}: this clone is shallow and does not reach that far: fetch more of the history first, "
-            "with `git fetch --unshallow` or, in a CI job, with GIT_DEPTH: 0"
+            f"--since {revision}: this clone is shallow and does not contain it: fetch the history first, with "
+            "`git fetch --unshallow` or, in a CI job, with GIT_DEPTH: 0"
         )
     return f"--since {revision}: there is no such commit in this repository; if it is elsewhere, `git fetch` it first"
 
 
 def _try(top: Path, *arguments: str) -> str | None:
-    """Return a line that git answers; None where git says no."""
+    """Return git's output, one line; None if git fails."""
     done = _git(top, arguments)
     return _line(done) if done.returncode == 0 else None
 
 
 def _run(top: Path, *arguments: str, sent: bytes = b"") -> bytes:
-    """Return what git answers.
+    """Return git's output.
 
     Raises:
-        ConfigurationError: git failed, with what it said.
+        ConfigurationError: git failed; with its message.
     """
     done = _git(top, arguments, sent)
     if done.returncode != 0:
-        raise ConfigurationError(f"git {arguments[0]} failed: {_said(done)}")
+        raise ConfigurationError(f"git {arguments[0]} failed: {_message(done)}")
     return done.stdout
 
 
@@ -226,5 +225,5 @@ def _line(done: "CompletedProcess[bytes]") -> str:
     return done.stdout.decode(errors="surrogateescape").strip("\n")
 
 
-def _said(done: "CompletedProcess[bytes]") -> str:
+def _message(done: "CompletedProcess[bytes]") -> str:
     return " ".join(done.stderr.decode(errors="replace").split()).removeprefix("fatal: ")

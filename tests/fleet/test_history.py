@@ -39,8 +39,8 @@ def _git_of_nobody(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 LACKING = (
-    "some files of that revision are not in this clone, and nothing is fetched: use a clone made without --filter; if it "
-    "was, `git fsck` says what is damaged"
+    "some files of that revision are missing in this clone, and nothing is fetched: use a clone made without --filter; if it "
+    "was, `git fsck` lists the damage"
 )
 
 
@@ -156,7 +156,7 @@ def test_an_empty_repository_and_one_without_files(checkout: Repository) -> None
             (each, f"{each}: there is no such commit in this repository; if it is elsewhere, `git fetch` it first")
             for each in ("nonsense", "HEAD~7", "HEAD:work", "a b", "0" * 39 + "1")
         ),
-        ("0" * 40, f"{'0' * 40}: this stands for no commit, for there was none before: leave it out"),
+        ("0" * 40, f"{'0' * 40}: all zeros means there is no previous commit; omit --since"),
         ("--output=./x", "takes a git revision, such as main or HEAD~1; not '--output=./x'"),
         ("", "takes a git revision, such as main or HEAD~1; not ''"),
     ],
@@ -175,7 +175,7 @@ def test_a_path_outside_the_repository_is_refused(checkout: Repository, tmp_path
 
 
 def test_where_there_is_no_repository_that_is_said(folder: Path) -> None:
-    outside = "is not in a git checkout; run this in one, or leave --since out"
+    outside = "is not in a git checkout; run this in one, or omit --since"
     assert refusal("HEAD", "none/at/all") == f"--since HEAD: {folder} {outside}"
     subprocess.run(["git", "init", "--quiet", "--bare", "bare.git"], check=True)
     assert refusal("HEAD", "bare.git") == f"--since HEAD: {folder}/bare.git {outside}"
@@ -204,8 +204,8 @@ def test_a_shallow_clone_says_how_to_get_more(cli_runner: CliRunner, git: Reposi
         assert (done.code, done.out, done.err) == (
             1,
             "",
-            f"reconciler: --since {revision}: this clone is shallow and does not reach that far: fetch more of the "
-            "history first, with `git fetch --unshallow` or, in a CI job, with GIT_DEPTH: 0\n",
+            f"reconciler: --since {revision}: this clone is shallow and does not contain it: fetch the history "
+            "first, with `git fetch --unshallow` or, in a CI job, with GIT_DEPTH: 0\n",
         )
     subprocess.run(["git", "fetch", "--quiet", "--unshallow"], check=True)
     assert cli_runner("plan --since HEAD~1").code == 0

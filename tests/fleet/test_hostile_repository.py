@@ -171,7 +171,7 @@ def a_checkout_that_is_kept_elsewhere(trap: Trap) -> None:
 
 
 READ = 'project acme/api\n  + milestone "a"\n  + milestone "b"\nPlan: 2 to create, 0 '
-LACKING = "reconciler: --since HEAD: some files of that revision are not in this clone, and nothing is fetched: "
+LACKING = "reconciler: --since HEAD: some files of that revision are missing in this clone, and nothing is fetched: "
 
 
 @pytest.mark.parametrize(
