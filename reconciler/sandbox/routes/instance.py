@@ -3,13 +3,13 @@
 The spec names them only as places where settings hang; their records follow what production servers send.
 """
 
-from typing import Any, get_args
+from typing import Any
 
 from ..call import Answer, Call, Route
 from ..collection import PAGE, page_of
 from ..errors import refused
-from ..parameters import boolean, integer, read, text
-from ..state import ROLES, Group, Project, State, User, Visibility
+from ..parameters import boolean, read, text
+from ..state import Group, Project, State, User
 
 _PROJECT_ORDERS = ("id", "name", "path", "created_at", "updated_at", "last_activity_at")
 
@@ -110,12 +110,7 @@ def get_token(call: Call) -> Answer:
 
 def get_project(call: Call) -> Answer:
     """`GET /projects/:id`."""
-    project = call.visible_project()
-    record = show_basic_project(call.state, project, call.url)
-    record["visibility"] = project.visibility
-    if call.user is not None:
-        record.update(_details(call.state, project, call.user))
-    return Answer(200, record)
+    return Answer(200, _show_project(call, call.visible_project()))
 
 
 def get_group(call: Call) -> Answer:
@@ -141,59 +136,33 @@ def get_group(call: Call) -> Answer:
 
 
 def list_projects(call: Call) -> Answer:
-    """`GET /groups/:id/projects`: those the caller may see; no project is shared, so `with_shared` adds none."""
+    """`GET /groups/:id/projects`: those the caller may see, by ID; no project is shared, so `with_shared` adds none."""
     wanted = read(
         call,
         boolean("include_subgroups"),
         boolean("with_shared"),
         boolean("archived"),
-        boolean("simple"),
-        text("visibility", values=get_args(Visibility)),
-        integer("min_access_level", values=tuple(ROLES.values())),
-        text("order_by", values=_PROJECT_ORDERS),
+        text("order_by", values=("id", "created_at")),
         text("sort", values=("asc", "desc")),
         *PAGE,
     )
-    group = call.visible_group()
+    group, state = call.visible_group(), call.state
     found = [
         project
-        for project in call.state.projects.values()
-        if _is_below(call.state, project, group, wanted)
-        and wanted.get("archived") in (None, call.state.is_archived(project))
-        and wanted.get("visibility") in (None, project.visibility)
-        and max(_roles(call.state, project, call.user)) >= (wanted.get("min_access_level") or 0)
-        and call.state.visible(call.user, project)
+        for project in state.projects.values()
+        if group in (state.groups_above(project) if wanted.get("include_subgroups") else (state.group_of(project),))
+        and wanted.get("archived") in (None, state.is_archived(project))
+        and state.visible(call.user, project)
     ]
-    order = wanted.get("order_by") or "created_at"
-    found.sort(key=lambda project: _rank(project, order), reverse=wanted.get("sort") != "asc")
-
-    def render(project: Project) -> dict[str, Any]:
-        record = show_basic_project(call.state, project, call.url)
-        if not wanted.get("simple") and call.user is not None:
-            record["visibility"] = project.visibility
-            record.update(_details(call.state, project, call.user))
-        return record
-
-    return page_of(call, found, render)
+    found.sort(key=lambda project: project.id, reverse=wanted.get("sort") != "asc")
+    return page_of(call, found, lambda project: _show_project(call, project))
 
 
-def _is_below(state: State, project: Project, group: Group, wanted: dict[str, Any]) -> bool:
-    return group in state.groups_above(project) if wanted.get("include_subgroups") else state.group_of(project) is group
-
-
-def _roles(state: State, project: Project, user: User | None) -> tuple[int, int]:
-    """The user's role as a member there, and above; being an administrator is none."""
-    if user is None:
-        return 0, 0
-    return project.role_of(user), max((group.role_of(user) for group in state.groups_above(project)), default=0)
-
-
-def _rank(project: Project, order: str) -> tuple[str, int]:
-    if order in ("name", "path"):
-        return (getattr(project, order).lower(), project.id)
-    if order in ("last_activity_at", "updated_at"):
-        return (project.last_activity_at, project.id)
-    return ("", project.id)
+def _show_project(call: Call, project: Project) -> dict[str, Any]:
+    """The record of a project: the limited one, and the rest for those who say who they are."""
+    record = show_basic_project(call.state, project, call.url)
+    record["visibility"] = project.visibility
+    return record if call.user is None else {**record, **_details(call.state, project, call.user)}
 
 
 def _show_namespace(state: State, project: Project, url: str) -> dict[str, Any]:
@@ -236,7 +205,9 @@ def _level(enabled: bool) -> str:
 
 
 def _permissions(state: State, project: Project, user: User) -> dict[str, Any]:
-    direct, above = _roles(state, project, user)
+    """The user's roles as a member there, and above; being an administrator is none."""
+    direct = project.role_of(user)
+    above = max((group.role_of(user) for group in state.groups_above(project)), default=0)
     return {
         "project_access": {"access_level": direct, "notification_level": 3} if direct else None,
         "group_access": {"access_level": above, "notification_level": 3} if above else None,

@@ -140,4 +140,4 @@ NOTES = _Notes(
     validator=_on_merge_requests,
 )
 SECTIONS = (MERGE_REQUESTS, NOTES.section)
-ROUTES = NOTES.routes()
+ROUTES = NOTES.routes("list", "create", "update", "delete")
