@@ -18,8 +18,8 @@ from typing import Any
 
 import click
 
+from reconciler.sandbox.answers import Scope
 from reconciler.sandbox.app import Application
-from reconciler.sandbox.packet import Scope
 from reconciler.sandbox.state_file import read_state
 
 END = b"\r\n\r\n"

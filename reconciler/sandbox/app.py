@@ -3,21 +3,21 @@
 import asyncio
 from collections.abc import Sequence
 from contextlib import suppress
-from dataclasses import dataclass
+from dataclasses import dataclass, field, replace
 from email.utils import format_datetime
 from threading import RLock
 from typing import Any
 
-from .call import Answer, Call, Insertion, Router, token_in
-from .errors import Refusal
+from starlette.requests import ClientDisconnect
+from starlette.requests import Request as StarletteRequest
+
+from .answers import Answer, Receive, Refusal, Scope, Send
+from .call import Call, Insertion, Router, token_in
 from .faults import NO_FAULT, Fault, Faults, break_off
-from .packet import Packet, Receive, Scope, Send
 from .parameters import merged, read_body, target_without_secrets, without_secrets
 from .rate import RateLimit
 from .routes import routes
 from .state import State
-
-_NO_ANSWER = Answer(500)
 
 
 class Application:
@@ -45,33 +45,30 @@ class Application:
         self._in_flight = 0
         self._answered = 0
         self._router = Router(routes())
-        self._held: dict[str, list[tuple[_Exchange, asyncio.Future[Packet]]]] = {}
+        self._held: dict[str, list[tuple[_Exchange, asyncio.Future[Answer]]]] = {}
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         """Answer one request."""
         self._in_flight += 1
         self.peak = max(self.peak, self._in_flight)
         try:
-            body = await _read(receive)
-            if body is None:
-                return
-            request = _Request(scope, body)
+            request = _Request(scope, await StarletteRequest(scope, receive).body())
             with self.lock:
                 exchange = self._begin(request)
-                packet = None if exchange.racing() else self._end(exchange)
+                answer = None if exchange.racing() else self._end(exchange)
             fault = exchange.fault
-            if packet is None:
-                packet = await self._race(request.path, exchange)
+            if answer is None:
+                answer = await self._race(request.path, exchange)
             if self.latency + fault.delay:
                 await asyncio.sleep(self.latency + fault.delay)
             if fault.breaking:
-                await break_off(fault, packet, scope, receive, send)
-                return
-        except asyncio.CancelledError:
-            return  # the server stops; the connection is closed already
+                await break_off(fault, answer, scope, receive, send)
+            else:
+                await answer.send(send)
+        except (asyncio.CancelledError, ClientDisconnect):
+            return  # the server stops and the connection is closed already, or the client went before it had asked
         finally:
             self._in_flight -= 1
-        await packet.send(send)
 
     def begin_again(self, state: State) -> None:
         """Remember that state and nothing else: no log, no faults, request IDs from 1."""
@@ -97,37 +94,37 @@ class Application:
         }
         self.log.append(entry)
         exchange = _Exchange(entry)
+        too_many = None
         if self.rate_limit is not None:
-            exchange.headers, exchange.packet = self.rate_limit.count(token_in(request.headers, {}) or "")
-        if exchange.packet is None:
-            exchange.fault = self.faults.strike(request.method, request.target) or NO_FAULT
-            if exchange.fault.instead:
-                exchange.packet = exchange.fault.packet()
-            else:
-                self._check(request, exchange)
+            exchange.headers, too_many = self.rate_limit.count(token_in(request.headers, {}) or "")
+        if too_many:
+            exchange.answer = too_many
+            return exchange
+        exchange.fault = self.faults.strike(request.method, request.target) or NO_FAULT
+        try:
+            exchange.answer = exchange.fault.answer() if exchange.fault.instead else self._serve(request, exchange)
+        except Refusal as refusal:
+            exchange.answer = refusal.answer
         return exchange
 
-    def _check(self, request: "_Request", exchange: "_Exchange") -> None:
-        """Find who answers the request, and ask; an insertion is left for later."""
-        try:
-            fields = read_body(request.content_type, request.body)
-            route, parts = self._router.find(request.method, request.path)
-            url = self.state.instance.url or f"http://{request.headers.get('host', 'localhost')}"
-            sent = merged(request.query, fields)
-            call = Call(self.state, route, request.target, parts, sent, request.headers, url.rstrip("/"))
-            exchange.call = call
-            if route.credential and not (route.parameters_first and self.state.deployed):
-                call.authenticate()
-            exchange.answer = route.serve(call)
-        except Refusal as refusal:
-            exchange.answer = Answer(refusal.status, refusal.body, refusal.headers)
+    def _serve(self, request: "_Request", exchange: "_Exchange") -> Answer | Insertion:
+        """Find the endpoint of the request, and ask it; an insertion is left for later."""
+        fields = read_body(request.content_type, request.body)
+        route, parts = self._router.find(request.method, request.path)
+        url = self.state.instance.url or f"http://{request.headers.get('host', 'localhost')}"
+        sent = merged(request.query, fields)
+        call = Call(self.state, route, request.target, parts, sent, request.headers, url.rstrip("/"))
+        exchange.call = call
+        if route.credential and not (route.parameters_first and self.state.deployed):
+            call.authenticate()
+        return route.serve(call)
 
-    async def _race(self, path: str, exchange: "_Exchange") -> Packet:
+    async def _race(self, path: str, exchange: "_Exchange") -> Answer:
         """Hold a creation until the fault's number of them are held at that path or its patience is over; then end all.
 
         Several thus pass their checks before one of them is there.
         """
-        future: asyncio.Future[Packet] = asyncio.get_running_loop().create_future()
+        future: asyncio.Future[Answer] = asyncio.get_running_loop().create_future()
         held = self._held.setdefault(path, [])
         held.append((exchange, future))
         if len(held) < exchange.fault.together:
@@ -137,46 +134,38 @@ class Application:
                 waiting.set_result(self._end(each))
         return future.result()
 
-    def _end(self, exchange: "_Exchange") -> Packet:
+    def _end(self, exchange: "_Exchange") -> Answer:
         """Insert where that is left to do, log how it went, and say what is answered."""
         with self.lock:
-            packet = exchange.packet or exchange.carry_out()
-            if exchange.fault.kind == "not-json" and packet.body:
-                packet.body = b"<!-- this is not JSON -->"
-            exchange.entry["status"] = None if exchange.fault.silent else packet.status
+            try:
+                answer = exchange.answer if isinstance(exchange.answer, Answer) else exchange.answer()
+            except Refusal as refusal:
+                answer = refusal.answer
+            if exchange.fault.kind == "not-json" and answer.body is not None:
+                answer = replace(answer, body=b"<!-- this is not JSON -->")
+            exchange.entry["status"] = None if exchange.fault.silent else answer.status
             exchange.entry["changed"] = exchange.call is not None and exchange.call.changed
             self._answered += 1
-            headers = {
-                "x-request-id": f"sandbox-{self._answered:06d}",
-                "date": format_datetime(self.state.now, usegmt=True),
-            }
-            for name, value in (*exchange.headers, *headers.items()):
-                packet.add(name, value)
-        return packet
+            added = [
+                ("x-request-id", f"sandbox-{self._answered:06d}"),
+                ("date", format_datetime(self.state.now, usegmt=True)),
+            ]
+            return replace(answer, headers=[*answer.headers, *exchange.headers, *added])
 
 
 @dataclass(slots=True)
 class _Exchange:
-    """A request and how far it has come: `packet` where it is not carried out, else `answer`."""
+    """A request and how far it has come."""
 
     entry: dict[str, Any]
     headers: Sequence[tuple[str, str]] = ()
-    packet: Packet | None = None
     fault: Fault = NO_FAULT
     call: Call | None = None
-    answer: Answer | Insertion = _NO_ANSWER
+    answer: Answer | Insertion = field(init=False)
 
     def racing(self) -> bool:
         """Whether it waits for others before it inserts."""
         return self.fault.kind == "race" and not isinstance(self.answer, Answer)
-
-    def carry_out(self) -> Packet:
-        """Insert where that is left to do; the answer as bytes."""
-        try:
-            answer = self.answer if isinstance(self.answer, Answer) else self.answer()
-        except Refusal as refusal:
-            answer = Answer(refusal.status, refusal.body, refusal.headers)
-        return Packet.json(answer.status, answer.headers, answer.body)
 
 
 class _Request:
@@ -198,15 +187,3 @@ class _Request:
         with suppress(Refusal):
             return without_secrets(read_body(self.content_type, self.body)) if "json" in self.content_type else None
         return None
-
-
-async def _read(receive: Receive) -> bytes | None:
-    """The whole body; None where the client went before it was sent."""
-    body, more = b"", True
-    while more:
-        message = await receive()
-        if message["type"] == "http.disconnect":
-            return None
-        body += message["body"]
-        more = message["more_body"]
-    return body

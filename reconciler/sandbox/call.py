@@ -5,7 +5,7 @@ after its checks: production does not check and insert at once, so that requests
 """
 
 import re
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping
 from contextlib import suppress
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
@@ -13,20 +13,11 @@ from email.utils import parsedate_to_datetime
 from typing import Any
 from urllib.parse import unquote
 
-from .errors import Refusal, refused
+from .answers import Answer, Refusal, refused
 from .records import moment
 from .state import Group, Instance, Place, Project, State, Token, User
 
 _READING = ("GET", "HEAD")
-
-
-@dataclass(frozen=True, slots=True)
-class Answer:
-    """What goes back: a JSON value, or nothing where `body` is None."""
-
-    status: int
-    body: Any = None
-    headers: Sequence[tuple[str, str]] = ()
 
 
 Insertion = Callable[[], Answer]

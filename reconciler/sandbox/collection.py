@@ -6,8 +6,8 @@ from urllib.parse import parse_qsl, urlencode
 
 from pydantic import AfterValidator
 
-from .call import Answer, Call, Insertion, Route
-from .errors import refused
+from .answers import Answer, refused
+from .call import Call, Insertion, Route
 from .parameters import Attribute, integer, read
 from .records import CountedItem, DatedItem, Item
 from .state import MAINTAINER, Level, Section

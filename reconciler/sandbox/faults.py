@@ -38,8 +38,8 @@ from typing import Annotated, Any, Literal, get_args
 from pydantic import AfterValidator, ConfigDict, Field, ValidationError
 from pydantic.dataclasses import dataclass
 
+from .answers import Answer, Receive, Scope, Send
 from .errors import FaultError
-from .packet import Packet, Receive, Scope, Send
 
 Kind = Literal[
     "status", "html", "redirect", "reset-before", "reset-after", "hang-after", "truncate", "not-json", "slow", "race"
@@ -94,16 +94,16 @@ class Fault:
         """How many seconds a creation waits for others."""
         return 10.0 if self.seconds is None else self.seconds
 
-    def packet(self) -> Packet:
+    def answer(self) -> Answer:
         """What is answered instead of carrying the request out."""
         status = self.status or _STATUS.get(self.kind, 503)
         headers = [] if self.retry_after is None else [("retry-after", str(self.retry_after))]
         if self.kind == "html":
             page = f"<html><body><center><h1>{status} {_phrase(status)}</h1></center></body></html>\n"
-            return Packet(status, headers, page.encode(), "text/html")
+            return Answer(status, page.encode(), headers, "text/html")
         if self.kind == "redirect":
-            return Packet(status, [*headers, ("location", "https://elsewhere.example.com/")], b"", "text/html")
-        return Packet.json(status, headers, _BODIES.get(status, {"message": f"{status} {_phrase(status)}"}))
+            return Answer(status, None, [*headers, ("location", "https://elsewhere.example.com/")])
+        return Answer(status, _BODIES.get(status, {"message": f"{status} {_phrase(status)}"}), headers)
 
 
 NO_FAULT = Fault("slow", seconds=0)
@@ -166,7 +166,7 @@ def _made(given: Mapping[str, Any], shown: Any) -> Fault:
     raise FaultError(f"fault {shown!r}: {name} cannot be {wrong['input']!r}")
 
 
-async def break_off(fault: Fault, packet: Packet, scope: Scope, receive: Receive, send: Send) -> None:
+async def break_off(fault: Fault, answer: Answer, scope: Scope, receive: Receive, send: Send) -> None:
     """End a request without a whole answer, as the fault says; returns once the connection is gone.
 
     The request has been read to its end, so that all `receive` can still tell is that the client is gone.
@@ -176,10 +176,8 @@ async def break_off(fault: Fault, packet: Packet, scope: Scope, receive: Receive
         with suppress(TimeoutError):
             await asyncio.wait_for(receive(), fault.seconds)
         transport.abort()
-    elif fault.kind == "truncate" and packet.body:
-        await packet.send_start(send)
-        half = packet.body[: len(packet.body) // 2]
-        await send({"type": "http.response.body", "body": half, "more_body": True})
+    elif fault.kind == "truncate" and answer.encoded():
+        await answer.send(send, share=0.5)
         transport.close()
     else:
         _reset(transport)

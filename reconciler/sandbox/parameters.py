@@ -9,8 +9,8 @@ from dataclasses import dataclass
 from typing import Any
 from urllib.parse import parse_qsl, unquote
 
+from .answers import Refusal, refused
 from .call import Call, invalid
-from .errors import Refusal, refused
 from .records import moment, stamp
 
 SECRETS = frozenset({"private_token", "access_token", "job_token", "token"})

@@ -5,8 +5,8 @@ import time
 from collections.abc import Callable
 from email.utils import formatdate
 
+from .answers import Answer
 from .errors import FaultError
-from .packet import Packet
 
 Headers = list[tuple[str, str]]
 
@@ -25,7 +25,7 @@ class RateLimit:
         self._window = -1
         self._observed: dict[str, int] = {}
 
-    def count(self, who: str) -> tuple[Headers, Packet | None]:
+    def count(self, who: str) -> tuple[Headers, Answer | None]:
         """Count a request: the headers of its answer, and that answer itself where it is one too many."""
         now = self._clock()
         window = int(now // self._seconds)
@@ -47,7 +47,7 @@ class RateLimit:
             ("ratelimit-resettime", formatdate(reset, usegmt=True)),
             ("retry-after", str(max(math.ceil(reset - now), 1))),
         ]
-        return headers, Packet(429, again, b"Retry later\n", "text/plain")
+        return headers, Answer(429, b"Retry later\n", again, "text/plain")
 
 
 def parse_rate_limit(text: str) -> RateLimit:

@@ -18,10 +18,10 @@ from starlette.routing import Route
 from uvicorn.protocols.http.h11_impl import H11Protocol
 from uvicorn.server import ServerState
 
+from .answers import Receive, Scope, Send
 from .app import Application
 from .errors import FaultError, SandboxError
 from .faults import Fault, Faults, read_fault
-from .packet import Receive, Scope, Send
 from .rate import parse_rate_limit
 from .state import Dialect, State
 from .state_file import dump, load, read_state

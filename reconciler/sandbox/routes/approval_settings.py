@@ -10,8 +10,8 @@ from typing import Any
 
 from pydantic import model_validator
 
-from ..call import Answer, Call, Route
-from ..errors import Refusal, refused
+from ..answers import Answer, Refusal, refused
+from ..call import Call, Route
 from ..parameters import boolean, read
 from ..records import Record
 from ..state import MAINTAINER, OWNER, Group, Project, Section, State

@@ -8,9 +8,9 @@ from typing import Any, Literal, Self, get_args
 
 from pydantic import model_validator
 
-from ..call import Answer, Call
+from ..answers import Answer, Refusal, refused
+from ..call import Call
 from ..collection import Collection
-from ..errors import Refusal, refused
 from ..parameters import read, text
 from ..records import DatedItem, each_once
 from ..state import Project, State

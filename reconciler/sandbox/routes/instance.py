@@ -5,9 +5,9 @@ The spec names them only as places where settings hang; their records follow wha
 
 from typing import Any
 
-from ..call import Answer, Call, Route
+from ..answers import Answer, refused
+from ..call import Call, Route
 from ..collection import PAGE, page_of
-from ..errors import refused
 from ..parameters import boolean, read, text
 from ..state import Group, Project, State, User
 

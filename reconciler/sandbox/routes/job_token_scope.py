@@ -10,9 +10,9 @@ from typing import Annotated, Any, Literal
 
 from pydantic import AfterValidator, Field
 
-from ..call import Answer, Call, Insertion, Route, find_project
+from ..answers import Answer, refused
+from ..call import Call, Insertion, Route, find_project
 from ..collection import PAGE, page_of
-from ..errors import refused
 from ..parameters import boolean, integer, read
 from ..records import GroupId, ProjectId, Record
 from ..state import MAINTAINER, Place, Project, Section, State

@@ -7,9 +7,9 @@ from typing import Annotated, Any
 
 from pydantic import Field, ValidationInfo
 
-from ..call import Answer, Call
+from ..answers import Answer, Refusal, refused
+from ..call import Call
 from ..collection import PAGE, Collection, page_of
-from ..errors import Refusal, refused
 from ..parameters import read, text
 from ..records import DatedItem, Username
 from ..state import MAINTAINER, REPORTER, Project, Section, State

@@ -12,9 +12,9 @@ from typing import Annotated, Any, Literal
 
 from pydantic import AfterValidator
 
-from ..call import Answer, Call, Route
+from ..answers import Answer, Refusal, refused
+from ..call import Call, Route
 from ..collection import PAGE, Collection, page_of
-from ..errors import Refusal, refused
 from ..parameters import boolean, has_words, integers, read, text, time
 from ..records import CountedItem, Date
 from ..state import PLANNER, Place, Project, State

@@ -8,8 +8,8 @@ from typing import Annotated, Any, Literal, get_args
 
 from pydantic import AfterValidator, Field, ValidationInfo
 
-from ..call import Answer, Call, Route, find_project
-from ..errors import refused
+from ..answers import Answer, refused
+from ..call import Call, Route, find_project
 from ..parameters import boolean, read, text
 from ..records import Record, Username
 from ..state import Level, Section, State, User

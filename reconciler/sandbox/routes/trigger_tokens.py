@@ -9,9 +9,9 @@ from datetime import timedelta
 from hashlib import sha256
 from typing import Any
 
-from ..call import Answer, Call, Route, invalid
+from ..answers import Answer, Refusal, refused
+from ..call import Call, Route, invalid
 from ..collection import Collection
-from ..errors import Refusal, refused
 from ..parameters import read, text, time
 from ..records import DatedItem, Item, Time, Username, stamp
 from ..state import DEVELOPER, MAINTAINER, Project, User

@@ -1,0 +1,56 @@
+"""What the service answers, and how it goes over the wire."""
+
+import json
+from collections.abc import Awaitable, Callable, MutableMapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from .errors import SandboxError
+
+Scope = MutableMapping[str, Any]
+Receive = Callable[[], Awaitable[MutableMapping[str, Any]]]
+Send = Callable[[MutableMapping[str, Any]], Awaitable[None]]
+
+_encode = json.JSONEncoder(ensure_ascii=False, separators=(",", ":")).encode
+
+
+@dataclass(frozen=True, slots=True)
+class Answer:
+    """A status, headers with names in lower case, and a body: a JSON value, bytes as they are, or None for nothing."""
+
+    status: int
+    body: Any = None
+    headers: Sequence[tuple[str, str]] = ()
+    content_type: str = "application/json"
+
+    def encoded(self) -> bytes:
+        """The body."""
+        if self.body is None or isinstance(self.body, bytes):
+            return self.body or b""
+        return _encode(self.body).encode()
+
+    async def send(self, send: Send, share: float = 1.0) -> None:
+        """Send it; of its body only a share, though the headers promise the whole."""
+        body = self.encoded()
+        headers = [*self.headers]
+        if body:
+            headers.append(("content-type", self.content_type))
+        if self.status != 204:
+            headers.append(("content-length", str(len(body))))
+        pairs = [(name.encode(), value.encode()) for name, value in headers]
+        await send({"type": "http.response.start", "status": self.status, "headers": pairs})
+        part = body[: int(len(body) * share)]
+        await send({"type": "http.response.body", "body": part, "more_body": share < 1})
+
+
+class Refusal(SandboxError):
+    """A request answered with an error status."""
+
+    def __init__(self, status: int, body: Any, headers: Sequence[tuple[str, str]] = ()) -> None:
+        super().__init__(f"{status} {body}")
+        self.answer = Answer(status, body, headers)
+
+
+def refused(status: int, message: Any) -> Refusal:
+    """The error shape of the service's own code: `{"message": ...}` (spec section 7)."""
+    return Refusal(status, {"message": message})
