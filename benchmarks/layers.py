@@ -17,7 +17,7 @@ from urllib.parse import urlsplit
 import click
 
 from benchmarks.fleet import TOKEN
-from reconciler.service import Client, Policy, SystemClock
+from reconciler.service import Client, Clock, Policy
 from reconciler.service.connection import Connection, connection_pool
 
 HEADERS = {"PRIVATE-TOKEN": TOKEN, "Accept": "application/json", "Accept-Encoding": "gzip"}
@@ -55,7 +55,7 @@ def standard_library(api_url: str, path: str) -> Ask:
 def client_connection(api_url: str, path: str) -> Ask:
     """Let httpx and httpcore do so, as the client does, with its deadlines."""
     tls = ssl.SSLContext(ssl.PROTOCOL_TLS_CLIENT)
-    connection = Connection(api_url, Policy(), SystemClock(), tls, connection_pool)
+    connection = Connection(api_url, Policy(), Clock(), tls, connection_pool)
     return lambda: connection.exchange("GET", path, HEADERS, None)
 
 

@@ -9,11 +9,9 @@ from reconciler.export.sections import quoted
 from reconciler.export.targets import ResolvedTarget, paths_of
 from reconciler.manifests import read_contents
 from reconciler.model.kind import Kinds
-from reconciler.model.plan import Change, Create, Delete, TargetPlan, Update
+from reconciler.model.plan import TargetPlan, Update
 from reconciler.model.state import DesiredTarget, LiveState, Section, Unreadable
 from reconciler.planning.planner import plan_target
-
-VERBS: dict[type[Change], str] = {Create: "create", Delete: "delete", Update: "change"}
 
 
 def disagreements(
@@ -63,6 +61,6 @@ def _differences(plan: TargetPlan) -> Iterator[str]:
             address = change.address
             what = f"{address.title} {quoted(address.name)}" if address.name is not None else address.title
             fields = f" ({', '.join(sorted(change.after))})" if isinstance(change, Update) else ""
-            yield f"{plan.target}: a plan would still {VERBS[type(change)]} {what}{fields}"
+            yield f"{plan.target}: a plan would still {change.action} {what}{fields}"
         for problem in section.problems:
             yield f"{plan.target}: a plan would still have a problem with {problem.address.title}: {problem.reason}"

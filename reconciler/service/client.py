@@ -18,7 +18,7 @@ from reconciler.model.targets import Level
 from reconciler.service.connection import Connect, Connection, connection_pool
 from reconciler.service.limiter import Limiter
 from reconciler.service.pagination import read_list
-from reconciler.service.policy import DEFAULT_POLICY, Clock, Policy, SystemClock
+from reconciler.service.policy import DEFAULT_POLICY, Clock, Policy
 from reconciler.service.redirects import FOLLOWED, Moves, target_of
 from reconciler.service.responses import Response, explanation, parse_date, plain, read_response
 from reconciler.service.retries import TRANSIENT, backoff, is_in_doubt, is_transient, max_tries, retry_after
@@ -66,7 +66,7 @@ class Client:
         self.stop = Event()
         self._token = token
         self._policy = policy
-        self._clock = clock or SystemClock()
+        self._clock = clock or Clock()
         self._random = random or Random()  # noqa: S311 - spreads retries, keeps no secret
         self._limiter = Limiter(policy, self._clock, self.traffic, self.stop)
         self._moves = Moves()

@@ -4,35 +4,22 @@ from dataclasses import dataclass
 from datetime import UTC, datetime
 from threading import Event
 from time import monotonic
-from typing import Protocol, Self
+from typing import Self
 
 
-class Clock(Protocol):
-    """Time for the client. Its methods are called from any thread."""
+class Clock:
+    """The clock of the machine; tests have one of their own. Its methods are called from any thread."""
 
     def now(self) -> datetime:
         """Return the time of day, with a time zone."""
-
-    def monotonic(self) -> float:
-        """Return seconds since some moment, never fewer than before."""
-
-    def wait(self, seconds: float, event: Event) -> bool:
-        """Wait so many seconds, or until the event is set; return whether it is."""
-
-
-class SystemClock:
-    """The clock of the machine."""
-
-    def now(self) -> datetime:
-        """See `Clock`."""
         return datetime.now(UTC)
 
     def monotonic(self) -> float:
-        """See `Clock`."""
+        """Return seconds since some moment, never fewer than before."""
         return monotonic()
 
     def wait(self, seconds: float, event: Event) -> bool:
-        """See `Clock`."""
+        """Wait so many seconds, or until the event is set; return whether it is."""
         return event.wait(seconds)
 
 

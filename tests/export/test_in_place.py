@@ -408,7 +408,7 @@ due_date of milestone "a" of project acme/api is left out: due_date must be afte
 trigger token "t" (IDs 1, 2) of project acme/api is left out: a name in a manifest stands for one
 project acme/api: a plan would still have a problem with notification settings: this service has no such event here
 project acme/api: a plan would still create allowlisted group 11
-project acme/api: a plan would still change milestone "a" (due_date)
+project acme/api: a plan would still update milestone "a" (due_date)
 project acme/api: a plan would still delete trigger token "t"
 project acme/api: a plan would still delete trigger token "t"
 project acme/api: a plan would still look up group acme/none

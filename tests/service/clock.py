@@ -5,14 +5,16 @@ from threading import Event, Lock
 
 from hypothesis import HealthCheck, settings
 
+from reconciler.service import Clock
+
 patiently = settings(deadline=None, suppress_health_check=[HealthCheck.too_slow])
 """For properties: the machine may be as slow as it likes."""
 
 NOON = datetime(2026, 10, 10, 12, tzinfo=UTC)
 
 
-class SwiftClock:
-    """A `service.Clock`. Safe to use from any thread.
+class SwiftClock(Clock):
+    """A clock for tests. Safe to use from any thread.
 
     Attributes:
         waits: the seconds of each wait, in their order.

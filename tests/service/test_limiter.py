@@ -14,7 +14,7 @@ from hypothesis import strategies as st
 from reconciler.errors import ServiceError, Stopped, WaitTooLong
 from reconciler.sandbox import Sandbox
 from reconciler.sandbox.rate import RateLimit
-from reconciler.service import Policy, Rate, SystemClock, Traffic, Wait
+from reconciler.service import Clock, Policy, Rate, Traffic, Wait
 from reconciler.service.limiter import ConcurrencyLimit, Limiter, Pacer, Quota
 from tests.between import between
 from tests.service.clock import NOON, SwiftClock, patiently
@@ -285,7 +285,7 @@ def test_waits_side_by_side_count_once() -> None:
 
 
 def test_the_real_clock_waits() -> None:
-    clock, event = SystemClock(), Event()
+    clock, event = Clock(), Event()
     assert not clock.wait(0.001, event)
     event.set()
     assert clock.wait(1000, event)
