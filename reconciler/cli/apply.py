@@ -17,8 +17,8 @@ from click.core import ParameterSource
 from reconciler.cli.exit_codes import of_report
 from reconciler.cli.options import FORCE, LIMITS, PROBLEMS, RUN, Given, command
 from reconciler.cli.outputs import check_outputs, is_terminal, report_error
-from reconciler.cli.session import Session, read_file
-from reconciler.cli.settings import duration, tokens_of
+from reconciler.cli.session import Session
+from reconciler.cli.settings import duration, read_file, tokens_of
 from reconciler.cli.signals import heeding
 from reconciler.errors import ConfigurationError, OutputFailed, PlanRefused, UsageError
 

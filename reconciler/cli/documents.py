@@ -9,7 +9,8 @@ import click
 from reconciler.cli.exit_codes import of_plan, of_report
 from reconciler.cli.options import LIMITS, OUTPUT, PROBLEMS, Given, command
 from reconciler.cli.outputs import check_outputs
-from reconciler.cli.session import Session, read_file
+from reconciler.cli.session import Session
+from reconciler.cli.settings import read_file
 from reconciler.errors import UsageError
 
 

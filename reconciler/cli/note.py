@@ -12,8 +12,8 @@ from click.core import ParameterSource
 
 from reconciler.cli.options import CONNECTION, Given, command
 from reconciler.cli.outputs import write_stdout
-from reconciler.cli.session import Session, read_file
-from reconciler.cli.settings import open_client
+from reconciler.cli.session import Session
+from reconciler.cli.settings import open_client, read_file
 from reconciler.errors import (
     ConfigurationError,
     Forbidden,

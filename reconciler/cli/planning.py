@@ -13,7 +13,8 @@ from pathlib import Path
 
 from reconciler import __version__
 from reconciler.apply import Status
-from reconciler.cli.session import Session, read_file
+from reconciler.cli.session import Session
+from reconciler.cli.settings import read_file
 from reconciler.documents.plan_file import SavedPlan
 from reconciler.documents.report import load_report
 from reconciler.errors import ServiceError, UsageError

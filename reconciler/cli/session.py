@@ -1,4 +1,4 @@
-"""What most commands do first and last: read the manifests, connect; put out the result."""
+"""What most commands do first and last: read the manifests, connect to the service, write the result."""
 
 import json
 import logging
@@ -18,7 +18,7 @@ from reconciler.cli.outputs import attempt_all, is_terminal, write_stderr, write
 from reconciler.cli.progress import ToStderr, shown, welcomes_colour
 from reconciler.cli.settings import open_client, template_variables, tokens_of
 from reconciler.cli.signals import heeding
-from reconciler.errors import ConfigurationError, OutputFailed, UsageError
+from reconciler.errors import OutputFailed, UsageError
 from reconciler.system.whole_file import save
 
 if TYPE_CHECKING:
@@ -96,7 +96,7 @@ class Session:
 
     @contextmanager
     def watched(self, client: "Client") -> "Iterator[Progress]":
-        """Show on stderr how far the run is, while this block counts it."""
+        """Show progress on stderr while this block runs."""
         from reconciler.model.progress import Progress
 
         progress = Progress(lambda: client.traffic.requests)
@@ -104,7 +104,7 @@ class Session:
             yield progress
 
     def select(self, desired: "DesiredState", failed: "Iterable[Address] | None" = None) -> "DesiredState":
-        """Narrow a state to what `--target`, `--selector` and `--section` ask for, and to what has failed.
+        """Return the part of a state that `--target`, `--selector`, `--section` and `--retry-failed` select.
 
         Raises:
             UsageError: nothing is left, or there is no such section.
@@ -119,7 +119,7 @@ class Session:
 
     @property
     def selection(self) -> "Selection":
-        """What the command line narrows the run to."""
+        """The selected targets and sections."""
         from reconciler.planning.selection import Selection
 
         return Selection(self.given.targets, self.given.labels, self.given.sections)
@@ -136,15 +136,13 @@ class Session:
         silent: bool = False,
         precious: bool = False,
     ) -> None:
-        """Write the result to stdout, then each document, then each report.
-
-        A signal changes nothing any more; a second one ends it.
+        """Write the result to stdout, then each document, then each report; only a second signal interrupts that.
 
         Args:
-            write: turns a format's name, and a `render.Style`, into text.
+            write: returns the result in a format, such as `text`, and a `render.Style`.
             documents: the texts of further files.
             silent: whether nothing goes to stdout.
-            precious: whether stderr has to take the result where stdout does not.
+            precious: whether the result goes to stderr if stdout fails.
 
         Raises:
             OutputFailed: with every failure, once all else was written.
@@ -168,7 +166,7 @@ class Session:
             attempt_all([*([] if silent else [show]), *saves, *reports])
 
     def style(self, stream: TextIO | None) -> "Style":
-        """Return how a result is to look there; None stands for a stream that is closed."""
+        """Return the style of text on a stream; None stands for a closed stream."""
         from reconciler.render import Style
 
         terminal = is_terminal(stream)
@@ -178,20 +176,6 @@ class Session:
             quiet=self.given.quiet,
             width=get_terminal_size().columns if terminal else None,
         )
-
-
-def read_file(path: Path) -> str:
-    """Return the text of a file the user named.
-
-    Raises:
-        ConfigurationError: it cannot be read, or is not text.
-    """
-    try:
-        return path.read_text(encoding="utf-8")
-    except OSError as error:
-        raise ConfigurationError(f"{path}: {error.strerror}") from error
-    except UnicodeDecodeError:
-        raise ConfigurationError(f"{path}: not a text file") from None
 
 
 class _JsonLines(logging.Formatter):

@@ -184,19 +184,27 @@ def _token(given: Given) -> str:
     )
     if not token:
         raise ConfigurationError("no token: set RECONCILER_TOKEN or --token-file")
-    if not (token.isascii() and token.isprintable() and " " not in token):
-        raise ConfigurationError("the token holds blanks or characters that no token has")
     return token
 
 
 def _token_of_file(path: Path) -> str:
+    token = read_file(path).strip()
+    mode = stat.S_IMODE(path.stat().st_mode)
+    if mode & 0o022:
+        raise ConfigurationError(f"others may write to {path}; first: chmod go-w {shlex.quote(str(path))}")
+    if mode & 0o044:
+        LOG.warning("others may read %s; if that is not meant: chmod 600 %s", path, shlex.quote(str(path)))
+    return token
+
+
+def read_file(path: Path) -> str:
+    """Return the text of a file the user named.
+
+    Raises:
+        ConfigurationError: it cannot be read, or is not text.
+    """
     try:
-        mode = stat.S_IMODE(path.stat().st_mode)
-        if mode & 0o022:
-            raise ConfigurationError(f"others may write to {path}; first: chmod go-w {shlex.quote(str(path))}")
-        if mode & 0o044:
-            LOG.warning("others may read %s; if that is not meant: chmod 600 %s", path, shlex.quote(str(path)))
-        return path.read_text(encoding="utf-8").strip()
+        return path.read_text(encoding="utf-8")
     except OSError as error:
         raise ConfigurationError(f"{path}: {error.strerror}") from error
     except UnicodeDecodeError:

@@ -369,9 +369,9 @@ def test_a_token_file_that_is_missing_or_not_text_is_refused(cli_runner: CliRunn
     ("token", "said"),
     [
         ("", "no token: set RECONCILER_TOKEN or --token-file"),
-        ("glpat secret", "the token holds blanks or characters that no token has"),
-        ("glpät", "the token holds blanks or characters that no token has"),
-        ("gl\x1bpat", "the token holds blanks or characters that no token has"),
+        ("glpat secret", "the token is empty, or holds blanks or characters that no token has"),
+        ("glpät", "the token is empty, or holds blanks or characters that no token has"),
+        ("gl\x1bpat", "the token is empty, or holds blanks or characters that no token has"),
     ],
 )
 def test_a_token_that_is_none_is_refused_without_being_shown(
