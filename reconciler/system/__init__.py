@@ -1,1 +1,1 @@
-"""What the operating system demands care for: child processes, files written whole, text for a terminal."""
+"""The operating system: child processes, files written whole or line by line, text for a terminal."""

@@ -1,4 +1,4 @@
-"""Files of JSON lines that belong to us alone: the journal, and the values of created tokens."""
+"""Files of JSON lines that only we write and read: the journal, and the values of created tokens."""
 
 import json
 import os
@@ -11,15 +11,15 @@ from typing import Any
 from reconciler.errors import OutputFailed
 
 FLAGS = os.O_RDWR | os.O_APPEND | os.O_CREAT | os.O_NOFOLLOW | os.O_NOCTTY | os.O_NONBLOCK
-"""Without O_NONBLOCK, opening a pipe would wait for somebody at its other end."""
+"""Without O_NONBLOCK, opening a pipe would wait for a process at its other end."""
 
 
 def open_own(path: Path, *, instead: str = "") -> int:
-    """Open a file for appending, which is created for its owner alone, and return its handle.
+    """Open a file for appending, created with mode 0600, and return its handle.
 
     Args:
         path: of the file.
-        instead: what else to do where this is no regular file.
+        instead: the remedy if it is not a regular file.
 
     Raises:
         OutputFailed: it cannot be opened, or is a link, a device, a pipe, or a file of another user.
@@ -41,9 +41,9 @@ def open_own(path: Path, *, instead: str = "") -> int:
 
 
 def append_line(handle: int, line: str) -> None:
-    """Append a line so that it is on disk, or leave the file as it was.
+    """Append a line and sync it to disk, or leave the file as it was.
 
-    A last line that a kill cut in two is ended first, so that it swallows no other.
+    A last line that was cut off by a kill is ended first, so that the new one stands alone.
 
     Raises:
         OSError: the line is not in the file.
@@ -62,7 +62,7 @@ def append_line(handle: int, line: str) -> None:
 
 
 def values_of(text: str | bytes) -> Iterable[Any]:
-    """Yield the JSON value of each line; what is no JSON, as a kill may leave it, is passed over."""
+    """Yield the JSON value of each line; a line that is not JSON, such as one cut off by a kill, is skipped."""
     for line in text.splitlines():
         with suppress(ValueError, RecursionError):
             yield json.loads(line)

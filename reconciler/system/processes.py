@@ -1,4 +1,4 @@
-"""Child processes: git, and the commands users name. None inherits our tokens; git runs nothing a repository names."""
+"""Child processes: git, and commands of the user. None inherits our tokens; git runs nothing a repository names."""
 
 import os
 import re
@@ -10,33 +10,33 @@ if TYPE_CHECKING:
     import subprocess
 
 OWN_TOKEN = re.compile(r"RECONCILER_(\w+_)?TOKEN")
-"""The variables that hold our tokens, such as RECONCILER_TOKEN and RECONCILER_NOTE_TOKEN."""
+"""Variables that hold our tokens, such as RECONCILER_TOKEN and RECONCILER_NOTE_TOKEN."""
 
 LONG_ENOUGH = 8
-"""Characters from which on a token is recognised within a longer value, such as the URL of a repository."""
+"""Characters from which a token is recognised inside a longer value, such as the URL of a repository."""
 
 KEPT_BY_GIT = frozenset({"GIT_CONFIG_GLOBAL", "GIT_CONFIG_SYSTEM", "GIT_CONFIG_NOSYSTEM"})
-"""The variables that say where the user's own configuration of git is. All others of git's are withheld."""
+"""Variables that locate the user's own git configuration. All other git variables are withheld."""
 
 SAFE_DIRECTORY = "safe.directory"
-"""The setting by which users say that they trust a repository of somebody else. CI jobs give it by variables."""
+"""The setting by which users trust another user's repository. CI jobs set it by variables."""
 
 CONFIG_KEY, CONFIG_VALUE = "GIT_CONFIG_KEY_", "GIT_CONFIG_VALUE_"
-"""The beginnings of the variables that give git a setting; a number follows."""
+"""Prefixes of the variables that set a git option; a number follows."""
 
 HARMLESS: Mapping[str, str] = {
-    "safe.bareRepository": "explicit",  # a folder of the checkout that looks like a repository is none
+    "safe.bareRepository": "explicit",  # a folder that looks like a repository is not one
     "core.fsmonitor": "false",
     "core.hooksPath": os.devnull,
 }
-"""Settings that win over those of the repository. Git runs no program that a repository names."""
+"""Settings that override those of the repository. Git runs no program that a repository names."""
 
 OFFLINE: Mapping[str, str] = {
-    "GIT_ALLOW_PROTOCOL": "",  # wins over `protocol.NAME.allow` of the repository, and is heeded by every version
+    "GIT_ALLOW_PROTOCOL": "",  # overrides `protocol.NAME.allow` of the repository, in every version
     "GIT_NO_LAZY_FETCH": "1",
     "GIT_TERMINAL_PROMPT": "0",
 }
-"""Variables by which git asks no other machine and nobody at the terminal."""
+"""Variables that keep git from the network and from the terminal."""
 
 
 def own_tokens(environment: Mapping[str, str]) -> frozenset[str]:
@@ -46,7 +46,7 @@ def own_tokens(environment: Mapping[str, str]) -> frozenset[str]:
 
 
 def reveals_token(name: str, value: str, tokens: Collection[str]) -> bool:
-    """Whether a variable is one of our tokens, or its value holds one of them."""
+    """Whether a variable is one of our tokens, or its value contains one."""
     return bool(OWN_TOKEN.fullmatch(name)) or any(
         token == value.strip() or (len(token) >= LONG_ENOUGH and token in value) for token in tokens
     )
@@ -56,17 +56,17 @@ def inherited(tokens: Collection[str] = ()) -> dict[str, str]:
     """Return the environment for a child process: ours, without our tokens.
 
     Args:
-        tokens: further values that are withheld, such as a token that was read from a file.
+        tokens: further values to withhold, such as a token from a file.
     """
     withheld = own_tokens(os.environ) | frozenset(tokens)
     return {name: value for name, value in os.environ.items() if not reveals_token(name, value, withheld)}
 
 
 def repository(path: Path) -> Path | None:
-    """Return the checkout that holds a path: the nearest folder with `.git`; None outside any checkout.
+    """Return the checkout that contains a path: the nearest folder with `.git`; None outside any checkout.
 
-    Git would also take any folder for a repository that looks like a bare one, and a commit can add such a folder. No
-    commit can add `.git`.
+    Git also accepts a folder that looks like a bare repository, and a commit can add such a folder. No commit can add
+    `.git`.
     """
     real = Path(os.path.realpath(path))
     return next((folder for folder in (real, *real.parents) if os.path.lexists(folder / ".git")), None)
@@ -75,11 +75,11 @@ def repository(path: Path) -> Path | None:
 def git(top: Path, arguments: Sequence[str], sent: bytes = b"") -> "subprocess.CompletedProcess[bytes]":
     """Run git in the top folder of a checkout; see `repository`.
 
-    Only commands that read may be run. Nothing is fetched, no hook and no program of the repository's configuration is
-    run, and variables that would lead git to another repository are withheld.
+    Only for commands that read. Nothing is fetched, no hook or program of the repository's configuration runs, and
+    variables that point git to another repository are withheld.
 
     Raises:
-        OSError: there is no git.
+        OSError: git is not installed.
     """
     import subprocess  # noqa: PLC0415 - most commands start without it
 
@@ -93,7 +93,7 @@ def git(top: Path, arguments: Sequence[str], sent: bytes = b"") -> "subprocess.C
 
 
 def _trusted(environment: Mapping[str, str]) -> Iterator[str]:
-    """Yield the values of `safe.directory` that are given by variables, as many of them as git would heed."""
+    """Yield the values of `safe.directory` that variables set, as many as git would read."""
     count = environment.get("GIT_CONFIG_COUNT", "")[:9]
     for number in range(min(int(count), len(environment)) if count.isdecimal() else 0):
         if environment.get(f"{CONFIG_KEY}{number}", "").lower() == SAFE_DIRECTORY:

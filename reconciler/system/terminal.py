@@ -1,4 +1,4 @@
-"""Text made safe to show: it can steer no terminal, turn no text around, and command no log of a CI job."""
+"""Text made safe to show: no control sequences, no reversed text, no commands for the log of a CI job."""
 
 import json
 import re
@@ -6,16 +6,16 @@ from itertools import pairwise
 from unicodedata import category, is_normalized
 
 SPECIAL = frozenset({"Cc", "Cf", "Cs", "Co", "Zl", "Zp"})
-"""Unicode categories never shown as they are: controls, bidi and other format marks, line separators."""
+"""Unicode categories that are always escaped: controls, bidi and other format marks, line separators."""
 
 COMMAND = re.compile(r"(?<=#)#(?=\w*\[)|(?<!\S):(?=:[A-Za-z])")
-"""The character that makes a command for the log of a CI job: in `##vso[`, `##teamcity[`, `##[`, and `::error`."""
+"""The character that makes a command of a log line: in `##vso[`, `##teamcity[`, `##[`, and `::error`."""
 
 
 def escaped(text: str) -> str:
-    r"""Return text with every special character as JSON writes it, such as \u202e, and without commands of CI logs.
+    r"""Return text with special characters escaped as in JSON, such as \u202e, and without commands of CI logs.
 
-    So are characters that Unicode would compose, or write otherwise: two names that look the same are told apart.
+    Characters that Unicode normalisation would change are escaped too, so that names that look the same differ.
     """
     if not is_normalized("NFC", text):
         neighbours = pairwise(("", *text))
@@ -31,7 +31,7 @@ def escaped_lines(text: str) -> str:
 
 
 def _is_composed(last: str, each: str) -> bool:
-    """Whether Unicode's composed form (NFC) has another character for this one, or for it and the one before."""
+    """Whether Unicode's composed form (NFC) replaces this character, alone or with the one before."""
     alone = is_normalized("NFC", each)
     return not alone or (is_normalized("NFC", last) and not is_normalized("NFC", last + each))
 
@@ -41,7 +41,7 @@ def _as_json(character: str) -> str:
 
 
 def blanked(text: str) -> str:
-    """Return text of the same width, with a blank for each special character and each command."""
+    """Return text of the same width, with special characters and commands blanked out."""
     if not text.isprintable():
         text = "".join(" " if category(each) in SPECIAL else each for each in text)
     return COMMAND.sub(" ", text)

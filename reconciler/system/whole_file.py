@@ -8,16 +8,16 @@ from secrets import token_hex
 from reconciler.system.line_file import naming
 
 NEW = os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW
-"""What may lie at that name is never written to, and a link there is never followed."""
+"""An existing file of that name is never written to, and a link is never followed."""
 
 HANDLES = ("/dev/", "/proc/")
-"""Where links lead to open files, as `/dev/stdout` does, and replacing them would break what they are for."""
+"""Folders whose links lead to open files, such as `/dev/stdout`; they are written to, not replaced."""
 
 
 def save(path: Path, text: str) -> None:
-    """Write a file whole or not at all, and make the folders it is in.
+    """Write a file whole or not at all, and create its folders.
 
-    A file that is there keeps its mode. What is there and is no regular file (a device, a pipe) is written to as it is.
+    An existing file keeps its mode. A device or a pipe is written to as it is.
 
     Raises:
         OutputFailed: it could not be written.
@@ -28,14 +28,14 @@ def save(path: Path, text: str) -> None:
         if is_replaced(path):
             _replace(path, content)
         else:
-            # Nothing is buffered: closing must not wait for a reader that a signal has just ended the waiting for.
+            # Unbuffered: after a signal, closing must not wait for the reader of a pipe.
             with open(os.open(path, os.O_WRONLY | os.O_APPEND | os.O_NOCTTY), "wb", buffering=0) as file:  # noqa: PTH123 - a handle
                 while content:
                     content = content[file.write(content) :]
 
 
 def is_replaced(path: Path) -> bool:
-    """Whether what is there now, if anything, is replaced when it is written, and not merely written to."""
+    """Whether `save` replaces what is at a path, instead of writing to it as it is."""
     if path.is_symlink() and f"{os.path.realpath(path.parent)}/".startswith(HANDLES):
         return False
     try:
