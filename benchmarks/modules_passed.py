@@ -42,6 +42,8 @@ STATE: Mapping[str, Any] = {
     "groups": [{"id": 10, "path": "acme", "members": [{"user": "ada", "role": "owner"}]}],
     "projects": [{"id": 100, "path": "acme/api"}],
 }
+GENERATED = "<string>"
+"""Where the functions are that dataclasses generate: they only store."""
 DEEPEST = 8
 """How deep within other values one is looked for."""
 
@@ -84,7 +86,7 @@ def _watching(text: str, has_ended: Callable[[], bool]) -> Iterator[Mapping[str,
         name = str(frame.f_globals.get("__name__"))
         if event not in {"call", "return"} or not name.startswith("reconciler.") or ".sandbox" in name:
             return
-        if name in modules or has_ended():
+        if frame.f_code.co_filename == GENERATED or name in modules or has_ended():
             return
         sys.setprofile(None)
         values = frame.f_locals.values() if event == "call" else (result,)

@@ -14,7 +14,7 @@ from reconciler.export.targets import ResolvedTarget, paths_of
 from reconciler.export.update import Declared
 from reconciler.export.yaml_edit import edited_text, same
 from reconciler.manifests import Manifests, read_contents
-from reconciler.manifests.documents import DeclaredTarget
+from reconciler.manifests.index import DeclaredTarget
 from reconciler.manifests.layers import PRUNE, placeholder_values
 from reconciler.manifests.sources import TEMPLATE, Document, Source, open_source, search
 from reconciler.manifests.yaml_writer import write_yaml

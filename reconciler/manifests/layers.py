@@ -237,6 +237,23 @@ class Layer:
 
 
 @dataclass(frozen=True, slots=True)
+class Contribution:
+    """What one document brings to a target.
+
+    Attributes:
+        layers: its profiles, then its spec.
+        whole: whether all the profiles are there and fit the target.
+        labels: of the document.
+        priority: of a set; None for the target's own document.
+    """
+
+    layers: tuple[Layer, ...]
+    whole: bool
+    labels: Mapping[str, str]
+    priority: int | None = None
+
+
+@dataclass(frozen=True, slots=True)
 class Effective:
     """What is to be true of one target, and the layers that say so.
 

@@ -14,7 +14,15 @@ from typing import TYPE_CHECKING, Any
 
 from reconciler.errors import LocatedDiagnostic, ManifestErrors
 from reconciler.manifests.diagnostics import Diagnostic, Diagnostics
-from reconciler.manifests.documents import DeclaredTarget, Index, clashing_names, level_error
+from reconciler.manifests.index import (
+    Composition,
+    DeclaredTarget,
+    Index,
+    clashing_names,
+    compose,
+    level_error,
+    path_levels,
+)
 from reconciler.manifests.layers import (
     PRUNE,
     Effective,
@@ -26,15 +34,7 @@ from reconciler.manifests.layers import (
     object_path,
     section_specs,
 )
-from reconciler.manifests.project_sets import (
-    Composition,
-    Discovered,
-    Member,
-    compose,
-    is_below,
-    path_levels,
-    set_conflicts,
-)
+from reconciler.manifests.project_sets import Discovered, Member, is_below, set_conflicts
 from reconciler.manifests.sources import (
     TEMPLATE,
     Document,
@@ -422,7 +422,8 @@ def _assemble(compositions: list[Composition], index: Index, diagnostics: Diagno
             whole = effective(target, layers, index.specs, composition.values)
             for layer in layers:
                 _check_shared(layer, whole, target, diagnostics)
-            for wanted, conflict in set_conflicts(composition, whole, compared):
+            sets = [part for part in composition.parts if part.priority is not None]
+            for wanted, conflict in set_conflicts(sets, whole, compared) if len(sets) > 1 else ():
                 diagnostics.add_merged(wanted, conflict)
             labels = {name: value for part in composition.parts for name, value in part.labels.items()}
             sections = tuple(_sections(whole, target, diagnostics))

@@ -1,0 +1,437 @@
+"""All that the documents declare, each spec as a layer, and which of them have a say in which target."""
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from typing import Any
+
+from pydantic import ValidationError
+
+from reconciler.manifests.diagnostics import Diagnostic, Diagnostics
+from reconciler.manifests.documents import (
+    API_VERSION,
+    DOCUMENTS,
+    LEVEL_OF,
+    ProfileDocument,
+    ProjectSetDocument,
+    Selection,
+    SetMetadata,
+    TargetDocument,
+    TargetMetadata,
+    UserMetadata,
+    levels_of,
+)
+from reconciler.manifests.layers import (
+    PRUNE,
+    Contribution,
+    Effective,
+    Layer,
+    Placeholders,
+    SectionSpec,
+    SectionSpecs,
+    braces,
+    has_placeholder,
+    misspelt_placeholder,
+    placeholder_values,
+    placeholders_in,
+)
+from reconciler.manifests.project_sets import Discovered, candidates, idle, passes, projects_by_path
+from reconciler.manifests.sources import Document, Steps
+from reconciler.manifests.validation import check_alone, diagnose
+from reconciler.model.targets import Level, Target
+from reconciler.model.wording import listed, unknown
+
+
+@dataclass(frozen=True, slots=True)
+class DeclaredTarget:
+    """A user, group or project that has a document of its own."""
+
+    target: Target
+    metadata: UserMetadata
+    layer: Layer
+
+
+@dataclass(frozen=True, slots=True)
+class DeclaredSet:
+    """A set of projects."""
+
+    metadata: SetMetadata
+    select: Selection
+    layer: Layer
+
+
+@dataclass(slots=True)
+class Index:
+    """What the documents declare.
+
+    Attributes:
+        specs: of all kinds of sections.
+        profiles: by name.
+        targets: by what two spellings of one target have in common.
+        sets: by name.
+        whole: whether everything could be read; if not, what is missing may only be hidden.
+    """
+
+    specs: SectionSpecs
+    profiles: dict[str, Layer] = field(default_factory=dict)
+    targets: dict[Any, DeclaredTarget] = field(default_factory=dict)
+    sets: dict[str, DeclaredSet] = field(default_factory=dict)
+    whole: bool = True
+
+    def add(self, document: Document) -> list[Diagnostic]:
+        """Add what a document declares, and return all that is wrong with it; a faulty one declares nothing."""
+        kind = document.value.get("kind") if isinstance(document.value, dict) else None
+        model = DOCUMENTS.get(kind) if isinstance(kind, str) else None
+        if model is None:
+            self.whole = False
+            return [_unknown_kind(document.value)]
+        try:
+            declared: Any = model.model_validate(document.value)
+        except ValidationError as error:
+            self.whole = False
+            found = [self._about_spec(each) for each in diagnose(error, document.value, model)]
+            spec = document.value.get("spec")
+            return found + self._layer(document, str(kind), "", spec)[1] if isinstance(spec, dict) else found
+        match declared:
+            case ProfileDocument():
+                return self._add_profile(document, declared)
+            case ProjectSetDocument():
+                return self._add_set(document, declared)
+        return self._add_target(document, declared)
+
+    def _about_spec(self, found: Diagnostic) -> Diagnostic:
+        """Say where a key belongs that stands beside `spec` instead of in it."""
+        key = found.steps[-1] if found.at_key and len(found.steps) == 1 else None
+        return replace(found, message=f"`{key}` belongs under `spec`") if key in {PRUNE, *self.specs} else found
+
+    def _add_profile(self, document: Document, declared: ProfileDocument) -> list[Diagnostic]:
+        name = declared.metadata.name
+        layer, found = self._layer(document, declared.kind, f"profile {name}", declared.spec)
+        first = self.profiles.setdefault(name, layer)
+        return found if first is layer else [*found, _second(("metadata", "name"), first, f"profile `{name}`")]
+
+    def _add_set(self, document: Document, declared: ProjectSetDocument) -> list[Diagnostic]:
+        name = declared.metadata.name
+        layer, found = self._layer(document, declared.kind, f"set {name}", declared.spec)
+        if len(declared.select.model_fields_set & {"group", "projects"}) != 1:
+            return [*found, Diagnostic(("select",), "select needs exactly one of `group` and `projects`", at_key=True)]
+        first = self.sets.setdefault(name, DeclaredSet(declared.metadata, declared.select, layer)).layer
+        return found if first is layer else [*found, _second(("metadata", "name"), first, f"set `{name}`")]
+
+    def _add_target(self, document: Document, declared: TargetDocument) -> list[Diagnostic]:
+        metadata = declared.metadata
+        target = Target(LEVEL_OF[declared.kind])
+        steps: Steps = ("kind",)
+        if isinstance(metadata, TargetMetadata):
+            if len(metadata.model_fields_set & {"path", "id"}) != 1:
+                found = self._layer(document, declared.kind, "", declared.spec)[1]
+                return [Diagnostic(("metadata",), "needs exactly one of `path` and `id`", at_key=True), *found]
+            target = Target(target.level, metadata.path or metadata.id)
+            steps = ("metadata", "path" if metadata.path else "id")
+        layer, found = self._layer(document, declared.kind, "", declared.spec, alone=False)
+        first = self.targets.setdefault(target.identity, DeclaredTarget(target, metadata, layer)).layer
+        return found if first is layer else [*found, _second(steps, first, str(target))]
+
+    def _layer(
+        self, document: Document, kind: str, title: str, spec: Mapping[str, Any], *, alone: bool = True
+    ) -> tuple[Layer, list[Diagnostic]]:
+        """Return the layer that a spec makes, of what may be merged, and what is wrong with it.
+
+        Args:
+            document: where the spec is.
+            kind: of the document.
+            title: what the layer is called; empty for a target's own.
+            spec: as written.
+            alone: whether no target will check its sections.
+        """
+        levels = levels_of(kind)
+        errors = {name: self._section_error(name, value, levels) for name, value in spec.items() if name != PRUNE}
+        found = [Diagnostic(("spec", name), error, at_key=True) for name, error in errors.items() if error]
+        sections = {name: spec[name] for name, error in errors.items() if not error}
+        prune, faulty = _read_prune(spec[PRUNE], self.specs) if PRUNE in spec else (None, [])
+        found += faulty
+        texts = list(braces(sections, ("spec",)))
+        placeholders: dict[str, Steps] = {}
+        for text, steps, at_key in texts:
+            placeholders = dict.fromkeys(placeholders_in(text), steps) | placeholders
+            message = misspelt_placeholder(text)
+            if message:
+                found.append(Diagnostic(steps, message, "warning", at_key))
+        normalized = {name: self.specs[name].normalize(value, None) for name, value in sections.items()}
+        for name, value in sections.items():
+            if isinstance(value, dict) and len(normalized[name]) < len(value):
+                found += clashing_names(document, self.specs[name], value, None)
+            if alone:
+                found += check_alone(self.specs[name], value, levels)
+        waits = any(has_placeholder(text) for text, *_ in texts)
+        return Layer(document, title, sections, prune, placeholders, None if waits else normalized), found
+
+    def _section_error(self, name: str, value: Any, levels: tuple[Level, ...]) -> str | None:
+        if name not in self.specs:
+            return unknown("section", name, [PRUNE, *self.specs])
+        error = level_error(name, levels[0], self.specs) if len(levels) == 1 else None
+        if error is None and value is None:
+            advice = ": leave it out" + (
+                ", or write `{}` and list it in `prune` if nothing may exist there"
+                if self.specs[name].kind.prunable
+                else ""
+            )
+            return f"{name} has no value{advice}"
+        return error
+
+
+def level_error(name: str, level: Level, specs: SectionSpecs) -> str | None:
+    """Say where a section belongs if it does not belong to a level."""
+    models = specs[name].kind.models
+    if level in models:
+        return None
+    allowed = [other for other, spec in specs.items() if level in spec.kind.models]
+    owners = listed(owner.document_kind for owner in models)
+    return f"{name} belong to {owners}; a {level.document_kind} may hold {listed(allowed)}"
+
+
+def clashing_names(
+    document: Document, spec: SectionSpec, section: Any, values: Placeholders | None
+) -> Iterator[Diagnostic]:
+    """Yield the names in a section of a document, as written, that come to the same."""
+    above = ("spec", spec.kind.name)
+    first: dict[Any, str] = {}
+    for key in section if isinstance(section, dict) else ():
+        name = spec.normalize_key(key, values)
+        if name in first:
+            location = document.find((*above, first[name]), key=True)
+            message = f"`{key}` and `{first[name]}` ({location}) are one and the same name"
+            yield Diagnostic((*above, key), message, at_key=True)
+        first.setdefault(name, key)
+
+
+def _unknown_kind(value: Any) -> Diagnostic:
+    kinds = listed(DOCUMENTS, "or")
+    if not isinstance(value, dict):
+        what = "a list" if isinstance(value, list) else "a single value"
+        return Diagnostic((), f"a manifest is a mapping with apiVersion, kind, metadata and spec, not {what}")
+    if "kind" in value:
+        kind = value["kind"]
+        is_word = isinstance(kind, str) and kind
+        return Diagnostic(("kind",), unknown("kind", kind, DOCUMENTS) if is_word else f"must be one of {kinds}")
+    if "apiVersion" in value:
+        return Diagnostic((), f"the key `kind` is missing: {kinds}")
+    return Diagnostic((), f"not a manifest: apiVersion ({API_VERSION}) and kind ({kinds}) are missing")
+
+
+def _second(steps: Steps, first: Layer, what: str) -> Diagnostic:
+    return Diagnostic(steps, f"{what} is already declared at {first.document.find(steps)}")
+
+
+def _read_prune(prune: Any, specs: SectionSpecs) -> tuple[list[str], list[Diagnostic]]:
+    """Return the sections to be pruned, empty text in place of each that cannot be, and what is wrong."""
+    steps = ("spec", PRUNE)
+    if not isinstance(prune, list):
+        return [], [Diagnostic(steps, "prune must be a list of sections: `prune: [milestones]`")]
+    errors = [_prune_error(name, specs) for name in prune]
+    found = [Diagnostic((*steps, index), error) for index, error in enumerate(errors) if error]
+    return ["" if error else name for name, error in zip(prune, errors, strict=True)], found
+
+
+def _prune_error(name: Any, specs: SectionSpecs) -> str | None:
+    prunable = [section for section, spec in specs.items() if spec.kind.prunable]
+    if not isinstance(name, str):
+        return f"prune lists the names of sections: {listed(prunable)}"
+    if name in prunable:
+        return None
+    if name not in specs:
+        return unknown("section", name, prunable)
+    return f"{name} are settings, which cannot be pruned; prunable are {listed(prunable)}"
+
+
+@dataclass(frozen=True, slots=True)
+class Composition:
+    """What makes up one target.
+
+    Attributes:
+        target: the target, as its own document names it, if it has one.
+        path: its full path; None where it has none, or only an ID is known.
+        parts: lowest first.
+    """
+
+    target: Target
+    path: str | None
+    parts: list[Contribution] = field(default_factory=list)
+
+    @property
+    def layers(self) -> tuple[Layer, ...]:
+        """The layers of all parts, lowest first."""
+        return tuple(layer for part in self.parts for layer in part.layers)
+
+    @property
+    def values(self) -> Placeholders | None:
+        """The values of placeholders; None where there are some and they wait for the path to be known."""
+        waits = self.nameless and any(layer.placeholders for layer in self.layers)
+        return None if waits else placeholder_values(self.path)
+
+    @property
+    def nameless(self) -> bool:
+        """Whether nothing is known of the target but its ID."""
+        return self.path is None and isinstance(self.target.ref, int)
+
+
+def compose(
+    index: Index, discovered: Discovered | None, paths: Mapping[Target, str], diagnostics: Diagnostics
+) -> list[Composition]:
+    """Return what makes up each target, in the order of the targets.
+
+    A document that names a project by its ID and a set that discovers the project are about one target.
+
+    Args:
+        index: what the documents declare.
+        discovered: what the groups hold; None if nobody has asked the service yet.
+        paths: of targets that are named by ID, as far as they are known otherwise.
+        diagnostics: for what is wrong.
+
+    Raises:
+        KeyError: a group is missing from `discovered`.
+    """
+    there = projects_by_path(discovered)
+    known = {**paths, **{Target(Level.PROJECT, number): path for path, number in there.values()}}
+    targets: dict[Any, Composition] = {
+        identity: Composition(
+            each.target, each.target.ref if isinstance(each.target.ref, str) else known.get(each.target)
+        )
+        for identity, each in index.targets.items()
+    }
+    projects = [each.path for each in targets.values() if each.target.level is Level.PROJECT and each.path]
+    for declared in sorted(index.sets.values(), key=lambda each: (each.metadata.priority, each.metadata.name)):
+        document, metadata = declared.layer.document, declared.metadata
+        layers, missing = _profiles(metadata.profiles, None, index)
+        whole = len(layers) == len(metadata.profiles)
+        contribution = Contribution((*layers, declared.layer), whole, metadata.labels, metadata.priority)
+        offered = candidates(declared.select, discovered, projects)
+        selected = [path for path in offered if passes(declared.select, path)]
+        for found in (*missing, *idle(declared.layer.title, declared.select, offered, discovered)):
+            diagnostics.add(document, found)
+        for folded, path in {path.casefold(): path for path in selected}.items():
+            target = Target(Level.PROJECT, path)
+            _, number = there.get(folded, (path, None))
+            by_number = targets.get(Target(Level.PROJECT, number).identity)
+            composition = targets.get(target.identity) or by_number or Composition(target, path)
+            targets.setdefault(composition.target.identity, composition).parts.append(contribution)
+    for identity, own in index.targets.items():
+        composition = targets[identity]
+        layers, missing = _profiles(own.metadata.profiles, composition, index)
+        for found in (*missing, *_unfillable(own.layer, composition)):
+            diagnostics.add(own.layer.document, found)
+        whole = len(layers) == len(own.metadata.profiles)
+        composition.parts.append(Contribution((*layers, own.layer), whole, own.metadata.labels))
+    return sorted(targets.values(), key=lambda each: each.target.order)
+
+
+def _profiles(
+    names: Sequence[str], composition: Composition | None, index: Index
+) -> tuple[list[Layer], list[Diagnostic]]:
+    """Return the layers of the profiles, without those that are not there or do not fit the target: these are errors.
+
+    The composition is None for a set, all of whose targets have paths.
+    """
+    layers: list[Layer] = []
+    found: list[Diagnostic] = []
+    for number, name in enumerate(names):
+        steps = ("metadata", "profiles", number)
+        layer = index.profiles.get(name)
+        lacking = _lacking(layer, composition) if layer and composition else None
+        if layer and lacking:
+            location = layer.document.find(layer.placeholders[lacking])
+            message = f"{layer.title} uses `{{{lacking}}}` ({location}), and {_why_lacking(composition)}"
+            found.append(Diagnostic(steps, message))
+        elif layer:
+            layers.append(layer)
+        elif index.whole:
+            found.append(Diagnostic(steps, unknown("profile", name, index.profiles)))
+    return layers, found
+
+
+def _unfillable(own: Layer, composition: Composition) -> Iterator[Diagnostic]:
+    """Yield a placeholder in a target's own document that has no value there."""
+    lacking = _lacking(own, composition)
+    if lacking:
+        message = f"{_why_lacking(composition)}; a literal `{{{lacking}}}` is written `{{{{{lacking}}}}}`"
+        yield Diagnostic(own.placeholders[lacking], message)
+
+
+def _lacking(layer: Layer, composition: Composition) -> str | None:
+    """Return a placeholder of a layer that has no value in a target."""
+    values = placeholder_values(composition.path)
+    return None if composition.nameless else next((use for use in layer.placeholders if use not in values), None)
+
+
+def _why_lacking(composition: Composition | None) -> str:
+    if composition is None or composition.target.level is Level.USER:
+        return "the user has no path"
+    return f"{composition.target} has no namespace"
+
+
+@dataclass(frozen=True, slots=True)
+class _Evidence:
+    """What shows that a path is that of a group, or of a project: where it, or a project inside, is written."""
+
+    document: Document
+    steps: Steps
+    inside: str = ""
+
+    def __str__(self) -> str:
+        location = self.document.find(self.steps)
+        return f"project {self.inside} is in it, see {location}" if self.inside else f"see {location}"
+
+
+@dataclass(frozen=True, slots=True)
+class PathLevels:
+    """The paths that the documents use as those of groups and of projects, in lower case: no path is both."""
+
+    groups: dict[str, _Evidence] = field(default_factory=dict)
+    projects: dict[str, _Evidence] = field(default_factory=dict)
+
+    def error(self, path: str, level: Level) -> str | None:
+        """Say that a path that is used as that of a group or a project is the path of the other."""
+        others, what = (self.projects, "project") if level is Level.GROUP else (self.groups, "group")
+        evidence = others.get(path.casefold())
+        return None if evidence is None else f"{path} is a {what}, not a {level} ({evidence})"
+
+    def misplaced(self, whole: Effective) -> Iterator[Diagnostic]:
+        """Yield what is wrong with lists of groups that name projects, and the other way round."""
+        for name, section in whole.sections.items():
+            lists = whole.specs[name].lists
+            for part in lists.keys() & (section.keys() if isinstance(section, dict) else ()):
+                level = lists[part].key_level
+                for number, entry in enumerate(section[part] if level and isinstance(section[part], list) else ()):
+                    error = self.error(entry, level) if level and isinstance(entry, str) else None
+                    if error:
+                        right = next(key for key, each in lists.items() if each.key_level not in {None, level})
+                        yield Diagnostic((name, part, number), f"{error}: list it under `{right}`")
+
+
+def path_levels(index: Index, diagnostics: Diagnostics) -> PathLevels:
+    """Return what the documents say of paths; those that they take for projects wrongly are errors."""
+    levels = PathLevels()
+    projects: list[tuple[str, Document, Steps]] = []
+    for each in index.targets.values():
+        if isinstance(each.target.ref, str):
+            document, steps = each.layer.document, ("metadata", "path")
+            if each.target.level is Level.GROUP:
+                levels.groups.setdefault(each.target.ref.casefold(), _Evidence(document, steps))
+            else:
+                projects.append((each.target.ref, document, steps))
+    for declared in index.sets.values():
+        document, select = declared.layer.document, declared.select
+        if select.group:
+            levels.groups.setdefault(select.group.casefold(), _Evidence(document, ("select", "group")))
+        projects += [(path, document, ("select", "projects", number)) for number, path in enumerate(select.projects)]
+    for path, document, steps in projects:
+        above = path.casefold().rpartition("/")[0]
+        while above and above not in levels.groups:
+            levels.groups[above] = _Evidence(document, steps, path)
+            above = above.rpartition("/")[0]
+    for path, document, steps in projects:
+        error = levels.error(path, Level.PROJECT)
+        if error:
+            diagnostics.add(document, Diagnostic(steps, f"{error}: give the full path of a project"))
+        else:
+            levels.projects.setdefault(path.casefold(), _Evidence(document, steps))
+    return levels
