@@ -97,9 +97,11 @@ def draw_plan(
         ServiceError: one that `live.ENDS_A_RUN`. Any other failure is a problem in the plan.
     """
     live = read_live(desired, reader, kinds, concurrency, progress)
-    if api_url and live.parts and all(isinstance(part, Unreadable) for part in live.parts.values()):
+    unreadable = [part for part in live.parts.values() if isinstance(part, Unreadable)]
+    if api_url and unreadable and len(unreadable) == len(live.parts):
         refuse_unless_api(reader, api_url)
-    live = find_causes(desired, live, reader, kinds, concurrency)
+    if unreadable:
+        live = find_causes(desired, live, reader, kinds, concurrency)
     return plan_from(desired, live, reader, kinds, concurrency, known=known)
 
 
@@ -128,7 +130,8 @@ def plan_from(
     }
     targets = {target.target: target for target in (*known.targets, *desired.targets)}
     twins = _twins(plan, targets.values(), {**live.ids, **moved}, reader, concurrency)
-    return hold_back(plan, {**twins, **known.held})
+    reasons = {**twins, **known.held}
+    return hold_back(plan, reasons) if reasons else plan
 
 
 def _twins(
