@@ -1,6 +1,7 @@
 """Kinds of other people's packages: found by entry points, and refused with the package's name where they are broken."""
 
 import os
+import re
 import shutil
 import subprocess
 import sys
@@ -108,7 +109,7 @@ def done(line: list[str], folder: Path) -> str:
 
 
 STORY = """
-import io, os, sys
+import io, os, runpy, sys
 from contextlib import redirect_stdout
 from pathlib import Path
 from reconciler.cli import run
@@ -125,8 +126,9 @@ def story(state, token, *lines):
             kept = [each + "\\n" for each in printed.getvalue().splitlines() if wanted in each]
             print(f"$ {line}\\n{''.join(kept)}({code})")
 
-story(sys.argv[1], "ada-token", *sys.argv[2:])
+story(sys.argv[1], "ada-token", *sys.argv[3:])
 story("state.yaml", "rehearsal", "plan manifest.yaml")
+runpy.run_path(sys.argv[2])["test_the_life_of_a_deploy_key"]()
 """
 
 TOLD = """\
@@ -170,48 +172,32 @@ Plan: 0 to create, 0 to update, 0 to delete, 0 problems, 0 unmanaged. 0 writes t
 """
 
 
-def test_an_installed_package_goes_from_its_manifest_to_a_second_empty_plan(python: Path, tmp_path: Path) -> None:
+def test_an_installed_package_goes_from_its_manifest_to_a_second_empty_plan_and_passes_its_test(
+    python: Path, tmp_path: Path
+) -> None:
     (tmp_path / "manifest.yaml").write_text(MANIFEST.read_text())
     lines = [line.removeprefix("$ ") for line in TOLD.splitlines() if line.startswith("$ ")][:-1]
-    assert done([str(python), "-c", STORY, str(ROOT / "examples" / "state.yaml"), *lines], tmp_path) == TOLD
+    files = [str(ROOT / "examples" / "state.yaml"), str(PACKAGE / "tests" / "test_deploy_keys.py")]
+    assert done([str(python), "-c", STORY, *files, *lines], tmp_path) == TOLD
 
 
-def test_the_tests_of_an_installed_package_pass(python: Path) -> None:
-    assert "1 passed" in done([str(python), "-m", "pytest", "-q", "-p", "no:cacheprovider"], PACKAGE)
-
-
-def test_a_kind_of_ours_is_four_new_files(tmp_path: Path) -> None:
-    passed_over = shutil.ignore_patterns(".*", "__pycache__", "plugin")
-    copy = shutil.copytree(ROOT, tmp_path / "copy", ignore=passed_over)
+def test_a_kind_of_ours_is_the_four_files_that_the_guide_lists(tmp_path: Path) -> None:
+    copy = shutil.copytree(ROOT, tmp_path / "copy", ignore=shutil.ignore_patterns(".*", "__pycache__", "plugin"))
+    ours = "from reconciler.kinds.deploy_keys import KIND\nfrom reconciler.sandbox.routes import deploy_keys as route\n"
+    test = (PACKAGE / "tests/test_deploy_keys.py").read_text()
+    test = test.replace("from reconciler_deploy_keys import KIND, route\n", ours)
     new = {
-        "reconciler/kinds/deploy_keys.py": "reconciler_deploy_keys/__init__.py",
-        "reconciler/sandbox/routes/deploy_keys.py": "reconciler_deploy_keys/route.py",
-        "examples/deploy_keys.yaml": "deploy_keys.yaml",
-        "tests/kinds/test_deploy_keys.py": "tests/test_deploy_keys.py",
+        "reconciler/sandbox/routes/KIND.py": (PACKAGE / "reconciler_deploy_keys/route.py").read_text(),
+        "reconciler/kinds/KIND.py": (PACKAGE / "reconciler_deploy_keys/__init__.py").read_text(),
+        "examples/KIND.yaml": MANIFEST.read_text(),
+        "tests/kinds/test_KIND.py": test.replace("parent.parent /", 'parents[2] / "examples" /'),
     }
-    for place, source in new.items():
-        text = (PACKAGE / source).read_text()
-        text = text.replace("from reconciler_deploy_keys import KIND, route\n", OURS)
-        (copy / place).write_text(text.replace('parent.parent / "deploy', 'parents[2] / "examples" / "deploy'))
-    files = ["tests/test_every_kind.py", "tests/kinds/test_deploy_keys.py", "tests/docs/test_site.py"]
-    line = [
-        sys.executable,
-        "-m",
-        "pytest",
-        "-q",
-        "-p",
-        "no:cacheprovider",
-        *files,
-        "-k",
-        "deploy_keys and not answer or casts or module or place",
-    ]
-    assert " passed" in done(line, copy)
-
-
-OURS = """\
-from reconciler.kinds.deploy_keys import KIND
-from reconciler.sandbox.routes import deploy_keys as route
-"""
+    assert re.findall(r"^\d\. `([\w./]+)`", (ROOT / "CONTRIBUTING.md").read_text(), re.MULTILINE) == list(new)
+    for place, text in new.items():
+        (copy / place.replace("KIND", "deploy_keys")).write_text(text)
+    words = "deploy_keys and not response and not answer or casts or module or place"
+    tests = ["tests/kinds/test_deploy_keys.py", "tests/test_every_kind.py", "-k", words]
+    assert " passed" in done([sys.executable, "-m", "pytest", "-q", "-p", "no:cacheprovider", *tests], copy)
 
 
 def test_the_page_shows_the_package_as_it_is() -> None:

@@ -12,36 +12,36 @@ from reconciler.model.targets import Level, Target
 
 
 class ApprovalSettings(Resource):
-    """Who may approve a merge request, and what becomes of approvals."""
+    """Settings of who may approve merge requests, and of when approvals are removed."""
 
     allow_author_approval: bool = Field(
-        default=False, description="Whether authors may approve their own merge requests.", examples=[False]
+        default=False, description="Allow authors to approve their own merge requests.", examples=[False]
     )
     allow_committer_approval: bool = Field(
-        default=False, description="Whether those who added commits may approve the merge request.", examples=[False]
+        default=False, description="Allow users who added commits to approve the merge request.", examples=[False]
     )
     allow_overrides_to_approver_list_per_merge_request: bool = Field(
         default=False,
-        description="Whether a merge request may change its list of approvers.",
+        description="Allow a merge request to change its list of approvers.",
         examples=[False],
     )
     retain_approvals_on_push: bool = Field(
-        default=False, description="Whether approvals stay when commits are added.", examples=[True]
+        default=False, description="Keep approvals when commits are added.", examples=[True]
     )
     selective_code_owner_removals: bool = Field(
         default=False,
-        description="Whether a push removes only approvals of code owners whose files it changes. Needs "
+        description="On a push, remove only the approvals of code owners whose files changed. Needs "
         "`retain_approvals_on_push: true`; groups may ignore it.",
         examples=[False],
     )
     require_reauthentication_to_approve: bool = Field(
         default=False,
-        description="Whether whoever approves must authenticate again. `require_password_to_approve` follows it.",
+        description="Require approvers to authenticate again. `require_password_to_approve` follows it.",
         examples=[True],
     )
 
     def warnings(self) -> Iterator[tuple[str, str]]:
-        """The deployed service refuses this pair (deployed behaviour, section 9, row 16)."""
+        """GitLab refuses this pair (deployed behaviour, section 9, row 16)."""
         declared = {"selective_code_owner_removals", "retain_approvals_on_push"} <= self.model_fields_set
         if declared and self.selective_code_owner_removals and not self.retain_approvals_on_push:
             yield (
@@ -55,7 +55,7 @@ FIELDS = tuple(ApprovalSettings.model_fields)
 
 
 def decode(target: Target, answer: Json) -> Found:
-    """Read the entries, each with its value and whether a group or the instance has locked it.
+    """Read the entries: each has a value, and may be locked by a group or the instance.
 
     Older servers lack some, as `require_reauthentication_to_approve` before release 17.1 (spec section 9).
     """
@@ -79,14 +79,14 @@ UNLOCK = "unlock it there or leave the field out"
 
 
 def _locker(target: Target, inherited_from: object) -> str:
-    """Name who has locked a setting: of the groups above, only the topmost has settings (deployed behaviour, 12)."""
+    """Name what has locked a setting: of the groups above, only the topmost has settings (deployed behaviour, 12)."""
     if inherited_from != "group":
         return f"the {inherited_from or 'instance'}"
     return f"group {target.ref.partition('/')[0]}" if isinstance(target.ref, str) else "a group above it"
 
 
 def body(wanted: Resource, found: Found) -> Mapping[str, Json]:
-    """Return all settings that are there and not locked: what an update leaves out, older services reset to false.
+    """Return all settings that are shown and not locked: older services reset to false what an update leaves out.
 
     A value that this version does not know is sent back as it is, so that it stays.
 
@@ -115,13 +115,13 @@ SETTINGS = Singleton(
 
 
 def rehearsal(read: Rehearsed) -> Mapping[str, Json]:
-    """The values in force; what the state's groups lock is locked there too."""
+    """The effective values; settings that the groups of the state lock are locked there too."""
     return {"merge_request_approval_settings": read.fields("approval_settings")}
 
 
 KIND = Kind(
     name="approval_settings",
-    summary="Who may approve merge requests, and what becomes of approvals, in a group or a project.",
+    summary="Who may approve merge requests, and when approvals are removed, in a group or a project.",
     spec="4.10",
     models={Level.GROUP: ApprovalSettings, Level.PROJECT: ApprovalSettings},
     parts=(SETTINGS,),

@@ -18,21 +18,21 @@ PATTERN = re.compile(r"[a-z0-9*]+(([._/]|__|-*)[a-z0-9*])*", re.IGNORECASE | re.
 
 
 class ProtectionRule(Item):
-    """Who may push to and delete from the container repositories a pattern matches."""
+    """The roles that may push to and delete from the container repositories that match a pattern."""
 
     minimum_access_level_for_push: AccessLevel | None = Field(
         default=None,
-        description="The least role that may push. Null lifts this protection.",
+        description="Lowest role that may push. Null removes this protection.",
         examples=["maintainer"],
     )
     minimum_access_level_for_delete: AccessLevel | None = Field(
         default=None,
-        description="The least role that may delete. Null lifts this protection.",
+        description="Lowest role that may delete. Null removes this protection.",
         examples=["admin"],
     )
 
     def errors(self) -> Iterator[tuple[str, str]]:
-        """A rule protects against something."""
+        """A rule needs at least one level."""
         levels = {self.minimum_access_level_for_push, self.minimum_access_level_for_delete}
         if self.model_fields_set.issuperset(LEVEL_FIELDS) and levels == {None}:
             yield (
@@ -42,7 +42,7 @@ class ProtectionRule(Item):
             )
 
     def warnings(self) -> Iterator[tuple[str, str]]:
-        """A creation takes at least one level."""
+        """A creation needs at least one level."""
         if self.model_fields_set.isdisjoint(LEVEL_FIELDS):
             yield (
                 "minimum_access_level_for_push",
@@ -55,15 +55,16 @@ LEVEL_FIELDS = ("minimum_access_level_for_push", "minimum_access_level_for_delet
 
 
 def pattern_error(pattern: Key) -> str | None:
-    """Say why no server takes this pattern."""
+    """Return why no server accepts this pattern."""
     fits = PATTERN.fullmatch(str(pattern))
     return None if fits else "a pattern is a container repository path in which `*` stands for any characters"
 
 
 def pattern_warning(target: Target, pattern: Key) -> str | None:
-    """Say why the deployed service would refuse a new rule of this pattern (section 6; unchecked prefix for an ID).
+    """Return why GitLab would refuse a new rule with this pattern (deployed behaviour, section 6).
 
-    Rules of before a project was renamed keep their patterns, and the specification allows any.
+    The specification allows any pattern, and rules keep theirs when the project is renamed. The path of a project that
+    is declared by its ID is unknown, and not checked.
     """
     pattern = str(pattern)
     prefix = target.ref.lower() if isinstance(target.ref, str) else ""
@@ -75,13 +76,13 @@ def pattern_warning(target: Target, pattern: Key) -> str | None:
 
 
 def decode(entry: Json) -> Found:
-    """Read one rule; an unset level is null, or empty, or left out."""
+    """Read one rule: a level that is not set is null, empty or missing."""
     rule, unknown = recognized(ProtectionRule, {name: entry.get(name) or None for name in LEVEL_FIELDS})
     return Found(rule, unknown=unknown)
 
 
 def update(old: Existing) -> Requests:
-    """An update unsets a level with an empty string."""
+    """An update removes a level with an empty string."""
     return (old.send(old.new_name | {name: level or "" for name, level in old.fields.items()}),)
 
 

@@ -19,27 +19,27 @@ Entry = Annotated[str, Field(min_length=1)] | Annotated[int, Field(gt=0)]
 
 
 class JobTokenScope(Resource):
-    """Which projects' CI jobs may reach this project with their job token."""
+    """The projects whose CI jobs may access this project with their job token."""
 
     enabled: bool = Field(
         default=True,
-        description="Whether only the projects and groups on the two allowlists have access. If false, all have.",
+        description="Limit access to the projects and groups on the two allowlists. If false, any project has access.",
         examples=[True],
     )
     projects: list[Entry] = Field(
         default=[],
-        description="Projects whose jobs may reach this one, as full paths or numeric IDs; it always may itself.",
+        description="Projects whose jobs have access, as full paths or numeric IDs. The project itself always has it.",
         examples=[["acme/payments/lib", 1234]],
     )
     groups: list[Entry] = Field(
         default=[],
-        description="Groups whose projects' jobs may reach this one, as full paths or numeric IDs.",
+        description="Groups whose projects' jobs have access, as full paths or numeric IDs.",
         examples=[["acme/platform"]],
     )
 
 
 class Switch(Resource):
-    """Whether the limit is on."""
+    """The switch of the limit."""
 
     enabled: bool = True
 
@@ -68,14 +68,14 @@ def decode_project(entry: Json) -> Found:
 
 
 def decode_group(entry: Json) -> Found:
-    """Read one entry, whose path is only in its web address, below `/groups/`; some servers send none."""
+    """Read one entry: its path is only in its web address, below `/groups/`, and some servers send no address."""
     address = entry.get("web_url")
     _, found, path = urlsplit(address if isinstance(address, str) else "").path.partition("/groups/")
     return Found(Allowed(), names=(unquote(path), entry["id"]) if found else (entry["id"],))
 
 
 def entry_error(entry: Key) -> str | None:
-    """Say why no project or group can have such a path (deployed behaviour, section 7.6)."""
+    """Return why no project or group can have this path (deployed behaviour, section 7.6)."""
     if isinstance(entry, str) and GLOB.search(entry):
         return "an allowlist takes no globs: name each project, or allow the whole group under `groups`"
     if isinstance(entry, str) and (entry != entry.strip("/") or "//" in entry):
@@ -139,7 +139,7 @@ GROUPS = Collection(
 
 
 def rehearsal(read: Rehearsed) -> Mapping[str, Json]:
-    """The switch, and both lists by ID; that the service may insist on the limit, it does not show."""
+    """The switch, and both lists by ID. The service does not show whether the instance enforces the limit."""
     return {
         "instance": {"enforce_job_token_allowlist": False},
         "job_token_scope": {
@@ -152,7 +152,7 @@ def rehearsal(read: Rehearsed) -> Mapping[str, Json]:
 
 KIND = Kind(
     name="job_token_scope",
-    summary="Whose CI jobs may reach a project with their job token: the limit and its two allowlists.",
+    summary="Access of CI jobs to a project with their job token: the limit and its two allowlists.",
     spec="4.2",
     models={Level.PROJECT: JobTokenScope},
     parts=(ENABLED, PROJECTS, GROUPS),

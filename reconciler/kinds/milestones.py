@@ -34,16 +34,16 @@ class Milestone(Item):
     misplaced: ClassVar[Mapping[str, str]] = {"title": "the title of a milestone is its key"}
 
     description: Annotated[str | None, BeforeValidator(lambda text: None if text == "" else text)] = Field(
-        default=None, description="What it is about. Null, or empty, is none.", examples=["December release"]
+        default=None, description="Text of any length. Null or empty: none.", examples=["December release"]
     )
-    start_date: Day = Field(default=None, description="First day, YYYY-MM-DD. Null is none.", examples=["2026-12-01"])
+    start_date: Day = Field(default=None, description="First day, YYYY-MM-DD. Null: none.", examples=["2026-12-01"])
     due_date: Day = Field(
         default=None,
-        description="Last day, YYYY-MM-DD, after `start_date`. Null is none.",
+        description="Last day, YYYY-MM-DD, after `start_date`. Null: none.",
         examples=["2026-12-31"],
     )
     state: Literal["active", "closed"] = Field(
-        default="active", description="Whether it is open for work.", examples=["active"]
+        default="active", description="Open for work (`active`), or `closed`.", examples=["active"]
     )
 
     def errors(self) -> Iterator[tuple[str, str]]:
@@ -56,7 +56,7 @@ FIELDS = ("description", "start_date", "due_date")
 
 
 def decode(entry: Json) -> Found:
-    """Read one milestone; a description or date that is not shown is none."""
+    """Read one milestone: a description or date that is missing is null."""
     shown = {name: entry.get(name) for name in FIELDS}
     shown |= {"state": entry["state"]} if "state" in entry else {}
     milestone, unknown = recognized(Milestone, shown)
@@ -64,7 +64,7 @@ def decode(entry: Json) -> Found:
 
 
 def create(new: New) -> Requests:
-    """A milestone is created active; one that is to be closed takes a second request."""
+    """The service creates active milestones: a closed one takes a second request."""
     fields = new.fields
     state = fields.pop("state", "active")
     creation = new.post(new.new_name | fields)
@@ -74,7 +74,7 @@ def create(new: New) -> Requests:
 
 
 def update(old: Existing) -> Requests:
-    """Dates and descriptions are cleared by null; the state is changed by an event."""
+    """Null clears dates and descriptions; an event changes the state."""
     changed = old.fields
     if "state" in changed:
         changed["state_event"] = "close" if changed.pop("state") == "closed" else "activate"

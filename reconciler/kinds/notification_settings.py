@@ -1,7 +1,7 @@
 """Notification settings of the user behind the token: overall, in one group, in one project (spec 4.17)."""
 
 from collections.abc import Iterator, Mapping
-from typing import Annotated, Any, Literal
+from typing import Annotated, Any, Literal, get_args
 
 from pydantic import AfterValidator, Field
 
@@ -38,34 +38,34 @@ EventName = Literal[
     "service_account_success_pipeline",
     "success_pipeline",
 ]
-EVENT_NAMES: tuple[EventName, ...] = EventName.__args__  # type: ignore[attr-defined]  # what `Literal` holds
+EVENT_NAMES: tuple[EventName, ...] = get_args(EventName)
 
 ON_BY_DEFAULT = frozenset({"failed_pipeline", "fixed_pipeline", "moved_project"})
 
 
 def _effective(events: dict[EventName, bool | None]) -> dict[EventName, bool]:
-    """Null is the service's default, which is on for a few events and off for the rest."""
+    """Null is the service's default: on for a few events, off for the rest."""
     return {name: name in ON_BY_DEFAULT if value is None else value for name, value in events.items()}
 
 
 class NotificationSettings(Resource):
-    """What the user behind the token is told of."""
+    """Notifications of the user behind the token in one group or project."""
 
     level: Literal["disabled", "participating", "watch", "global", "mention", "custom"] = Field(
         default="global",
-        description="How much the user behind the token is told: nothing (`disabled`), what mentions them (`mention`), "
-        "what they take part in (`participating`), everything (`watch`), what `events` say (`custom`), or what they "
-        "are told one level up (`global`). Any other than `custom` drops the events of profiles and sets beneath.",
+        description="Notifications that the user behind the token receives: none (`disabled`), about mentions "
+        "(`mention`), about threads they take part in (`participating`), all (`watch`), those in `events` (`custom`), "
+        "or as set one level up (`global`). Any level but `custom` drops the events of the profiles and sets beneath.",
         examples=["custom"],
     )
     events: Annotated[dict[EventName, bool | None], AfterValidator(_effective)] = Field(
         default={},
-        description="Single events, switched on or off; needs `level: custom`. Null is the service's default.",
+        description="Single events, on or off. Needs `level: custom`. Null: the service's default.",
         examples=[{"failed_pipeline": True, "new_issue": False}],
     )
 
     def errors(self) -> Iterator[tuple[str, str]]:
-        """Events are only heeded, and only shown, at the level `custom`."""
+        """The service uses and shows events only at the level `custom`."""
         if self.events and self.level != "custom":
             yield (
                 "events",
@@ -74,18 +74,18 @@ class NotificationSettings(Resource):
 
 
 class UserNotificationSettings(NotificationSettings):
-    """What the user behind the token is told of wherever no group or project says otherwise."""
+    """Notifications of the user behind the token wherever no group or project says otherwise."""
 
     level: Literal["disabled", "participating", "watch", "global", "mention", "custom"] = Field(
         default="participating",
-        description="How much the user is told: nothing (`disabled`), what mentions them (`mention`), what they take "
-        "part in (`participating`), everything (`watch`), or what `events` say (`custom`).",
+        description="Notifications that the user receives: none (`disabled`), about mentions (`mention`), about "
+        "threads they take part in (`participating`), all (`watch`), or those in `events` (`custom`).",
         examples=["participating"],
     )
     notification_email: str | None = Field(
         default=None,
         min_length=1,
-        description="One of the user's verified addresses. Null is the primary address.",
+        description="One of the user's verified addresses. Null: the primary address.",
         examples=["ada@example.com"],
     )
 
@@ -138,7 +138,7 @@ def complete(reading: Reading) -> Json:
 
 
 def body(wanted: Resource, found: Found) -> Mapping[str, Json]:
-    """Return only what differs, events as flat booleans; an address is cleared by an empty string, never by null."""
+    """Return the fields that differ, events as flat booleans. An empty string clears the address; null does not."""
     changed: dict[str, Json] = {}
     for name in sorted(wanted.model_fields_set):
         value, before = getattr(wanted, name), getattr(found.resource, name)
@@ -150,7 +150,7 @@ def body(wanted: Resource, found: Found) -> Mapping[str, Json]:
 
 
 def beneath(lower: Mapping[str, Any], upper: Mapping[str, Any]) -> Mapping[str, Any]:
-    """A layer with another level than `custom` leaves the events of those beneath it without a meaning."""
+    """Drop the events of a lower layer where the upper layer sets another level than `custom`."""
     keeps = upper.get("level", "custom") == "custom"
     return lower if keeps else {name: value for name, value in lower.items() if name != "events"}
 
@@ -167,7 +167,7 @@ SETTINGS = Singleton(
 
 
 def rehearsal(read: Rehearsed) -> Mapping[str, Json]:
-    """The user's own, or those the user has there. Which events are shown tells which way the service goes."""
+    """The settings of the user, or of the user in a group or project. The events that are shown tell the dialect."""
     settings = read.fields("notification_settings")
     events = settings.get("events", {})
     instance = {"instance": {"dialect": "deployed" if "new_release" in events else "spec"}} if events else {}
@@ -179,7 +179,7 @@ def rehearsal(read: Rehearsed) -> Mapping[str, Json]:
 
 KIND = Kind(
     name="notification_settings",
-    summary="What the user behind the token is told of: overall (`User`), in a group, or in a project.",
+    summary="Notifications of the user behind the token: everywhere (`User`), in a group, or in a project.",
     spec="4.17",
     models={
         Level.USER: UserNotificationSettings,

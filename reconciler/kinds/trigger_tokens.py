@@ -19,7 +19,7 @@ class TriggerToken(Rotated):
 
 
 def secret_is_complete(value: str) -> bool:
-    """Tell whether this is a token, and not its first four characters, which everybody else sees (spec section 8)."""
+    """Return whether this is a whole token, and not the four characters that others see (spec section 8)."""
     return len(value) > 4
 
 

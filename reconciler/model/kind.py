@@ -1,4 +1,4 @@
-"""What a kind of settings is, as data. The engine knows no kind by name: it is handed a mapping of these."""
+"""A kind of settings, as data. The engine knows no kind by name: it receives a mapping of kinds."""
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
@@ -14,7 +14,7 @@ Part = Singleton | Collection
 
 
 class Role(IntEnum):
-    """What a member may do, as the numbers that the service counts by (`access_level`)."""
+    """Roles of members, with the numbers that the service uses for them (`access_level`)."""
 
     GUEST = 10
     PLANNER = 15
@@ -25,26 +25,26 @@ class Role(IntEnum):
 
 
 class Archived(StrEnum):
-    """What becomes of a section where the project is archived."""
+    """Access to a section of an archived project."""
 
-    OPEN = "read and written as ever"
-    READ_ONLY = "read, and not written"
-    CLOSED = "neither read nor written"
+    OPEN = "readable and writable"
+    READ_ONLY = "readable only"
+    CLOSED = "neither readable nor writable"
 
 
 @dataclass(frozen=True, slots=True)
 class Needs:
-    """What the service asks of whoever reads and writes a section (deployed behaviour, sections 1 to 6).
+    """The requirements of the service for reading and writing a section (deployed behaviour, sections 1 to 6).
 
-    Nothing is refused because of it: it explains what the service refuses, and tells what it would refuse.
+    They explain what the service refuses or would refuse; nothing is refused because of them.
 
     Attributes:
-        roles: by level, the least role that may write; a level is absent where whoever sees the target may.
-        same_to_read: whether reading needs what writing needs, so that whoever can read can write.
-        archived: what becomes of it where the project is archived.
-        switches: what the project must have switched on, one of them at least: the key of its record, and in words.
-        licensed: whether only the paid editions have it.
-        top_level: whether of the groups only those at the top have it.
+        roles: by level, the lowest role that may write; without the level, everybody who sees the target may.
+        same_to_read: whether reading needs the same as writing.
+        archived: access in an archived project.
+        switches: features of which the project needs at least one: the key of its record, and the feature in words.
+        licensed: whether only the paid editions have the section.
+        top_level: whether among groups only the top-level ones have the section.
     """
 
     roles: Mapping[Level, Role] = field(default_factory=dict)
@@ -57,12 +57,12 @@ class Needs:
 
 @dataclass(frozen=True, slots=True)
 class Rehearsed:
-    """What was read of one section of one target, for a state of the sandbox.
+    """The live objects of one section of one target, for a state of the sandbox.
 
     Attributes:
         level: of the target.
-        username: of the user behind the token, to whom all belongs that belongs to a user.
-        parts: what was read of each part that could be read.
+        username: of the user behind the token, who owns in the state what that user can read whole.
+        parts: by part, what was read; unreadable parts are absent.
     """
 
     level: Level
@@ -70,7 +70,7 @@ class Rehearsed:
     parts: Mapping[str, tuple[Found, ...]]
 
     def fields(self, part: str) -> dict[str, Json]:
-        """Return the fields of a settings record, none where it could not be read."""
+        """Return the fields of a settings record; none if it could not be read."""
         return next((as_json(found.resource) for found in self.parts.get(part, ())), {})
 
     def items(self, part: Collection) -> list[dict[str, Json]]:
