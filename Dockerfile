@@ -1,14 +1,14 @@
-# reconciler in a small image, for CI jobs and cron. To build it, pin the base image by its digest, which
-# `docker pull python:3.13-slim` prints (the one below is a placeholder that no registry has):
+# reconciler in a small image, for CI jobs and cron. To build it, pin the base image by the digest that
+# `docker pull python:3.13-slim` prints (the digest below is a placeholder):
 #
 #   docker build --build-arg PYTHON_DIGEST=sha256:... --tag reconciler .
 #
-# In a CI job, whose runner brings its own shell commands, empty the entry point:
+# In a CI job, the runner starts its own shell: empty the entry point:
 #
 #   image: {name: IMAGE, entrypoint: [""]}
 #   script: [reconciler plan manifests]
 #
-# Elsewhere the image is the command:
+# Elsewhere, run the image as a command:
 #
 #   docker run --rm --user "$(id -u):$(id -g)" -v "$PWD:/repository" -e RECONCILER_API_URL -e RECONCILER_TOKEN IMAGE plan manifests
 
@@ -24,11 +24,11 @@ RUN pip --python /opt/reconciler install --no-cache-dir /wheels/*.whl
 
 FROM ${PYTHON_IMAGE}@${PYTHON_DIGEST}
 LABEL org.opencontainers.image.title="reconciler" \
-      org.opencontainers.image.description="Declarative settings for hundreds of projects: plan, apply, drift." \
+      org.opencontainers.image.description="Manage the settings of hundreds of GitLab projects as code: plan, apply, drift." \
       org.opencontainers.image.licenses="MIT"
 RUN apt-get update && apt-get install --yes --no-install-recommends git && rm -rf /var/lib/apt/lists/*
 COPY --from=build /opt/reconciler /opt/reconciler
-# --since reads the checkout with git, which in a CI job belongs to another user than this one.
+# --since reads the checkout with git; in a CI job, the checkout belongs to another user.
 ENV PATH="/opt/reconciler/bin:$PATH" \
     GIT_CONFIG_COUNT="1" \
     GIT_CONFIG_KEY_0="safe.directory" \
