@@ -1,4 +1,4 @@
-"""Exporting from the sandbox, and what a plan makes of it."""
+"""Export from the sandbox, and plan what was exported."""
 
 from collections.abc import Mapping
 from pathlib import Path
@@ -18,7 +18,7 @@ EVERYTHING = ExportRequest(groups=("acme",), user=True)
 def exported(
     client: Client, folder: Path, asked: ExportRequest = EVERYTHING, *, profile: str | None = None
 ) -> ExportResult:
-    """Export, and see that doing so again changes nothing."""
+    """Export, and check that a second export changes nothing."""
     done = run_export(asked, client, KINDS, 1, folder=folder, profile=profile)
     before = contents(folder)
     again = run_export(asked, client, KINDS, 1, folder=folder, profile=profile)
@@ -28,18 +28,18 @@ def exported(
 
 
 def contents(folder: Path) -> Mapping[str, str]:
-    """Every file of a folder, by its path below it."""
+    """Return the text of every file of a folder, by its path below the folder."""
     files = sorted(path for path in folder.rglob("*") if path.is_file())
     return {str(path.relative_to(folder)): path.read_text() for path in files}
 
 
 def planned(client: Client, folder: Path) -> tuple[list[Any], list[Any]]:
-    """The changes and the problems of a plan with the manifests of a folder."""
+    """Return the changes and the problems of a plan with the manifests of a folder."""
     plan = draw_plan(read_manifests([folder], KINDS).desired, client, KINDS, concurrency=1)
     return list(plan.changes), list(plan.problems)
 
 
 def client_of(sandbox: Sandbox, state: Mapping[str, Any], token: str = "ada-token") -> Client:
-    """A client of the sandbox in some state."""
+    """Return a client of the sandbox, which gets this state."""
     sandbox.replace_state(state)
     return Client(sandbox.api_url, token)

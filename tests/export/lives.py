@@ -1,4 +1,4 @@
-"""Live states of any kind, the odd ones before all."""
+"""Strategies for live states, odd ones above all."""
 
 from typing import Any
 
@@ -31,7 +31,7 @@ def approvals() -> st.SearchStrategy[Plain]:
 
 
 def projects(number: int) -> st.SearchStrategy[Plain]:
-    """What a project of the small service may hold; dates may contradict each other, as those of old do."""
+    """Draw the contents of a project of the small service; dates may contradict each other, as old ones do."""
     patterns = st.sampled_from(["", "/*", "/prod*", "2/x", "/a-b_c"]).map(lambda end: PROJECTS[number] + end)
     milestone = st.fixed_dictionaries(
         {
@@ -83,7 +83,7 @@ LIVES = st.fixed_dictionaries(
 
 
 def service(live: Plain, dialect: str) -> Plain:
-    """Write such a live state as the sandbox reads it."""
+    """Return the state of the sandbox with these contents."""
     state = a_small_service(dialect)
     state["users"][1]["notification_settings"] = live["user"] | {"notification_email": live["email"]}
     state["groups"][0] |= {

@@ -1,4 +1,4 @@
-"""Whatever is live: what is exported validates, plans empty and without problems, and is exported again the same."""
+"""An export of any live state validates, plans empty and without problems, and repeats itself."""
 
 import json
 from pathlib import Path
@@ -78,7 +78,7 @@ def test_what_projects_share_can_be_hoisted_into_a_profile(
 
 
 def copied(project: dict[str, Any], number: int) -> dict[str, Any]:
-    """The same of another project, whose patterns begin with its own path."""
+    """Return the contents for another project, with patterns that begin with its own path."""
     rules = [
         {**rule, "repository_path_pattern": rule["repository_path_pattern"].replace("acme/api", PROJECTS[number])}
         for rule in project["container_repository_protection_rules"]

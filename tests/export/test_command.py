@@ -1,4 +1,4 @@
-"""`export` on the command line: into an empty folder, again, and over what people have written."""
+"""`export` on the command line: into an empty folder, again, and over manifests that people wrote."""
 
 from pathlib import Path
 

@@ -1,4 +1,4 @@
-"""What an export cannot read, or no manifest can say, is left out and told; what is left plans empty."""
+"""An export leaves out, with a warning, what it cannot read or no manifest can declare; the rest plans empty."""
 
 from pathlib import Path
 
@@ -19,8 +19,8 @@ from tests.service.connecting import connected
 from tests.states import a_small_service
 
 
-def told(cli_runner: CliRunner, line: str) -> list[str]:
-    """Export, see that the rest plans empty, and return what was told."""
+def warnings(cli_runner: CliRunner, line: str) -> list[str]:
+    """Export, check that the rest plans empty, and return the warnings."""
     done = cli_runner(f"export {line} -o out")
     assert done.code == 0
     assert cli_runner("drift out").code == 0
@@ -32,7 +32,7 @@ def test_a_name_that_two_have_and_dates_that_contradict_each_other(cli_runner: C
         milestones=[{"title": "1", "start_date": "2026-05-01", "due_date": "2026-01-01"}],
         trigger_tokens=[*[{"description": "t", "owner": "ada"}] * 2, {"description": "bob's", "owner": "bob"}],
     )
-    assert told(cli_runner, "--project acme/api --section milestones --section trigger_tokens") == [
+    assert warnings(cli_runner, "--project acme/api --section milestones --section trigger_tokens") == [
         'due_date of milestone "1" of project acme/api is left out: due_date must be after start_date, which is '
         "2026-05-01",
         'trigger token "t" (IDs 1, 2) of project acme/api is left out: a name in a manifest stands for one',
@@ -56,27 +56,27 @@ spec:
 
 
 def test_a_pruned_section_of_which_something_is_left_out_is_pruned_no_more(cli_runner: CliRunner) -> None:
-    """Otherwise, a plan would delete what the manifest cannot say."""
+    """Otherwise, a plan would delete what the manifest cannot declare."""
     cli_runner.service(trigger_tokens=[{"description": "t", "owner": "ada"}, {"description": "t", "owner": "ada"}])
     file = cli_runner.write(
         "out/x.yaml",
         "apiVersion: reconciler/v1\nkind: Project\nmetadata: {path: acme/api}\n"
         "spec: {trigger_tokens: {}, milestones: {}, prune: [trigger_tokens, milestones]}\n",
     )
-    told(cli_runner, "--project acme/api")
+    warnings(cli_runner, "--project acme/api")
     assert file.read_text().endswith("spec: {trigger_tokens: {}, milestones: {}, prune: [milestones]}\n")
 
 
 def test_a_name_that_no_manifest_takes_is_left_out(cli_runner: CliRunner) -> None:
     cli_runner.service(trigger_tokens=[{"description": "", "owner": "ada"}, {"description": "fine", "owner": "ada"}])
-    assert told(cli_runner, "--project acme/api --section trigger_tokens") == [
+    assert warnings(cli_runner, "--project acme/api --section trigger_tokens") == [
         'trigger token "" (ID 1) of project acme/api is left out: a description must not be blank'
     ]
 
 
 def test_a_section_that_cannot_be_read_is_told_once(cli_runner: CliRunner) -> None:
     cli_runner.service(container_registry_enabled=False)
-    assert told(cli_runner, "--project acme/api") == [
+    assert warnings(cli_runner, "--project acme/api") == [
         "container_repository_protection_rules of project acme/api cannot be read and is left out "
         "(GET projects/acme%2Fapi/registry/protection/repository/rules: 403 Forbidden)"
     ]
@@ -198,5 +198,7 @@ def test_an_export_tells_how_far_it_is(cli_runner: CliRunner) -> None:
         asked = ExportRequest(groups=("acme",), sections=("milestones",))
         run_export(asked, client, KINDS, 2, folder=cli_runner.folder / "out", progress=progress)
         assert (progress.stage, progress.done, progress.targets) == ("writing manifests", 0, 0)
-        sight = read_all(asked, client, KINDS, 2, progress)
-    assert (progress.stage, progress.done, progress.targets) == ("reading", 4, 4) == ("reading", 4, len(sight.targets))
+        snapshot = read_all(asked, client, KINDS, 2, progress)
+    assert (
+        (progress.stage, progress.done, progress.targets) == ("reading", 4, 4) == ("reading", 4, len(snapshot.targets))
+    )

@@ -1,4 +1,4 @@
-"""Texts that are changed in place: they come to the wanted values, and comments stay."""
+"""A text changed in place has the wanted values, and its comments stay."""
 
 from typing import Any
 

@@ -1,4 +1,4 @@
-"""A clock that never makes a test wait: it goes forward by itself, by as much as was to be waited for."""
+"""A clock that never makes a test wait: each wait sets it forward."""
 
 from datetime import UTC, datetime, timedelta
 from threading import Event, Lock
@@ -8,7 +8,7 @@ from hypothesis import HealthCheck, settings
 from reconciler.service import Clock
 
 patiently = settings(deadline=None, suppress_health_check=[HealthCheck.too_slow])
-"""For properties: the machine may be as slow as it likes."""
+"""Settings for properties without time limits."""
 
 NOON = datetime(2026, 10, 10, 12, tzinfo=UTC)
 
@@ -41,6 +41,6 @@ class SwiftClock(Clock):
         return event.is_set()
 
     def advance(self, seconds: float) -> None:
-        """Let time pass."""
+        """Set the clock forward."""
         with self._lock:
             self._passed += seconds

@@ -1,4 +1,4 @@
-"""Clients for tests: they wait on a clock of their own, always as long as they may."""
+"""Clients for tests, with a clock of their own and the longest backoff."""
 
 from random import Random
 from typing import Any
@@ -11,7 +11,7 @@ TOKEN = "glpat-secret"
 
 
 class Longest(Random):
-    """Chance that always comes out at its upper bound."""
+    """Random numbers that are always the upper bound."""
 
     def uniform(self, a: float, b: float) -> float:
         return max(a, b)

@@ -1,4 +1,4 @@
-"""A server on a real socket that sends one list, in pages or not, with whichever page headers a test chooses."""
+"""A server on a real socket that sends one list, in pages or not, with the page headers that a test chooses."""
 
 import json
 from collections.abc import Callable, Iterator, Sequence
@@ -62,7 +62,7 @@ class Listing:
 
 @contextmanager
 def served() -> Iterator[tuple[str, list[Listing]]]:
-    """Serve what is put into the list that is yielded, as its only element, under the URL that is yielded too."""
+    """Serve the only element of the yielded list, which a test replaces, under the yielded URL."""
     listings = [Listing()]
 
     class Handler(BaseHTTPRequestHandler):

@@ -1,4 +1,4 @@
-"""The client on real sockets: what it sends, and what it makes of every sort of answer."""
+"""The client on real sockets: the requests it sends, and the value or error of every sort of response."""
 
 import json
 from concurrent.futures import ThreadPoolExecutor

@@ -1,4 +1,4 @@
-"""What comes of broken connections, endless answers and every error of the library beneath."""
+"""Broken connections, endless responses and every error of the HTTP libraries end in errors of ours."""
 
 import gzip
 import ssl
@@ -199,7 +199,7 @@ def test_whatever_comes_back_is_a_value_or_an_error_of_ours(raw: bytes, write: b
 
 @contextmanager
 def secured() -> Iterator[str]:
-    """A service over TLS, whose certificate nobody else has signed."""
+    """A service over TLS with a self-signed certificate."""
     context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
     context.load_cert_chain(LOOPBACK)
 

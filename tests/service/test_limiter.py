@@ -1,4 +1,4 @@
-"""When requests may go: the service's quota, the run's own rate, and how many at once."""
+"""Three limits of requests: the service's quota, the run's own rate, and the number in flight."""
 
 from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
@@ -214,7 +214,7 @@ def test_an_answer_that_never_came_says_nothing_of_the_load() -> None:
 
 @pytest.fixture
 def crowded() -> Iterator[tuple[Limiter, Traffic, Thread, list[float]]]:
-    """A limiter that lets one go at a time, with one in flight and another in a thread that waits for its turn."""
+    """A limiter of one request at a time, with one in flight and a thread that waits to send another."""
     traffic, entered = Traffic(), list[float]()
     clock = SwiftClock()
     limiter = Limiter(Policy(concurrency=1), clock, traffic, Event())

@@ -20,7 +20,7 @@ from tests.service.listing import HEADERS, Listing, served
 
 
 def pages_of(*pages: Sequence[Any], totals: Sequence[int] | None = None) -> list[bytes]:
-    """One reading of a list: with page headers, and the total on each page if it is given."""
+    """One reading of a list, with page headers, and with the total on each page if it is given."""
     raw = []
     for number, page in enumerate(pages, start=1):
         headers = {"x_next_page": str(number + 1) if number < len(pages) else ""}

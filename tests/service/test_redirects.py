@@ -93,7 +93,7 @@ def test_a_write_is_never_redirected() -> None:
 
 @pytest.fixture
 def elsewhere() -> Iterator[str]:
-    """The address of a server that must not be asked anything."""
+    """The address of a server that must not get a request."""
     with canned(answer("200 OK", "{}")) as server:
         yield server.api_url
         assert server.requests == []

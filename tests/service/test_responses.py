@@ -1,4 +1,4 @@
-"""Bodies: what is JSON, what is none, and what is said of it."""
+"""Bodies that are JSON, and bodies that are not."""
 
 import json
 from typing import Any

@@ -1,4 +1,4 @@
-"""A state to rehearse on: it loads in the sandbox, a plan there is the plan here, and nobody's secret is in it."""
+"""A state for rehearsals loads in the sandbox, leads to the same plan there, and holds no secret."""
 
 import json
 from datetime import UTC, datetime, timedelta
@@ -19,7 +19,7 @@ from tests.states import a_small_service
 
 
 def rehearsal(cli_runner: CliRunner, line: str) -> dict[str, Any]:
-    """Export with a state and return it."""
+    """Export with a state, and return the state."""
     done = cli_runner(f"export {line} -o out --state state.json")
     assert done.code == 0
     read: dict[str, Any] = json.loads(Path("state.json").read_text())

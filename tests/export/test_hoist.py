@@ -1,4 +1,4 @@
-"""What most projects share goes to a profile, and what each has of its own stays in its document."""
+"""Settings that most projects share move to a profile; the rest stays in the document of each project."""
 
 from pathlib import Path
 from typing import Any
@@ -17,7 +17,7 @@ ALIKE = {
 
 
 def service(cli_runner: CliRunner, **others: dict[str, Any]) -> None:
-    """Projects that have all in common, but for what is given by name; `odd` is there only if it is given."""
+    """Set up projects that share everything except the contents given by name; `odd` exists only if given."""
     state = a_small_service("deployed")
     state["projects"].append({"id": 104, "path": "acme/more"})
     for project in state["projects"]:
@@ -30,7 +30,7 @@ def service(cli_runner: CliRunner, **others: dict[str, Any]) -> None:
 
 
 def hoisted(cli_runner: CliRunner, *sections: str, line: str = "--hoist") -> dict[str, str]:
-    """Export with a profile, see that it plans empty and is the same again, and return the files."""
+    """Export with a profile, check that it plans empty and repeats itself, and return the files."""
     asked = " ".join(f"--section {section}" for section in sections)
     done = cli_runner(f"export --group acme -o out {line} {asked}")
     assert done.code == 0

@@ -1,4 +1,4 @@
-"""Exporting over what people have written: what differs is changed, and everything else stays as they wrote it."""
+"""Exports over manifests that people wrote change what differs, and nothing else."""
 
 from pathlib import Path
 from typing import Any
@@ -14,7 +14,7 @@ BELOW_PROFILE = HEAD.replace("{path: acme/api}", "{path: acme/api, profiles: [p]
 
 
 def brought_up_to_date(cli_runner: CliRunner, text: str, **live: Any) -> str:
-    """Export over a file, see that it plans empty and that another export changes nothing, and return its text."""
+    """Export over a file, check that it plans empty and that a second export changes nothing, and return its text."""
     cli_runner.service(**live)
     file = cli_runner.write("out/x.yaml", "")
     file.write_bytes(text.encode())
