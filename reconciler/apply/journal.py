@@ -1,7 +1,7 @@
 """The journal: each write noted before it is sent and after it was answered, on disk before anything else happens.
 
-Correctness does not need it, for the next plan reads what is true. It tells the person on call what a run that was
-killed had certainly done and which writes are unconfirmed, and lets the next run confirm them.
+Correctness does not need the journal: the next plan reads live state. The journal shows the person on call which writes
+of a killed run succeeded and which are unconfirmed, and the next run confirms these.
 """
 
 import fcntl
@@ -28,7 +28,7 @@ from reconciler.system.line_file import append_line, naming, open_own, values_of
 
 
 class Intent(BaseModel):
-    """A write that was about to be sent, with what it takes to see whether it was carried out.
+    """A write that was about to be sent, with all that a later run needs to check whether it succeeded.
 
     Attributes:
         action: what the change does.
@@ -90,7 +90,7 @@ class Intent(BaseModel):
 
 @dataclass(frozen=True, slots=True)
 class Interrupted:
-    """What earlier runs left unconfirmed.
+    """The unconfirmed writes of earlier runs.
 
     Attributes:
         service: the `{api_url}` that was written to.

@@ -1,4 +1,4 @@
-"""What goes into carrying out a plan, and what comes out of it."""
+"""The options of an apply, and the outcome of each change."""
 
 from collections.abc import Callable
 from dataclasses import dataclass, field
@@ -15,16 +15,16 @@ from reconciler.model.protocols import Request
 from reconciler.model.targets import Address
 
 TokenSink = Callable[[Address, str], None]
-"""Takes the value of a created token to where it is to go, once and for good, or raises `OutputFailed`."""
+"""Delivers the value of a created token, or raises `OutputFailed`."""
 
 
-ENDED = "the run was ended before it"
+ENDED = "the run ended before this change"
 
-UNKNOWN = "the run broke off before it was known what became of it"
+UNKNOWN = "the run was interrupted; the result is unknown"
 
 
 class Status(StrEnum):
-    """What became of a change."""
+    """The outcome of a change, in a word."""
 
     DONE = "done"
     FAILED = "failed"
@@ -40,19 +40,19 @@ class Outcome:
     change: Annotated[Change, Field(discriminator="action")]
     """The change, as in a plan."""
     status: Status
-    """What became of it."""
+    """The outcome."""
     reason: str = ""
     """Why it is not done; empty if it is."""
 
     @property
     def word(self) -> str:
-        """What became of it, in a word: `created`, `updated`, `deleted`, or `failed` and the other statuses."""
+        """The outcome in a word: `created`, `updated`, `deleted`, or `failed` and the other statuses."""
         return f"{self.change.action}d" if self.status is Status.DONE else self.status.name.lower()
 
 
 @dataclass(frozen=True, slots=True)
 class TargetOutcome:
-    """What became of one target.
+    """The outcomes of the changes of one target.
 
     Attributes:
         plan: as it was carried out; it differs from the plan where a group's change made planning again necessary.
@@ -67,7 +67,7 @@ class Record(Protocol):
     """Keeps what is about to be sent, and what came of it, where a crash does not reach."""
 
     def intend(self, change: Change, request: Request) -> int:
-        """Note a write before it is sent; the number tells its result apart from others.
+        """Note a write before it is sent; the number identifies its result.
 
         Raises:
             OutputFailed: it could not be noted, and must not be sent.
@@ -93,7 +93,7 @@ class Stop:
     """Ends a run: what is in flight is finished, and nothing else is begun.
 
     Attributes:
-        event: set once the run is to end; whoever waits watches it.
+        event: set once the run is to end; every wait watches it.
         refused: whether the service refuses the token, so that nothing is read any more either.
     """
 
@@ -108,7 +108,7 @@ class Stop:
         return self._reason if self.event.is_set() else ""
 
     def after(self, error: ServiceError) -> None:
-        """End the run if an error says that the service answers nothing more."""
+        """End the run if an error means that no further request can succeed."""
         if isinstance(error, Unauthorized):
             self.refused = True
             self.cancel(f"the service refuses the token: {error.reason}")
@@ -136,7 +136,7 @@ class ApplyOptions:
         deliver: where values of created tokens go; None where none is created.
         stop: ends the run.
         record: keeps intents and results.
-        progress: is told how far it is.
+        progress: counts the steps.
     """
 
     concurrency: int

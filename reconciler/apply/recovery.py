@@ -59,7 +59,7 @@ def _judge(intent: Intent, part: Part, live: Reread, lists: Lists, deliver: Toke
     try:
         lacking = unapplied(change, live)
     except LookupError as error:
-        return Recovered(intent, f"unknown; it could not be looked for: {error}", settled=False)
+        return Recovered(intent, f"unknown; it could not be checked: {error}", settled=False)
     if not (isinstance(change, Create) and isinstance(part, Collection) and part.secret_field):
         return Recovered(intent, "it did not succeed" if lacking else "it succeeded")
     values = [value for found, value in lists.secrets(part, change.address) if found.id not in change.replaces_ids]

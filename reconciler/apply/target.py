@@ -1,4 +1,4 @@
-"""One target's plan carried out: its changes one after another, each request recorded, doubts settled by reading."""
+"""The application of one target's plan: changes in order, each request recorded, doubts settled by reading."""
 
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass, replace
@@ -28,7 +28,7 @@ from reconciler.planning.planner import plan_section
 TRIES = 3
 """How often a creation is sent whose answer is lost each time and that is found not to have been carried out."""
 
-NOT_DELIVERED = "a token could not be delivered, so that the run was ended"
+NOT_DELIVERED = "a token could not be delivered, so the run was ended"
 
 Answer = TypeVar("Answer")
 
@@ -146,7 +146,7 @@ class TargetRun:
         try:
             number = self.options.record.intend(change, request)
         except OutputFailed:
-            self.options.stop.cancel("the journal could not be written, so that the run was ended")
+            self.options.stop.cancel("the journal could not be written, so the run was ended")
             raise
         try:
             answer = send()
@@ -160,7 +160,7 @@ class TargetRun:
     def _create(self, change: Create, request: Request) -> int | None:
         """Create an object and deliver the value of its secret, which is part of it; return `Attempt.made`.
 
-        A creation whose answer is lost is looked for, and sent again only if it is not there.
+        A creation whose answer is lost is looked for, and sent again only if it does not exist.
         """
         left = TRIES
         created = None
@@ -178,7 +178,7 @@ class TargetRun:
         return number if change.target_id is None else None
 
     def _checked(self, change: Create, request: Request, answer: Json) -> tuple[int | None, str | None]:
-        """Return ID and secret of a new object, where the answer to its creation tells them.
+        """Return ID and secret of a new object, if the response to its creation holds them.
 
         Raises:
             BadAnswer: one of them is needed and missing.
@@ -202,12 +202,12 @@ class TargetRun:
         part = collection_of(change.address, self.kinds)
         objects = self.verifier.again([change])[change.address.section, change.address.part]
         if isinstance(objects, Unreadable):
-            reason = f"{lost.reason}; looking whether it was carried out: {objects.reason}"
+            reason = f"{lost.reason}; checking whether it succeeded: {objects.reason}"
             raise AnswerLost(str(request), reason) from lost
         # A secret that is not shown whole belongs to somebody else, who has just created one of the same name.
         new = [found for found in objects.new(change) if part.secret_field is None or found.ours]
         if len(new) > 1:
-            raise AnswerLost(str(request), f"{lost.reason}; and there are {len(new)} new ones of this name now")
+            raise AnswerLost(str(request), f"{lost.reason}; and {len(new)} new objects have this name now")
         if not new:
             return None
         if part.secret_field is None:
@@ -225,7 +225,7 @@ class TargetRun:
 
     def _hand_over(self, address: Address, secret: str) -> None:
         if self.options.deliver is None:
-            raise OutputFailed("there is nowhere to deliver its value to")
+            raise OutputFailed("no token sink is configured")
         self.options.deliver(address, secret)
         self.delivered.add(address)
 
@@ -239,14 +239,14 @@ class TargetRun:
         try:
             ours = self._secrets(change.address)
             if change.successor_id not in {found.id for found, _ in ours}:
-                return Outcome(change, Status.STALE, f"its successor (ID {change.successor_id}) is gone by now")
+                return Outcome(change, Status.STALE, f"its successor (ID {change.successor_id}) no longer exists")
             self._hand_over(change.address, ours[-1][1])
         except ServiceError as error:
             self.options.stop.after(error)
-            return Outcome(change, Status.FAILED, f"its successor could not be read, to be delivered first: {error}")
+            return Outcome(change, Status.FAILED, f"the value of its successor could not be read for delivery: {error}")
         except OutputFailed as error:
             self.options.stop.cancel(NOT_DELIVERED)
-            return Outcome(change, Status.FAILED, f"its successor could not be delivered first: {error}")
+            return Outcome(change, Status.FAILED, f"the value of its successor could not be delivered: {error}")
         return None
 
     def _secrets(self, address: Address) -> list[tuple[Found, str]]:
@@ -275,7 +275,7 @@ class TargetRun:
         except LookupError as error:
             if attempt.doubt:
                 return outcome
-            return replace(outcome, status=Status.FAILED, reason=f"carried out, but cannot be verified: {error}")
+            return replace(outcome, status=Status.FAILED, reason=f"applied, but cannot be verified: {error}")
         if attempt.doubt:
             return outcome if lacking else self._found_done(attempt, attempt.doubt)
         if lacking:
@@ -288,18 +288,18 @@ class TargetRun:
         """Return what became of a change that failed, or may have, and is nevertheless as wanted."""
         outcome = attempt.outcome
         if isinstance(outcome.change, Create) and not doubt.ambiguous and attempt.made is None:
-            return replace(outcome, status=Status.STALE, reason="done by somebody else at the same time")
+            return replace(outcome, status=Status.STALE, reason="another user made the same change at the same time")
         if self._is_secret(outcome.change):
-            return replace(outcome, reason=f"{outcome.reason}; one is there, whose value was not delivered: delete it")
+            return replace(outcome, reason=f"{outcome.reason}; a token exists whose value was not delivered: delete it")
         return Outcome(outcome.change, Status.DONE)
 
     def _withdrawn(self, change: Create, made: int, first: int) -> Outcome:
         """Delete what was created though somebody else had just created the same: all runs that see both agree."""
-        reason = f"somebody else created one at the same time, ID {first}; this run's, ID {made}, "
+        reason = f"another user created the same object at the same time, ID {first}; this run's, ID {made}, "
         reason += self._taken_back(change, made)
         if self._is_secret(change):
             instead = self._delivered_instead(change.address, first)
-            reason += f"; the value that was delivered is void{', and that of the other was delivered' * instead}"
+            reason += f"; the delivered value is void{', and the value of the other was delivered' * instead}"
         return Outcome(change, Status.FAILED, reason)
 
     def _delivered_instead(self, address: Address, number: int) -> bool:
@@ -319,7 +319,7 @@ def exceeding(planned: SectionPlan, saved: SectionPlan) -> dict[int, str]:
     """Return the changes of a section that was planned again which do more than the saved plan shows, and why not."""
     shown = {change.address: change.after for change in saved.changes if isinstance(change, Update)}
     return {
-        id(change): "it would do more than the saved plan shows, since a group above was changed; plan again"
+        id(change): "it would do more than the saved plan shows, because a group above was changed; plan again"
         for change in planned.changes
         if not (isinstance(change, Update) and change.after.items() <= shown.get(change.address, {}).items())
     }

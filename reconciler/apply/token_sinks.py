@@ -1,4 +1,4 @@
-"""Where the values of created tokens go: to a file, or to a command. Nowhere else.
+"""Token sinks: the values of created tokens go to a file or to a command, and nowhere else.
 
 Both may be handed a value twice: a rotated token's successor is delivered once more before its predecessor is deleted.
 """
@@ -108,9 +108,9 @@ def token_line(address: Address, value: str) -> str:
 
 
 def _is_newest(entry: Mapping[str, Any], delivered: bytes) -> bool:
-    """Whether this is what a file of tokens says last of the token's name."""
+    """Return whether an entry is the newest of its name in a file of tokens."""
     if json.dumps(entry["token"]).encode() not in delivered:
         return False
     name = entry.items() - {("token", entry["token"])}
-    said = [each for each in values_of(delivered) if isinstance(each, dict) and name <= each.items()]
-    return said[-1:] == [entry]
+    entries = [each for each in values_of(delivered) if isinstance(each, dict) and name <= each.items()]
+    return entries[-1:] == [entry]

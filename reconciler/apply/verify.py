@@ -30,11 +30,11 @@ from reconciler.planning.parts import (
     plan_settings,
 )
 
-EDITED = "the saved plan was edited: it would do something else than it shows; make it again"
+EDITED = "the saved plan was edited: its requests do not match the changes it shows; make the plan again"
 
 
 class Objects:
-    """What a part held when it was read again, by ID and by name: a section may have thousands of changes."""
+    """The objects of a part that was read again, by ID and by name: a section may have thousands of changes."""
 
     def __init__(self, part: Part, live: Found | tuple[Found, ...]) -> None:
         self._part = part
@@ -72,7 +72,7 @@ class Objects:
 
 
 Reread = Mapping[tuple[str, str], Objects | Unreadable]
-"""What was read again, by section and part."""
+"""The parts that were read again, by section and part."""
 
 
 class Numbers:
@@ -190,20 +190,20 @@ def stale_reason(change: Change, live: Reread) -> str:
     if isinstance(objects, Unreadable):
         return f"cannot be read again: {objects.reason}"
     if isinstance(change, Create):
-        return "it exists by now" if objects.new(change) else ""
+        return "it exists now" if objects.new(change) else ""
     former = change.renamed_from if isinstance(change, Update) else None
     namesakes = objects.named(change.address.name)
     found = objects.by_id.get(change.read.id) or next(iter(namesakes or objects.named(former)), None)
     if found is None:
-        return "it is gone by now"
+        return "it no longer exists"
     since = moved(change.read, as_read(found))
     if since:
         return f"it has changed since the plan was made: {since}"
-    return "its new name is taken by now" if former is not None and namesakes else ""
+    return "its new name is taken now" if former is not None and namesakes else ""
 
 
 def forgery(change: Change, part: Part, found: Found | None, number_of: Callable[[Reference], int]) -> str:
-    """Return why a change is not what planning anew what it shows comes to; empty where it is: a plan is no credential.
+    """Return why planning what a change shows does not lead to that change; empty if it does. A plan is no credential.
 
     Args:
         change: of a saved plan; its object has not moved.
@@ -275,14 +275,14 @@ def unapplied(change: Change, live: Reread, made: int | None = None) -> str:
     if isinstance(objects, Unreadable):
         raise LookupError(objects.reason)  # noqa: TRY004  # nothing is of a wrong type here
     if isinstance(change, Delete):
-        return "it is still there" if change.read.id in objects.by_id else ""
+        return "it still exists" if change.read.id in objects.by_id else ""
     if isinstance(change, Create) and made is None:
         found = objects.new(change)
     else:
         known = objects.by_id.get(made if isinstance(change, Create) else change.read.id)
         found = [] if known is None else [known]
     if not found:
-        return "it is not there"
+        return "it does not exist"
     shown = [(fields_of(each.resource), each.unshown) for each in found]
     lost = [
         name

@@ -1,1 +1,1 @@
-"""What the service holds: read completely, and never written."""
+"""Live state, read from the service and never written."""

@@ -20,13 +20,13 @@ QUERY = "include_subgroups=true&with_shared=false{archived}&order_by=id&sort=asc
 
 @dataclass(frozen=True, slots=True)
 class Discovery:
-    """What the groups hold.
+    """The projects of groups, and IDs and paths that came along.
 
     Attributes:
-        groups: by group, as it was asked for, its projects and those of its subgroups; or why nobody can tell.
+        groups: by group, as it was asked for, its projects and those of its subgroups; or why these are unknown.
         ids: the numeric ID of each target, by its path in lower case.
         paths: the full paths of the targets that were asked for by ID.
-        unknown: those whose paths the service does not tell, each with the reason.
+        unknown: those whose paths are unknown, each with the reason.
     """
 
     groups: Mapping[str, tuple[Member, ...] | Hidden]

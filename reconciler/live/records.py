@@ -18,7 +18,7 @@ Value = TypeVar("Value", int, str)
 
 @dataclass(frozen=True, slots=True)
 class TargetRecord:
-    """What the service answers about a group or a project as such.
+    """The service's response about a group or a project as such.
 
     Attributes:
         target: as it was asked for.

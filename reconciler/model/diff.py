@@ -1,4 +1,4 @@
-"""Comparing resources: what differs, what an object would become, and what it was when it was read. Pure."""
+"""Comparing resources: what differs, what an object would become, and how it was when it was read. Pure."""
 
 import json
 from collections.abc import Collection, Iterator, Mapping
@@ -15,7 +15,7 @@ Fields = Mapping[str, Json]
 """Field values as JSON; a key of a mapping field as `field.key`."""
 
 LONGEST = 60
-"""How many characters of a value are quoted where it is told what has moved."""
+"""How many characters of a value a message quotes."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -87,7 +87,7 @@ def _is_unshown(name: str, found: Found, after: Fields) -> bool:
 
 
 def _agree(wanted: Resource, found: Resource) -> bool:
-    """Whether nothing differs: so it is with nearly all, and this tells without writing them as JSON."""
+    """Return whether nothing differs, without writing values as JSON: so it is with nearly all objects."""
     return all(
         name in found.model_fields_set and _holds(getattr(found, name), getattr(wanted, name))
         for name in wanted.model_fields_set - POLICIES
@@ -142,7 +142,7 @@ def as_read(found: Found) -> AsRead:
 
 
 def moved(before: AsRead, now: AsRead) -> str:
-    """Say what of an object differs from what was read, as `state: "active" -> "closed"`; empty if nothing does."""
+    """Return what has changed since an object was read, as `state: "active" -> "closed"`; empty if nothing has."""
     if before == now:
         return ""
     places = inside(_plain(before), _plain(now))

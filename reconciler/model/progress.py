@@ -1,4 +1,4 @@
-"""How far a run is: the stages count, and whoever watches reads. Nothing depends on it."""
+"""The progress of a run: the stages count, and a display reads. Nothing depends on it."""
 
 from collections import Counter
 from collections.abc import Callable, Iterable
@@ -12,8 +12,8 @@ class Progress:
     """The stage of a run and how much of it is done. Safe to use from any thread.
 
     Args:
-        requests: tells how many requests were made so far.
-        clock: tells seconds.
+        requests: returns how many requests were made so far.
+        clock: returns seconds.
 
     Attributes:
         stage: what is being done, such as `reading`.

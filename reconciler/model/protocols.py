@@ -1,4 +1,4 @@
-"""What goes over the wire, as values and protocols: requests, and a service that can be read or also written."""
+"""Requests as values, and the service as protocols: one that can be read, and one that can also be written."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -6,7 +6,7 @@ from datetime import datetime
 from typing import Any, Literal, Protocol
 
 Json = Any
-"""A JSON value as `json.loads` builds it. Whoever reads one checks it: a kind by its model."""
+"""A JSON value as `json.loads` builds it. Its reader checks it: a kind by its model."""
 
 Method = Literal["POST", "PUT", "PATCH", "DELETE"]
 
@@ -44,7 +44,7 @@ class TimedReader(Reader, Protocol):
     """The service, for reading what it has and when."""
 
     def now(self) -> datetime:
-        """Return the time by the service's own clock, as far as its answers tell; with a time zone."""
+        """Return the time by the service's own clock, as far as responses show it; with a time zone."""
 
 
 class Service(Reader, Protocol):

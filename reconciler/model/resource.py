@@ -1,4 +1,4 @@
-"""The fields of a thing, wanted or found, in one canonical form so that `!=` is the whole comparison."""
+"""The fields of an object, wanted or found, in one canonical form so that `!=` is the whole comparison."""
 
 import re
 from collections.abc import Iterator, Mapping
@@ -22,7 +22,7 @@ class Resource(BaseModel):
     model_config = ConfigDict(frozen=True, extra="forbid", strict=True, hide_input_in_errors=True)
 
     misplaced: ClassVar[Mapping[str, str]] = MappingProxyType({})
-    """What to say of keys that people write here and that do not belong here."""
+    """Messages for keys that people write here and that do not belong here."""
 
     def errors(self) -> Iterator[tuple[str, str]]:
         """Yield `(field, message)` for each rule across fields that the declared fields break.
@@ -64,7 +64,7 @@ def read_duration(text: object, *, units: str = "dhms", example: str = "24h") ->
     """Return the duration that a text such as `24h` stands for: the one reading of manifests, options and settings.
 
     Raises:
-        ValueError: not a duration, or too long; says what would be right.
+        ValueError: not a duration, or too long; the message says what would be right.
     """
     written = re.fullmatch(f"([0-9]+)([{units}])", text) if isinstance(text, str) else None
     if written is None:
@@ -106,7 +106,7 @@ POLICIES = frozenset({"renamed_from", "rotate_after"})
 """Fields that say how to get somewhere, not what should be there: they are not compared and not sent."""
 
 Wanted = Resource | Mapping[Key, Resource | None]
-"""What is wanted of one part: of a singleton its fields, of a collection its items (None: must not exist)."""
+"""The declaration of one part: of a singleton its fields, of a collection its items (None: must not exist)."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -118,11 +118,11 @@ class Found:
         names: what it answers to: a title; or a path and an ID. The first is the one to show. Empty for a settings
             record.
         id: its own numeric ID, where it has one.
-        owner_id: the numeric ID of the project it belongs to, where the answer tells.
-        created_at: when it was created, where the answer tells and it matters.
+        owner_id: the numeric ID of the project it belongs to, if the response has it.
+        created_at: when it was created, if the response has it and it matters.
         ours: whether it belongs to the user behind the token; False where it holds a secret that is not shown whole.
-        owner: the username of its owner, where the answer tells and it matters.
-        last_used: when it was last used, as the service says it, where the answer tells.
+        owner: the username of its owner, if the response has it and it matters.
+        last_used: when it was last used, as the service writes it, if the response has it.
         read_only: fields that cannot be changed, each with the reason; a key of a mapping field as `field.key`.
         unknown: fields that have a value this version does not know, each with that value as it can be shown.
         unshown: fields that the service takes and does not show, each with the field whose change takes it along: they
@@ -145,13 +145,13 @@ class Found:
 
 
 NOT_HERE = "this server does not have this setting; leave it out"
-"""Why a field is locked that the service does not show where other services do."""
+"""Why a field is read-only that this service does not show and others do."""
 
 
 def recognized(model: type[Resource], values: Mapping[str, Any]) -> tuple[Resource, dict[str, Any]]:
     """Take what the service shows apart into the fields that the model knows, and the others as they can be shown.
 
-    Services are newer or older than this version: a value that it does not know is no reason to know nothing.
+    Services are newer or older than this version: an unknown value must not hide the known ones.
     """
     try:
         return model.model_validate(values), {}
@@ -172,7 +172,7 @@ def name_shown(value: Any) -> str:
     """Return the name of an object.
 
     Raises:
-        TypeError: it is none, so that nobody could tell which object is meant.
+        TypeError: it is none, so that the object could not be identified.
     """
     if not isinstance(value, str | int):
         raise TypeError(value)

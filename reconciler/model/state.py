@@ -1,4 +1,4 @@
-"""The two values the planner compares: what the manifests want, and what the service shows."""
+"""The two values the planner compares: desired state, from the manifests, and live state, from the service."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
@@ -82,7 +82,7 @@ class Unreadable:
         reason: the request and the service's answer.
         absent: whether the answer was that there is no such thing, or none the token may see.
         status: of the service's answer; None where it gave none.
-        cause: what is behind it; None where nobody has looked for it.
+        cause: why it was refused; None if it was not looked for.
     """
 
     reason: str
@@ -110,15 +110,15 @@ class Unknown:
 LivePart = Found | tuple[Found, ...] | Unreadable
 
 PartAddress = tuple[Target, str, str]
-"""Scope, section and part."""
+"""Target, section and part."""
 
 
 @dataclass(frozen=True, slots=True)
 class LiveState:
-    """What the service shows of the declared parts, and the IDs that were looked up.
+    """The declared parts as the service shows them, and the IDs that were looked up.
 
     Attributes:
-        parts: by scope, section and part: a `Found` for a singleton, a tuple of them for a collection.
+        parts: by target, section and part: a `Found` for a singleton, a tuple of them for a collection.
         ids: numeric IDs by reference; paths in lower case.
         read_at: when it was read, by the service's clock.
     """

@@ -1,15 +1,15 @@
-"""Where a thing lives and what it is called: level, scope, address."""
+"""Targets and addresses: where an object lives and what it is called."""
 
 from dataclasses import dataclass
 from enum import StrEnum
 from urllib.parse import quote
 
 Key = str | int
-"""What an object is called within its section: a title, a pattern, a path, or a numeric ID."""
+"""The name of an object within its section: a title, a pattern, a path, or a numeric ID."""
 
 
 class Level(StrEnum):
-    """The three levels at which settings live, in the order in which they are applied."""
+    """The levels at which settings live, in the order in which they are applied."""
 
     USER = "user"
     GROUP = "group"
@@ -48,7 +48,7 @@ class Target:
 
     @property
     def identity(self) -> Identity:
-        """What two spellings of one target have in common: paths are matched without regard to case."""
+        """The same for two spellings of one target: paths are matched without regard to case."""
         return self.level, self.ref.casefold() if isinstance(self.ref, str) else self.ref
 
     @property
@@ -76,7 +76,7 @@ class Address:
         target: the target.
         section: the manifest's key, such as `milestones`.
         part: which of the section's endpoints; the section's name where it has only one.
-        title: what people call such an object, such as `milestone`.
+        title: the word for such an object, such as `milestone`.
         name: the object's identity within the part; None for a settings section.
     """
 

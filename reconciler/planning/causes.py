@@ -1,7 +1,7 @@
-"""Why something cannot be read or written, and what to do about it: the words of plans and of the doctor.
+"""Why something cannot be read or written, and what to do about it, in the words of plans and of the doctor.
 
-A refusal says little by itself. One more request for a target that fails tells its cause; where many targets of
-a group fail alike, one request tells it for all of them.
+A refusal explains little. One more request for a target that fails finds the cause; where many targets of a group fail
+alike, one request finds it for all of them.
 """
 
 from collections.abc import Iterable, Iterator, Mapping
@@ -24,7 +24,7 @@ MANY = 3
 
 ARCHIVED = Cause("the project is archived", "unarchive it, or leave the section out")
 NO_EDITION = Cause("the Community Edition has no such settings", "leave the section out")
-TRY_AGAIN = "try again; if it stays so, see what the service logs about it"
+TRY_AGAIN = "try again; if it fails again, check the logs of the service"
 
 
 @dataclass(frozen=True, slots=True)
@@ -50,8 +50,8 @@ class Caller:
 class ProjectRecord:
     """The record of a project or a group, as far as it explains what may be read and written there.
 
-    Of a project, the service tells what role somebody has by membership of it and of the groups above it; what comes
-    from a group that was invited, it does not tell (deployed behaviour, section 7.8). Of a group, it tells no role.
+    A project's record holds the caller's role by membership of the project and of the groups above, not by membership
+    of an invited group (deployed behaviour, section 7.8). A group's record holds no role.
 
     Attributes:
         role: of the caller, as the service counts; None if unknown.
@@ -150,7 +150,7 @@ def why_unread(unread: Unreadable, target: Target, needs: Needs, record: Project
     least = needs.roles.get(target.level)
     asks = [f"the role {role_name(least)}"] if least else []
     asks += ["an edition with this feature (Premium or Ultimate)"] if needs.licensed else []
-    remedy = f"it takes {' and '.join(asks)}" if asks else "see whether the service has this at all"
+    remedy = f"this needs {' and '.join(asks)}" if asks else "check whether the service supports this section"
     return Cause(unread.reason, remedy)
 
 
@@ -185,8 +185,7 @@ def find_causes(desired: DesiredState, live: LiveState, reader: Reader, kinds: K
         failures = [each for each in failures if not each.may_lack_edition]
     if MANY <= sum(each.absent for each in failures) == len(desired.targets):
         raise ConfigurationError(
-            f"not one of the {len(failures)} targets is visible to {_name(reader)}: see whether this is the right "
-            "token, and the right service"
+            f"none of the {len(failures)} targets is visible to {_name(reader)}: check the token and the service"
         )
     batches: dict[object, list[_Failure]] = {}
     for failure in failures:
@@ -230,12 +229,12 @@ class _Failure:
 
     @property
     def may_lack_edition(self) -> bool:
-        """Whether the service may have nothing of the sort, as far as its answer tells."""
+        """Whether the service may lack the edition for all of it."""
         return self.absent and self.licensed
 
     @property
     def likeness(self) -> object:
-        """What targets of one group have in common that fail alike."""
+        """A key that failures of one group share if they are alike."""
         refused = frozenset((section, part, each.status) for (_, section, part), each in self.unread.items())
         return self.target.level, _group(self.target) or self.target, refused
 
@@ -283,7 +282,7 @@ def _explain(failure: _Failure, reader: Reader, kinds: Kinds) -> Explained:
 
 
 def record_would_tell(target: Target, refused: Iterable[Needs]) -> bool:
-    """Whether the record of a target says more of sections that were refused."""
+    """Return whether the record of a target helps to explain why sections were refused."""
     if target.level is Level.GROUP:
         return isinstance(target.ref, int) and any(needs.top_level for needs in refused)
     return target.level is Level.PROJECT and any(needs.roles for needs in refused)

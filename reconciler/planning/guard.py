@@ -1,6 +1,6 @@
-"""The guard: what speaks against applying a plan. Pure.
+"""The guard: reasons not to apply a plan. Pure.
 
-`plan` says it before anybody applies, and `apply` refuses because of it: in the same words.
+`plan` reports them before anything is applied, and `apply` refuses with the same words.
 """
 
 from collections.abc import Iterator, Sequence
@@ -55,19 +55,19 @@ def refusals(plan: Plan, limits: Limits = NO_LIMITS, shards: int = 1) -> Iterato
 
 def _losses(plan: Plan, limits: Limits, shards: int) -> Iterator[str]:
     deletes = sum(isinstance(change, Delete) for change in plan.changes)
-    said, meant = f"it deletes {counted(deletes, 'object')}", f"add --allow-deletes {deletes}"
+    loss, remedy = f"it deletes {counted(deletes, 'object')}", f"add --allow-deletes {deletes}"
     if limits.allow_deletes is not None:
         if deletes > limits.allow_deletes:
-            yield f"{said}, more than --allow-deletes {limits.allow_deletes}; {meant}"
+            yield f"{loss}, more than --allow-deletes {limits.allow_deletes}; {remedy}"
         return
-    lost = [loss for target in plan.targets for section in target.sections for loss in _loss(target, section)]
+    lost = [each for target in plan.targets for section in target.sections for each in _loss(target, section)]
     if lost:
         others = f", and as much of {counted(len(lost) - 1, 'other section')}" if len(lost) > 1 else ""
-        yield f"it deletes {lost[0]}{others}; {meant}"
+        yield f"it deletes {lost[0]}{others}; {remedy}"
     if deletes > MANY:
-        yield f"{said}, more than {MANY}; {meant}"
+        yield f"{loss}, more than {MANY}; {remedy}"
     elif deletes > MANY // shards:
-        yield f"{said}, more than {MANY // shards}, which is this shard's part of {MANY}; merge all plans, or {meant}"
+        yield f"{loss}, more than {MANY // shards}, which is this shard's part of {MANY}; merge all plans, or {remedy}"
 
 
 def _loss(target: TargetPlan, section: SectionPlan) -> Iterator[str]:

@@ -15,7 +15,7 @@ from reconciler.model.targets import Address, Key
 PartType = TypeVar("PartType", bound=Singleton | Collection)
 
 Step = Create | Update | Delete | Problem | Unmanaged | Reference
-"""What planning comes to. A reference is a path whose numeric ID must be looked up before its object can be planned."""
+"""One result of planning. A reference is a path whose numeric ID must be looked up before its object can be planned."""
 
 OF_ANOTHER_USER = (
     "due for rotation, but it belongs to another user; its owner can rotate it, or delete it and the next run creates "
@@ -79,7 +79,7 @@ class Matches:
 
 
 def by_birth(found: Found) -> tuple[datetime, int]:
-    """Return what puts objects in the order in which they were created, as far as the service tells."""
+    """Return a key that sorts objects by their creation, as far as the service reports it."""
     return found.created_at or datetime.min.replace(tzinfo=UTC), found.id or 0
 
 
@@ -263,7 +263,7 @@ def plan_rotation(
             yield at.problem(name, OF_ANOTHER_USER)
         return
     if any(found.created_at is None for found in ours):
-        yield at.problem(name, "the service does not tell how old it is, so it cannot be rotated")
+        yield at.problem(name, "cannot be rotated: the service does not report its age")
         return
     newest = max(ours, key=by_birth)
     if _age(at, newest) >= age:
@@ -379,7 +379,7 @@ def _rotation_age(wanted: Resource) -> timedelta | None:
 
 
 def _age(at: DeclaredPart[Collection], found: Found) -> timedelta:
-    """Return the age of an object; nothing where the service does not tell, or tells its time in whole seconds only."""
+    """Return the age of an object; zero if it is unknown, or negative by the service's whole seconds."""
     return max(at.live.read_at - (found.created_at or at.live.read_at), timedelta())
 
 

@@ -1,4 +1,4 @@
-"""Drawing up a plan: read, plan, look up the IDs that are still missing, plan again. It cannot write.
+"""From desired state to a plan: read, plan, look up the IDs that are still missing, plan again. Nothing here can write.
 
 Two targets that turn out to be one are held back: whatever one of them writes, the other would undo, or do again.
 """
@@ -40,7 +40,7 @@ class Move:
 
     Attributes:
         number: its numeric ID.
-        path: its full path; None where the service does not tell.
+        path: its full path; None if unknown.
     """
 
     number: int
@@ -53,13 +53,13 @@ class Move:
 
 @dataclass(frozen=True, slots=True)
 class Known:
-    """What is known before anything is read.
+    """Facts that need not be asked for.
 
     Attributes:
         ids: numeric IDs that need not be asked for.
         targets: all that the manifests declare, also beyond what is planned.
         held: the targets that cannot be planned, each with its reason.
-        moved: tells, after the reading, where the projects are now whose paths redirect.
+        moved: returns, after the reading, where the projects are whose paths redirect.
     """
 
     ids: Mapping[Reference, int] = field(default_factory=dict)
@@ -89,7 +89,7 @@ def draw_plan(
         kinds: all kinds.
         concurrency: how many requests at once.
         known: what need not be asked for.
-        progress: is told how far it is.
+        progress: counts the steps.
         api_url: of the service, to be doubted where nothing at all is found there.
 
     Raises:
@@ -170,7 +170,7 @@ def _doubtful(
 ) -> tuple[set[Target], set[Reference]]:
     """Return the targets given by ID and by path that may be the same, where one of the two is to change.
 
-    Both must declare the section that changes, and nothing that was read may tell which they are.
+    Both must declare the section that changes, and nothing that was read identifies them.
     """
     placed = {number for reference, number in numbers.items() if reference.level is level}
     by_number: dict[str, set[Target]] = {}
@@ -202,7 +202,7 @@ def _reason(target: DesiredTarget, number: int, twins: Iterable[DesiredTarget]) 
 
 
 def _forced(live: LiveState) -> dict[PartAddress, LivePart]:
-    """What was read, with fields that the service does not show as if they were there and empty."""
+    """Return the parts that were read, with fields that the service does not show as if they were there and empty."""
     return {
         address: replace(part, unshown={}) if isinstance(part, Found) else part for address, part in live.parts.items()
     }

@@ -14,15 +14,15 @@ from reconciler.model.plan import Plan, Problem, SectionPlan, TargetPlan
 from reconciler.model.state import DesiredState, DesiredTarget, Section
 from reconciler.model.targets import Address, Key, Level, Target
 
-FORGOTTEN = "not done before and not planned now: no manifest declares it; to delete it, repeat the --since of that run"
+FORGOTTEN = "not done before and no longer declared; to delete it, repeat the --since of that run"
 
 TOGETHER = "groups"
-"""The home of all groups and projects of which nobody can tell which is below which."""
+"""The home of all groups and projects whose order above and below each other is unknown."""
 
 
 @dataclass(frozen=True, slots=True)
 class Selection:
-    """What a run is narrowed to; nothing given means everything.
+    """The part of the manifests that a run is about; nothing given means everything.
 
     Attributes:
         targets: globs on paths or numeric IDs, as manifests or the service name them; `user` for the user.
@@ -165,8 +165,8 @@ def hold_back(plan: Plan, reasons: Mapping[Target, str]) -> Plan:
 
 
 def hold_back_moved(plan: Plan, moved: Mapping[Target, object]) -> Plan:
-    """Hold back the targets that have moved, each to where the mapping says."""
-    advice = "name it so in the manifest, or write to it all the same with --follow-moved"
+    """Hold back the targets that have moved, each with its new place."""
+    advice = "use its new path in the manifest, or add --follow-moved"
     return hold_back(plan, {target: f"moved to {place}: {advice}" for target, place in moved.items()})
 
 
@@ -204,7 +204,7 @@ def _with_problems(target: TargetPlan, problems: Iterable[Problem]) -> TargetPla
 
 
 def _spans(selection: Selection, address: Address) -> bool:
-    """Tell whether a selection takes in an object of which no manifest tells the labels."""
+    """Return whether a selection includes an object that no manifest declares, so that it has no labels."""
     return (
         not selection.labels
         and (not selection.sections or address.section in selection.sections)

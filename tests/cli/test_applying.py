@@ -91,9 +91,9 @@ def test_a_saved_plan_is_carried_out_once(cli_runner: CliRunner) -> None:
     assert again.code == 3
     assert again.out == (
         "project acme/api\n"
-        '  + milestone "a"                             stale: it exists by now\n'
-        '  + milestone "b"                             stale: it exists by now\n'
-        '  - milestone "old"                           stale: it is gone by now\n'
+        '  + milestone "a"                             stale: it exists now\n'
+        '  + milestone "b"                             stale: it exists now\n'
+        '  - milestone "old"                           stale: it no longer exists\n'
         "Applied: 0 created, 0 updated, 0 deleted; 0 failed, 3 stale, 0 skipped, 0 dropped by the service, 0 problems. "
         "1 request made.\n"
     )
@@ -118,7 +118,7 @@ def test_a_rename_onto_a_name_that_is_taken_by_now_is_refused(cli_runner: CliRun
     cli_runner.project("{milestones: {new: {renamed_from: old}}}")
     assert cli_runner("plan --out plan.json").code == 0
     cli_runner.service(milestones=[{"title": "old"}, {"title": "new"}])
-    assert "stale: its new name is taken by now" in cli_runner("apply --plan plan.json --yes").out
+    assert "stale: its new name is taken now" in cli_runner("apply --plan plan.json --yes").out
 
 
 def test_what_cannot_be_read_again_is_refused(cli_runner: CliRunner) -> None:
@@ -253,7 +253,7 @@ def test_a_token_that_cannot_be_delivered_is_deleted_again_and_no_more_is_create
     )
     assert "was deleted again\n" in done.out
     assert (
-        '  + trigger token "t2"                        skipped: a token could not be delivered, so that the run was ended\n'
+        '  + trigger token "t2"                        skipped: a token could not be delivered, so the run was ended\n'
         in done.out
     )
     assert live_tokens(cli_runner) == {}
@@ -291,7 +291,7 @@ def test_of_two_applies_at_the_same_moment_each_object_stays_once(cli_runner: Cl
     assert sorted(each["title"] for each in project["milestones"]) == ["a", "b"]
     assert sorted(each["description"] for each in project["trigger_tokens"]) == ["t", "u"]
     assert sum(text.count(" done\n") for text in told) == 4
-    assert sum(text.count("somebody else created one at the same time") for text in told) == 4
+    assert sum(text.count("another user created the same object at the same time") for text in told) == 4
     codes = [0 if "failed: " not in text else 3 for text in told]
     assert [run.returncode for run in runs] == codes
     for run in "xy":

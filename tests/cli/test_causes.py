@@ -155,8 +155,7 @@ def test_a_token_that_sees_nothing_is_told_once(cli_runner: CliRunner, state: di
     assert (done.code, done.out, done.err) == (
         1,
         "",
-        "reconciler: not one of the 4 targets is visible to bob: see whether this is the right token, and the right "
-        "service\n",
+        "reconciler: none of the 4 targets is visible to bob: check the token and the service\n",
     )
     assert requests(cli_runner)[4:] == ["user"]
     cli_runner.sandbox.set_faults(["status=403,match=user"])

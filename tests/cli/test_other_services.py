@@ -249,6 +249,5 @@ def test_what_an_object_lacks_or_shows_otherwise_spoils_nothing_but_itself(
     assert [" ".join(line.split()) for line in ended.out.splitlines()[1:-1]] == [
         '~ milestone "1" description: none -> d, due_date: 7 -> 2026-12-31',
         '! milestone "1".state: this server does not have this setting; leave it out manifests/project.yaml:4',
-        '! trigger token "nightly": the service does not tell how old it is, so it cannot be rotated '
-        "manifests/project.yaml:4",
+        '! trigger token "nightly": cannot be rotated: the service does not report its age manifests/project.yaml:4',
     ]

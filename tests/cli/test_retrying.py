@@ -112,7 +112,7 @@ def test_what_cannot_be_settled_stays_in_the_journal_and_in_the_exit_code(cli_ru
     )
     write = "Unconfirmed write POST projects/acme%2Fapi/triggers (project acme/api, 't'): "
     lines = [
-        f"{write}unknown; it could not be looked for: GET projects/acme%2Fapi/triggers: 403 Forbidden.",
+        f"{write}unknown; it could not be checked: GET projects/acme%2Fapi/triggers: 403 Forbidden.",
         f"{write}it succeeded, and its value is not delivered: add --tokens-to FILE or --tokens-command CMD.",
         f"{write}it succeeded, and its value was delivered now.",
     ]
@@ -172,7 +172,7 @@ def test_a_disk_that_fills_up_under_the_journal_ends_the_run_and_loses_no_result
         '  + milestone "a"                             done\n'
         '  + milestone "b"                             done\n'
         '  + milestone "c"                             failed: journal: File too large\n'
-        '  + milestone "d"                             skipped: the journal could not be written, so that the run was ended\n'
+        '  + milestone "d"                             skipped: the journal could not be written, so the run was ended\n'
         "Applied: 2 created, 0 updated, 0 deleted; 1 failed, 0 stale, 1 skipped, 0 dropped by the service, 0 problems. "
         "4 requests made.\n"
     )

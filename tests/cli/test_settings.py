@@ -433,6 +433,6 @@ def test_an_answer_nobody_can_plan_on_is_a_problem_that_names_the_request(
     with canned(raw) as server:
         done = cli_runner(f"plan --api-url {server.api_url}")
     assert done.code == 3
-    remedy = "try again; if it stays so, see what the service logs about it"
+    remedy = "try again; if it fails again, check the logs of the service"
     assert f"  ! milestone: {said}; {remedy}  manifests/project.yaml:4\n" in done.out
     assert done.err == ""

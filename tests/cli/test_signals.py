@@ -91,7 +91,7 @@ def test_the_first_ctrl_c_finishes_what_is_in_flight_and_reports(cli_runner: Cli
         assert (process.wait(), process.stderr.read()) == (130, "")
     assert '  + milestone "a"                             done\n' in out
     assert '  + trigger token "t1"                        done\n' in out
-    assert '  + trigger token "t2"                        skipped: the run was ended before it\n' in out
+    assert '  + trigger token "t2"                        skipped: the run ended before this change\n' in out
 
 
 def serve(request: str) -> bytes | None:
@@ -116,10 +116,10 @@ def test_the_second_signal_stops_at_once_and_all_that_is_known_is_reported(cli_r
         '  + milestone "a"                             done\n'
         "project acme/lib\n"
         '  + milestone "a"                             done\n'
-        '  + milestone "b"                             failed: the run broke off before it was known what became of it\n'
-        '  + milestone "c"                             skipped: the run was ended before it\n'
+        '  + milestone "b"                             failed: the run was interrupted; the result is unknown\n'
+        '  + milestone "c"                             skipped: the run ended before this change\n'
         "project acme/web\n"
-        '  + milestone "a"                             skipped: the run was ended before it\n'
+        '  + milestone "a"                             skipped: the run ended before this change\n'
         "Applied: 2 created, 0 updated, 0 deleted; 1 failed, 0 stale, 2 skipped, 0 dropped by the service, 0 problems. "
         "6 requests made.\n"
     )

@@ -271,7 +271,7 @@ def test_a_group_at_the_top_that_refuses_says_what_it_takes(patient: Patient) ->
     patient.state["groups"][0]["members"] = [{"user": "ada", "role": "maintainer"}]
     patient.group("path: acme", "approval_settings: {allow_author_approval: true}")
     request = "GET groups/acme/merge_request_approval_setting: 403 Forbidden"
-    takes = "it takes the role Owner and an edition with this feature (Premium or Ultimate)"
+    takes = "this needs the role Owner and an edition with this feature (Premium or Ultimate)"
     assert told(patient.examine().out) == [
         "group acme",
         f"  error    approval_settings                         read: no, write: no: {request}; {takes}",
@@ -297,7 +297,7 @@ def test_a_feature_that_is_not_licensed_is_guessed_at_only_as_a_remedy(patient: 
     patient.begin()
     patient.cli_runner.sandbox.set_faults(["status=403,match=approval"])
     (_, said) = told(patient.ask().out)
-    takes = "it takes the role Maintainer and an edition with this feature (Premium or Ultimate)"
+    takes = "this needs the role Maintainer and an edition with this feature (Premium or Ultimate)"
     assert said.startswith(
         "  error    approval_settings                         read: no, write: no: GET projects/acme%2F"
     )
@@ -311,8 +311,8 @@ def test_a_section_that_is_out_of_order_is_told_as_such(patient: Patient) -> Non
     said = told(patient.ask().out)
     assert said == [
         "project acme/api",
-        "  error    notification_settings                     read: no, write: no: GET projects/acme%2Fapi/notification_settings: 404 Not Found; see whether the service has this at all",
-        "  error    milestones                                read: no, write: no: GET projects/acme%2Fapi/milestones: the response is not JSON (200, application/json); try again; if it stays so, see what the service logs about it",
+        "  error    notification_settings                     read: no, write: no: GET projects/acme%2Fapi/notification_settings: 404 Not Found; check whether the service supports this section",
+        "  error    milestones                                read: no, write: no: GET projects/acme%2Fapi/milestones: the response is not JSON (200, application/json); try again; if it fails again, check the logs of the service",
     ]
 
 
@@ -443,7 +443,9 @@ def test_the_user_is_a_target_too_and_an_odd_record_explains_nothing(patient: Pa
     patient.documents.append("apiVersion: reconciler/v1\nkind: User\nspec: {notification_settings: {level: watch}}\n")
     patient.begin()
     patient.cli_runner.sandbox.set_faults(["status=404,match=notification"])
-    said = "read: no, write: no: GET notification_settings: 404 Not Found; see whether the service has this at all"
+    said = (
+        "read: no, write: no: GET notification_settings: 404 Not Found; check whether the service supports this section"
+    )
     assert told(patient.ask().out) == ["user", f"  error    notification_settings                     {said}"]
 
 

@@ -489,7 +489,7 @@ def test_what_a_successor_stands_beside_is_remembered() -> None:
 
 def test_a_token_of_unknown_age_cannot_be_rotated() -> None:
     assert rotated(token(1, "deploy")) == [
-        "! trigger token deploy None: the service does not tell how old it is, so it cannot be rotated"
+        "! trigger token deploy None: cannot be rotated: the service does not report its age"
     ]
 
 

@@ -590,7 +590,7 @@ def test_a_deletion_that_failed_is_never_forgotten(cli_runner: CliRunner, git: R
     cli_runner.sandbox.set_faults([{"kind": "status", "status": 403, "method": "DELETE"}])
     assert cli_runner(f"apply --yes --since {first} --report json=report.json").code == 3
     cli_runner.sandbox.set_faults([])
-    said = "not done before and not planned now: no manifest declares it; to delete it, repeat the --since of that run"
+    said = "not done before and no longer declared; to delete it, repeat the --since of that run"
     one = f'project acme/api\n  ! milestone "a": {said}  manifests/project.yaml:4\n'
     both = f'{one}project acme/lib\n  ! trigger token "t": {said}\n'
     for line, told in {

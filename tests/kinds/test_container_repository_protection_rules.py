@@ -166,8 +166,8 @@ def test_a_rule_that_another_writer_made_after_the_plan_is_refused(engine: Engin
     ]
     assert kept(engine) == [("acme/api/a", "admin", None), ("acme/api/b", "owner", None)]
     assert failures(engine.apply(plan, recheck=True)) == [
-        "stale: protection rule acme/api/a: it exists by now",
-        "stale: protection rule acme/api/b: it exists by now",
+        "stale: protection rule acme/api/a: it exists now",
+        "stale: protection rule acme/api/b: it exists now",
     ]
 
 

@@ -348,8 +348,8 @@ def test_what_another_writer_did_after_the_plan_is_told_as_theirs(engine: Engine
         engine.client.send(Request("POST", f"{WRITE}/groups_allowlist", {"target_group_id": 10}))
         engine.client.send(Request("DELETE", f"{WRITE}/groups_allowlist/11"))
     assert failures(engine.apply(plan)) == [
-        "stale: allowlisted project acme/web: done by somebody else at the same time",
-        "stale: allowlisted group acme: done by somebody else at the same time",
+        "stale: allowlisted project acme/web: another user made the same change at the same time",
+        "stale: allowlisted group acme: another user made the same change at the same time",
     ]
     assert kept(engine) == (True, [102, 103], [10])
 
@@ -359,9 +359,9 @@ def test_a_plan_that_is_read_again_first_is_refused_where_its_objects_have_moved
     plan = engine.plan(wanted({"projects": ["acme/web", 103]}, prune=True))
     assert failures(engine.apply(plan, recheck=True)) == []
     assert failures(engine.apply(plan, recheck=True)) == [
-        "stale: allowlisted project acme/web: it exists by now",
-        "stale: allowlisted project 103: it exists by now",
-        "stale: allowlisted project acme/lib: it is gone by now",
+        "stale: allowlisted project acme/web: it exists now",
+        "stale: allowlisted project 103: it exists now",
+        "stale: allowlisted project acme/lib: it no longer exists",
     ]
 
 

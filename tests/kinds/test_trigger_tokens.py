@@ -220,8 +220,8 @@ def test_a_token_that_another_writer_made_after_the_plan_is_not_made_twice(engin
     plan = engine.plan(value)
     with Client(engine.sandbox.api_url, "bob-token") as bob:
         bob.send(Request("POST", URL, {"description": "nightly"}))
-    assert failures(engine.apply(plan, recheck=True)) == ["stale: trigger token nightly: it exists by now"]
-    assert failures(engine.apply(plan)) == ["stale: trigger token nightly: it exists by now"]
+    assert failures(engine.apply(plan, recheck=True)) == ["stale: trigger token nightly: it exists now"]
+    assert failures(engine.apply(plan)) == ["stale: trigger token nightly: it exists now"]
     assert engine.requests() == [f"GET {URL}?per_page=100&page=1"]
     assert engine.tokens == {}
 
@@ -277,11 +277,11 @@ def test_nothing_is_deleted_whose_successor_is_gone_or_cannot_be_read_by_now(eng
     put_due(engine, token("nightly", id=2))
     plan = engine.plan(wanted(ROTATED))
     engine.client.send(Request("DELETE", f"{URL}/2"))
-    assert failures(engine.apply(plan)) == ["stale: trigger token nightly: its successor (ID 2) is gone by now"]
+    assert failures(engine.apply(plan)) == ["stale: trigger token nightly: its successor (ID 2) no longer exists"]
     with rewriting(engine) as state:
         project_in(state)["archived"] = True
     assert failures(engine.apply(plan)) == [
-        "failed: trigger token nightly: its successor could not be read, to be delivered first: "
+        "failed: trigger token nightly: the value of its successor could not be read for delivery: "
         f"GET {URL}: 403 Forbidden"
     ]
     assert kept(engine) == [(1, "nightly")]
@@ -299,9 +299,9 @@ def test_nothing_is_deleted_whose_successor_cannot_be_delivered(engine: EngineDr
         1, verify=True, recheck=False, deliver=fail if broken else None, stop=Stop(), record=NoRecord()
     )
     assert failures(list(apply_plan(plan, engine.client, KINDS, terms))) == [
-        "failed: trigger token nightly: its successor could not be delivered first: "
-        + ("the disk is full" if broken else "there is nowhere to deliver its value to"),
-        "skipped: trigger token weekly: a token could not be delivered, so that the run was ended",
+        "failed: trigger token nightly: the value of its successor could not be delivered: "
+        + ("the disk is full" if broken else "no token sink is configured"),
+        "skipped: trigger token weekly: a token could not be delivered, so the run was ended",
     ]
     assert engine.writes() == []
 

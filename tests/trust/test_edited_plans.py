@@ -15,7 +15,7 @@ from tests.render.samples import saved_plan, spoilt
 from tests.states import a_small_service
 from tests.trust.all_writes import essence, everything, service
 
-EDITED = "stale: the saved plan was edited: it would do something else than it shows; make it again"
+EDITED = "stale: the saved plan was edited: its requests do not match the changes it shows; make the plan again"
 
 Change = dict[str, Any]
 
@@ -171,7 +171,7 @@ def test_settings_below_a_changed_group_are_planned_again_to_do_what_the_saved_p
 
 
 MORE = (
-    "stale: approval settings None: it would do more than the saved plan shows, since a group above was changed; "
+    "stale: approval settings None: it would do more than the saved plan shows, because a group above was changed; "
     "plan again"
 )
 

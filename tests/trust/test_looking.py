@@ -32,7 +32,7 @@ def test_a_deletion_that_the_service_drops_is_not_done_because_the_object_has_ch
         return None
 
     _, told = applied(sandbox, meddle, section("milestones", {"a": None}), milestones=[{"title": "a"}])
-    assert told == ["dropped by the service: milestone a: it is still there"]
+    assert told == ["dropped by the service: milestone a: it still exists"]
 
 
 def test_a_deletion_is_done_though_somebody_else_has_made_another_of_that_name(sandbox: Sandbox) -> None:
@@ -66,7 +66,7 @@ def test_what_was_deleted_after_its_change_is_not_there(sandbox: Sandbox) -> Non
 
     wanted = section("milestones", {"a": {"description": "d"}})
     _, told = applied(sandbox, meddle, wanted, milestones=[{"title": "a"}])
-    assert told == ["dropped by the service: milestone a: it is not there"]
+    assert told == ["dropped by the service: milestone a: it does not exist"]
 
 
 def test_what_was_deleted_and_made_anew_since_the_plan_is_another_object(sandbox: Sandbox) -> None:

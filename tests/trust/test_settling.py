@@ -65,7 +65,7 @@ def test_a_creation_whose_fate_cannot_be_read_is_reported_by_name(sandbox: Sandb
 
     engine, told = applied(sandbox, meddle, TOKENS)
     assert told == [
-        f"failed: trigger token t: POST {URL}: the response was lost: reset; looking whether it was carried out: "
+        f"failed: trigger token t: POST {URL}: the response was lost: reset; checking whether it succeeded: "
         f"GET {URL}: 403 Forbidden"
     ]
     assert engine.tokens == {}
@@ -79,8 +79,8 @@ def test_a_creation_beside_another_new_one_of_the_same_name_is_reported_by_name(
 
     _, told = applied(sandbox, meddle, TOKENS)
     assert told == [
-        f"failed: trigger token t: POST {URL}: the response was lost: reset; and there are 2 new ones of this name now; "
-        "one is there, whose value was not delivered: delete it"
+        f"failed: trigger token t: POST {URL}: the response was lost: reset; and 2 new objects have this name now; "
+        "a token exists whose value was not delivered: delete it"
     ]
 
 
@@ -94,8 +94,8 @@ def test_what_somebody_else_has_just_created_is_not_taken_for_ours(sandbox: Sand
 
     engine, told = applied(sandbox, meddle, TOKENS)
     assert told == [
-        "failed: trigger token t: somebody else created one at the same time, ID 1; this run's, ID 2, was deleted "
-        "again; the value that was delivered is void"
+        "failed: trigger token t: another user created the same object at the same time, ID 1; this run's, ID 2, was deleted "
+        "again; the delivered value is void"
     ]
     assert [each["owner"] for each in sandbox.state()["projects"][0]["trigger_tokens"]] == ["bob"]
     assert list(engine.tokens) == ["t"]
@@ -127,8 +127,8 @@ def test_of_two_of_ours_the_value_of_the_one_that_stays_is_delivered_last(sandbo
         terms = ApplyOptions(1, verify=True, recheck=False, deliver=deliver, stop=Stop(), record=NoRecord())
         told = failures(list(apply_plan(engine.plan(TOKENS), engine.client, KINDS, terms)))
     assert told == [
-        "failed: trigger token t: somebody else created one at the same time, ID 1; this run's, ID 2, was deleted "
-        f"again; the value that was delivered is void{', and that of the other was delivered' * (room == 2)}"
+        "failed: trigger token t: another user created the same object at the same time, ID 1; this run's, ID 2, was deleted "
+        f"again; the delivered value is void{', and the value of the other was delivered' * (room == 2)}"
     ]
     live = [each["token"] for each in sandbox.state()["projects"][0]["trigger_tokens"]]
     assert (delivered[1:] == live) is (room == 2)
@@ -194,7 +194,7 @@ def test_a_change_that_cannot_be_verified_is_not_called_done(sandbox: Sandbox) -
         return answer
 
     _, told = applied(sandbox, meddle, TOKENS)
-    assert told == [f"failed: trigger token t: carried out, but cannot be verified: GET {URL}: 403 Forbidden"]
+    assert told == [f"failed: trigger token t: applied, but cannot be verified: GET {URL}: 403 Forbidden"]
 
 
 def test_of_two_that_were_made_at_once_the_elder_stays(sandbox: Sandbox) -> None:
@@ -220,8 +220,8 @@ def test_a_younger_one_that_cannot_be_deleted_again_is_named(sandbox: Sandbox) -
 
     _, told = applied(sandbox, meddle, TOKENS)
     assert told == [
-        "failed: trigger token t: somebody else created one at the same time, ID 1; this run's, ID 2, could not be "
-        f"deleted again and should be: DELETE {URL}/2: the response was lost: reset; the value that was delivered is void"
+        "failed: trigger token t: another user created the same object at the same time, ID 1; this run's, ID 2, could not be "
+        f"deleted again and should be: DELETE {URL}/2: the response was lost: reset; the delivered value is void"
     ]
 
 
@@ -235,7 +235,7 @@ def test_a_refused_token_ends_the_run_and_nothing_more_is_asked(sandbox: Sandbox
     engine, told = applied(sandbox, meddle, milestones, TOKENS, section("milestones", {"a": {}}, LIB))
     refused = "the service refuses the token: 401 Unauthorized"
     assert told == [
-        f"failed: milestone a: carried out, but cannot be verified: {refused}",
+        f"failed: milestone a: applied, but cannot be verified: {refused}",
         "failed: milestone b: POST projects/acme%2Fapi/milestones: 401 Unauthorized",
         f"skipped: milestone c: {refused}",
         f"skipped: trigger token t: {refused}",
@@ -274,7 +274,7 @@ def test_what_was_still_waiting_when_the_run_ended_is_skipped(sandbox: Sandbox) 
         raise Stopped(str(request), "the run was ended while this waited")
 
     _, told = applied(sandbox, meddle, section("milestones", {"a": {}}))
-    assert told == ["skipped: milestone a: the run was ended before it"]
+    assert told == ["skipped: milestone a: the run ended before this change"]
 
 
 def test_a_run_that_is_to_end_plans_nothing_again(sandbox: Sandbox) -> None:
@@ -298,9 +298,7 @@ def test_without_a_place_for_its_value_a_token_does_not_stay(sandbox: Sandbox) -
         plan = engine.plan(TOKENS)
         terms = ApplyOptions(1, verify=True, recheck=False, deliver=None, stop=Stop(), record=NoRecord())
         [told] = failures(list(apply_plan(plan, engine.client, KINDS, terms)))
-        assert told.startswith(
-            "failed: trigger token t: there is nowhere to deliver its value to; the undelivered token "
-        )
+        assert told.startswith("failed: trigger token t: no token sink is configured; the undelivered token ")
         assert sandbox.state()["projects"][0]["trigger_tokens"] == []
 
 
@@ -390,7 +388,7 @@ def test_unconfirmed_writes_are_looked_for_with_one_reading_for_each_section(san
         assert engine.requests() == ["GET projects/acme%2Fapi/milestones?per_page=100&page=1"]
         archive(sandbox)
         assert recovered(engine, intent(CREATED, f"POST {URL}")) == [
-            f"Unconfirmed write POST {URL} (project acme/api, 't'): unknown; it could not be looked for: "
+            f"Unconfirmed write POST {URL} (project acme/api, 't'): unknown; it could not be checked: "
             f"GET {URL}: 403 Forbidden. (stays)"
         ]
     assert [each.partition("): ")[2] for each in told] == [
