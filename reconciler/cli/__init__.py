@@ -64,10 +64,9 @@ class Commands(click.Group):
             UsageError: there is no such command; the message suggests a similar one.
         """
         if args[0] not in COMMANDS and not ctx.resilient_parsing:
-            from difflib import get_close_matches
+            from reconciler.model.wording import unknown
 
-            guess = next((f"; did you mean '{name}'?" for name in get_close_matches(args[0], COMMANDS, 1)), ".")
-            raise click.UsageError(f"No such command '{args[0]}'{guess}", ctx)
+            raise click.UsageError(unknown("command", args[0], COMMANDS), ctx)
         return super().resolve_command(ctx, args)
 
 

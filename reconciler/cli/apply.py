@@ -105,9 +105,11 @@ def _check(given: Given, flags: ApplyFlags) -> None:
         if given.paths and source is ParameterSource.COMMANDLINE:
             raise UsageError("apply takes PATHS or --plan, not both")
         if any((given.targets, given.labels, given.sections, given.retry_failed, given.since, given.everything)):
-            raise UsageError("apply carries out a saved plan whole, or a shard of it; narrow it when it is made")
+            raise UsageError(
+                "--plan does not go with options that select targets or sections; give them when the plan is made"
+            )
         if given.force_events:
-            raise UsageError("apply carries out a saved plan as it is; --force-events goes with the plan that is saved")
+            raise UsageError("--force-events does not go with --plan; give it when the plan is made")
     if flags.tokens_to is not None and flags.tokens_command is not None:
         raise UsageError("apply takes --tokens-to or --tokens-command, not both")
 
@@ -155,7 +157,7 @@ def _guarded(session: Session, flags: ApplyFlags, saved: "SavedPlan") -> "SavedP
     if flags.plan_file is None or given.shard is None:
         return saved
     if saved.shard:
-        raise UsageError(f"{flags.plan_file} is the plan of shard {saved.shard} alone: merge the plans of all")
+        raise UsageError(f"{flags.plan_file} is the plan of shard {saved.shard} alone; merge the plans of all shards")
     shard = read_shard(given.shard)
     plan = share_plan(saved.plan, shard, session.kinds)
     return replace(saved, shard=shard, targets=plan.targets, dependent=plan.dependent, whole=plan.whole)
@@ -165,7 +167,7 @@ def _ask(session: Session, saved: "SavedPlan") -> None:
     from reconciler.render import render_plan
 
     if not is_terminal(sys.stdin):
-        raise UsageError("apply asks before it changes anything, and there is no terminal to ask on; add --yes")
+        raise UsageError("apply asks before it changes anything, and there is no terminal; add --yes")
     click.echo(render_plan(saved, "text", session.style(sys.stderr)), err=True, nl=False, color=True)
     click.confirm("Apply this plan?", abort=True, err=True)
 

@@ -40,6 +40,7 @@ def schema(name: str | None, folder: Path | None, copies: Path | None) -> int:
 
     from reconciler.errors import UsageError
     from reconciler.kinds import all_kinds
+    from reconciler.model.wording import unknown
     from reconciler.schema import all_schemas, check_schemas, write_schemas
 
     if sum(each is not None for each in (name, folder, copies)) > 1:
@@ -52,7 +53,7 @@ def schema(name: str | None, folder: Path | None, copies: Path | None) -> int:
         return 0
     schemas = all_schemas(all_kinds())
     if name is not None and f"{name}.schema.json" not in schemas:
-        raise UsageError(f"no schema {name}; there are {', '.join(n.removesuffix('.schema.json') for n in schemas)}")
+        raise UsageError(unknown("schema", name, (file.removesuffix(".schema.json") for file in schemas)))
     chosen = schemas if name is None else schemas[f"{name}.schema.json"]
     write_stdout(json.dumps(chosen, indent=2, ensure_ascii=False) + "\n")
     return 0

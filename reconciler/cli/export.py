@@ -89,9 +89,7 @@ def export(
     if not (groups or projects or user):
         raise UsageError("nothing to export: give --group, --project or --user")
     session = Session(given)
-    unknown = [name for name in given.sections if name not in session.kinds]
-    if unknown:
-        raise UsageError(f"no section {unknown[0]}; there are {', '.join(session.kinds)}")
+    session.check_sections()
     asked = ExportRequest(groups, projects, user, given.sections)
     with session.client() as client, session.watched(client) as progress:
         done = run_export(

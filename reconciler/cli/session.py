@@ -111,11 +111,21 @@ class Session:
         """
         from reconciler.planning.selection import select
 
-        unknown = [name for name in self.given.sections if name not in self.kinds]
-        if unknown:
-            raise UsageError(f"no section {unknown[0]}; there are {', '.join(self.kinds)}")
+        self.check_sections()
         only = None if failed is None else {(each.target, each.section) for each in failed}
         return select(desired, replace(self.selection, only=only))
+
+    def check_sections(self) -> None:
+        """Refuse an unknown `--section`.
+
+        Raises:
+            UsageError: there is no such section.
+        """
+        from reconciler.model.wording import unknown
+
+        for name in self.given.sections:
+            if name not in self.kinds:
+                raise UsageError(unknown("section", name, self.kinds))
 
     @property
     def selection(self) -> "Selection":

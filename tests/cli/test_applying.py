@@ -51,9 +51,7 @@ def test_what_was_changed_need_not_be_read_again(cli_runner: CliRunner) -> None:
 def test_without_a_terminal_nothing_is_applied_unasked(cli_runner: CliRunner) -> None:
     done = cli_runner("apply")
     assert (done.code, done.out) == (64, "")
-    assert done.err == (
-        "reconciler: apply asks before it changes anything, and there is no terminal to ask on; add --yes\n"
-    )
+    assert done.err == ("reconciler: apply asks before it changes anything, and there is no terminal; add --yes\n")
     assert writes(cli_runner) == []
 
 

@@ -57,8 +57,8 @@ def test_the_version_is_told(cli_runner: CliRunner) -> None:
 @pytest.mark.parametrize(
     ("line", "said"),
     [
-        ("plam", "No such command 'plam'; did you mean 'plan'?"),
-        ("xyzzy", "No such command 'xyzzy'."),
+        ("plam", "unknown command `plam`; did you mean `plan`?"),
+        ("xyzzy", "unknown command `xyzzy`; known are validate, render, "),
         ("plan --concurrency 0", "Invalid value for '--concurrency': 0 is not in the range 1<=x<=64."),
         ("plan --token glpat-secret", "No such option '--token'."),
         ("plan --rate often", "--rate: not N/SECONDS, such as 600/60: 'often'"),
@@ -67,7 +67,10 @@ def test_the_version_is_told(cli_runner: CliRunner) -> None:
         ("plan --report text", "Invalid value for '--report': takes FORMAT=FILE"),
         ("apply --plan p.json manifests", "apply takes PATHS or --plan, not both"),
         ("apply --tokens-to a --tokens-command b", "apply takes --tokens-to or --tokens-command, not both"),
-        ("schema nonsense", "no schema nonsense; there are manifest, config, plan, report, validation, diagnosis"),
+        (
+            "schema nonsense",
+            "unknown schema `nonsense`; known are manifest, config, plan, report, validation and diagnosis",
+        ),
     ],
 )
 def test_a_wrong_command_line_ends_with_64_and_says_what_is_wrong(cli_runner: CliRunner, line: str, said: str) -> None:

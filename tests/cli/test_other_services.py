@@ -161,7 +161,7 @@ def test_events_that_are_never_shown_are_told_once_and_written_with_the_level(
     ended = cli_runner("apply --plan x --force-events")
     assert (ended.code, ended.err) == (
         64,
-        "reconciler: apply carries out a saved plan as it is; --force-events goes with the plan that is saved\n",
+        "reconciler: --force-events does not go with --plan; give it when the plan is made\n",
     )
 
 

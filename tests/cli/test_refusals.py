@@ -118,5 +118,5 @@ def test_shards_of_a_merged_plan_are_guarded_together(cli_runner: CliRunner) -> 
     again = cli_runner("apply --plan plan-1.json --shard 1/3 --yes --allow-deletes 27")
     assert (again.code, again.err) == (
         64,
-        "reconciler: plan-1.json is the plan of shard 1/3 alone: merge the plans of all\n",
+        "reconciler: plan-1.json is the plan of shard 1/3 alone; merge the plans of all shards\n",
     )

@@ -56,7 +56,7 @@ def test_a_saved_plan_is_carried_out_whole(cli_runner: CliRunner) -> None:
     done = cli_runner("apply --plan plan.json --section milestones")
     assert (done.code, done.err) == (
         64,
-        "reconciler: apply carries out a saved plan whole, or a shard of it; narrow it when it is made\n",
+        "reconciler: --plan does not go with options that select targets or sections; give them when the plan is made\n",
     )
 
 
