@@ -36,9 +36,10 @@ STICKERS = Collection(
     new=(text("name", required=True), boolean("shiny")),
     changes=(boolean("shiny"),),
 )
-BANNERS = Collection("banners", Banner, "/banners", new=(text("words", required=True),))
-SECTIONS = (STICKERS.section, BANNERS.section)
-ROUTES = (*STICKERS.routes(), *BANNERS.routes("list", "create"))
+BANNERS = Collection("banners", Banner, "/banners", new=(text("words", required=True),), changes=(text("words"),))
+BADGES = Collection("badges", Item, "/projects/:id/badges")
+SECTIONS = (STICKERS.section, BANNERS.section, BADGES.section)
+ROUTES = (*STICKERS.routes(), *BANNERS.routes("list", "create", "update"), *BADGES.routes("list"))
 '''
 STORY = """
 import httpx
@@ -49,6 +50,7 @@ state = {
     "instance": {"now": "2026-03-01", "banners": [{"words": "hello"}]},
     "users": [{"username": "ada", "tokens": ["a"]}, {"username": "root", "admin": True, "tokens": ["r"]}],
     "groups": [{"path": "acme", "members": [{"user": "ada", "role": "owner"}], "stickers": stickers}],
+    "projects": [{"path": "acme/web", "badges": [{"id": 7}]}],
 }
 with running(state) as sandbox:
     for token, method, path, body in (
@@ -59,6 +61,8 @@ with running(state) as sandbox:
         ("a", "GET", "groups/acme/stickers/1", None),
         ("a", "GET", "banners", None),
         ("r", "POST", "banners", {"words": "bye"}),
+        ("r", "PUT", "banners/1", {"words": "hi"}),
+        ("a", "GET", "projects/acme%2Fweb/badges", None),
     ):
         headers = {"private-token": token}
         print(httpx.request(method, f"{sandbox.api_url}/{path}", json=body, headers=headers).text)
@@ -73,7 +77,9 @@ TOLD = """
 {"message":"404 Not found"}
 {"message":"403 Forbidden"}
 {"id":2,"words":"bye"}
-[5, 6] [{'id': 1, 'words': 'hello'}, {'id': 2, 'words': 'bye'}]
+{"id":1,"words":"hi"}
+[{"id":7}]
+[5, 6] [{'id': 1, 'words': 'hi'}, {'id': 2, 'words': 'bye'}]
 """
 
 
