@@ -1,4 +1,4 @@
-"""The pages of the reference, from the kinds, the schemas and the commands: nothing in them is written twice."""
+"""The pages of the reference, generated from the kinds, the schemas and the commands."""
 
 import re
 from collections.abc import Iterable, Iterator, Mapping
@@ -33,7 +33,7 @@ ROOT = Path(__file__).parent.parent
 WARNING = "<!-- Written by `python -m docs` from the code; edit that instead. -->\n\n"
 
 MODELINE = "schema.json\n"
-"""How the first line of an example ends, by which editors find the schema."""
+"""The end of an example's first line, which tells editors the schema."""
 
 GROUPS: Mapping[str, OptionGroup] = {
     "Manifests": MANIFESTS,
@@ -48,30 +48,29 @@ GROUPS: Mapping[str, OptionGroup] = {
 
 EXIT_CODES = {
     0: "In order: nothing to do, or all done.",
-    1: "An error: no plan could be made, or nothing was applied (manifests wrong, service unreachable, token or plan "
-    "refused). `apply` exits with 1 only if no write was begun and no change was refused as stale.",
-    2: "Changes are pending: from `drift`, and from `plan --detailed-exitcode`, also if there are problems besides.",
-    3: "In part: the plan has problems (`--allow-problems` makes this 0), or not every change was done. The rest was.",
-    64: "The command line itself is wrong; nothing was requested.",
-    129: "Ended by SIGHUP, after the report. A signal that comes after everything was done changes nothing.",
-    130: "Ended by SIGINT (Ctrl-C), in the same way.",
-    143: "Ended by SIGTERM (a cancelled CI job), in the same way.",
+    1: "An error: no plan could be made, or nothing was applied (invalid manifests, unreachable service, refused token "
+    "or plan). `apply` exits with 1 only if it began no write and refused no change as stale.",
+    2: "Changes are pending (`drift`, and `plan --detailed-exitcode`), whether or not there are problems too.",
+    3: "Partly done: the plan has problems (with `--allow-problems`: 0), or some changes were not made.",
+    64: "The command line is wrong; no request was made.",
+    129: "Ended by SIGHUP, after the report. A signal that arrives after everything was done changes nothing.",
+    130: "Ended by SIGINT (Ctrl-C), after the report.",
+    143: "Ended by SIGTERM (a cancelled CI job), after the report.",
 }
 
 ENVIRONMENT = {
-    "RECONCILER_TOKEN": "The token. There is no flag for it: others could see it in the list of processes.",
-    "CI_API_V4_URL": "In a CI job, the service that runs it: the default of `api_url`. There, another one in "
-    "`reconciler.yaml` is refused.",
-    "RECONCILER_NOTE_TOKEN": "A token that is only for `note`, such as one of the project's with the scope `api`.",
-    "CI_NODE_INDEX": "With `CI_NODE_TOTAL`, which part of the targets, as `--shard I/N`. CI sets both in jobs with "
-    "`parallel`.",
+    "RECONCILER_TOKEN": "The token. It has no flag, because flags are visible in the list of processes.",
+    "CI_API_V4_URL": "The API URL of the service that runs a CI job; the default of `api_url` there. A different "
+    "origin in `reconciler.yaml` is refused in the job.",
+    "RECONCILER_NOTE_TOKEN": "A token for `note` only, such as an access token of the project with the scope `api`.",
+    "CI_NODE_INDEX": "With `CI_NODE_TOTAL`, the default of `--shard I/N`. CI sets both in jobs with `parallel`.",
     "CI_NODE_TOTAL": "See `CI_NODE_INDEX`.",
-    "CI": "Where it is set, progress is a line in the log every ten seconds.",
-    "NO_COLOR": "Where it is set, nothing is coloured and no line moves.",
-    "TERM": "Where it is `dumb`, the same.",
-    "HTTPS_PROXY": "The proxy to the service; `HTTP_PROXY` and `NO_PROXY` are heeded too, also in lower case.",
+    "CI": "If set, progress is one line in the log every ten seconds.",
+    "NO_COLOR": "If set, output has no colour and no progress display.",
+    "TERM": "If `dumb`, output has no colour and no progress display.",
+    "HTTPS_PROXY": "The proxy to the service. `HTTP_PROXY` and `NO_PROXY`, and all three in lower case, work too.",
 }
-"""What is read from the environment beside what options say themselves."""
+"""Variables of the environment that no option stands for."""
 
 
 def pages() -> dict[str, str]:
@@ -92,8 +91,8 @@ def _manifests() -> Iterator[str]:
     yield (
         "# Manifests\n\n"
         "Every document begins with `apiVersion: reconciler/v1` and a `kind`. A setting that is left out has no "
-        "default: it is not managed, and stays as it is on the service. `null` clears a field, or says that an object "
-        "must not exist. See [how manifests are read](../explanation/manifests.md).\n\n"
+        "default: it is not managed, and keeps its value on the service. `null` clears a field, or states that an "
+        "object must not exist. See [how manifests are read](../explanation/manifests.md).\n\n"
         "## Documents\n\n"
     )
     rows = (
@@ -108,7 +107,7 @@ def _manifests() -> Iterator[str]:
             if part in properties:
                 held = definitions[properties[part]["$ref"].rpartition("/")[2]]
                 yield f"{properties[part]['description']}\n\n{keys(held, f'key of `{part}`')}"
-    yield "## Sections\n\nThey stand under `spec`, beside `prune`.\n\n"
+    yield "## Sections\n\nSections stand under `spec`, next to `prune`.\n\n"
     prune = definitions["Project"]["properties"]["spec"]["properties"]["prune"]
     yield keys({"properties": {"prune": prune}})
     for kind in kinds.values():
@@ -123,7 +122,7 @@ def _sections(document: Schema) -> str:
 def _section(kind: Kind, definitions: Mapping[str, Schema]) -> Iterator[str]:
     """Yield a section's keys; levels with models of their own have tables of their own."""
     levels = [level.capitalize() for level in kind.models]
-    prunable = "`prune` may name it." if kind.prunable else "It cannot be pruned: it holds settings, no objects."
+    prunable = "`prune` can name it." if kind.prunable else "`prune` cannot name it: it has settings, not objects."
     yield f"### {kind.name}\n\n{kind.summary} In a {_listed(levels)}. {prunable}\n\n"
     shapes = {name: schema for name, schema in definitions.items() if name.partition(".")[0] == kind.name}
     seen: list[Schema] = []
@@ -143,7 +142,7 @@ def _section(kind: Kind, definitions: Mapping[str, Schema]) -> Iterator[str]:
 
 
 def _named_keys(shapes: Iterable[Schema]) -> Iterator[str]:
-    """Say which keys a mapping takes whose keys are known."""
+    """Yield a sentence for each mapping with a fixed set of keys."""
     for shape in shapes:
         for key, inner in shape.get("properties", {}).items():
             if "propertyNames" in inner:
@@ -158,7 +157,7 @@ def _listed(words: list[str]) -> str:
 def _configuration() -> Iterator[str]:
     yield (
         "# Configuration\n\n"
-        "Flags come first, then the environment, then `reconciler.yaml` in the working directory.\n\n"
+        "A flag overrides the environment; the environment overrides `reconciler.yaml` in the working directory.\n\n"
         "## reconciler.yaml\n\n"
         f"{getdoc(Configuration)}\n\n"
     )
@@ -177,7 +176,7 @@ def _configuration() -> Iterator[str]:
     variables: dict[str, str] = dict(ENVIRONMENT)
     for option in options_of.values():
         for variable in [option.envvar] if isinstance(option.envvar, str) else option.envvar or ():
-            variables[variable] = f"As `{option.opts[-1]}`. {option.help}".partition("  [")[0]
+            variables[variable] = f"Same as `{option.opts[-1]}`. {option.help}".partition("  [")[0]
     yield table(["variable", "means"], ([f"`{name}`", words] for name, words in sorted(variables.items())))
 
 
@@ -194,7 +193,7 @@ def _commands() -> Iterator[str]:
 
 
 def _help(name: str) -> Iterator[str]:
-    """Yield what `--help` of a command says."""
+    """Yield the section of a command."""
     command = _command(name)
     context = click.Context(command, info_name=f"reconciler {name}")
     usage = " ".join([context.command_path, *command.collect_usage_pieces(context)])
@@ -214,7 +213,7 @@ def _help(name: str) -> Iterator[str]:
 
 
 def _without_indented_code(text: str) -> str:
-    """Fence the indented blocks of a help text, so that they are not taken for lines to type in this order."""
+    """Fence the indented blocks of a help text, so that they are not read as lines to type in this order."""
     lines: list[str] = []
     inside = False
     for line in text.splitlines():
@@ -230,7 +229,7 @@ def _without_indented_code(text: str) -> str:
 
 
 def _options(found: Iterable[click.Option]) -> str:
-    """Return a table of options; columns that no option has anything in are left out."""
+    """Return a table of options, without empty columns."""
     configured = {PARAMETERS.get(key, key): key for key in Configuration.model_fields}
     rows = [
         [
@@ -269,8 +268,8 @@ def _command(name: str) -> click.Command:
 def _outputs() -> Iterator[str]:
     yield (
         "# Outputs\n\n"
-        "Every format may be asked for with `--format`, on stdout, and with `--report FORMAT=FILE`, as often as you "
-        "like. See [what each is for](../how-to/reports.md).\n\n"
+        "`--format` selects the format on stdout; `--report FORMAT=FILE` writes further formats into files. See "
+        "[the use of each format](../how-to/reports.md).\n\n"
     )
     subjects = {"plan": "`plan`, `drift`", "report": "`apply`", "validation": "`validate`", "diagnosis": "`doctor`"}
     rows = []
