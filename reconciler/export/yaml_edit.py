@@ -130,8 +130,10 @@ class _Editor:
         if isinstance(after, dict):
             for key, key_node, value in zip(before, node.keys, node.values, strict=True):
                 if key in after and not same(before[key], after[key]):
-                    colon = self.text.index(":", key_node.end)
-                    self._change(colon + 1, node, value, before[key], after[key])
+                    colon = self.text.find(":", key_node.end, value.end)
+                    if colon < 0:  # as in {key}
+                        self.edits.append((value.end, value.end, ":"))
+                    self._change(colon + 1 if colon >= 0 else value.end, node, value, before[key], after[key])
         starts = [key.start for key in node.keys] or [value.start for value in node.values]
         spans = list(zip(starts, (value.end for value in node.values), strict=True))
         if node.is_block:

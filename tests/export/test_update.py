@@ -357,6 +357,10 @@ def test_what_an_anchor_that_goes_stood_for_is_written_wherever_it_was_meant(cli
     [
         ("    b: {state: closed}\n...\n", "    b: {state: active}\n...\n"),
         ("    ? b\n    : state: closed\n", "    ? b\n    : state: active\n"),
+        (
+            "    {c: null, b}\n",
+            "    {c: null, b: {description: null, start_date: null, due_date: null, state: active}}\n",
+        ),
         ("    b:\n      state:\tclosed\n", "    b:\n      state:\tactive\n"),
         ("    ? b\n    # between\n    : state: closed\n", "    ? b\n    # between\n    : state: active\n"),
         (
