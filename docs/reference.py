@@ -21,7 +21,6 @@ from reconciler.cli.options import (
     VERBOSITY,
     OptionGroup,
 )
-from reconciler.cli.settings import PARAMETERS
 from reconciler.configuration import Configuration
 from reconciler.kinds import all_kinds
 from reconciler.model.kind import Kind
@@ -166,7 +165,7 @@ def _configuration() -> Iterator[str]:
     }
     rows = []
     for key, schema in Configuration.model_json_schema()["properties"].items():
-        option = options_of.get(PARAMETERS.get(key, key))
+        option = options_of.get(key)
         flag = f"`{option.opts[-1]}`" if option else "PATHS"
         rows.append(
             [f"`{key}`", type_words(schema), schema["description"], f"`{in_yaml(schema['examples'][0])}`", flag]
@@ -230,13 +229,12 @@ def _without_indented_code(text: str) -> str:
 
 def _options(found: Iterable[click.Option]) -> str:
     """Return a table of options, without empty columns."""
-    configured = {PARAMETERS.get(key, key): key for key in Configuration.model_fields}
     rows = [
         [
             f"`{', '.join(each.opts)}{_takes(each)}`",
             _meaning(each),
             f"`{each.default}`" if each.show_default else "",
-            f"`{configured[each.name]}`" if each.name in configured else "",
+            f"`{each.name}`" if each.name in Configuration.model_fields else "",
         ]
         for each in found
     ]

@@ -62,7 +62,7 @@ class OptionGroup:
 
     def _option(self, name: str, flag: str, settings: Mapping[str, Any], **_: Any) -> click.Option:
         takes_value = "metavar" in settings and not settings.keys() & {"multiple", "count"}
-        variable = f"RECONCILER_{name.strip('_').upper()}" if self.environment and takes_value else None
+        variable = f"RECONCILER_{name.upper()}" if self.environment and takes_value else None
         return click.Option([*flag.split(), name], envvar=variable, **settings)
 
 
@@ -87,13 +87,13 @@ class Given:
 
     paths: tuple[str, ...] = ()
 
-    values_files: tuple[str, ...] = MANIFESTS.values(
+    values: tuple[str, ...] = MANIFESTS.values(
         "--values", "FILE", "YAML file of values for templates (*.yaml.j2); repeatable, later files win.", type=FILE
     )
     settings: tuple[tuple[str, str], ...] = MANIFESTS.values(
         "--set", "KEY=VALUE", "One value for templates; repeatable.", callback=_pair
     )
-    environment: tuple[str, ...] = MANIFESTS.values(
+    env: tuple[str, ...] = MANIFESTS.values(
         "--env", "NAME", "Let templates read this environment variable as env.NAME; repeatable."
     )
 
@@ -147,7 +147,7 @@ class Given:
     max_wait: str = SERVICE.value("--max-wait", "TIME", "End the run if the service asks for a longer wait.", "5m")
     follow_moved: bool = SERVICE.flag("--follow-moved", "Write to a group or project that has moved, at its new path.")
 
-    format_: str = OUTPUT.value("--format", None, "Format of the result on stdout.", "text", type=click.Choice(FORMATS))
+    format: str = OUTPUT.value("--format", None, "Format of the result on stdout.", "text", type=click.Choice(FORMATS))
     reports: tuple[tuple[str, str], ...] = OUTPUT.values(
         "--report",
         "FORMAT=FILE",

@@ -36,7 +36,7 @@ def check_outputs(given: "Given", subject: str, *files: Named) -> None:
     """
     from reconciler.render import check_format
 
-    for format_ in (given.format_, *(format_ for format_, _ in given.reports)):
+    for format_ in (given.format, *(format_ for format_, _ in given.reports)):
         check_format(subject, format_)
     reports = [(f"--report {format_}", Path(file)) for format_, file in given.reports]
     named: dict[object, str] = {}
@@ -122,7 +122,7 @@ def open_streams() -> Iterator[TextIOWrapper]:
 def _inputs(given: "Given") -> Iterator[Named]:
     """Yield the files that any command may read, apart from manifests."""
     yield CONFIGURATION, Path(CONFIGURATION)
-    yield from (("--values", Path(file)) for file in given.values_files)
+    yield from (("--values", Path(file)) for file in given.values)
     for option, file in (("--token-file", given.token_file), ("--ca-file", given.ca_file)):
         yield option, Path(file) if file else None
 

@@ -50,6 +50,6 @@ def drift(given: Given) -> int:
     session = Session(given)
     with session.client() as client:
         saved = draw(session, client)
-    in_order = not (any(saved.plan.changes) or any(saved.plan.problems)) and given.format_ == "text"
+    in_order = not (any(saved.plan.changes) or any(saved.plan.problems)) and given.format == "text"
     session.write_result(partial(render_plan, saved), silent=in_order)
     return of_plan(saved.plan, detailed=True, allow_problems=given.allow_problems)

@@ -61,7 +61,7 @@ class Session:
 
         given = self.given
         paths = [Path(path) for path in given.paths or DEFAULT_PATHS]
-        return Inputs(paths, self.kinds, given.values_files, dict(given.settings), template_variables(given))
+        return Inputs(paths, self.kinds, given.values, dict(given.settings), template_variables(given))
 
     def manifests(self, *, quiet: bool = False) -> "Manifests":
         """Read the manifests and, unless quiet, log their warnings.
@@ -161,7 +161,7 @@ class Session:
 
         def show() -> None:
             try:
-                write_stdout(write(self.given.format_, self.style(sys.stdout)))
+                write_stdout(write(self.given.format, self.style(sys.stdout)))
             except OutputFailed:
                 if precious:
                     write_stderr(write("text", PLAIN))

@@ -26,9 +26,6 @@ if TYPE_CHECKING:
 LOG = logging.getLogger("reconciler")
 
 
-PARAMETERS = {"env": "environment", "format": "format_", "values": "values_files"}
-"""The parameters whose names differ from their keys in `reconciler.yaml`."""
-
 LISTS = ("paths", "values", "env")
 """The keys that take one string or several."""
 
@@ -50,7 +47,7 @@ def read_configuration() -> Mapping[str, Any]:
 
     given = configuration.read_configuration(file)
     return beneath | {
-        PARAMETERS.get(key, key): [value] if key in LISTS and isinstance(value, str) else value
+        key: [value] if key in LISTS and isinstance(value, str) else value
         for key, value in given.items()
         if key != "token_file" or not os.environ.get("RECONCILER_TOKEN")
     }
@@ -105,14 +102,14 @@ def template_variables(given: Given) -> tuple[str, ...]:
     Raises:
         ConfigurationError: one of them holds one of our own tokens.
     """
-    tokens = tokens_of(given) if given.environment else ()
-    for name in given.environment:
+    tokens = tokens_of(given) if given.env else ()
+    for name in given.env:
         if reveals_token(name, os.environ.get(name, ""), tokens):
             raise ConfigurationError(
                 f"templates may not read the environment variable {name}: it holds a token of reconciler, and plans "
                 f"show what templates read; remove it from --env, or from env in {CONFIGURATION}"
             )
-    return given.environment
+    return given.env
 
 
 def tokens_of(given: Given) -> frozenset[str]:
