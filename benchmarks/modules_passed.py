@@ -17,7 +17,7 @@ from tempfile import TemporaryDirectory
 from types import FrameType
 from typing import Any
 
-from reconciler.apply import ApplyOptions, NoRecord, Stop, apply_plan
+from reconciler.apply import ApplyOptions, apply_plan
 from reconciler.errors import ManifestErrors
 from reconciler.kinds import all_kinds
 from reconciler.manifests import read_manifests
@@ -58,7 +58,7 @@ def modules_to_request() -> list[str]:
         with _watching(GOOD, is_sent) as modules:
             manifests = read_manifests([file], KINDS)
             plan = draw_plan(manifests.desired, client, KINDS, concurrency=1)
-            options = ApplyOptions(1, False, False, lambda *_: None, Stop(), NoRecord())
+            options = ApplyOptions(1, verify=False, deliver=lambda *_: None)
             list(apply_plan(plan, client, KINDS, options))
         return list(modules)
 

@@ -9,7 +9,7 @@ from typing import Any
 
 from pydantic import TypeAdapter
 
-from reconciler.apply import ApplyOptions, NoRecord, Status, Stop, apply_plan
+from reconciler.apply import ApplyOptions, Status, apply_plan
 from reconciler.export.sections import export_target
 from reconciler.export.targets import ResolvedTarget
 from reconciler.live.read import read_live, read_part
@@ -165,7 +165,7 @@ class _Life:
         plan = self.plan(sections)
         reads = self.requests()
         self.expect(len({*reads}) == len(reads), f"planning reads something twice: {', '.join(reads)}")
-        options = ApplyOptions(1, verify=True, recheck=False, deliver=lambda *_: None, stop=Stop(), record=NoRecord())
+        options = ApplyOptions(1, deliver=lambda *_: None)
         done = list(apply_plan(plan, self.client, self.kinds, options))
         failed = [
             f"{outcome.change.address.name or outcome.change.address.title}: {outcome.status}: {outcome.reason}"

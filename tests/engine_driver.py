@@ -5,7 +5,7 @@ from collections.abc import Mapping
 from types import TracebackType
 from typing import Any, Self
 
-from reconciler.apply import ApplyOptions, NoRecord, Record, Status, Stop, TargetOutcome, apply_plan
+from reconciler.apply import ApplyOptions, NoWriteLog, Status, Stop, TargetOutcome, WriteLog, apply_plan
 from reconciler.model.plan import Create, Delete, Plan, Update
 from reconciler.model.state import Section
 from reconciler.model.targets import Address
@@ -31,7 +31,7 @@ class EngineDriver:
         self.client = client or Client(sandbox.api_url, "ada-token", clock=SwiftClock())
         self.tokens: dict[object, str] = {}
         self._at_first = self._trigger_tokens()
-        self.record: Record = NoRecord()
+        self.write_log: WriteLog = NoWriteLog()
 
     def __enter__(self) -> Self:
         return self
@@ -50,7 +50,7 @@ class EngineDriver:
         """Carry out a plan."""
         self.sandbox.clear_log()
         terms = ApplyOptions(
-            concurrency=1, verify=verify, recheck=recheck, deliver=self.deliver, stop=Stop(), record=self.record
+            concurrency=1, verify=verify, recheck=recheck, deliver=self.deliver, stop=Stop(), write_log=self.write_log
         )
         return list(apply_plan(plan, self.client, KINDS, terms))
 

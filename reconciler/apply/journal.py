@@ -165,7 +165,7 @@ class Journal:
         self._try_to_write({"event": "end"})
 
     def intend(self, change: Change, request: Request) -> int:
-        """See `apply.Record`.
+        """See `apply.WriteLog`.
 
         Raises:
             OutputFailed: the intent could not be noted.
@@ -178,7 +178,7 @@ class Journal:
         return number
 
     def result(self, number: int, status: str, reason: str = "") -> None:
-        """See `apply.Record`. What became of a write is not lost with the disk: it is known to this run."""
+        """See `apply.WriteLog`. What became of a write is not lost with the disk: it is known to this run."""
         self._try_to_write({"event": "result", "number": number, "status": status, "reason": reason})
 
     def _write(self, line: Mapping[str, Any]) -> None:

@@ -63,7 +63,7 @@ class TargetOutcome:
     outcomes: tuple[Outcome, ...]
 
 
-class Record(Protocol):
+class WriteLog(Protocol):
     """Keeps what is about to be sent, and what came of it, where a crash does not reach."""
 
     def intend(self, change: Change, request: Request) -> int:
@@ -77,8 +77,8 @@ class Record(Protocol):
         """Note what came of it: `done`, `failed` or `in doubt`."""
 
 
-class NoRecord:
-    """A `Record` that keeps nothing."""
+class NoWriteLog:
+    """A `WriteLog` that keeps nothing."""
 
     def intend(self, change: Change, request: Request) -> int:
         """Note nothing."""
@@ -135,14 +135,14 @@ class ApplyOptions:
             that comes from a file.
         deliver: where values of created tokens go; None where none is created.
         stop: ends the run.
-        record: keeps intents and results.
+        write_log: keeps intents and results.
         progress: counts the steps.
     """
 
     concurrency: int
-    verify: bool
-    recheck: bool
-    deliver: TokenSink | None
-    stop: Stop
-    record: Record
+    verify: bool = True
+    recheck: bool = False
+    deliver: TokenSink | None = None
+    stop: Stop = field(default_factory=Stop)
+    write_log: WriteLog = field(default_factory=NoWriteLog)
     progress: Progress = field(default_factory=Progress)

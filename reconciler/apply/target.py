@@ -144,7 +144,7 @@ class TargetRun:
     def _recorded(self, change: Change, request: Request, send: Callable[[], Answer]) -> Answer:
         """Send one request, and note before and after it what is certain."""
         try:
-            number = self.options.record.intend(change, request)
+            number = self.options.write_log.intend(change, request)
         except OutputFailed:
             self.options.stop.cancel("the journal could not be written, so the run was ended")
             raise
@@ -152,9 +152,9 @@ class TargetRun:
             answer = send()
         except (ServiceError, OutputFailed) as error:
             doubtful = isinstance(error, ServiceError) and error.ambiguous
-            self.options.record.result(number, "in doubt" if doubtful else "failed", str(error))
+            self.options.write_log.result(number, "in doubt" if doubtful else "failed", str(error))
             raise
-        self.options.record.result(number, "done")
+        self.options.write_log.result(number, "done")
         return answer
 
     def _create(self, change: Create, request: Request) -> int | None:

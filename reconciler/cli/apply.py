@@ -23,7 +23,7 @@ from reconciler.cli.signals import heeding
 from reconciler.errors import ConfigurationError, OutputFailed, PlanRefused, UsageError
 
 if TYPE_CHECKING:
-    from reconciler.apply import Record, TokenSink
+    from reconciler.apply import TokenSink, WriteLog
     from reconciler.apply.journal import Intent, Journal
     from reconciler.documents.plan_file import SavedPlan
     from reconciler.model.kind import Kinds
@@ -231,11 +231,11 @@ class HeldJournal:
     journal: "Journal | None" = None
     unsettled: "list[Intent]" = field(default_factory=list)
 
-    def run(self, service: str, digest: str) -> "AbstractContextManager[Record]":
+    def run(self, service: str, digest: str) -> "AbstractContextManager[WriteLog]":
         """Return what records the writes of this run."""
-        from reconciler.apply import NoRecord
+        from reconciler.apply import NoWriteLog
 
-        return self.journal.run(service, digest, self.unsettled) if self.journal else nullcontext(NoRecord())
+        return self.journal.run(service, digest, self.unsettled) if self.journal else nullcontext(NoWriteLog())
 
     @property
     def failures(self) -> list[OutputFailed]:

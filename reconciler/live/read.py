@@ -180,4 +180,4 @@ def decode(part: Part, target: Target, answer: Json) -> Found:
         return part.read(target, answer)
     except (ArithmeticError, AttributeError, LookupError, TypeError, ValueError) as error:
         reason = f"unexpected response: {error} is missing" if isinstance(error, KeyError) else UNEXPECTED
-        raise BadAnswer(f"GET {part.path(target)}", reason) from error
+        raise BadAnswer(f"GET {part.path(target).partition('?')[0]}", reason) from error

@@ -9,7 +9,7 @@ from collections.abc import Iterator
 
 import pytest
 
-from reconciler.apply import ApplyOptions, NoRecord, Stop, apply_plan
+from reconciler.apply import ApplyOptions, apply_plan
 from reconciler.cli import progress as module
 from reconciler.cli.options import Given
 from reconciler.cli.progress import ToStderr, every, sentence, shown
@@ -212,8 +212,6 @@ def test_a_plan_and_an_apply_count_what_they_do(engine: EngineDriver) -> None:
     run = Watched()
     plan = draw_plan(desired(*sections), engine.client, KINDS, 2, progress=run.progress)
     assert run.says() == "reading: 1 of 1 target"
-    terms = ApplyOptions(
-        2, verify=True, recheck=False, deliver=None, stop=Stop(), record=NoRecord(), progress=run.progress
-    )
+    terms = ApplyOptions(2, progress=run.progress)
     assert [target.plan.target for target in apply_plan(plan, engine.client, KINDS, terms)] == [API]
     assert run.says() == f"applying: 1 of 1 target, {len(list(plan.changes))} changes"

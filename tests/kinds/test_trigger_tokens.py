@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from reconciler.apply import ApplyOptions, NoRecord, Stop, apply_plan
+from reconciler.apply import ApplyOptions, apply_plan
 from reconciler.errors import OutputFailed
 from reconciler.kinds.trigger_tokens import TOKENS
 from reconciler.live.read import read_part
@@ -295,9 +295,7 @@ def test_nothing_is_deleted_whose_successor_cannot_be_delivered(engine: EngineDr
 
     put_due(engine, token("nightly", id=2), token("weekly", id=4))
     plan = engine.plan(wanted({**ROTATED, "weekly": None}))
-    terms = ApplyOptions(
-        1, verify=True, recheck=False, deliver=fail if broken else None, stop=Stop(), record=NoRecord()
-    )
+    terms = ApplyOptions(1, deliver=fail if broken else None)
     assert failures(list(apply_plan(plan, engine.client, KINDS, terms))) == [
         "failed: trigger token nightly: the value of its successor could not be delivered: "
         + ("the disk is full" if broken else "no token sink is configured"),

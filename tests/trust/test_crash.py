@@ -59,7 +59,7 @@ def test_killed_at_any_request_the_next_run_converges(
             with (
                 pytest.raises(Killed),
                 Journal(file) as journal,
-                journal.run(sandbox.api_url, "digest") as engine.record,
+                journal.run(sandbox.api_url, "digest") as engine.write_log,
             ):
                 engine.apply(plan)
             delivered = dict(engine.tokens)
@@ -69,7 +69,7 @@ def test_killed_at_any_request_the_next_run_converges(
             assert journal.interrupted.done == write - 1
             found, *_ = recover(journal.interrupted, client, KINDS, engine.deliver)
             assert found.verdict.startswith(VERDICTS[moment]) or "milestones" in str(found)
-            with journal.run(sandbox.api_url, "digest") as engine.record:
+            with journal.run(sandbox.api_url, "digest") as engine.write_log:
                 assert failures(engine.apply(engine.plan(*sections))) == []
         with Journal(file) as journal:
             assert journal.interrupted is None

@@ -131,7 +131,7 @@ class Rotation:
             ):
                 plan = draw_plan(WANTED, client, KINDS, concurrency=1)
                 with journal.run(client.api_url, "digest") as record:
-                    terms = ApplyOptions(1, verify=True, recheck=False, deliver=deliver, stop=Stop(), record=record)
+                    terms = ApplyOptions(1, deliver=deliver, stop=Stop(), write_log=record)
                     list(apply_plan(plan, client, KINDS, terms))
                 assert not journal.failures
                 return not journal.unsettled

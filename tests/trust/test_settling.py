@@ -7,7 +7,7 @@ from typing import Any, cast
 
 import pytest
 
-from reconciler.apply import ApplyOptions, NoRecord, Stop, TokenSink, apply_plan, recover
+from reconciler.apply import ApplyOptions, Stop, TokenSink, apply_plan, recover
 from reconciler.apply.journal import Intent, Interrupted
 from reconciler.apply.verify import collection_of
 from reconciler.errors import AnswerLost, OutputFailed, Stopped, WaitTooLong
@@ -124,7 +124,7 @@ def test_of_two_of_ours_the_value_of_the_one_that_stays_is_delivered_last(sandbo
 
     meddled = Meddled(sandbox.api_url, at_once(sandbox, "ada-token"))
     with EngineDriver(sandbox, a_small_service("deployed"), meddled) as engine:
-        terms = ApplyOptions(1, verify=True, recheck=False, deliver=deliver, stop=Stop(), record=NoRecord())
+        terms = ApplyOptions(1, deliver=deliver)
         told = failures(list(apply_plan(engine.plan(TOKENS), engine.client, KINDS, terms)))
     assert told == [
         "failed: trigger token t: another user created the same object at the same time, ID 1; this run's, ID 2, was deleted "
@@ -284,7 +284,7 @@ def test_a_run_that_is_to_end_plans_nothing_again(sandbox: Sandbox) -> None:
         stop = Stop()
         stop.cancel("enough")
         stop.cancel("later reasons do not count")
-        terms = ApplyOptions(1, verify=True, recheck=False, deliver=None, stop=stop, record=NoRecord())
+        terms = ApplyOptions(1, deliver=None, stop=stop)
         engine.sandbox.clear_log()
         assert failures(list(apply_plan(plan, engine.client, KINDS, terms))) == [
             "skipped: approval settings None: enough",
@@ -296,7 +296,7 @@ def test_a_run_that_is_to_end_plans_nothing_again(sandbox: Sandbox) -> None:
 def test_without_a_place_for_its_value_a_token_does_not_stay(sandbox: Sandbox) -> None:
     with EngineDriver(sandbox, a_small_service("deployed")) as engine:
         plan = engine.plan(TOKENS)
-        terms = ApplyOptions(1, verify=True, recheck=False, deliver=None, stop=Stop(), record=NoRecord())
+        terms = ApplyOptions(1, deliver=None)
         [told] = failures(list(apply_plan(plan, engine.client, KINDS, terms)))
         assert told.startswith("failed: trigger token t: no token sink is configured; the undelivered token ")
         assert sandbox.state()["projects"][0]["trigger_tokens"] == []
