@@ -3,11 +3,12 @@
 It is written from the service's documents and shares no code with the client it is there to check.
 """
 
+from .app import Sandbox
 from .errors import FaultError, SandboxError, StateError
 from .faults import Fault, parse_fault
 from .generating import generate
 from .rate import parse_rate_limit
-from .server import Sandbox, running, serve
+from .server import running, serve
 
 __all__ = [
     "Fault",

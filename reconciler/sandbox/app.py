@@ -1,7 +1,8 @@
-"""The sandbox as an ASGI application: every request under `/api/v4` is answered and logged here."""
+"""The sandbox as an ASGI application: it answers and logs every request under `/api/v4`."""
 
 import asyncio
-from collections.abc import Sequence
+import copy
+from collections.abc import Iterable, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field, replace
 from email.utils import format_datetime
@@ -13,54 +14,110 @@ from starlette.requests import Request as StarletteRequest
 
 from .answers import Answer, Receive, Refusal, Scope, Send
 from .call import Call, Insertion, Router, token_in
-from .faults import NO_FAULT, Fault, Faults, break_off
+from .faults import NO_FAULT, Fault, Faults, break_off, read_fault
 from .parameters import merged, read_body, target_without_secrets, without_secrets
-from .rate import RateLimit
+from .rate import RateLimit, parse_rate_limit
 from .routes import routes
 from .state import State
+from .state_file import dump, load
+
+AnyFault = Fault | str | Mapping[str, Any]
 
 
-class Application:
-    """The service.
+class Sandbox:
+    """The service, and the ways to look at it and change it without a request.
 
     Attributes:
-        state: what it remembers.
-        latency: seconds every answer takes.
-        rate_limit: how many requests it takes in a time.
-        faults: what goes wrong on purpose.
-        lock: held while a request is carried out; whoever reads or changes the attributes from elsewhere takes it.
-        log: one entry a request, in the order they were carried out, without any token; the status of a request that
-            gets no answer is None.
-        peak: the most requests ever in flight at once.
+        base_url: `http://HOST:PORT`, once it is served.
     """
 
-    def __init__(self, state: State) -> None:
-        self.state = state
-        self.latency = 0.0
-        self.rate_limit: RateLimit | None = None
-        self.faults = Faults()
-        self.lock = RLock()
-        self.log: list[dict[str, Any]] = []
-        self.peak = 0
+    def __init__(
+        self, state: State, latency_ms: float = 0, rate_limit: str | None = None, faults: Iterable[AnyFault] = ()
+    ) -> None:
+        self.base_url = ""
+        self._state = state
+        self._lock = RLock()
+        self._log: list[dict[str, Any]] = []
+        self._peak = 0
         self._in_flight = 0
         self._answered = 0
         self._router = Router(routes())
         self._held: dict[str, list[tuple[_Exchange, asyncio.Future[Answer]]]] = {}
+        self.set_latency(latency_ms)
+        self.set_rate_limit(rate_limit)
+        self.set_faults(faults)
+
+    @property
+    def api_url(self) -> str:
+        """`http://HOST:PORT/api/v4`."""
+        return f"{self.base_url}/api/v4"
+
+    def log(self) -> list[dict[str, Any]]:
+        """The requests so far, in the order they were carried out, without any token.
+
+        Each has `method`, `target`, `body`, `status` (None where none was answered), `changed` and `in_flight`.
+        """
+        with self._lock:
+            return copy.deepcopy(self._log)
+
+    def clear_log(self) -> None:
+        """Forget the requests so far, and how many were in flight at once."""
+        with self._lock:
+            self._log.clear()
+            self._peak = 0
+
+    def peak_in_flight(self) -> int:
+        """The most requests that were in flight at once."""
+        return self._peak
+
+    def state(self) -> dict[str, Any]:
+        """The present state, as a state file holds it."""
+        with self._lock:
+            return dump(self._state)
+
+    def replace_state(self, state: Mapping[str, Any]) -> None:
+        """Start again with this state: log, faults, clock and IDs too; latency and rate limit stay.
+
+        Raises:
+            StateError: the state cannot be loaded; nothing has changed.
+        """
+        fresh = load(state)
+        with self._lock:
+            self._state = fresh
+            self._answered = 0
+            self.set_faults(())
+            self.clear_log()
+
+    def set_latency(self, milliseconds: float) -> None:
+        """Delay every answer by this, from now on."""
+        self._latency = milliseconds / 1000
+
+    def set_faults(self, faults: Iterable[AnyFault]) -> None:
+        """Inject these faults and no others, from now on. Raises `FaultError` and changes nothing."""
+        armed = Faults([read_fault(fault) for fault in faults])
+        with self._lock:
+            self._faults = armed
+
+    def set_rate_limit(self, rate_limit: RateLimit | str | None) -> None:
+        """Limit the rate to `N/SECONDS`, or not at all, from now on. Raises `FaultError` and changes nothing."""
+        limit = parse_rate_limit(rate_limit) if isinstance(rate_limit, str) else rate_limit
+        with self._lock:
+            self._rate_limit = limit
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         """Answer one request."""
         self._in_flight += 1
-        self.peak = max(self.peak, self._in_flight)
+        self._peak = max(self._peak, self._in_flight)
         try:
             request = _Request(scope, await StarletteRequest(scope, receive).body())
-            with self.lock:
+            with self._lock:
                 exchange = self._begin(request)
                 answer = None if exchange.racing() else self._end(exchange)
             fault = exchange.fault
             if answer is None:
                 answer = await self._race(request.path, exchange)
-            if self.latency + fault.delay:
-                await asyncio.sleep(self.latency + fault.delay)
+            if self._latency + fault.delay:
+                await asyncio.sleep(self._latency + fault.delay)
             if fault.breaking:
                 await break_off(fault, answer, scope, receive, send)
             else:
@@ -69,18 +126,6 @@ class Application:
             return  # the server stops and the connection is closed already, or the client went before it had asked
         finally:
             self._in_flight -= 1
-
-    def begin_again(self, state: State) -> None:
-        """Remember that state and nothing else: no log, no faults, request IDs from 1."""
-        self.state = state
-        self.faults = Faults()
-        self._answered = 0
-        self.clear_log()
-
-    def clear_log(self) -> None:
-        """Forget the requests so far, and how many were in flight at once."""
-        self.log.clear()
-        self.peak = 0
 
     def _begin(self, request: "_Request") -> "_Exchange":
         """Count the request and log it; let a fault befall it, or carry it out as far as its insertion."""
@@ -92,15 +137,15 @@ class Application:
             "changed": False,
             "in_flight": self._in_flight,
         }
-        self.log.append(entry)
+        self._log.append(entry)
         exchange = _Exchange(entry)
         too_many = None
-        if self.rate_limit is not None:
-            exchange.headers, too_many = self.rate_limit.count(token_in(request.headers, {}) or "")
+        if self._rate_limit is not None:
+            exchange.headers, too_many = self._rate_limit.count(token_in(request.headers, {}) or "")
         if too_many:
             exchange.answer = too_many
             return exchange
-        exchange.fault = self.faults.strike(request.method, request.target) or NO_FAULT
+        exchange.fault = self._faults.strike(request.method, request.target) or NO_FAULT
         try:
             exchange.answer = exchange.fault.answer() if exchange.fault.instead else self._serve(request, exchange)
         except Refusal as refusal:
@@ -111,11 +156,11 @@ class Application:
         """Find the endpoint of the request, and ask it; an insertion is left for later."""
         fields = read_body(request.content_type, request.body)
         route, parts = self._router.find(request.method, request.path)
-        url = self.state.instance.url or f"http://{request.headers.get('host', 'localhost')}"
+        url = self._state.instance.url or f"http://{request.headers.get('host', 'localhost')}"
         sent = merged(request.query, fields)
-        call = Call(self.state, route, request.target, parts, sent, request.headers, url.rstrip("/"))
+        call = Call(self._state, route, request.target, parts, sent, request.headers, url.rstrip("/"))
         exchange.call = call
-        if route.credential and not (route.parameters_first and self.state.deployed):
+        if route.credential and not (route.parameters_first and self._state.deployed):
             call.authenticate()
         return route.serve(call)
 
@@ -136,7 +181,7 @@ class Application:
 
     def _end(self, exchange: "_Exchange") -> Answer:
         """Insert where that is left to do, log how it went, and say what is answered."""
-        with self.lock:
+        with self._lock:
             try:
                 answer = exchange.answer if isinstance(exchange.answer, Answer) else exchange.answer()
             except Refusal as refusal:
@@ -148,7 +193,7 @@ class Application:
             self._answered += 1
             added = [
                 ("x-request-id", f"sandbox-{self._answered:06d}"),
-                ("date", format_datetime(self.state.now, usegmt=True)),
+                ("date", format_datetime(self._state.now, usegmt=True)),
             ]
             return replace(answer, headers=[*answer.headers, *exchange.headers, *added])
 

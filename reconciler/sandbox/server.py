@@ -1,7 +1,6 @@
 """The sandbox on a socket: uvicorn's protocol on a loop of its own, in a thread or in the foreground."""
 
 import asyncio
-import copy
 import signal
 import socket
 from collections.abc import Callable, Iterable, Iterator, Mapping
@@ -11,82 +10,18 @@ from threading import Event, Thread
 from typing import Any
 
 import uvicorn
-from starlette.applications import Starlette
 from starlette.requests import Request
 from starlette.responses import JSONResponse, Response
-from starlette.routing import Route
 from uvicorn.protocols.http.h11_impl import H11Protocol
 from uvicorn.server import ServerState
 
 from .answers import Receive, Scope, Send
-from .app import Application
+from .app import AnyFault, Sandbox
 from .errors import FaultError, SandboxError
-from .faults import Fault, Faults, read_fault
-from .rate import parse_rate_limit
-from .state import Dialect, State
-from .state_file import dump, load, read_state
+from .state import Dialect
+from .state_file import read_state
 
-AnyFault = Fault | str | Mapping[str, Any]
 _IDLE_SECONDS = 300
-
-
-class Sandbox:
-    """A running sandbox, and the ways to look at it and change it without a request.
-
-    Attributes:
-        base_url: `http://HOST:PORT`.
-        api_url: the same with `/api/v4`.
-    """
-
-    def __init__(self, application: Application, base_url: str) -> None:
-        self._application = application
-        self.base_url = base_url
-        self.api_url = f"{base_url}/api/v4"
-
-    def log(self) -> list[dict[str, Any]]:
-        """The requests so far: `method`, `target`, `body`, `status`, `changed`, `in_flight`; never a token."""
-        with self._application.lock:
-            return copy.deepcopy(self._application.log)
-
-    def clear_log(self) -> None:
-        """Forget the requests so far, and how many were in flight at once."""
-        with self._application.lock:
-            self._application.clear_log()
-
-    def peak_in_flight(self) -> int:
-        """The most requests that were in flight at once."""
-        return self._application.peak
-
-    def state(self) -> dict[str, Any]:
-        """The whole present state, as a state file holds it."""
-        with self._application.lock:
-            return dump(self._application.state)
-
-    def replace_state(self, state: Mapping[str, Any]) -> None:
-        """Begin again with this state: log, faults, clock and IDs too; latency and rate limit stay.
-
-        Raises:
-            StateError: the state cannot be loaded; nothing has changed.
-        """
-        fresh = load(state)
-        with self._application.lock:
-            self._application.begin_again(fresh)
-
-    def set_latency(self, milliseconds: float) -> None:
-        """From now on every answer takes that long."""
-        self._application.latency = milliseconds / 1000
-
-    def set_faults(self, faults: Iterable[AnyFault]) -> None:
-        """From now on these befall requests, and no others. Raises `FaultError` and changes nothing."""
-        armed = Faults([read_fault(fault) for fault in faults])
-        with self._application.lock:
-            self._application.faults = armed
-
-    def set_rate_limit(self, rate_limit: str | None) -> None:
-        """From now on `N/SECONDS`, or no limit. Raises `FaultError` and changes nothing."""
-        limit = None if rate_limit is None else parse_rate_limit(rate_limit)
-        with self._application.lock:
-            self._application.rate_limit = limit
 
 
 @contextmanager
@@ -103,7 +38,7 @@ def running(
         StateError: the state cannot be loaded.
         FaultError: a fault or the rate limit cannot be understood.
     """
-    listener = _Listener(_application(read_state(state), latency_ms, rate_limit, faults), "127.0.0.1", port)
+    listener = _Listener(Sandbox(read_state(state), latency_ms, rate_limit, faults), "127.0.0.1", port)
     ready = Event()
     thread = Thread(target=lambda: asyncio.run(listener.serve(ready.set)), name="sandbox", daemon=True)
     thread.start()
@@ -135,8 +70,7 @@ def serve(
         FaultError: a fault or the rate limit cannot be understood.
         OSError: the port is taken.
     """
-    application = _application(read_state(state, dialect), latency_ms, rate_limit, faults)
-    listener = _Listener(application, host, port)
+    listener = _Listener(Sandbox(read_state(state, dialect), latency_ms, rate_limit, faults), host, port)
     asyncio.run(_until_signalled(listener, lambda: ready(listener.sandbox.api_url)))
 
 
@@ -151,14 +85,6 @@ async def _until_signalled(listener: "_Listener", ready: Callable[[], None]) -> 
     await listener.serve(ready)
 
 
-def _application(state: State, latency_ms: float, rate_limit: str | None, faults: Iterable[AnyFault]) -> Application:
-    application = Application(state)
-    application.latency = latency_ms / 1000
-    application.rate_limit = None if rate_limit is None else parse_rate_limit(rate_limit)
-    application.faults = Faults([read_fault(fault) for fault in faults])
-    return application
-
-
 class _Connection(H11Protocol):
     """A connection that the requests on it know, so that they can break it."""
 
@@ -169,14 +95,13 @@ class _Connection(H11Protocol):
 class _Listener:
     """One socket and the connections made to it."""
 
-    def __init__(self, application: Application, host: str, port: int) -> None:
-        self._application = application
+    def __init__(self, sandbox: Sandbox, host: str, port: int) -> None:
+        self.sandbox = sandbox
         self._socket = _open_socket(host, port)
         self._connections = ServerState()
         self._stopping: asyncio.Event
         self._loop: asyncio.AbstractEventLoop
-        self.sandbox = Sandbox(application, f"http://{host}:{self._socket.getsockname()[1]}")
-        self._control = _control_app(self.sandbox)
+        sandbox.base_url = f"http://{host}:{self._socket.getsockname()[1]}"
 
     async def serve(self, ready: Callable[[], None]) -> None:
         """Answer until `stop`."""
@@ -219,47 +144,31 @@ class _Listener:
 
     async def _dispatch(self, scope: Scope, receive: Receive, send: Send) -> None:
         if scope["raw_path"].startswith(b"/-/"):
-            await self._control(scope, receive, send)
+            response = await _control(self.sandbox, Request(scope, receive))
+            await response(scope, receive, send)
         else:
-            await self._application(scope, receive, send)
+            await self.sandbox(scope, receive, send)
 
 
-def _control_app(sandbox: Sandbox) -> Starlette:
-    """The `/-/` endpoints, beside the service: its state, its log and its faults, for tests and rehearsals.
+async def _control(sandbox: Sandbox, request: Request) -> Response:
+    """Answer at `/-/`, outside the service: its state, its log and its faults, for tests and rehearsals.
 
-    They need no token, are not logged, and neither latency, faults nor rate limit touch them.
+    These endpoints need no token and are not logged; latency, faults and rate limit do not affect them.
     """
-
-    async def get_state(_: Request) -> Response:
-        return JSONResponse(sandbox.state())
-
-    async def put_state(request: Request) -> Response:
-        return await _replace(request, sandbox.replace_state)
-
-    async def get_log(_: Request) -> Response:
-        return JSONResponse(sandbox.log())
-
-    async def delete_log(_: Request) -> Response:
-        sandbox.clear_log()
-        return Response(status_code=204)
-
-    async def put_faults(request: Request) -> Response:
-        return await _replace(request, lambda given: sandbox.set_faults(_listed(given)))
-
-    return Starlette(
-        routes=[
-            Route("/-/state", get_state, methods=["GET"]),
-            Route("/-/state", put_state, methods=["PUT"]),
-            Route("/-/log", get_log, methods=["GET"]),
-            Route("/-/log", delete_log, methods=["DELETE"]),
-            Route("/-/faults", put_faults, methods=["PUT"]),
-        ]
-    )
-
-
-async def _replace(request: Request, accept: Callable[[Any], None]) -> Response:
     try:
-        accept(await request.json())
+        match request.method, request.url.path:
+            case "GET", "/-/state":
+                return JSONResponse(sandbox.state())
+            case "GET", "/-/log":
+                return JSONResponse(sandbox.log())
+            case "PUT", "/-/state":
+                sandbox.replace_state(await request.json())
+            case "DELETE", "/-/log":
+                sandbox.clear_log()
+            case "PUT", "/-/faults":
+                sandbox.set_faults(_listed(await request.json()))
+            case _:
+                return Response(status_code=404)
     except (ValueError, SandboxError) as error:
         return JSONResponse({"message": str(error)}, status_code=400)
     return Response(status_code=204)

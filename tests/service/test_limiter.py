@@ -100,7 +100,7 @@ def test_a_quota_that_makes_no_sense_is_none(name: str, value: str) -> None:
 def test_no_request_is_too_many_for_a_service_that_says_what_remains(sandbox: Sandbox) -> None:
     clock = SwiftClock()
     sandbox.replace_state(a_small_service("deployed"))
-    sandbox._application.rate_limit = RateLimit(10, 60, lambda: clock.now().timestamp())
+    sandbox.set_rate_limit(RateLimit(10, 60, lambda: clock.now().timestamp()))
     try:
         with (
             between(sandbox.api_url) as dateless,  # the sandbox's `Date` is not of the clock of its rate limit here
