@@ -24,7 +24,7 @@ NAMING = (
 
 
 def generated() -> dict[Path, str]:
-    """Return what each file holds that comes from the code, has the box, or names the version."""
+    """Return the text of each file that is generated, has the box, or names the version."""
     return {
         FOLDER / "plan.svg": picture(),
         **{FOLDER / "reference" / name: text for name, text in pages().items()},

@@ -1,4 +1,4 @@
-"""What mkdocs is told beside `mkdocs.yml`: pages of the repository outside `docs/`, and links that lead to them."""
+"""What `mkdocs.yml` cannot say: pages of the repository outside `docs/`, and links to them."""
 
 import posixpath
 import re
@@ -13,7 +13,7 @@ LINK = re.compile(r"(?<!!)\[([^\]]*)\]\((?!https?:|mailto:|#)([^)#\s]*)(#[^)]*)?
 
 
 def outside_pages() -> list[str]:
-    """Return the pages outside `docs/` that the site has too, by their paths in the repository."""
+    """Return the pages of the site that lie outside `docs/`, as paths in the repository."""
     found = [ROOT / name for name in ("CHANGELOG.md", "CONTRIBUTING.md", "SECURITY.md")]
     for folder in ("templates", "examples", "benchmarks"):
         found += sorted((ROOT / folder).rglob("README.md"))
@@ -34,14 +34,14 @@ def on_files(files: Any, config: Any) -> Any:
 
 
 def on_page_markdown(markdown: str, page: Any, config: Any, files: Any) -> str:
-    """Let links lead where the site has the page; what the site does not have is only named."""
+    """Point links at the page's place on the site; keep only the words of links to files that the site lacks."""
     del config
     source = page.file.src_uri
     return linked(markdown, source, known={file.src_uri for file in files})
 
 
 def linked(markdown: str, source: str, known: set[str]) -> str:
-    """Return a page's text with its links turned from paths in the repository into paths on the site.
+    """Return a page's text, with paths in the repository replaced by paths on the site.
 
     Args:
         markdown: the text.

@@ -1,4 +1,4 @@
-"""The picture of a plan: what `reconciler plan` says of the README's manifest on the sandbox, as an SVG of text."""
+"""The picture of a plan: the output of `reconciler plan` for the manifest in the README, as an SVG of text."""
 
 import re
 from collections.abc import Iterator
@@ -53,7 +53,7 @@ def picture() -> str:
 
 
 def the_plan() -> str:
-    """Return what a terminal of `COLUMNS` columns shows of the plan for the manifest that the README shows."""
+    """Return the plan for the README's manifest as a terminal of `COLUMNS` columns shows it."""
     kinds = all_kinds()
     with TemporaryDirectory() as folder, running(ROOT / "examples/state.yaml") as sandbox:
         file = Path(folder, "api.yaml")
@@ -81,7 +81,7 @@ def the_manifest() -> str:
 
 
 def _runs(line: str, y: int) -> Iterator[str]:
-    """Yield the words of a line, each where its column begins, so that no font puts them elsewhere."""
+    """Yield the words of a line, each at its column, whatever the font."""
     kind, column = "", 0
     for part in re.split(r"(\x1b\[[\d;]*m)", line):
         if part.startswith("\x1b"):

@@ -7,7 +7,7 @@ from pathlib import Path
 ROOT = Path(__file__).parent.parent
 
 MARK = "<!-- service: written by `python -m docs` -->\n"
-"""The line that stands where a page has the box."""
+"""The line before the box on a page."""
 
 BOX = re.compile(rf"{re.escape(MARK)}(?:>.*\n)*")
 
@@ -33,6 +33,6 @@ def pages() -> list[Path]:
 
 
 def with_box(page: Path, text: str) -> str:
-    """Return the text of a page with the box as it is now."""
+    """Return the text of a page with the current box."""
     tutorial = posixpath.relpath((ROOT / "docs/tutorial.md").as_posix(), page.parent.as_posix())
     return BOX.sub(MARK + TEXT.replace("TUTORIAL", tutorial), text)

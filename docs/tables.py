@@ -8,7 +8,7 @@ Schema = dict[str, Any]
 
 
 def table(head: Sequence[str], rows: Iterable[Sequence[str]]) -> str:
-    """Return a table, with an empty line below it; nothing where there are no rows."""
+    """Return a table and an empty line; nothing if there are no rows."""
     lines = [f"| {' | '.join(_cell(each) for each in row)} |" for row in rows]
     return "\n".join([f"| {' | '.join(head)} |", "|---" * len(head) + "|", *lines, "", ""]) if lines else ""
 
@@ -18,7 +18,7 @@ def _cell(text: str) -> str:
 
 
 def keys(schema: Schema, name: str = "key") -> str:
-    """Return a table of the keys of an object: what each takes and means, with an example where there is one."""
+    """Return a table of the keys of an object: type, meaning, and example if there is one."""
     rows = [
         [f"`{key}`", type_words(inner), inner.get("description", ""), _example(inner)]
         for key, inner in schema["properties"].items()
@@ -29,7 +29,7 @@ def keys(schema: Schema, name: str = "key") -> str:
 
 
 def type_words(schema: Schema) -> str:
-    """Say what a value may be."""
+    """Return the types of a value in words."""
     return ", or ".join(dict.fromkeys(_types(schema)))
 
 

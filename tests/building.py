@@ -1,4 +1,4 @@
-"""Building the engine's values from plain data, the way manifests and answers would."""
+"""The engine's values from plain data, as manifests and responses would make them."""
 
 from collections.abc import Mapping
 from typing import Any
@@ -39,7 +39,7 @@ def desired(*sections: Section) -> DesiredState:
 def live(
     answers: Mapping[tuple[Target, str, str], Any], ids: Mapping[Reference, int | Unknown] | None = None
 ) -> LiveState:
-    """Return live state decoded from the service's answers; what is no JSON is taken as it is."""
+    """Return live state decoded from responses of the service; other values are taken as they are."""
     parts: dict[tuple[Target, str, str], LivePart] = {}
     for (target, kind, name), answer in answers.items():
         part = KINDS[kind].part(name)

@@ -20,7 +20,7 @@ class Ended:
 
 @dataclass
 class CliRunner:
-    """A user at work: a folder, an environment, and the sandbox as the service."""
+    """A user with a folder, an environment, and the sandbox as the service."""
 
     folder: Path
     sandbox: Sandbox

@@ -16,13 +16,13 @@ EXAMPLES = Path(__file__).parent.parent / "examples"
 
 
 def pytest_configure() -> None:
-    """Heed Ctrl-C, though a shell starts what runs in the background without: what the tests start would inherit it."""
+    """Handle Ctrl-C, which a shell disables for background jobs; processes that tests start would inherit that."""
     if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
         signal.signal(signal.SIGINT, signal.default_int_handler)
 
 
 def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter) -> None:
-    """Tell how many combinations the tests that count them went through."""
+    """Report the combinations that the tests have counted."""
     told = [value for each in terminalreporter.getreports("passed") for value in each.user_properties]
     for name in dict.fromkeys(name for name, _ in told):
         terminalreporter.write_line(f"{name}: {sum(int(str(count)) for each, count in told if each == name)}")
@@ -37,7 +37,7 @@ def shared_sandbox() -> Iterator[Sandbox]:
 
 @pytest.fixture(params=["spec", "deployed"])
 def dialect(request: pytest.FixtureRequest) -> str:
-    """Which way the service goes where its specification and its deployed form differ."""
+    """The dialect of the service: as specified, or as deployed."""
     return str(request.param)
 
 
@@ -51,7 +51,7 @@ def sandbox(shared_sandbox: Sandbox) -> Sandbox:
 
 @pytest.fixture
 def engine(sandbox: Sandbox, dialect: str) -> Iterator[EngineDriver]:
-    """A story on a sandbox with one group and a few projects, once in each dialect."""
+    """The engine on a sandbox with one group and a few projects, once in each dialect."""
     with EngineDriver(sandbox, a_small_service(dialect)) as engine:
         yield engine
 
@@ -60,7 +60,7 @@ def engine(sandbox: Sandbox, dialect: str) -> Iterator[EngineDriver]:
 def cli_runner(
     tmp_path: Path, sandbox: Sandbox, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> CliRunner:
-    """A user at work, on a small service, as ada."""
+    """A user who runs commands as ada, on a small service."""
 
     def run_captured(arguments: list[str]) -> Ended:
         capsys.readouterr()

@@ -1,4 +1,4 @@
-"""Stories: what is wanted, step by step, and the exact requests each step makes on the sandbox."""
+"""Driving the engine step by step, with the exact requests that each step makes on the sandbox."""
 
 import json
 from collections.abc import Mapping
@@ -40,14 +40,14 @@ class EngineDriver:
         self.client.__exit__()
 
     def plan(self, *sections: Section) -> Plan:
-        """Draw up a plan, and see that nothing but GETs came of it."""
+        """Make a plan, and assert that it made only GET requests."""
         self.sandbox.clear_log()
         plan = draw_plan(desired(*sections), self.client, KINDS, concurrency=1)
         assert {entry["method"] for entry in self.sandbox.log()} <= {"GET"}
         return plan
 
     def apply(self, plan: Plan, *, recheck: bool = False, verify: bool = True) -> list[TargetOutcome]:
-        """Carry out a plan."""
+        """Apply a plan."""
         self.sandbox.clear_log()
         terms = ApplyOptions(
             concurrency=1, verify=verify, recheck=recheck, deliver=self.deliver, stop=Stop(), write_log=self.write_log
@@ -55,7 +55,7 @@ class EngineDriver:
         return list(apply_plan(plan, self.client, KINDS, terms))
 
     def step(self, *sections: Section) -> list[str]:
-        """Plan and apply, see that all is done and that nothing is left to do, and return the writes that were made."""
+        """Plan and apply; assert that all changes were made and that a second plan is empty; return the writes."""
         outcomes = self.apply(self.plan(*sections))
         writes = self.writes()
         undone = [each for target in outcomes for each in target.outcomes if each.status is not Status.DONE]
@@ -74,11 +74,11 @@ class EngineDriver:
         return [_line(entry) for entry in self.sandbox.log() if entry["method"] != "GET"]
 
     def problems(self, *sections: Section) -> list[str]:
-        """What a plan says cannot be done."""
+        """Return the problems of a plan."""
         return [f"{each.address.title}.{each.field}: {each.reason}" for each in self.plan(*sections).problems]
 
     def changes(self, *sections: Section) -> list[str]:
-        """What a plan would change."""
+        """Return the changes of a plan, one line each."""
         signs = {Create: "+", Update: "~", Delete: "-"}
         return [
             f"{signs[type(each)]} {each.address.title} {each.address.name}" for each in self.plan(*sections).changes
@@ -98,7 +98,7 @@ class EngineDriver:
 
 
 def failures(outcomes: list[TargetOutcome]) -> list[str]:
-    """What was not done, and why."""
+    """Return the changes that were not made, and why."""
     return [
         f"{each.status}: {each.change.address.title} {each.change.address.name}: {each.reason}"
         for target in outcomes

@@ -7,7 +7,7 @@ from contextlib import contextmanager
 
 @contextmanager
 def no_file_longer_than(size: int) -> Iterator[None]:
-    """Let writes beyond this length of a file fail, as they do where the disk is full."""
+    """Let writes beyond this length of a file fail, as on a full disk."""
     soft, hard = resource.getrlimit(resource.RLIMIT_FSIZE)
     resource.setrlimit(resource.RLIMIT_FSIZE, (size, hard))
     try:

@@ -1,4 +1,4 @@
-"""The pages that people read, taken apart: files to write, lines to type, and what is then to be seen."""
+"""The pages for people, parsed: files to write, lines to run, and the output that follows."""
 
 import re
 from collections.abc import Iterator
@@ -21,7 +21,7 @@ PAGES = sorted(
 )
 
 SHELL = ("bash", "console")
-"""How blocks are marked that are typed into a shell; a `console` shows what is answered, a `bash` does not."""
+"""The languages of blocks whose lines are run; a `console` shows their output, a `bash` does not."""
 
 SHOWN = (
     "cron",
@@ -39,10 +39,10 @@ SHOWN = (
     "toml",
     "yaml",
 )
-"""How blocks are marked that are only looked at."""
+"""The languages of blocks that are only shown."""
 
 NOT_RUN = re.compile(r"<!-- not run: (.+) -->\s*")
-"""Stands before a block that no test runs, with the reason."""
+"""The comment before a block that no test runs, with the reason."""
 
 TITLE = re.compile(r'title="([^"]+)"')
 
@@ -53,10 +53,10 @@ class Block:
 
     Attributes:
         place: `page:line`.
-        language: what it is marked as.
-        text: what stands in it, each line ended.
-        title: the file that it is, if it is one.
-        not_run: why no test runs it; empty for blocks that are run.
+        language: as its first line names it.
+        text: its lines, each with its end.
+        title: the file to write it to, if any.
+        not_run: why no test runs it; empty if it is run.
     """
 
     place: str
@@ -68,14 +68,14 @@ class Block:
 
 @dataclass(frozen=True, slots=True)
 class Step:
-    """One line to type, and what is then to be seen: None where the page does not show it."""
+    """One line to run, and its output; None if the page does not show the output."""
 
     line: str
     shown: str | None
 
 
 def blocks(page: Path) -> Iterator[Block]:
-    """Yield the blocks of a page, in its order; indented ones are shell, as in old READMEs."""
+    """Yield the blocks of a page, in order; an indented block is shell."""
     reason = ""
     for token in MarkdownIt().parse(page.read_text(encoding="utf-8")):
         place = f"{page.relative_to(ROOT)}:{token.map[0] + 1 if token.map else 0}"
@@ -96,7 +96,7 @@ def blocks(page: Path) -> Iterator[Block]:
 
 
 def steps(block: Block) -> Iterator[Step]:
-    """Yield what is to be typed; a line that ends with a backslash goes on in the next."""
+    """Yield the lines to run; a line that ends with a backslash continues on the next."""
     if block.language == "bash":
         for line in _joined(block.text.splitlines()):
             if line and not line.startswith("#"):
@@ -110,7 +110,7 @@ def steps(block: Block) -> Iterator[Step]:
 
 
 def _joined(lines: list[str]) -> list[str]:
-    """Put a line that goes on together: only the first lines of a command do."""
+    """Join continued lines; only the first lines of a command are continued."""
     joined: list[str] = []
     for line in lines:
         if joined and joined[-1].endswith("\\"):

@@ -1,4 +1,4 @@
-"""A shell at a reader's desk: our own commands run in this process, against sandboxes; all else in bash."""
+"""A shell for the lines of a page: our own commands run in this process, against sandboxes; all others in bash."""
 
 import io
 import os
@@ -26,10 +26,10 @@ PLAIN = re.compile(r"""reconciler(?: +(?:[\w./=:,@%+{}~^-]|\$\w+|"[^"`\\]*"|'[^'
 SANDBOX = re.compile(r"reconciler (sandbox\b.*) &")
 
 THE_SERVICE = "https://gitlab.example.com"
-"""What pages call the reader's own service; here it is a sandbox too."""
+"""The URL of the reader's own service on pages; here it is a sandbox too."""
 
 TOKEN = "YOUR_TOKEN"
-"""What pages call the token for it."""
+"""The token for it on pages."""
 
 CHECKOUT = ("examples", "schemas", "templates")
 """The folders of a checkout that pages use."""
@@ -38,14 +38,14 @@ SECONDS = 60
 
 
 class Keyboard(io.StringIO):
-    """A terminal at which somebody says yes to whatever is asked."""
+    """A terminal at which somebody answers each question with yes."""
 
     def isatty(self) -> bool:
         return True
 
 
 class Shell:
-    """What one page is typed into: a checkout, and nothing else that the page does not set up itself."""
+    """The shell for one page: in a checkout, with nothing else that the page does not set up itself."""
 
     def __init__(self, folder: Path, service: Sandbox, patch: pytest.MonkeyPatch) -> None:
         self._patch = patch
@@ -75,10 +75,10 @@ class Shell:
         self._stack.close()
 
     def do(self, block: Block) -> None:
-        """Write the file that a block is, or type its lines and see that what it shows is what comes.
+        """Write the file of a block, or run its lines and compare their output with what the block shows.
 
         Raises:
-            AssertionError: something else comes, or a line fails and the block does not say so by `echo $?`.
+            AssertionError: the output differs, or a line fails and the block has no `echo $?` after it.
         """
         if block.not_run:
             return
@@ -102,7 +102,7 @@ class Shell:
             assert printed == step.shown, context
 
     def _answer(self, line: str) -> tuple[int, str]:
-        """Carry out one line; return its exit code, and what a terminal shows of both outputs."""
+        """Run one line; return its exit code, and both outputs as a terminal shows them."""
         for origin, service in self._services.items():
             line = line.replace(origin, service.base_url)
         line = line.replace(TOKEN, "ada-token")
@@ -128,7 +128,7 @@ class Shell:
         return code, printed.getvalue()
 
     def _in_bash(self, line: str) -> tuple[int, str]:
-        """Run a line in a new bash, and go where it has gone."""
+        """Run a line in a new bash, and change to the folder in which it ends."""
         reads, writes = os.pipe()
         with os.fdopen(reads, encoding="utf-8") as folder:
             try:
@@ -148,7 +148,7 @@ class Shell:
         return done.returncode, done.stdout
 
     def _start(self, arguments: list[str]) -> None:
-        """Serve in this process what another one would serve on that port."""
+        """Start the sandbox that a line asks for, in this process."""
         options = sandbox_command.make_context("sandbox", arguments).params
         origin = f"http://127.0.0.1:{options['port']}"
         assert origin not in self._services, f"port {options['port']} is in use"

@@ -1,4 +1,4 @@
-"""Every page does what it says: its lines are typed as they stand, in its order, in one folder, on the sandbox."""
+"""Every page works as printed: its lines are run as they stand, in order, in one folder, against sandboxes."""
 
 import json
 from collections.abc import Iterator
@@ -13,7 +13,7 @@ from tests.docs.pages import PAGES, ROOT, SHELL, SHOWN, Block, blocks, steps
 from tests.docs.shell import Shell
 
 NOT_RUN = 6
-"""Blocks that no test runs, each with its reason beside it: one more is a decision, not an accident."""
+"""The number of blocks that no test runs; each has its reason on the page."""
 
 EVERYTHING = [block for page in PAGES for block in blocks(page)]
 

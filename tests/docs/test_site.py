@@ -1,4 +1,4 @@
-"""The documentation as a whole: what comes from the code is up to date, nothing leads nowhere, nothing is left out."""
+"""The documentation as a whole: generated files are up to date, links lead somewhere, nothing is missing."""
 
 import re
 from collections.abc import Iterator
@@ -38,7 +38,7 @@ def test_every_release_that_is_named_anywhere_is_this_one() -> None:
 
 
 def meanings(text: str) -> Iterator[tuple[str, str]]:
-    """What the tables of a page explain, and how."""
+    """Yield the first cell and the meaning of each row of a page's tables."""
     column = None
     for line in text.splitlines():
         cells = [cell.strip() for cell in re.split(r"(?<!\\)\|", line)[1:-1]]
@@ -57,7 +57,7 @@ def test_no_key_and_no_option_is_left_unexplained() -> None:
 
 
 def links(page: Path) -> Iterator[str]:
-    """The targets of a page's links and pictures."""
+    """Yield the targets of a page's links and pictures."""
     for token in MarkdownIt().enable("table").parse(page.read_text(encoding="utf-8")):
         for inner in token.children or ():
             yield from (str(inner.attrs[name]) for name in ("href", "src") if name in inner.attrs)
@@ -133,7 +133,7 @@ def test_hooks_and_metrics_that_pages_name_are_there() -> None:
 
 
 def shadows(kind: str) -> set[str]:
-    """The files that are named for a kind, by what takes its name."""
+    """Return the files that are named after a kind, with its name as KIND."""
     found = [path for folder in ("reconciler", "tests", "examples") for path in (ROOT / folder).rglob(f"*{kind}.*")]
     return {str(path.relative_to(ROOT)).replace(kind, "KIND") for path in found if path.suffix in {".py", ".yaml"}}
 

@@ -1,4 +1,4 @@
-"""A real git repository around a desk: written to, committed, branched, merged and cloned by git itself."""
+"""A real git repository around a user's folder."""
 
 import os
 import subprocess
@@ -25,7 +25,7 @@ class Repository:
     folder: Path
 
     def git(self, *arguments: str) -> str:
-        """Run git and return what it says."""
+        """Run git and return its output."""
         done = subprocess.run(
             ["git", *arguments],
             cwd=self.folder,

@@ -1,4 +1,4 @@
-"""CI/CD components: what their files say, with the inputs filled in. What the service makes of rules is its own affair."""
+"""CI/CD components: what their files say, with the inputs filled in. The rules of jobs are for the service to interpret."""
 
 import re
 from collections.abc import Mapping

@@ -1,4 +1,4 @@
-"""Fixtures: the repository with the manifests, and the service that it is for and that runs its pipelines."""
+"""Fixtures: the repository with the manifests, and the service that it manages and that runs its pipelines."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
@@ -35,7 +35,7 @@ class Project:
     jobs: Mapping[str, Any] = field(default_factory=dict)
 
     def uses(self, component: str, **inputs: Any) -> None:
-        """Include a component."""
+        """Take the jobs of a component."""
         self.jobs = read_component(component).jobs(image="reconciler:1", **inputs)
 
     def commits(self, **files: str) -> str:
@@ -57,7 +57,7 @@ class Project:
         return self._pipeline({**self.variables, **request, **more})
 
     def on_main(self, source: str = "push", before: str = ZEROS, **more: str) -> Pipeline:
-        """Return a pipeline of the default branch, which is checked out."""
+        """Return a pipeline of the default branch, which must be checked out."""
         branch = {"CI_PIPELINE_SOURCE": source, "CI_COMMIT_BRANCH": "main", "CI_COMMIT_BEFORE_SHA": before}
         return self._pipeline({**self.variables, **self.protected, **branch, **more})
 
@@ -79,12 +79,12 @@ class Project:
         return Pipeline(self.runner, self.jobs, predefined)
 
     def notes(self) -> list[tuple[str, str]]:
-        """Return the notes on merge request 7: who wrote each, and its text without what is hidden in it."""
+        """Return the author and the visible text of each note on merge request 7."""
         found = next(each for each in self.sandbox.state()["projects"] if each["path"] == "acme/settings")
         return [(each["author"], each["body"].partition("-->\n\n")[2]) for each in found.get("merge_request_notes", [])]
 
     def writes(self) -> list[str]:
-        """Return the writes so far, those of notes left out, and forget all requests."""
+        """Return the writes since the last call, except those of notes."""
         log = self.sandbox.log()
         self.sandbox.clear_log()
         lines = [f"{each['method']} {each['target'].removeprefix('/api/v4/')}" for each in log]
@@ -93,7 +93,7 @@ class Project:
 
 @pytest.fixture
 def project(tmp_path: Path, sandbox: Sandbox, monkeypatch: pytest.MonkeyPatch) -> Project:
-    """A project that has nothing in it yet, on a small service."""
+    """An empty project, on a small service."""
     for name, value in NOBODY.items():
         monkeypatch.setenv(name, value)
     state = a_small_service("deployed")

@@ -1,4 +1,4 @@
-"""Jobs, run the way a runner does: a clone for each, its script by bash as it stands, artifacts handed on."""
+"""Jobs, run as a runner does: each in a clone of its own, its script by bash as it stands, with artifacts passed on."""
 
 import os
 import shutil
@@ -21,7 +21,7 @@ class Ran:
     Attributes:
         code: of its script.
         log: what it printed.
-        artifacts: files kept for later jobs, by path.
+        artifacts: files for later jobs, by path.
         reports: the file of each kind of report.
     """
 
@@ -32,7 +32,7 @@ class Ran:
 
     @property
     def everything(self) -> str:
-        """All that anybody may read of it."""
+        """All of it that people can read."""
         return "".join([self.log, *self.artifacts.values(), *self.reports.values()])
 
 
@@ -123,7 +123,7 @@ class Pipeline:
     ran: dict[str, list[Ran]] = field(default_factory=dict)
 
     def run(self, *names: str, **more: str) -> list[int]:
-        """Run jobs, perhaps with further variables; return their exit codes."""
+        """Run jobs, optionally with more variables; return their exit codes."""
         codes = []
         for name in names:
             self.ran[name] = [self._run(name, variables | more) for variables in self._copies(name)]

@@ -1,4 +1,4 @@
-"""What holds for every component: that it is one, that it is documented, and that its inputs do what they say."""
+"""What every component must be: documented, safe with tokens, and usable with others in one pipeline."""
 
 import re
 import subprocess
@@ -135,7 +135,7 @@ def test_inputs_have_their_type_where_they_are_a_whole_value_and_are_text_elsewh
 
 @COMPONENTS
 def test_a_fork_gets_no_token_and_only_the_default_branch_applies(name: str) -> None:
-    """The conditions as they stand: only the service can say what it makes of them."""
+    """The conditions as they stand; only the service can evaluate them."""
     jobs = read_component(name).jobs(image="i:1", job_prefix="")
     for job in jobs.keys() - {"validate"}:
         for rule in jobs[job]["rules"]:

@@ -33,7 +33,7 @@ def test_the_component_has_these_jobs(project: Project) -> None:
 
 
 def settled(project: Project, milestones: str = '{"1.0": {due_date: 2026-12-31}}', *more: dict[str, str]) -> str:
-    """Commit manifests that the service is as they say, and return the commit."""
+    """Commit manifests that the service already agrees with; return the commit."""
     state = project.sandbox.state()
     state["projects"][0]["milestones"] = [{"title": "1.0", "due_date": "2026-12-31"}, *more]
     project.sandbox.replace_state(state)
@@ -184,7 +184,7 @@ def test_a_sick_project_is_noted_and_neither_stops_the_others_nor_hides_drift(pr
 
 
 def merged_elsewhere(repository: Repository) -> tuple[str, str]:
-    """Return the head of a branch's base, and that of the branch it goes into, where both went on."""
+    """Return the base of a branch, and the head of the target branch, which has moved on."""
     base = repository.git("rev-parse", "HEAD")
     lib = repository.folder / "manifests" / "lib.yaml"
     lib.write_text(manifest("lib", '{"1.0": {}}'))

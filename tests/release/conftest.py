@@ -22,7 +22,7 @@ STEPS = [line for line in re.findall(r"^RUN (.*)$", (ROOT / "Dockerfile").read_t
 
 @dataclass(frozen=True)
 class Release:
-    """What was built.
+    """The built packages.
 
     Attributes:
         sdist: built from the checkout.
@@ -45,7 +45,7 @@ class Release:
 
 @pytest.fixture(scope="session")
 def release(tmp_path_factory: pytest.TempPathFactory) -> Release:
-    """Build everything, or wait for the test process that does."""
+    """Build the packages, or wait for the test process that does."""
     base = tmp_path_factory.getbasetemp()
     folder = (base.parent if "PYTEST_XDIST_WORKER" in os.environ else base) / "release"
     folder.mkdir(exist_ok=True)

@@ -1,4 +1,4 @@
-"""What CI runs before the tests, in a folder of its own, with stand-ins for the programs it looks for."""
+"""The script that CI runs before the tests, with stand-ins for the programs that it looks for."""
 
 import shutil
 import subprocess
@@ -14,7 +14,7 @@ OPTIONS = "-qq -o Acquire::Retries=1 -o Acquire::http::Timeout=30"
 
 
 class Machine:
-    """A machine that has the programs put on it, and a checkout."""
+    """A machine with some programs and a checkout."""
 
     def __init__(self, folder: Path) -> None:
         self.folder = folder
@@ -36,7 +36,7 @@ class Machine:
         program.chmod(0o755)
 
     def run(self, **environment: str) -> "subprocess.CompletedProcess[str]":
-        """Run what CI runs."""
+        """Run the script that CI runs."""
         line = [self.folder / "checkout" / ".ci" / "run"]
         path = {"PATH": str(self.folder / "bin")}
         return subprocess.run(line, env=path | environment, capture_output=True, text=True, check=False)

@@ -1,4 +1,4 @@
-"""The hooks for pre-commit, run the way it runs them: the entry, its arguments, then the files if it passes any."""
+"""The hooks for pre-commit, run as pre-commit runs them: the entry, its arguments, then the files if it passes any."""
 
 import json
 import re
@@ -23,7 +23,7 @@ PROJECT = "apiVersion: reconciler/v1\nkind: Project\nmetadata: {path: a/b, profi
 def committed(
     release: Release, hook: dict[str, Any], folder: Path, *files: str, arguments: list[str] | None = None
 ) -> "subprocess.CompletedProcess[str] | None":
-    """Run a hook on a commit of some files; None where it is not concerned."""
+    """Run a hook on a commit of some files; return None if the hook ignores them."""
     concerned = [file for file in files if re.search(hook["files"], file)]
     if not concerned:
         return None
@@ -50,7 +50,7 @@ def manifests(tmp_path: Path) -> Path:
 
 
 def test_a_manifest_is_checked_together_with_the_others(release: Release, manifests: Path) -> None:
-    """The one file that is committed names a profile of another."""
+    """The committed file names a profile in another file."""
     done = committed(release, HOOKS["reconciler-validate"], manifests, "manifests/project.yaml")
     assert done is not None
     assert (done.returncode, done.stdout, done.stderr) == (0, "Valid: 2 documents: 1 project, 1 profile.\n", "")

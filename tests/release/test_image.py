@@ -1,4 +1,4 @@
-"""The Dockerfile: what it promises. The steps that build and install the wheel have been carried out by `release`."""
+"""The Dockerfile's promises. The fixture `release` has run the steps that build and install the wheel."""
 
 import os
 import re

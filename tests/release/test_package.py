@@ -1,4 +1,4 @@
-"""The sdist and the wheel: what is in them, what they say of themselves, and that they work where nothing else is."""
+"""The sdist and the wheel: their files, their metadata, and that they work in an empty environment."""
 
 import json
 import re
@@ -151,7 +151,7 @@ def test_the_installed_tool_writes_every_format(release: Release, tmp_path: Path
 
 
 def test_the_installed_tool_reads_a_template_and_a_service(release: Release, tmp_path: Path, sandbox: Sandbox) -> None:
-    """The modules that only some runs import: HTTP, templates, YAML written."""
+    """Only some runs import HTTP, templates and the YAML writer."""
     sandbox.replace_state({"users": [{"username": "eve", "tokens": ["eve-token"]}]})
     (tmp_path / "one.yaml.j2").write_text(
         "apiVersion: reconciler/v1\nkind: User\nspec: {notification_settings: {level: {{ level }}}}\n"

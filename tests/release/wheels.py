@@ -10,7 +10,7 @@ from packaging.requirements import Requirement
 
 
 def pack_wheels(requirements: Iterable[str], folder: Path) -> None:
-    """Write a wheel of every distribution that some requirements lead to, and of no other."""
+    """Write a wheel of each distribution that the requirements need, directly or indirectly."""
     folder.mkdir()
     for found in _needed(requirements):
         _pack(found, folder)
