@@ -18,7 +18,7 @@ from tests.building import KINDS, section
 from tests.render.plans import patiently, saved_plans
 from tests.render.samples import API, EMPTY, NOON, SECRET, done, sample, saved_plan, spoilt
 
-NO_PART = "damaged, or made by another reconciler: no section has the name '{}' and a part '{}'"
+NO_PART = "damaged, or made by another reconciler, or with a package that is not installed here: no section has the name '{}' and a part '{}'"
 
 Spoil = Callable[[dict[str, Any]], object]
 

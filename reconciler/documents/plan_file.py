@@ -247,7 +247,7 @@ def _part(address: Address, kinds: Kinds) -> Part:
         if part.name == address.part:
             return part
     raise PlanRefused(
-        "damaged, or made by another reconciler: "
+        "damaged, or made by another reconciler, or with a package that is not installed here: "
         f"no section has the name {address.section!r} and a part {address.part!r}"
     )
 
