@@ -1,4 +1,4 @@
-"""What is wrong, or doubtful, with manifests: found without a place, and given file, line and caret here, once."""
+"""Errors and warnings about manifests: found without a place, they get file, line and caret here, and only here."""
 
 from collections.abc import Hashable, Iterable
 from dataclasses import dataclass, field, replace
@@ -18,15 +18,13 @@ Severity = Literal["error", "warning", "advice"]
 
 @dataclass(frozen=True, slots=True)
 class Diagnostic:
-    """One thing wrong, or doubtful, with a value, wherever that is written.
+    """One error or warning about a value, or about its key, wherever it is written.
 
     Attributes:
-        steps: from the document, the spec or the section to the value; of a missing key, to the mapping that lacks it.
-        message: what is wrong, and what would be right; it may hold `WRITTEN`.
-        severity: how bad it is.
-        at_key: whether the key is meant.
-        code: pydantic's type of the error; empty where the rule is ours.
-        value: the value, or key, where that is what is wrong.
+        steps: from the document, the spec or the section to the value; for a missing key, to the mapping.
+        message: the error and its remedy; it may hold `WRITTEN`.
+        code: pydantic's type of the error; empty for rules of our own.
+        value: the wrong value or key.
     """
 
     steps: Steps
@@ -48,9 +46,9 @@ class Diagnostic:
 
 @dataclass(slots=True)
 class Diagnostics:
-    """All diagnostics with their places, in the order in which they were noticed.
+    """All diagnostics with their places, in the order in which they were found.
 
-    What is wrong at a place that many targets share is said once: by whoever noticed first.
+    An error in a layer that many targets share is reported once, for the first of them.
     """
 
     located: list[LocatedDiagnostic] = field(default_factory=list)
@@ -59,17 +57,17 @@ class Diagnostics:
     _first: dict[tuple[str, int, int, str], Hashable] = field(default_factory=dict)
 
     def add(self, document: Document, found: Diagnostic, by: Hashable = None) -> None:
-        """Add what is wrong with a document, be it only for one of its targets."""
+        """Add a diagnostic of a document; `by` names the target that it is for, if only for one."""
         self._add(document.find(found.steps, key=found.at_key), found, document if by is None else by)
 
     def add_merged(self, whole: Effective, found: Diagnostic) -> None:
-        """Add what is wrong with a merged spec, in the layer that brought it."""
+        """Add a diagnostic of a merged spec, in the layer that set the value."""
         layer, location = whole.find(found.steps, key=found.at_key)
         note = f" (for {whole.target})" if layer.title else ""
         self._add(location, found, whole.target, note)
 
     def extend(self, found: Iterable[LocatedDiagnostic]) -> None:
-        """Add what has its place already, and no part in the places of others."""
+        """Add diagnostics that have a place already."""
         for each in found:
             if each not in self._seen:
                 self._seen.add(each)
@@ -87,15 +85,15 @@ class Diagnostics:
 
     @property
     def errors(self) -> tuple[LocatedDiagnostic, ...]:
-        """What is wrong, and not merely doubtful."""
+        """The errors."""
         return tuple(each for each in self.located if each.severity == "error")
 
     @property
     def warnings(self) -> tuple[LocatedDiagnostic, ...]:
-        """What is doubtful, sorted by place."""
+        """The warnings without advice, sorted by place."""
         return tuple(sorted(each for each in self.located if each.severity == "warning" and each not in self._advice))
 
     @property
     def advice(self) -> tuple[LocatedDiagnostic, ...]:
-        """What only `validate` warns of, sorted by place."""
+        """The warnings that only `validate` shows, sorted by place."""
         return tuple(sorted(self._advice))

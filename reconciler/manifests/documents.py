@@ -13,16 +13,16 @@ API_VERSION = "reconciler/v1"
 NOTHING: Mapping[str, str] = MappingProxyType({})
 
 FULL_PATH = r"^(?![0-9]+$)[^\s/?#%\\]+(/[^\s/?#%\\]+)*$"
-"""What an editor checks of a full path: no address, no slash at either end, nothing that would be taken for an ID."""
+"""The check of a full path in editors: no URL, no slash at either end, no number."""
 
 IMPOSSIBLE_IN_PATH = re.compile(r"[\s?#%\\\x00-\x1f\x7f]")
 
 
 def plausible_path(path: str) -> str:
-    """Check what every full path of a group or project has in common.
+    """Return a full path of a group or project.
 
     Raises:
-        ValueError: says what is wrong.
+        ValueError: no group or project can have this path.
     """
     if "://" in path:
         raise ValueError("must be a full path such as acme/payments/api, not an address")
@@ -54,7 +54,7 @@ Text = Annotated[str, Field(min_length=1)]
 
 
 class Envelope(BaseModel):
-    """A part of what every document has around its spec. The JSON Schema of manifests is made of these models."""
+    """A part of a document around its spec. The JSON Schema of manifests is made of these models."""
 
     model_config = ConfigDict(
         frozen=True,
@@ -66,7 +66,7 @@ class Envelope(BaseModel):
 
 
 class UserMetadata(Envelope):
-    """What goes with the settings of the user behind the token."""
+    """The metadata of the user behind the token."""
 
     misplaced: ClassVar[Mapping[str, str]] = {
         **dict.fromkeys(("path", "id"), "a User has neither path nor id: it is the user behind the token"),
@@ -75,12 +75,12 @@ class UserMetadata(Envelope):
 
     profiles: list[Text] = Field(
         default=[],
-        description="Names of profiles. They are merged in this order; the `spec` beside goes over them.",
+        description="Names of profiles, merged in this order; the `spec` of this document goes over them.",
         examples=[["baseline"]],
     )
     labels: dict[str, str] = Field(
         default={},
-        description="Words of your own, by which `--selector team=payments` finds its targets.",
+        description="Labels of your own, for `--selector team=payments`.",
         examples=[{"team": "payments"}],
     )
 
@@ -98,30 +98,30 @@ class PathOrId(Envelope):
 
 
 class TargetMetadata(UserMetadata, PathOrId):
-    """Which group, by exactly one of `path` and `id`."""
+    """The metadata of a group: exactly one of `path` and `id`."""
 
     model_config = ConfigDict(json_schema_extra={"oneOf": [{"required": ["path"]}, {"required": ["id"]}]})
     misplaced: ClassVar[Mapping[str, str]] = {"name": "`name` belongs to Profile and ProjectSet; give the full `path`"}
 
 
 class ProjectMetadata(TargetMetadata):
-    """Which project, by exactly one of `path` and `id`."""
+    """The metadata of a project: exactly one of `path` and `id`."""
 
     path: ProjectPath = Field(default="", description="The full path. Give this or `id`.", examples=["acme/web"])
 
 
 class ProfileMetadata(Envelope):
-    """What a profile is called by those who share it."""
+    """The name of a profile."""
 
     misplaced: ClassVar[Mapping[str, str]] = dict.fromkeys(
         ("path", "id"), "a Profile is about no target: documents name it under `profiles`"
     )
 
-    name: Text = Field(description="What it is called; no two of a kind have one name.", examples=["baseline"])
+    name: Text = Field(description="The name, unique among the documents of a kind.", examples=["baseline"])
 
 
 class SetMetadata(UserMetadata, ProfileMetadata):
-    """What a set is called, and where it stands among sets."""
+    """The name of a set, and its priority."""
 
     misplaced: ClassVar[Mapping[str, str]] = dict.fromkeys(
         ("path", "id"), "a ProjectSet has no path: name its projects under `select`, by `group` or by `projects`"
@@ -135,13 +135,13 @@ class SetMetadata(UserMetadata, ProfileMetadata):
 
 
 class Selection(Envelope):
-    """Which projects a set is about: those of a group, or those listed, that pass the globs."""
+    """The projects of a set: those of a group, or those listed, that match the globs."""
 
     model_config = ConfigDict(json_schema_extra={"oneOf": [{"required": ["group"]}, {"required": ["projects"]}]})
 
     group: FullPath = Field(
         default="",
-        description="All projects of this group, subgroups included, as they are when planning.",
+        description="All projects of this group and its subgroups, at the time of planning.",
         examples=["acme"],
     )
     projects: list[ProjectPath] = Field(
@@ -158,16 +158,18 @@ class Selection(Envelope):
     )
 
 
-METADATA = "Whom the document is about, and what is merged into it."
+METADATA = "The target of the document, and the profiles that are merged into it."
 
 
 class AnyDocument(Envelope):
-    """What every document has. What is left out of a `spec` is not managed."""
+    """The fields of every document."""
 
     apiVersion: Literal["reconciler/v1"] = Field(  # noqa: N815 - the manifests' own spelling
         title="API version", description="The version of this format.", examples=[API_VERSION]
     )
-    spec: dict[str, Any] = Field(default={}, description="The sections. What is left out is not managed.")
+    spec: dict[str, Any] = Field(
+        default={}, description="The sections. A section or field that is left out is not managed."
+    )
 
 
 class UserDocument(AnyDocument):
@@ -211,7 +213,7 @@ class ProjectSetDocument(AnyDocument):
     )
     select: Selection = Field(
         title="Select",
-        description="Which projects the set is about: those of a group, or those listed.",
+        description="The projects of the set: those of a group, or those listed.",
         examples=[{"group": "acme", "include": ["acme/services/**"]}],
     )
 

@@ -1,4 +1,4 @@
-"""All that the documents declare, each spec as a layer, and which of them have a say in which target."""
+"""An index of all documents, each spec as a layer, and the layers of each target."""
 
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
@@ -61,14 +61,9 @@ class DeclaredSet:
 
 @dataclass(slots=True)
 class Index:
-    """What the documents declare.
+    """All documents: profiles and sets by name, targets by `Target.identity`.
 
-    Attributes:
-        specs: of all kinds of sections.
-        profiles: by name.
-        targets: by what two spellings of one target have in common.
-        sets: by name.
-        whole: whether everything could be read; if not, what is missing may only be hidden.
+    `whole` is False if a document could not be read, and so a profile that is missing may be in there.
     """
 
     specs: SectionSpecs
@@ -78,7 +73,7 @@ class Index:
     whole: bool = True
 
     def add(self, document: Document) -> list[Diagnostic]:
-        """Add what a document declares, and return all that is wrong with it; a faulty one declares nothing."""
+        """Add a document and return its errors and warnings; a document with a faulty envelope is not added."""
         kind = document.value.get("kind") if isinstance(document.value, dict) else None
         model = DOCUMENTS.get(kind) if isinstance(kind, str) else None
         if model is None:
@@ -99,7 +94,7 @@ class Index:
         return self._add_target(document, declared)
 
     def _about_spec(self, found: Diagnostic) -> Diagnostic:
-        """Say where a key belongs that stands beside `spec` instead of in it."""
+        """Say so if an unknown key of a document belongs under `spec`."""
         key = found.steps[-1] if found.at_key and len(found.steps) == 1 else None
         return replace(found, message=f"`{key}` belongs under `spec`") if key in {PRUNE, *self.specs} else found
 
@@ -134,12 +129,12 @@ class Index:
     def _layer(
         self, document: Document, kind: str, title: str, spec: Mapping[str, Any], *, alone: bool = True
     ) -> tuple[Layer, list[Diagnostic]]:
-        """Return the layer that a spec makes, of what may be merged, and what is wrong with it.
+        """Return a spec as a layer, without the sections that cannot be merged, and its errors and warnings.
 
         Args:
-            document: where the spec is.
+            document: the document of the spec.
             kind: of the document.
-            title: what the layer is called; empty for a target's own.
+            title: of the layer, for messages; empty for a target's own document.
             spec: as written.
             alone: whether no target will check its sections.
         """
@@ -180,7 +175,7 @@ class Index:
 
 
 def level_error(name: str, level: Level, specs: SectionSpecs) -> str | None:
-    """Say where a section belongs if it does not belong to a level."""
+    """Return an error if targets of a level cannot have a section; it names the document kinds that can."""
     models = specs[name].kind.models
     if level in models:
         return None
@@ -192,7 +187,7 @@ def level_error(name: str, level: Level, specs: SectionSpecs) -> str | None:
 def clashing_names(
     document: Document, spec: SectionSpec, section: Any, values: Placeholders | None
 ) -> Iterator[Diagnostic]:
-    """Yield the names in a section of a document, as written, that come to the same."""
+    """Yield the names in a section of a document that are the same once normalized."""
     above = ("spec", spec.kind.name)
     first: dict[Any, str] = {}
     for key in section if isinstance(section, dict) else ():
@@ -223,7 +218,7 @@ def _second(steps: Steps, first: Layer, what: str) -> Diagnostic:
 
 
 def _read_prune(prune: Any, specs: SectionSpecs) -> tuple[list[str], list[Diagnostic]]:
-    """Return the sections to be pruned, empty text in place of each that cannot be, and what is wrong."""
+    """Return the sections to prune, with empty text in place of each wrong one, and the errors."""
     steps = ("spec", PRUNE)
     if not isinstance(prune, list):
         return [], [Diagnostic(steps, "prune must be a list of sections: `prune: [milestones]`")]
@@ -245,12 +240,12 @@ def _prune_error(name: Any, specs: SectionSpecs) -> str | None:
 
 @dataclass(frozen=True, slots=True)
 class Composition:
-    """What makes up one target.
+    """The documents of one target, lowest first.
 
     Attributes:
-        target: the target, as its own document names it, if it has one.
-        path: its full path; None where it has none, or only an ID is known.
-        parts: lowest first.
+        target: as its own document names it, if it has one.
+        path: its full path; None for the user, and if only an ID is known.
+        parts: the sets that select it, by priority, then its own document.
     """
 
     target: Target
@@ -264,28 +259,28 @@ class Composition:
 
     @property
     def values(self) -> Placeholders | None:
-        """The values of placeholders; None where there are some and they wait for the path to be known."""
+        """The values of placeholders; None if there are placeholders and the path is not known yet."""
         waits = self.nameless and any(layer.placeholders for layer in self.layers)
         return None if waits else placeholder_values(self.path)
 
     @property
     def nameless(self) -> bool:
-        """Whether nothing is known of the target but its ID."""
+        """Whether only the ID of the target is known."""
         return self.path is None and isinstance(self.target.ref, int)
 
 
 def compose(
     index: Index, discovered: Discovered | None, paths: Mapping[Target, str], diagnostics: Diagnostics
 ) -> list[Composition]:
-    """Return what makes up each target, in the order of the targets.
+    """Return the documents of each target, in the order of the targets.
 
-    A document that names a project by its ID and a set that discovers the project are about one target.
+    A document that names a project by its ID and a set that discovers the project compose one target.
 
     Args:
-        index: what the documents declare.
-        discovered: what the groups hold; None if nobody has asked the service yet.
-        paths: of targets that are named by ID, as far as they are known otherwise.
-        diagnostics: for what is wrong.
+        index: all documents.
+        discovered: the projects of groups; None before the discovery.
+        paths: the known full paths of targets named by ID.
+        diagnostics: takes the errors and warnings.
 
     Raises:
         KeyError: a group is missing from `discovered`.
@@ -327,9 +322,9 @@ def compose(
 def _profiles(
     names: Sequence[str], composition: Composition | None, index: Index
 ) -> tuple[list[Layer], list[Diagnostic]]:
-    """Return the layers of the profiles, without those that are not there or do not fit the target: these are errors.
+    """Return the layers of some profiles, and an error for each that is missing or does not fit the target.
 
-    The composition is None for a set, all of whose targets have paths.
+    The composition is None for a set: all its targets have paths.
     """
     layers: list[Layer] = []
     found: list[Diagnostic] = []
@@ -349,7 +344,7 @@ def _profiles(
 
 
 def _unfillable(own: Layer, composition: Composition) -> Iterator[Diagnostic]:
-    """Yield a placeholder in a target's own document that has no value there."""
+    """Yield an error if a placeholder in a target's own document has no value."""
     lacking = _lacking(own, composition)
     if lacking:
         message = f"{_why_lacking(composition)}; a literal `{{{lacking}}}` is written `{{{{{lacking}}}}}`"
@@ -370,7 +365,7 @@ def _why_lacking(composition: Composition | None) -> str:
 
 @dataclass(frozen=True, slots=True)
 class _Evidence:
-    """What shows that a path is that of a group, or of a project: where it, or a project inside, is written."""
+    """The place that shows that a path is a group's or a project's: of the path itself, or of a project inside."""
 
     document: Document
     steps: Steps
@@ -383,19 +378,19 @@ class _Evidence:
 
 @dataclass(frozen=True, slots=True)
 class PathLevels:
-    """The paths that the documents use as those of groups and of projects, in lower case: no path is both."""
+    """The paths of groups and of projects in the documents, in lower case: no path is both."""
 
     groups: dict[str, _Evidence] = field(default_factory=dict)
     projects: dict[str, _Evidence] = field(default_factory=dict)
 
     def error(self, path: str, level: Level) -> str | None:
-        """Say that a path that is used as that of a group or a project is the path of the other."""
+        """Return an error if a path used as a group's is a project's, or the other way round."""
         others, what = (self.projects, "project") if level is Level.GROUP else (self.groups, "group")
         evidence = others.get(path.casefold())
         return None if evidence is None else f"{path} is a {what}, not a {level} ({evidence})"
 
     def misplaced(self, whole: Effective) -> Iterator[Diagnostic]:
-        """Yield what is wrong with lists of groups that name projects, and the other way round."""
+        """Yield an error for each project in a list of groups, and each group in a list of projects."""
         for name, section in whole.sections.items():
             lists = whole.specs[name].lists
             for part in lists.keys() & (section.keys() if isinstance(section, dict) else ()):
@@ -408,7 +403,7 @@ class PathLevels:
 
 
 def path_levels(index: Index, diagnostics: Diagnostics) -> PathLevels:
-    """Return what the documents say of paths; those that they take for projects wrongly are errors."""
+    """Return the paths of groups and projects in the documents; a group used as a project is an error."""
     levels = PathLevels()
     projects: list[tuple[str, Document, Steps]] = []
     for each in index.targets.values():

@@ -1,4 +1,4 @@
-"""Layers of settings: each one document's spec, its names in one spelling, laid over each other for one target."""
+"""Layers of settings, one per document: names normalized, placeholders filled in, merged for one target."""
 
 import re
 from collections.abc import Callable, Iterator, Mapping
@@ -20,7 +20,7 @@ PRUNE = "prune"
 
 NAMES = ("path", "name", "namespace")
 PLACEHOLDER = re.compile(r"\{\{(path|name|namespace)\}\}|\{(path|name|namespace)\}")
-"""A literal one, which is written with doubled braces, or one to be filled in."""
+"""A literal one, written with doubled braces, or one to fill in."""
 WORD = re.compile(r"(?<!\{)\{([^{}]+)\}(?!\})")
 
 Placeholders = Mapping[str, str]
@@ -28,7 +28,7 @@ Placeholders = Mapping[str, str]
 
 
 def placeholder_values(path: str | None) -> Placeholders:
-    """Return what the placeholders stand for in a target; the user has no path."""
+    """Return the values of the placeholders for a target; the user has no path."""
     if path is None:
         return {}
     namespace, slash, name = path.rpartition("/")
@@ -36,10 +36,7 @@ def placeholder_values(path: str | None) -> Placeholders:
 
 
 def fill(text: str, values: Placeholders | None, *, lower: bool = False) -> str:
-    """Fill in the placeholders, in lower case if asked to; literal ones lose their second braces, all else stays.
-
-    Without values, everything stays.
-    """
+    """Fill in the placeholders, and strip the second braces of literal ones; without values, return the text."""
 
     def replace(match: re.Match[str]) -> str:
         literal, name = match.groups()
@@ -57,7 +54,7 @@ def fill_all(value: Any, values: Placeholders | None) -> Any:
 
 
 def literal(value: Any) -> Any:
-    """Return a value as a manifest has to write it so that filling in gives back this value."""
+    """Return a value as a manifest writes it, with literal braces doubled: filling in gives back the value."""
     return _with_texts(
         value, lambda text: re.sub(r"\{(path|name|namespace)\}", r"{{\1}}", text) if "{" in text else text
     )
@@ -76,7 +73,7 @@ def _with_texts(value: Any, change: Callable[[str], str]) -> Any:
 
 
 def has_placeholder(text: object) -> bool:
-    """Whether filling in would change a text."""
+    """Whether a text has placeholders, literal ones included."""
     return isinstance(text, str) and PLACEHOLDER.search(text) is not None
 
 
@@ -96,12 +93,12 @@ def braces(value: Any, steps: Steps = ()) -> Iterator[tuple[str, Steps, bool]]:
 
 
 def placeholders_in(text: str) -> tuple[str, ...]:
-    """Return the placeholders to be filled in."""
+    """Return the placeholders to fill in."""
     return tuple(match[2] for match in PLACEHOLDER.finditer(text) if match[2])
 
 
 def misspelt_placeholder(text: str) -> str | None:
-    """Say which word in braces looks like a misspelt placeholder."""
+    """Return a warning if a word in braces looks like a misspelt placeholder."""
     for word in WORD.findall(text):
         guess = None if word in NAMES else closest(word, NAMES)
         if guess:
@@ -111,13 +108,13 @@ def misspelt_placeholder(text: str) -> str | None:
 
 @dataclass(frozen=True, slots=True)
 class SectionSpec:
-    """How the value of a section is made, normalized and merged.
+    """The form of a section's value, and the rules by which it is normalized and merged.
 
     Attributes:
         kind: the section.
-        items: the collection whose items the section's keys name; None where its keys are fields.
+        items: the collection whose items the section's keys name; None if its keys are fields.
         lists: by field, the collections whose names the field lists.
-        check: by level, what turns a value into its model, or raises pydantic's `ValidationError`.
+        check: by level, the function that turns a value into its model, or raises pydantic's `ValidationError`.
     """
 
     kind: Kind
@@ -126,11 +123,11 @@ class SectionSpec:
     check: Mapping[Level, Callable[[Any], Any]]
 
     def merges_as_set(self, field: str) -> bool:
-        """Whether lists of that field, from several layers, are added up."""
+        """Whether the lists of that field in several layers are united."""
         return field in self.lists and self.lists[field].key_level is not None
 
     def merge(self, lower: Any, upper: Any) -> Any:
-        """Lay one value of the section over another: mappings key by key, sets of names united, all else replaced."""
+        """Merge two values of the section: mappings key by key, sets of names united, all else replaced."""
         if not isinstance(lower, dict) or not isinstance(upper, dict):
             return upper
         lower = self.kind.beneath(lower, upper)
@@ -192,7 +189,7 @@ SectionSpecs = Mapping[str, SectionSpec]
 
 
 def section_specs(kinds: Kinds) -> SectionSpecs:
-    """Return how the values of each section are made."""
+    """Return the form of each section."""
     return {name: _section_spec(kind) for name, kind in kinds.items()}
 
 
@@ -212,15 +209,15 @@ def _check(type_: Any) -> Callable[[Any], Any]:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Layer:
-    """The settings that one document brings.
+    """The settings of one document.
 
     Attributes:
-        document: where they are written.
+        document: the document.
         title: such as `profile baseline`; empty for a target's own document.
         sections: as written.
-        prune: as written; None where it is not.
-        placeholders: those used, each with where.
-        normalized: the sections with their names in canonical form; None where that takes a target's path.
+        prune: as written; None if it is not.
+        placeholders: those used, each with the steps to its first use in the document.
+        normalized: the sections with canonical names; None if that needs a target's path.
     """
 
     document: Document
@@ -238,11 +235,11 @@ class Layer:
 
 @dataclass(frozen=True, slots=True)
 class Contribution:
-    """What one document brings to a target.
+    """One document of a target, with its profiles.
 
     Attributes:
         layers: its profiles, then its spec.
-        whole: whether all the profiles are there and fit the target.
+        whole: whether all the profiles exist and fit the target.
         labels: of the document.
         priority: of a set; None for the target's own document.
     """
@@ -255,14 +252,14 @@ class Contribution:
 
 @dataclass(frozen=True, slots=True)
 class Effective:
-    """What is to be true of one target, and the layers that say so.
+    """The merged spec of one target, and its layers.
 
     Attributes:
         target: the target.
         layers: lowest first; the last is the target's own document, or a set's.
         sections: merged, in the order of the kinds.
         prune: of the topmost layer that has one.
-        values: of the placeholders; None to leave them as they are, where no path is known.
+        values: of the placeholders; None to leave them as they are: the path is not known yet.
         specs: of all sections.
     """
 
@@ -275,11 +272,11 @@ class Effective:
 
     @property
     def sets_prune(self) -> bool:
-        """Whether any layer says what is pruned, be it nothing."""
+        """Whether any layer has `prune`, be it empty."""
         return any(layer.prune is not None for layer in self.layers)
 
     def under(self, *layers: Layer) -> "Effective":
-        """Return what this and further layers over it come to; sections that the level does not have are left out."""
+        """Merge further layers over this, without the sections that the target's level does not have."""
         sections, prune = dict(self.sections), self.prune
         for layer in layers:
             prune = prune if layer.prune is None else layer.prune
@@ -292,7 +289,7 @@ class Effective:
         return Effective(self.target, self.layers + layers, ordered, prune, self.values, self.specs)
 
     def find(self, steps: Steps, *, key: bool = False) -> tuple[Layer, Location]:
-        """Return the layer that brought what is at some steps, and where; or else of the innermost thing around it."""
+        """Return the layer that set the value at some steps, or the innermost value around, and the location."""
         layer, written, whole = next(
             (layer, written, length == len(steps))
             for length in range(len(steps), 0, -1)
@@ -302,7 +299,7 @@ class Effective:
         return layer, layer.document.find(("spec", *written), key=key or not whole)
 
     def origins(self, steps: Steps) -> Iterator[tuple[str, Any]]:
-        """Yield `path:line` and the value of each layer that has a say in a field, lowest first."""
+        """Yield `path:line` and value of each layer that sets a field, lowest first."""
         for layer in self.layers:
             written = self._written(layer, steps)
             if written:
@@ -317,7 +314,7 @@ class Effective:
         return value
 
     def _written(self, layer: Layer, steps: Steps) -> Steps | None:
-        """Return the steps by which a layer writes what is at some of the merged spec; None where it does not."""
+        """Return the steps in a layer, as written, to the value at some steps of the merged spec; None if not there."""
         if steps[0] == PRUNE:
             return None if layer.prune is None or (len(steps) > 1 and steps[1] >= len(layer.prune)) else steps
         spec, values = self.specs.get(steps[0]), self.values if layer.normalized is None else None
@@ -342,7 +339,7 @@ def effective(
 
 
 def _candidate(spec: SectionSpec | None, steps: Steps, here: Any, wanted: Any, values: Placeholders | None) -> Any:
-    """Return the key or index at which a layer writes what the merged spec has at a path; None where it does not."""
+    """Return the last of those steps, given the value that the layer has above it; None if it is not there."""
     *above, step = steps
     if isinstance(here, list):
         if len(steps) == 3 and spec and steps[1] in spec.lists:  # sets of names are united: only the name counts
@@ -361,7 +358,7 @@ def _candidate(spec: SectionSpec | None, steps: Steps, here: Any, wanted: Any, v
 
 
 def field_path(field: str, spec: Any) -> Steps | None:
-    """Return the steps that a dotted field means in a spec, whose keys may hold dots themselves; None if none."""
+    """Return the steps of a dotted field in a spec, whose keys may hold dots themselves; None if there is no such."""
     if not field:
         return ()
     if not isinstance(spec, dict):
@@ -377,7 +374,7 @@ def field_path(field: str, spec: Any) -> Steps | None:
 
 
 def object_path(section: Any, part: Steps, name: Key | None, field: str | None) -> Steps:
-    """Return the steps to an object of a section, or to a field of it, as far as the section declares it."""
+    """Return the steps to an object of a section, or to its field, as far as the section declares it."""
     steps: Steps = ()
     here = section
     for step in (*part, *(() if name is None else (name,))):

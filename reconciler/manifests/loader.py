@@ -1,4 +1,4 @@
-"""The manifests as the rest of the tool sees them: read, merged and checked, and where everything comes from."""
+"""Files to `Manifests`: read, merged and checked, with the origin of every field."""
 
 import gc
 import hashlib
@@ -65,14 +65,9 @@ CANONICAL = json.JSONEncoder(sort_keys=True, separators=(",", ":"))
 
 @dataclass(frozen=True, slots=True)
 class Inputs:
-    """What manifests are read from, in any revision.
+    """The sources of manifests, in any revision: the user's paths, and what templates may read.
 
-    Attributes:
-        paths: the files and folders that the user named.
-        kinds: all kinds.
-        values_files: files of values for templates.
-        settings: further values, which win.
-        env_names: the environment variables that templates may read.
+    `settings` win over the values in `values_files`.
     """
 
     paths: Sequence[Path]
@@ -82,10 +77,7 @@ class Inputs:
     env_names: Sequence[str] = ()
 
     def values(self, content: Callable[[Path], bytes | None] = lambda _file: None) -> dict[str, Any]:
-        """Return the values for templates.
-
-        Args:
-            content: returns what a file of values held then; None for the file on disk.
+        """Return the values for templates; `content` returns a file of values as it was then, None for that on disk.
 
         Raises:
             ManifestErrors: a file of values is not valid.
@@ -98,7 +90,7 @@ class Inputs:
 
 @dataclass(frozen=True, slots=True)
 class Assembled:
-    """A target as the planner gets it, and how it came about."""
+    """A target as the planner gets it, and the layers behind it."""
 
     target: DesiredTarget
     effective: Effective
@@ -106,14 +98,13 @@ class Assembled:
 
 @dataclass(frozen=True, slots=True)
 class Manifests:
-    """What the manifests declare, merged and free of errors.
+    """The manifests, merged and free of errors.
 
     Attributes:
-        desired: all targets. As long as groups are to be discovered, the sets that name them have a say only in
-            projects with documents of their own.
-        warnings: what is doubtful, sorted by place.
-        advice: what only `validate` warns of, sorted by place.
-        files: those read, as the user named them.
+        desired: all targets. Until groups are discovered, sets that name groups apply only to projects with documents.
+        warnings: sorted by place.
+        advice: warnings that only `validate` shows, sorted by place.
+        files: as the user named them.
     """
 
     desired: DesiredState
@@ -125,18 +116,18 @@ class Manifests:
 
     @property
     def groups(self) -> tuple[str, ...]:
-        """The groups whose projects are to be discovered, sorted, as the sets name them."""
+        """The groups to discover the projects of, sorted, as the sets name them."""
         return tuple(sorted({each.select.group for each in self._index.sets.values() if each.select.group}))
 
     @property
     def groups_with_archived(self) -> frozenset[str]:
-        """Those of `groups` of which a set asks for archived projects too."""
+        """The groups of which a set selects archived projects too."""
         selected = (each.select for each in self._index.sets.values())
         return frozenset(select.group for select in selected if select.group and select.archived)
 
     @property
     def documents(self) -> dict[str, int]:
-        """How many documents there are of each sort, those left out of which there are none."""
+        """The number of documents of each sort of which there are any."""
         numbers = dict(Counter(str(declared.target.level) for declared in self._index.targets.values()))
         ordered = {level.value: numbers.get(level.value, 0) for level in LEVELS}
         ordered |= {"set": len(self._index.sets), "profile": len(self._index.profiles)}
@@ -144,7 +135,7 @@ class Manifests:
 
     @property
     def shared_files(self) -> frozenset[str]:
-        """Those of `files` that have a say in more than the targets they declare: they hold profiles or sets."""
+        """The files that hold profiles or sets, and so affect more than the targets they declare."""
         layers = [*self._index.profiles.values(), *(each.layer for each in self._index.sets.values())]
         return frozenset(layer.document.source.path for layer in layers)
 
@@ -172,19 +163,18 @@ class Manifests:
 
     @property
     def pathless(self) -> tuple[Target, ...]:
-        """The targets given by ID whose placeholders wait for their paths."""
+        """The targets named by ID whose placeholders wait for their paths."""
         return tuple(each.target.target for each in self._assembled.values() if each.effective.values is None)
 
     def with_discovered(self, discovered: Discovered | None, paths: Mapping[Target, str] = NO_PATHS) -> "Manifests":
-        """Return the manifests with the sets in force, and with placeholders filled in wherever a path is known.
+        """Return the manifests with all sets applied, and with placeholders filled in wherever a path is known.
 
         Args:
-            discovered: for each of `groups` the projects below it; None if nobody has asked the service yet.
-            paths: the full paths of targets that are given by ID, as far as they are known.
+            discovered: the projects below each of `groups`; None before the discovery.
+            paths: the known full paths of targets named by ID.
 
         Raises:
-            ManifestErrors: what is wrong shows only now, such as two sets that disagree on a project, or a group whose
-                projects cannot be listed.
+            ManifestErrors: such as two sets that disagree on a project, or a group whose projects cannot be listed.
             KeyError: a group is missing.
         """
         with _collector_paused():
@@ -201,7 +191,7 @@ class Manifests:
         return spec
 
     def as_written(self, target: Target) -> dict[str, Any]:
-        """Return the merged spec of a target as a manifest of its own has to write it to come to the same.
+        """Return the merged spec of a target as one manifest writes it, with literal braces doubled.
 
         Raises:
             KeyError: no such target.
@@ -211,10 +201,7 @@ class Manifests:
         return written
 
     def origin(self, address: Address, field: str | None = None) -> str:
-        """Return where an object, or a field of it, is asked for, as `path:line`; empty where no manifest does.
-
-        Nothing is kept for it beforehand: only where something is wrong is anybody asked where it stands.
-        """
+        """Return where an object, or a field of it, is declared, as `path:line`; empty if nowhere."""
         whole = self._assembled.get(address.target.identity)
         if whole is None or address.section not in whole.effective.sections:
             return ""
@@ -224,14 +211,11 @@ class Manifests:
         return location.line
 
     def explain(self, target: Target, path: str | Sequence[str | int]) -> list[tuple[str, Any]]:
-        """Return who has a say in a field of a target's spec, lowest layer first, as `path:line` and value.
+        """Return `path:line` and value of each layer that sets a field, lowest first; nothing if none does.
 
         Args:
             target: the target.
             path: the keys from the spec downwards, as a sequence or joined by dots (keys may hold dots themselves).
-
-        Returns:
-            Nothing if the merged spec has no such field.
 
         Raises:
             KeyError: no such target.
@@ -248,14 +232,9 @@ def read_manifests(
     env_names: Sequence[str] = (),
     secrets: Collection[str] = (),
 ) -> Manifests:
-    """Read, render, merge and check manifests.
+    """Read, render, merge and check the manifests in files and folders.
 
-    Args:
-        paths: files, and folders to search.
-        kinds: the sections there are.
-        values: for templates.
-        env_names: the environment variables that templates may read, as `env.NAME`.
-        secrets: what is kept out of messages, wherever it comes from.
+    Templates may read `values`, and the environment variables in `env_names` as `env.NAME`. No message shows a secret.
 
     Raises:
         ManifestErrors: with all errors of all files.
@@ -269,18 +248,7 @@ def read_manifests(
 def read_contents(
     contents: Mapping[str, bytes], kinds: Kinds, *, values: Mapping[str, Any] = NO_VALUES, env_names: Sequence[str] = ()
 ) -> Manifests:
-    """Do as `read_manifests` does, with files that are not on disk, such as those of another git revision.
-
-    Args:
-        contents: what is in each file, by its path; see `is_manifest`.
-        kinds: the sections there are.
-        values: for templates.
-        env_names: the environment variables that templates may read, as `env.NAME`.
-
-    Raises:
-        ManifestErrors: with all errors of all files.
-        ConfigurationError: a value is called `env` beside environment variables.
-    """
+    """Read manifests that are not on disk, such as those of another revision, by path; see `read_manifests`."""
     with _collector_paused(), _Reader(Index(section_specs(kinds)), values, env_names) as reader:
         for path, content in contents.items():
             reader.read(path, content)
@@ -289,9 +257,9 @@ def read_contents(
 
 @contextmanager
 def _collector_paused() -> Iterator[None]:
-    """Keep Python from looking for garbage: of a fleet's manifests nearly all stays, and to look costs a third more.
+    """Pause the garbage collector: nearly all objects of a fleet's manifests stay, and collecting costs a third more.
 
-    What is there by then is not looked at later either; what nobody refers to any more is given back all the same.
+    Later collections skip them too; reference counts still free what is unused.
     """
     enabled = gc.isenabled()
     gc.disable()
@@ -305,16 +273,7 @@ def _collector_paused() -> Iterator[None]:
 
 @dataclass(slots=True)
 class _Reader:
-    """Reads files one after the other; as a context manager, ends the process for templates after them.
-
-    Attributes:
-        index: what they declare.
-        values: for templates.
-        env_names: the environment variables that templates may read.
-        secrets: what is kept out of messages, though a link may lead to a file that holds it.
-        diagnostics: what is wrong with them.
-        files: those read.
-    """
+    """Reads files into an index; as a context manager, it ends the process that renders templates."""
 
     index: Index
     values: Mapping[str, Any]
@@ -376,7 +335,7 @@ def _manifests(
     discovered: Discovered | None = None,
     paths: Mapping[Target, str] = NO_PATHS,
 ) -> Manifests:
-    """Return the manifests that an index comes to.
+    """Merge and check all targets.
 
     Raises:
         ManifestErrors: with all errors.
@@ -392,7 +351,7 @@ def _manifests(
 
 
 def _canonical(each: Assembled) -> Any:
-    """Return what is to be true of a target, in an order that depends on nothing else."""
+    """Return a target's desired state in an order that does not depend on the files."""
     whole = each.effective
     sections = {name: _unordered(whole.specs[name], section) for name, section in whole.sections.items()}
     return [str(each.target.target), sections, sorted(whole.prune)]
@@ -405,14 +364,14 @@ def _unordered(spec: SectionSpec, section: Mapping[str, Any]) -> Mapping[str, An
 
 
 def _copied(value: Any) -> Any:
-    """Copy a value; what aliases share is no longer shared."""
+    """Copy a value, and what aliases share for each of them."""
     if isinstance(value, dict):
         return {key: _copied(inner) for key, inner in value.items()}
     return [_copied(inner) for inner in value] if isinstance(value, list) else value
 
 
 def _assemble(compositions: list[Composition], index: Index, diagnostics: Diagnostics) -> dict[Identity, Assembled]:
-    """Return the targets by identity, reporting all that is wrong with them."""
+    """Merge and check each target; return the good ones by identity."""
     levels = path_levels(index, diagnostics)
     compared: set[tuple[int, ...]] = set()
     assembled: dict[Identity, Assembled] = {}
@@ -456,7 +415,7 @@ def _sections(whole: Effective, target: Target, diagnostics: Diagnostics) -> Ite
 
 
 def _check_shared(layer: Layer, whole: Effective, target: Target, diagnostics: Diagnostics) -> None:
-    """Report sections of a layer that the target's level does not have, or whose names come to the same there."""
+    """Report sections that the target's level does not have, and names that are the same once filled in."""
     for name, value in layer.sections.items():
         error = level_error(name, target.level, whole.specs) if layer.title else None
         if error:
@@ -469,25 +428,25 @@ def _check_shared(layer: Layer, whole: Effective, target: Target, diagnostics: D
 
 @dataclass(frozen=True, slots=True)
 class Elsewhere:
-    """All manifests of a repository, also hidden and misnamed ones, as far as they can be read."""
+    """All readable manifests of a repository, including hidden and misnamed ones."""
 
     _assembled: Mapping[Any, Assembled]
     _others: frozenset[str]
     _broken: Mapping[str, str]
 
     def declared(self, target: Target) -> DesiredTarget | None:
-        """Return a target with all that the repository declares of it."""
+        """Return a target as the whole repository declares it."""
         found = self._assembled.get(target.identity)
         return None if found is None else found.target
 
     def place(self, target: Target, section: str) -> str:
-        """Return where a section that is `declared` is declared outside of the named manifests, as `path:line`."""
+        """Return where a `declared` section is declared outside of the named manifests, as `path:line`."""
         found = self._assembled[target.identity]
         places = [place for place, _ in found.effective.origins((section,))]
         return next((each for each in reversed(places) if each.rpartition(":")[0] in self._others), found.target.origin)
 
     def mentioned(self, target: Target) -> str | None:
-        """Return a file that cannot be read as a manifest and may declare a target, for it mentions it."""
+        """Return a faulty file that mentions a target, and so may declare it."""
         mention = str(target.level if target.ref is None else target.ref).casefold()
         return next((path for path, text in self._broken.items() if mention in text), None)
 
@@ -501,13 +460,13 @@ def read_elsewhere(
     values: Mapping[str, Any],
     env_names: Sequence[str],
 ) -> Elsewhere:
-    """Read all manifests of a repository: what has left the named ones may be declared in others.
+    """Read all manifests of a repository: objects that left the named files may be declared in others.
 
     Args:
         top: the folder of the checkout.
-        named: the files that the user named, which can be read.
-        targets: those of interest, each by all its names. A set is about those whose path is below the set's group.
-        kinds: the sections there are.
+        named: the files that the user named, which are valid.
+        targets: the targets of interest, each by all its names. A set selects those whose path is below its group.
+        kinds: all kinds.
         values: for templates.
         env_names: the environment variables that templates may read.
     """

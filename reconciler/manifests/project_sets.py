@@ -1,4 +1,4 @@
-"""Which projects the sets select, and where two of them disagree."""
+"""The projects that sets select, and the conflicts between sets."""
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
@@ -17,13 +17,7 @@ SOME = 3
 
 @dataclass(frozen=True, slots=True)
 class Member:
-    """A project of a group, as the service knows it.
-
-    Attributes:
-        path: its full path.
-        archived: whether it is archived.
-        id: its numeric ID, by which a document may name it; None where nobody has asked the service.
-    """
+    """A project of a group: full path, and the ID if the service was asked."""
 
     path: str
     archived: bool = False
@@ -32,32 +26,26 @@ class Member:
 
 @dataclass(frozen=True, slots=True)
 class Hidden:
-    """A group whose projects cannot be listed.
-
-    Attributes:
-        reason: why.
-        absent: whether there is no such group, or none the token may see.
-    """
+    """A group whose projects cannot be listed; `absent` if it does not exist, or the token cannot see it."""
 
     reason: str
     absent: bool = False
 
 
 Discovered = Mapping[str, Iterable[Member] | Hidden]
-"""By group, as sets name it, all projects in it and in its subgroups."""
+"""By group, as sets name it, all projects of it and its subgroups."""
 
 
 def projects_by_path(discovered: Discovered | None) -> dict[str, tuple[str, int]]:
-    """Return the path and the ID of each project that was discovered, by its path in lower case."""
+    """Return the path and the ID of each discovered project, by its path in lower case."""
     groups = [() if isinstance(found, Hidden) else found for found in (discovered or {}).values()]
     return {each.path.casefold(): (each.path, each.id) for members in groups for each in members if each.id is not None}
 
 
 def candidates(select: Selection, discovered: Discovered | None, documented: Iterable[str]) -> list[str]:
-    """Return the paths of the projects that a set is about as far as they pass its globs.
+    """Return the paths of the projects that a set selects if they match its globs.
 
-    Before the discovery, the projects in the group that have documents of their own are taken to be there and not
-    archived.
+    Before the discovery, these are the projects of the group that have documents.
     """
     if not select.group:
         return select.projects
@@ -69,19 +57,19 @@ def candidates(select: Selection, discovered: Discovered | None, documented: Ite
 
 
 def is_below(group: str, path: str) -> bool:
-    """Whether a path is that of something in a group, or in one of its subgroups."""
+    """Whether a path is inside a group or one of its subgroups."""
     return path.casefold().startswith(f"{group.casefold()}/")
 
 
 def passes(select: Selection, path: str) -> bool:
-    """Whether a project that a set may be about passes its globs."""
+    """Whether a project matches the globs of a set."""
     return any(matches(glob, path) for glob in select.include) and not any(
         matches(glob, path) for glob in select.exclude
     )
 
 
 def matches(glob: str, path: str) -> bool:
-    """Whether a glob is about a full path: `*` and `?` stay within a part of it, `**` is any number of parts."""
+    """Whether a glob matches a full path: `*` and `?` stay within one part of it, `**` is any number of parts."""
     parts = path.casefold().split("/")
     reached = {0}
     for part in glob.casefold().split("/"):
@@ -93,7 +81,7 @@ def matches(glob: str, path: str) -> bool:
 
 
 def idle(title: str, select: Selection, offered: Sequence[str], discovered: Discovered | None) -> Iterator[Diagnostic]:
-    """Yield the globs of a set that include none of the projects there are, or else that it selects none."""
+    """Yield a warning for each glob of a set that includes no project, or if the set selects none."""
     if discovered is None and select.group:
         return
     found = (discovered or {}).get(select.group)
@@ -116,10 +104,10 @@ def _some(paths: Sequence[str]) -> str:
 def set_conflicts(
     sets: Sequence[Contribution], whole: Effective, compared: set[tuple[int, ...]]
 ) -> Iterator[tuple[Effective, Diagnostic]]:
-    """Yield where two sets of equal priority want different things of a target: nothing may depend on their order.
+    """Yield an error for each value that two sets of equal priority set differently: nothing may depend on file order.
 
-    Each is compared with what those before it come to together, and sets without placeholders only for the first of the
-    targets that they have in common, by `compared`: many sets cost no more than many comparisons.
+    Each set is compared with all before it, merged. Sets without placeholders are compared for the first of their
+    common targets only, by `compared`, so that many sets cost no more than many comparisons.
     """
     for priority, group in groupby(sets, key=lambda part: part.priority):
         equals = list(group)
@@ -143,7 +131,7 @@ def set_conflicts(
 
 
 def _disagreements(one: Effective, other: Effective) -> Iterator[Steps]:
-    """Yield the steps to what two sets want to be different in one target."""
+    """Yield the steps to each value that two sets set differently."""
     if other.sets_prune and one.sets_prune and set(one.prune) != set(other.prune):
         yield (PRUNE,)
     for name in one.sections.keys() & other.sections.keys():
@@ -153,7 +141,7 @@ def _disagreements(one: Effective, other: Effective) -> Iterator[Steps]:
 
 
 def _displaces(spec: SectionSpec, one: Any, other: Any) -> bool:
-    """Whether one of two values of a section leaves something of the other out, so that their order matters."""
+    """Whether one of two values of a section drops a part of the other, so that their order matters."""
     if not isinstance(one, dict) or not isinstance(other, dict):
         return False
     return spec.kind.beneath(one, other) != one or spec.kind.beneath(other, one) != other

@@ -1,4 +1,4 @@
-"""The files that hold manifests: found, bounded, read as text, with places in them that are safe to print."""
+"""Files of manifests: found, bounded, read as text, with locations in them that are safe to print."""
 
 import os
 from collections.abc import Callable, Sequence
@@ -14,13 +14,13 @@ from reconciler.system.terminal import blanked, escaped
 
 LARGEST = 5 * 1024 * 1024
 USUAL = 64 * 1024
-"""Bytes that hold nearly every manifest; memory for the largest is not asked for each time."""
+"""Bytes that hold nearly every manifest, to allocate no memory for the largest each time."""
 SUFFIXES = (".yaml", ".yml", ".yaml.j2")
 ALIKE = (*SUFFIXES, ".yml.j2")
-"""The endings, in any case, that somebody may take for those of manifests."""
+"""The endings, in any case, that users may mistake for those of manifests."""
 TEMPLATE = ".j2"
 MANIFEST = b"reconciler/v1"
-"""What every manifest holds."""
+"""The bytes that every manifest contains."""
 REPOSITORY = ".git"
 UTF_8_MARK = b"\xef\xbb\xbf"
 UTF_16_MARKS = (b"\xff\xfe", b"\xfe\xff")
@@ -29,7 +29,7 @@ LONGEST_SHOWN = 200
 """Characters of a source line that are shown."""
 
 LONGEST_MESSAGE = 2000
-"""Characters of a message; what is beyond is something of the user's, quoted."""
+"""Characters of a message."""
 
 Steps = tuple[Any, ...]
 """Keys and indices from a document, or its spec, down to a value."""
@@ -37,12 +37,12 @@ Steps = tuple[Any, ...]
 
 @dataclass(slots=True)
 class Search:
-    """What was found below the paths a user named.
+    """The manifests below the paths that a user named.
 
     Attributes:
         files: in the order of the paths, and within folders by name; each file once.
-        errors: paths that lead to nothing, or to nothing readable.
-        passed_over: manifests that are not read, for their names are not those of manifests, or are hidden.
+        errors: paths that do not exist or cannot be read.
+        passed_over: manifests that are not read, because of their name or because they are hidden.
     """
 
     files: list[str] = field(default_factory=list)
@@ -51,7 +51,7 @@ class Search:
     _seen: set[str] = field(default_factory=lambda: {os.path.realpath(CONFIGURATION)})
 
     def add(self, path: str) -> None:
-        """Add a file whatever its name, or all manifests in a folder that are not hidden."""
+        """Add a file whatever its name, or all manifests of a folder that are not hidden."""
         real = path
         try:
             real = os.path.realpath(path)
@@ -67,7 +67,7 @@ class Search:
                 self._error(path, f"holds no manifests ({', '.join('*' + suffix for suffix in SUFFIXES)})")
 
     def _add_folder(self, folder: str, real: str, visited: set[str]) -> int:
-        """Add what a folder holds and return how many manifests that is; a folder visited is not visited again."""
+        """Add the manifests of a folder and return their number; no folder is visited twice."""
         with os.scandir(folder) as found:
             entries = sorted(found, key=lambda entry: entry.name)
         count = 0
@@ -94,7 +94,7 @@ class Search:
         return count
 
     def _pass_over_hidden(self, entry: os.DirEntry[str], path: str) -> None:
-        """Pass over what is hidden, or in a hidden folder; links are not followed."""
+        """Pass over a hidden file, or all files of a hidden folder, without following links."""
         if not entry.is_dir(follow_symlinks=False):
             self._pass_over(path)
         elif entry.name != REPOSITORY:
@@ -124,7 +124,7 @@ def search(paths: Sequence[Path]) -> Search:
 
 
 def why_passed_over(path: str) -> str:
-    """Say why a manifest is not read; see `Search.passed_over`."""
+    """Return the warning about a manifest that is passed over."""
     if path.endswith(SUFFIXES):
         return "this manifest is not read, because its name, or that of a folder, begins with a dot: rename it"
     endings = ", ".join(SUFFIXES[:-1])
@@ -132,7 +132,7 @@ def why_passed_over(path: str) -> str:
 
 
 def holds_manifest(path: str) -> bool:
-    """Whether a file holds what every manifest does; one that cannot be read holds nothing."""
+    """Whether a file can be read and contains what every manifest does."""
     if not Path(path).is_file():
         return False
     try:
@@ -143,19 +143,19 @@ def holds_manifest(path: str) -> bool:
 
 
 def is_manifest(path: str) -> bool:
-    """Whether a search would take a file for a manifest: its name says so, and no part of its path is hidden."""
+    """Whether a path is that of a manifest: by its ending, and with no hidden part."""
     return path.endswith(SUFFIXES) and not any(part.startswith(".") and part != "." for part in path.split("/"))
 
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Source:
-    """One file's text as the YAML reader gets it.
+    """The text of one file.
 
     Attributes:
         path: as the user named it.
-        text: without a byte order mark; of a template, what it rendered to.
-        secrets: what a template was given that is never to be shown, the longest first.
-        own_line: of a template, the line of its own that brought a line and column of the text, where that is known.
+        text: without a byte order mark; of a template, the rendered text.
+        secrets: texts that no message shows, the longest first.
+        own_line: of a template, returns its own line for a line and column of the rendered text, if known.
     """
 
     path: str
@@ -164,7 +164,7 @@ class Source:
     own_line: Callable[[int, int], int | None] | None = None
 
     def read(self) -> "Reading":
-        """Return the documents, and everything that is wrong with the text as YAML."""
+        """Return the documents and the errors of the text as YAML."""
         roots = read_plain(self.text)
         if roots is not None:
             return Reading(roots)
@@ -173,7 +173,7 @@ class Source:
         return Reading(found.roots, errors, found.whole)
 
     def located(self, line: int, column: int, message: str, severity: str = "error") -> LocatedDiagnostic:
-        """Return what is wrong at a line and column of the text."""
+        """Return an error or warning at a line and column of the text."""
         source = line_at(self.text, line)
         if self.own_line:
             message += f" (line {line} of what the template renders to)"
@@ -185,7 +185,7 @@ class Source:
 
 @dataclass(frozen=True, slots=True)
 class Reading:
-    """The documents of a text that could be read, without empty ones; its errors; and whether all of it was read."""
+    """The documents of a text without empty ones, its errors, and whether all of it was read."""
 
     roots: tuple[Root, ...]
     errors: tuple[LocatedDiagnostic, ...] = ()
@@ -195,7 +195,7 @@ class Reading:
 def located(
     path: str, message: str, severity: str = "error", *, line: int = 0, column: int = 0, source: str = ""
 ) -> LocatedDiagnostic:
-    """Return a diagnostic in which nothing can steer a terminal; a source line too long to show is cut, or left out."""
+    """Return a diagnostic that is safe for a terminal; a long source line is cut, or left out."""
     if len(source) > LONGEST_SHOWN:
         source = source[:LONGEST_SHOWN] + "..." if column <= LONGEST_SHOWN else ""
     if len(message) > LONGEST_MESSAGE:
@@ -204,7 +204,7 @@ def located(
 
 
 def open_source(path: str, content: bytes | None = None, secrets: tuple[str, ...] = ()) -> Source:
-    """Return the text of a file, or its content if that is given, without a byte order mark.
+    """Read a file, or its content if that is given.
 
     Raises:
         ManifestErrors: the file cannot be read, is larger than 5 MiB, or is not UTF-8 text.
@@ -236,10 +236,10 @@ def _reason(error: OSError | ValueError) -> str:
 
 
 def read_mapping(source: Source) -> dict[str, Any]:
-    """Return the one mapping a text that is no manifest holds; an empty one if it holds nothing.
+    """Return the one mapping of a YAML text that is no manifest; an empty one if the text is empty.
 
     Raises:
-        ManifestErrors: it is not YAML, or holds something else.
+        ManifestErrors: the text is not YAML, or not one mapping.
     """
     reading = source.read()
     if reading.errors:
@@ -252,7 +252,7 @@ def read_mapping(source: Source) -> dict[str, Any]:
 
 @dataclass(frozen=True, slots=True)
 class Location:
-    """A line and column of a source, and what is written there if it is a scalar."""
+    """A position in a source."""
 
     source: Source
     position: Position
@@ -270,14 +270,7 @@ class Location:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Document:
-    """One document of a file, as read.
-
-    Attributes:
-        source: the file.
-        number: which of the file's documents, from 0.
-        line: where its content begins, from 1.
-        value: what is written.
-    """
+    """One document of a file: its number in the file, from 0, the line of its content, from 1, and its plain value."""
 
     source: Source
     number: int
@@ -286,15 +279,12 @@ class Document:
 
     @property
     def origin(self) -> str:
-        """`path:line`, safe to show and to save; of a document that a template rendered to, only the path."""
+        """`path:line`, safe to show and to save; for a rendered template, only the path."""
         path = escaped(self.source.path)
         return path if self.source.own_line else f"{path}:{self.line}"
 
     def find(self, steps: Steps, *, key: bool = False) -> Location:
-        """Return where the value at some steps (or its key) begins; or else the key of the innermost around it.
-
-        No steps lead to the document itself.
-        """
+        """Return the location of the value at some steps, or of its key; or else of the key of the value around."""
         found = _positions(self.source)
         container = found.roots[self.number].value
         own = value = Position(self.line, 1)

@@ -26,7 +26,7 @@ from jinja2.sandbox import SandboxedEnvironment
 from jinja2.utils import missing
 
 MOST_NUMBERS = 1_000_000
-"""What all `range()`s of one template may come to."""
+"""Numbers that all `range()`s of one template may have."""
 
 ENVIRONMENT = "env"
 OPEN, CLOSE = "\ue000", "\ue001"
@@ -35,8 +35,8 @@ OPEN, CLOSE = "\ue000", "\ue001"
 def main() -> None:
     """Render templates until standard input ends.
 
-    The first pickle has the limits and what templates are given; each of the others is a template: its path, its text,
-    and whether lines are to be marked. Each answer is a line of JSON: the text, or what is wrong and at which line.
+    The first pickle has the limits and the values; each of the others is a template: its path, its text, and whether to
+    mark lines. Each answer is a line of JSON: the text, or the error and its line.
     """
     signal.signal(signal.SIGINT, signal.SIG_IGN)
     orders = sys.stdin.buffer
@@ -59,7 +59,7 @@ def main() -> None:
 
 
 def _limit(what: int, amount: int) -> None:
-    """Lower a limit, as far as the system has it."""
+    """Lower a limit, if the system has it."""
     _, hardest = resource.getrlimit(what)
     with suppress(ValueError, OSError):
         resource.setrlimit(what, (amount if hardest == resource.RLIM_INFINITY else min(amount, hardest), hardest))
@@ -67,7 +67,7 @@ def _limit(what: int, amount: int) -> None:
 
 @contextmanager
 def _limited(seconds: int) -> Iterator[None]:
-    """Raise an error where a template takes longer; end the process where one operation does."""
+    """Raise an error if a template takes longer; end the process if one operation does."""
     used = resource.getrusage(resource.RUSAGE_SELF)
     _limit(resource.RLIMIT_CPU, ceil(used.ru_utime + used.ru_stime) + seconds + 1)
     signal.setitimer(signal.ITIMER_PROF, seconds)
@@ -89,21 +89,21 @@ def _render(path: str, text: str, sandbox: "_Sandbox", values: Mapping[str, Any]
 
 
 class _Environment(dict[str, str]):
-    """The environment variables that are named and set."""
+    """The named environment variables that are set."""
 
     def __init__(self, variables: Mapping[str, str], named: Collection[str]) -> None:
         super().__init__(variables)
         self._named = named
 
     def fault_of(self, name: str) -> str:
-        """Say why a variable is not here."""
+        """Return why a variable is missing."""
         if name in self._named:
             return f"the environment variable {name} is not set"
         return f"the environment variable {name} may not be read: name it by --env {name}"
 
 
 class _Numbers:
-    """`range()`, of which one template gets only so much."""
+    """`range()`, with a limit for the whole template."""
 
     def __init__(self) -> None:
         self._left = MOST_NUMBERS
@@ -117,11 +117,11 @@ class _Numbers:
 
 
 class _TooMuch(Exception):
-    """A template wants more than it may have."""
+    """A template exceeds a limit."""
 
 
 class _Missing(StrictUndefined):
-    """A name that stands for nothing: an error wherever it is used, in our words."""
+    """An undefined name: an error wherever it is used, in our words."""
 
     __slots__ = ()
 
@@ -136,7 +136,7 @@ class _Missing(StrictUndefined):
 
 
 class _Sandbox(SandboxedEnvironment):
-    """A sandbox in which nothing can be loaded or drawn by lot; some operators that cost much have limits of their own.
+    """A sandbox without loading and random choice; costly operators have limits of their own.
 
     Attributes:
         longest: characters of what a template may render to.
@@ -152,7 +152,7 @@ class _Sandbox(SandboxedEnvironment):
         self.filters.pop("random")
 
     def call_binop(self, context: Any, operator: str, left: Any, right: Any) -> Any:
-        """Refuse what would come to far more than a manifest can hold."""
+        """Refuse operations whose results no manifest can hold."""
         numbers = isinstance(left, int) and isinstance(right, int)
         if operator == "**" and not (numbers and 0 <= right <= 64 and abs(left) < 2**64):
             raise _TooMuch("`**` takes whole numbers, and an exponent from 0 to 64")
@@ -164,7 +164,7 @@ class _Sandbox(SandboxedEnvironment):
 
 
 class _Marking(Extension):
-    """Puts the line number before each piece of a template's own text, and at the beginning of each of its lines."""
+    """Puts the line number before each piece of a template's own text, and before each of its lines."""
 
     def filter_stream(self, stream: TokenStream) -> Iterable[Token]:
         """Mark the text; everything else stays as it is."""
@@ -193,7 +193,7 @@ def _length(value: Any) -> int:
 
 
 def _line_of(error: Exception, path: str) -> int:
-    """Return the template's line at which an error arose; 0 where none is known."""
+    """Return the template's line of an error; 0 if it is not known."""
     if isinstance(error, TemplateSyntaxError):
         return error.lineno
     return next(

@@ -1,4 +1,4 @@
-"""Jinja2 templates to the text they render to, by a process of their own with limits: see `template_process`."""
+"""Jinja2 templates to text, rendered by a process with limits on time and memory: see `template_process`."""
 
 import json
 import os
@@ -25,7 +25,7 @@ MOST_MEMORY = 512 * 1024 * 1024
 """Bytes of memory that the process may take that renders templates."""
 
 SHORTEST_SECRET = 4
-"""Characters from which on a line of an environment variable is kept out of messages."""
+"""Characters of a line of an environment variable that is hidden in messages."""
 
 ENVIRONMENT = "env"
 OPEN, CLOSE = "\ue000", "\ue001"
@@ -33,7 +33,7 @@ MARK = re.compile(f"{OPEN}([0-9]+){CLOSE}")
 
 
 class Templates:
-    """Renders templates with given values, and no more of the environment than is named.
+    """Renders templates with values, and with the environment variables that are named.
 
     The process is started for the first template, and stays for the others until `close`.
     """
@@ -62,7 +62,7 @@ class Templates:
         self._process: Popen[bytes] | None = None
 
     def source(self, path: str, text: str) -> Source:
-        """Return what a template renders to.
+        """Return the rendered text of a template.
 
         Raises:
             ManifestErrors: it cannot be rendered; names the template's own line.
@@ -104,7 +104,7 @@ class Templates:
         raise ManifestErrors([located(written.path, answer["wrong"])])
 
     def _asked(self, order: bytes) -> dict[str, Any]:
-        """Return what the process answers; where it ends instead, what is wrong."""
+        """Return the answer of the process, or an error if it ends instead."""
         process = self._process = self._process or self._started()
         try:
             _send(process, order)
@@ -134,13 +134,13 @@ class Templates:
 
 def _send(process: "Popen[bytes]", order: bytes) -> None:
     stdin = cast("IO[bytes]", process.stdin)
-    with suppress(BrokenPipeError):  # it has ended: the answer that does not come tells
+    with suppress(BrokenPipeError):  # the process has ended: the missing answer says so
         stdin.write(order)
         stdin.flush()
 
 
 def _marks(marked: str, rendered: str) -> tuple[tuple[int, int], ...]:
-    """Return, in order, offsets into the rendered text and the template's lines; none if the marks changed the text."""
+    """Return offsets into the rendered text and lines of the template, in order; none if marks changed the text."""
     if MARK.sub("", marked) != rendered:
         return ()
     marks: list[tuple[int, int]] = []

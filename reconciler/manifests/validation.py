@@ -1,4 +1,4 @@
-"""Whether a value is what it should be: pydantic's verdict in the users' words, names, and rules across fields."""
+"""Checks of values: pydantic's errors in plain words, names, and rules across fields."""
 
 import re
 import unicodedata
@@ -28,7 +28,7 @@ EXPECTED = {
     **dict.fromkeys(("dict_type", "mapping_type", "model_type", "model_attributes_type"), "a mapping"),
     **dict.fromkeys(("list_type", "tuple_type", "set_type", "frozen_set_type"), "a list"),
 }
-"""By the type of the error, what a value of another type should have been."""
+"""The expected type of a value, by pydantic's type of error."""
 
 RULES = {
     "greater_than": "must be greater than {gt}",
@@ -41,10 +41,10 @@ RULES = {
     "too_long": "must have at most {max_length} entries",
     "string_pattern_mismatch": "must match the pattern {pattern}",
 }
-"""By the type of the error, the rule a value of the right type breaks."""
+"""The broken rule, by pydantic's type of error."""
 
 SYNONYMS = {"open": "active", "opened": "active", "reopened": "active", "close": "closed"}
-"""What people write for a value, because other things of the service call it so."""
+"""Values that users write because other parts of GitLab use these words."""
 
 TRUTHS = {"yes": "true", "on": "true", "true": "true", "no": "false", "off": "false", "false": "false"}
 QUOTED = re.compile(r"'([^']*)'")
@@ -52,7 +52,7 @@ NOT_NULL = ", not null; to leave it alone, leave it out"
 
 
 def diagnose(error: ValidationError, value: Any, type_: Any) -> list[Diagnostic]:
-    """Return what is wrong with the parts of a value; what pydantic says of one part several times, as one."""
+    """Return pydantic's errors about a value, one for each part of the value."""
     found = []
     for details in error.errors(include_url=False):
         steps, at_key = _steps(details["loc"], value)
@@ -71,7 +71,7 @@ def diagnose(error: ValidationError, value: Any, type_: Any) -> list[Diagnostic]
 
 
 def _steps(location: tuple[int | str, ...], value: Any) -> tuple[Steps, bool]:
-    """Return the steps to what pydantic refuses, and whether it is the key; names of alternatives are left out."""
+    """Return the steps to the wrong value without the names of alternatives, and whether its key is wrong."""
     steps: list[Any] = []
     for step in location:
         if step in value if isinstance(value, dict) else isinstance(value, list) and isinstance(step, int):
@@ -81,7 +81,7 @@ def _steps(location: tuple[int | str, ...], value: Any) -> tuple[Steps, bool]:
 
 
 def _is_about_form(errors: list[Any]) -> bool:
-    """Whether a value is merely not of some form: of no interest where it is nearly right in another."""
+    """Whether a value is of another form: not reported if it is nearly right in one of its forms."""
     return all(error["type"] in {*EXPECTED, "extra_forbidden"} for error in errors)
 
 
@@ -107,7 +107,7 @@ def _diagnostic(steps: Steps, at_key: bool, errors: list[Any], value: Any, type_
 
 
 def _fields_at(type_: Any, steps: Steps) -> tuple[str, ...]:
-    """Return the keys that may be given in the mapping at some steps into a value of a type."""
+    """Return the known keys of the mapping at some steps of a value of a type."""
     return _fields_of(_models_at(type_, steps))
 
 
@@ -138,7 +138,7 @@ def _alternatives(type_: Any) -> Iterator[Any]:
 
 
 def _message(errors: list[Any], value: Any, *, is_entry: bool) -> str:
-    """Say what pydantic's errors about one value come to; of a value of several types, it has one for each."""
+    """Return one message for pydantic's errors about one value: there is one for each type it may have."""
     rules = [error for error in errors if error["type"] not in EXPECTED]
     if rules:
         return _broken_rule(rules[0], value)
@@ -167,13 +167,13 @@ def _broken_rule(error: Mapping[str, Any], value: Any) -> str:
 
 
 def _allowed(error: Mapping[str, Any]) -> list[str]:
-    """Return the values that an enumeration has."""
+    """Return the values of an enumeration."""
     expected = str(error["ctx"]["expected"])
     return QUOTED.findall(expected) or [expected]
 
 
 def _mistake(expected: list[str], value: Any) -> str:  # noqa: PLR0911 - a table of cases
-    """Say what a value is instead of what was expected, or what to do about it."""
+    """Say what the value is instead, or the remedy."""
     match value:
         case dict():
             return ", not a mapping"
@@ -197,9 +197,9 @@ def _mistake(expected: list[str], value: Any) -> str:  # noqa: PLR0911 - a table
 
 
 def check_section(whole: Effective, spec: SectionSpec, target: Target) -> tuple[Any, list[Diagnostic]]:
-    """Return a section of a target as its model, None where it is not what it should be, and all that is wrong.
+    """Return a section of a target as its model, None if it has errors, and its errors and warnings.
 
-    Where placeholders wait for a path to be known, what depends on them is left alone.
+    While placeholders wait for the target's path, values that depend on them are not checked.
     """
     name = spec.kind.name
     value = whole.sections[name]
@@ -217,10 +217,10 @@ def check_section(whole: Effective, spec: SectionSpec, target: Target) -> tuple[
 
 
 def check_alone(spec: SectionSpec, section: Any, levels: tuple[Level, ...]) -> list[Diagnostic]:
-    """Return what is wrong with the form of a section of a document that is not a whole, or of no known target.
+    """Return the errors of form in a section of a document that is no target's, or not complete.
 
-    What only a target can tell is left to the targets: what placeholders come to, missing keys, rules across fields. Of
-    several levels at which a section may be declared, the one it fits best counts.
+    Placeholders, missing keys and rules across fields are left to the check of targets. Of several possible levels, the
+    one with the fewest errors counts.
     """
     verdicts = [_verdict(spec, level, section) for level in levels if level in spec.check]
     best = min(reversed(verdicts), key=_weight, default=[])
@@ -245,7 +245,7 @@ def _has_placeholder(found: Diagnostic) -> bool:
 
 
 def _with_owners(found: Diagnostic, spec: SectionSpec) -> Diagnostic:
-    """Say to which levels a key belongs that is unknown only here."""
+    """Name the document kinds that have a key which is unknown only here."""
     if found.code != "extra_forbidden":
         return found
     *above, key = found.steps
@@ -255,7 +255,7 @@ def _with_owners(found: Diagnostic, spec: SectionSpec) -> Diagnostic:
 
 
 def _names(spec: SectionSpec, section: Any) -> Iterator[tuple[Steps, Collection, Key]]:
-    """Yield each name in a section, with the steps to it and what it is a name of; what is no name is passed over."""
+    """Yield the steps, collection and value of each name in a section."""
     for key in section if spec.items and isinstance(section, dict) else ():
         yield (key,), spec.items, key  # type: ignore[misc]
     for field in spec.lists.keys() & (section.keys() if isinstance(section, dict) else ()):
@@ -275,7 +275,7 @@ def _name_errors(spec: SectionSpec, section: Any) -> Iterator[Diagnostic]:
 
 
 def _name_warnings(spec: SectionSpec, target: Target, section: Any) -> Iterator[Diagnostic]:
-    """Yield what some servers refuse about the names of what is to exist, and names that look the same and are not."""
+    """Yield a warning for each wanted name that some servers refuse, and for names that only look the same."""
     at_key = spec.items is not None
     first: dict[str, Key] = {}
     for steps, collection, name in _names(spec, section):
@@ -290,7 +290,7 @@ def _name_warnings(spec: SectionSpec, target: Target, section: Any) -> Iterator[
 
 
 def _empty_lists(spec: SectionSpec, section: Any) -> Iterator[Diagnostic]:
-    """Yield the lists of what has access that are empty and read as if nobody had."""
+    """Yield advice for each empty list of an unpruned section, which reads as if nobody had access."""
     for field in spec.lists.keys() & section.keys():
         if section[field] == []:
             message = (
@@ -318,7 +318,7 @@ def _old_name_errors(items: Mapping[str, Any]) -> Iterator[Diagnostic]:
 
 
 def _rules(section: Resource | Mapping[str, Resource | None]) -> Iterator[Diagnostic]:
-    """Yield the contradictions within the resources of a section, and what some servers refuse, as warnings."""
+    """Yield the errors and warnings of rules across fields."""
     resources = {None: section} if isinstance(section, Resource) else section
     for key, resource in resources.items():
         if resource is None:

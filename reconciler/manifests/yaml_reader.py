@@ -1,4 +1,7 @@
-"""YAML text to plain values, and on demand the position of every key and value and everything that is wrong."""
+"""YAML 1.2 text to plain values, bounded: a quick reader for most files, and one that finds positions and errors.
+
+Both build values from the parser's events, since libyaml's `compose` and `load` crash the interpreter on deep nesting.
+"""
 
 import re
 from collections.abc import Callable
@@ -12,10 +15,10 @@ import yaml
 Scalar = str | int | float | bool | None
 
 LONGEST_NUMBER = 300
-"""Digits beyond which nobody means a number (and Python would refuse to print it)."""
+"""Characters of a number; Python does not print much longer ones."""
 
 MAY_BE_OTHER_THAN_TEXT = frozenset("-+.0123456789~nNtTfF")
-"""The first characters of everything that is not text; the empty scalar, which is null, has none."""
+"""The first characters of all values that are not text; the empty scalar, null, has none."""
 
 WORDS: dict[str, bool | None] = {
     **dict.fromkeys(("", "~", "null", "Null", "NULL")),
@@ -54,7 +57,7 @@ def resolve(text: str) -> Scalar:
 
 
 def resolve_tagged(tag: str, text: str) -> Scalar:
-    """Return the value of a scalar that bears a tag.
+    """Return the value of a scalar with a tag.
 
     Raises:
         ValueError: a tag other than those of the core schema, or text that the tag does not fit.
@@ -71,7 +74,7 @@ def resolve_tagged(tag: str, text: str) -> Scalar:
 
 
 def unknown_tag(tag: str) -> ValueError:
-    """Return the error that says that manifests know no such tag."""
+    """Return the error about a tag that manifests do not know."""
     shown = "!!" + tag.removeprefix(CORE) if tag.startswith(CORE) else tag
     return ValueError(f"unknown tag `{shown}`: manifests are plain YAML, leave the tag out")
 
@@ -105,12 +108,12 @@ TRANSLATIONS = (
     ("while scanning an alias", "`*` begins an alias: quote the text if it is meant as text"),
     ("while scanning an anchor", "`&` begins an anchor: quote the text if it is meant as text"),
 )
-"""What libyaml, or PyYAML's own parser, says, in part, and how we say it."""
+"""Parts of the messages of libyaml, and of PyYAML's own parser, and our words for them."""
 
 
 @dataclass(frozen=True, slots=True, order=True)
 class YamlError:
-    """One thing wrong with a text, with its place (line and column from 1, in characters)."""
+    """An error in a text, at a line and column from 1, in characters."""
 
     line: int
     column: int
@@ -118,7 +121,7 @@ class YamlError:
 
 
 def explain(error: yaml.YAMLError | UnicodeEncodeError, text: str) -> YamlError:
-    """Return what the parser, or the encoding of the text for it, complains of."""
+    """Return the error of the parser, or of the encoding of the text for it, in our words."""
     if not isinstance(error, yaml.MarkedYAMLError) or error.problem_mark is None:
         return _unprintable(text)
     line, column = _within(text, error.problem_mark.line + 1, error.problem_mark.column + 1)
@@ -135,12 +138,12 @@ def line_at(text: str, line: int) -> str:
 
 @lru_cache(maxsize=16)
 def _lines(text: str) -> list[str]:
-    """Take a text apart once, for there may be as many errors as lines."""
+    """Split a text once, for all its errors."""
     return LINE_BREAK.split(text)
 
 
 def _within(text: str, line: int, column: int) -> tuple[int, int]:
-    """Return the place, or, beyond the last line with anything on it, the end of that line."""
+    """Return the line and column, or the end of the last line with text if they are beyond it."""
     lines = LINE_BREAK.split(text.rstrip())
     return (line, column) if line <= len(lines) else (len(lines), len(lines[-1]) + 1)
 
@@ -170,7 +173,7 @@ def _unprintable(text: str) -> YamlError:
 DEEPEST = 64
 LOADER: Any = getattr(yaml, "CSafeLoader", yaml.SafeLoader)
 NO_KEY: Any = object()
-"""In place of the key, while a mapping waits for its next one."""
+"""The key of a mapping that waits for its next one."""
 
 OPENING: dict[type, type] = {yaml.MappingStartEvent: dict, yaml.SequenceStartEvent: list}
 CLOSING = frozenset({yaml.MappingEndEvent, yaml.SequenceEndEvent})
@@ -178,14 +181,14 @@ CLOSING = frozenset({yaml.MappingEndEvent, yaml.SequenceEndEvent})
 
 @dataclass(frozen=True, slots=True)
 class Root:
-    """The value of one document, and the line (from 1) on which its content begins."""
+    """The value of one document, and the line of its content, from 1."""
 
     value: Any
     line: int
 
 
 def read_plain(text: str) -> tuple[Root, ...] | None:
-    """Return the documents of a text without the empty ones; None where it has errors, anchors or tags."""
+    """Return the documents of a text without the empty ones; None if it has errors, anchors or tags."""
     if LOADER is yaml.SafeLoader:
         return None
     try:
@@ -195,16 +198,16 @@ def read_plain(text: str) -> tuple[Root, ...] | None:
 
 
 def is_nothing(event: Any) -> bool:
-    """Whether an event is that of a value that is not there: `key:` and no more."""
+    """Whether an event is that of a missing value: `key:` and no more."""
     return event.__class__ is yaml.ScalarEvent and event.value == "" and event.implicit[0]
 
 
 class _NotPlain(Exception):
-    """There is something that the quick reading does not know."""
+    """The text has something that the quick reader does not know."""
 
 
 def _build(text: str) -> tuple[Root, ...]:  # noqa: C901, PLR0912 - calls would cost more than the work
-    """Build the documents; with local variables only, for this is where most of the time goes."""
+    """Build the documents, with local variables only: most of the reading time is spent here."""
     roots: list[Root] = []
     outer: list[tuple[Any, Any]] = []
     container, key = None, NO_KEY
@@ -251,14 +254,14 @@ MERGE_KEY = (
     "`metadata: {name: base}`, and name it where it is used: `metadata: {profiles: [base]}`"
 )
 LEFT_OUT: Any = object()
-"""In place of a key that is wrong in itself, so that nobody complains of it again."""
+"""The key of an entry to leave out."""
 
 TYPE_NAMES: dict[type, str] = {bool: "true or false", int: "a number", float: "a number", type(None): "null"}
 
 
 @dataclass(frozen=True, slots=True)
 class Position:
-    """Where a key or value begins, both from 1, and its text if it is a scalar."""
+    """The position of a key or value, from 1, and its text if it is a scalar."""
 
     line: int
     column: int
@@ -267,13 +270,9 @@ class Position:
 
 @dataclass(frozen=True, slots=True)
 class Positions:
-    """A text's documents with the places of everything in them.
+    """The complete documents of a text, its errors, and whether it could be read to its end.
 
-    Attributes:
-        roots: the documents that could be read whole; empty ones are left out.
-        positions: by the `id` of each container, for each key or index where the key and the value begin.
-        errors: what is wrong.
-        whole: whether the text could be read to its end.
+    `positions` has, by the `id` of each container and by key or index, the positions of the key and of the value.
     """
 
     roots: tuple[Root, ...]
@@ -283,19 +282,19 @@ class Positions:
 
 
 def read_positions(text: str) -> Positions:
-    """Read a text, whatever is wrong with it."""
+    """Read a text with all its errors."""
     builder = _Builder()
     whole = builder.build(text)
     return Positions(tuple(builder.roots), builder.positions, tuple(builder.errors), whole)
 
 
 class _Hopeless(Exception):
-    """Reading cannot go on past the error just noted."""
+    """The text cannot be read beyond the last error."""
 
 
 @dataclass(slots=True)
 class _Anchored:
-    """What an anchor stands for; its size is 0 until it is complete."""
+    """The value of an anchor; its size is 0 until it is complete."""
 
     value: Any
     size: int = 0
@@ -303,7 +302,7 @@ class _Anchored:
 
 @dataclass(slots=True)
 class _Builder:
-    """Builds values from events, and notes places and errors."""
+    """Builds values, positions and errors from events."""
 
     errors: list[YamlError] = field(default_factory=list)
     positions: dict[int, dict[Any, tuple[Position, Position]]] = field(default_factory=dict)
@@ -317,7 +316,7 @@ class _Builder:
     _expanded: int = 0
 
     def build(self, text: str) -> bool:
-        """Read as far as reading can go on, and return whether that is the whole text."""
+        """Read as far as possible, and return whether that is the whole text."""
         handlers: dict[type, Callable[[Any], None]] = {
             yaml.ScalarEvent: self._scalar,
             yaml.MappingStartEvent: lambda event: self._open({}, "map", event),
