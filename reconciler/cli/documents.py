@@ -1,12 +1,10 @@
 """`reconciler show`, `merge-plans` and `merge-reports`: saved plans and reports."""
 
 import json
-from functools import partial
 from pathlib import Path
 
 import click
 
-from reconciler.cli.exit_codes import of_plan, of_report
 from reconciler.cli.options import LIMITS, OUTPUT, PROBLEMS, Given, command
 from reconciler.cli.outputs import check_outputs
 from reconciler.cli.session import Session
@@ -23,19 +21,14 @@ def show(given: Given, file: Path) -> int:
     """
     from reconciler.documents.plan_file import load_plan
     from reconciler.documents.report import FORMAT, load_report
-    from reconciler.render import render_plan, render_report
 
     session = Session(given)
     text = read_file(file)
     if _format_of(text) == FORMAT:
         check_outputs(given, "report", ("FILE", file))
-        report = load_report(text, session.kinds)
-        session.write_result(partial(render_report, report))
-        return of_report(report, allow_problems=given.allow_problems)
+        return session.write_report(load_report(text, session.kinds))
     check_outputs(given, "plan", ("FILE", file))
-    saved = load_plan(text, session.kinds)
-    session.write_result(partial(render_plan, saved))
-    return of_plan(saved.plan, allow_problems=given.allow_problems)
+    return session.write_plan(load_plan(text, session.kinds))
 
 
 def _format_of(text: str) -> object:
@@ -68,17 +61,15 @@ def merge_plans(given: Given, files: tuple[Path, ...], out: Path | None, parts: 
     Exits with 3 if it has problems.
     """
     from reconciler.documents import merge as merging
-    from reconciler.documents.plan_file import load_plan, save_plan
+    from reconciler.documents.plan_file import load_plan
     from reconciler.planning.guard import Limits
-    from reconciler.render import render_plan
 
     _refuse_unless_all(files, parts)
     check_outputs(given, "plan", ("--out", out), *(("FILE", file) for file in files))
     session = Session(given)
     limits = Limits(given.allow_deletes, given.max_changes)
     whole = merging.merge_plans({str(file): load_plan(read_file(file), session.kinds) for file in files}, limits)
-    session.write_result(partial(render_plan, whole), documents={} if out is None else {out: save_plan(whole)})
-    return of_plan(whole.plan, allow_problems=given.allow_problems)
+    return session.write_plan(whole, out)
 
 
 @command(
@@ -96,15 +87,13 @@ def merge_reports(given: Given, files: tuple[Path, ...], out: Path | None, parts
     Exits as one apply of all shards would have.
     """
     from reconciler.documents import merge as merging
-    from reconciler.documents.report import load_report, save_report
-    from reconciler.render import render_report
+    from reconciler.documents.report import load_report
 
     _refuse_unless_all(files, parts)
     check_outputs(given, "report", ("--out", out), *(("FILE", file) for file in files))
     session = Session(given)
     whole = merging.merge_reports({str(file): load_report(read_file(file), session.kinds) for file in files})
-    session.write_result(partial(render_report, whole), documents={} if out is None else {out: save_report(whole)})
-    return of_report(whole, allow_problems=given.allow_problems)
+    return session.write_report(whole, out)
 
 
 def _refuse_unless_all(files: tuple[Path, ...], parts: int | None) -> None:

@@ -1,11 +1,9 @@
 """`reconciler plan` and `reconciler drift`."""
 
-from functools import partial
 from pathlib import Path
 
 import click
 
-from reconciler.cli.exit_codes import of_plan
 from reconciler.cli.options import FORCE, LIMITS, PROBLEMS, RUN, Given, command
 from reconciler.cli.outputs import check_outputs
 from reconciler.cli.session import Session
@@ -25,15 +23,12 @@ def plan(given: Given, out: Path | None, detailed_exitcode: bool) -> int:
     Exits with 3 if the plan has problems. Such a plan can still be saved and applied; all else in it is done.
     """
     from reconciler.cli.planning import draw
-    from reconciler.documents.plan_file import save_plan
-    from reconciler.render import render_plan
 
     check_outputs(given, "plan", ("--out", out))
     session = Session(given)
     with session.client() as client:
         saved = draw(session, client)
-    session.write_result(partial(render_plan, saved), documents={} if out is None else {out: save_plan(saved)})
-    return of_plan(saved.plan, detailed=detailed_exitcode, allow_problems=given.allow_problems)
+    return session.write_plan(saved, out, detailed=detailed_exitcode)
 
 
 @command(*RUN, PROBLEMS, epilog="Example, for cron: reconciler drift manifests --report json=drift.json")
@@ -44,12 +39,10 @@ def drift(given: Given) -> int:
     problems.
     """
     from reconciler.cli.planning import draw
-    from reconciler.render import render_plan
 
     check_outputs(given, "plan")
     session = Session(given)
     with session.client() as client:
         saved = draw(session, client)
     in_order = not (any(saved.plan.changes) or any(saved.plan.problems)) and given.format == "text"
-    session.write_result(partial(render_plan, saved), silent=in_order)
-    return of_plan(saved.plan, detailed=True, allow_problems=given.allow_problems)
+    return session.write_plan(saved, silent=in_order, detailed=True)

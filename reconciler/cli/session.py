@@ -13,6 +13,7 @@ from shutil import get_terminal_size
 from types import MappingProxyType
 from typing import TYPE_CHECKING, TextIO
 
+from reconciler.cli.exit_codes import ExitCode, of_plan, of_report
 from reconciler.cli.options import DEFAULT_PATHS, Given
 from reconciler.cli.outputs import attempt_all, is_terminal, write_stderr, write_stdout
 from reconciler.cli.progress import ToStderr, shown, welcomes_colour
@@ -22,6 +23,8 @@ from reconciler.errors import OutputFailed, UsageError
 from reconciler.system.whole_file import save
 
 if TYPE_CHECKING:
+    from reconciler.documents.plan_file import SavedPlan
+    from reconciler.documents.report import Report
     from reconciler.manifests import Inputs, Manifests
     from reconciler.model.kind import Kinds
     from reconciler.model.progress import Progress
@@ -137,6 +140,26 @@ class Session:
     def info(self, text: str) -> None:
         """Log a message for the person who watches, unless they asked for quiet."""
         LOG.info("%s", text)
+
+    def write_plan(
+        self, saved: "SavedPlan", out: Path | None = None, *, silent: bool = False, detailed: bool = False
+    ) -> ExitCode:
+        """Write a plan and, if `out` is given, its document; return the exit code, see `of_plan`."""
+        from reconciler.documents.plan_file import save_plan
+        from reconciler.render import render_plan
+
+        documents = {} if out is None else {out: save_plan(saved)}
+        self.write_result(partial(render_plan, saved), documents=documents, silent=silent)
+        return of_plan(saved.plan, detailed=detailed, allow_problems=self.given.allow_problems)
+
+    def write_report(self, report: "Report", out: Path | None = None) -> int:
+        """Write a report and, if `out` is given, its document; return the exit code, see `of_report`."""
+        from reconciler.documents.report import save_report
+        from reconciler.render import render_report
+
+        documents = {} if out is None else {out: save_report(report)}
+        self.write_result(partial(render_report, report), documents=documents)
+        return of_report(report, allow_problems=self.given.allow_problems)
 
     def write_result(
         self,
