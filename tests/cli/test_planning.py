@@ -367,7 +367,7 @@ def test_what_a_token_may_not_see_is_a_problem_each(cli_runner: CliRunner, monke
     assert (done.code, done.err) == (3, "")
     assert done.out == (
         "group acme\n"
-        "  ! approval settings: cannot be read: GET groups/acme/merge_request_approval_setting: 403 Forbidden; it takes the "
+        "  ! approval settings: cannot be read: GET groups/acme/merge_request_approval_setting: 403 Forbidden; this needs the "
         "role Owner and an edition with this feature (Premium or Ultimate)  manifests/group.yaml:4\n"
         "project acme/none\n"
         '  ! project "acme/none": not found, or not visible to the token\'s owner; correct it in the manifest, or make the '
