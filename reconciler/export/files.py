@@ -109,8 +109,8 @@ class Folder:
         if not reading.errors and [root.value for root in reading.roots] == wanted:
             return text.replace("\n", "\r\n") if unix != before else text
         raise OutputFailed(
-            f"{path}: cannot be updated in place, for more than what has changed would become different; nothing was "
-            "written: export into another folder and compare the two"
+            f"{path}: cannot update in place without touching unrelated lines; nothing was written: export into "
+            "another folder and compare the two"
         )
 
     def _modeline(self, path: Path, before: str) -> str:

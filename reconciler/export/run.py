@@ -92,7 +92,7 @@ def run_export(
     texts = files.changed_texts()
     warnings = (
         *(
-            f"{path} is a template, which is not looked into: what it declares may now be declared twice"
+            f"{path} is a template and was not read: settings that it declares may now be declared twice"
             for path in files.templates
         ),
         *snapshot.warnings,

@@ -94,7 +94,9 @@ def _named(
         if error:
             omitted.append((f"{part.title} {quoted(name)} (ID {numbers})", error))
         elif len(same) > 1:
-            omitted.append((f"{part.title} {quoted(name)} (IDs {numbers})", "a name in a manifest stands for one"))
+            omitted.append(
+                (f"{part.title} {quoted(name)}", f"{len(same)} objects have this name (IDs {numbers}); expected one")
+            )
         else:
             yield name, same[0]
 
@@ -102,7 +104,7 @@ def _named(
 def _fields(what: str, found: Found, omitted: Omitted) -> dict[str, Any]:
     """Return the fields of a settings record or an object, without read-only ones and those that contradict others."""
     omitted += [
-        (f"{field} of {what}", f"no manifest can have its value {quoted(value)}")
+        (f"{field} of {what}", f"a manifest cannot declare its value {quoted(value)}")
         for field, value in found.unknown.items()
     ]
     omitted += [(f"{field} of {what}", "this server does not show it") for field in found.unshown]

@@ -85,7 +85,11 @@ class Limiter:
     def hold(self, seconds: float, reason: Wait, words: str = "") -> None:
         """Send no request for this long; `words` are the service's explanation."""
         with self._changed:
-            self._hold(self._clock.monotonic(), seconds, reason, words)
+            until = self._clock.monotonic() + seconds
+            if until > self._held_until + WORTH_LOGGING and WORTH_LOGGING <= seconds <= self._max_wait:
+                LOG.info("waiting %.0f s: %s%s", seconds, reason, _quoted(words))
+            if until > self._held_until:
+                self._held_until, self._held_for, self._words = until, reason, words
 
     def pause(self, request: str, reason: Wait, seconds: float) -> None:
         """Wait, in this thread only.
@@ -109,15 +113,8 @@ class Limiter:
             return Wait.CONCURRENCY, inf
         left = self._quota.wait(now, self._in_flight)
         if 0 < left < inf:
-            self._hold(now, left, Wait.RATE_LIMIT)
+            self.hold(left, Wait.RATE_LIMIT)
         return (Wait.RATE_LIMIT, left) if left else (Wait.OWN_RATE, self._pacer.wait(now))
-
-    def _hold(self, now: float, seconds: float, reason: Wait, words: str = "") -> None:
-        until = now + seconds
-        if until > self._held_until + WORTH_LOGGING and WORTH_LOGGING <= seconds <= self._max_wait:
-            LOG.info("waiting %.0f s: %s%s", seconds, reason, _quoted(words))
-        if until > self._held_until:
-            self._held_until, self._held_for, self._words = until, reason, words
 
     def _refuse(self, request: str, reason: Wait, seconds: float) -> None:
         come_back = self._clock.now() + timedelta(seconds=min(seconds, LONGEST_PAUSE))

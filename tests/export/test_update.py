@@ -285,8 +285,8 @@ def test_what_cannot_be_updated_in_place_is_refused_and_nothing_is_written(cli_r
     done = cli_runner("export --project acme/api --user -o out")
     assert (done.code, done.out) == (1, "")
     assert done.err == (
-        "reconciler: out/x.yaml: cannot be updated in place, for more than what has changed would become different; "
-        "nothing was written: export into another folder and compare the two\n"
+        "reconciler: out/x.yaml: cannot update in place without touching unrelated lines; nothing was written: "
+        "export into another folder and compare the two\n"
     )
     assert file.read_text() == f"{HEAD}  milestones:\n{written}"
     assert sorted(Path("out").iterdir()) == [file.relative_to(cli_runner.folder)]
@@ -314,7 +314,7 @@ def test_a_template_is_not_looked_into_and_said_to_be_so(cli_runner: CliRunner) 
     done = cli_runner("export --project acme/api -o out")
     assert (done.code, done.out) == (0, "out/acme/api.yaml\n")
     assert done.err == (
-        "out/more.yaml.j2 is a template, which is not looked into: what it declares may now be declared twice\n"
+        "out/more.yaml.j2 is a template and was not read: settings that it declares may now be declared twice\n"
         "1 target exported; 1 file written.\n"
     )
 
@@ -409,7 +409,7 @@ spec:
     assert done.err == (
         """\
 due_date of milestone "a" of project acme/api is left out: due_date must be after start_date, which is 2026-05-01
-trigger token "t" (IDs 1, 2) of project acme/api is left out: a name in a manifest stands for one
+trigger token "t" of project acme/api is left out: 2 objects have this name (IDs 1, 2); expected one
 project acme/api: a plan would still have a problem with notification settings: this service has no such event here
 project acme/api: a plan would still create allowlisted group 11
 project acme/api: a plan would still update milestone "a" (due_date)
