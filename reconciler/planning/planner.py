@@ -13,7 +13,7 @@ from reconciler.planning.parts import DeclaredPart, Step, plan_collection, plan_
 
 
 def make_plan(desired: DesiredState, live: LiveState, kinds: Kinds) -> tuple[Plan, frozenset[Reference]]:
-    """Compare what is wanted with what was found.
+    """Compare desired with live state.
 
     Returns the plan and the references it needs and `live.ids` lacks. While there are any, what depends on them is
     left out of the plan: look them up, add them to `live.ids` and plan again.
@@ -49,8 +49,8 @@ def plan_section(
         match part, section.wanted[part.name], live.parts[section.target, section.kind, part.name]:
             case _, _, Unreadable(reason=reason, cause=cause):
                 reason, remedy = (reason, "") if cause is None else (cause.reason, cause.remedy)
-                address = DeclaredPart(section, part, live).address()
-                unreadable.setdefault(reason, Problem(address, f"cannot be read: {reason}", remedy=remedy))
+                problem = DeclaredPart(section, part, live).problem(None, f"cannot be read: {reason}", remedy)
+                unreadable.setdefault(reason, problem)
             case Singleton(), Resource() as wanted, Found() as record:
                 steps += plan_settings(DeclaredPart(section, part, live), wanted, record)
             case Collection(), Mapping() as wanted, tuple() as objects:
@@ -71,7 +71,7 @@ def plan_section(
 
 
 def _absence(target: DesiredTarget, live: LiveState) -> SectionPlan | None:
-    """One problem instead of many where nothing of a target can be seen."""
+    """Return one problem instead of many where nothing of a target is visible; None where something is."""
     parts = [live.parts[target.target, section.kind, part] for section in target.sections for part in section.wanted]
     absent = [part for part in parts if isinstance(part, Unreadable) and part.absent]
     if not parts or len(absent) < len(parts):
@@ -81,7 +81,7 @@ def _absence(target: DesiredTarget, live: LiveState) -> SectionPlan | None:
 
 
 def _dependent(desired: DesiredState, plans: Iterable[TargetPlan], kinds: Kinds) -> tuple[Section, ...]:
-    """Which sections of projects a change to a group may affect: those below it, and those known only by ID."""
+    """Return which sections of projects a change to a group may affect: those below it, and those known only by ID."""
     changed = {
         (section.section, target.target.ref)
         for target in plans
@@ -99,7 +99,7 @@ def _dependent(desired: DesiredState, plans: Iterable[TargetPlan], kinds: Kinds)
 
 
 def _whole(desired: DesiredState, plans: Iterable[TargetPlan], kinds: Kinds) -> tuple[Section, ...]:
-    """Which sections have a change that sends fields that nobody declared."""
+    """Return which sections have a change that sends fields that nobody declared."""
     changed = {
         (target.target, change.address.section)
         for target in plans

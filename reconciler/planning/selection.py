@@ -148,7 +148,7 @@ def add_missing(
         if lost:
             missing.setdefault(address.target, []).append(Problem(address, FORGOTTEN))
     targets = [_with_problems(target, missing.pop(target.target, ())) for target in plan.targets]
-    targets += [_with_problems(TargetPlan(scope, ()), problems) for scope, problems in missing.items()]
+    targets += [_with_problems(TargetPlan(target, ()), problems) for target, problems in missing.items()]
     return replace(plan, targets=tuple(sorted(targets, key=lambda target: target.target.order)))
 
 
@@ -254,13 +254,13 @@ class _Homes:
 
     def of(self, target: DesiredTarget) -> str:
         """Return the name of a target's home, the same for all that must stay together."""
-        scope = target.target
+        own = Target(*target.target.identity)
         if not self._takes_part(target):
-            return str(Target(*scope.identity))
-        top = _topmost(scope.ref, self.groups)
-        if self.together and (top or self.any_above or isinstance(scope.ref, int)):
+            return str(own)
+        top = _topmost(own.ref, self.groups)
+        if self.together and (top or self.any_above or isinstance(own.ref, int)):
             return TOGETHER
-        return str(Target(Level.GROUP, top) if top else Target(*scope.identity))
+        return str(Target(Level.GROUP, top) if top else own)
 
     def _takes_part(self, target: DesiredTarget) -> bool:
         return target.target.level is not Level.USER and any(each.kind in self.inherited for each in target.sections)

@@ -21,7 +21,7 @@ GROUP = Reference(Level.GROUP, "acme")
 
 @dataclass
 class Memory:
-    """A `wire.TimedReader` that answers from memory and remembers what it was asked."""
+    """A `TimedReader` that answers from memory and remembers what it was asked."""
 
     answers: Mapping[str, Json]
     asked: list[str] = field(default_factory=list)

@@ -408,13 +408,13 @@ def test_an_address_is_cleared_by_an_empty_string() -> None:
 
 
 def test_project_approvals_below_a_changed_group_are_to_be_planned_again() -> None:
-    elsewhere, needs_numeric_id = Target(Level.PROJECT, "other/web"), Target(Level.PROJECT, 12)
-    scopes = [ACME, API, elsewhere, needs_numeric_id]
-    wanted = [section("approval_settings", {"allow_author_approval": True}, target) for target in scopes]
+    elsewhere, numbered = Target(Level.PROJECT, "other/web"), Target(Level.PROJECT, 12)
+    targets = [ACME, API, elsewhere, numbered]
+    wanted = [section("approval_settings", {"allow_author_approval": True}, target) for target in targets]
     wanted.append(section("milestones", {}))
-    answers = {(target, "approval_settings", "approval_settings"): approvals() for target in scopes}
+    answers = {(target, "approval_settings", "approval_settings"): approvals() for target in targets}
     plan, _ = make_plan(desired(*wanted), live({**answers, MILESTONES: []}), KINDS)
-    assert [each.target for each in plan.dependent] == [API, needs_numeric_id]
+    assert [each.target for each in plan.dependent] == [API, numbered]
     assert plan.cost == 4
 
 
