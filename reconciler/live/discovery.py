@@ -5,10 +5,9 @@ Each group is listed once a run. What comes of it goes to the manifests, and the
 
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
-from operator import index
 
-from reconciler.errors import NotFound, ServiceError
-from reconciler.live.read import ENDS_A_RUN, UNEXPECTED, ask_each
+from reconciler.errors import BadAnswer, NotFound, ServiceError
+from reconciler.live.read import UNEXPECTED, answer_or_error, ask_each
 from reconciler.live.records import is_the_other, look_up_paths
 from reconciler.manifests import Hidden, Member
 from reconciler.model.protocols import Json, Reader
@@ -75,29 +74,26 @@ def discover(
 
 
 def _list(group: str, reader: Reader, *, archived: bool) -> tuple[Member, ...] | Hidden:
-    path = f"{Target(Level.GROUP, group).url}projects"
+    target = Target(Level.GROUP, group)
+    path = f"{target.url}projects"
     query = QUERY.format(archived="" if archived else "&archived=false")
-    try:
-        return tuple(_member(entry) for entry in reader.pages(f"{path}?{query}"))
-    except ENDS_A_RUN:
-        raise
-    except NotFound as error:
-        if is_the_other(Target(Level.GROUP, group), reader):
-            return Hidden(f"{group} is a project, not a group: list it here, as `projects: [{group}]`", absent=True)
-        return Hidden(
-            f"the projects of group {group} cannot be listed (GET {path}: {error.reason}): there is no such group, or "
-            "none this token may see; if the service cannot list the projects of any group, list them here, as "
-            "`projects` instead of `group`",
-            absent=True,
-        )
-    except ServiceError as error:
-        return Hidden(f"the projects of group {group} cannot be listed (GET {path}: {error.reason})")
-    except (KeyError, TypeError, ValueError):
-        return Hidden(f"the projects of group {group} cannot be listed (GET {path}: {UNEXPECTED})")
+    answer = answer_or_error(lambda: tuple(_member(entry, path) for entry in reader.pages(f"{path}?{query}")))
+    if not isinstance(answer, ServiceError):
+        return answer
+    reason = f"the projects of group {group} cannot be listed (GET {path}: {answer.reason})"
+    if not isinstance(answer, NotFound):
+        return Hidden(reason)
+    if is_the_other(target, reader):
+        return Hidden(f"{group} is a project, not a group: list it here, as `projects: [{group}]`", absent=True)
+    return Hidden(
+        f"{reason}: there is no such group, or none this token may see; if the service cannot list the projects of any "
+        "group, list them here, as `projects` instead of `group`",
+        absent=True,
+    )
 
 
-def _member(entry: Json) -> Member:
-    path = entry["path_with_namespace"]
-    if not isinstance(path, str):
-        raise TypeError(path)
-    return Member(path, bool(entry.get("archived")), index(entry["id"]))
+def _member(entry: Json, path: str) -> Member:
+    match entry:
+        case {"path_with_namespace": str(full_path), "id": int(number)}:
+            return Member(full_path, bool(entry.get("archived")), number)
+    raise BadAnswer(f"GET {path}", UNEXPECTED)
