@@ -218,6 +218,9 @@ def test_no_depth_of_nesting_is_too_much() -> None:
         (lambda plan: first(plan)["requests"][0].update(method="GET"),
          "targets[0].sections[1].changes[0].requests[0].method input should be 'POST', 'PUT', 'PATCH' or 'DELETE'"),
         (lambda plan: plan["summary"].update(delete=0), "summary.delete should be 1"),
+        (lambda plan: plan["targets"][0].update(ref=[]),
+         "targets[0].ref should be a string; targets[0].ref should be a number"),
+        (lambda plan: first(plan).update(delivers=True), "targets[0].sections[1].changes[0].delivers is not known here"),
     ],
 )  # fmt: skip
 def test_a_damaged_plan_is_refused_with_the_place(spoil: Spoil, words: str) -> None:

@@ -103,7 +103,7 @@ reconciler_plan_last_success_timestamp_seconds 0
 
 def test_an_apply_in_metrics() -> None:
     outcomes = (Outcome(next(sample().plan.changes), Status.DONE),)
-    target = TargetReport(API, "", (SectionReport("milestones", 1, outcomes, (), ()),))
+    target = TargetReport(API, "", (SectionReport("approval_settings", 1, outcomes, (), ()),))
     report = replace(done(), targets=(target,), requests=Requests(3, 1, {"rate": 1.5, "the service": 2.0}))
     assert render_report(report, "prometheus") == (
         """\
@@ -116,7 +116,7 @@ reconciler_apply_outcomes{level="project",group="acme",section="approval_setting
 reconciler_apply_outcomes{level="project",group="acme",section="approval_settings",status="stale"} 0
 # HELP reconciler_apply_problems What is wanted and could not be planned.
 # TYPE reconciler_apply_problems gauge
-reconciler_apply_problems{level="project",group="acme",section="milestones"} 0
+reconciler_apply_problems{level="project",group="acme",section="approval_settings"} 0
 # HELP reconciler_apply_requests_made Requests made by the apply.
 # TYPE reconciler_apply_requests_made gauge
 reconciler_apply_requests_made{kind="read"} 3
