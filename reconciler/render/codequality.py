@@ -14,7 +14,7 @@ from reconciler.render.wording import problem_text
 from reconciler.system.terminal import escaped
 
 LINE = re.compile(r":\d+(:\d+)?\b")
-"""Where in a file something else is that a message speaks of."""
+"""The place in a file that a message refers to."""
 
 SEVERITIES = {"error": "critical", "warning": "minor"}
 
@@ -29,9 +29,9 @@ def validation(faults: Sequence[LocatedDiagnostic], _documents: Mapping[str, int
 
 
 def plan(saved: SavedPlan, _style: Style) -> str:
-    """Return an issue for each problem, beside what asks for it, and for each reason why `apply` will refuse the plan.
+    """Return an issue for each problem, at its origin, and for each reason why `apply` will refuse the plan.
 
-    Such a reason stands beside the first target that would change.
+    Such a reason stands at the first target that would change.
     """
     first = next((target.origin for target in saved.plan.targets if any(target.changes)), "")
     refused = [_fault(first, f"apply will refuse this plan: {reason}") for reason in saved.refusals]
@@ -41,30 +41,24 @@ def plan(saved: SavedPlan, _style: Style) -> str:
 
 def _fault(origin: str, message: str) -> LocatedDiagnostic:
     path, _, line = origin.rpartition(":")
-    return (
-        LocatedDiagnostic(path, int(line), 0, message)
-        if path and line.isdecimal()
-        else LocatedDiagnostic(origin, 0, 0, message)
-    )
+    if not path or not line.isdecimal():
+        path, line = origin, "0"
+    return LocatedDiagnostic(path, int(line), 0, message)
 
 
 def _issues(faults: Iterable[LocatedDiagnostic]) -> str:
     seen = Counter[tuple[str, str]]()
     issues = []
     for fault in faults:
-        path, said = escaped(normpath(fault.path)), LINE.sub("", fault.message)
-        seen[path, said] += 1
+        path, text = escaped(normpath(fault.path)), LINE.sub("", fault.message)
+        seen[path, text] += 1
         issues.append(
             {
                 "description": escaped(fault.message),
                 "check_name": f"reconciler-{fault.severity}",
-                "fingerprint": _digest(path, said, str(seen[path, said])),
+                "fingerprint": sha256(json.dumps([path, text, str(seen[path, text])]).encode()).hexdigest(),
                 "severity": SEVERITIES[fault.severity],
                 "location": {"path": path, "lines": {"begin": max(1, fault.line)}},
             }
         )
     return json.dumps(issues, indent=2) + "\n"
-
-
-def _digest(*parts: str) -> str:
-    return sha256(json.dumps(parts).encode()).hexdigest()

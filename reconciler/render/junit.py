@@ -11,7 +11,7 @@ from xml.etree.ElementTree import Element, SubElement, indent, tostring
 from reconciler.apply import Status
 from reconciler.documents.plan_file import SavedPlan, utc
 from reconciler.documents.report import Report, TargetReport
-from reconciler.model.plan import TargetPlan
+from reconciler.model.plan import Change, TargetPlan
 from reconciler.model.wording import counted
 from reconciler.planning.selection import Shard
 from reconciler.render import Style
@@ -24,8 +24,10 @@ NO_XML = re.compile("[^\t\n\r\x20-\ud7ff\ue000-\ufffd\U00010000-\U0010ffff]")
 
 def plan(saved: SavedPlan, _style: Style) -> str:
     """Return a test for each target, which fails if there is something to change."""
-    targets = saved.plan.targets
-    cases = [_case(target, _drift(target), "to change") for target in targets]
+    cases = []
+    for target in saved.targets:
+        failures = [", ".join([_subject(change), *details(change)]) for change in target.changes]
+        cases.append(_case(target, failures, "to change"))
     if saved.refusals:
         case = Element("testcase", {"classname": "reconciler.apply", "name": "apply will refuse this plan"})
         _add(case, "error", counted(len(saved.refusals), "reason"), map(escaped, saved.refusals))
@@ -35,35 +37,28 @@ def plan(saved: SavedPlan, _style: Style) -> str:
 
 def report(done: Report, _style: Style) -> str:
     """Return a test for each target that had changes or problems, which fails if a change is not done."""
-    cases = [_case(target, _unfinished(target), "not done") for target in done.targets]
+    cases = []
+    for target in done.targets:
+        unfinished = [each for each in target.outcomes if each.status is not Status.DONE]
+        failures = [f"{_subject(each.change)}, {status_text(each)}" for each in unfinished]
+        cases.append(_case(target, failures, "not done"))
     return _document(
         f"reconciler apply{_of_shard(done.shard)}", cases, done.started_at, done.finished_at - done.started_at
     )
+
+
+def _subject(change: Change) -> str:
+    return f"{change.action} {label(change.address)}"
 
 
 def _of_shard(shard: Shard | None) -> str:
     return f", shard {shard}" if shard else ""
 
 
-def _drift(target: TargetPlan) -> list[str]:
-    return [
-        f"{change.action} {label(change.address)}{''.join(f', {each}' for each in details(change))}"
-        for change in target.changes
-    ]
-
-
-def _unfinished(target: TargetReport) -> list[str]:
-    return [
-        f"{outcome.change.action} {label(outcome.change.address)}, {status_text(outcome)}"
-        for outcome in target.outcomes
-        if outcome.status is not Status.DONE
-    ]
-
-
 def _case(target: TargetPlan | TargetReport, failures: list[str], trouble: str) -> Element:
     """Return the test of one target.
 
-    Some readers show but one of a test's failure and errors, and most of them the failure: it holds everything.
+    Some readers show only one of a test's failure and errors, mostly the failure: it holds everything.
     """
     name = _valid(str(target.target))
     case = Element("testcase", {"classname": f"reconciler.{target.target.level}", "name": name})

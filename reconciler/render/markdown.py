@@ -1,7 +1,7 @@
-"""Markdown for the note of a merge request: numbers first, then what needs somebody, then the changes by target.
+"""Markdown for the note of a merge request: numbers first, then problems and unfinished changes, then the rest.
 
-Whatever comes from the service or from manifests stands in code, so that it is nothing but text; and at the beginning
-of a line stands nothing but words of ours, so that it is no quick action.
+Strings from the service and from manifests stand in code, where they are nothing but text, and never at the beginning
+of a line, where they could be quick actions.
 """
 
 import re
@@ -14,12 +14,12 @@ from reconciler.apply import Outcome, Status
 from reconciler.documents.plan_file import SavedPlan, utc
 from reconciler.documents.report import Report, TargetReport
 from reconciler.errors import LocatedDiagnostic
-from reconciler.model.plan import ACTIONS, Action, Change, Problem, TargetPlan, Update
+from reconciler.model.plan import ACTIONS, Change, Problem, TargetPlan, Update
 from reconciler.model.wording import counted
 from reconciler.render import Style
 from reconciler.render.wording import (
     BECAME,
-    DONE,
+    MARKERS,
     PLANNED,
     WHOLE,
     Counts,
@@ -35,6 +35,7 @@ from reconciler.render.wording import (
     planned,
     problem_text,
     quoted,
+    rank,
     report_in_a_line,
     requests_made,
     waits,
@@ -45,19 +46,14 @@ LIMIT = 60_000
 """How many characters a note may have."""
 
 NOTICE = 500
-"""How many of them are kept free to tell what was left out."""
+"""How many of them are kept free for the notice of what was left out."""
 
 LONGEST = 300
 """How many characters of one name, reason or line are shown."""
 
 
-TO_DO: dict[Action, str] = {action: f"to {action}" for action in ACTIONS}
-BECAME_OF: dict[Action, str] = dict(zip(ACTIONS, DONE, strict=True))
-
 FEW = 10
 """How many changes are shown without a click."""
-
-MARKERS = {"create": "+", "update": "~", "delete": "-"}
 
 
 @dataclass(frozen=True, slots=True)
@@ -66,7 +62,7 @@ class Block:
 
     Attributes:
         noun: what an entry is, such as `problem`.
-        opening: stands above the entries, where any is shown.
+        opening: stands above the entries, if any is shown.
         entries: each ends its last line.
         closing: stands below them.
     """
@@ -84,16 +80,16 @@ class Block:
 def plan(saved: SavedPlan, _style: Style) -> str:
     """Return what would be changed and what cannot be."""
     numbers = saved.summary
-    said = "".join(f"**{code(note)}**\n\n" for note in (*guard_notes(saved), *access_notes(saved.plan)))
+    notes = "".join(f"**{code(note)}**\n\n" for note in (*guard_notes(saved), *access_notes(saved.plan)))
     head = (
         f"## {plan_in_a_line(saved)}\n\n"
-        f"{said}"
+        f"{notes}"
         f"{_table(PLANNED, planned(saved.plan))}"
         f"{plan_cost(saved)} {counted(numbers.unmanaged, 'unmanaged object')}.\n"
         f"Read from {code(saved.service)} at {utc(saved.created_at)}.\n\n"
     )
     is_open = numbers.create + numbers.update + numbers.delete <= FEW
-    changes = (_group(target, tuple(target.changes), TO_DO, is_open=is_open) for target in saved.plan.targets)
+    changes = (_group(target, list(target.changes), "to {}", is_open=is_open) for target in saved.plan.targets)
     return fitted(head, [_problems(saved.plan.problems), *changes])
 
 
@@ -150,18 +146,16 @@ def _unfinished(outcomes: Iterable[Outcome]) -> Block:
 
 def _done(target: TargetReport) -> Block:
     changes = [each.change for each in target.outcomes if each.status is Status.DONE]
-    return _group(target, changes, BECAME_OF, is_open=False)
+    return _group(target, changes, "{}d", is_open=False)
 
 
-def _group(
-    target: TargetPlan | TargetReport, changes: Sequence[Change], verbs: Mapping[Action, str], *, is_open: bool
-) -> Block:
+def _group(target: TargetPlan | TargetReport, changes: list[Change], verb: str, *, is_open: bool) -> Block:
     """Return the changes of one target, shown by a click."""
     numbers = Counter(change.action for change in changes)
-    words = (f"{numbers[action]} {word}" for action, word in verbs.items() if numbers[action])
-    ordered = sorted(changes, key=lambda change: ACTIONS.index(change.action))
+    words = (f"{numbers[action]:,} {verb.format(action)}" for action in ACTIONS if numbers[action])
     title = f"{code_in_html(str(target.target))}: {', '.join(words)}"
-    return collapsible(title, "change", "diff", ("".join(_change(change)) for change in ordered), is_open=is_open)
+    entries = ("".join(_change(change)) for change in sorted(changes, key=rank))
+    return collapsible(title, "change", "diff", entries, is_open=is_open)
 
 
 def _change(change: Change) -> Iterator[str]:

@@ -36,12 +36,12 @@ def plan(saved: SavedPlan, _style: Style) -> str:
             unmanaged.update({place: len(section.unmanaged)})
     metrics: list[Metric] = [
         ("changes", "Objects that differ from the manifests.", changes),
-        ("problems", "What is wanted and cannot be planned.", problems),
+        ("problems", "What is declared and cannot be planned.", problems),
         ("unmanaged_objects", "Live objects no manifest mentions.", unmanaged),
         ("refusals", "Reasons why apply will refuse the plan.", len(saved.refusals)),
         ("targets", "Targets that were planned.", Counter(_group(target.target) for target in saved.targets)),
-        ("requests_to_apply", "Writes the changes take.", saved.plan.cost),
-        ("requests_made", "Reads it took to plan.", saved.requests_made),
+        ("requests_to_apply", "Writes needed for the changes.", saved.plan.cost),
+        ("requests_made", "Reads made to plan.", saved.requests_made),
         *_run(saved.shard, saved.created_at, succeeded=not any(saved.plan.problems)),
     ]
     return _written("reconciler_plan", metrics)
@@ -67,7 +67,7 @@ def report(done: Report, _style: Style) -> str:
     }
     metrics: list[Metric] = [
         ("outcomes", "Changes by what became of them.", outcomes),
-        ("problems", "What is wanted and could not be planned.", problems),
+        ("problems", "What is declared and could not be planned.", problems),
         ("requests_made", "Requests made by the apply.", requests),
         ("waited_seconds", "How long the apply waited, by reason.", waited),
         ("duration_seconds", "How long the apply took.", (done.finished_at - done.started_at).total_seconds()),
@@ -95,11 +95,11 @@ def _run(shard: Shard | None, at: datetime, *, succeeded: bool) -> Iterator[Metr
         succeeded: whether there were no problems and nothing failed.
     """
     if shard is not None:
-        yield "shard", "The part of the targets that this is about.", {(("shard", str(shard)),): 1}
+        yield "shard", "The shard of this run.", {(("shard", str(shard)),): 1}
     moment = at.timestamp()
     yield "timestamp_seconds", "When it was made, Unix time.", moment
-    yield "success", "1 where there are no problems and nothing failed.", succeeded
-    last = "When it last succeeded, Unix time; 0 where this run did not: take max_over_time()."
+    yield "success", "1 if there are no problems and nothing failed.", succeeded
+    last = "When a run last succeeded, Unix time; 0 if this run did not: use max_over_time()."
     yield "last_success_timestamp_seconds", last, moment if succeeded else 0
 
 

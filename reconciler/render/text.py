@@ -9,10 +9,11 @@ from reconciler.doctor import Costs, Diagnosis, Finding, SectionState, Verdict
 from reconciler.documents.plan_file import SavedPlan
 from reconciler.documents.report import Report, TargetReport
 from reconciler.errors import LocatedDiagnostic
-from reconciler.model.plan import ACTIONS, Change, Delete, TargetPlan
+from reconciler.model.plan import Change, Delete, TargetPlan
 from reconciler.model.wording import counted
 from reconciler.render import Style
 from reconciler.render.wording import (
+    MARKERS,
     access_notes,
     details,
     guard_notes,
@@ -23,6 +24,7 @@ from reconciler.render.wording import (
     of_report,
     plan_cost,
     problem_text,
+    rank,
     requests_made,
     rewritten,
     status_text,
@@ -31,15 +33,13 @@ from reconciler.render.wording import (
 from reconciler.system.terminal import escaped
 
 WIDTH = 42
-"""How wide a label is made, so that what follows the labels stands in one column."""
+"""How wide a label is made, so that what follows is one column."""
 
 ABOUT = 42
-"""The same for what the doctor's findings are about."""
+"""The same for the subjects of the doctor's findings."""
 
 CHECKED = 11
-"""How many columns are before it: the verdict and the blanks around it."""
-
-MARKERS = {"create": "+", "update": "~", "delete": "-"}
+"""How many columns are before them: the verdict and the blanks around it."""
 
 COLOURS = {
     "+": "32", "~": "33", "-": "31", "!": "1;35", "?": "2", "target": "1",
@@ -52,11 +52,11 @@ def plan(saved: SavedPlan, style: Style) -> str:
     """Return the changes and problems of each target that has any, and the plan in numbers."""
     lines: list[str] = []
     for target in saved.plan.targets:
-        changes = [] if style.quiet else sorted(target.changes, key=_rank)
+        changes = [] if style.quiet else sorted(target.changes, key=rank)
         lines += _target(target, [line for change in changes for line in _change(change, style)], style)
     numbers = saved.summary
-    said = [*guard_notes(saved), *([] if style.quiet else access_notes(saved.plan))]
-    lines += [line for sentence in said for line in _folded(escaped(sentence), style)]
+    notes = [*guard_notes(saved), *([] if style.quiet else access_notes(saved.plan))]
+    lines += [line for note in notes for line in _folded(escaped(note), style)]
     lines += _folded(
         f"{of_plan(saved.shard)}: {numbers.create:,} to create, {numbers.update:,} to update, "
         f"{numbers.delete:,} to delete, {counted(numbers.problems, 'problem')}, {numbers.unmanaged:,} unmanaged. "
@@ -70,7 +70,7 @@ def report(done: Report, style: Style) -> str:
     """Return what became of each change, and the report in numbers."""
     lines: list[str] = []
     for target in done.targets:
-        outcomes = sorted(target.outcomes, key=lambda outcome: _rank(outcome.change))
+        outcomes = sorted(target.outcomes, key=lambda outcome: rank(outcome.change))
         shown = [each for each in outcomes if not (style.quiet and each.status is Status.DONE)]
         lines += _target(target, [line for outcome in shown for line in _outcome(outcome, style)], style)
     counts = done.counts
@@ -99,7 +99,7 @@ def validation(faults: Sequence[LocatedDiagnostic], documents: Mapping[str, int]
 
 
 def diagnosis(found: Diagnosis, style: Style) -> str:
-    """Return what was found of service, token and targets, a line each, and what the runs will cost."""
+    """Return the findings about service, token and targets, a line each, and what the runs will cost."""
     lines = _checked(f"service {found.service.url}", map(_finding, found.service.findings), style)
     lines += _checked("token", map(_finding, found.token.findings), style)
     lines += _checked("manifests", map(_finding, found.manifests), style)
@@ -125,8 +125,8 @@ def _target(target: TargetPlan | TargetReport, shown: Iterable[str], style: Styl
 
 
 def _change(change: Change, style: Style) -> Iterator[str]:
-    said = () if isinstance(change, Delete) and not style.verbose else tuple(details(change))
-    yield from _entry(MARKERS[change.action], label(change.address), said, style)
+    facts = () if isinstance(change, Delete) and not style.verbose else tuple(details(change))
+    yield from _entry(MARKERS[change.action], label(change.address), facts, style)
     if style.verbose:
         yield from (f"      {line}" for line in rewritten(change))
         yield from _requests(change)
@@ -142,24 +142,24 @@ def _requests(change: Change) -> Iterator[str]:
     return (f"      {escaped(str(request))}" for request in change.requests)
 
 
-def _entry(marker: str, subject: str, said: Sequence[str], style: Style) -> Iterator[str]:
-    """One line: the marker in column 3, the label from column 5, the rest from column 47 or two blanks later.
+def _entry(marker: str, subject: str, facts: Sequence[str], style: Style) -> Iterator[str]:
+    """Yield one line: the marker in column 3, the label in column 5, the facts in column 47 or two blanks later.
 
-    Where that is too wide, the facts of the rest stand below the label, a line each.
+    If that is too wide, the facts stand below the label, a line each.
     """
-    room = " " * max(2, WIDTH - len(subject)) if said else ""
-    rest = ", ".join(said)
+    room = " " * max(2, WIDTH - len(subject)) if facts else ""
+    rest = ", ".join(facts)
     if style.width is None or len(f"  {marker} {subject}{room}{rest}") <= style.width:
         yield f"  {_painted(f'{marker} {subject}', marker, style)}{room}{rest}"
         return
     for line in _folded(f"{marker} {subject}", style, indent=2):
         yield line.replace(line.strip(), _painted(line.strip(), marker, style))
-    for fact in said:
+    for fact in facts:
         yield from _folded(fact, style, indent=8)
 
 
 def _folded(text: str, style: Style, indent: int = 0) -> list[str]:
-    """Break a line between words where it is too wide, and indent what follows a little more."""
+    """Break a line that is too wide between words, and indent what follows a little more."""
     first, others = " " * indent, " " * (indent and indent + 2)
     if style.width is None or indent + len(text) <= style.width:
         return [first + text]
@@ -184,7 +184,7 @@ def _fault(fault: LocatedDiagnostic, style: Style) -> Iterator[str]:
 
 
 Check = tuple[Verdict, str, str]
-"""A verdict, what it is about, and what is said of it."""
+"""A verdict, its subject, and the text of a finding."""
 
 
 def _finding(finding: Finding) -> Check:
@@ -192,7 +192,7 @@ def _finding(finding: Finding) -> Check:
 
 
 def _section(section: SectionState, *, told: bool) -> Iterator[Check]:
-    """Yield a section, unless what is said of its target says it all, and what is wrong within it."""
+    """Yield a section, unless the findings of its target say it all, and its findings."""
     why = "; ".join(filter(None, (section.said, section.remedy)))
     if told or why or section.read != "no":
         said = f"read: {section.read}, write: {section.write}"
@@ -201,7 +201,7 @@ def _section(section: SectionState, *, told: bool) -> Iterator[Check]:
 
 
 def _checked(title: str, checks: Iterable[Check], style: Style) -> list[str]:
-    """Put a title above what was found of it, a line each; where one is too wide, what is said stands below."""
+    """Put a title above its findings, a line each; the text of a finding that is too wide stands below."""
     lines = []
     for verdict, about, said in checks:
         if style.quiet and verdict is Verdict.OK:
@@ -221,8 +221,8 @@ def _costs(costs: Costs) -> str:
     return (
         f"A plan: {counted(plan.requests, 'request')}, {_about(plan.seconds)}. "
         f"Applying it: {counted(costs.changes, 'change')} by {counted(apply.requests, 'request')} more, "
-        f"{_about(apply.seconds)}. Measured: {1000 * costs.latency:.0f} ms an answer, "
-        f"{costs.concurrency} at once."
+        f"{_about(apply.seconds)}. Measured: {1000 * costs.latency:.0f} ms per response, "
+        f"{counted(costs.concurrency, 'request')} at once."
     )
 
 
@@ -238,7 +238,3 @@ def _about(seconds: float) -> str:
 
 def _painted(text: str, role: str, style: Style) -> str:
     return f"\x1b[{COLOURS[role]}m{text}\x1b[0m" if style.colour else text
-
-
-def _rank(change: Change) -> int:
-    return ACTIONS.index(change.action)

@@ -28,6 +28,8 @@ LONGEST = 60
 CONTEXT = 12
 """How many of them stand before the first difference of two long texts."""
 
+MARKERS = {"create": "+", "update": "~", "delete": "-"}
+
 DONE = tuple(f"{action}d" for action in ACTIONS)
 UNFINISHED = "unfinished"
 """Failed, stale, skipped or dropped by the service."""
@@ -59,6 +61,11 @@ def label(address: Address) -> str:
         return escaped(address.title)
     name = quoted(address.name) if isinstance(address.name, str) else str(address.name)
     return f"{escaped(address.title)} {name}"
+
+
+def rank(change: Change) -> int:
+    """Return the position of a change among the changes of its target: creations first, deletions last."""
+    return ACTIONS.index(change.action)
 
 
 def known_of(each: Unmanaged) -> Iterator[str]:

@@ -55,7 +55,7 @@ class Patient:
         done = self.cli_runner("doctor --concurrency 1", *arguments)
         assert "ada-token" not in done.out + done.err
         out = done.out.replace(self.cli_runner.sandbox.api_url, "URL")
-        return Ended(done.code, re.sub(r"\d+ ms an answer", "N ms an answer", out), done.err)
+        return Ended(done.code, re.sub(r"\d+ ms per response", "N ms per response", out), done.err)
 
     def requests(self) -> list[str]:
         """Every request, and that all were GETs."""

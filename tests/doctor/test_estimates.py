@@ -56,7 +56,7 @@ def test_times_are_told_as_people_tell_them(seconds: float, said: str) -> None:
     found = Diagnosis(ServiceCheck("https://host.test/api/v4"), costs=costs)
     assert render_diagnosis(found).splitlines()[-1] == (
         f"A plan: 1,000 requests, {said}. Applying it: 1 change by 1 request more, less than a second. "
-        "Measured: 23 ms an answer, 8 at once."
+        "Measured: 23 ms per response, 8 requests at once."
     )
 
 

@@ -22,7 +22,7 @@ ALL = (
     "milestones: {{one: {{}}}}, trigger_tokens: {{nightly: {{}}}}"
 )
 """Every section that a project has."""
-FEW = "Measured: N ms an answer, 1 at once."
+FEW = "Measured: N ms per response, 1 request at once."
 
 
 def of(path: str, *parts: str) -> list[str]:

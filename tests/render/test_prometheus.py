@@ -66,7 +66,7 @@ reconciler_plan_changes{level="project",group="acme",section="milestones",action
 reconciler_plan_changes{level="project",group="acme",section="trigger_tokens",action="create"} 0
 reconciler_plan_changes{level="project",group="acme",section="trigger_tokens",action="delete"} 1
 reconciler_plan_changes{level="project",group="acme",section="trigger_tokens",action="update"} 0
-# HELP reconciler_plan_problems What is wanted and cannot be planned.
+# HELP reconciler_plan_problems What is declared and cannot be planned.
 # TYPE reconciler_plan_problems gauge
 reconciler_plan_problems{level="project",group="acme",section="approval_settings"} 1
 reconciler_plan_problems{level="project",group="acme",section="milestones"} 0
@@ -82,19 +82,19 @@ reconciler_plan_refusals 0
 # HELP reconciler_plan_targets Targets that were planned.
 # TYPE reconciler_plan_targets gauge
 reconciler_plan_targets{level="project",group="acme"} 2
-# HELP reconciler_plan_requests_to_apply Writes the changes take.
+# HELP reconciler_plan_requests_to_apply Writes needed for the changes.
 # TYPE reconciler_plan_requests_to_apply gauge
 reconciler_plan_requests_to_apply 4
-# HELP reconciler_plan_requests_made Reads it took to plan.
+# HELP reconciler_plan_requests_made Reads made to plan.
 # TYPE reconciler_plan_requests_made gauge
 reconciler_plan_requests_made 8
 # HELP reconciler_plan_timestamp_seconds When it was made, Unix time.
 # TYPE reconciler_plan_timestamp_seconds gauge
 reconciler_plan_timestamp_seconds 1796126400
-# HELP reconciler_plan_success 1 where there are no problems and nothing failed.
+# HELP reconciler_plan_success 1 if there are no problems and nothing failed.
 # TYPE reconciler_plan_success gauge
 reconciler_plan_success 0
-# HELP reconciler_plan_last_success_timestamp_seconds When it last succeeded, Unix time; 0 where this run did not: take max_over_time().
+# HELP reconciler_plan_last_success_timestamp_seconds When a run last succeeded, Unix time; 0 if this run did not: use max_over_time().
 # TYPE reconciler_plan_last_success_timestamp_seconds gauge
 reconciler_plan_last_success_timestamp_seconds 0
 """
@@ -114,7 +114,7 @@ reconciler_apply_outcomes{level="project",group="acme",section="approval_setting
 reconciler_apply_outcomes{level="project",group="acme",section="approval_settings",status="failed"} 0
 reconciler_apply_outcomes{level="project",group="acme",section="approval_settings",status="skipped"} 0
 reconciler_apply_outcomes{level="project",group="acme",section="approval_settings",status="stale"} 0
-# HELP reconciler_apply_problems What is wanted and could not be planned.
+# HELP reconciler_apply_problems What is declared and could not be planned.
 # TYPE reconciler_apply_problems gauge
 reconciler_apply_problems{level="project",group="acme",section="approval_settings"} 0
 # HELP reconciler_apply_requests_made Requests made by the apply.
@@ -131,10 +131,10 @@ reconciler_apply_duration_seconds 60
 # HELP reconciler_apply_timestamp_seconds When it was made, Unix time.
 # TYPE reconciler_apply_timestamp_seconds gauge
 reconciler_apply_timestamp_seconds 1796126460
-# HELP reconciler_apply_success 1 where there are no problems and nothing failed.
+# HELP reconciler_apply_success 1 if there are no problems and nothing failed.
 # TYPE reconciler_apply_success gauge
 reconciler_apply_success 1
-# HELP reconciler_apply_last_success_timestamp_seconds When it last succeeded, Unix time; 0 where this run did not: take max_over_time().
+# HELP reconciler_apply_last_success_timestamp_seconds When a run last succeeded, Unix time; 0 if this run did not: use max_over_time().
 # TYPE reconciler_apply_last_success_timestamp_seconds gauge
 reconciler_apply_last_success_timestamp_seconds 1796126460
 """
