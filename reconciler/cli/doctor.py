@@ -55,8 +55,8 @@ def _check(session: Session, *, read_only: bool) -> "Diagnosis":
             return _check_targets(session, client, service, read_only=read_only)
     except ManifestErrors as errors:
         number = sum(fault.severity == "error" for fault in errors.diagnostics)
-        said = f"not valid: {counted(number, 'error')}"
-        finding = Finding(Verdict.ERROR, "manifests", said, "reconciler validate lists the errors")
+        text = f"not valid: {counted(number, 'error')}"
+        finding = Finding(Verdict.ERROR, "manifests", text, "reconciler validate lists the errors")
     except ServiceError as error:
         finding = Finding(Verdict.ERROR, "targets", f"not all could be checked: {error}", "try again later")
     return Diagnosis(service, manifests=(finding,))

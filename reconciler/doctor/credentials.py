@@ -137,8 +137,8 @@ def _no_api(record: Json | ServiceError, version: Json | ServiceError, api_url: 
         return Finding(Verdict.ERROR, "api", f"not an API: {version}", _better_url(api_url))
     if isinstance(version, ServiceError) or (isinstance(version, dict) and isinstance(version.get("version"), str)):
         return None
-    said = "not an API: GET version: the response has no version"
-    return Finding(Verdict.ERROR, "api", said, _better_url(api_url))
+    text = "not an API: GET version: the response has no version"
+    return Finding(Verdict.ERROR, "api", text, _better_url(api_url))
 
 
 def _better_url(api_url: str) -> str:
@@ -185,11 +185,11 @@ def _kind(record: Json | ServiceError, owner: Mapping[str, Json]) -> TokenKind:
 def _identity(token: Token, fields: Mapping[str, Json]) -> Finding:
     name = f' "{fields["name"]}"' if isinstance(fields.get("name"), str) else ""
     admin = ", an administrator" if token.admin else ""
-    said = f"{KINDS[token.kind]}{name} of {token.owner or 'an unknown user'}{admin}"
+    text = f"{KINDS[token.kind]}{name} of {token.owner or 'an unknown user'}{admin}"
     if fields.get("revoked") is True or fields.get("active") is False:
-        return Finding(Verdict.ERROR, "token", f"{said}, which is no longer active", NEW_TOKEN)
+        return Finding(Verdict.ERROR, "token", f"{text}, which is no longer active", NEW_TOKEN)
     known = token.owner is not None and token.kind is not TokenKind.UNKNOWN
-    return Finding(Verdict.OK if known else Verdict.UNKNOWN, "token", said)
+    return Finding(Verdict.OK if known else Verdict.UNKNOWN, "token", text)
 
 
 def _scopes(token: Token) -> Finding:
@@ -214,10 +214,10 @@ def _expiry(token: Token, fields: Mapping[str, Json], today: date) -> Finding:
     days = (token.expires_at - today).days
     if days <= 0:
         return Finding(Verdict.ERROR, "expiry", f"expired on {token.expires_at}", NEW_TOKEN)
-    said = f"{token.expires_at}, in {counted(days, 'day')}"
+    text = f"{token.expires_at}, in {counted(days, 'day')}"
     if days <= SOON:
-        return Finding(Verdict.WARNING, "expiry", said, "renew it in time")
-    return Finding(Verdict.OK, "expiry", said)
+        return Finding(Verdict.WARNING, "expiry", text, "renew it in time")
+    return Finding(Verdict.OK, "expiry", text)
 
 
 def _suffices(scopes: tuple[str, ...] | None, enough: set[str]) -> Access:

@@ -1,4 +1,4 @@
-"""What a plan says of what it cannot read: the cause, the remedy, the manifest's line; and what it costs to know that."""
+"""Sections that a plan cannot read: the cause, the remedy, the manifest's line, and the requests that finding out takes."""
 
 from typing import Any
 
@@ -15,7 +15,7 @@ NOBODY = "the token's owner"
 
 @pytest.fixture
 def state() -> dict[str, Any]:
-    """The small service, in which bob's role comes from no group."""
+    """The small service, where bob's role does not come from a group."""
     state = a_small_service("deployed")
     state["groups"][0]["members"] = [{"user": "ada", "role": "owner"}]
     return state
@@ -36,14 +36,14 @@ def planned(
 
 
 def requests(cli_runner: CliRunner) -> list[str]:
-    """What was asked, in turn."""
+    """Return the requests, in order."""
     return [
         each["target"].removeprefix(PREFIX).removesuffix("?per_page=100&page=1") for each in cli_runner.sandbox.log()
     ]
 
 
 def problems(done: Ended) -> list[str]:
-    """The lines about problems."""
+    """Return the lines about problems."""
     return [line.removeprefix("  ! ") for line in done.out.splitlines() if line.startswith("  ! ")]
 
 
@@ -103,7 +103,7 @@ def test_a_plan_says_the_cause_the_remedy_and_the_line_for_one_request_a_target(
 
 
 def fleet(sections: str, *names: str, kind: str = "Project") -> list[tuple[str, str, str]]:
-    """Many projects of one group that want the same."""
+    """Many projects of one group with the same manifest."""
     return [(kind, f"path: acme/{name}", sections) for name in names]
 
 

@@ -1,4 +1,4 @@
-"""What a command imports before it does anything: asserted by modules, not by time."""
+"""The modules that a command imports before it does anything."""
 
 import subprocess
 import sys

@@ -1,4 +1,4 @@
-"""Completion, asked for the way the shells ask, and in the shells themselves where they are installed."""
+"""Completion, requested as shells do it, and in the shells that are installed."""
 
 import os
 import pty
@@ -162,7 +162,7 @@ finally:
 
 
 def installed(shell: str) -> str:
-    """Return where a shell is; skip the test where it is not."""
+    """Return the path of a shell; skip the test if it is not installed."""
     found = shutil.which(shell)
     if not found:
         pytest.skip(f"completion is tried in {shell} itself: apt-get install -y {shell}")
@@ -198,7 +198,7 @@ def test_the_tab_key_completes(shell: str, tmp_path: Path) -> None:
 
 
 def typed(line: list[str], text: str, home: Path) -> str:
-    """Return what a program prints on a terminal on which everything is typed ahead."""
+    """Return what a program prints on a terminal with all input typed ahead."""
     ours, its = pty.openpty()
     environment = {"HOME": str(home), "ZDOTDIR": str(home), "TERM": "dumb", "INPUTRC": "/dev/null", "PS1": "$ "}
     path = f"{RECONCILER.parent}{os.pathsep}{os.environ['PATH']}"

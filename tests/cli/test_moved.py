@@ -1,4 +1,4 @@
-"""Projects that have moved: read where they are now, told, and not written to unasked."""
+"""Projects that have moved: read at their new path, reported, and not written to without --follow-moved."""
 
 import pytest
 

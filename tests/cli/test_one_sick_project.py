@@ -1,4 +1,4 @@
-"""One project that cannot be read or written neither stops the others nor hides how they differ."""
+"""One project that cannot be read or written neither stops the others nor hides their drift."""
 
 from pathlib import Path
 
@@ -18,7 +18,7 @@ SICK = pytest.mark.parametrize(
 
 @pytest.fixture(autouse=True)
 def _manifests(cli_runner: CliRunner) -> None:
-    """Manifests of three projects: one that will be sick, one to be changed, and one that is as declared."""
+    """Manifests of three projects: one that will fail, one with drift, and one in order."""
     cli_runner.project("{milestones: {v1: {}}}", "acme/api", "manifests/api.yaml")
     cli_runner.project("{milestones: {v1: {}}}", "acme/lib", "manifests/lib.yaml")
     cli_runner.project("{milestones: {}}", "acme/web", "manifests/web.yaml")

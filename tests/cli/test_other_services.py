@@ -1,4 +1,4 @@
-"""Commands on services that answer otherwise than the sandbox does: what they say, and what they never show."""
+"""Commands on services that answer differently from the sandbox: what they print, and what they never show."""
 
 from collections.abc import Callable, Iterator
 from typing import Any

@@ -1,4 +1,4 @@
-"""Results: what cannot be written is refused before anything is requested, or reported after all that can be."""
+"""Results that cannot be written: refused before any request, or reported after the others are written."""
 
 import io
 import json
@@ -130,7 +130,7 @@ def in_a_process(line: str, shell: str) -> "subprocess.CompletedProcess[str]":
 
 
 def test_the_streams_of_a_process(cli_runner: CliRunner) -> None:
-    """What a process of its own tells: full, closed, and of an encoding without the letters of a title."""
+    """Standard streams that are full, closed, or of an encoding that lacks letters, in a process of its own."""
     unheard = in_a_process("apply --report text=report.txt", '"$@" <&- >&- 2>&-; echo $?; CI=1 "$@" --yes 2>&-')
     code, _, shown = unheard.stdout.partition("\n")
     assert (code, unheard.returncode, shown) == ("64", 0, Path("report.txt").read_text())

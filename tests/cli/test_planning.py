@@ -1,4 +1,4 @@
-"""`validate`, `render`, `plan`, `drift`: what they print, how they end, and that they cannot write."""
+"""`validate`, `render`, `plan`, `drift`: their output and exit codes, and that they cannot write."""
 
 import json
 import os

@@ -1,4 +1,4 @@
-"""How far a run is: what is said, to whom, and that it leaves no trace."""
+"""Progress: its text, when it is shown, and that a terminal is left clean."""
 
 import logging
 import os
@@ -26,11 +26,11 @@ from tests.service.clock import SwiftClock
 WEB = Target(Level.PROJECT, "acme/web")
 
 PATIENCE = 20
-"""Seconds after which something that should come will not."""
+"""Seconds to wait before a test fails."""
 
 
 class Watched:
-    """A run of which the test says how far it is."""
+    """Progress that the test controls."""
 
     def __init__(self) -> None:
         self.seconds = 0.0
@@ -102,7 +102,7 @@ def test_what_is_repeated_ends_with_its_block() -> None:
 
 @pytest.fixture
 def lines(monkeypatch: pytest.MonkeyPatch) -> Iterator[list[str]]:
-    """What is logged, in a job that says how far it is all the time."""
+    """Return the log of a CI job that reports progress continuously."""
     monkeypatch.setattr(module, "EVERY", 0.001)
     monkeypatch.setenv("CI", "true")
     told: list[str] = []
@@ -142,7 +142,7 @@ def test_who_does_not_want_it_sees_nothing(given: Given, lines: list[str], monke
 
 
 class Terminal:
-    """A terminal, and all that was written to it."""
+    """A terminal, and its output."""
 
     def __init__(self) -> None:
         self.ours, theirs = pty.openpty()

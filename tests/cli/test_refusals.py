@@ -1,4 +1,4 @@
-"""What apply refuses, plan says before, in every format; what is allowed stands in the plan that is reviewed."""
+"""A refusal of apply is announced by plan, in every format; a permission is saved in the plan that is reviewed."""
 
 import json
 from pathlib import Path
@@ -11,13 +11,13 @@ FORMATS = ("json", "markdown", "html", "terraform-report", "junit", "codequality
 
 
 def written(cli_runner: CliRunner) -> list[str]:
-    """The deletions that were made, by project."""
+    """Return the deletions, by project."""
     log = cli_runner.sandbox.log()
     return [entry["target"].split("/")[4] for entry in log if entry["method"] == "DELETE"]
 
 
 def holding(cli_runner: CliRunner, number: int, *projects: int) -> None:
-    """Give so many milestones to some of the projects, by their place in the state."""
+    """Give projects of the state so many milestones, by index."""
     state = a_small_service("deployed")
     for each in projects:
         state["projects"][each]["milestones"] = [{"title": f"m{title}"} for title in range(number)]

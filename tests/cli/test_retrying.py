@@ -85,7 +85,7 @@ def test_a_journal_that_cannot_be_kept_is_refused_before_anything_is_written(cli
 
 
 def cut_off(cli_runner: CliRunner, line: str, *, writes: int) -> None:
-    """Let an apply be over once it has made so many writes, as if it had been killed then."""
+    """End an apply after so many writes, as a kill would."""
     assert cli_runner(line).code == 0
     lines = Path("journal").read_text().splitlines(keepends=True)
     last = [each for each in lines if '"intent"' in each][writes - 1]
@@ -154,7 +154,7 @@ def test_a_journal_that_another_run_uses_is_refused_before_anything_is_requested
 
 
 def apply_with_room(cli_runner: CliRunner, line: str, *, writes: int) -> Ended:
-    """Apply on a disk that is full once the journal holds so many intents."""
+    """Apply on a disk that is full after so many intents in the journal."""
     state = cli_runner.sandbox.state()
     cut_off(cli_runner, "apply --yes --journal journal --tokens-to tokens", writes=writes)
     size = Path("journal").stat().st_size

@@ -1,4 +1,4 @@
-"""Where the configuration comes from, and what is refused."""
+"""The sources of the configuration, and what is refused."""
 
 import json
 import os
@@ -135,7 +135,7 @@ def test_no_template_reads_a_token_of_ours(
 def test_a_link_to_the_token_shows_nothing_of_it(
     cli_runner: CliRunner, monkeypatch: pytest.MonkeyPatch, suffix: str
 ) -> None:
-    """A commit can put a link among the manifests, and the place of the file is known in many a CI job."""
+    """A commit can add a link to the token file among the manifests, since CI jobs keep it at known paths."""
     cli_runner.write("../job/token", "ada-token\n").chmod(0o600)
     (cli_runner.folder / f"manifests/link{suffix}").symlink_to(cli_runner.folder.parent / "job/token")
     for variable, file in (

@@ -1,4 +1,4 @@
-"""Signals at every point: what is in flight is finished, a second one waits for nothing, and exit codes are true."""
+"""Signals at every point: requests in flight are finished, a second signal stops at once, and exit codes are right."""
 
 import json
 import os
@@ -95,7 +95,7 @@ def test_the_first_ctrl_c_finishes_what_is_in_flight_and_reports(cli_runner: Cli
 
 
 def serve(request: str) -> bytes | None:
-    """Answer as a service without milestones, which never answers to one creation."""
+    """Answer as a service without milestones that never responds to one creation."""
     head, _, body = request.partition("\r\n\r\n")
     if head.startswith("GET"):
         return answer("200 OK", "[]", x_next_page="", x_total="0")
@@ -129,7 +129,7 @@ def test_the_second_signal_stops_at_once_and_all_that_is_known_is_reported(cli_r
 
 @pytest.fixture
 def long_report(cli_runner: CliRunner) -> Path:
-    """A pipe, and a manifest of which the report is longer than it holds, so that its writer waits for a reader."""
+    """A pipe, and a manifest with a report longer than its buffer, so that the writer waits for a reader."""
     os.mkfifo("pipe")
     description = "long " * 20000
     cli_runner.project(f'{{milestones: {{a: {{description: "{description}"}}}}}}', "acme/api", "manifests/api.yaml")

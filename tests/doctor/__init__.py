@@ -1,1 +1,1 @@
-"""What the doctor finds, and which requests it makes for it."""
+"""The doctor's findings and its requests."""

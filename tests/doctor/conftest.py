@@ -1,4 +1,4 @@
-"""A patient: a user at work on a service of either dialect, and what the doctor says to it."""
+"""A patient: a user with a service of either dialect, examined by the doctor."""
 
 import re
 from dataclasses import dataclass, field
@@ -18,47 +18,47 @@ MANIFEST = "apiVersion: reconciler/v1\nkind: {kind}\nmetadata: {{{metadata}}}\ns
 
 @dataclass
 class Patient:
-    """The service's state, the manifests, and the doctor's words, with what differs from run to run taken out."""
+    """The service's state and manifests, and the doctor's output without what differs from run to run."""
 
     cli_runner: CliRunner
     state: dict[str, Any]
     documents: list[str] = field(default_factory=list)
 
     def token(self, **fields: Any) -> None:
-        """Say what ada's token is like."""
+        """Set the fields of ada's token."""
         self.state["users"][1]["tokens"] = [{"token": "ada-token", "name": "ci", **fields}]
 
     def project(self, path: str, spec: str, **fields: Any) -> None:
-        """Want this of a project, which has these fields if it is there."""
+        """Declare sections of a project, and set its live fields."""
         self.documents.append(MANIFEST.format(kind="Project", metadata=f"path: {path}", spec=spec))
         for project in self.state["projects"]:
             if project["path"] == path:
                 project.update(fields)
 
     def group(self, metadata: str, spec: str) -> None:
-        """Want this of a group."""
+        """Declare sections of a group."""
         self.documents.append(MANIFEST.format(kind="Group", metadata=metadata, spec=spec))
 
     def begin(self) -> None:
-        """Let the service begin, and write the manifests."""
+        """Set the service's state, and write the manifests."""
         self.cli_runner.sandbox.replace_state(self.state)
         if self.documents:
             self.cli_runner.write("manifests/all.yaml", "---\n".join(self.documents))
 
     def examine(self, *arguments: str) -> Ended:
-        """Begin, and ask the doctor."""
+        """Set everything up and run the doctor."""
         self.begin()
         return self.ask(*arguments)
 
     def ask(self, *arguments: str) -> Ended:
-        """Ask the doctor."""
+        """Run the doctor."""
         done = self.cli_runner("doctor --concurrency 1", *arguments)
         assert "ada-token" not in done.out + done.err
         out = done.out.replace(self.cli_runner.sandbox.api_url, "URL")
         return Ended(done.code, re.sub(r"\d+ ms per response", "N ms per response", out), done.err)
 
     def requests(self) -> list[str]:
-        """Every request, and that all were GETs."""
+        """Return the requests; all are GETs."""
         log = self.cli_runner.sandbox.log()
         assert {entry["method"] for entry in log} <= {"GET"}
         return [entry["target"].removeprefix(PREFIX).removesuffix("?per_page=100&page=1") for entry in log]
@@ -66,7 +66,7 @@ class Patient:
 
 @pytest.fixture
 def patient(cli_runner: CliRunner, dialect: str) -> Patient:
-    """A service in good health: ada, who owns all there is, has a token that is good for another year."""
+    """A healthy service: ada owns everything and has a token that is valid for another year."""
     state = a_small_service(dialect)
     state["instance"]["now"] = f"{TODAY}T00:00:00Z"
     patient = Patient(cli_runner, state)
@@ -83,4 +83,4 @@ FRONT = [
     "  ok       scopes                                    api: enough to read and to write",
     f"  ok       expiry                                    {TODAY + timedelta(365)}, in 365 days",
 ]
-"""What is said of service and token in good health."""
+"""The output for a healthy service and token."""

@@ -1,4 +1,4 @@
-"""What a run will cost, by what was measured."""
+"""The estimated cost of a run."""
 
 import pytest
 

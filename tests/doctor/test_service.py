@@ -1,4 +1,4 @@
-"""What is said of the service and of the token, and how soon: where one answer makes an end of it, it is the only one."""
+"""Findings about the service and the token; a response that rules everything else out is the last one."""
 
 import json
 import socket
@@ -169,11 +169,11 @@ def test_a_run_that_is_cut_off_is_told(patient: Patient) -> None:
     assert line.endswith("; try again later")
 
 
-# What is wrong with a URL.
+# Faults of a URL.
 
 
 def said_of(cli_runner: CliRunner, url: str, *more: str) -> str:
-    """The one thing that is wrong, which is told without a try again."""
+    """Return the only error, found without a retry."""
     done = cli_runner("doctor --insecure-http --api-url", url, *more)
     assert (done.code, done.err) == (1, "")
     *lines, verdict, last = done.out.splitlines()
@@ -316,7 +316,7 @@ def test_what_lies_beneath_tells_what_kept_a_connection_from_being_made(
     assert raised.value.failure is failure
 
 
-# What a service may tell, or leave out.
+# Facts that a service may report or leave out.
 
 
 class Telling:
@@ -336,7 +336,7 @@ class Telling:
 
 
 def tokens_lines(**answers: Json) -> list[str]:
-    """What is said of the token."""
+    """Return the findings about the token."""
     front = check_service(Telling(**answers), "https://host.test/api/v4", date(2026, 1, 1))
     return [line(finding) for finding in front.token.findings]
 

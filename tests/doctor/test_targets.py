@@ -1,4 +1,4 @@
-"""What can be read and written of each section of each target, and what is in the way."""
+"""Whether each section of each target can be read and written, and the obstacles."""
 
 import json
 from datetime import timedelta
@@ -26,18 +26,18 @@ FEW = "Measured: N ms per response, 1 request at once."
 
 
 def of(path: str, *parts: str) -> list[str]:
-    """The requests for these parts of a project."""
+    """Return the requests for these parts of a project."""
     return [f"projects/{path.replace('/', '%2F')}/{part}" for part in parts]
 
 
 def parts_of(path: str) -> list[str]:
-    """The requests for all parts."""
+    """Return the requests for all parts."""
     parts = "notification_settings merge_request_approval_setting registry/protection/repository/rules job_token_scope"
     return of(path, *parts.split(), "milestones", "triggers")
 
 
 def told(done_out: str) -> list[str]:
-    """What is told of the targets: all but the front and the numbers."""
+    """Return the output about the targets, without service, token and numbers."""
     lines = done_out.splitlines()
     assert lines[: len(FRONT)] == FRONT
     assert lines[-2].startswith("Doctor: ")
@@ -574,5 +574,5 @@ def test_json_is_as_its_schema_says_and_the_same_each_time(patient: Patient) -> 
 
 
 def ok(about: str, said: str) -> dict[str, str]:
-    """A finding that all is well."""
+    """Return a finding that is ok."""
     return {"verdict": "ok", "about": about, "said": said, "remedy": ""}

@@ -1,4 +1,4 @@
-"""Fixtures: a desk in a git repository."""
+"""Fixtures: a user's folder in a git repository."""
 
 import pytest
 
@@ -8,5 +8,5 @@ from tests.fleet.repository import Repository, repository
 
 @pytest.fixture
 def git(cli_runner: CliRunner) -> Repository:
-    """The desk's folder as a git repository without a commit."""
+    """The user's folder as a git repository without a commit."""
     return repository(cli_runner.folder)

@@ -37,7 +37,7 @@ class Repository:
         return done.stdout.strip()
 
     def commit(self, message: str = "change") -> str:
-        """Commit all there is and return the ID of the commit."""
+        """Commit everything and return the ID of the commit."""
         self.git("add", "--all")
         self.git("commit", "--quiet", "--allow-empty", "--message", message)
         return self.git("rev-parse", "HEAD")

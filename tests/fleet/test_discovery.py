@@ -1,4 +1,4 @@
-"""Sets over groups: one list a group, the IDs that come along, and what is said where a group cannot be listed."""
+"""Sets over groups: one list per group, the IDs in it, and the messages if a group cannot be listed."""
 
 from typing import Any
 

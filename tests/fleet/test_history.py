@@ -1,4 +1,4 @@
-"""Manifests of a git revision: which files they are, and what is said where they cannot be had."""
+"""Manifests of a git revision: which files they are, and the errors if they cannot be read."""
 
 import os
 import subprocess

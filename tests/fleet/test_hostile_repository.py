@@ -17,7 +17,7 @@ from tests.cli_runner import CliRunner
 from tests.fleet.repository import NOBODY, Repository, repository
 
 MISSING = "1" * 40
-"""An object that is nowhere, so that a partial clone would fetch it."""
+"""A missing object, which a partial clone would fetch."""
 
 
 @dataclass(frozen=True)

@@ -1,4 +1,4 @@
-"""What is to go: planned at the level of values, where the service shows less than it should, or others than expected."""
+"""Deletions of what is no longer declared, on values: the service shows less than it should, or other objects."""
 
 from dataclasses import replace
 from datetime import timedelta

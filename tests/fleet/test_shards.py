@@ -1,4 +1,4 @@
-"""Shards: every target in exactly one, the same whatever else there is, with the groups that decide over it."""
+"""Shards: every target is in exactly one, whatever other targets there are, with the groups above it."""
 
 import json
 from collections import Counter
@@ -36,7 +36,7 @@ def projects(number: int) -> list[tuple[Level, Key, bool]]:
 
 
 def shards(state: DesiredState, total: int) -> dict[str, int]:
-    """The shard of each target; that it is in one only is seen to."""
+    """Return the shard of each target, which must be in one only."""
     parts = [share(state, state, Shard(number, total), KINDS) for number in range(1, total + 1)]
     found = [(str(target.target), number) for number, part in enumerate(parts, 1) for target in part.targets]
     assert sorted(name for name, _ in found) == sorted(str(target.target) for target in state.targets)

@@ -1,4 +1,4 @@
-"""`--since`: only what differs is planned, and what was declared and is not any more is deleted. On real repositories."""
+"""`--since`: only targets that differ are planned, and objects no longer declared are deleted. On real repositories."""
 
 import os
 

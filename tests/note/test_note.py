@@ -1,4 +1,4 @@
-"""`reconciler note`: one note of a name on a merge request, whatever others do at the same time."""
+"""`reconciler note`: one note per name on a merge request, whatever others do at the same time."""
 
 import os
 from collections.abc import Iterator
@@ -94,7 +94,7 @@ def test_names_that_begin_alike_are_not_the_same(cli_runner: CliRunner) -> None:
 
 
 def test_only_ones_own_note_is_updated(cli_runner: CliRunner) -> None:
-    """Somebody else may write the marker into a note of theirs; quoting it in one's own is no claim to it either."""
+    """The marker counts neither in another user's note nor quoted within an own one."""
     others: list[dict[str, Any]] = [
         {"author": "bob", "body": f"{MARKER}\n\nmine now"},
         {"author": "ada", "body": f"> {MARKER}\n\nlook at this"},
@@ -166,7 +166,7 @@ def test_a_note_that_can_never_be_posted_is_told(cli_runner: CliRunner) -> None:
 
 
 def test_an_update_whose_answer_is_lost_is_sent_again() -> None:
-    """With a clock of its own, since the client rests before it."""
+    """With its own clock, since the client waits before a retry."""
     found = '[{"id": 1, "body": "<!-- reconciler note: plan -->\\n\\nold", "author": {"id": 2}, "system": false}]'
     answers = [answer("200 OK", found, x_next_page=""), answer("200 OK", '{"id": 2}'), b"", answer("200 OK", "{}")]
     with canned(*answers) as server, connected(server.api_url) as client:
@@ -180,7 +180,7 @@ def test_an_update_whose_answer_is_lost_is_sent_again() -> None:
 
 
 class Interfering:
-    """A client in whose way somebody does something before each write."""
+    """A client with another user who acts before each of its writes."""
 
     def __init__(self, client: Any, interfere: Any) -> None:
         self.get, self.visible = client.get, client.visible
