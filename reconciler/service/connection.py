@@ -108,7 +108,7 @@ class Connection:
                     target=built.url.raw_path,
                 ),
                 headers=built.headers.raw,
-                content=built.content,
+                content=built.content or None,
                 extensions={"timeout": self._timeouts},
             ) as response:
                 return self._receive(request, response)

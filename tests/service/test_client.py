@@ -45,6 +45,7 @@ def test_a_read_carries_the_token_and_a_write_is_json() -> None:
     ]
     assert all("PRIVATE-TOKEN: glpat-secret" in head for head in heads)
     assert ["Content-Type: application/json" in head for head in heads] == [False, True]
+    assert "content-length" not in str(heads).lower()
 
 
 def test_a_body_is_sent_as_json_and_the_answer_is_returned() -> None:

@@ -313,13 +313,15 @@ def without_proxies(monkeypatch: pytest.MonkeyPatch) -> None:
         monkeypatch.delenv(name.upper(), raising=False)
 
 
-def test_a_proxy_is_asked_instead_of_the_service(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_proxy_is_asked_instead_of_the_service_with_its_own_user(monkeypatch: pytest.MonkeyPatch) -> None:
     without_proxies(monkeypatch)
     with canned(answer("200 OK", "{}")) as proxy:
-        monkeypatch.setenv("http_proxy", proxy.api_url.removesuffix("/api/v4"))
+        address = proxy.api_url.removesuffix("/api/v4").removeprefix("http://")
+        monkeypatch.setenv("http_proxy", f"http://user:p%40ss@{address}")
         with connected("http://git.example.com/api/v4") as client:
             assert client.get("x") == {}
     assert proxy.requests[0].startswith("GET http://git.example.com/api/v4/x HTTP/1.1\r\n")
+    assert "\r\nProxy-Authorization: Basic dXNlcjpwQHNz\r\n" in proxy.requests[0]
 
 
 @pytest.mark.parametrize("host", ["127.0.0.1", "localhost", "127.9.9.9", "[::1]"])
