@@ -1,6 +1,6 @@
-"""A pretend hosting service, embedded: for the demo, for tests, and to rehearse an apply on a copy of real state.
+"""An embedded hosting service for the demo, for tests, and for rehearsing an apply on a copy of real state.
 
-It is written from the service's documents and shares no code with the client it is there to check.
+It is written from the service's documents and shares no code with the client that it checks.
 """
 
 from .app import Sandbox

@@ -1,4 +1,4 @@
-"""What the service answers, and how it goes over the wire."""
+"""Answers, from an endpoint to the wire."""
 
 import json
 from collections.abc import Awaitable, Callable, MutableMapping, Sequence
@@ -24,13 +24,13 @@ class Answer:
     content_type: str = "application/json"
 
     def encoded(self) -> bytes:
-        """The body."""
+        """Return the body as bytes."""
         if self.body is None or isinstance(self.body, bytes):
             return self.body or b""
         return _encode(self.body).encode()
 
     async def send(self, send: Send, share: float = 1.0) -> None:
-        """Send it; of its body only a share, though the headers promise the whole."""
+        """Send the answer; of its body only a share, although the headers promise all of it."""
         body = self.encoded()
         headers = [*self.headers]
         if body:

@@ -25,7 +25,7 @@ AnyFault = Fault | str | Mapping[str, Any]
 
 
 class Sandbox:
-    """The service, and the ways to look at it and change it without a request.
+    """The service, and methods that read and change it without a request.
 
     Attributes:
         base_url: `http://HOST:PORT`, once it is served.
@@ -53,25 +53,25 @@ class Sandbox:
         return f"{self.base_url}/api/v4"
 
     def log(self) -> list[dict[str, Any]]:
-        """The requests so far, in the order they were carried out, without any token.
+        """Return the requests so far, in the order they were carried out, without any token.
 
-        Each has `method`, `target`, `body`, `status` (None where none was answered), `changed` and `in_flight`.
+        Each has `method`, `target`, `body`, `status` (None without a response), `changed` and `in_flight`.
         """
         with self._lock:
             return copy.deepcopy(self._log)
 
     def clear_log(self) -> None:
-        """Forget the requests so far, and how many were in flight at once."""
+        """Forget the requests so far, and the peak of those in flight."""
         with self._lock:
             self._log.clear()
             self._peak = 0
 
     def peak_in_flight(self) -> int:
-        """The most requests that were in flight at once."""
+        """Return the largest number of requests in flight at once."""
         return self._peak
 
     def state(self) -> dict[str, Any]:
-        """The present state, as a state file holds it."""
+        """Return the present state in the format of a state file."""
         with self._lock:
             return dump(self._state)
 
@@ -118,17 +118,17 @@ class Sandbox:
                 answer = await self._race(request.path, exchange)
             if self._latency + fault.delay:
                 await asyncio.sleep(self._latency + fault.delay)
-            if fault.breaking:
+            if fault.breaks_connection:
                 await break_off(fault, answer, scope, receive, send)
             else:
                 await answer.send(send)
         except (asyncio.CancelledError, ClientDisconnect):
-            return  # the server stops and the connection is closed already, or the client went before it had asked
+            return  # the server stops and has closed the connection, or the client left before its request was complete
         finally:
             self._in_flight -= 1
 
     def _begin(self, request: "_Request") -> "_Exchange":
-        """Count the request and log it; let a fault befall it, or carry it out as far as its insertion."""
+        """Count and log the request; apply a fault, or carry the request out as far as its insertion."""
         entry = {
             "method": request.method,
             "target": target_without_secrets(request.target),
@@ -145,15 +145,17 @@ class Sandbox:
         if too_many:
             exchange.answer = too_many
             return exchange
-        exchange.fault = self._faults.strike(request.method, request.target) or NO_FAULT
+        exchange.fault = self._faults.next_for(request.method, request.target)
         try:
-            exchange.answer = exchange.fault.answer() if exchange.fault.instead else self._serve(request, exchange)
+            exchange.answer = (
+                exchange.fault.answer() if exchange.fault.replaces_answer else self._serve(request, exchange)
+            )
         except Refusal as refusal:
             exchange.answer = refusal.answer
         return exchange
 
     def _serve(self, request: "_Request", exchange: "_Exchange") -> Answer | Insertion:
-        """Find the endpoint of the request, and ask it; an insertion is left for later."""
+        """Call the endpoint of the request; an insertion is left for later."""
         fields = read_body(request.content_type, request.body)
         route, parts = self._router.find(request.method, request.path)
         url = self._state.instance.url or f"http://{request.headers.get('host', 'localhost')}"
@@ -165,22 +167,22 @@ class Sandbox:
         return route.serve(call)
 
     async def _race(self, path: str, exchange: "_Exchange") -> Answer:
-        """Hold a creation until the fault's number of them are held at that path or its patience is over; then end all.
+        """Hold a creation until the fault's number of them are held at its path, or its timeout is over; then end all.
 
-        Several thus pass their checks before one of them is there.
+        Several creations thus pass their checks before the first one is inserted.
         """
         future: asyncio.Future[Answer] = asyncio.get_running_loop().create_future()
         held = self._held.setdefault(path, [])
         held.append((exchange, future))
         if len(held) < exchange.fault.together:
-            await asyncio.wait([future], timeout=exchange.fault.patience)
+            await asyncio.wait([future], timeout=exchange.fault.timeout)
         if not future.done():
             for each, waiting in self._held.pop(path):
                 waiting.set_result(self._end(each))
         return future.result()
 
     def _end(self, exchange: "_Exchange") -> Answer:
-        """Insert where that is left to do, log how it went, and say what is answered."""
+        """Carry out an insertion that is left to do, log the result, and return the answer."""
         with self._lock:
             try:
                 answer = exchange.answer if isinstance(exchange.answer, Answer) else exchange.answer()
@@ -188,7 +190,7 @@ class Sandbox:
                 answer = refusal.answer
             if exchange.fault.kind == "not-json" and answer.body is not None:
                 answer = replace(answer, body=b"<!-- this is not JSON -->")
-            exchange.entry["status"] = None if exchange.fault.silent else answer.status
+            exchange.entry["status"] = None if exchange.fault.hides_status else answer.status
             exchange.entry["changed"] = exchange.call is not None and exchange.call.changed
             self._answered += 1
             added = [
@@ -200,7 +202,7 @@ class Sandbox:
 
 @dataclass(slots=True)
 class _Exchange:
-    """A request and how far it has come."""
+    """A request and its progress."""
 
     entry: dict[str, Any]
     headers: Sequence[tuple[str, str]] = ()
@@ -209,7 +211,7 @@ class _Exchange:
     answer: Answer | Insertion = field(init=False)
 
     def racing(self) -> bool:
-        """Whether it waits for others before it inserts."""
+        """Whether the request waits for others before its insertion."""
         return self.fault.kind == "race" and not isinstance(self.answer, Answer)
 
 
@@ -228,7 +230,7 @@ class _Request:
         self.body = body
 
     def shown_body(self) -> Any:
-        """The JSON of the body without any token, for the log; None where it is none."""
+        """Return the JSON of the body without any token, for the log; None for any other body."""
         with suppress(Refusal):
             return without_secrets(read_body(self.content_type, self.body)) if "json" in self.content_type else None
         return None

@@ -1,7 +1,7 @@
-"""One request on its way through the sandbox: which endpoint it is for, who asks, and what they may see.
+"""One request within the sandbox: its endpoint, its user, and the groups and projects which that user can see.
 
-An endpoint is a function of a `Call` that gives an `Answer` or raises `Refusal`. One that creates gives an `Insertion`
-after its checks: production does not check and insert at once, so that requests may come in between.
+An endpoint is a function of a `Call` that returns an `Answer` or raises `Refusal`. A creation returns an `Insertion`
+after its checks: production does not check and insert at once, so other requests may be carried out in between.
 """
 
 import re
@@ -47,9 +47,9 @@ class Route:
 
 
 class Router:
-    """Finds the endpoint of a method and a raw path; where a literal segment fits, no named part of a path does.
+    """Finds the endpoint of a method and a raw path; a literal segment takes precedence over a named part.
 
-    Segments are told apart before they are decoded, so `acme%2Fweb` is one of them and never two.
+    The path is split before it is decoded, so `acme%2Fweb` is one segment.
     """
 
     def __init__(self, routes: Iterable[Route]) -> None:
@@ -62,10 +62,10 @@ class Router:
         ]
 
     def find(self, method: str, path: str) -> tuple[Route, Mapping[str, str]]:
-        """The endpoint, and the decoded parts of the path by name.
+        """Return the endpoint, and the decoded parts of the path by name.
 
         Raises:
-            Refusal: 404 for a path that is none, 405 for a method the path does not have.
+            Refusal: 404 for an unknown path, 405 for a method the path does not have.
         """
         for pattern, methods in self._paths:
             match = pattern.fullmatch(path)
@@ -82,16 +82,16 @@ class Call:
     """A request, parsed.
 
     Attributes:
-        state: what the service remembers.
+        state: the state of the service.
         route: the endpoint asked for.
         target: the path and query as received.
         parts: the named parts of the path, decoded.
         sent: parameters of query, form and JSON body, merged.
         headers: names in lower case.
-        url: where the service says it is reached, without `/api/v4`.
-        changed: whether an endpoint has changed the state; it says so itself.
-        user: who asks, once `authenticate` has found out.
-        token: the token used for it.
+        url: the address of the service in its answers, without `/api/v4`.
+        changed: whether the endpoint has changed the state; set by the endpoint.
+        user: its user, once `authenticate` has been called.
+        token: the token of that user.
     """
 
     state: State
@@ -112,7 +112,7 @@ class Call:
         return self.route.method
 
     def authenticate(self) -> None:
-        """Find out who asks (spec section 5).
+        """Identify the user (spec section 5).
 
         Raises:
             Refusal: 401 where the token is missing, unknown, expired or revoked; 403 where its scope is too small.
@@ -131,13 +131,13 @@ class Call:
         self._authenticated = True
 
     def caller(self) -> User:
-        """Who asks; only for endpoints that are not `anonymous`."""
+        """Return the user; only for endpoints that are not `anonymous`."""
         self.authenticate()
         assert self.user is not None  # noqa: S101 - only `anonymous` endpoints go on without one
         return self.user
 
     def visible_project(self) -> Project:
-        """The project the path names, if the caller may see it.
+        """Return the project in the path, if the caller may see it.
 
         Raises:
             Refusal: 404 where it is unknown or invisible; 301 or 405 where it has moved (spec section 7).
@@ -146,13 +146,13 @@ class Call:
         return find_project(self, self.parts["id"])
 
     def project(self, role: int) -> Project:
-        """The project the path names, if the caller has at least that role there; else 404 or 403."""
+        """Return the project in the path, if the caller has at least that role there; else 404 or 403."""
         project = self.visible_project()
         self.require(project, role)
         return project
 
     def visible_group(self) -> Group:
-        """The group the path names, if the caller may see it; else 404."""
+        """Return the group in the path, if the caller may see it; else 404."""
         self.authenticate()
         group = self.state.find_group(self.parts["id"])
         if group is None or not self.state.visible(self.user, group):
@@ -160,24 +160,24 @@ class Call:
         return group
 
     def group(self, role: int) -> Group:
-        """The group the path names, if the caller has at least that role there; else 404 or 403."""
+        """Return the group in the path, if the caller has at least that role there; else 404 or 403."""
         group = self.visible_group()
         self.require(group, role)
         return group
 
     def instance(self) -> Instance:
-        """The service as a whole, if the caller is an administrator; else 403."""
+        """Return the service as a whole, if the caller is an administrator; else 403."""
         if not self.caller().admin:
             raise refused(403, "403 Forbidden")
         return self.state.instance
 
     def require(self, place: Place, role: int, message: str = "403 Forbidden") -> None:
-        """Refuse with 403 whoever has a lesser role there."""
+        """Refuse with 403 if the caller has a lesser role there."""
         if self.state.access(self.user, place) < role:
             raise refused(403, message)
 
     def number(self, part: str) -> int:
-        """A part of the path that must be a whole number; else 400."""
+        """Return a part of the path that must be a whole number; else 400."""
         text = self.parts[part]
         digits = text.removeprefix("-")
         if not (digits.isascii() and digits.isdigit()):
@@ -213,7 +213,7 @@ class Call:
 
 
 def _point_in_time(text: str) -> datetime | None:
-    """A date as headers write it, or in ISO 8601; None for anything else."""
+    """Return a date in the format of headers, or in ISO 8601; None for anything else."""
     for parse in (moment, parsedate_to_datetime):
         with suppress(ValueError):
             found = parse(text)
@@ -222,7 +222,7 @@ def _point_in_time(text: str) -> datetime | None:
 
 
 def token_in(headers: Mapping[str, str], sent: Mapping[str, Any]) -> str | None:
-    """The access token of a request: from its headers or, failing that, its parameters (spec section 5)."""
+    """Return the access token of a request: from its headers or, failing that, its parameters (spec section 5)."""
     if "private-token" in headers:
         return headers["private-token"]
     bearer = headers.get("authorization", "")
@@ -233,7 +233,7 @@ def token_in(headers: Mapping[str, str], sent: Mapping[str, Any]) -> str | None:
 
 
 def find_project(call: Call, key: str) -> Project:
-    """The project of that ID or path, if the caller may see it, else 404; a moved one is 301 or 405."""
+    """Return the project of that ID or path, if the caller may see it, else 404; a moved one is 301 or 405."""
     project = call.state.find_project(key)
     if project is not None and call.state.visible(call.user, project):
         return project

@@ -1,4 +1,4 @@
-"""What most endpoints share: a page of a list, and the items of one section with the five things done to them."""
+"""Pages of lists, and collections: the endpoints that most kinds share."""
 
 from collections.abc import Callable, Sequence
 from typing import Annotated, Any, Generic, TypeVar
@@ -20,9 +20,9 @@ _SECRETS = ("private_token", "access_token")
 
 
 class Collection(Generic[I]):
-    """The items of one kind on an owner, listed, read, created, updated and deleted as the service does it.
+    """The items of one kind on an owner, with endpoints that list, get, create, update and delete them.
 
-    A kind that is like others needs this and its model; one with quirks overrides the methods it is different in.
+    A plain kind needs only a collection and a model; a kind with quirks overrides methods.
     Requests are checked in the service's order: number in the path, parameters, owner and role, item, values.
 
     Args:
@@ -64,10 +64,10 @@ class Collection(Generic[I]):
         self.changes = tuple(changes)
 
     def routes(self, *operations: str, update: str = "PUT", **rules: Any) -> tuple[Route, ...]:
-        """The endpoints for `list`, `get`, `create`, `update` and `delete`, or those of them that are named.
+        """Return the endpoints for `list`, `get`, `create`, `update` and `delete`, or the named ones.
 
         Args:
-            operations: which ones; all where none is named.
+            operations: their names; all of them by default.
             update: the method of an update.
             rules: further arguments of each `Route`.
         """
@@ -82,7 +82,7 @@ class Collection(Generic[I]):
         return tuple(found[name] for name in operations or found)
 
     def list_items(self, call: Call) -> Answer:
-        """Answer with a page of the owner's items, by ID."""
+        """Answer with a page of the owner's items, ordered by ID."""
         read(call, *PAGE)
         owner = self.owner(call)
         found = sorted(self.items(call, owner), key=lambda item: item.id)
@@ -95,7 +95,7 @@ class Collection(Generic[I]):
         return Answer(200, self.show(call, owner, self.find(call, owner, key)))
 
     def create(self, call: Call) -> Insertion:
-        """Check a new item, and give the function that inserts it."""
+        """Check a new item, and return the function that inserts it."""
         sent = self.read_new(call)
         owner = self.owner_to_write(call)
         wanted = self.make(call, owner, sent)
@@ -109,7 +109,7 @@ class Collection(Generic[I]):
         return insert
 
     def update(self, call: Call) -> Answer:
-        """Change an item, and say when; what is sent but already so changes nothing."""
+        """Change an item; values that it has already change nothing."""
         key = self.key(call)
         sent = self.read_changes(call)
         owner = self.owner_to_write(call)
@@ -133,62 +133,62 @@ class Collection(Generic[I]):
         return Answer(204)
 
     def read_new(self, call: Call) -> dict[str, Any]:
-        """What was sent for a new item; 400 where it cannot be read."""
+        """Return the attributes sent for a new item; 400 if they are invalid."""
         return read(call, *self.new)
 
     def read_changes(self, call: Call) -> dict[str, Any]:
-        """What was sent to change an item; 400 where it cannot be read."""
+        """Return the attributes sent to change an item; 400 if they are invalid."""
         return read(call, *self.changes)
 
     def owner(self, call: Call) -> Any:
-        """The owner that the path names, if the caller may read its items; else 404 or 403."""
+        """Return the owner in the path, if the caller may read its items; else 404 or 403."""
         if self.level == "project":
             return call.project(self.role)
         return call.group(self.role) if self.level == "group" else call.instance()
 
     def owner_to_write(self, call: Call) -> Any:
-        """The same for a caller that writes."""
+        """Return the owner in the path, if the caller may write its items; else 404 or 403."""
         return self.owner(call)
 
-    def items(self, call: Call, owner: Any) -> Sequence[I]:  # noqa: ARG002 - others look who asks
-        """The owner's items that the caller can see."""
+    def items(self, call: Call, owner: Any) -> Sequence[I]:  # noqa: ARG002 - for overrides
+        """Return the owner's items that the caller can see."""
         return self.section.of(owner)
 
     def key(self, call: Call) -> Any:
-        """What the path says of the item: its number; 400 for anything else."""
+        """Return the number of the item in the path; 400 for anything else."""
         return call.number(self.part)
 
     def find(self, call: Call, owner: Any, key: Any) -> I:
-        """The item with that key; else 404."""
+        """Return the item with that key; else 404."""
         for item in self.items(call, owner):
             if item.id == key:
                 return item
         raise refused(404, "404 Not found")
 
-    def make(self, call: Call, owner: Any, sent: dict[str, Any]) -> I:  # noqa: ARG002 - others look where and by whom
-        """A new item from the attributes sent, unchecked and not yet kept."""
+    def make(self, call: Call, owner: Any, sent: dict[str, Any]) -> I:  # noqa: ARG002 - for overrides
+        """Return a new item from the attributes that were sent; it is neither checked nor kept yet."""
         made: I = self.item.model_construct(**sent)  # type: ignore[assignment]
         return made
 
     def check(self, call: Call, owner: Any, wanted: I, before: I | None) -> None:
-        """Refuse what cannot be kept, before a creation and before an update that changes something."""
+        """Refuse an invalid item, before a creation and before an update that changes something."""
 
     def check_again(self, call: Call, owner: Any, wanted: I) -> None:
-        """Refuse what a unique index does not let in, at the moment of the insertion."""
+        """Refuse a duplicate that a unique index detects at the moment of the insertion."""
 
     def require_right(self, call: Call, owner: Any, item: I) -> None:
-        """Refuse with 403 whoever may not change or delete this very item."""
+        """Refuse with 403 a caller that may not change or delete this item."""
 
     def require_unmodified(self, call: Call, item: I) -> None:
-        """Refuse with 412 where the item has changed since the caller's `If-Unmodified-Since` (spec section 7).
+        """Refuse with 412 if the item has changed since `If-Unmodified-Since` (spec section 7).
 
-        Production honours the header where it deletes, and not where it updates.
+        Production honours the header for deletions only.
         """
         if isinstance(item, DatedItem) and not (call.state.deployed and call.method != "DELETE"):
             call.require_unmodified(item.updated_at)
 
-    def show(self, call: Call, owner: Any, item: I) -> dict[str, Any]:  # noqa: ARG002 - others show where it is
-        """The record of an item: all its fields, moments as the dialect shows them."""
+    def show(self, call: Call, owner: Any, item: I) -> dict[str, Any]:  # noqa: ARG002 - for overrides
+        """Return the record of an item: all its fields, with moments as the dialect shows them."""
         record = item.model_dump()
         for name in record:
             if name.endswith("_at"):
@@ -196,7 +196,7 @@ class Collection(Generic[I]):
         return record
 
     def add(self, call: Call, owner: Any, item: I) -> None:
-        """Keep a new item, with the next ID and the present moment."""
+        """Keep a new item, with the next ID and the current time."""
         state = call.state
         item.id = state.numbers(self.item).give()
         item.complete()
@@ -208,23 +208,23 @@ class Collection(Generic[I]):
         call.changed = True
 
     def save(self, call: Call, item: I, wanted: I) -> None:
-        """Take over what is wanted of an item, and the present moment."""
+        """Save the wanted values of an item, and the current time."""
         if isinstance(wanted, DatedItem):
             wanted.updated_at = call.state.tick()
         item.replace_with(wanted)
         call.changed = True
 
     def remove(self, call: Call, owner: Any, item: I) -> None:
-        """Forget an item."""
+        """Remove an item."""
         kept = self.section.of(owner)
         kept[:] = [each for each in kept if each is not item]
         call.changed = True
 
 
 def page_of(call: Call, found: Sequence[T], render: Callable[[T], Any]) -> Answer:
-    """One page of what was found, each rendered, with the headers that lead to the others.
+    """Return one page of rendered items, with the headers that link to the other pages.
 
-    The endpoint has read `PAGE` with its own parameters, before it looked who asks for what.
+    The endpoint has read `PAGE` with its own parameters, before it checked the caller.
     """
     wanted = read(call, *PAGE)
     size = wanted.get("per_page")

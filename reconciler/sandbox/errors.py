@@ -1,8 +1,8 @@
-"""What goes wrong in the sandbox: the tree is its own, and shares no class with the client it is there to check."""
+"""The errors of the sandbox: a tree of its own, which shares no class with the client that the sandbox checks."""
 
 
 class SandboxError(Exception):
-    """The root: whatever the sandbox raises on purpose."""
+    """The root of every error that the sandbox raises on purpose."""
 
 
 class StateError(SandboxError):

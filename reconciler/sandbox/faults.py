@@ -1,28 +1,28 @@
-"""Faults: what goes wrong on the way between the service and its client, on purpose and repeatably.
+"""Faults: errors injected between the service and its client, repeatably.
 
 A fault is written `KIND[,name=value...]`, for example `status=503,retry_after=2,method=POST,match=milestones,nth=1`:
 
-| kind | what the client gets | carried out? |
+| kind | the client receives | carried out? |
 |---|---|---|
 | `status=N` | that status with the service's body for it, `Retry-After` when `retry_after` is given | no |
 | `html` | a front proxy's HTML page, 502 or `status` | no |
 | `redirect` | 302 (or `status`) to another host | no |
 | `reset-before` | a TCP reset | no |
 | `reset-after` | a TCP reset | yes |
-| `hang-after` | nothing, until it goes away itself or `seconds` have passed | yes |
+| `hang-after` | nothing, until it disconnects or `seconds` have passed | yes |
 | `truncate` | half the body, then the end of the connection; a reset where there is no body | yes |
-| `not-json` | a body that is no JSON, under the status and headers of the real one, if that has a body | yes |
+| `not-json` | a body that is not JSON, with the status and headers of the real one, if that has a body | yes |
 | `slow` | the answer, `seconds` later (default 1) | yes |
 | `race` | the answer, when `together` creations (default 2) are there, or after `seconds` (default 10) | yes |
 
 `race` holds creations after their checks until `together` of them at the same path have passed theirs, then carries
-them out in the order they came in, and only then answers: the gap that production has between looking and inserting.
-Titles of milestones are then there twice. Rules and allowlist entries have a unique index, which lets the first in.
-Other requests are carried out as ever.
+them out in the order of arrival, and only then answers: production has this gap between check and insertion.
+Milestones then share a title. Rules and allowlist entries have a unique index, which accepts only the first.
+Other requests are not affected.
 
-Which requests: those of the `method`, with `match` in their path or query; of these every one, or the `nth`, or the
-first `times` (from the `nth` on, when both are given), or each with `probability`, drawn from `seed` and from which
-request it is, so that the same requests fail whatever order they come in.
+A fault applies to requests of the `method` with `match` in their path or query: to every one, to the `nth`, to the
+first `times` (from the `nth` on, when both are given), or to each with `probability`, drawn from `seed` and from the
+request itself, so that the same requests fail in any order.
 """
 
 import asyncio
@@ -55,7 +55,7 @@ _BODIES: dict[int, Any] = {
 
 @dataclass(frozen=True, config=ConfigDict(coerce_numbers_to_str=True, extra="forbid"))
 class Fault:
-    """One fault, and the requests it befalls; see the table at the top of this module."""
+    """One fault, and the requests to which it applies; the table at the top of this module explains the fields."""
 
     kind: Kind
     status: Annotated[int, AfterValidator(HTTPStatus)] | None = None
@@ -70,32 +70,32 @@ class Fault:
     together: Count = 2
 
     @property
-    def instead(self) -> bool:
-        """Whether the request is not carried out."""
+    def replaces_answer(self) -> bool:
+        """Whether the request is answered without being carried out."""
         return self.kind in ("status", "html", "redirect", "reset-before")
 
     @property
-    def breaking(self) -> bool:
-        """Whether the connection breaks, so that there is no whole answer."""
+    def breaks_connection(self) -> bool:
+        """Whether the connection breaks, so that the answer is incomplete."""
         return self.kind in ("reset-before", "reset-after", "hang-after", "truncate")
 
     @property
-    def silent(self) -> bool:
-        """Whether not even a status is answered."""
-        return self.breaking and self.kind != "truncate"
+    def hides_status(self) -> bool:
+        """Whether the client receives no status."""
+        return self.breaks_connection and self.kind != "truncate"
 
     @property
     def delay(self) -> float:
-        """By how many seconds the answer is late."""
+        """The delay of the answer in seconds."""
         return (1.0 if self.seconds is None else self.seconds) if self.kind == "slow" else 0.0
 
     @property
-    def patience(self) -> float:
-        """How many seconds a creation waits for others."""
+    def timeout(self) -> float:
+        """The time in seconds for which a creation waits for others."""
         return 10.0 if self.seconds is None else self.seconds
 
     def answer(self) -> Answer:
-        """What is answered instead of carrying the request out."""
+        """Return the answer that replaces the request's own."""
         status = self.status or _STATUS.get(self.kind, 503)
         headers = [] if self.retry_after is None else [("retry-after", str(self.retry_after))]
         if self.kind == "html":
@@ -110,26 +110,26 @@ NO_FAULT = Fault("slow", seconds=0)
 
 
 class Faults:
-    """The faults in force, and which requests each has met."""
+    """The faults in force, and the number of requests that matched each."""
 
     def __init__(self, faults: Iterable[Fault] = ()) -> None:
         self._armed = [(fault, Counter[str]()) for fault in faults]
 
-    def strike(self, method: str, target: str) -> Fault | None:
-        """The first fault that befalls this request. Every fault counts it, whichever befalls it."""
-        struck = None
+    def next_for(self, method: str, target: str) -> Fault:
+        """Return the first fault that applies to this request, or `NO_FAULT`. Every fault counts the request."""
+        found = NO_FAULT
         for fault, met in self._armed:
             if fault.method in (None, method) and fault.match in target:
                 met[""] += 1
                 request = f"{method} {target}"
                 met[request] += 1
-                if struck is None and _befalls(fault, met[""], f"{fault.seed} {request} {met[request]}"):
-                    struck = fault
-        return struck
+                if found is NO_FAULT and _applies(fault, met[""], f"{fault.seed} {request} {met[request]}"):
+                    found = fault
+        return found
 
 
 def parse_fault(spec: str) -> Fault:
-    """A fault from its one-line form. Raises `FaultError`, which quotes it."""
+    """Return a fault from its one-line form. Raises `FaultError`, which quotes it."""
     first, *rest = (part.strip() for part in spec.split(","))
     given: dict[str, Any] = {}
     for part in [first if "=" in first else f"kind={first}", *rest]:
@@ -143,7 +143,7 @@ def parse_fault(spec: str) -> Fault:
 
 
 def read_fault(given: Any) -> Fault:
-    """A fault from a mapping of the names of `Fault`, or from the one-line form. Raises `FaultError`."""
+    """Return a fault from a mapping with the names of `Fault`, or from the one-line form. Raises `FaultError`."""
     if isinstance(given, Fault):
         return given
     if isinstance(given, str):
@@ -167,9 +167,9 @@ def _made(given: Mapping[str, Any], shown: Any) -> Fault:
 
 
 async def break_off(fault: Fault, answer: Answer, scope: Scope, receive: Receive, send: Send) -> None:
-    """End a request without a whole answer, as the fault says; returns once the connection is gone.
+    """End a request with an incomplete answer, as the fault says; return once the connection is closed.
 
-    The request has been read to its end, so that all `receive` can still tell is that the client is gone.
+    The request has been read to its end, so `receive` can only report that the client has disconnected.
     """
     transport = scope["state"]["connection"].transport
     if fault.kind == "hang-after":
@@ -185,12 +185,12 @@ async def break_off(fault: Fault, answer: Answer, scope: Scope, receive: Receive
 
 
 def _reset(transport: Any) -> None:
-    """Make the peer see a reset, not an orderly end."""
+    """Close the connection with a TCP reset."""
     transport.get_extra_info("socket").setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, _LINGER_NOT)
     transport.abort()
 
 
-def _befalls(fault: Fault, position: int, request: str) -> bool:
+def _applies(fault: Fault, position: int, request: str) -> bool:
     first = fault.nth or 1
     last = first + fault.times - 1 if fault.times else first if fault.nth else position
     if not first <= position <= last:

@@ -20,7 +20,7 @@ _FALSE = frozenset({"0", "off", "f", "false", "n", "no"})
 
 
 def merged(query: str, body: Any) -> dict[str, Any]:
-    """All that was sent; what the body says wins."""
+    """Return all parameters; the body overrides the query."""
     found = from_pairs(parse_qsl(query, keep_blank_values=True)) if query else {}
     if isinstance(body, dict):
         found.update(body)
@@ -28,10 +28,10 @@ def merged(query: str, body: Any) -> dict[str, Any]:
 
 
 def read_body(content_type: str, body: bytes) -> Any:
-    """The JSON value of the body, or the fields of a form; None for neither.
+    """Return the JSON value of the body, or the fields of a form; None for any other body.
 
     Raises:
-        Refusal: 400 for JSON that is none, and for half a surrogate pair in it.
+        Refusal: 400 for invalid JSON, and for half a surrogate pair in it.
     """
     if not body:
         return None
@@ -43,7 +43,7 @@ def read_body(content_type: str, body: bytes) -> Any:
 
 
 def from_pairs(pairs: list[tuple[str, str]]) -> dict[str, Any]:
-    """Fields in the notation of forms: `iids[]` makes a list, `variables[KEY]` a mapping."""
+    """Return fields from the notation of forms: `iids[]` makes a list, `variables[KEY]` a mapping."""
     found: dict[str, Any] = {}
     for key, value in pairs:
         name, bracket, inner = key.partition("[")
@@ -57,7 +57,7 @@ def from_pairs(pairs: list[tuple[str, str]]) -> dict[str, Any]:
 
 
 def without_secrets(value: Any) -> Any:
-    """The same with every token taken out, for the log."""
+    """Return the value without any token, for the log."""
     if isinstance(value, dict):
         return {name: REDACTED if name in SECRETS else without_secrets(inner) for name, inner in value.items()}
     if isinstance(value, list):
@@ -66,7 +66,7 @@ def without_secrets(value: Any) -> Any:
 
 
 def target_without_secrets(target: str) -> str:
-    """A path with its query, every token in it taken out."""
+    """Return a path with its query, without any token."""
     path, _, query = target.partition("?")
     if "token" not in unquote(query).lower():
         return target
@@ -101,12 +101,12 @@ class Attribute:
 
     Attributes:
         name: its name.
-        coerce: makes the value from what was sent; raises ValueError.
+        coerce: returns the value for what was sent; raises ValueError.
         required: whether it must be sent.
         blank: whether null and the empty string are accepted.
         null: whether null is accepted.
-        values: what it may be, where that is a closed list; null always may.
-        never: what it may not be.
+        values: the accepted values, if that is a closed list; null always is.
+        never: values that are refused.
     """
 
     name: str
@@ -144,9 +144,9 @@ def time(name: str, **rules: Any) -> Attribute:
 
 
 def has_words(wanted: str | None, *columns: str | None) -> bool:
-    """Whether one of the columns holds every word looked for; words in quotes are one term, case does not matter.
+    """Whether one of the columns has every word that is wanted; words in quotes are one term, case is ignored.
 
-    Words of one letter are looked for only where there are no others: then the whole column must be just these.
+    Words of one letter count only if there are no others: then they must be the whole column.
     """
     whole = " ".join((wanted or "").lower().split())
     if not whole:
@@ -159,7 +159,7 @@ def has_words(wanted: str | None, *columns: str | None) -> bool:
 
 
 def read(call: Call, *declared: Attribute, any_of: Sequence[str] = ()) -> dict[str, Any]:
-    """The declared attributes that were sent.
+    """Return the declared attributes that were sent.
 
     Raises:
         Refusal: 400 where one is missing, blank, of the wrong type or not in its list, or all of `any_of` are missing.

@@ -1,4 +1,4 @@
-"""The rate limit: so many requests a window for each token, the way production's outermost layer counts them."""
+"""The rate limit: requests per window for each token, as production's outermost layer counts them."""
 
 import math
 import time
@@ -14,8 +14,8 @@ Headers = list[tuple[str, str]]
 class RateLimit:
     """Counts requests in fixed windows of time.
 
-    Every answer carries the `RateLimit-*` headers; `RateLimit-Limit` is the limit for 60 seconds, whatever the
-    window. A request too many gets 429 and is not carried out.
+    Every answer has the `RateLimit-*` headers; `RateLimit-Limit` is the limit for 60 seconds, with any window.
+    A request beyond the limit gets 429 and is not carried out.
     """
 
     def __init__(self, limit: int, seconds: float, clock: Callable[[], float] = time.time) -> None:
@@ -26,7 +26,7 @@ class RateLimit:
         self._observed: dict[str, int] = {}
 
     def count(self, who: str) -> tuple[Headers, Answer | None]:
-        """Count a request: the headers of its answer, and that answer itself where it is one too many."""
+        """Count a request; return headers for its answer, and the answer itself if the request is beyond the limit."""
         now = self._clock()
         window = int(now // self._seconds)
         if window != self._window:
@@ -51,7 +51,7 @@ class RateLimit:
 
 
 def parse_rate_limit(text: str) -> RateLimit:
-    """A rate limit from `N/SECONDS`. Raises `FaultError`."""
+    """Return a rate limit from `N/SECONDS`. Raises `FaultError`."""
     count, _, seconds = text.partition("/")
     try:
         limit, period = int(count), float(seconds)

@@ -1,6 +1,6 @@
-"""What a state file is made of: strict pydantic models, the types their fields share, and words for what is wrong.
+"""The models of a state file: strict pydantic models, the types of their fields, and messages for their errors.
 
-The models are the sandbox's memory too: endpoints read and change them, and a dump writes them out again.
+Endpoints read and change the same models, and a dump writes them out again.
 """
 
 from collections.abc import Callable, Mapping
@@ -21,17 +21,17 @@ from pydantic import (
 
 M = TypeVar("M", bound=BaseModel)
 SEED = "2026-01-01T00:00:00.000Z"
-"""When things were created about which a state file does not say so."""
+"""The time of creation where a state file gives none."""
 
 
 def moment(text: str) -> datetime:
-    """The moment an ISO 8601 text means; without an offset it is UTC. Raises `ValueError`."""
+    """Return the moment of an ISO 8601 text; without an offset it is UTC. Raises `ValueError`."""
     found = datetime.fromisoformat(text)
     return found.astimezone(UTC) if found.tzinfo else found.replace(tzinfo=UTC)
 
 
 def stamp(when: datetime) -> str:
-    """`YYYY-MM-DDTHH:MM:SS.mmmZ`: the one form moments are kept in, so that they sort as text."""
+    """Return `YYYY-MM-DDTHH:MM:SS.mmmZ`, the form in which moments are kept, since it sorts as text."""
     return f"{when:%Y-%m-%dT%H:%M:%S}.{when.microsecond // 1000:03d}Z"
 
 
@@ -50,7 +50,7 @@ def _read_time(value: Any) -> str:
 
 
 def each_once(name: str) -> Callable[[list[M]], list[M]]:
-    """A validator for a list of records of which no two have the same value of that field."""
+    """Return a validator for lists in which no two records have the same value of that field."""
 
     def validate(records: list[M]) -> list[M]:
         found: set[Any] = set()
@@ -65,7 +65,7 @@ def each_once(name: str) -> Callable[[list[M]], list[M]]:
 
 
 def loading(info: ValidationInfo) -> Any:
-    """The `State` that the file is loaded into: the context in which its models are validated."""
+    """Return the `State` into which the file is loaded: the context of the validation."""
     return info.context
 
 
@@ -95,13 +95,13 @@ Time = Annotated[str, BeforeValidator(_read_time)]
 Username = Annotated[str, AfterValidator(_known_user)]
 """The username of a user of the state."""
 ProjectId = Annotated[int, Field(gt=0), AfterValidator(_project_referred_to)]
-"""The ID of a project; one that nothing describes is made up."""
+"""The ID of a project; a project that the file does not describe is made up."""
 GroupId = Annotated[int, Field(gt=0), AfterValidator(_group_referred_to)]
-"""The ID of a group; one that nothing describes is made up."""
+"""The ID of a group; a group that the file does not describe is made up."""
 
 
 class Record(BaseModel):
-    """A mapping of a state file. Null and absent are alike: both mean the default."""
+    """A mapping of a state file. Null means the default, like an absent key."""
 
     model_config = ConfigDict(extra="forbid", strict=True)
 
@@ -114,29 +114,29 @@ class Record(BaseModel):
 
 
 class Item(Record):
-    """One of many things of a sort; `id` is unique among all of the sort in the service, and 0 until one is given."""
+    """A numbered thing; `id` is unique among all of its class in the service, and 0 until it is assigned."""
 
     id: Annotated[int, Field(gt=0)] = 0
 
     @field_validator("id")
     @classmethod
     def _take(cls, number: int, info: ValidationInfo) -> int:
-        """Note an ID that the state file gives. The context of a load is the state that is loaded."""
+        """Reserve an ID that the state file gives."""
         if info.context and not loading(info).numbers(cls).take(number):
             raise ValueError(f"the ID {number} is given twice")
         return number
 
     def complete(self) -> None:
-        """Fill in what follows from the ID, now that it is given."""
+        """Fill in values that depend on the ID, once the ID is assigned."""
 
     def replace_with(self, other: Self) -> None:
-        """Take over every value of the other."""
+        """Copy every value of the other item."""
         for name in type(self).model_fields:
             setattr(self, name, getattr(other, name))
 
 
 class DatedItem(Item):
-    """An item that knows when it was created and last changed."""
+    """An item with the times of its creation and its last change."""
 
     created_at: Time = SEED
     updated_at: Time = ""
@@ -148,13 +148,13 @@ class DatedItem(Item):
 
 
 class CountedItem(DatedItem):
-    """An item that is counted within its project or group too."""
+    """An item that also has a number within its project or group."""
 
     iid: Annotated[int, Field(gt=0)] = 0
 
 
 class Numbers:
-    """Gives out the IDs of one sort of thing, in order, never one that is taken."""
+    """Assigns the IDs of one class of items, in order, never one that is taken."""
 
     __slots__ = ("_next", "_taken")
 
@@ -163,20 +163,20 @@ class Numbers:
         self._next = 1
 
     def take(self, number: int) -> bool:
-        """Note an ID that something has; false where something else has it."""
+        """Reserve an ID; return whether it was free."""
         free = number not in self._taken
         self._taken.add(number)
         return free
 
     def give(self) -> int:
-        """The next free ID."""
+        """Return the next free ID."""
         while self._next in self._taken:
             self._next += 1
         self._next += 1
         return self._next - 1
 
     def settle(self) -> None:
-        """From now on only IDs above every ID so far: what is deleted leaves its ID unused."""
+        """Assign only IDs above every ID so far from now on: the ID of a deleted item stays unused."""
         self._next = max(self._taken | {self._next - 1}) + 1
 
 
@@ -198,7 +198,7 @@ _FOUND = {dict: "a mapping", list: "a list", str: "a string", bool: "true or fal
 
 
 def first_error(model: type[BaseModel], error: ValidationError) -> str:
-    """The first thing that is wrong, with its place: `projects[3].milestones[0].title: is missing`."""
+    """Return the first error with its place: `projects[3].milestones[0].title: is missing`."""
     found = error.errors()[0]
     steps = [step for step in found["loc"] if step != "[key]"]
     key = steps.pop() if found["type"] in ("extra_forbidden", "invalid_key") else None
@@ -222,7 +222,7 @@ def _model_at(model: type[BaseModel], steps: list[int | str]) -> type[BaseModel]
 
 
 def _model_in(annotation: Any) -> type[BaseModel] | None:
-    """The model within `list[Annotated[Model, ...]] | None` and the like."""
+    """Return the model within `list[Annotated[Model, ...]] | None` and the like."""
     if isinstance(annotation, type) and issubclass(annotation, BaseModel):
         return annotation
     return next((found for inner in get_args(annotation) if (found := _model_in(inner))), None)

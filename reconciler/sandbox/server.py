@@ -32,7 +32,7 @@ def running(
     faults: Iterable[AnyFault] = (),
     port: int = 0,
 ) -> Iterator[Sandbox]:
-    """A sandbox in a thread of its own on a loopback port, a free one for 0, until the block ends.
+    """Run a sandbox in a thread of its own on a loopback port, a free one for 0, until the block ends.
 
     Raises:
         StateError: the state cannot be loaded.
@@ -61,9 +61,9 @@ def serve(
     dialect: Dialect | None = None,
     ready: Callable[[str], None],
 ) -> None:
-    """Serve in the foreground until interrupted; `ready` is told the `api_url` once it answers.
+    """Serve in the foreground until interrupted; `ready` is called with the `api_url` once it answers.
 
-    A dialect given here wins over the state's own.
+    A dialect given here overrides the state's own.
 
     Raises:
         StateError: the state cannot be loaded.
@@ -75,9 +75,9 @@ def serve(
 
 
 async def _until_signalled(listener: "_Listener", ready: Callable[[], None]) -> None:
-    """Serve until a signal comes; those that are ignored, as in the background, stay so.
+    """Serve until a signal arrives; signals that are ignored, as in the background, stay ignored.
 
-    The loop takes the signals: an exception out of a handler could end up in whatever answers a request just then.
+    The loop handles the signals: an exception of a handler could be raised within the answer to a request.
     """
     for number in (signal.SIGHUP, signal.SIGINT, signal.SIGTERM):
         if signal.getsignal(number) is not signal.SIG_IGN:
@@ -86,7 +86,7 @@ async def _until_signalled(listener: "_Listener", ready: Callable[[], None]) -> 
 
 
 class _Connection(H11Protocol):
-    """A connection that the requests on it know, so that they can break it."""
+    """A connection that is known to its requests, so that a fault can break it."""
 
     def __init__(self, config: uvicorn.Config, connections: ServerState) -> None:
         super().__init__(config, connections, {"connection": self})
@@ -130,11 +130,11 @@ class _Listener:
             await self._hang_up()
 
     def stop(self) -> None:
-        """End `serve`, from another thread too, once it is ready."""
+        """End `serve` once it is ready; other threads may call this."""
         self._loop.call_soon_threadsafe(self._stopping.set)
 
     async def _hang_up(self) -> None:
-        """Close idle connections, and break off what is still being answered."""
+        """Close idle connections, and cancel requests that are still in flight."""
         for connection in list(self._connections.connections):
             connection.transport.abort()
         for task in list(self._connections.tasks):
@@ -181,7 +181,7 @@ def _listed(given: Any) -> list[Any]:
 
 
 def _open_socket(host: str, port: int) -> socket.socket:
-    """A bound socket that says it is TCP, since only then asyncio sends small packets at once."""
+    """Return a bound socket that declares TCP: asyncio sends small packets at once only then."""
     family, _, _, _, address = socket.getaddrinfo(host, port, type=socket.SOCK_STREAM)[0]
     found = socket.socket(family, socket.SOCK_STREAM, socket.IPPROTO_TCP)
     try:

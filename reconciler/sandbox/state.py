@@ -1,17 +1,17 @@
-"""What the sandbox remembers: users, groups, projects, and who may do what with them.
+"""The state of the sandbox: users, groups, projects, and roles.
 
-Sections of a kind (its milestones, its rules, ...) hang on their owners under the kind's own name and are declared
-by that kind's module in `routes/`; this module knows none of them.
+The section of a kind is a field of its owner, under the kind's name. Modules in `routes/` declare sections; this module
+names no kind.
 """
 
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
 from typing import Any, Generic, Literal, Self, TypeVar
 
 from pydantic import Field, ValidationInfo, field_validator, model_validator
 
-from .records import SEED, Date, Item, Numbers, Record, Time, Username, loading, stamp
+from .records import SEED, Date, Item, Numbers, Record, Time, Username, loading, moment, stamp
 
 T = TypeVar("T")
 Role = Literal["guest", "planner", "reporter", "developer", "maintainer", "owner"]
@@ -30,7 +30,7 @@ ROLES: dict[str, int] = {
 
 
 class Instance(Record):
-    """The service as a whole; where `now` is given, its clock stands there but for a second each write."""
+    """The service as a whole. Its clock is real; with `now`, it starts there and advances a second per write."""
 
     dialect: Dialect = "spec"
     now: Time | None = None
@@ -40,14 +40,14 @@ class Instance(Record):
 
     @property
     def enterprise(self) -> bool:
-        """Whether it has the code of the paid editions."""
+        """Whether the service has the code of the paid editions."""
         return self.version.endswith("-ee")
 
 
 class Token(Record):
     """An access token of a user: `personal` (those of bots too), `oauth`, or `job` for that of a CI job.
 
-    A state file may give its value alone.
+    A state file may give the value alone.
     """
 
     token: str
@@ -79,7 +79,7 @@ class Token(Record):
 
 
 class User(Item):
-    """Someone with tokens; a bot where they were made for a token, or are a service's account."""
+    """A user with tokens; a bot if made for a token, or if a service's account."""
 
     username: str
     name: str = ""
@@ -130,12 +130,12 @@ class Place(Item):
 
     @property
     def slug(self) -> str:
-        """The last part of its path."""
+        """The last part of the path."""
         return self.path.rpartition("/")[2]
 
     @property
     def parent_path(self) -> str:
-        """The path of the namespace it is in; empty for a top-level group."""
+        """The path of the namespace; empty for a top-level group."""
         return self.path.rpartition("/")[0]
 
     @field_validator("path")
@@ -147,7 +147,7 @@ class Place(Item):
         return path
 
     def role_of(self, user: "User") -> int:
-        """The user's role as a member of just this place, as a number; 0 for none."""
+        """Return the user's role as a direct member, as a number; 0 for none."""
         return max((ROLES[member.role] for member in self.members if member.user == user.username), default=0)
 
 
@@ -204,36 +204,35 @@ Owner = Instance | User | Place
 
 @dataclass(frozen=True, slots=True)
 class Section(Generic[T]):
-    """What one kind keeps on an owner.
+    """The data of one kind on an owner.
 
     Attributes:
         name: its key in the state file.
-        on: what it hangs on; more than one level where groups and projects have the same.
+        on: the levels of its owners.
         type: its type as a pydantic field: a `Record`, a list of `Item`s, ...
-        default: its value where the state file gives none, or a function that makes one.
+        default: its value if the state file gives none; copied for each owner.
     """
 
     name: str
     on: tuple[Level, ...]
     type: Any
-    default: "T | Callable[[], T]"
+    default: T
 
     def of(self, owner: Owner) -> T:
-        """What the owner has."""
+        """Return the owner's data."""
         found: T = getattr(owner, self.name)
         return found
 
     def put(self, owner: Owner, value: T) -> None:
-        """Let the owner have this instead."""
+        """Replace the owner's data."""
         setattr(owner, self.name, value)
 
 
 class State:
-    """Everything, with the indexes that answer quickly. While a file is loaded, its models register themselves here."""
+    """Everything, with indexes. While a file is loaded, its models register themselves here."""
 
     def __init__(self) -> None:
         self.instance = Instance()
-        self.stands_at: datetime | None = None
         self.users: dict[int, User] = {}
         self.groups: dict[int, Group] = {}
         self.projects: dict[int, Project] = {}
@@ -251,67 +250,66 @@ class State:
 
     @property
     def deployed(self) -> bool:
-        """Whether it speaks as production servers do where those differ from the spec."""
+        """Whether the service behaves as production servers do where those differ from the spec."""
         return self.instance.dialect == "deployed"
 
     def numbers(self, sort: type[Item], within: str = "") -> Numbers:
-        """Where the IDs of this sort of thing come from; `within` a path, where each place counts its own."""
+        """Return the source of IDs for a class of items; `within` a path, for numbers within that project or group."""
         return self._numbers.setdefault((sort.__module__, sort.__name__, within), Numbers())
 
     def settle(self) -> None:
-        """All is loaded: from now on only IDs above every ID so far are given."""
+        """End the load: assign only IDs above every ID so far from now on."""
         for numbers in self._numbers.values():
             numbers.settle()
 
     @property
     def now(self) -> datetime:
-        """The time of day; where the state file says `now`, that, and a second for each write since."""
-        return self.stands_at or datetime.now(UTC)
+        """The time of the service's clock."""
+        return moment(self.instance.now) if self.instance.now else datetime.now(UTC)
 
     def tick(self) -> str:
-        """Say what time it is, after the second that a write takes where the clock stands."""
-        if self.stands_at:
-            self.stands_at += timedelta(seconds=1)
-            self.instance.now = stamp(self.stands_at)
+        """Return the time of a write; a clock that is not real advances a second."""
+        if self.instance.now:
+            self.instance.now = stamp(self.now + timedelta(seconds=1))
         return stamp(self.now)
 
     def today(self) -> str:
-        """The date, `YYYY-MM-DD`."""
+        """Return the date, `YYYY-MM-DD`."""
         return self.now.date().isoformat()
 
     def show_time(self, text: str | None) -> str | None:
-        """A kept moment as answers carry it: whole seconds in the spec (section 1), milliseconds in production."""
+        """Return a moment as answers show it: whole seconds in the spec (section 1), milliseconds in production."""
         return text if text is None or self.deployed else text[:19] + "Z"
 
     def user(self, username: str) -> User:
-        """The user of that name, who is there: models have checked it."""
+        """Return the user of a name that a model has checked."""
         return self.users_by_name[username.lower()]
 
     def find_project(self, key: str) -> Project | None:
-        """By ID when all digits, else by full path without regard to case."""
+        """Return the one with that ID, if all digits, else with that full path, ignoring case."""
         return self.projects_by_path.get(key.lower()) if _is_path(key) else self.projects.get(int(key))
 
     def find_group(self, key: str) -> Group | None:
-        """By ID when all digits, else by full path without regard to case."""
+        """Return the one with that ID, if all digits, else with that full path, ignoring case."""
         return self.groups_by_path.get(key.lower()) if _is_path(key) else self.groups.get(int(key))
 
     def groups_above(self, place: Place) -> Iterator[Group]:
-        """The group that a project is in, or the group itself, its parent, and so on up to the root."""
+        """Yield the group of a project, or the group itself, then its parent, up to the root."""
         path = place.path if isinstance(place, Group) else place.parent_path
         while group := self.groups_by_path.get(path.lower()):
             yield group
             path = group.parent_path
 
     def group_of(self, project: Project) -> Group | None:
-        """The group a project is in; None in a personal namespace."""
+        """Return the group of a project; None in a personal namespace."""
         return self.groups_by_path.get(project.parent_path.lower())
 
     def is_archived(self, place: Place) -> bool:
-        """Whether it, or a group above it, is archived."""
+        """Whether the place or a group above is archived."""
         return place.archived or any(group.archived for group in self.groups_above(place))
 
     def access(self, user: User | None, place: Place) -> int:
-        """The user's role there as a number, inherited ones included; 0 for none."""
+        """Return the user's role as a number, inherited ones included; 0 for none."""
         if user is None:
             return 0
         key = (user.username, place.path)
@@ -320,7 +318,7 @@ class State:
         return self._access[key]
 
     def visible(self, user: User | None, place: Place) -> bool:
-        """Whether the user may know of it: public, internal, a member there or, for groups, anywhere below."""
+        """Whether the user can see the place: public, internal, a member of it or, for groups, of anything below."""
         if place.visibility == "public" or (user is not None and place.visibility == "internal"):
             return True
         if self.access(user, place):
@@ -335,7 +333,7 @@ class State:
         return max(each.role_of(user) for each in (place, *self.groups_above(place)))
 
     def _reachable(self, user: User) -> set[str]:
-        """The paths of the groups in or below which the user is a member."""
+        """Return the paths of the groups in or below which the user is a member."""
         if user.username not in self._reach:
             places: list[Place] = [*self.groups.values(), *self.projects.values()]
             self._reach[user.username] = {

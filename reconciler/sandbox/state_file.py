@@ -1,7 +1,7 @@
-"""States from and to files: what `--state`, `GET /-/state` and `PUT /-/state` carry.
+"""States from and to files, for `--state`, `GET /-/state` and `PUT /-/state`.
 
-A file may leave out almost everything. What it only refers to is made up, private and empty: the parent groups of
-a project, and projects and groups that an allowlist names by an ID nobody has.
+A file may leave out almost everything. Groups and projects that it only refers to are made up, private and empty: the
+parent groups of a project, and the targets of an allowlist.
 """
 
 import json
@@ -13,7 +13,7 @@ from typing import Any, NamedTuple, TypeVar
 from pydantic import Field, ValidationError, create_model
 
 from .errors import StateError
-from .records import CountedItem, Item, Numbers, Record, first_error, moment
+from .records import CountedItem, Item, Numbers, Record, first_error
 from .routes import sections
 from .state import Dialect, Group, Instance, Level, Owner, Project, State, User
 
@@ -32,10 +32,10 @@ class _Models(NamedTuple):
 
 
 def read_state(source: Mapping[str, Any] | Path, dialect: Dialect | None = None) -> State:
-    """A state from a mapping, or from a JSON or YAML file; a dialect given here wins over the state's own.
+    """Return a state from a mapping, or from a JSON or YAML file; a dialect given here overrides the state's own.
 
     Raises:
-        StateError: naming the file, or the place in the state, and what is wrong there.
+        StateError: with the file, or the place in the state, and the error there.
     """
     if not isinstance(source, Path):
         return load(source, dialect)
@@ -50,7 +50,7 @@ def read_state(source: Mapping[str, Any] | Path, dialect: Dialect | None = None)
 
 
 def load(value: Any, dialect: Dialect | None = None) -> State:
-    """A state from what a file holds, in that dialect if one is given. Raises `StateError`."""
+    """Return a state from the content of a file, in that dialect if one is given. Raises `StateError`."""
     state, models = State(), _models()
     try:
         file: Any = models.file.model_validate({} if value is None else value, context=state)
@@ -59,7 +59,6 @@ def load(value: Any, dialect: Dialect | None = None) -> State:
     state.instance = file.instance
     if dialect:
         state.instance.dialect = dialect
-    state.stands_at = moment(state.instance.now) if state.instance.now else None
     state.users.update(_numbered(state, file.users))
     state.groups.update(_numbered(state, file.groups))
     state.projects.update(_numbered(state, file.projects))
@@ -81,7 +80,7 @@ def load(value: Any, dialect: Dialect | None = None) -> State:
 
 
 def dump(state: State) -> dict[str, Any]:
-    """The whole state as `load` reads it, IDs and token values included."""
+    """Return the whole state as `load` reads it, with IDs and token values."""
     return {
         "instance": state.instance.model_dump(),
         "users": [user.model_dump() for user in state.users.values()],
@@ -123,7 +122,7 @@ def _with_sections(model: type[M], level: Level) -> type[M]:
 
 
 def _numbered(state: State, items: Sequence[I]) -> dict[int, I]:
-    """The items by ID; those without get the next free ones."""
+    """Return the items by ID, after assigning the missing IDs."""
     for item in items:
         item.id = item.id or state.numbers(type(item)).give()
         item.complete()
@@ -131,7 +130,7 @@ def _numbered(state: State, items: Sequence[I]) -> dict[int, I]:
 
 
 def _number_sections(state: State, owner: Owner) -> None:
-    """Give IDs to the items of its sections that have none, and numbers within the owner."""
+    """Assign the missing IDs of the items in its sections, and their numbers within the owner."""
     for section in sections():
         found = getattr(owner, section.name, None)
         items = [each for each in found if isinstance(each, Item)] if isinstance(found, list) else []
@@ -151,7 +150,7 @@ def _count(numbers: Numbers, items: Sequence[CountedItem]) -> None:
 
 
 def _make_up_group(state: State, path: str) -> None:
-    """Make up the group of that path, and its parents, where nothing describes it."""
+    """Make up the group of that path, and its parents, unless the file describes it."""
     if path.lower() in state.groups_by_path:
         return
     parent = path.rpartition("/")[0]

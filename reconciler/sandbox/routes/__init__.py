@@ -1,7 +1,7 @@
-"""What the sandbox serves: one module a kind, found by looking into this folder and at other people's packages.
+"""The endpoints of the sandbox: one module per kind, found in this folder and in other packages.
 
-A module gives `ROUTES`, its endpoints, and may give `SECTIONS`, what it keeps on the instance, users, groups and
-projects. Packages name theirs in the entry point group `reconciler.sandbox_routes`.
+A module defines `ROUTES`, its endpoints, and may define `SECTIONS`, its data on the instance, users, groups and
+projects. Packages name their modules in the entry point group `reconciler.sandbox_routes`.
 """
 
 import pkgutil
@@ -22,22 +22,22 @@ GROUP = "reconciler.sandbox_routes"
 
 @cache
 def routes() -> "tuple[Route, ...]":
-    """Every endpoint of every kind."""
+    """Return every endpoint of every kind."""
     return tuple(route for module in modules() for route in module.ROUTES)
 
 
 @cache
 def sections() -> "tuple[Section[Any], ...]":
-    """Every section of every kind."""
+    """Return every section of every kind."""
     return tuple(section for module in modules() for section in getattr(module, "SECTIONS", ()))
 
 
 @cache
 def modules() -> tuple[ModuleType, ...]:
-    """Ours by name, then those of packages, by the names they give themselves.
+    """Return our modules, then those of packages, each ordered by name.
 
     Raises:
-        SandboxError: one of a package cannot be imported, or gives no routes; the text names the package.
+        SandboxError: the module of a package cannot be imported, or has no routes; the text names the package.
     """
     ours = [import_module(f"{__name__}.{found.name}") for found in pkgutil.iter_modules(__path__)]
     theirs = []

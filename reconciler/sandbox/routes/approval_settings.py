@@ -29,7 +29,7 @@ class _Approvals(Record):
     @model_validator(mode="before")
     @classmethod
     def _know_both_names(cls, value: Any) -> Any:
-        """The two `require_` names are one setting, of which the later name wins."""
+        """The two `require_` names are one setting; `require_reauthentication_to_approve` takes precedence."""
         if not isinstance(value, Mapping) or PASSWORD not in value:
             return value
         kept = {name: each for name, each in value.items() if name != PASSWORD and each is not None}
@@ -37,7 +37,7 @@ class _Approvals(Record):
 
 
 class ProjectApprovals(_Approvals):
-    """What a project has of its own."""
+    """The settings of a project itself."""
 
     allow_author_approval: bool = False
     allow_committer_approval: bool = True
@@ -48,7 +48,7 @@ class ProjectApprovals(_Approvals):
 
 
 class GroupApprovals(_Approvals):
-    """What a group enforces."""
+    """The settings that a group enforces."""
 
     allow_author_approval: bool = True
     allow_committer_approval: bool = True
@@ -59,7 +59,7 @@ class GroupApprovals(_Approvals):
 
 
 class InstanceApprovals(Record):
-    """What the instance allows."""
+    """The settings that the instance allows."""
 
     allow_author_approval: bool = True
     allow_committer_approval: bool = True
@@ -85,7 +85,7 @@ def get_group(call: Call) -> Answer:
 
 
 def put_group(call: Call) -> Answer:
-    """`PUT /groups/:id/merge_request_approval_setting`: the first one makes every entry that is not sent false."""
+    """`PUT /groups/:id/merge_request_approval_setting`: the first one sets every entry that is not sent to false."""
     group = _group(call)
     sent = _sent(call)
     kept = OF_GROUP.of(group)
@@ -110,7 +110,7 @@ def get_project(call: Call) -> Answer:
 
 
 def put_project(call: Call) -> Answer:
-    """`PUT /projects/:id/merge_request_approval_setting`: what is not sent stays."""
+    """`PUT /projects/:id/merge_request_approval_setting`: entries that are not sent stay."""
     project = _project(call)
     sent = _sent(call)
     _check_removals(call.state, project, sent)
@@ -123,7 +123,7 @@ def put_project(call: Call) -> Answer:
 
 
 def _group(call: Call) -> Group:
-    """The group, if the caller owns it; production has these settings on top-level groups only."""
+    """Return the group, if the caller owns it; production has these settings on top-level groups only."""
     _require_paid_edition(call)
     group = call.group(OWNER)
     if call.state.deployed and group.parent_path:
@@ -132,19 +132,19 @@ def _group(call: Call) -> Group:
 
 
 def _project(call: Call) -> Project:
-    """The project, if the caller maintains it."""
+    """Return the project, if the caller maintains it."""
     _require_paid_edition(call)
     return call.project(MAINTAINER)
 
 
 def _require_paid_edition(call: Call) -> None:
-    """The free edition of production has no such endpoint."""
+    """Refuse with 404 as the free edition of production does, which has no such endpoint."""
     if call.state.deployed and not call.state.instance.enterprise:
         raise Refusal(404, {"error": "404 Not Found"})
 
 
 def _sent(call: Call) -> dict[str, bool]:
-    """What to write. The two `require_` names are one setting, of which the later name wins."""
+    """Return the attributes to write, with the two `require_` names as one."""
     sent = read(call, *_ATTRIBUTES[call.state.deployed], any_of=NAMES if call.state.deployed else ())
     if PASSWORD in sent:
         sent.setdefault(AGAIN, sent.pop(PASSWORD))
@@ -153,7 +153,7 @@ def _sent(call: Call) -> dict[str, bool]:
 
 
 def _check_removals(state: State, project: Project, sent: Mapping[str, bool]) -> None:
-    """Refuse what cannot be together, judged by what will hold after the write, locks included.
+    """Refuse a combination that is invalid after the write, locks included.
 
     The spec lets `selective_code_owner_removals` be on only while retain is off, production only while it is on;
     production reads retain through the root group and selective through the direct one.

@@ -56,30 +56,30 @@ class _Rules(Collection[Rule]):
     """A project's rules. An index keeps patterns unique."""
 
     def list_items(self, call: Call) -> Answer:
-        """In production without pages."""
+        """Answer with the rules, in production without pages."""
         if not call.state.deployed:
             return super().list_items(call)
         project = self.owner(call)
         return Answer(200, [self.show(call, project, rule) for rule in self.items(call, project)])
 
     def read_new(self, call: Call) -> dict[str, Any]:
-        """The empty string is no level here."""
+        """Refuse the empty string as a level."""
         sent = read(call, *_NEW, any_of=(PUSH, DELETE))
         return {**sent, PATTERN: sent[PATTERN] or ""}
 
     def read_changes(self, call: Call) -> dict[str, Any]:
-        """Null or the empty string unsets a level."""
+        """Take null or the empty string for no level."""
         return {name: value or ("" if name == PATTERN else None) for name, value in read(call, *_CHANGES).items()}
 
     def owner(self, call: Call) -> Project:
-        """The project, if its rules can be reached at all: not archived, and with a registry."""
+        """Return the project, if it is not archived and has a registry; else 403."""
         project = call.project(self.role)
         if call.state.is_archived(project) or not project.container_registry_enabled:
             raise refused(403, "403 Forbidden")
         return project
 
     def check(self, call: Call, owner: Project, wanted: Rule, before: Rule | None) -> None:
-        """Refuse with 422 what is no rule; the pattern is looked at only where it changes."""
+        """Refuse an invalid rule with 422; the pattern is checked only if it changes."""
         wrong: list[str] = []
         if before is None or wanted.repository_path_pattern != before.repository_path_pattern:
             wrong = _pattern_faults(call.state, owner, wanted.repository_path_pattern)
@@ -88,13 +88,13 @@ class _Rules(Collection[Rule]):
         if wrong:
             raise _unprocessable(wrong)
 
-    def check_again(self, call: Call, owner: Project, wanted: Rule) -> None:  # noqa: ARG002 - others look who asks
-        """Let in the first of two with one pattern."""
+    def check_again(self, call: Call, owner: Project, wanted: Rule) -> None:  # noqa: ARG002
+        """Refuse the second of two rules with one pattern."""
         if _is_taken(owner, wanted.repository_path_pattern):
             raise _unprocessable([_TAKEN])
 
     def show(self, call: Call, owner: Project, item: Rule) -> dict[str, Any]:
-        """The record of a rule (spec section 2)."""
+        """Return the record of a rule (spec section 2)."""
         record = super().show(call, owner, item)
         return {name: owner.id if name == "project_id" else record[name] for name in _SHOWN}
 

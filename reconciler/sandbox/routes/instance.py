@@ -1,6 +1,6 @@
-"""The endpoints every client begins with: who am I, what is this, and the projects and groups themselves.
+"""The endpoints with which every client starts: user, version, token, projects and groups.
 
-The spec names them only as places where settings hang; their records follow what production servers send.
+The spec does not define them; their records follow production servers.
 """
 
 from typing import Any
@@ -15,7 +15,7 @@ _PROJECT_ORDERS = ("id", "name", "path", "created_at", "updated_at", "last_activ
 
 
 def show_user(user: User, url: str) -> dict[str, Any]:
-    """A user as other records carry it."""
+    """Return a user as part of other records."""
     return {
         "id": user.id,
         "username": user.username,
@@ -29,7 +29,7 @@ def show_user(user: User, url: str) -> dict[str, Any]:
 
 
 def show_basic_project(state: State, project: Project, url: str) -> dict[str, Any]:
-    """The limited project record (spec section 2)."""
+    """Return the limited project record (spec section 2)."""
     namespace = _show_namespace(state, project, url)
     names = [group.name for group in state.groups_above(project)] or [namespace["name"]]
     spaces = " / ".join(reversed(names))
@@ -56,7 +56,7 @@ def show_basic_project(state: State, project: Project, url: str) -> dict[str, An
 
 
 def get_user(call: Call) -> Answer:
-    """`GET /user`: who the token belongs to."""
+    """`GET /user`: the owner of the token."""
     user = call.caller()
     record = show_user(user, call.url)
     record.update(
@@ -73,7 +73,7 @@ def get_user(call: Call) -> Answer:
 
 
 def get_version(call: Call) -> Answer:
-    """`GET /version`: what the service is."""
+    """`GET /version`."""
     call.caller()
     instance = call.state.instance
     kas = {"enabled": False, "externalUrl": None, "externalK8sProxyUrl": None, "version": None}
@@ -84,7 +84,7 @@ def get_version(call: Call) -> Answer:
 
 
 def get_token(call: Call) -> Answer:
-    """`GET /personal_access_tokens/self`: the token in use, without its value; of no token of OAuth or of a CI job."""
+    """`GET /personal_access_tokens/self`: the personal token in use; 400 for tokens of OAuth and CI jobs."""
     user, token = call.caller(), call.token
     assert token is not None  # noqa: S101 - a caller has a token
     if token.kind != "personal":
@@ -136,7 +136,7 @@ def get_group(call: Call) -> Answer:
 
 
 def list_projects(call: Call) -> Answer:
-    """`GET /groups/:id/projects`: those the caller may see, by ID; no project is shared, so `with_shared` adds none."""
+    """`GET /groups/:id/projects`: projects that the caller can see; none is shared, so `with_shared` has no effect."""
     wanted = read(
         call,
         boolean("include_subgroups"),
@@ -159,7 +159,7 @@ def list_projects(call: Call) -> Answer:
 
 
 def _show_project(call: Call, project: Project) -> dict[str, Any]:
-    """The record of a project: the limited one, and the rest for those who say who they are."""
+    """Return the record of a project: the limited one without a token, else the whole one."""
     record = show_basic_project(call.state, project, call.url)
     record["visibility"] = project.visibility
     return record if call.user is None else {**record, **_details(call.state, project, call.user)}
@@ -205,7 +205,7 @@ def _level(enabled: bool) -> str:
 
 
 def _permissions(state: State, project: Project, user: User) -> dict[str, Any]:
-    """The user's roles as a member there, and above; being an administrator is none."""
+    """Return the user's roles as a member of the project and of the groups above; administrators have none."""
     direct = project.role_of(user)
     above = max((group.role_of(user) for group in state.groups_above(project)), default=0)
     return {

@@ -26,7 +26,7 @@ def _each_once(numbers: list[int]) -> list[int]:
 
 
 class Scope(Record):
-    """What a project's job token scope holds."""
+    """The switches and allowlists of a project."""
 
     inbound_enabled: bool = True
     outbound_enabled: bool = False
@@ -40,7 +40,7 @@ SECTIONS = (SCOPE, ENFORCED)
 
 
 def get_settings(call: Call) -> Answer:
-    """`GET /projects/:id/job_token_scope`: what is in force, so always limited where the instance enforces it."""
+    """`GET /projects/:id/job_token_scope`: the setting in effect, so always true if the instance enforces it."""
     project = call.project(MAINTAINER)
     scope = SCOPE.of(project)
     inbound = scope.inbound_enabled or _enforced(call.state)
@@ -64,14 +64,14 @@ def patch_settings(call: Call) -> Answer:
 
 
 class _Allowlist:
-    """One of the two lists: its entries are the IDs of projects, or of groups. An index keeps them unique."""
+    """One of the two lists, of project IDs or of group IDs. An index keeps its entries unique."""
 
     def __init__(self, what: Literal["project", "group"]) -> None:
         self.what = what
         self.part = f"target_{what}_id"
 
     def list_entries(self, call: Call) -> Answer:
-        """Answer with a page of it, by ID."""
+        """Answer with a page of the list, ordered by ID."""
         read(call, *PAGE)
         project = call.project(MAINTAINER)
         numbers = [*self.entries(project)]
@@ -81,7 +81,7 @@ class _Allowlist:
         return page_of(call, [targets[number] for number in sorted(numbers)], lambda each: _show(call, each))
 
     def add(self, call: Call) -> Insertion:
-        """Check an entry; the project itself may be added."""
+        """Check a new entry, which may be the project itself; return the function that inserts it."""
         _require_numeric(call)
         number = read(call, integer(self.part, required=True, blank=False))[self.part]
         project = call.project(MAINTAINER)
@@ -108,7 +108,7 @@ class _Allowlist:
         return insert
 
     def remove(self, call: Call) -> Answer:
-        """Remove an entry: a group also where the caller cannot see it, the project itself never."""
+        """Remove an entry: a group even if the caller cannot see it, but never the project itself."""
         _require_numeric(call)
         number = call.number(self.part)
         project = call.visible_project()
@@ -127,28 +127,28 @@ class _Allowlist:
         return Answer(204)
 
     def entries(self, project: Project) -> list[int]:
-        """The IDs on it."""
+        """Return the IDs on the list."""
         scope = SCOPE.of(project)
         return scope.project_allowlist if self.what == "project" else scope.group_allowlist
 
     def targets(self, state: State) -> Mapping[int, Place]:
-        """What can be on it."""
+        """Return the projects or groups that can be on the list."""
         return state.projects if self.what == "project" else state.groups
 
     def require_existing(self, state: State, number: int) -> None:
-        """Refuse with 404 what there is not."""
+        """Refuse an unknown ID with 404."""
         if number not in self.targets(state):
             raise refused(404, f"404 {self.part} not found Not Found")
 
     def require_absent(self, state: State, entries: list[int], number: int) -> None:
-        """Refuse what is on it already."""
+        """Refuse an ID that is on the list already."""
         if number in entries:
             text = f"This {self.what} is already in the job token allowlist."
             raise refused(400, f"400 Bad request - {text}") if state.deployed else refused(409, f"409 Conflict: {text}")
 
 
 def _enforced(state: State) -> bool:
-    """Production enforces it unless told otherwise; the spec knows no such thing."""
+    """Whether the instance enforces the allowlist: in production by default, in the spec only if the state says so."""
     enforced = ENFORCED.of(state.instance)
     return state.deployed if enforced is None else enforced
 

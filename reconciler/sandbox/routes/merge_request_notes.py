@@ -1,6 +1,6 @@
-"""Notes on merge requests, as far as a pipeline's note needs them; the spec has none of these endpoints.
+"""Notes on merge requests, as far as the note of a pipeline needs them; the spec does not define these endpoints.
 
-They follow what production servers do. A merge request here is a number in its project, and nothing else.
+They follow production servers. A merge request is a mere number in its project.
 """
 
 from typing import Annotated, Any
@@ -42,10 +42,10 @@ def _on_merge_requests(notes: list[Note], info: ValidationInfo) -> list[Note]:
 
 
 class _Notes(Collection[Note]):
-    """The notes of a merge request, of all those that are kept on its project."""
+    """The notes of a merge request; all notes of a project are in one section."""
 
     def list_items(self, call: Call) -> Answer:
-        """Newest first; internal ones are taken out of each page for those who may not see them."""
+        """Answer with notes, newest first; each page lacks the internal ones that the caller may not see."""
         number = call.number("merge_request_iid")
         sent = read(call, *_LIST)
         project = self.owner(call)
@@ -60,7 +60,7 @@ class _Notes(Collection[Note]):
         return Answer(answer.status, shown, answer.headers)
 
     def owner(self, call: Call) -> Project:
-        """The project of a merge request that the caller may see, else 404."""
+        """Return the project of a merge request that the caller may see, else 404."""
         number, project = call.number("merge_request_iid"), call.visible_project()
         seen = project.visibility != "private" or call.state.access(call.user, project) >= REPORTER
         if not (seen and project.merge_requests_enabled and number in MERGE_REQUESTS.of(project)):
@@ -68,30 +68,30 @@ class _Notes(Collection[Note]):
         return project
 
     def items(self, call: Call, owner: Project) -> list[Note]:
-        """The notes of the merge request that the caller may see."""
+        """Return the notes of the merge request that the caller may see."""
         number = call.number("merge_request_iid")
         return [each for each in self.section.of(owner) if each.merge_request == number and _may_see(call, owner, each)]
 
     def make(self, call: Call, owner: Project, sent: dict[str, Any]) -> Note:
-        """Carriage returns are taken out, and blanks at the end."""
+        """Return a new note; carriage returns and trailing blanks are removed from its body."""
         if call.state.is_archived(owner):
             raise refused(403, "403 Forbidden")
         body, author = _body(call.state, sent["body"]), call.caller().username
         return Note(merge_request=call.number("merge_request_iid"), author=author, body=body)
 
     def require_right(self, call: Call, owner: Project, item: Note) -> None:
-        """Its author, or a maintainer; nobody where the service has written it."""
+        """Allow the author and maintainers; nobody for notes that the service wrote."""
         if item.system or call.state.is_archived(owner):
             raise refused(403, "403 Forbidden")
         if item.author != call.caller().username:
             call.require(owner, MAINTAINER)
 
     def check(self, call: Call, owner: Project, wanted: Note, before: Note | None) -> None:  # noqa: ARG002
-        """Refuse a body that is none, in production with a Ruby hash."""
+        """Refuse an invalid body, in production with a Ruby hash."""
         wanted.body = _body(call.state, wanted.body)
 
     def show(self, call: Call, owner: Project, item: Note) -> dict[str, Any]:
-        """The record of a note, as production shows it."""
+        """Return the record of a note, as production shows it."""
         state = call.state
         return {
             "id": item.id,

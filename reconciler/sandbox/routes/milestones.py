@@ -67,7 +67,7 @@ class _Milestones(Collection[Milestone]):
     """A project's milestones; those of groups count for the uniqueness of titles, and are listed with `_ANCESTORS`."""
 
     def list_items(self, call: Call) -> Answer:
-        """By due date, or as `sort` says, and newest first among equals."""
+        """Answer with milestones by due date, or as `sort` says, newest first among equals."""
         sent = read(call, _STATE[call.state.deployed], *_FILTERS)
         if sent.keys() >= set(_ANCESTORS):
             key = "error" if call.state.deployed else "message"
@@ -86,14 +86,14 @@ class _Milestones(Collection[Milestone]):
         return page_of(call, found, lambda pair: self.show(call, *pair))
 
     def owner(self, call: Call) -> Project:
-        """The project, if its milestones can be read: issues or merge requests are on; else 404 or 403."""
+        """Return the project, if the caller can see it and issues or merge requests are on; else 404 or 403."""
         project = call.visible_project()
         if not (project.issues_enabled or project.merge_requests_enabled):
             raise refused(403, "403 Forbidden")
         return project
 
     def owner_to_write(self, call: Call) -> Project:
-        """The project, if the caller may write its milestones: a planner, and it is not archived; else 404 or 403."""
+        """Return the project, if the caller is a planner and it is not archived; else 404 or 403."""
         project = self.owner(call)
         call.require(project, PLANNER)
         if call.state.is_archived(project):
@@ -101,7 +101,7 @@ class _Milestones(Collection[Milestone]):
         return project
 
     def make(self, call: Call, owner: Project, sent: dict[str, Any]) -> Milestone:
-        """A new one is active, whatever is sent. No index keeps titles unique."""
+        """Return a new milestone, which is always active. No index keeps titles unique."""
         wanted = Milestone.model_construct(title="")
         wrong = _fill(wanted, sent, call.state) | _title_faults(call.state, wanted.title, owner)
         if wrong:
@@ -109,7 +109,7 @@ class _Milestones(Collection[Milestone]):
         return wanted
 
     def update(self, call: Call) -> Answer:
-        """The state is saved first, even if the rest is then refused."""
+        """Change a milestone; the state is saved first, even if the rest is refused."""
         number = self.key(call)
         sent = read(call, *_CHANGES, any_of=_CHANGEABLE if call.state.deployed else ())
         project = self.owner_to_write(call)
@@ -129,12 +129,12 @@ class _Milestones(Collection[Milestone]):
         return Answer(200, self.show(call, project, milestone))
 
     def require_unmodified(self, call: Call, item: Milestone) -> None:
-        """Production does not honour the header where it deletes milestones either."""
+        """Refuse with 412 in the spec only: production does not honour the header for milestones."""
         if not call.state.deployed:
             super().require_unmodified(call, item)
 
     def show(self, call: Call, owner: Place, item: Milestone) -> dict[str, Any]:
-        """The record of a milestone (spec section 2); production adds its address."""
+        """Return the record of a milestone (spec section 2); production adds its address."""
         record = {
             **super().show(call, owner, item),
             "project_id" if isinstance(owner, Project) else "group_id": owner.id,
@@ -146,16 +146,16 @@ class _Milestones(Collection[Milestone]):
         return record
 
     def list_nothing(self, call: Call) -> Answer:
-        """The issues and merge requests of a milestone, and its burndown: the sandbox has none."""
+        """Answer with an empty list: the sandbox has no issues, merge requests and burndown events."""
         number = self.key(call)
         read(call, *PAGE)
         self.find(call, self.owner(call), number)
         return page_of(call, (), lambda nothing: nothing)
 
     def promote(self, call: Call) -> Answer:
-        """Make one for the group, in place of all of that title in its own projects.
+        """Create the milestone in the group, and remove it from all projects of the group.
 
-        The same title in a subgroup or in a project below one is no obstacle, and stays.
+        Milestones of the same title in subgroups and their projects stay.
         """
         number = self.key(call)
         project, state = self.owner_to_write(call), call.state
@@ -172,7 +172,7 @@ class _Milestones(Collection[Milestone]):
 
 
 def _rank(each: Milestone, field: str) -> str | int:
-    """What to sort by: numbers as such, texts without regard to case, what is not there as an empty one."""
+    """Return the sort key: a number, or a text in lower case, empty for null."""
     value: str | int | None = getattr(each, field)
     return value if isinstance(value, int) else (value or "").lower()
 
@@ -191,7 +191,7 @@ def _matches(each: Milestone, sent: dict[str, Any], ancestors: bool) -> bool:
 
 
 def _is_asked_for(each: Milestone, sent: dict[str, Any]) -> bool:
-    """Whether `ids` or `title` names it; whoever says both asks for all of either."""
+    """Whether `ids` or `title` selects the milestone; each of them adds to the other."""
     ids, title = sent.get("ids"), sent.get("title")
     return not (ids or title) or each.id in (ids or ()) or each.title == title
 
@@ -203,7 +203,7 @@ def _in_time(each: Milestone, sent: dict[str, Any]) -> bool:
 
 
 def _fill(milestone: Milestone, sent: dict[str, Any], state: State) -> dict[str, list[str]]:
-    """Put in what was sent, and say what is wrong with it."""
+    """Set the attributes that were sent, and return their errors."""
     wrong: dict[str, list[str]] = {}
     if "title" in sent:
         milestone.title = (sent["title"] or "").strip(_BLANKS)
@@ -225,7 +225,7 @@ def _fill(milestone: Milestone, sent: dict[str, Any], state: State) -> dict[str,
 
 
 def _day(given: str) -> str | None:
-    """The day meant, as production reads it, whatever the time of day; None for what is no day."""
+    """Return the day as production reads it, ignoring the time of day; None for anything else."""
     for form in _DAYS:
         with suppress(ValueError):
             return datetime.strptime(given[:10] if form == _DAYS[0] else given, form).date().isoformat()  # noqa: DTZ007 - a day has no zone

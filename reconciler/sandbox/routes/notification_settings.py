@@ -75,7 +75,7 @@ class Setting(Record):
 
 
 class OwnSetting(Setting):
-    """A user's settings in general."""
+    """A user's global settings."""
 
     level: NotificationLevel = "participating"
     notification_email: str | None = None
@@ -96,18 +96,18 @@ SECTIONS = (OWN, IN_PLACES)
 
 
 class _Settings:
-    """The settings of whoever asks: their own, or theirs in a group or a project."""
+    """The caller's settings: global ones, or those in a group or project."""
 
     def __init__(self, level: Level) -> None:
         self.level = level
 
     def get(self, call: Call) -> Answer:
-        """Answer with them."""
+        """Answer with the settings."""
         user = call.caller()
         return Answer(200, _show(call.state, self.level, self.kept(call).get(user.username, Setting()), user))
 
     def put(self, call: Call) -> Answer:
-        """Change them; a bad address is refused after the rest was saved."""
+        """Change the settings; an invalid address is refused after the rest is saved."""
         own = [text("notification_email")] if self.level == "user" else []
         sent = read(call, text("level"), *own, *(_DEPLOYED[self.level] if call.state.deployed else _SPEC))
         user, kept = call.caller(), self.kept(call)
@@ -120,7 +120,7 @@ class _Settings:
         return Answer(200, _show(call.state, self.level, setting, user))
 
     def kept(self, call: Call) -> dict[str, Setting]:
-        """Everybody's settings there; a `PUT`, alone among writes, takes a project by its former path."""
+        """Return all users' settings there; unlike other writes, a `PUT` accepts the former path of a project."""
         if self.level == "user":
             return {call.caller().username: OWN.of(call.caller())}
         if self.level == "group":

@@ -22,7 +22,7 @@ LONGEST = timedelta(days=365)
 
 
 class Trigger(DatedItem):
-    """One token; `owner` is None when that user is gone."""
+    """One token; `owner` is None if that user was deleted."""
 
     token: str = ""
     description: str | None = None
@@ -31,60 +31,60 @@ class Trigger(DatedItem):
     expires_at: Time | None = None
 
     def complete(self) -> None:
-        """Have a value that comes from the ID."""
+        """Derive the value from the ID."""
         self.token = self.token or PREFIX + sha256(f"trigger {self.id}".encode()).hexdigest()[:40]
 
 
 class Pipeline(Item):
-    """One that was started; nothing is kept of it but that its ID is taken."""
+    """A pipeline that was started; only its ID is kept."""
 
 
 class _Triggers(Collection[Trigger]):
     """A project's tokens; their descriptions need not be unique."""
 
     def read_new(self, call: Call) -> dict[str, Any]:
-        """Production knows an expiry."""
+        """Read the description, and in production the expiry."""
         expiry = [time("expires_at")] if call.state.deployed else []
         return read(call, text("description", required=True, null=call.state.deployed), *expiry)
 
     def read_changes(self, call: Call) -> dict[str, Any]:
-        """In production what is not sent is null."""
+        """Read the description; in production it is null if it is not sent."""
         sent = read(call, text("description", null=call.state.deployed))
         return {"description": None, **sent} if call.state.deployed else sent
 
     def owner(self, call: Call) -> Project:
-        """The project, if the caller may have its tokens."""
+        """Return the project, if the caller maintains it and it can run pipelines; else 404 or 403."""
         project = call.visible_project()
         _require_builds(call, project)
         return project
 
     def items(self, call: Call, owner: Project) -> list[Trigger]:
-        """The project's tokens that have not expired."""
+        """Return the project's tokens that have not expired."""
         now = stamp(call.state.now)
         return [each for each in self.section.of(owner) if each.expires_at is None or each.expires_at > now]
 
     def make(self, call: Call, owner: Project, sent: dict[str, Any]) -> Trigger:
-        """Only the far end of the expiry is limited; a token that has expired already is created, and gone."""
+        """Return a new token. Its expiry must be within a year; an expired token is created, and gone."""
         latest = (call.state.now + LONGEST).date().isoformat()
         if (sent.get("expires_at") or "")[:10] >= latest:
             raise _too_late(latest)
         return super().make(call, owner, {**sent, "owner": call.caller().username})
 
     def update(self, call: Call) -> Answer:
-        """The token is looked for before the caller's role."""
+        """Change a token; an unknown token is refused before a lesser role."""
         number, _ = self.key(call), self.read_changes(call)
         self.find(call, call.visible_project(), number)
         return super().update(call)
 
-    def require_right(self, call: Call, owner: Project, item: Trigger) -> None:  # noqa: ARG002 - others look where
-        """Only its owner and administrators update a token; every maintainer deletes it."""
+    def require_right(self, call: Call, owner: Project, item: Trigger) -> None:  # noqa: ARG002
+        """Allow updates by the owner and administrators, deletions by every maintainer."""
         user = call.caller()
         if call.method == "PUT" and not (user.admin or item.owner == user.username):
             reason = "The current user is not authorized to update the pipeline trigger token"
             raise refused(403, f"403 Forbidden - {reason}")
 
     def show(self, call: Call, owner: Project, item: Trigger) -> dict[str, Any]:
-        """The record of a token (spec section 2)."""
+        """Return the record of a token (spec section 2)."""
         state, user = call.state, call.caller()
         whole = item.owner == user.username or (user.admin and state.deployed)
         record = {
@@ -121,7 +121,7 @@ def trigger_pipeline(call: Call) -> Answer:
 
 
 def _of_job(call: Call, value: str) -> User | None:
-    """Whose CI job has that token; 401 where the job is over."""
+    """Return the user of the CI job with that token; 401 if the job is over."""
     token = call.state.tokens.get(value)
     if token is None or token.kind != "job":
         return None
@@ -131,7 +131,7 @@ def _of_job(call: Call, value: str) -> User | None:
 
 
 def _run(call: Call, project: Project, trigger: Trigger | None, user: User) -> dict[str, Any]:
-    """Start it. One that a job starts belongs to that job's pipeline."""
+    """Start a pipeline; a job starts a child pipeline."""
     number, now = call.state.numbers(Pipeline).give(), call.state.tick()
     if trigger:
         trigger.last_used = now
@@ -174,7 +174,7 @@ def _run(call: Call, project: Project, trigger: Trigger | None, user: User) -> d
 
 
 def _require_builds(call: Call, project: Project) -> None:
-    """Maintainers only, and nobody where the project is archived or builds nothing."""
+    """Refuse with 403 anyone but maintainers, and everyone if the project is archived or without pipelines."""
     call.require(project, MAINTAINER)
     if call.state.is_archived(project) or not project.builds_enabled:
         raise refused(403, "403 Forbidden")
