@@ -1,4 +1,4 @@
-"""A diagnosis, as a value: what was found of the service, of the token, and of each section of each target.
+"""A diagnosis, as a value: findings about the service, the token, and each section of each target.
 
 It is shown as text, or as the JSON document that `reconciler.diagnosis/v1` names.
 """
@@ -19,7 +19,7 @@ from reconciler.model.targets import Target
 
 
 class Verdict(StrEnum):
-    """What a finding comes to."""
+    """The verdict of a finding or a section."""
 
     OK = "ok"
     WARNING = "warning"
@@ -53,10 +53,10 @@ Seconds = Annotated[float, Field(ge=0), PlainSerializer(lambda seconds: round(se
 
 @dataclass(frozen=True, slots=True)
 class Finding:
-    """One thing that was found."""
+    """One finding."""
 
     verdict: Verdict
-    """Whether it is well."""
+    """The verdict."""
     about: str
     """The subject, in a word or two."""
     said: str
@@ -98,7 +98,7 @@ class ServiceCheck:
     enterprise: Annotated[bool | None, Field(exclude=True)] = None
     """Whether it has the code of the paid editions, licensed or not; None if unknown."""
     token: Annotated[Token, Field(exclude=True)] = Token()
-    """What it says of the token."""
+    """The token, as the service reports it."""
     findings: tuple[Finding, ...] = ()
     """The findings about the service."""
 
@@ -136,7 +136,7 @@ class SectionState:
     @computed_field
     @property
     def verdict(self) -> Verdict:
-        """Whether it is well, its findings aside."""
+        """The verdict, without that of its findings."""
         if Access.NO in (self.read, self.write):
             return Verdict.ERROR
         return Verdict.UNKNOWN if self.write is Access.UNKNOWN else Verdict.OK
@@ -186,11 +186,11 @@ class VerdictCounts:
     """The diagnosis in numbers."""
 
     ok: int
-    """How much is well."""
+    """Number of findings and sections that are in order."""
     warning: int
-    """How much will not stay well, or is not safe."""
+    """Number of warnings: what will expire soon, or is not safe."""
     unknown: int
-    """How much the service does not tell."""
+    """Number of unknowns: what the service does not report."""
     error: int
     """Number of errors."""
 
