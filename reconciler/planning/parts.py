@@ -198,9 +198,7 @@ def plan_creation(
     errors = list(become(type(wanted)(), wanted).errors())
     lacking = [field for field in at.part.required if fields_of(wanted).get(field) is None]
     yield from (at.problem(name, f"cannot be created: {reason}", field=field) for field, reason in errors)
-    yield from (
-        at.problem(name, f"needs `{field}` to be created", f"declare `{field}`", field=field) for field in lacking
-    )
+    yield from (at.problem(name, f"needs `{field}` to be created", "declare it", field=field) for field in lacking)
     if errors or lacking:
         return
     path = _path(at, name)
@@ -306,11 +304,11 @@ def applicable(
 
 def _immutable(at: DeclaredPart[Collection], pair: Pair) -> Iterator[tuple[str, Problem]]:
     """Yield each field that differs and that no update can change, with the problem that is."""
-    remedy = "declare it under a new name and null under this one, or delete it first"
+    remedy = "to replace the object, declare a new name and set this one to null; or delete it first"
     if pair.former is not None:
         remedy = "leave out `renamed_from` to create a new object"
     elif at.section.prune:
-        remedy = "declare it under a new name, and this one will be pruned; or delete it first"
+        remedy = "to replace the object, declare it under a new name, and this one is pruned; or delete it first"
     before, after = differences(pair.wanted, pair.found)
     for field, value in after.items():
         if at.part.update is None or field.partition(".")[0] in at.part.immutable:

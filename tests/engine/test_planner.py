@@ -238,9 +238,11 @@ def test_the_remedy_for_an_immutable_field_fits_the_declaration() -> None:
         return [problem.remedy for problem in make_plan(state, found, RELEASE_KIND)[0].problems]
 
     wanted = {"start_date": "2026-12-01"}
-    assert remedy({"a": wanted}) == ["declare it under a new name and null under this one, or delete it first"]
+    assert remedy({"a": wanted}) == [
+        "to replace the object, declare a new name and set this one to null; or delete it first"
+    ]
     assert remedy({"a": wanted}, prune=True) == [
-        "declare it under a new name, and this one will be pruned; or delete it first"
+        "to replace the object, declare it under a new name, and this one is pruned; or delete it first"
     ]
     assert remedy({"b": wanted | {"renamed_from": "a"}}) == ["leave out `renamed_from` to create a new object"]
 
