@@ -365,8 +365,9 @@ def _why_lacking(composition: Composition | None) -> str:
 
 @dataclass(frozen=True, slots=True)
 class _Evidence:
-    """The place that shows that a path is a group's or a project's: of the path itself, or of a project inside."""
+    """The place that shows the level of a path: of the path itself, or of a project inside."""
 
+    level: Level
     document: Document
     steps: Steps
     inside: str = ""
@@ -376,57 +377,53 @@ class _Evidence:
         return f"project {self.inside} is in it, see {location}" if self.inside else f"see {location}"
 
 
-@dataclass(frozen=True, slots=True)
-class PathLevels:
-    """The paths of groups and of projects in the documents, in lower case: no path is both."""
-
-    groups: dict[str, _Evidence] = field(default_factory=dict)
-    projects: dict[str, _Evidence] = field(default_factory=dict)
-
-    def error(self, path: str, level: Level) -> str | None:
-        """Return an error if a path used as a group's is a project's, or the other way round."""
-        others, what = (self.projects, "project") if level is Level.GROUP else (self.groups, "group")
-        evidence = others.get(path.casefold())
-        return None if evidence is None else f"{path} is a {what}, not a {level} ({evidence})"
-
-    def misplaced(self, whole: Effective) -> Iterator[Diagnostic]:
-        """Yield an error for each project in a list of groups, and each group in a list of projects."""
-        for name, section in whole.sections.items():
-            lists = whole.specs[name].lists
-            for part in lists.keys() & (section.keys() if isinstance(section, dict) else ()):
-                level = lists[part].key_level
-                for number, entry in enumerate(section[part] if level and isinstance(section[part], list) else ()):
-                    error = self.error(entry, level) if level and isinstance(entry, str) else None
-                    if error:
-                        right = next(key for key, each in lists.items() if each.key_level not in {None, level})
-                        yield Diagnostic((name, part, number), f"{error}: list it under `{right}`")
+PathLevels = Mapping[str, _Evidence]
+"""The paths of groups and of projects in the documents, in lower case: no path is both."""
 
 
 def path_levels(index: Index, diagnostics: Diagnostics) -> PathLevels:
-    """Return the paths of groups and projects in the documents; a group used as a project is an error."""
-    levels = PathLevels()
+    """Return the levels of the paths in the documents; a group used as a project is an error."""
+    levels: dict[str, _Evidence] = {}
     projects: list[tuple[str, Document, Steps]] = []
     for each in index.targets.values():
         if isinstance(each.target.ref, str):
             document, steps = each.layer.document, ("metadata", "path")
             if each.target.level is Level.GROUP:
-                levels.groups.setdefault(each.target.ref.casefold(), _Evidence(document, steps))
+                levels.setdefault(each.target.ref.casefold(), _Evidence(Level.GROUP, document, steps))
             else:
                 projects.append((each.target.ref, document, steps))
     for declared in index.sets.values():
         document, select = declared.layer.document, declared.select
         if select.group:
-            levels.groups.setdefault(select.group.casefold(), _Evidence(document, ("select", "group")))
+            levels.setdefault(select.group.casefold(), _Evidence(Level.GROUP, document, ("select", "group")))
         projects += [(path, document, ("select", "projects", number)) for number, path in enumerate(select.projects)]
     for path, document, steps in projects:
         above = path.casefold().rpartition("/")[0]
-        while above and above not in levels.groups:
-            levels.groups[above] = _Evidence(document, steps, path)
+        while above and above not in levels:
+            levels[above] = _Evidence(Level.GROUP, document, steps, path)
             above = above.rpartition("/")[0]
     for path, document, steps in projects:
-        error = levels.error(path, Level.PROJECT)
+        error = _level_conflict(path, Level.PROJECT, levels)
         if error:
             diagnostics.add(document, Diagnostic(steps, f"{error}: give the full path of a project"))
-        else:
-            levels.projects.setdefault(path.casefold(), _Evidence(document, steps))
+        levels.setdefault(path.casefold(), _Evidence(Level.PROJECT, document, steps))
     return levels
+
+
+def misplaced_references(whole: Effective, levels: PathLevels) -> Iterator[Diagnostic]:
+    """Yield an error for each project in a list of groups, and each group in a list of projects."""
+    for name, section in whole.sections.items():
+        lists = whole.specs[name].lists
+        for part in lists.keys() & (section.keys() if isinstance(section, dict) else ()):
+            level = lists[part].key_level
+            for number, entry in enumerate(section[part] if level and isinstance(section[part], list) else ()):
+                error = _level_conflict(entry, level, levels) if level and isinstance(entry, str) else None
+                if error:
+                    right = next(key for key, each in lists.items() if each.key_level not in {None, level})
+                    yield Diagnostic((name, part, number), f"{error}: list it under `{right}`")
+
+
+def _level_conflict(path: str, level: Level, levels: PathLevels) -> str | None:
+    """Return an error if a path used at a level is known to be of another."""
+    known = levels.get(path.casefold())
+    return f"{path} is a {known.level}, not a {level} ({known})" if known and known.level is not level else None

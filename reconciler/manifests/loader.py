@@ -21,6 +21,7 @@ from reconciler.manifests.index import (
     clashing_names,
     compose,
     level_error,
+    misplaced_references,
     path_levels,
 )
 from reconciler.manifests.layers import (
@@ -394,7 +395,7 @@ def _assemble(compositions: list[Composition], index: Index, diagnostics: Diagno
                 for found in check_alone(index.specs[name], section, (target.level,)):
                     diagnostics.add(layers[-1].document, found)
     for each in assembled.values():
-        for found in levels.misplaced(each.effective):
+        for found in misplaced_references(each.effective, levels):
             diagnostics.add_merged(each.effective, found)
     return assembled
 

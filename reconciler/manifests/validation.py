@@ -1,12 +1,12 @@
 """Checks of values: pydantic's errors in plain words, names, and rules across fields."""
 
 import re
-import unicodedata
 from collections.abc import Iterator, Mapping
 from dataclasses import replace
 from itertools import groupby
 from types import UnionType
 from typing import Annotated, Any, Union, get_args, get_origin
+from unicodedata import normalize
 
 from pydantic import BaseModel, ValidationError
 
@@ -203,14 +203,15 @@ def check_section(whole: Effective, spec: SectionSpec, target: Target) -> tuple[
     """
     name = spec.kind.name
     value = whole.sections[name]
-    found = [*_name_errors(spec, value)]
+    found = list(_check_names(spec, target, value))
     section = None
     try:
         section = spec.check[target.level](value)
     except ValidationError as error:
+        found = [each for each in found if each.severity == "error"]
         found += [_with_owners(each, spec) for each in diagnose(error, value, spec.kind.models[target.level])]
     else:
-        found += [*_rules(section), *_name_warnings(spec, target, value)]
+        found += _rules(section)
         found += [] if name in whole.prune else _empty_lists(spec, value)
     found = [each.below(name) for each in found if whole.values is not None or not _has_placeholder(each)]
     return None if any(each.severity == "error" for each in found) else section, found
@@ -254,39 +255,33 @@ def _with_owners(found: Diagnostic, spec: SectionSpec) -> Diagnostic:
     return replace(found, message=f"`{key}` belongs to {listed(owners)}") if owners else found
 
 
-def _names(spec: SectionSpec, section: Any) -> Iterator[tuple[Steps, Collection, Key]]:
-    """Yield the steps, collection and value of each name in a section."""
-    for key in section if spec.items and isinstance(section, dict) else ():
-        yield (key,), spec.items, key  # type: ignore[misc]
-    for field in spec.lists.keys() & (section.keys() if isinstance(section, dict) else ()):
-        for index, entry in enumerate(section[field] if isinstance(section[field], list) else ()):
-            if isinstance(entry, str | int):
-                yield (field, index), spec.lists[field], entry
+def _names(spec: SectionSpec, section: Mapping[str, Any]) -> list[tuple[Steps, Collection, Key]]:
+    """Return the steps, collection and value of each name in a section."""
+    if spec.items:
+        return [((key,), spec.items, key) for key in section]
+    return [
+        ((field, index), spec.lists[field], entry)
+        for field in spec.lists.keys() & section.keys()
+        for index, entry in enumerate(section[field] if isinstance(section[field], list) else ())
+        if isinstance(entry, str | int)
+    ]
 
 
-def _name_errors(spec: SectionSpec, section: Any) -> Iterator[Diagnostic]:
-    at_key = spec.items is not None
-    for steps, collection, name in _names(spec, section):
-        message = collection.name_error(name)
-        if message:
-            yield Diagnostic(steps, message, at_key=at_key, value=name)
-    if at_key and isinstance(section, dict):
-        yield from _old_name_errors(section)
-
-
-def _name_warnings(spec: SectionSpec, target: Target, section: Any) -> Iterator[Diagnostic]:
-    """Yield a warning for each wanted name that some servers refuse, and for names that only look the same."""
+def _check_names(spec: SectionSpec, target: Target, section: Any) -> Iterator[Diagnostic]:
+    """Yield the errors in names; for wanted names that some servers refuse, and those that look the same, warnings."""
+    if not isinstance(section, dict):
+        return
     at_key = spec.items is not None
     first: dict[str, Key] = {}
     for steps, collection, name in _names(spec, section):
-        message = None if at_key and section[name] is None else collection.key_warning(target, name)
-        if message:
-            yield Diagnostic(steps, message, "warning", at_key, value=name)
-        if at_key and first.setdefault(unicodedata.normalize("NFC", str(name)), name) != name:
-            message = (
-                f"`{name}` looks the same as another name here and is composed of other characters (Unicode NFC, NFD)"
-            )
-            yield Diagnostic(steps, message, "warning", at_key, value=name)
+        error = collection.name_error(name)
+        warning = None if error or (at_key and section[name] is None) else collection.key_warning(target, name)
+        if at_key and not str(name).isascii() and first.setdefault(normalize("NFC", str(name)), name) != name:
+            warning = f"`{name}` looks the same as another name here, but has other characters (Unicode NFC, NFD)"
+        if error or warning:
+            yield Diagnostic(steps, error or str(warning), "error" if error else "warning", at_key, value=name)
+    if at_key:
+        yield from _old_name_errors(section)
 
 
 def _empty_lists(spec: SectionSpec, section: Any) -> Iterator[Diagnostic]:
@@ -324,7 +319,8 @@ def _rules(section: Resource | Mapping[str, Resource | None]) -> Iterator[Diagno
         if resource is None:
             continue
         above = () if key is None else (key,)
-        for field, message in resource.errors() if type(resource).errors is not Resource.errors else ():
-            yield Diagnostic((*above, field), message)
-        for field, message in resource.warnings() if type(resource).warnings is not Resource.warnings else ():
-            yield Diagnostic((*above, field), message, "warning")
+        model = type(resource)
+        if model.errors is not Resource.errors:
+            yield from (Diagnostic((*above, field), message) for field, message in resource.errors())
+        if model.warnings is not Resource.warnings:
+            yield from (Diagnostic((*above, field), message, "warning") for field, message in resource.warnings())

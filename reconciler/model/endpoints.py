@@ -280,10 +280,13 @@ class Collection:
         """Return what is wrong with a name and what would be right; None where it is fine."""
         if self.key_level is not None:
             return self.key_error(name)
-        word, text = self.key.rpartition("_")[2], str(self.canonical_key(name))
-        if len(text) > LONGEST_NAME:
+        text = str(self.canonical_key(name))
+        if text.strip() and len(text) <= LONGEST_NAME:
+            return self.key_error(name)
+        word = self.key.rpartition("_")[2]
+        if text.strip():
             return f"a {word} has at most {LONGEST_NAME} characters; this one has {len(text)}"
-        return self.key_error(name) if text.strip() else f"a {word} must not be blank"
+        return f"a {word} must not be blank"
 
 
 def _by_fields(model: type[Resource], shown_as: Mapping[str, str], answer: Json) -> Found:

@@ -100,6 +100,22 @@ def test_null_replaces_an_item_and_a_mapping_replaces_null(folder: Folder) -> No
     ) == {"milestones": {"a": None, "b": {"state": "active"}, "c": {"description": "x", "due_date": None}}}
 
 
+def test_layers_of_sets_and_documents_merge_strictly_in_their_order(folder: Folder) -> None:
+    assert merged(
+        folder,
+        "apiVersion: reconciler/v1\nkind: ProjectSet\nmetadata: {name: all}\nselect: {projects: [acme/api]}\n"
+        "spec: {milestones: {a: {state: closed}}, notification_settings: {level: custom, events: {new_note: true}}}\n",
+        profile("clean", "  milestones: {a: null}\n  notification_settings: {level: watch}"),
+        project(
+            "  milestones: {a: {description: x}}\n  notification_settings: {level: custom, events: {new_issue: true}}",
+            "clean",
+        ),
+    ) == {
+        "notification_settings": {"level": "custom", "events": {"new_issue": True}},
+        "milestones": {"a": {"description": "x"}},
+    }
+
+
 def test_two_spellings_of_a_name_are_one_item_across_layers(folder: Folder) -> None:
     assert merged(
         folder,
