@@ -297,6 +297,8 @@ def test_sections_that_will_be_planned_again_come_back_as_they_were() -> None:
         ({"section": "hooks"}, "no project has a section 'hooks'"),
         ({"level": "user", "ref": None}, "no user has a section 'approval_settings'"),
         ({"wanted": {"x": 1}}, "the approval_settings of 'project acme/payments/api' are not valid"),
+        ({"prune": "no"}, "dependent[0].prune should be false"),
+        ({"prune": None}, "dependent[0].prune input should be a valid boolean"),
     ],
 )
 def test_sections_that_could_not_be_planned_again_are_refused(changed: dict[str, Any], words: str) -> None:

@@ -3,7 +3,6 @@
 Reading trusts no file: the checksum shows edits, and every request must lead to the target and part it stands under.
 """
 
-import json
 import re
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
@@ -46,8 +45,6 @@ CLOCK_SKEW = timedelta(minutes=5)
 class Dependent:
     """Settings that are read and planned again after the groups above them were changed."""
 
-    __pydantic_config__ = DOCUMENT
-
     level: Level
     """The level of the target."""
     ref: Key | None
@@ -72,7 +69,7 @@ def _dependent(section: Section) -> Dependent:
 
 def _section(content: Json, info: ValidationInfo) -> Section:
     """Return the settings that `_dependent` was handed; the context are all kinds."""
-    read = TypeAdapter(Dependent).validate_json(json.dumps(content))
+    read = TypeAdapter(Dependent).validate_python(content)
     target = Target(read.level, read.ref)
     kinds: Kinds = info.context or {}
     if read.section not in kinds or read.level not in kinds[read.section].models:

@@ -6,11 +6,12 @@ Nothing here is written twice: the sections of manifests come from the kinds, al
 import json
 from pathlib import Path
 
-from pydantic import TypeAdapter
+from pydantic import TypeAdapter, with_config
 
 from reconciler import __version__
 from reconciler.configuration import Configuration
 from reconciler.doctor import Diagnosis
+from reconciler.documents.checksum import DOCUMENT
 from reconciler.documents.plan_file import SavedPlan
 from reconciler.documents.report import Report
 from reconciler.errors import ConfigurationError
@@ -42,7 +43,8 @@ def all_schemas(kinds: Kinds) -> dict[str, Schema]:
 
 
 def _document(shape: type) -> Schema:
-    schema = TypeAdapter(shape).json_schema(mode="serialization", schema_generator=Kept)
+    described = with_config({**DOCUMENT, "use_attribute_docstrings": True})(shape)
+    schema = TypeAdapter(described).json_schema(mode="serialization", schema_generator=Kept)
     if shape in (SavedPlan, Report):
         schema["properties"]["checksum"] = CHECKSUM
         schema["required"].append("checksum")
