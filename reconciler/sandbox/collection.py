@@ -166,8 +166,9 @@ class Collection(Generic[I]):
         raise refused(404, "404 Not found")
 
     def make(self, call: Call, owner: Any, sent: dict[str, Any]) -> I:  # noqa: ARG002 - for overrides
-        """Return a new item from the attributes that were sent; it is neither checked nor kept yet."""
-        made: I = self.item.model_construct(**sent)  # type: ignore[assignment]
+        """Return a new item from the attributes that were sent, null meaning the default; it is not yet checked."""
+        given = {name: value for name, value in sent.items() if value is not None}
+        made: I = self.item.model_construct(**given)  # type: ignore[assignment]
         return made
 
     def check(self, call: Call, owner: Any, wanted: I, before: I | None) -> None:

@@ -102,8 +102,9 @@ def test_a_package_brings_a_section_and_its_endpoints(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("code", "reason"),
     [
-        ("raise RuntimeError('no luck')", "no luck"),
-        ("", "module 'stickers_of_theirs' has no attribute 'ROUTES'"),
+        ("raise RuntimeError('no luck')", "RuntimeError: no luck"),
+        ("", "AttributeError: module 'stickers_of_theirs' has no attribute 'ROUTES'"),
+        ("from reconciler.sandbox.routes.milestones import ROUTES, SECTIONS", "another module keeps milestones"),
     ],
 )
 def test_a_package_that_is_broken_is_named(
@@ -114,4 +115,6 @@ def test_a_package_that_is_broken_is_named(
     monkeypatch.delitem(sys.modules, "stickers_of_theirs", raising=False)
     with pytest.raises(SandboxError) as caught:
         modules.__wrapped__()
-    assert str(caught.value) == f"sandbox routes 'stickers' of the package 'reconciler-stickers': {reason}"
+    assert str(caught.value) == (
+        f"package reconciler-stickers 1.0: sandbox routes stickers cannot be used: {reason}; update or uninstall the package"
+    )

@@ -7,7 +7,7 @@ projects. Packages name their modules in the entry point group `reconciler.sandb
 import pkgutil
 from functools import cache
 from importlib import import_module
-from importlib.metadata import entry_points
+from importlib.metadata import EntryPoint, entry_points
 from types import ModuleType
 from typing import TYPE_CHECKING, Any
 
@@ -37,16 +37,26 @@ def modules() -> tuple[ModuleType, ...]:
     """Return our modules, then those of packages, each ordered by name.
 
     Raises:
-        SandboxError: the module of a package cannot be imported, or has no routes; the text names the package.
+        SandboxError: the module of a package cannot be used; the message names the package.
     """
-    ours = [import_module(f"{__name__}.{found.name}") for found in pkgutil.iter_modules(__path__)]
-    theirs = []
+    found = [import_module(f"{__name__}.{each.name}") for each in pkgutil.iter_modules(__path__)]
+    taken = {section.name for module in found for section in getattr(module, "SECTIONS", ())}
     for entry in sorted(entry_points(group=GROUP), key=lambda entry: entry.name):
-        package = entry.dist.name if entry.dist else entry.value
         try:
             module = entry.load()
+            names = {section.name for section in getattr(module, "SECTIONS", ())}
             _ = module.ROUTES
-        except Exception as error:  # whatever a package raises is its own fault, and said to be
-            raise SandboxError(f"sandbox routes {entry.name!r} of the package {package!r}: {error}") from error
-        theirs.append(module)
-    return (*ours, *theirs)
+        except Exception as error:  # the code of a package may raise anything
+            raise _unusable(entry, f"{type(error).__name__}: {error}") from error
+        if names & taken:
+            raise _unusable(entry, f"another module keeps {', '.join(sorted(names & taken))}")
+        found.append(module)
+        taken |= names
+    return tuple(found)
+
+
+def _unusable(entry: EntryPoint, reason: str) -> SandboxError:
+    package = f"{entry.dist.name} {entry.dist.version}" if entry.dist else entry.module
+    return SandboxError(
+        f"package {package}: sandbox routes {entry.name} cannot be used: {reason}; update or uninstall the package"
+    )
