@@ -1,7 +1,5 @@
 """Deploy keys in the sandbox: the same key again is the old record; the same title again is another key."""
 
-from typing import Any
-
 from reconciler.sandbox.call import Call
 from reconciler.sandbox.collection import Collection
 from reconciler.sandbox.parameters import boolean, text
@@ -27,10 +25,6 @@ class _DeployKeys(Collection[DeployKey]):
             item.replace_with(old)
         else:
             super().add(call, owner, item)
-
-    def make(self, call: Call, owner: Project, sent: dict[str, Any]) -> DeployKey:
-        """Return a new key, which cannot push unless that is asked for."""
-        return super().make(call, owner, {"can_push": False, **sent})
 
 
 KEYS = _DeployKeys(
