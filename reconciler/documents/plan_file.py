@@ -32,6 +32,7 @@ from reconciler.model.plan import Change, Create, Plan, TargetPlan
 from reconciler.model.protocols import Json
 from reconciler.model.state import Section
 from reconciler.model.targets import Address, Key, Level, Target
+from reconciler.model.wording import counted
 from reconciler.planning.guard import NO_LIMITS, Limits, refusals
 from reconciler.planning.selection import Shard
 
@@ -57,7 +58,7 @@ class Dependent:
     """Its declared fields."""
 
 
-def _dependent(section: Section) -> Dependent:
+def _as_dependent(section: Section) -> Dependent:
     """Return settings as a manifest holds them: the declared fields of all their parts."""
     fields: dict[str, Json] = {}
     for wanted in section.wanted.values():
@@ -67,8 +68,8 @@ def _dependent(section: Section) -> Dependent:
     return Dependent(section.target.level, section.target.ref, section.kind, section.prune, fields)
 
 
-def _section(content: Json, info: ValidationInfo) -> Section:
-    """Return the settings that `_dependent` was handed; the context are all kinds."""
+def _from_dependent(content: Json, info: ValidationInfo) -> Section:
+    """Return the settings that `_as_dependent` turned into JSON; the context of the validation is all kinds."""
     read = TypeAdapter(Dependent).validate_python(content)
     target = Target(read.level, read.ref)
     kinds: Kinds = info.context or {}
@@ -81,7 +82,7 @@ def _section(content: Json, info: ValidationInfo) -> Section:
     return Section(target, read.section, kinds[read.section].wanted(value, prune=read.prune), read.prune)
 
 
-KeptSection = Annotated[Section, PlainValidator(_section), PlainSerializer(_dependent, return_type=Dependent)]
+KeptSection = Annotated[Section, PlainValidator(_from_dependent), PlainSerializer(_as_dependent, return_type=Dependent)]
 
 
 @dataclass(frozen=True, slots=True)
@@ -159,7 +160,7 @@ class SavedPlan:
 
 @cache
 def _adapter() -> TypeAdapter[SavedPlan]:
-    """Return what writes and reads plans; most runs need it not."""
+    """Return what writes and reads plans. It is built when first needed: most runs need none."""
     return TypeAdapter(SavedPlan)
 
 
@@ -172,7 +173,7 @@ def load_plan(text: str, kinds: Kinds) -> SavedPlan:
     """Read what `save_plan` returned.
 
     Raises:
-        PlanRefused: it is not that, it was edited, or another reconciler wrote it.
+        PlanRefused: it is not a saved plan, was edited, or comes from another version.
     """
     saved = read_checked(text, _adapter(), FORMAT, computed={"refusals": False, "summary": True}, context=kinds)
     targets = []
@@ -193,7 +194,7 @@ def check_target(target: Target) -> None:
 
 
 def checked_change(change: Change, kinds: Kinds) -> Change:
-    """Return a change that was read, with what a document does not say of it.
+    """Return a change that was read, completed by what a document does not hold.
 
     Raises:
         PlanRefused: there is no such section or part, or a request leads elsewhere.
@@ -258,13 +259,12 @@ def _paths(target: Target, part: Part) -> re.Pattern[str]:
 
 
 def _place(api_url: str) -> tuple[str, str, str]:
-    """What two spellings of one service's URL have in common."""
+    """Return what two spellings of one service's URL have in common."""
     parts = urlsplit(api_url)
     return parts.scheme.lower(), parts.netloc.lower(), parts.path.rstrip("/")
 
 
 def _words(duration: timedelta) -> str:
-    """A duration to the hour, or where it is shorter, to the minute."""
+    """Return a duration in whole hours, or, if it is shorter than one, in minutes."""
     minutes = int(duration.total_seconds() // 60)
-    number, unit = (minutes // 60, "hour") if minutes >= 60 else (minutes, "minute")
-    return f"{number} {unit}{'' if number == 1 else 's'}"
+    return counted(minutes // 60, "hour") if minutes >= 60 else counted(minutes, "minute")

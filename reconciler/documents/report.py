@@ -1,7 +1,4 @@
-"""The report of an apply: what became of each change. Its counts are of results, not of plans.
-
-Made of the plan and its outcomes; written, shown, and read again.
-"""
+"""The report of an apply: the plan and what became of each change. Its counts are of results, not of plans."""
 
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
@@ -211,7 +208,7 @@ def _reported(outcome: TargetOutcome) -> TargetReport:
 
 @cache
 def _adapter() -> TypeAdapter[Report]:
-    """Return what writes and reads reports; most runs need it not."""
+    """Return what writes and reads reports. It is built when first needed: most runs need none."""
     return TypeAdapter(Report)
 
 
@@ -224,7 +221,7 @@ def load_report(text: str, kinds: Kinds) -> Report:
     """Read what `save_report` returned.
 
     Raises:
-        PlanRefused: it is not that, it was edited, or another reconciler wrote it.
+        PlanRefused: it is not a report, was edited, or comes from another version.
     """
     report = read_checked(text, _adapter(), FORMAT, computed={"counts": True})
     for target in report.targets:
