@@ -8,14 +8,17 @@ The cassettes are recorded against the sandbox, with one worker so that the orde
 import json
 import os
 import re
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
+import pytest
 import vcr
 import yaml
 
+from reconciler.service.connection import Connection
+from reconciler.service.responses import Response
 from tests.cli_runner import CliRunner
 from tests.conftest import EXAMPLES
 
@@ -43,7 +46,8 @@ KEPT = {"content-type", "x-next-page", "x-page", "x-per-page", "x-total", "x-tot
 
 
 @contextmanager
-def cassette(step: str) -> Iterator[Any]:
+def cassette(step: str, monkeypatch: pytest.MonkeyPatch) -> Iterator[Any]:
+    """Record or play back what goes over the connections: vcrpy itself knows only the transports of httpx."""
     if RECORD:
         (CASSETTES / f"{step}.yaml").unlink(missing_ok=True)
     recorder = vcr.VCR(
@@ -53,15 +57,31 @@ def cassette(step: str) -> Iterator[Any]:
         filter_headers=["private-token", "user-agent", "host"],
         before_record_response=without_secrets,
     )
-    with recorder.use_cassette(f"{step}.yaml") as tape:
+    exchange = Connection.exchange
+
+    def taped(self: Connection, method: str, path: str, headers: Mapping[str, str], body: Any) -> Response:
+        content = b"" if body is None else json.dumps(body).encode()
+        request = vcr.request.Request(method, f"{NOWHERE}/{path}", content, dict(headers))
+        if RECORD:
+            sent = exchange(self, method, path, headers, body)
+            shown = {name: [value] for name, value in sent.headers.items()}
+            status = {"code": sent.status, "message": sent.phrase}
+            tape.append(request, {"status": status, "headers": shown, "body": {"string": sent.body}})
+            return sent
+        played = tape.play_response(request)
+        received = {name.lower(): values[0] for name, values in played["headers"].items()}
+        return Response(played["status"]["code"], played["status"]["message"], received, played["body"]["string"])
+
+    with recorder.use_cassette(f"{step}.yaml") as tape, monkeypatch.context() as patch:
+        patch.setattr(Connection, "exchange", taped)
         yield tape
 
 
-def test_the_traffic_of_the_main_commands_is_as_it_was(cli_runner: CliRunner) -> None:
+def test_the_traffic_of_the_main_commands_is_as_it_was(cli_runner: CliRunner, monkeypatch: pytest.MonkeyPatch) -> None:
     cli_runner.sandbox.replace_state(yaml.safe_load((EXAMPLES / "state.yaml").read_text()))
     requests, outputs = {}, {}
     for step, line in STEPS.items():
-        with cassette(step) as tape:
+        with cassette(step, monkeypatch) as tape:
             done = cli_runner(
                 f"{line} {EXAMPLES / 'acme'}", *([] if RECORD or step == "validate" else ["--api-url", NOWHERE])
             )
