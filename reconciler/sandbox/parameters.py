@@ -6,8 +6,11 @@ What is sent but not declared is ignored. Only what was sent is given back, null
 import json
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from functools import partial
 from typing import Any
 from urllib.parse import parse_qsl, unquote
+
+from pydantic import TypeAdapter
 
 from .answers import Refusal, refused
 from .call import Call, invalid
@@ -15,8 +18,7 @@ from .records import moment, stamp
 
 SECRETS = frozenset({"private_token", "access_token", "job_token", "token"})
 REDACTED = "[REDACTED]"
-_TRUE = frozenset({"1", "on", "t", "true", "y", "yes"})
-_FALSE = frozenset({"0", "off", "f", "false", "n", "no"})
+_BOOLEAN = TypeAdapter(bool)
 
 
 def merged(query: str, body: Any) -> dict[str, Any]:
@@ -100,8 +102,8 @@ class Attribute:
     """One declared attribute.
 
     Attributes:
-        name: its name.
         coerce: returns the value for what was sent; raises ValueError.
+        name: its name.
         required: whether it must be sent.
         blank: whether null and the empty string are accepted.
         null: whether null is accepted.
@@ -109,53 +111,13 @@ class Attribute:
         never: values that are refused.
     """
 
-    name: str
     coerce: Callable[[Any], Any]
+    name: str
     required: bool = False
     blank: bool = True
     null: bool = True
     values: tuple[str | int | None, ...] = ()
     never: tuple[int, ...] = ()
-
-
-def text(name: str, **rules: Any) -> Attribute:
-    """A string; numbers are taken as their digits."""
-    return Attribute(name, _text, **rules)
-
-
-def boolean(name: str, **rules: Any) -> Attribute:
-    """True or false, or one of the words for them; the empty string is null."""
-    return Attribute(name, _boolean, **rules)
-
-
-def integer(name: str, **rules: Any) -> Attribute:
-    """A whole number, its digits, or a number whose fraction is cut off; the empty string is null."""
-    return Attribute(name, _integer, **rules)
-
-
-def integers(name: str, **rules: Any) -> Attribute:
-    """A list of whole numbers, or one string of them with commas between."""
-    return Attribute(name, _integers, **rules)
-
-
-def time(name: str, **rules: Any) -> Attribute:
-    """A moment in ISO 8601, as it is kept; the empty string is null."""
-    return Attribute(name, _time, **rules)
-
-
-def has_words(wanted: str | None, *columns: str | None) -> bool:
-    """Whether one of the columns has every word that is wanted; words in quotes are one term, case is ignored.
-
-    Words of one letter count only if there are no others: then they must be the whole column.
-    """
-    whole = " ".join((wanted or "").lower().split())
-    if not whole:
-        return True
-    parts = whole.split('"')
-    terms = [term for part in parts[::2] for term in part.split()] + parts[1::2]
-    terms = [term for term in terms if len(term) > 1]
-    found = [column.lower() for column in columns if column]
-    return any(all(term in column for term in terms) if terms else column == whole for column in found)
 
 
 def read(call: Call, *declared: Attribute, any_of: Sequence[str] = ()) -> dict[str, Any]:
@@ -219,16 +181,7 @@ def _text(value: Any) -> str:
 
 
 def _boolean(value: Any) -> bool | None:
-    if isinstance(value, bool | int) and value in (0, 1):
-        return bool(value)
-    word = value.lower() if isinstance(value, str) else "neither"
-    if word in _TRUE:
-        return True
-    if word in _FALSE:
-        return False
-    if word:
-        raise ValueError
-    return None
+    return None if value == "" else _BOOLEAN.validate_python(value)
 
 
 def _integer(value: Any) -> int | None:
@@ -244,3 +197,15 @@ def _integers(value: Any) -> list[int]:
 
 def _time(value: Any) -> str | None:
     return None if value == "" else stamp(moment(str(value)))
+
+
+text = partial(Attribute, _text)
+"""A string; numbers are taken as their digits."""
+boolean = partial(Attribute, _boolean)
+"""True or false, or one of the words for them; the empty string is null."""
+integer = partial(Attribute, _integer)
+"""A whole number, its digits, or a number whose fraction is cut off; the empty string is null."""
+integers = partial(Attribute, _integers)
+"""A list of whole numbers, or one string of them with commas between."""
+time = partial(Attribute, _time)
+"""A moment in ISO 8601, as it is kept; the empty string is null."""

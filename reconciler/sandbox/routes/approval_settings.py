@@ -25,7 +25,16 @@ Entry = dict[str, Any]
 _KEPT = (AUTHOR, COMMITTER, OVERRIDES, RETAIN, SELECTIVE, AGAIN)
 
 
-class _Approvals(Record):
+class ProjectApprovals(Record):
+    """The settings of a project itself."""
+
+    allow_author_approval: bool = False
+    allow_committer_approval: bool = True
+    allow_overrides_to_approver_list_per_merge_request: bool = True
+    retain_approvals_on_push: bool = False
+    selective_code_owner_removals: bool = False
+    require_reauthentication_to_approve: bool = False
+
     @model_validator(mode="before")
     @classmethod
     def _know_both_names(cls, value: Any) -> Any:
@@ -36,26 +45,11 @@ class _Approvals(Record):
         return {AGAIN: value[PASSWORD], **kept}
 
 
-class ProjectApprovals(_Approvals):
-    """The settings of a project itself."""
-
-    allow_author_approval: bool = False
-    allow_committer_approval: bool = True
-    allow_overrides_to_approver_list_per_merge_request: bool = True
-    retain_approvals_on_push: bool = False
-    selective_code_owner_removals: bool = False
-    require_reauthentication_to_approve: bool = False
-
-
-class GroupApprovals(_Approvals):
+class GroupApprovals(ProjectApprovals):
     """The settings that a group enforces."""
 
     allow_author_approval: bool = True
-    allow_committer_approval: bool = True
-    allow_overrides_to_approver_list_per_merge_request: bool = True
     retain_approvals_on_push: bool = True
-    selective_code_owner_removals: bool = False
-    require_reauthentication_to_approve: bool = False
 
 
 class InstanceApprovals(Record):

@@ -11,8 +11,6 @@ from ..collection import PAGE, page_of
 from ..parameters import boolean, read, text
 from ..state import Group, Project, State, User
 
-_PROJECT_ORDERS = ("id", "name", "path", "created_at", "updated_at", "last_activity_at")
-
 
 def show_user(user: User, url: str) -> dict[str, Any]:
     """Return a user as part of other records."""

@@ -15,7 +15,7 @@ from pydantic import AfterValidator
 from ..answers import Answer, Refusal, refused
 from ..call import Call, Route
 from ..collection import PAGE, Collection, page_of
-from ..parameters import boolean, has_words, integers, read, text, time
+from ..parameters import boolean, integers, read, text, time
 from ..records import CountedItem, Date
 from ..state import PLANNER, Place, Project, State
 
@@ -182,12 +182,27 @@ def _matches(each: Milestone, sent: dict[str, Any], ancestors: bool) -> bool:
         (ancestors or not sent.get("iids") or each.iid in sent["iids"])
         and _is_asked_for(each, sent)
         and sent.get("state") in (None, "", "all", each.state)
-        and has_words(sent.get("search"), each.title, each.description)
-        and has_words(sent.get("search_title"), each.title)
+        and _has_words(sent.get("search"), each.title, each.description)
+        and _has_words(sent.get("search_title"), each.title)
         and (not sent.get("updated_after") or each.updated_at >= sent["updated_after"])
         and (not sent.get("updated_before") or each.updated_at <= sent["updated_before"])
         and _in_time(each, sent)
     )
+
+
+def _has_words(wanted: str | None, *columns: str | None) -> bool:
+    """Whether one of the columns has every word that is wanted; words in quotes are one term, case is ignored.
+
+    Words of one letter count only if there are no others: then they must be the whole column.
+    """
+    whole = " ".join((wanted or "").lower().split())
+    if not whole:
+        return True
+    parts = whole.split('"')
+    terms = [term for part in parts[::2] for term in part.split()] + parts[1::2]
+    terms = [term for term in terms if len(term) > 1]
+    found = [column.lower() for column in columns if column]
+    return any(all(term in column for term in terms) if terms else column == whole for column in found)
 
 
 def _is_asked_for(each: Milestone, sent: dict[str, Any]) -> bool:
