@@ -38,18 +38,16 @@ class Objects:
 
     def __init__(self, part: Part, live: Found | tuple[Found, ...]) -> None:
         self._part = part
-        self._all = [live] if isinstance(live, Found) else list(live)
-        self.by_id = {found.id: found for found in self._all}
-        self._by_name: dict[Key, list[Found]] = {}
-        for found in self._all:
-            for name in self._spelt(found.names):
+        objects = [live] if isinstance(live, Found) else live
+        self.by_id = {found.id: found for found in objects}
+        self._by_name: dict[Key | None, list[Found]] = {}
+        for found in objects:
+            for name in self._canonical(found.names):
                 self._by_name.setdefault(name, []).append(found)
 
     def named(self, *names: Key | None) -> list[Found]:
-        """Return the objects that answer to any of some names; a settings record answers to all."""
-        if isinstance(self._part, Singleton):
-            return self._all
-        found = [each for name in self._spelt(names) for each in self._by_name.get(name, [])]
+        """Return the objects that have any of some names; a settings record has all."""
+        found = [each for name in self._canonical(names) for each in self._by_name.get(name, [])]
         return list({id(each): each for each in found}.values())
 
     def new(self, change: Create) -> list[Found]:
@@ -61,13 +59,13 @@ class Objects:
         before = change.replaces_ids
         return [each for each in namesakes if each.id not in before and (each.ours or not before)]
 
-    def answers_to(self, found: Found, *names: Key | None) -> bool:
-        """Return whether an object answers to any of some names."""
-        return isinstance(self._part, Singleton) or not self._spelt(names).isdisjoint(self._spelt(found.names))
+    def has_name(self, found: Found, *names: Key | None) -> bool:
+        """Return whether an object has any of some names."""
+        return not self._canonical(names).isdisjoint(self._canonical(found.names))
 
-    def _spelt(self, names: Iterable[Key | None]) -> set[Key]:
+    def _canonical(self, names: Iterable[Key | None]) -> set[Key | None]:
         if isinstance(self._part, Singleton):
-            return set()
+            return {None}
         return {self._part.identity(name) for name in names if name is not None}
 
 
@@ -289,7 +287,7 @@ def unapplied(change: Change, live: Reread, made: int | None = None) -> str:
         for name, value in change.after.items()
         if all(fields.get(name) != value and name.partition(".")[0] not in unshown for fields, unshown in shown)
     ]
-    if not objects.answers_to(found[0], change.address.name, change.target_id if isinstance(change, Create) else None):
+    if not objects.has_name(found[0], change.address.name, change.target_id if isinstance(change, Create) else None):
         lost.insert(0, "name")
     return f"the service kept its own {', '.join(lost)}" if lost else ""
 

@@ -205,14 +205,8 @@ def _with_problems(target: TargetPlan, problems: Iterable[Problem]) -> TargetPla
 
 def _spans(selection: Selection, address: Address) -> bool:
     """Return whether a selection includes an object that no manifest declares, so that it has no labels."""
-    return (
-        not selection.labels
-        and (not selection.sections or address.section in selection.sections)
-        and (
-            not selection.targets
-            or any(_matches(DesiredTarget(address.target, ()), glob) for glob in selection.targets)
-        )
-    )
+    target = DesiredTarget(address.target, (Section(address.target, address.section, {}),))
+    return any(each.sections for each in _selected([target], replace(selection, only=None)))
 
 
 def _selected(targets: Iterable[DesiredTarget], selection: Selection) -> Iterator[DesiredTarget]:
