@@ -125,7 +125,7 @@ def _check(target: DesiredTarget, planned: TargetPlan, record: Record | None, co
     fault, level = None, str(target.target.level)
     if target.target in context.moved:
         verdict = Verdict.WARNING if context.read_only else Verdict.ERROR
-        remedy = "use this path in the manifest, or write to it with --follow-moved"
+        remedy = "use its new path in the manifest, or add --follow-moved"
         fault = Finding(verdict, level, f"has moved to {context.moved[target.target]}", remedy)
     elif isinstance(record, Cause):
         fault = Finding(Verdict.ERROR, level, record.reason, record.remedy)
