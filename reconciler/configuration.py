@@ -1,4 +1,4 @@
-"""`reconciler.yaml`: what it may hold, and what is said where it holds something else."""
+"""`reconciler.yaml`: its keys as a model, and its errors with their places."""
 
 import re
 from collections.abc import Callable, Iterable
@@ -21,7 +21,7 @@ RATE = r"^[0-9]+/[0-9]+(\.[0-9]+)?$"
 
 
 def _matching(pattern: str, words: str) -> Callable[[Any], str]:
-    """Return what checks that a value is text of a form, and says otherwise what it should be."""
+    """Return a validator of text that matches a pattern; its error says what the value must be."""
 
     def check(value: Any) -> str:
         if not isinstance(value, str) or not re.fullmatch(pattern, value):
@@ -62,7 +62,7 @@ PerSeconds = Annotated[
 
 
 class Configuration(BaseModel):
-    """Settings of the tool itself, for whoever runs it in this folder. Flags and the environment win over them."""
+    """Settings of the tool itself, for runs in this folder. Flags and the environment win over them."""
 
     model_config = ConfigDict(
         strict=True, extra="forbid", defer_build=True, field_title_generator=lambda name, _: _title(name)
@@ -73,8 +73,8 @@ class Configuration(BaseModel):
     )
     token_file: Text = Field(
         "",
-        description="A file that holds the token and that nobody else may write. The token itself never belongs into "
-        "this file.",
+        description="A file that holds the token and that only you can write. The token itself never belongs in this "
+        "file.",
         examples=["token"],
     )
     ca_file: Text = Field("", description="Certificates to trust instead of the system's.", examples=["ca.pem"])
@@ -88,26 +88,24 @@ class Configuration(BaseModel):
     env: Texts = Field(
         "", description="Environment variables that templates may read as env.NAME.", examples=[["STAGE"]]
     )
-    concurrency: int = Field(0, ge=1, le=64, description="How many requests at once; 8 if left out.", examples=[8])
-    rate: PerSeconds = Field(
-        "", description="Send no more than so many requests in so many seconds: N/SECONDS.", examples=["600/60"]
-    )
+    concurrency: int = Field(0, ge=1, le=64, description="Number of requests at once; 8 if left out.", examples=[8])
+    rate: PerSeconds = Field("", description="Limit of N requests in SECONDS seconds: N/SECONDS.", examples=["600/60"])
     max_wait: Duration = Field(
         "", description="End the run where the service asks for a longer wait; 5m if left out.", examples=["5m"]
     )
     max_age: Duration = Field(
         "", description="Refuse to apply a saved plan that is older; 24h if left out.", examples=["24h"]
     )
-    format: Format = Field("", description="How a result is written to stdout; text if left out.", examples=["text"])
+    format: Format = Field("", description="Format of the result on stdout; text if left out.", examples=["text"])
     log_format: Literal["text", "json"] = Field(
-        "text", description="How progress and warnings are written to stderr; text if left out.", examples=["json"]
+        "text", description="Format of progress and warnings on stderr; text if left out.", examples=["json"]
     )
     tokens_to: Text = Field(
-        "", description="Where `apply` appends created tokens, mode 0600.", examples=["tokens.jsonl"]
+        "", description="File to which `apply` appends created tokens, mode 0600.", examples=["tokens.jsonl"]
     )
     tokens_command: Text = Field(
         "",
-        description="What `apply` runs for each created token, with one JSON line on stdin.",
+        description="Command that `apply` runs for each created token, with one JSON line on stdin.",
         examples=["vault-put trigger-tokens"],
     )
 
@@ -116,8 +114,7 @@ def read_configuration(path: Path) -> dict[str, Any]:
     """Return the keys of a configuration file with their values.
 
     Raises:
-        ConfigurationError: with everything that is wrong, each with its place. No line of the file is shown: somebody
-            may have put a token there.
+        ConfigurationError: with all errors, each with its place. No line of the file is shown: it may hold a token.
     """
     try:
         source = open_source(str(path))

@@ -3,9 +3,9 @@
 import re
 from collections.abc import Mapping, Sequence
 from types import MappingProxyType
-from typing import Annotated, Any, ClassVar, Literal
+from typing import Annotated, Any, ClassVar, Literal, Self, TypeVar
 
-from pydantic import AfterValidator, BaseModel, ConfigDict, Field, WithJsonSchema
+from pydantic import AfterValidator, BaseModel, ConfigDict, Field, WithJsonSchema, model_validator
 
 from reconciler.model.targets import LEVELS, Level, Target
 
@@ -65,6 +65,15 @@ class Envelope(BaseModel):
     )
 
 
+AnyEnvelope = TypeVar("AnyEnvelope", bound=Envelope)
+
+
+def _with_one_of(part: AnyEnvelope, *names: str) -> AnyEnvelope:
+    if len(part.model_fields_set.intersection(names)) != 1:
+        raise ValueError(f"needs exactly one of `{names[0]}` and `{names[1]}`")
+    return part
+
+
 class UserMetadata(Envelope):
     """The metadata of the user behind the token."""
 
@@ -87,6 +96,10 @@ class UserMetadata(Envelope):
 
 class PathOrId(Envelope):
     """The name of a group or project."""
+
+    @model_validator(mode="after")
+    def _has_one(self) -> Self:
+        return _with_one_of(self, "path", "id")
 
     path: FullPath = Field(default="", description="The full path. Give this or `id`.", examples=["acme/payments"])
     id: Annotated[int, Field(gt=0)] = Field(
@@ -138,6 +151,10 @@ class Selection(Envelope):
     """The projects of a set: those of a group, or those listed, that match the globs."""
 
     model_config = ConfigDict(json_schema_extra={"oneOf": [{"required": ["group"]}, {"required": ["projects"]}]})
+
+    @model_validator(mode="after")
+    def _has_one(self) -> Self:
+        return _with_one_of(self, "group", "projects")
 
     group: FullPath = Field(
         default="",

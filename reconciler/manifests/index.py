@@ -107,8 +107,6 @@ class Index:
     def _add_set(self, document: Document, declared: ProjectSetDocument) -> list[Diagnostic]:
         name = declared.metadata.name
         layer, found = self._layer(document, declared.kind, f"set {name}", declared.spec)
-        if len(declared.select.model_fields_set & {"group", "projects"}) != 1:
-            return [*found, Diagnostic(("select",), "select needs exactly one of `group` and `projects`", at_key=True)]
         first = self.sets.setdefault(name, DeclaredSet(declared.metadata, declared.select, layer)).layer
         return found if first is layer else [*found, _second(("metadata", "name"), first, f"set `{name}`")]
 
@@ -117,9 +115,6 @@ class Index:
         target = Target(LEVEL_OF[declared.kind])
         steps: Steps = ("kind",)
         if isinstance(metadata, TargetMetadata):
-            if len(metadata.model_fields_set & {"path", "id"}) != 1:
-                found = self._layer(document, declared.kind, "", declared.spec)[1]
-                return [Diagnostic(("metadata",), "needs exactly one of `path` and `id`", at_key=True), *found]
             target = Target(target.level, metadata.path or metadata.id)
             steps = ("metadata", "path" if metadata.path else "id")
         layer, found = self._layer(document, declared.kind, "", declared.spec, alone=False)

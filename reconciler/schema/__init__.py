@@ -1,6 +1,6 @@
 """The JSON Schemas (draft 2020-12) of manifests, the configuration and outputs: editors complete and explain by them.
 
-Nothing here is written twice: the sections of manifests come from the kinds, all else from its shape.
+Manifests come from the models of documents and kinds, everything else from its own type.
 """
 
 import json
@@ -62,12 +62,12 @@ def write_schemas(folder: Path, kinds: Kinds) -> None:
 
 
 def check_schemas(folder: Path, kinds: Kinds) -> None:
-    """See that the copies of schemas in a folder are what they would be if they were written now.
+    """Check that the copies of schemas in a folder are those of this version.
 
-    How they are laid out does not matter: formatters have their ways.
+    Their layout does not matter: formatters may change it.
 
     Raises:
-        ConfigurationError: some are not, or there are none.
+        ConfigurationError: some are not, or the folder has none.
     """
     copies = {folder / name: schema for name, schema in all_schemas(kinds).items() if (folder / name).is_file()}
     if not copies:

@@ -34,11 +34,11 @@ class Written(GenerateJsonSchema):
     """Turns models into schemas of what people write."""
 
     def default_schema(self, schema: WithDefaultSchema) -> JsonSchemaValue:
-        """Show no defaults: what is left out of a manifest is not managed, and an editor would fill them in."""
+        """Show no defaults: an editor would fill them in, and a field that is left out is not managed."""
         return self.generate_inner(schema["schema"])
 
     def function_before_schema(self, schema: BeforeValidatorFunctionSchema) -> JsonSchemaValue:
-        """Show what is checked where it has a format: dates are written as text."""
+        """Show the checked type if it has a format: dates are written as text."""
         checked = self.generate_inner(schema["schema"])
         if any("format" in each for each in checked.get("anyOf", [checked])):
             return checked
@@ -123,13 +123,15 @@ def _definitions(kind: Kind) -> Schema:
         found |= {f"{name}.{inner}": definition for inner, definition in schema.pop("$defs", {}).items()}
         items = schema.get("additionalProperties")
         if items:
-            items["description"] = "`{}`: it must exist; null: it must not; otherwise: it must exist and be like this."
+            items["description"] = (
+                "`{}`: it must exist; null: it must not exist; otherwise: it must exist with these values."
+            )
         found[name] = schema
     return found
 
 
 def _name(kind: Kind, level: Level) -> str:
-    """What a section's schema is called; levels that share one model share one schema."""
+    """Return the name of a section's schema; levels that share one model share one schema."""
     models = list(kind.models.values())
     return kind.name if all(model == models[0] for model in models) else f"{kind.name}.{level}"
 
