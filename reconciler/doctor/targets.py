@@ -13,7 +13,7 @@ from reconciler.live.read import side_by_side
 from reconciler.model.kind import Archived, Kinds, Needs
 from reconciler.model.plan import Plan, Problem, TargetPlan
 from reconciler.model.protocols import Reader
-from reconciler.model.state import Cause, DesiredState, DesiredTarget, LiveState, Section, Unreadable
+from reconciler.model.state import Cause, DesiredState, DesiredTarget, LiveState, Section
 from reconciler.model.targets import Level, Target
 from reconciler.planning.causes import (
     ARCHIVED,
@@ -64,11 +64,6 @@ class CheckContext:
         """Return what a section needs to be read and written."""
         return self.kinds[section.kind].needs
 
-    def unread(self, section: Section) -> list[Unreadable]:
-        """Return why parts of a section could not be read."""
-        parts = [self.live.parts[section.target, section.kind, part] for part in section.wanted]
-        return [part for part in parts if isinstance(part, Unreadable)]
-
 
 def check_targets(context: CheckContext, reader: Reader, concurrency: int) -> tuple[TargetState, ...]:
     """Return what can be read and written of each section of each target.
@@ -76,7 +71,7 @@ def check_targets(context: CheckContext, reader: Reader, concurrency: int) -> tu
     Raises:
         ServiceError: one that `live.ENDS_A_RUN`.
     """
-    unseen = {each.target: each for each in context.desired.targets if _is_unseen(each, context)}
+    unseen = {each.target: each for each in context.desired.targets if context.live.shows_nothing_of(each)}
     hidden = {target for target, each in unseen.items() if _would_be_seen(each, context)}
     asked = [
         each.target for each in context.desired.targets if each.target in hidden or _record_would_tell(each, context)
@@ -95,12 +90,6 @@ def check_targets(context: CheckContext, reader: Reader, concurrency: int) -> tu
     )
 
 
-def _is_unseen(target: DesiredTarget, context: CheckContext) -> bool:
-    """Whether nothing of a target is visible."""
-    unread = [(len(section.wanted), context.unread(section)) for section in target.sections]
-    return bool(unread) and all(len(parts) == many and all(each.absent for each in parts) for many, parts in unread)
-
-
 def _would_be_seen(target: DesiredTarget, context: CheckContext) -> bool:
     """Whether a group or project that exists would show something, in any edition of the service."""
     licensed = all(context.needs(section).licensed for section in target.sections)
@@ -112,7 +101,7 @@ def _record_would_tell(target: DesiredTarget, context: CheckContext) -> bool:
     refused = [
         context.needs(section)
         for section in target.sections
-        if any(part.status in REFUSALS for part in context.unread(section))
+        if any(part.status in REFUSALS for part in context.live.unread(section).values())
     ]
     if record_would_tell(target.target, refused):
         return True
@@ -140,7 +129,7 @@ def _check(target: DesiredTarget, planned: TargetPlan, record: Record | None, co
 
 
 def _check_section(section: Section, record: Record | None, context: CheckContext) -> SectionState:
-    unread = context.unread(section)
+    unread = list(context.live.unread(section).values())
     if unread:
         known = record if isinstance(record, ProjectRecord) else UNKNOWN
         read, write = Access.NO, Access.UNASKED if context.read_only else Access.NO

@@ -126,3 +126,15 @@ class LiveState:
     parts: Mapping[PartAddress, LivePart]
     ids: Mapping[Reference, int | Unknown]
     read_at: datetime = field(default_factory=lambda: datetime.now(UTC))
+
+    def unread(self, *sections: Section) -> dict[PartAddress, Unreadable]:
+        """Return the declared parts of some sections that could not be read."""
+        places = [(section.target, section.kind, part) for section in sections for part in section.wanted]
+        return {place: part for place in places if isinstance(part := self.parts[place], Unreadable)}
+
+    def shows_nothing_of(self, target: DesiredTarget) -> bool:
+        """Return whether all that is declared of a target is absent, or not visible."""
+        parts = [
+            self.parts[section.target, section.kind, part] for section in target.sections for part in section.wanted
+        ]
+        return bool(parts) and all(isinstance(part, Unreadable) and part.absent for part in parts)

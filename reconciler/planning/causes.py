@@ -245,10 +245,9 @@ class _Failure:
 
 def _failures(desired: DesiredState, live: LiveState, kinds: Kinds) -> Iterator[_Failure]:
     for target in desired.targets:
-        places = [(target.target, section.kind, part) for section in target.sections for part in section.wanted]
-        unread = {place: part for place in places if isinstance(part := live.parts[place], Unreadable)}
+        unread = live.unread(*target.sections)
         if unread:
-            absent = len(unread) == len(places) and all(part.absent for part in unread.values())
+            absent = live.shows_nothing_of(target)
             licensed = all(kinds[section].needs.licensed for _, section, _ in unread)
             yield _Failure(target.target, unread, absent and target.target.level is not Level.USER, licensed)
 

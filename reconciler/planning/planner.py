@@ -72,11 +72,10 @@ def plan_section(
 
 def _absence(target: DesiredTarget, live: LiveState) -> SectionPlan | None:
     """Return one problem instead of many where nothing of a target is visible; None where something is."""
-    parts = [live.parts[target.target, section.kind, part] for section in target.sections for part in section.wanted]
-    absent = [part for part in parts if isinstance(part, Unreadable) and part.absent]
-    if not parts or len(absent) < len(parts):
+    if not live.shows_nothing_of(target):
         return None
-    cause = absent[0].cause or Cause(f"not found, or not visible to this token ({absent[0].reason})", "")
+    absent = next(iter(live.unread(*target.sections).values()))
+    cause = absent.cause or Cause(f"not found, or not visible to this token ({absent.reason})", "")
     return SectionPlan("", problems=(Problem(target.target.address, cause.reason, remedy=cause.remedy),))
 
 
