@@ -201,6 +201,8 @@ class Diagnosis:
 
     __pydantic_config__ = DOCUMENT
 
+    format: Literal["reconciler.diagnosis/v1"] = field(default="reconciler.diagnosis/v1", kw_only=True)
+    """The format of this document."""
     service: ServiceCheck
     """The version and edition of the service, and the findings about it."""
     manifests: tuple[Finding, ...] = ()
@@ -209,8 +211,6 @@ class Diagnosis:
     """Users, then groups, then projects."""
     costs: Costs | None = None
     """The estimated cost of the runs; null if no target was checked."""
-    format: Literal["reconciler.diagnosis/v1"] = field(default="reconciler.diagnosis/v1", kw_only=True)
-    """The format of this document."""
 
     @computed_field
     @property

@@ -54,9 +54,10 @@ MEANINGS = {
 def with_checksum(content: Mapping[str, Json]) -> str:
     """Return the text of a document: its content, and its checksum.
 
-    It is ASCII, everything else escaped: safe to show on any terminal.
+    It is ASCII, everything else escaped: safe to show on any terminal. Long lists stand below the rest.
     """
-    return json.dumps({**content, "checksum": _digest(content)}, indent=2) + "\n"
+    ordered = dict(sorted(content.items(), key=lambda item: isinstance(item[1], list)))
+    return json.dumps({**ordered, "checksum": _digest(content)}, indent=2) + "\n"
 
 
 def read_checked(
