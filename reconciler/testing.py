@@ -146,8 +146,12 @@ class _Life:
         self.expect(done == [Update] * len(others), "the plan is not one update for each object")
         done = settle("delete", dict.fromkeys(others.get(name, name) for name in items))
         self.expect(done == [Delete] * len(items), "the plan is not one deletion for each object")
+        if part.create is None:
+            return
         settle("create", {name: _needed(item, part) for name, item in items.items()})
         settle("update", items)
+        if not part.prunable:
+            return
         done = settle("prune", {}, prune=True)
         self.expect(done.count(Delete) >= len(items), "the plan does not delete each object")
 

@@ -14,7 +14,7 @@ from hypothesis import strategies as st
 from reconciler.errors import ServiceError
 from reconciler.live.read import read_part
 from reconciler.model.diff import as_read, differences, fields_of
-from reconciler.model.endpoints import Singleton
+from reconciler.model.endpoints import Collection, Singleton
 from reconciler.model.kind import Part
 from reconciler.model.protocols import Json, Reader
 from reconciler.model.resource import Found, Item, Resource
@@ -245,10 +245,10 @@ def test_an_answer_that_is_nearly_right_is_read_or_is_unreadable(
 @pytest.mark.parametrize("number", [1e999, float("nan"), 1.5, "1", "1/../2", [1], {}, ""], ids=repr)
 @pytest.mark.parametrize(("part", "target"), COLLECTIONS)
 def test_a_number_that_is_none_makes_an_answer_unreadable(
-    part: Part, target: Target, recordings: dict[str, Recording], number: Json
+    part: Collection, target: Target, recordings: dict[str, Recording], number: Json
 ) -> None:
-    right = recordings[part.name][target.url + part.suffix][0]
-    assert read_part(Answering(right | {"id": number}), part, target, {}) == Unreadable(
+    right = recordings[part.name][part.path(target)][0]
+    assert read_part(Answering(right | {part.id_field: number}), part, target, {}) == Unreadable(
         f"GET {target.url}{part.suffix}: unexpected response: the body does not have the documented structure"
     )
     live = read_part(Answering(right | {"project_id": number}), part, target, {})
@@ -266,4 +266,4 @@ class Failing(Answering):
 @pytest.mark.parametrize(("part", "target"), PARTS)
 def test_a_refusal_makes_a_part_unreadable_and_says_which(part: Part, target: Target) -> None:
     live = read_part(Failing(None), part, target, {})
-    assert live == Unreadable(f"GET {target.url}{part.suffix}: 418 no")
+    assert live == Unreadable(f"GET {part.path(target)}: 418 no")

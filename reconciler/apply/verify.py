@@ -161,10 +161,11 @@ class Verifier:
 
     def again(self, changes: Iterable[Change]) -> Reread:
         """Read the parts that some changes are about, once each."""
-        wanted: dict[tuple[str, str], Mapping[str, Json]] = {}
+        wanted: dict[tuple[str, str], dict[Any, Any]] = {}
         for change in changes:
             after = {} if isinstance(change, Delete) else change.after
-            wanted.setdefault((change.address.section, change.address.part), after)
+            fields = wanted.setdefault((change.address.section, change.address.part), {})
+            fields |= after if change.address.name is None else {change.address.name: after}
         return {(section, name): self._objects(section, name, after) for (section, name), after in wanted.items()}
 
     def _objects(self, section: str, name: str, wanted: Mapping[str, Json]) -> Objects | Unreadable:

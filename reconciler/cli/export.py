@@ -29,6 +29,7 @@ def _name(_context: click.Context, _parameter: click.Parameter, value: str | Non
     "--group", "groups", multiple=True, metavar="GROUP", help="Export a group and all projects below it; repeatable."
 )
 @click.option("--project", "projects", multiple=True, metavar="PROJECT", help="Export a project; repeatable.")
+@click.option("--instance", is_flag=True, help="Export the settings of the whole instance; needs an administrator.")
 @click.option("--user", is_flag=True, help="Export the settings of the token's user.")
 @click.option(
     "-o",
@@ -68,6 +69,7 @@ def export(
     *,
     groups: tuple[str, ...],
     projects: tuple[str, ...],
+    instance: bool,
     user: bool,
     folder: Path,
     profile: str | None,
@@ -84,13 +86,15 @@ def export(
     """
     from reconciler.export.run import run_export
     from reconciler.export.targets import ExportRequest
+    from reconciler.model.targets import Level
     from reconciler.model.wording import counted
 
-    if not (groups or projects or user):
-        raise UsageError("nothing to export: give --group, --project or --user")
+    pathless = tuple(level for level, wanted in ((Level.INSTANCE, instance), (Level.USER, user)) if wanted)
+    if not (groups or projects or pathless):
+        raise UsageError("nothing to export: give --group, --project, --user or --instance")
     session = Session(given)
     session.check_sections()
-    asked = ExportRequest(groups, projects, user, given.sections)
+    asked = ExportRequest(groups, projects, pathless, given.sections)
     with session.client() as client, session.watched(client) as progress:
         done = run_export(
             asked,

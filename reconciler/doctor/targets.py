@@ -14,7 +14,7 @@ from reconciler.model.kind import Archived, Kinds, Needs
 from reconciler.model.plan import Plan, Problem, TargetPlan
 from reconciler.model.protocols import Reader
 from reconciler.model.state import Cause, DesiredState, DesiredTarget, LiveState, Section
-from reconciler.model.targets import Level, Target
+from reconciler.model.targets import Target
 from reconciler.planning.causes import (
     ARCHIVED,
     REFUSALS,
@@ -93,7 +93,7 @@ def check_targets(context: CheckContext, reader: Reader, concurrency: int) -> tu
 def _would_be_seen(target: DesiredTarget, context: CheckContext) -> bool:
     """Whether a group or project that exists would show something, in any edition of the service."""
     licensed = all(context.needs(section).licensed for section in target.sections)
-    return target.target.level is not Level.USER and not (licensed and not context.service.enterprise)
+    return target.target.ref is not None and not (licensed and not context.service.enterprise)
 
 
 def _record_would_tell(target: DesiredTarget, context: CheckContext) -> bool:

@@ -31,7 +31,7 @@ from reconciler.model.kind import Kinds, Part
 from reconciler.model.plan import Change, Create, Plan, TargetPlan
 from reconciler.model.protocols import Json
 from reconciler.model.state import Section
-from reconciler.model.targets import Address, Key, Level, Target
+from reconciler.model.targets import PATHLESS, Address, Key, Level, Target
 from reconciler.model.wording import counted
 from reconciler.planning.guard import NO_LIMITS, Limits, refusals
 from reconciler.planning.selection import Shard
@@ -189,7 +189,7 @@ def load_plan(text: str, kinds: Kinds) -> SavedPlan:
 
 def check_target(target: Target) -> None:
     """Refuse a user with a path, and a group or a project without one."""
-    if (target.ref is None) != (target.level is Level.USER):
+    if (target.ref is None) != (target.level in PATHLESS):
         raise PlanRefused(f"damaged: a {target.level} with the ref {target.ref!r}")
 
 
@@ -255,7 +255,8 @@ def _paths(target: Target, part: Part) -> re.Pattern[str]:
     url = re.escape(target.url)
     if isinstance(target.ref, str):
         url = f"(?:{url}|{target.level}s/[0-9]+/)"
-    return re.compile(rf"{url}{re.escape(part.suffix)}(?:/[A-Za-z0-9_-]+|/\{{id\}})*")
+    suffixes = "|".join(map(re.escape, part.suffixes))
+    return re.compile(rf"{url}(?:{suffixes})(?:/[A-Za-z0-9_%.-]+|/\{{id\}})*")
 
 
 def _place(api_url: str) -> tuple[str, str, str]:

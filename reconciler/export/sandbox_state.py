@@ -46,7 +46,9 @@ def sandbox_state(snapshot: LiveSnapshot, reader: Reader, kinds: Kinds) -> str:
             content |= _section(kind, resolved, snapshot, username)
         instance |= content.pop(INSTANCE, {})
         emails += content.pop(EMAILS, [])
-        if resolved.target.level is Level.USER:
+        if resolved.target.level is Level.INSTANCE:
+            instance |= content
+        elif resolved.target.level is Level.USER:
             own = content
         else:
             contents[resolved.target.level, _path(resolved).casefold()] = content

@@ -77,7 +77,9 @@ def _section(kind: Kind, parts: Mapping[str, LivePart | None], resolved: Resolve
                 if not hasattr(kind.models[resolved.target.level], "model_fields"):
                     return {name: _fields(f"{part.title} {quoted(name)}", found, omitted) for name, found in named}
                 section[part.name] = [name for name, _ in named]
-    return section or None
+    if kind.join and any(section.values()):
+        return kind.join(section)
+    return None if kind.join else section or None
 
 
 def _named(

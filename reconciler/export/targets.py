@@ -1,4 +1,4 @@
-"""The targets of an export: groups with all projects below them, projects, the user."""
+"""The targets of an export: groups with all projects below them, projects, the user, the instance."""
 
 from collections.abc import Iterable
 from dataclasses import dataclass
@@ -20,13 +20,13 @@ class ExportRequest:
     Attributes:
         groups: full paths or numeric IDs, as the user gave them.
         projects: likewise.
-        user: whether to export the user behind the token.
+        pathless: the levels without paths: the instance, the user behind the token.
         sections: names of sections; empty for all.
     """
 
     groups: tuple[str, ...] = ()
     projects: tuple[str, ...] = ()
-    user: bool = False
+    pathless: tuple[Level, ...] = ()
     sections: tuple[str, ...] = ()
 
 
@@ -77,10 +77,10 @@ def resolve_targets(
     answers = ask_each(lambda target: _fetch(target, reader), named, concurrency)
     failures = {target: answer for target, answer in answers.items() if isinstance(answer, ServiceError)}
     found = {target: answer for target, answer in answers.items() if not isinstance(answer, ServiceError)}
-    if failures and not (found or request.user):
+    if failures and not (found or request.pathless):
         raise next(iter(failures.values()))
     warnings = [f"{target} cannot be read and is left out ({error})" for target, error in failures.items()]
-    targets = [ResolvedTarget(Target(Level.USER))] if request.user else []
+    targets = [ResolvedTarget(Target(level)) for level in request.pathless]
     targets += [_resolved(target.level, *answer) for target, answer in found.items()]
     groups = [path for target, (path, _) in found.items() if target.level is Level.GROUP]
     for members in discover(dict.fromkeys(groups, False), reader, concurrency).groups.values():

@@ -81,6 +81,9 @@ class _Section:
         checked = self.shape.check[self.resolved.target.level](merged)
         if self.shape.items:
             return self._items(self.shape.items, dict(own), merged, lower, checked)
+        if self.shape.kind.join:
+            shown = self.read or self.shape.kind.join({})
+            return {**own, **{name: value for name, value in shown.items() if merged.get(name, value) != value}}
         wanted = self.shape.kind.wanted(checked, prune=self.shape.kind.name in self.declared.prune)
         new = dict(own)
         for part in self.shape.kind.parts:

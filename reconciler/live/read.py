@@ -79,9 +79,9 @@ def read_part(reader: Reader, part: Part, target: Target, wanted: Resource | Map
 
     def ask() -> Found | tuple[Found, ...]:
         answer = reader.pages(path) if part.is_collection else reader.get(path)
-        if part.complete is not None:
-            fields = fields_of(wanted) if isinstance(wanted, Resource) else wanted
-            answer = part.complete(Reading(reader, target, answer, fields))
+        if (complete := part.complete) is not None:
+            reading = Reading(reader, target, answer, _fields(wanted))
+            answer = _sound(part, target, lambda: complete(reading))
         if isinstance(part, Collection):
             return tuple(decode(part, target, entry) for entry in answer)
         return decode(part, target, answer)
@@ -90,6 +90,13 @@ def read_part(reader: Reader, part: Part, target: Target, wanted: Resource | Map
     if isinstance(found, ServiceError):
         return Unreadable(str(found), isinstance(found, NotFound), found.status)
     return found
+
+
+def _fields(wanted: Resource | Mapping[Any, Any]) -> Mapping[Any, Any]:
+    """Return what is declared as JSON."""
+    if isinstance(wanted, Resource):
+        return fields_of(wanted)
+    return {name: fields_of(item) if isinstance(item, Resource) else item for name, item in wanted.items()}
 
 
 def learn_ids(parts: Mapping[PartAddress, LivePart], kinds: Kinds) -> dict[Reference, int | Unknown]:
@@ -176,8 +183,12 @@ def decode(part: Part, target: Target, answer: Json) -> Found:
     Raises:
         BadAnswer: the kind tripped over it, which is the answer's fault.
     """
+    return _sound(part, target, lambda: part.read(target, answer))
+
+
+def _sound(part: Part, target: Target, read: Callable[[], Result]) -> Result:
     try:
-        return part.read(target, answer)
+        return read()
     except (ArithmeticError, AttributeError, LookupError, TypeError, ValueError) as error:
         reason = f"unexpected response: {error} is missing" if isinstance(error, KeyError) else UNEXPECTED
         raise BadAnswer(f"GET {part.path(target).partition('?')[0]}", reason) from error

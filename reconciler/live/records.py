@@ -140,7 +140,7 @@ def current_names(
     others |= {(reference.level, reference.path): number for reference, number in known.items()}
 
     def ask(target: Target) -> frozenset[Identity]:
-        if target.level is Level.USER:
+        if target.ref is None:
             return frozenset({target.identity})
         if target.identity in others:
             return frozenset({target.identity, Target(target.level, others[target.identity]).identity})

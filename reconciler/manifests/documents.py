@@ -78,7 +78,7 @@ class UserMetadata(Envelope):
     """The metadata of the user behind the token."""
 
     misplaced: ClassVar[Mapping[str, str]] = {
-        **dict.fromkeys(("path", "id"), "a User has neither path nor id: it is the user behind the token"),
+        **dict.fromkeys(("path", "id"), "an Instance or a User has neither path nor id: the token tells which one"),
         "name": "`name` belongs to Profile and ProjectSet",
     }
 
@@ -189,6 +189,13 @@ class AnyDocument(Envelope):
     )
 
 
+class InstanceDocument(AnyDocument):
+    """Settings of the whole instance, which only its administrators may change."""
+
+    kind: Literal["Instance"]
+    metadata: UserMetadata = Field(default=UserMetadata(), description=METADATA, examples=[{"profiles": ["baseline"]}])
+
+
 class UserDocument(AnyDocument):
     """Settings of the user behind the token, wherever no group or project says otherwise."""
 
@@ -235,9 +242,10 @@ class ProjectSetDocument(AnyDocument):
     )
 
 
-TargetDocument = UserDocument | GroupDocument | ProjectDocument
+TargetDocument = InstanceDocument | UserDocument | GroupDocument | ProjectDocument
 
 DOCUMENTS: Mapping[str, type[AnyDocument]] = {
+    "Instance": InstanceDocument,
     "User": UserDocument,
     "Group": GroupDocument,
     "Project": ProjectDocument,

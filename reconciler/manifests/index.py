@@ -353,8 +353,10 @@ def _lacking(layer: Layer, composition: Composition) -> str | None:
 
 
 def _why_lacking(composition: Composition | None) -> str:
-    if composition is None or composition.target.level is Level.USER:
+    if composition is None:
         return "the user has no path"
+    if composition.target.ref is None:
+        return f"the {composition.target} has no path"
     return f"{composition.target} has no namespace"
 
 

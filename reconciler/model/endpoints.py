@@ -4,10 +4,11 @@ A kind declares its parts as one or the other. What a plain collection does is t
 does otherwise says so with small pure functions. Requests are values; nothing here talks to the service.
 """
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime
 from typing import Any, ClassVar, Literal
+from urllib.parse import quote
 
 from reconciler.model.protocols import Json, Reader, Request
 from reconciler.model.resource import NOT_HERE, POLICIES, Found, Resource, name_shown, number_shown, recognized
@@ -28,7 +29,7 @@ class Reading:
         reader: fetches what is lacking.
         target: whose response it is.
         answer: the settings record, or the list with all its pages.
-        wanted: the declared fields of a settings record, as JSON, or the declared items.
+        wanted: the declared fields as JSON: of a settings record, or by name of each item, as far as they matter.
     """
 
     reader: Reader
@@ -65,7 +66,7 @@ class New:
     @property
     def new_name(self) -> dict[str, Json]:
         """The name under its field."""
-        return {self.part.key: self.part.canonical_key(self.name)}
+        return {self.part.key: _as_sent(self.name)}
 
     def post(self, body: Mapping[str, Json]) -> Request:
         """Return the request that creates the object."""
@@ -100,17 +101,30 @@ class Existing:
     @property
     def new_name(self) -> dict[str, Json]:
         """The wanted name under its field; empty where the name stays."""
-        name = self.part.canonical_key(self.name)
-        return {} if name in self.found.names else {self.part.key: name}
+        there = {self.part.canonical_key(name) for name in self.found.names}
+        return {} if self.part.canonical_key(self.name) in there else {self.part.key: _as_sent(self.name)}
+
+    @property
+    def url(self) -> str:
+        """The object's own path."""
+        return f"{self.path}/{self.found.path_id or self.found.id}"
 
     def send(self, body: Mapping[str, Json]) -> Request:
         """Return the request that updates the object."""
-        return Request(self.part.method, f"{self.path}/{self.found.id}", body)
+        return Request(self.part.method, self.url, body)
 
 
 def as_json(wanted: Resource) -> dict[str, Json]:
     """Return the set fields as JSON, without those that say how to get somewhere."""
     return wanted.model_dump(mode="json", include=wanted.model_fields_set - POLICIES)
+
+
+def _as_sent(name: Key) -> Key:
+    return name.strip() if isinstance(name, str) else name
+
+
+def _as_they_are(wanted: Mapping[Key, Resource | None], _live: Sequence[Found]) -> Mapping[Key, Resource | None]:
+    return wanted
 
 
 def _create(new: New) -> Requests:
@@ -122,7 +136,9 @@ def _update(old: Existing) -> Requests:
 
 
 def _delete(old: Existing) -> Requests:
-    return (Request("DELETE", f"{old.path}/{old.found.id}"),)
+    part = old.part
+    path = f"{old.target.url}{part.deleted_at}/{old.found.id}" if part.deleted_at else old.url
+    return (Request("DELETE", path),)
 
 
 @dataclass(frozen=True, slots=True)
@@ -156,6 +172,11 @@ class Singleton:
     is_collection: ClassVar[bool] = False
     unique_names: ClassVar[bool] = True
 
+    @property
+    def suffixes(self) -> tuple[str, ...]:
+        """All paths of writes below the target's."""
+        return (self.suffix,)
+
     def path(self, target: Target) -> str:
         """Return where a target's record is read."""
         return target.url + self.suffix
@@ -181,15 +202,22 @@ class Collection:
         name: the part's name, unique within its kind.
         title: what people call one object.
         suffix: the path of the collection below the target's.
+        item_suffix: the path of its objects, where that is another one.
+        deleted_at: the path below which objects are deleted, where that is yet another one.
         model: of one object.
         key: the field of an object that holds its name.
-        id_field: the field that holds the ID by which paths name an object.
+        id_field: the field that holds an object's ID.
+        path_field: the field that holds what paths name an object by, if not the ID.
         query: of the list, without the question mark.
         shown_as: fields that the service shows under another name.
         decode: reads one entry of the list, if not field by field. ID, owner and, unless it has read names, the name
             are added.
         complete: fetches what the list lacks, and returns all entries with it; None where it always suffices.
-        create: the requests that create an object, if not one POST of its name and fields.
+        arrange: returns what is wanted as names of what is live, and in the order of its creation: for objects that
+            have no name, or refer to one another.
+        create: the requests that create an object, if not one POST of its name and fields; None where this API creates
+            none.
+        creation: where else objects are created, if not here.
         update: the requests that update an object, if not one with what differs; None where objects have no fields.
         method: of that one.
         delete: the requests that delete an object.
@@ -200,6 +228,7 @@ class Collection:
         lowers_placeholders: whether `{path}` and its like are filled in in lower case within names.
         key_level: the level of the targets whose paths or IDs the names are, or None where names are just names.
         unique_names: whether the service refuses a second object of the same name.
+        prunable: whether `prune` may delete what is not declared.
         grants_access: whether somebody or something may do something because an object is there.
         needs_numeric_id: whether writes need the target's own numeric ID in their path.
         secret_field: the field of the answer to a creation that is a secret, to be delivered and never shown; or None.
@@ -214,11 +243,16 @@ class Collection:
     model: type[Resource]
     key: str = "title"
     id_field: str = "id"
+    path_field: str = ""
+    item_suffix: str = ""
+    deleted_at: str = ""
     query: str = ""
     shown_as: Mapping[str, str] = field(default_factory=dict)
     decode: Callable[[Json], Found] | None = None
     complete: Callable[[Reading], Json] | None = None
-    create: Callable[[New], Requests] = _create
+    arrange: Callable[[Mapping[Key, Resource | None], Sequence[Found]], Mapping[Key, Resource | None]] = _as_they_are
+    create: Callable[[New], Requests] | None = _create
+    creation: str = ""
     update: Callable[[Existing], Requests] | None = _update
     method: Literal["PUT", "PATCH"] = "PUT"
     delete: Callable[[Existing], Requests] = _delete
@@ -228,6 +262,7 @@ class Collection:
     lowers_placeholders: bool = False
     key_level: Level | None = None
     unique_names: bool = True
+    prunable: bool = True
     grants_access: bool = False
     needs_numeric_id: bool = False
     secret_field: str | None = None
@@ -237,6 +272,11 @@ class Collection:
 
     is_collection: ClassVar[bool] = True
     whole: ClassVar[bool] = False
+
+    @property
+    def suffixes(self) -> tuple[str, ...]:
+        """All paths of writes below the target's."""
+        return tuple(dict.fromkeys((self.suffix, self.item_suffix or self.suffix, self.deleted_at or self.suffix)))
 
     def path(self, target: Target) -> str:
         """Return where the objects of a target are listed."""
@@ -254,6 +294,8 @@ class Collection:
             raise TypeError(number)
         names = found.names or (name_shown(entry[self.key] if self.unique_names else entry[self.key] or ""),)
         found = replace(found, id=number, names=names, owner_id=number_shown(entry.get(f"{target.level}_id")))
+        if self.path_field:
+            found = replace(found, path_id=quote(str(entry[self.path_field]), safe=""))
         return found if self.secret_field is None else self._with_owner(found, entry.get(self.secret_field), entry)
 
     def _with_owner(self, found: Found, secret: Json, entry: Mapping[str, Json]) -> Found:

@@ -8,7 +8,7 @@ from typing import Any
 from reconciler.model.endpoints import Collection, Singleton, as_json
 from reconciler.model.protocols import Json
 from reconciler.model.resource import Found, Wanted
-from reconciler.model.targets import Level
+from reconciler.model.targets import Key, Level
 
 Part = Singleton | Collection
 
@@ -76,7 +76,7 @@ class Rehearsed:
     def items(self, part: Collection) -> list[dict[str, Json]]:
         """Return the objects of a part, each with its ID, its name under its key, and age and owner of a secret."""
         return [
-            {part.id_field: found.id, part.key: found.names[0], **as_json(found.resource)}
+            {"id": found.id, part.key: found.names[0], **as_json(found.resource)}
             | ({"created_at": found.created_at.isoformat()} if found.created_at else {})
             | ({"owner": self.username if found.ours else None} if part.secret_field else {})
             for found in self.parts.get(part.name, ())
@@ -104,6 +104,8 @@ class Kind:
             part, of which only the declared ones appear; None where the section is its only part.
         inherits: whether what a group has decides what its projects may have, so that after a change to a group the
             same section of the projects below it is read and planned again.
+        join: the section value of the names of its objects, by part: the way back from `split`, for exports; None where
+            each part stands under its own name.
         beneath: what remains of a lower layer's section under an upper layer's, as both are written.
         rehearsal: how what was read of the section stands in a state of the sandbox; None where each part stands there
             under its own name.
@@ -118,6 +120,7 @@ class Kind:
     order: int = 100
     split: Callable[[Any, bool], Mapping[str, Wanted]] | None = None
     inherits: bool = False
+    join: Callable[[Mapping[str, list[Key]]], Mapping[str, Any]] | None = None
     beneath: Callable[[Mapping[str, Any], Mapping[str, Any]], Mapping[str, Any]] = lambda lower, _upper: lower
     rehearsal: Callable[[Rehearsed], Mapping[str, Json]] | None = None
     needs: Needs = Needs()
@@ -143,7 +146,7 @@ class Kind:
     @property
     def prunable(self) -> bool:
         """Whether `prune` may name this section: it has objects, which can be deleted."""
-        return any(part.is_collection for part in self.parts)
+        return any(isinstance(part, Collection) and part.prunable for part in self.parts)
 
 
 Kinds = Mapping[str, Kind]

@@ -11,6 +11,7 @@ Key = str | int
 class Level(StrEnum):
     """The levels at which settings live, in the order in which they are applied."""
 
+    INSTANCE = "instance"
     USER = "user"
     GROUP = "group"
     PROJECT = "project"
@@ -23,17 +24,20 @@ class Level(StrEnum):
 
 LEVELS = tuple(Level)
 
+PATHLESS = (Level.INSTANCE, Level.USER)
+"""The levels of which a service shows one target: itself, and the user behind the token."""
+
 Identity = tuple[Level, Key | None]
 """See `Target.identity`."""
 
 
 @dataclass(frozen=True, slots=True)
 class Target:
-    """One target: the user behind the token, a group or a project.
+    """One target: the instance, the user behind the token, a group or a project.
 
     Attributes:
-        level: which of the three.
-        ref: full path or numeric ID; None for the user.
+        level: what it is.
+        ref: full path or numeric ID; None for the instance and the user.
     """
 
     level: Level
@@ -53,7 +57,7 @@ class Target:
 
     @property
     def order(self) -> tuple[int, bool, str, int]:
-        """Users before groups before projects; paths alphabetically, then numeric IDs ascending."""
+        """The instance before users before groups before projects; paths alphabetically, then numeric IDs ascending."""
         number = self.ref if isinstance(self.ref, int) else 0
         path = self.ref if isinstance(self.ref, str) else ""
         return LEVELS.index(self.level), isinstance(self.ref, int), path, number
@@ -64,7 +68,7 @@ class Target:
         return Address(self, "", "", str(self.level), self.ref)
 
     def __str__(self) -> str:
-        """`project acme/payments/api`, `group 12`, `user`."""
+        """`project acme/payments/api`, `group 12`, `user`, `instance`."""
         return str(self.level) if self.ref is None else f"{self.level} {self.ref}"
 
 

@@ -249,7 +249,7 @@ def _failures(desired: DesiredState, live: LiveState, kinds: Kinds) -> Iterator[
         if unread:
             absent = live.shows_nothing_of(target)
             licensed = all(kinds[section].needs.licensed for _, section, _ in unread)
-            yield _Failure(target.target, unread, absent and target.target.level is not Level.USER, licensed)
+            yield _Failure(target.target, unread, absent and target.target.ref is not None, licensed)
 
 
 def _explain_alike(failures: list[_Failure], reader: Reader, kinds: Kinds) -> tuple[Explained, list[_Failure]]:

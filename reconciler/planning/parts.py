@@ -157,7 +157,8 @@ def plan_collection(
         live: see `without_itself`.
     """
     itself = _itself(at)
-    declared = {name: wanted[name] for name in sorted(wanted, key=_order) if at.part.identity(name) not in itself}
+    ordered = at.part.arrange({name: wanted[name] for name in sorted(wanted, key=_order)}, live)
+    declared = {name: resource for name, resource in ordered.items() if at.part.identity(name) not in itself}
     ids, unresolved = _resolve(at, declared, live)
     yield from unresolved.values()
 
@@ -195,6 +196,9 @@ def plan_creation(
     replaces_ids: tuple[int, ...] = (),
 ) -> Iterator[Step]:
     """Plan an object that is not there, or the successor of those that are."""
+    if at.part.create is None:
+        yield at.problem(name, f"does not exist, and this API cannot create one: {at.part.creation}")
+        return
     errors = list(become(type(wanted)(), wanted).errors())
     lacking = [field for field in at.part.required if fields_of(wanted).get(field) is None]
     yield from (at.problem(name, f"cannot be created: {reason}", field=field) for field, reason in errors)
@@ -318,15 +322,15 @@ def _immutable(at: DeclaredPart[Collection], pair: Pair) -> Iterator[tuple[str, 
 
 def _path(at: DeclaredPart[Collection], name: Key) -> str | Problem | Reference:
     """Return the collection's path for writes, or why there is none."""
-    target = at.section.target
+    target, suffix = at.section.target, at.part.item_suffix or at.part.suffix
     if not at.part.needs_numeric_id or not isinstance(target.ref, str):
-        return target.url + at.part.suffix
+        return target.url + suffix
     reference = Reference(target.level, target.ref.casefold())
     number = at.live.ids.get(reference, reference)
     if isinstance(number, Unknown):
         reason = f"writing here takes the numeric ID of {target}: {number.reason}"
         return at.problem(name, reason, "declare it by `id` instead of `path`")
-    return f"{target.level}s/{number}/{at.part.suffix}" if isinstance(number, int) else number
+    return f"{target.level}s/{number}/{suffix}" if isinstance(number, int) else number
 
 
 def _resolve(

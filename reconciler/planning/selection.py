@@ -257,7 +257,7 @@ class _Homes:
         return str(Target(Level.GROUP, top) if top else own)
 
     def _takes_part(self, target: DesiredTarget) -> bool:
-        return target.target.level is not Level.USER and any(each.kind in self.inherited for each in target.sections)
+        return target.target.ref is not None and any(each.kind in self.inherited for each in target.sections)
 
 
 def _topmost(ref: Key | None, groups: Collection[str]) -> str | None:

@@ -7,12 +7,13 @@ from typing import Any
 from reconciler.export.run import ExportResult, run_export
 from reconciler.export.targets import ExportRequest
 from reconciler.manifests import read_manifests
+from reconciler.model.targets import Level
 from reconciler.planning.run import draw_plan
 from reconciler.sandbox import Sandbox
 from reconciler.service import Client
 from tests.building import KINDS
 
-EVERYTHING = ExportRequest(groups=("acme",), user=True)
+EVERYTHING = ExportRequest(groups=("acme",), pathless=(Level.USER,))
 
 
 def exported(

@@ -62,7 +62,10 @@ def test_what_people_wrote_is_updated_in_place_and_keeps_its_comments(cli_runner
 
 
 def test_nothing_asked_for_and_nothing_known_are_wrong_command_lines(cli_runner: CliRunner) -> None:
-    assert cli_runner("export -o out").err == "reconciler: nothing to export: give --group, --project or --user\n"
+    assert (
+        cli_runner("export -o out").err
+        == "reconciler: nothing to export: give --group, --project, --user or --instance\n"
+    )
     wrong = cli_runner("export --user -o out --section nonsense")
     assert (wrong.code, wrong.err.startswith("reconciler: unknown section `nonsense`; known are ")) == (64, True)
 

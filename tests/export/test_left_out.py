@@ -9,6 +9,7 @@ from reconciler.export.read import read_all
 from reconciler.export.run import run_export
 from reconciler.export.targets import ExportRequest
 from reconciler.model.progress import Progress
+from reconciler.model.targets import Level, Target
 from reconciler.sandbox import Sandbox
 from reconciler.service import Client
 from tests.building import KINDS
@@ -124,22 +125,23 @@ def test_an_export_reads_each_part_once_and_writes_nothing_to_the_service(cli_ru
     cli_runner.service()
     cli_runner.sandbox.clear_log()
     assert cli_runner("export --group acme/tools -o out").code == 0
-    project, group = "/api/v4/projects/acme%2Ftools%2Fcli", "/api/v4/groups/acme%2Ftools"
-    assert sorted(f"{entry['method']} {entry['target']}" for entry in cli_runner.sandbox.log()) == [
-        f"GET {group}/merge_request_approval_setting",
-        f"GET {group}/notification_settings",
-        f"GET {group}/projects?include_subgroups=true&with_shared=false&archived=false"
-        "&order_by=id&sort=asc&per_page=100&page=1",
-        f"GET {group}?with_projects=false",
-        f"GET {project}/job_token_scope",
-        f"GET {project}/job_token_scope/allowlist?per_page=100&page=1",
-        f"GET {project}/job_token_scope/groups_allowlist?per_page=100&page=1",
-        f"GET {project}/merge_request_approval_setting",
-        f"GET {project}/milestones?per_page=100&page=1",
-        f"GET {project}/notification_settings",
-        f"GET {project}/registry/protection/repository/rules?per_page=100&page=1",
-        f"GET {project}/triggers?per_page=100&page=1",
+    group, project = Target(Level.GROUP, "acme/tools"), Target(Level.PROJECT, "acme/tools/cli")
+    parts = [
+        (target, part)
+        for kind in KINDS.values()
+        for target in (group, project)
+        if target.level in kind.models
+        for part in kind.parts
     ]
+    read = [f"{part.path(target)}?per_page=100&page=1" for target, part in parts if part.is_collection]
+    read += [part.path(target) for target, part in parts if not part.is_collection]
+    read.append(f"{group.url.rstrip('/')}?with_projects=false")
+    read.append(
+        f"{group.url}projects?include_subgroups=true&with_shared=false&archived=false"
+        "&order_by=id&sort=asc&per_page=100&page=1"
+    )
+    log = sorted(f"{entry['method']} {entry['target']}" for entry in cli_runner.sandbox.log())
+    assert log == sorted(f"GET /api/v4/{path}" for path in read)
 
 
 def test_a_project_whose_path_no_manifest_takes_goes_by_its_number(sandbox: Sandbox, tmp_path: Path) -> None:

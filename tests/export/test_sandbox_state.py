@@ -9,6 +9,7 @@ import pytest
 
 from reconciler.export.run import run_export
 from reconciler.export.targets import ExportRequest
+from reconciler.model.targets import Level
 from reconciler.sandbox import Sandbox
 from tests.building import KINDS
 from tests.canned import answer, canned
@@ -107,7 +108,7 @@ def test_a_rehearsal_plans_and_applies_as_the_service_would(sandbox: Sandbox, di
     }
     folder, file = tmp_path / "manifests", tmp_path / "state.json"
     with client_of(sandbox, state) as client:
-        run_export(ExportRequest(groups=("acme",), user=True), client, KINDS, 1, folder=folder, state=file)
+        run_export(ExportRequest(groups=("acme",), pathless=(Level.USER,)), client, KINDS, 1, folder=folder, state=file)
         there = planned(client, folder)
     with client_of(sandbox, json.loads(file.read_text()), "rehearsal") as client:
         assert planned(client, folder) == there == ([], [])

@@ -4,7 +4,17 @@ from pathlib import Path
 
 import pytest
 
+from reconciler.model.targets import Level
+from reconciler.model.wording import listed
+from tests.building import KINDS
 from tests.manifests.conftest import Folder
+
+SECTIONS = {
+    "<all sections>": listed(["prune", *KINDS]),
+    "<prunable sections>": listed(kind.name for kind in KINDS.values() if kind.prunable),
+    "<sections of groups>": listed(kind.name for kind in KINDS.values() if Level.GROUP in kind.models),
+}
+"""What stands in the table for lists of sections, which grow with each kind."""
 
 CASES = [
     case.partition("\n")[::2]
@@ -16,4 +26,6 @@ CASES = [
 def test_what_is_said_of(title: str, case: str, folder: Folder) -> None:
     manifest, _, expected = case.partition(">>>\n")
     folder.put("a.yaml", manifest)
+    for name, sections in SECTIONS.items():
+        expected = expected.replace(name, sections)
     assert folder.faults("a.yaml") == expected.rstrip("\n"), title

@@ -1,0 +1,96 @@
+"""Error tracking client keys of a project, which have neither name nor age: how many there are (spec 4.6)."""
+
+from collections.abc import Mapping, Sequence
+
+from pydantic import Field
+
+from reconciler.model.endpoints import Collection, New, Reading, Requests
+from reconciler.model.kind import Kind, Needs, Rehearsed, Role
+from reconciler.model.protocols import Json
+from reconciler.model.resource import Found, Resource, Wanted
+from reconciler.model.targets import Key, Level
+
+
+class ClientKeys(Resource):
+    """How many client keys a project has. The address (DSN) of a new one is delivered when it is created."""
+
+    count: int = Field(
+        ge=0,
+        le=100,
+        default=1,
+        description="How many there are at least; with `prune`, exactly: the oldest are deleted first.",
+        examples=[1],
+    )
+
+
+class ClientKey(Resource):
+    """One key, which has no fields."""
+
+
+def split(section: ClientKeys, prune: bool) -> Mapping[str, Wanted]:
+    """Each key is known by its place among all keys by age, the oldest being 1."""
+    declared = prune or "count" in section.model_fields_set
+    return {"keys": {str(place): ClientKey() for place in range(1, section.count + 1)}} if declared else {}
+
+
+def complete(reading: Reading) -> Json:
+    """Give each key its place."""
+    keys = sorted(reading.answer, key=lambda entry: entry["id"])
+    return [{**entry, "place": str(place)} for place, entry in enumerate(keys, start=1)]
+
+
+def arrange(wanted: Mapping[Key, Resource | None], live: Sequence[Found]) -> Mapping[Key, Resource | None]:
+    """Where there are more keys than wanted, the newest stay."""
+    surplus = max(len(live) - len(wanted), 0)
+    return {str(place): ClientKey() for place in range(surplus + 1, len(live) + 1)} if surplus else wanted
+
+
+def decode(_entry: Json) -> Found:
+    """A key has nothing that could be changed."""
+    return Found(ClientKey())
+
+
+def create(new: New) -> Requests:
+    """The service makes up all of it."""
+    return (new.post({}),)
+
+
+def join(names: Mapping[str, list[Key]]) -> Mapping[str, Json]:
+    """Return the section of a project's keys."""
+    return {"count": len(names.get("keys", ()))}
+
+
+def rehearsal(read: Rehearsed) -> Mapping[str, Json]:
+    """The keys by ID; their values are made up anew."""
+    return {"error_tracking_client_keys": [{"id": number} for number in read.numbers("keys")]}
+
+
+KEYS = Collection(
+    name="keys",
+    title="error tracking client key",
+    suffix="error_tracking/client_keys",
+    model=ClientKey,
+    key="place",
+    decode=decode,
+    complete=complete,
+    arrange=arrange,
+    create=create,
+    update=None,
+    unique_names=False,
+    grants_access=True,
+    needs_numeric_id=True,
+    secret_field="sentry_dsn",  # noqa: S106 - the name of a field
+)
+
+KIND = Kind(
+    name="error_tracking_client_keys",
+    summary="How many client keys for error tracking a project has.",
+    spec="4.6",
+    models={Level.PROJECT: ClientKeys},
+    parts=(KEYS,),
+    split=split,
+    join=join,
+    order=9,
+    rehearsal=rehearsal,
+    needs=Needs(roles={Level.PROJECT: Role.MAINTAINER}),
+)

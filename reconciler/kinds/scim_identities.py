@@ -1,0 +1,52 @@
+"""SCIM identities of a group by external UID: renamed and unlinked here, created elsewhere (spec 4.12)."""
+
+from collections.abc import Mapping
+from typing import ClassVar
+
+from reconciler.model.endpoints import Collection
+from reconciler.model.kind import Kind, Needs, Role
+from reconciler.model.protocols import Json
+from reconciler.model.resource import Found, Item
+from reconciler.model.targets import Level
+
+
+class Identity(Item):
+    """The link between an account of the identity provider and a user."""
+
+    misplaced: ClassVar[Mapping[str, str]] = {
+        "extern_uid": "the external UID of an identity is its key",
+        "active": "the identity provider decides whether an identity is active",
+    }
+
+
+def decode(_entry: Json) -> Found:
+    """An identity has nothing that could be changed but its name."""
+    return Found(Identity())
+
+
+IDENTITIES = Collection(
+    name="scim_identities",
+    title="SCIM identity",
+    suffix="scim/identities",
+    item_suffix="scim",
+    model=Identity,
+    key="extern_uid",
+    id_field="user_id",
+    path_field="extern_uid",
+    decode=decode,
+    create=None,
+    creation="provision the user with the identity provider, or leave the identity out",
+    method="PATCH",
+    canonical_key=str.casefold,
+    grants_access=True,
+)
+
+KIND = Kind(
+    name="scim_identities",
+    summary="SCIM identities of a group, by external UID; the API renames and unlinks them, and creates none.",
+    spec="4.12",
+    models={Level.GROUP: dict[str, Identity | None]},
+    parts=(IDENTITIES,),
+    order=8,
+    needs=Needs(roles={Level.GROUP: Role.OWNER}),
+)

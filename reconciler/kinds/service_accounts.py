@@ -1,0 +1,76 @@
+"""Service accounts of the instance, each known by its username (spec 4.5)."""
+
+from collections.abc import Mapping
+from typing import ClassVar
+
+from pydantic import Field
+
+from reconciler.model.endpoints import Collection, Reading
+from reconciler.model.kind import Kind, Needs
+from reconciler.model.protocols import Json
+from reconciler.model.resource import Found, Item, recognized
+from reconciler.model.targets import Level
+
+
+class ServiceAccount(Item):
+    """A user that belongs to no person."""
+
+    misplaced: ClassVar[Mapping[str, str]] = {"username": "the username of a service account is its key"}
+
+    name: str = Field(
+        min_length=1, max_length=255, default="Service account user", description="Its name.", examples=["Deploy bot"]
+    )
+    email: str = Field(
+        pattern="^[^@ ]+@[^@ ]+$",
+        default="",
+        description="Its e-mail address, which receives the notifications about what the account does. Left out, the "
+        "service makes one up.",
+        examples=["deploy-bot@example.com"],
+    )
+
+
+def complete(reading: Reading) -> Json:
+    """An address that waits for its confirmation is the address: writing it again would mail it again."""
+    addresses = {
+        name.casefold(): fields["email"] for name, fields in reading.wanted.items() if "email" in (fields or ())
+    }
+
+    def seen(entry: Json) -> Json:
+        waiting = entry.get("unconfirmed_email")
+        wanted = waiting is not None and addresses.get(entry["username"].casefold()) == waiting
+        return {**entry, "email": waiting} if wanted else entry
+
+    return [seen(entry) for entry in reading.answer]
+
+
+def decode(entry: Json) -> Found:
+    """Read one account. By the specification, lists show no address: then it is written along with the name."""
+    shown = {name: entry[name] for name in ("name", "email") if name in entry}
+    account, unknown = recognized(ServiceAccount, shown)
+    return Found(account, unknown=unknown, unshown={} if "email" in entry else {"email": "name"})
+
+
+ACCOUNTS = Collection(
+    name="service_accounts",
+    title="service account",
+    suffix="service_accounts",
+    model=ServiceAccount,
+    key="username",
+    query="order_by=id&sort=asc",
+    decode=decode,
+    complete=complete,
+    method="PATCH",
+    deleted_at="users",
+    canonical_key=str.casefold,
+    prunable=False,
+)
+
+KIND = Kind(
+    name="service_accounts",
+    summary="Service accounts of the whole instance, by username; never pruned, since the list shows everybody's.",
+    spec="4.5",
+    models={Level.INSTANCE: dict[str, ServiceAccount | None]},
+    parts=(ACCOUNTS,),
+    order=7,
+    needs=Needs(licensed=True),
+)

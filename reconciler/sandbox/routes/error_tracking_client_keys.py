@@ -1,0 +1,44 @@
+"""Error tracking client keys of a project (spec section 4.6): nothing can be said of a new one, and none is changed.
+
+Production shows a key whole in every list, and answers a deletion with the deleted key.
+"""
+
+from hashlib import sha256
+from typing import Any
+
+from ..answers import Answer
+from ..call import Call
+from ..collection import Collection
+from ..records import Item
+from ..state import Project
+
+
+class ClientKey(Item):
+    """One key; its value follows from its ID."""
+
+    active: bool = True
+
+
+class _Keys(Collection[ClientKey]):
+    def delete(self, call: Call) -> Answer:
+        """Answer with what was deleted."""
+        owner = self.owner(call)
+        item = self.find(call, owner, self.key(call))
+        self.remove(call, owner, item)
+        return Answer(200, self.show(call, owner, item))
+
+    def show(self, call: Call, owner: Project, item: ClientKey) -> dict[str, Any]:
+        """The record as production sends it; the specification leaves it out."""
+        value = "glet_" + sha256(f"client key {item.id}".encode()).hexdigest()[:32]
+        host = call.url.partition("://")[2]
+        return {
+            "id": item.id,
+            "active": item.active,
+            "public_key": value,
+            "sentry_dsn": f"https://{value}@{host}/errortracking/api/v1/projects/{owner.id}",
+        }
+
+
+KEYS = _Keys("error_tracking_client_keys", ClientKey, "/projects/:id/error_tracking/client_keys", part="key_id")
+SECTIONS = (KEYS.section,)
+ROUTES = KEYS.routes("list", "create", "delete")

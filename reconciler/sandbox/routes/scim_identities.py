@@ -1,0 +1,65 @@
+"""SCIM identities of a group (spec section 4.12): listed, renamed and unlinked by its owners; nothing here creates one.
+
+They are looked up without regard to case, and the list has no pages.
+"""
+
+from typing import Any
+
+from ..answers import Answer, refused
+from ..call import Call, Route
+from ..collection import Collection
+from ..parameters import text
+from ..records import Item
+from ..state import OWNER, Group
+
+
+class Identity(Item):
+    """The link between an account of the identity provider and a user; its ID is the user's."""
+
+    extern_uid: str
+    active: bool = True
+
+
+class _Identities(Collection[Identity]):
+    def list_items(self, call: Call) -> Answer:
+        """All of them."""
+        owner = self.owner(call)
+        return Answer(200, [self.show(call, owner, item) for item in self.section.of(owner)])
+
+    def key(self, call: Call) -> str:
+        """The external UID."""
+        return call.parts[self.part].lower()
+
+    def find(self, call: Call, owner: Group, key: str) -> Identity:
+        """The identity of that UID; else 404."""
+        for item in self.items(call, owner):
+            if item.extern_uid.lower() == key:
+                return item
+        raise refused(404, "404 Identity Not Found")
+
+    def check(self, call: Call, owner: Group, wanted: Identity, before: Identity | None) -> None:
+        """An external UID is not blank, and unique in the group."""
+        if not wanted.extern_uid.strip():
+            raise refused(400, "Extern uid can't be blank")
+        taken = {item.extern_uid.lower() for item in self.items(call, owner) if item is not before}
+        if wanted.extern_uid.lower() in taken:
+            raise refused(400, "Extern uid has already been taken")
+
+    def show(self, call: Call, owner: Group, item: Identity) -> dict[str, Any]:  # noqa: ARG002 - others show where
+        """The record (spec section 2)."""
+        return {"extern_uid": item.extern_uid, "user_id": item.id, "active": item.active}
+
+
+IDENTITIES = _Identities(
+    "scim_identities",
+    Identity,
+    "/groups/:id/scim",
+    part="uid",
+    role=OWNER,
+    changes=(text("extern_uid", required=True),),
+)
+SECTIONS = (IDENTITIES.section,)
+ROUTES = (
+    Route("GET", "/groups/:id/scim/identities", IDENTITIES.list_items),
+    *IDENTITIES.routes("get", "update", "delete", update="PATCH"),
+)

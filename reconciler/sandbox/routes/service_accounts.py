@@ -1,0 +1,79 @@
+"""Service accounts of the instance (spec section 4.5): administrators list and create them.
+
+The spec is silent on how they are changed and deleted: by `PATCH`, where blank values are dropped, and as users are.
+Production shows the address in the list too.
+"""
+
+from typing import Any
+
+from ..answers import Answer, refused
+from ..call import Call, Route
+from ..collection import PAGE, Collection, page_of
+from ..parameters import read, text
+from ..records import Item
+from ..state import Instance
+
+_TEXTS = (text("name"), text("username"), text("email"))
+_LIST = (text("order_by", values=("id", "username")), text("sort", values=("asc", "desc")), *PAGE)
+
+
+class Account(Item):
+    """One account; `unconfirmed_email` is an address that waits for its confirmation."""
+
+    username: str = ""
+    name: str = "Service account user"
+    email: str = ""
+    unconfirmed_email: str | None = None
+
+    def complete(self) -> None:
+        """Have the name and the address that the service makes up."""
+        self.username = self.username or f"service_account_{self.id:032x}"
+        self.email = self.email or f"service_account_{self.id:032x}@noreply.example.com"
+
+
+class _Accounts(Collection[Account]):
+    def list_items(self, call: Call) -> Answer:
+        """Newest first, if nothing else is asked for."""
+        sent = read(call, *_LIST)
+        owner = self.owner(call)
+        found = sorted(self.section.of(owner), key=lambda each: getattr(each, sent.get("order_by") or "id"))
+        found = found if sent.get("sort") == "asc" else found[::-1]
+        return page_of(call, found, lambda item: self.show(call, owner, item))
+
+    def make(self, call: Call, owner: Instance, sent: dict[str, Any]) -> Account:
+        """Blank values count as none."""
+        return super().make(call, owner, {name: value for name, value in sent.items() if value})
+
+    def read_changes(self, call: Call) -> dict[str, Any]:
+        """Blank values are dropped."""
+        return {name: value for name, value in super().read_changes(call).items() if value}
+
+    def check(self, call: Call, owner: Instance, wanted: Account, before: Account | None) -> None:
+        """Usernames and addresses are unique among all users, without regard to case."""
+        others: list[Account] = [each for each in self.section.of(owner) if each is not before]
+        users = list(call.state.users_by_name.values())
+        taken = []
+        if wanted.email and wanted.email in {each.email for each in others}.union(*(user.emails for user in users)):
+            taken.append("Email has already been taken")
+        if wanted.username.lower() in {each.username.lower() for each in others}.union(
+            user.username.lower() for user in users
+        ):
+            taken.append("Username has already been taken")
+        if taken:
+            raise refused(400, f"400 Bad request - {(' and ' if before is None else '. ').join(taken)}")
+
+    def show(self, call: Call, owner: Instance, item: Account) -> dict[str, Any]:  # noqa: ARG002 - others show where
+        """The record (spec section 2): the address is only in the answer to a creation."""
+        record = {"id": item.id, "username": item.username, "name": item.name}
+        if call.state.deployed:
+            waiting = {"unconfirmed_email": item.unconfirmed_email} if item.unconfirmed_email else {}
+            return {**record, "public_email": "", "email": item.email, **waiting}
+        return record | ({"email": item.email} if call.method == "POST" else {})
+
+
+ACCOUNTS = _Accounts("service_accounts", Account, "/service_accounts", part="user_id", new=_TEXTS, changes=_TEXTS)
+SECTIONS = (ACCOUNTS.section,)
+ROUTES = (
+    *ACCOUNTS.routes("list", "create", "update", update="PATCH"),
+    Route("DELETE", "/users/:user_id", ACCOUNTS.delete),
+)

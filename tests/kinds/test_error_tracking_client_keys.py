@@ -1,0 +1,61 @@
+"""The life of a project's client keys for error tracking, of which only the number can be declared."""
+
+from typing import Any
+
+from tests.building import section
+from tests.cli_runner import CliRunner
+from tests.engine_driver import EngineDriver
+from tests.kinds.out_of_band import project_in, rewriting
+
+URL = "projects/100/error_tracking/client_keys"
+
+
+def wanted(count: int, *, prune: bool = False) -> Any:
+    return section("error_tracking_client_keys", {"count": count}, prune=prune)
+
+
+def kept(engine: EngineDriver) -> list[int]:
+    """The IDs of the project's keys."""
+    return [each["id"] for each in project_in(engine.sandbox.state()).get("error_tracking_client_keys", [])]
+
+
+def test_the_life_of_client_keys(engine: EngineDriver) -> None:
+    assert engine.step(wanted(2)) == [f"POST {URL} {{}}"] * 2
+    assert kept(engine) == [1, 2]
+    assert list(engine.tokens) == ["1", "2"]
+    assert engine.step(wanted(1)) == []
+    assert engine.step(wanted(3)) == [f"POST {URL} {{}}"]
+    assert engine.step(wanted(1, prune=True)) == [f"DELETE {URL}/1", f"DELETE {URL}/2"]
+    assert kept(engine) == [3]
+    assert engine.step(section("error_tracking_client_keys", {})) == []
+    assert engine.step(wanted(0, prune=True)) == [f"DELETE {URL}/3"]
+
+
+def test_the_address_of_a_new_key_is_delivered_and_appears_nowhere_else(engine: EngineDriver) -> None:
+    plan = engine.plan(wanted(1))
+    outcomes = engine.apply(plan)
+    address = engine.tokens["1"]
+    assert address.startswith("https://glet_")
+    assert address.endswith("/errortracking/api/v1/projects/100")
+    seen = repr((plan, outcomes, engine.plan(wanted(0, prune=True)), engine.sandbox.log()))
+    assert address not in seen
+    assert address[8:45] not in seen
+
+
+def test_the_newest_keys_stay(engine: EngineDriver) -> None:
+    with rewriting(engine) as state:
+        project_in(state)["error_tracking_client_keys"] = [{"id": 9}, {"id": 4}, {"id": 7, "active": False}]
+    assert engine.changes(wanted(2, prune=True)) == ["- error tracking client key 1"]
+    assert engine.step(wanted(2, prune=True)) == [f"DELETE {URL}/4"]
+
+
+def test_an_export_declares_how_many_there_are(cli_runner: CliRunner) -> None:
+    def exported(*keys: int) -> str:
+        cli_runner.service(error_tracking_client_keys=[{"id": number} for number in keys])
+        assert cli_runner("export --project acme/api --section error_tracking_client_keys -o out").code == 0
+        return (cli_runner.folder / "out/acme/api.yaml").read_text().partition("spec:")[2]
+
+    assert exported() == " {}\n"
+    assert exported(4, 7) == "\n  error_tracking_client_keys:\n    count: 2\n"
+    assert exported(7) == "\n  error_tracking_client_keys:\n    count: 1\n"
+    assert exported() == "\n  error_tracking_client_keys:\n    count: 0\n"

@@ -1,0 +1,59 @@
+"""The life of a SCIM identity of a group, which begins and goes on elsewhere."""
+
+from typing import Any
+
+import pytest
+
+from tests.building import ACME, section
+from tests.engine_driver import EngineDriver, failures
+from tests.kinds.out_of_band import group_in, rewriting
+
+URL = "groups/acme/scim"
+
+
+def wanted(value: object, *, prune: bool = False) -> Any:
+    return section("scim_identities", value, ACME, prune=prune)
+
+
+@pytest.fixture
+def linked(engine: EngineDriver) -> EngineDriver:
+    """A group with three identities."""
+    with rewriting(engine) as state:
+        group_in(state)["scim_identities"] = [
+            {"id": 1, "extern_uid": "root@idp"},
+            {"id": 2, "extern_uid": "00U2"},
+            {"id": 3, "extern_uid": "00u7", "active": False},
+        ]
+    return engine
+
+
+def test_the_life_of_an_identity(linked: EngineDriver) -> None:
+    assert linked.step(wanted({"00u2": {}, "ada@idp": {"renamed_from": "00u7"}})) == [
+        f'PATCH {URL}/00u7 {{"extern_uid": "ada@idp"}}'
+    ]
+    assert linked.step(wanted({"ROOT@IDP": None})) == [f"DELETE {URL}/root%40idp"]
+    assert linked.step(wanted({"00u2": {}}, prune=True)) == [f"DELETE {URL}/ada%40idp"]
+
+
+def test_a_missing_one_is_a_problem_that_says_who_creates_it(linked: EngineDriver) -> None:
+    assert (
+        linked.problems(wanted({"00u9": {}, "00u8": {"renamed_from": "00u6"}}))
+        == [
+            "SCIM identity.None: does not exist, and this API cannot create one: provision the user with the identity "
+            "provider, or leave the identity out"
+        ]
+        * 2
+    )
+    assert linked.changes(wanted({"00u9": {}})) == []
+
+
+def test_a_uid_that_was_taken_meanwhile_is_told_in_the_services_words(linked: EngineDriver) -> None:
+    plan = linked.plan(wanted({"new": {"renamed_from": "00u7"}, "gone": {"renamed_from": "00U2"}}))
+    with rewriting(linked) as state:
+        identities = group_in(state)["scim_identities"]
+        identities[0]["extern_uid"] = "NEW"
+        del identities[1]
+    assert failures(linked.apply(plan)) == [
+        f"failed: SCIM identity gone: PATCH {URL}/00U2: 404 Identity Not Found",
+        f"failed: SCIM identity new: PATCH {URL}/00u7: 400 Extern uid has already been taken",
+    ]

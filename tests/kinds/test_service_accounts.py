@@ -1,0 +1,75 @@
+"""The life of a service account of the instance."""
+
+from typing import Any
+
+import pytest
+
+from reconciler.model.targets import Level, Target
+from tests.building import section
+from tests.engine_driver import EngineDriver, failures
+from tests.kinds.out_of_band import rewriting, speaking_with
+
+INSTANCE = Target(Level.INSTANCE)
+URL = "service_accounts"
+ACCOUNTS = [
+    {"id": 900, "username": "Mirror-Bot", "name": "Mirror bot", "email": "mirror@example.com"},
+    {"id": 901, "username": "theirs", "name": "Of another team", "email": "theirs@example.com"},
+]
+
+
+def wanted(value: object) -> Any:
+    return section("service_accounts", value, INSTANCE)
+
+
+@pytest.fixture
+def root(engine: EngineDriver) -> EngineDriver:
+    """An administrator's engine, on a service with two accounts."""
+    with rewriting(engine) as state:
+        state["instance"]["service_accounts"] = [dict(account) for account in ACCOUNTS]
+        next(user for user in state["users"] if user["username"] == "ada")["admin"] = True
+    return engine
+
+
+def test_the_life_of_a_service_account(root: EngineDriver) -> None:
+    new = {"name": "Deploy bot", "email": "deploy@example.com"}
+    assert root.step(wanted({"deploy-bot": new, "mirror-bot": {"name": "Mirror bot"}})) == [
+        f'POST {URL} {{"username": "deploy-bot", "name": "Deploy bot", "email": "deploy@example.com"}}'
+    ]
+    assert root.step(wanted({"deploy-bot": {"name": "Deployer"}})) == [f'PATCH {URL}/902 {{"name": "Deployer"}}']
+    assert root.step(wanted({"roll-out": {"renamed_from": "Deploy-Bot", "name": "Roll out"}})) == [
+        f'PATCH {URL}/902 {{"username": "roll-out", "name": "Roll out"}}'
+    ]
+    assert root.step(wanted({"roll-out": None})) == ["DELETE users/902"]
+    assert [account["username"] for account in root.sandbox.state()["instance"]["service_accounts"]] == [
+        "Mirror-Bot",
+        "theirs",
+    ]
+
+
+@pytest.mark.parametrize("dialect", ["deployed"], indirect=True)
+def test_an_address_that_waits_for_its_confirmation_is_not_written_again(root: EngineDriver) -> None:
+    with rewriting(root) as state:
+        state["instance"]["service_accounts"][0]["unconfirmed_email"] = "new@example.com"
+    assert root.changes(wanted({"Mirror-Bot": {"email": "new@example.com"}})) == []
+    assert root.changes(wanted({"Mirror-Bot": {"email": "other@example.com"}})) == ["~ service account Mirror-Bot"]
+
+
+@pytest.mark.parametrize("dialect", ["spec"], indirect=True)
+def test_an_address_that_the_list_does_not_show_is_written_along_with_the_name(root: EngineDriver) -> None:
+    assert root.changes(wanted({"theirs": {"email": "new@example.com"}})) == []
+    assert root.step(wanted({"theirs": {"email": "new@example.com", "name": "Ours"}})) == [
+        f'PATCH {URL}/901 {{"name": "Ours", "email": "new@example.com"}}'
+    ]
+
+
+def test_a_taken_username_is_told_in_the_services_words(root: EngineDriver) -> None:
+    assert failures(root.apply(root.plan(wanted({"bob": {"email": "bob@example.com"}})))) == [
+        "failed: service account bob: POST service_accounts: 400 Bad request - Email has already been taken and "
+        "Username has already been taken"
+    ]
+
+
+def test_only_administrators_see_them(engine: EngineDriver) -> None:
+    assert engine.problems(wanted({})) == ["service account.None: cannot be read: GET service_accounts: 403 Forbidden"]
+    with speaking_with(engine, "root-token"):
+        assert engine.problems(wanted({})) == []
