@@ -185,7 +185,7 @@ def test_what_is_held_back_takes_no_care_from_the_others(cli_runner: CliRunner) 
 def test_placeholders_of_a_project_given_by_id_are_filled_in_when_it_is_planned(cli_runner: CliRunner) -> None:
     declare(cli_runner, ("number", "id: 100"), spec='{trigger_tokens: {"of {name}": {}}}')
     assert cli_runner("validate").code == 0
-    assert "    of {name}: {}\n" in cli_runner("render").out
+    assert '    "of {name}": {}\n' in cli_runner("render").out
     done = cli_runner("plan")
     assert (done.code, done.err) == (0, "")
     assert 'project 100\n  + trigger token "of api"\n' in done.out
