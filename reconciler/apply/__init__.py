@@ -13,8 +13,7 @@ from reconciler.apply.outcomes import (
     WriteLog,
 )
 from reconciler.apply.recovery import recover
-from reconciler.apply.run import Application, apply_plan, planned_again
-from reconciler.apply.target import repeatable
+from reconciler.apply.run import Application, apply_plan, planned_again, repeatable
 
 __all__ = [
     "ENDED",

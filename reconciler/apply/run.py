@@ -1,19 +1,42 @@
-"""The waves: users, then groups, then projects; targets of a wave side by side.
+"""The application of a plan: users, then groups, then projects; targets of one level side by side.
 
-A group's approval settings decide what its projects may set, which is why groups come first.
+Groups come before projects because their approval settings decide what the projects may set. Within a target, changes
+are made in order, each request is recorded, and doubts are settled by reading.
 """
 
+from collections.abc import Callable, Iterable
+from dataclasses import dataclass, replace
+from functools import partial
 from itertools import groupby
+from typing import TypeVar
 
-from reconciler.apply.outcomes import ENDED, ApplyOptions, Outcome, Status, TargetOutcome
-from reconciler.apply.target import TargetRun
-from reconciler.apply.verify import Numbers
+from reconciler.apply.outcomes import ENDED, UNKNOWN, ApplyOptions, Outcome, Status, TargetOutcome
+from reconciler.apply.verify import (
+    Numbers,
+    Reread,
+    Verifier,
+    collection_of,
+    elder,
+    forgery,
+    stale_reason,
+    unapplied,
+)
+from reconciler.errors import AnswerLost, BadAnswer, NotFound, OutputFailed, Refused, ServiceError, Stopped
 from reconciler.live.read import side_by_side
 from reconciler.model.kind import Kinds
-from reconciler.model.plan import Plan, TargetPlan
-from reconciler.model.protocols import Service
-from reconciler.model.state import Section
-from reconciler.model.targets import Target
+from reconciler.model.plan import Change, Create, Delete, Plan, SectionPlan, TargetPlan, Update
+from reconciler.model.protocols import Json, Request, Service
+from reconciler.model.resource import Found
+from reconciler.model.state import LiveState, Section, Unreadable
+from reconciler.model.targets import Address, Target
+from reconciler.planning.planner import plan_section
+
+TRIES = 3
+"""How often a creation is sent whose answer is lost each time and that is found not to have been carried out."""
+
+NOT_DELIVERED = "a token could not be delivered, so the run was ended"
+
+Answer = TypeVar("Answer")
 
 
 class Application:
@@ -61,6 +84,288 @@ def apply_plan(plan: Plan, service: Service, kinds: Kinds, options: ApplyOptions
     return application.outcomes
 
 
+@dataclass(frozen=True, slots=True)
+class Attempt:
+    """A change that was carried out, or tried, or not.
+
+    Attributes:
+        outcome: what became of it, as far as is known.
+        made: the ID of the object that it created; None where the object stands for another target, whose ID it has.
+        doubt: why it failed, where it may have been carried out nevertheless, or is done without it.
+    """
+
+    outcome: Outcome
+    made: int | None = None
+    doubt: ServiceError | None = None
+
+
+class TargetRun:
+    """The application of one target's plan."""
+
+    def __init__(
+        self, target: TargetPlan, service: Service, kinds: Kinds, options: ApplyOptions, numbers: Numbers
+    ) -> None:
+        self.target, self.service, self.kinds, self.options = target, service, kinds, options
+        self.verifier = Verifier(service, kinds, target.target, options.stop, numbers)
+        self.delivered: set[Address] = set()
+        self.sections: list[SectionPlan] = []
+        self.attempts: list[Attempt] = []
+
+    @property
+    def outcome(self) -> TargetOutcome:
+        """The outcome so far: in a run that is not over, the next change is unknown, and the rest is skipped."""
+        known = [attempt.outcome for attempt in self.attempts]
+        plan = replace(self.target, sections=(*self.sections, *self.target.sections[len(self.sections) :]))
+        rest = list(plan.changes)[len(known) :]
+        known += [Outcome(change, Status.FAILED, UNKNOWN) for change in rest[:1]]
+        known += [Outcome(change, Status.SKIPPED, ENDED) for change in rest[1:]]
+        return TargetOutcome(plan, tuple(known))
+
+    def run(self, again: Iterable[Section]) -> None:
+        """Carry out the plan, section by section.
+
+        Args:
+            again: the sections to read and plan again right before.
+        """
+        wanted = {section.kind: section for section in again}
+        for section in self.target.sections:
+            if section.section in wanted and not self.options.stop.reason:
+                planned = self._planned_again(wanted[section.section])
+                stale = exceeding(planned, section) if self.options.recheck else {}
+            else:
+                planned, stale = section, self._stale(section)
+            self.sections.append(planned)
+            for change in planned.changes:
+                why = stale.get(id(change))
+                self.attempts.append(Attempt(Outcome(change, Status.STALE, why)) if why else self._carry_out(change))
+        if self.options.verify:
+            self._verify()
+
+    def _planned_again(self, section: Section) -> SectionPlan:
+        """Read a section and plan it again, since a group above was changed or the whole record is written."""
+        kind = self.kinds[section.kind]
+        parts = {
+            (section.target, section.kind, name): self.verifier.read(kind.part(name), wanted)
+            for name, wanted in section.wanted.items()
+        }
+        return plan_section(section, LiveState(parts, {}), self.kinds)[0]
+
+    def _stale(self, section: SectionPlan) -> dict[int, str]:
+        """Read again what will be changed, or could be made twice; return by change why it is out of date."""
+        old = section.changes if self.options.recheck else repeatable(section, self.kinds)
+        if self.options.stop.reason or not old:
+            return {}
+        live = self.verifier.again(old)
+        return {id(change): why for change in old if (why := stale_reason(change, live) or self._forgery(change, live))}
+
+    def _forgery(self, change: Change, live: Reread) -> str:
+        """Return why a change of a saved plan must not be carried out although its object has not moved."""
+        objects = live[change.address.section, change.address.part]
+        if not self.options.recheck or isinstance(objects, Unreadable):
+            return ""
+        part = self.kinds[change.address.section].part(change.address.part)
+        found = None if isinstance(change, Create) else objects.by_id.get(change.read.id)
+        return forgery(change, part, found, self.verifier.number)
+
+    def _carry_out(self, change: Change) -> Attempt:
+        if self.options.stop.reason:
+            return Attempt(Outcome(change, Status.SKIPPED, self.options.stop.reason))
+        if isinstance(change, Delete) and (obstacle := self._deliver_successor(change)) is not None:
+            return Attempt(obstacle)
+        made: int | None = None
+        sent = 0
+        try:
+            for request in change.requests:
+                if isinstance(change, Create) and not sent:
+                    made = self._recorded(change, request, partial(self._create, change, request))
+                else:
+                    whole = replace(request, path=request.path.replace("{id}", str(made)))
+                    self._recorded(change, whole, partial(self.service.send, whole))
+                sent += 1
+        except OutputFailed as error:
+            return Attempt(Outcome(change, Status.FAILED, str(error)), made)
+        except ServiceError as error:
+            self.options.stop.after(error)
+            if isinstance(error, Stopped) and not error.ambiguous and not sent:
+                return Attempt(Outcome(change, Status.SKIPPED, ENDED))
+            doubt = error if error.ambiguous or isinstance(error, Refused | NotFound) else None
+            return Attempt(Outcome(change, Status.FAILED, str(error)), made, doubt)
+        return Attempt(Outcome(change, Status.DONE), made)
+
+    def _recorded(self, change: Change, request: Request, send: Callable[[], Answer]) -> Answer:
+        """Send one request, and note before and after it what is certain."""
+        try:
+            number = self.options.write_log.intend(change, request)
+        except OutputFailed:
+            self.options.stop.cancel("the journal could not be written, so the run was ended")
+            raise
+        try:
+            answer = send()
+        except (ServiceError, OutputFailed) as error:
+            doubtful = isinstance(error, ServiceError) and error.ambiguous
+            self.options.write_log.result(number, "in doubt" if doubtful else "failed", str(error))
+            raise
+        self.options.write_log.result(number, "done")
+        return answer
+
+    def _create(self, change: Create, request: Request) -> int | None:
+        """Create an object and deliver the value of its secret, which is part of it; return `Attempt.made`.
+
+        A creation whose answer is lost is looked for, and sent again only if it does not exist.
+        """
+        left = TRIES
+        created = None
+        while created is None:
+            left -= 1
+            try:
+                created = self._checked(change, request, self.service.send(request))
+            except ServiceError as error:
+                created = self._read_back(change, request, error) if error.ambiguous else None
+                if created is None and not (error.ambiguous and left):
+                    raise
+        number, secret = created
+        if number is not None and secret is not None:
+            self._deliver(change, number, secret)
+        return number if change.target_id is None else None
+
+    def _checked(self, change: Create, request: Request, answer: Json) -> tuple[int | None, str | None]:
+        """Return ID and secret of a new object, if the response to its creation holds them.
+
+        Raises:
+            BadAnswer: one of them is needed and missing.
+        """
+        part = collection_of(change.address, self.kinds)
+        fields = answer if isinstance(answer, dict) else {}
+        number, secret = fields.get(part.id_field), fields.get(part.secret_field or "")
+        number = number if type(number) is int else None
+        secret = secret if part.secret_field is not None and isinstance(secret, str) else None
+        id_needed = part.secret_field is not None or len(change.requests) > 1
+        if (number is None and id_needed) or (secret is None and part.secret_field is not None):
+            raise BadAnswer(str(request), "unexpected response: the body is not the new object")
+        return number, secret
+
+    def _read_back(self, change: Create, request: Request, lost: ServiceError) -> tuple[int | None, str | None] | None:
+        """Return ID and secret of the object that a creation with a lost answer has made; None if it has made none.
+
+        Raises:
+            AnswerLost: that is unknown.
+        """
+        part = collection_of(change.address, self.kinds)
+        objects = self.verifier.again([change])[change.address.section, change.address.part]
+        if isinstance(objects, Unreadable):
+            reason = f"{lost.reason}; checking whether it succeeded: {objects.reason}"
+            raise AnswerLost(str(request), reason) from lost
+        # A secret that is not shown whole belongs to somebody else, who has just created one of the same name.
+        new = [found for found in objects.new(change) if part.secret_field is None or found.ours]
+        if len(new) > 1:
+            raise AnswerLost(str(request), f"{lost.reason}; and {len(new)} new objects have this name now")
+        if not new:
+            return None
+        if part.secret_field is None:
+            return new[0].id, None
+        secrets = {found.id: secret for found, secret in self.verifier.lists.secrets(part, change.address)}
+        return new[0].id, secrets[new[0].id]
+
+    def _deliver(self, change: Create, number: int, secret: str) -> None:
+        """Hand over the secret of a created token; one that cannot be delivered is deleted again."""
+        try:
+            self._hand_over(change.address, secret)
+        except OutputFailed as error:
+            self.options.stop.cancel(NOT_DELIVERED)
+            raise OutputFailed(f"{error}; the undelivered token {number} {self._taken_back(change, number)}") from error
+
+    def _hand_over(self, address: Address, secret: str) -> None:
+        if self.options.deliver is None:
+            raise OutputFailed("no token sink is configured")
+        self.options.deliver(address, secret)
+        self.delivered.add(address)
+
+    def _deliver_successor(self, change: Delete) -> Outcome | None:
+        """Deliver what has succeeded a token; return what becomes of its deletion if that fails.
+
+        The run that created the successor may have been killed before it could deliver it.
+        """
+        if change.successor_id is None or change.address in self.delivered:
+            return None
+        try:
+            ours = self._secrets(change.address)
+            if change.successor_id not in {found.id for found, _ in ours}:
+                return Outcome(change, Status.STALE, f"its successor (ID {change.successor_id}) no longer exists")
+            self._hand_over(change.address, ours[-1][1])
+        except ServiceError as error:
+            self.options.stop.after(error)
+            return Outcome(change, Status.FAILED, f"the value of its successor could not be read for delivery: {error}")
+        except OutputFailed as error:
+            self.options.stop.cancel(NOT_DELIVERED)
+            return Outcome(change, Status.FAILED, f"the value of its successor could not be delivered: {error}")
+        return None
+
+    def _secrets(self, address: Address) -> list[tuple[Found, str]]:
+        return self.verifier.lists.secrets(collection_of(address, self.kinds), address)
+
+    def _taken_back(self, change: Create, number: int) -> str:
+        """Delete what was just created, and say what came of it; a journal that is full must not keep it from that."""
+        try:
+            self.service.send(Request("DELETE", f"{change.requests[0].path}/{number}"))
+        except ServiceError as error:
+            return f"could not be deleted again and should be: {error}"
+        return "was deleted again"
+
+    def _verify(self) -> None:
+        """Read again what was changed or may have been; what the service silently dropped is not done."""
+        open_ones = [each for each in self.attempts if each.outcome.status is Status.DONE or each.doubt is not None]
+        live = self.verifier.again(each.outcome.change for each in open_ones)
+        settled = {id(each): Attempt(self._settled(each, live)) for each in open_ones}
+        self.attempts = [settled.get(id(each), each) for each in self.attempts]
+
+    def _settled(self, attempt: Attempt, live: Reread) -> Outcome:
+        """Return what became of a change by what the service shows of it."""
+        outcome, change, made = attempt.outcome, attempt.outcome.change, attempt.made
+        try:
+            lacking = unapplied(change, live, made)
+        except LookupError as error:
+            if attempt.doubt:
+                return outcome
+            return replace(outcome, status=Status.FAILED, reason=f"applied, but cannot be verified: {error}")
+        if attempt.doubt:
+            return outcome if lacking else self._found_done(attempt, attempt.doubt)
+        if lacking:
+            return replace(outcome, status=Status.DROPPED, reason=lacking)
+        if isinstance(change, Create) and made is not None and (first := elder(change, live, made)) is not None:
+            return self._withdrawn(change, made, first)
+        return outcome
+
+    def _found_done(self, attempt: Attempt, doubt: ServiceError) -> Outcome:
+        """Return what became of a change that failed, or may have, and is nevertheless as wanted."""
+        outcome = attempt.outcome
+        if isinstance(outcome.change, Create) and not doubt.ambiguous and attempt.made is None:
+            return replace(outcome, status=Status.STALE, reason="another user made the same change at the same time")
+        if self._is_secret(outcome.change):
+            return replace(outcome, reason=f"{outcome.reason}; a token exists whose value was not delivered: delete it")
+        return Outcome(outcome.change, Status.DONE)
+
+    def _withdrawn(self, change: Create, made: int, first: int) -> Outcome:
+        """Delete what was created though somebody else had just created the same: all runs that see both agree."""
+        reason = f"another user created the same object at the same time, ID {first}; this run's, ID {made}, "
+        reason += self._taken_back(change, made)
+        if self._is_secret(change):
+            instead = self._delivered_instead(change.address, first)
+            reason += f"; the delivered value is void{', and the value of the other was delivered' * instead}"
+        return Outcome(change, Status.FAILED, reason)
+
+    def _delivered_instead(self, address: Address, number: int) -> bool:
+        """Deliver the secret of the other token of a name, if it is ours; return whether that is done."""
+        secrets = {found.id: secret for found, secret in self._secrets(address)}
+        try:
+            self._hand_over(address, secrets[number])
+        except (KeyError, OutputFailed):
+            return False
+        return True
+
+    def _is_secret(self, change: Change) -> bool:
+        return isinstance(change, Create) and collection_of(change.address, self.kinds).secret_field is not None
+
+
 def planned_again(plan: Plan) -> list[Section]:
     """Return the sections that are read and planned again right before they are written."""
     changed = {
@@ -68,3 +373,22 @@ def planned_again(plan: Plan) -> list[Section]:
     }
     whole = [section for section in plan.whole if (section.target, section.kind) in changed]
     return list({(section.target, section.kind): section for section in (*whole, *plan.dependent)}.values())
+
+
+def exceeding(planned: SectionPlan, saved: SectionPlan) -> dict[int, str]:
+    """Return the changes of a section that was planned again which do more than the saved plan shows, and why not."""
+    shown = {change.address: change.after for change in saved.changes if isinstance(change, Update)}
+    return {
+        id(change): "it would do more than the saved plan shows, because a group above was changed; plan again"
+        for change in planned.changes
+        if not (isinstance(change, Update) and change.after.items() <= shown.get(change.address, {}).items())
+    }
+
+
+def repeatable(section: SectionPlan, kinds: Kinds) -> list[Change]:
+    """Return the creations that the service would carry out twice without a word: their names need not be unique."""
+    return [
+        change
+        for change in section.changes
+        if isinstance(change, Create) and not collection_of(change.address, kinds).unique_names
+    ]
