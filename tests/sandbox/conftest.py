@@ -11,7 +11,7 @@ from .sandbox_client import SandboxClient
 
 @pytest.fixture(scope="session")
 def sandbox_client() -> Iterator[SandboxClient]:
-    """The one who asks, and the sandbox of this process."""
+    """A client, and the sandbox of this process."""
     with running({}) as sandbox, SandboxClient(sandbox) as sandbox_client:
         yield sandbox_client
 

@@ -1,4 +1,4 @@
-"""A small service and someone to ask it: real requests over a real socket."""
+"""A small service and a client of it: real requests over a real socket."""
 
 from collections.abc import Mapping
 from types import TracebackType
@@ -50,7 +50,7 @@ MEMBERS = [
 
 
 class SandboxClient:
-    """Asks a sandbox, as ada unless told otherwise."""
+    """A client of a sandbox, with the token of ada by default."""
 
     def __init__(self, sandbox: Sandbox) -> None:
         self.sandbox = sandbox
@@ -63,28 +63,28 @@ class SandboxClient:
         self._client.close()
 
     def given(self, state: Mapping[str, Any]) -> "SandboxClient":
-        """Begin with that state."""
+        """Start again with that state."""
         self.sandbox.replace_state(state)
         return self
 
     def ask(self, line: str, body: Any = None, *, user: str | None = "ada", **headers: str) -> Answer:
-        """`METHOD /path` below `/api/v4`, with a JSON body: the status, and the JSON value or None."""
+        """Send `METHOD /path` below `/api/v4`, with a JSON body; return the status, and the JSON value or None."""
         response = self.response(line, body, user=user, **headers)
         return response.status_code, response.json() if response.content else None
 
     def response(self, line: str, body: Any = None, *, user: str | None = "ada", **headers: str) -> httpx.Response:
-        """The same with the whole response; `If_Match=` becomes the header `If-Match`."""
+        """Do the same, and return the whole response; `If_Match=` becomes the header `If-Match`."""
         method, path = line.split(" ", 1)
         sent = {name.replace("_", "-"): value for name, value in headers.items()}
         if user is not None:
             sent["PRIVATE-TOKEN"] = f"{user}-token"
         return self._client.request(method, f"/api/v4{path}", json=body, headers=sent)
 
-    def beside(self, line: str, body: Any = None) -> httpx.Response:
-        """`METHOD /-/path`, no token."""
+    def control(self, line: str, body: Any = None) -> httpx.Response:
+        """Send `METHOD /-/path` without a token."""
         method, path = line.split(" ", 1)
         return self._client.request(method, path, json=body)
 
     def changes(self) -> list[bool]:
-        """Of each request so far, whether it changed anything."""
+        """Return for each request so far whether it changed the state."""
         return [entry["changed"] for entry in self.sandbox.log()]

@@ -26,7 +26,7 @@ BOTH = pytest.mark.parametrize("dialect", ["spec", "deployed"])
 
 
 def entries(*on: str, **locked: str) -> dict[str, Any]:
-    """The seven entries: those named are on, the keyword arguments say what locks an entry."""
+    """The seven entries: the named ones are on, the keyword arguments say which level locks an entry."""
     found = {
         name: {"value": name in on, "locked": name in locked, "inherited_from": locked.get(name)} for name in NAMES
     }
@@ -67,7 +67,7 @@ def test_a_put_on_a_locked_entry_is_accepted_kept_and_not_shown(service: Sandbox
 
 
 @BOTH
-def test_what_is_not_sent_stays_in_a_project(service: SandboxClient, dialect: str) -> None:
+def test_a_project_keeps_attributes_that_are_not_sent(service: SandboxClient, dialect: str) -> None:
     service.given(a_service(dialect))
     assert service.ask(f"PUT {PROJECT}", {AUTHOR: True})[0] == 200
     assert service.ask(f"PUT {PROJECT}", {COMMITTER: "false"}) == (200, entries(AUTHOR, OVERRIDES))
@@ -140,7 +140,7 @@ def test_in_production_a_put_needs_one(service: SandboxClient) -> None:
         ("deployed", "maybe", {"error": f"{AUTHOR} is invalid"}),
     ],
 )
-def test_what_is_no_boolean_is_refused(service: SandboxClient, dialect: str, value: Any, body: Any) -> None:
+def test_an_invalid_boolean_is_refused(service: SandboxClient, dialect: str, value: Any, body: Any) -> None:
     service.given(a_service(dialect))
     assert service.ask(f"PUT {PROJECT}", {AUTHOR: value}) == (400, body)
 

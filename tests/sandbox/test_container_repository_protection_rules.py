@@ -27,7 +27,7 @@ def rule(number: int, pattern: str, push: str | None, delete: str | None = None)
 
 
 def unprocessable(*reasons: str) -> tuple[int, dict[str, Any]]:
-    """The answer to what is no rule."""
+    """The answer to an invalid rule."""
     return 422, {"message": {"error": list(reasons)}}
 
 
@@ -85,7 +85,7 @@ def test_one_of_the_levels_must_remain(service: SandboxClient, dialect: str) -> 
         ),
     ],
 )
-def test_what_is_no_pattern_is_unprocessable(
+def test_an_invalid_pattern_is_unprocessable(
     service: SandboxClient, dialect: str, pattern: str, reasons: list[str]
 ) -> None:
     service.given(a_service(dialect))
@@ -146,7 +146,7 @@ def test_a_rule_is_found_by_its_number_in_its_own_project(service: SandboxClient
     assert service.ask(f"PATCH {RULES}/seven", {}) == (400, invalid)
 
 
-def test_by_the_spec_rules_come_in_pages_in_production_all_at_once(service: SandboxClient) -> None:
+def test_rules_are_listed_in_pages_in_the_spec_and_at_once_in_production(service: SandboxClient) -> None:
     rules = {SECTION: [{PATTERN: f"acme/web/{number}", PUSH: "owner"} for number in range(25)]}
     service.given(a_service(web=rules))
     response = service.response(f"GET {RULES}?page=2")
@@ -198,6 +198,6 @@ def test_what_has_changed_since_is_not_touched_by_the_spec_and_not_deleted_in_pr
     assert service.ask(f"DELETE {RULES}/7", If_Unmodified_Since="whenever")[0] == 204
 
 
-def test_who_has_not_looked_away_deletes(service: SandboxClient) -> None:
+def test_a_rule_unmodified_since_the_header_is_deleted(service: SandboxClient) -> None:
     service.given(a_service(web=ONE))
     assert service.ask(f"DELETE {RULES}/7", If_Unmodified_Since="Thu, 01 Jan 2026 00:00:00 GMT") == (204, None)

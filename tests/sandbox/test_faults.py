@@ -1,4 +1,4 @@
-"""Faults: what each does to a request and its answer, and which requests it befalls."""
+"""Faults: the effect of each on a request and its answer, and the requests to which it applies."""
 
 import time
 from concurrent.futures import ThreadPoolExecutor
@@ -22,7 +22,7 @@ def struck(service: SandboxClient, *faults: Any) -> None:
 
 
 def level(service: SandboxClient) -> str:
-    """What the settings are now, asked past all faults."""
+    """The present settings, read without faults."""
     service.sandbox.set_faults([])
     return str(service.ask(f"GET {WEB}/notification_settings")[1]["level"])
 
@@ -62,7 +62,7 @@ def test_an_answer_instead_of_the_service_carries_nothing_out(
 
 
 @pytest.mark.parametrize(("fault", "after"), [("reset-before", "global"), ("reset-after", "watch")])
-def test_a_reset_comes_before_or_after_the_request_was_carried_out(
+def test_a_reset_happens_before_or_after_the_request_is_carried_out(
     service: SandboxClient, fault: str, after: str
 ) -> None:
     struck(service, fault)
@@ -72,7 +72,7 @@ def test_a_reset_comes_before_or_after_the_request_was_carried_out(
     assert level(service) == after
 
 
-def test_a_hang_carries_out_and_says_nothing_until_the_client_goes(service: SandboxClient) -> None:
+def test_a_hang_carries_out_the_request_and_sends_nothing(service: SandboxClient) -> None:
     struck(service, "hang-after")
     with httpx.Client(timeout=0.2) as client, pytest.raises(httpx.ReadTimeout):
         client.put(
@@ -83,7 +83,7 @@ def test_a_hang_carries_out_and_says_nothing_until_the_client_goes(service: Sand
     assert level(service) == "watch"
 
 
-def test_a_hang_ends_the_connection_when_its_time_is_up(service: SandboxClient) -> None:
+def test_a_hang_closes_the_connection_after_its_timeout(service: SandboxClient) -> None:
     struck(service, "hang-after,seconds=0.05")
     with pytest.raises(httpx.HTTPError):
         service.ask(PUT, WATCH)
@@ -104,7 +104,7 @@ def test_where_there_is_no_body_to_truncate_the_connection_is_reset(service: San
         service.ask(f"PATCH {WEB}/job_token_scope", {"enabled": True})
 
 
-def test_a_body_that_is_no_json_looks_like_the_answer(service: SandboxClient) -> None:
+def test_a_body_that_is_not_json_has_the_status_and_headers_of_the_answer(service: SandboxClient) -> None:
     struck(service, "not-json")
     response = service.response(PUT, WATCH)
     assert (response.status_code, response.headers["content-type"]) == (200, "application/json")
@@ -125,7 +125,7 @@ RULE = {"repository_path_pattern": "acme/web/*", "minimum_access_level_for_push"
 
 
 def at_once(service: SandboxClient, *asked: tuple[str, Any]) -> list[tuple[int, Any]]:
-    """The answers to these requests, all sent before the first is answered, in the order they came in."""
+    """Return the answers to these requests, all sent before the first is answered, in the order of arrival."""
     service.sandbox.clear_log()
     with ThreadPoolExecutor(len(asked)) as pool:
         answers = []
@@ -146,7 +146,7 @@ def at_once(service: SandboxClient, *asked: tuple[str, Any]) -> list[tuple[int, 
         (f"{WEB}/job_token_scope/groups_allowlist", {"target_group_id": 11}, 409, 1),
     ],
 )
-def test_in_a_race_both_creations_look_before_one_inserts(
+def test_in_a_race_both_creations_are_checked_before_one_is_inserted(
     service: SandboxClient, path: str, body: Any, then: int, kept: int
 ) -> None:
     struck(service, "race,method=POST")
@@ -169,7 +169,7 @@ def test_a_race_is_run_by_creations_at_one_path_that_passed_their_checks(service
     ]
 
 
-def test_a_race_that_nobody_else_runs_ends_when_its_time_is_up(service: SandboxClient) -> None:
+def test_a_race_without_a_competitor_ends_after_its_timeout(service: SandboxClient) -> None:
     struck(service, "race,seconds=0.05")
     assert service.ask(f"POST {WEB}/milestones", {"title": "v1"})[0] == 201
     assert service.ask(f"POST {WEB}/milestones", {"title": "v1"})[0] == 400
@@ -180,7 +180,7 @@ def statuses(service: SandboxClient, *lines: str) -> list[int]:
     return [service.ask(line)[0] for line in lines]
 
 
-def test_a_fault_befalls_the_requests_it_names(service: SandboxClient) -> None:
+def test_a_fault_applies_to_the_requests_it_names(service: SandboxClient) -> None:
     struck(service, "status=500,method=get,match=groups/acme")
     lines = ("GET /groups/acme", "PUT /groups/acme/notification_settings", "GET /user", "GET /groups/acme/projects")
     assert statuses(service, *lines) == [500, 200, 200, 500]
@@ -198,7 +198,7 @@ def test_a_fault_befalls_the_requests_it_names(service: SandboxClient) -> None:
         ("probability=0.5,seed=2", [500, 500, 200, 500, 200, 200]),
     ],
 )
-def test_a_fault_befalls_the_nth_the_first_few_or_some_of_them(
+def test_a_fault_applies_to_the_nth_the_first_few_or_some_requests(
     service: SandboxClient, which: str, expected: list[int]
 ) -> None:
     for _ in range(2):
@@ -216,7 +216,7 @@ def test_chance_does_not_depend_on_the_order_of_requests(service: SandboxClient)
     assert set(forwards.values()) > {500}
 
 
-def test_of_several_faults_the_first_strikes_and_all_count(service: SandboxClient) -> None:
+def test_of_several_faults_the_first_applies_and_all_count(service: SandboxClient) -> None:
     struck(service, "status=500,nth=1", {"kind": "status", "status": 502, "nth": 2}, Fault("status", status=504))
     assert statuses(service, *["GET /user"] * 3) == [500, 502, 504]
 
@@ -247,12 +247,12 @@ def test_a_fault_is_written_on_one_line() -> None:
         ("slow,seconds=soon", "fault 'slow,seconds=soon': seconds cannot be 'soon'"),
     ],
 )
-def test_what_is_no_fault_is_quoted(spec: str, message: str) -> None:
+def test_an_invalid_fault_is_quoted(spec: str, message: str) -> None:
     with pytest.raises(FaultError) as caught:
         parse_fault(spec)
     assert str(caught.value).startswith(message)
 
 
-def test_a_mapping_that_is_no_fault_is_quoted() -> None:
+def test_an_invalid_fault_in_a_mapping_is_quoted() -> None:
     with pytest.raises(FaultError, match="status cannot be 'soon'"):
         read_fault({"kind": "html", "status": "soon"})

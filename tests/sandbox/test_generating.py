@@ -1,4 +1,4 @@
-"""Fleets drawn by a seed: they load in both dialects, are the same each time, and have what real ones have."""
+"""Fleets drawn by a seed: they load in both dialects, are repeatable, and resemble real ones."""
 
 import pytest
 

@@ -1,4 +1,4 @@
-"""The endpoints every client begins with."""
+"""The endpoints with which every client starts."""
 
 from typing import Any
 
@@ -96,7 +96,7 @@ def test_a_project_is_found_by_id_and_by_path_whatever_its_case(service: Sandbox
     assert service.ask("GET /projects/ACME%2FTeam%2Flib") == (200, {**LIB, **DETAILS})
 
 
-def test_a_project_tells_what_is_switched_off_and_ones_own_role(service: SandboxClient) -> None:
+def test_a_project_shows_its_switches_and_the_role_of_the_caller(service: SandboxClient) -> None:
     web = {"builds_enabled": False, "container_registry_enabled": False, "topics": ["go"], "description": "Web"}
     service.given(a_service(web=web, acme={"archived": True}))
     shown = service.ask(f"GET {WEB}", user="max")[1]
@@ -146,13 +146,13 @@ def test_who_may_see_what(service: SandboxClient, dialect: str) -> None:
     }
 
 
-def test_an_anonymous_look_at_a_public_project_is_short(service: SandboxClient) -> None:
+def test_a_public_project_shows_little_without_a_token(service: SandboxClient) -> None:
     service.given(a_service("deployed", web={"visibility": "public"}, acme={"visibility": "public"}))
     assert "archived" not in service.ask("GET /projects/100", user=None)[1]
     assert "archived" not in service.ask("GET /groups/acme/projects", user=None)[1][0]
 
 
-def test_a_group_is_seen_by_whoever_is_a_member_below_it(service: SandboxClient) -> None:
+def test_a_member_of_a_project_below_sees_the_group(service: SandboxClient) -> None:
     service.given(a_service(lib={"members": [{"user": "dev", "role": "guest"}]}))
     team = {
         "id": 11,

@@ -45,7 +45,7 @@ def test_what_the_instance_enforces_cannot_be_switched_off(service: SandboxClien
     assert service.ask(f"PATCH {SCOPE}", {"enabled": True}) == (204, None)
 
 
-def test_production_enforces_it_unless_told_otherwise(service: SandboxClient) -> None:
+def test_production_enforces_the_allowlist_by_default(service: SandboxClient) -> None:
     state = a_service("deployed")
     del state["instance"]["enforce_job_token_allowlist"]
     service.given(state)
@@ -66,7 +66,7 @@ def test_production_enforces_it_unless_told_otherwise(service: SandboxClient) ->
         ("deployed", {"enabled": 123}, {"error": "enabled is invalid"}),
     ],
 )
-def test_the_switch_must_be_told_true_or_false(service: SandboxClient, dialect: str, sent: Any, body: Any) -> None:
+def test_the_switch_must_be_true_or_false(service: SandboxClient, dialect: str, sent: Any, body: Any) -> None:
     service.given(a_service(dialect))
     assert service.ask(f"PATCH {SCOPE}", sent) == (400, body)
 
@@ -111,7 +111,7 @@ def test_a_group_is_added_and_removed(service: SandboxClient, dialect: str) -> N
     assert service.ask(f"DELETE {GROUPS}/11") == bad("Target group is not in the job token scope")
 
 
-def test_what_is_on_a_list_already_conflicts_by_the_spec_and_is_a_bad_request_in_production(
+def test_a_duplicate_entry_is_a_conflict_in_the_spec_and_a_bad_request_in_production(
     service: SandboxClient,
 ) -> None:
     web = {"job_token_scope": {"project_allowlist": [101], "group_allowlist": [10]}}

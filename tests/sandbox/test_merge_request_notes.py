@@ -1,4 +1,4 @@
-"""Notes on merge requests, as production answers; the spec has none of these endpoints."""
+"""Notes on merge requests, as production answers; the spec does not define these endpoints."""
 
 from typing import Any
 
@@ -25,7 +25,7 @@ def noted(*notes: dict[str, Any], dialect: str = "spec", **more: Any) -> dict[st
 
 
 def record(number: int, body: str, second: int, **more: Any) -> dict[str, Any]:
-    """What is shown of a note of ada's."""
+    """The record of a note by ada."""
     moment = f"2026-03-01T00:00:0{second}Z"
     return {
         "id": number,
@@ -49,7 +49,7 @@ def record(number: int, body: str, second: int, **more: Any) -> dict[str, Any]:
 
 
 def ids(service: SandboxClient, query: str = "", **asked: Any) -> list[int]:
-    """What a list shows."""
+    """The items of a list."""
     status, shown = service.ask(f"GET {NOTES}{query}", **asked)
     assert status == 200
     return [each["id"] for each in shown]
@@ -69,7 +69,7 @@ def test_a_note_lives(service: SandboxClient) -> None:
     assert service.ask(f"GET {WEB}/merge_requests/8/notes") == (200, [])
 
 
-def test_notes_come_newest_first_unless_asked_otherwise(service: SandboxClient) -> None:
+def test_notes_are_listed_newest_first_by_default(service: SandboxClient) -> None:
     later = {"updated_at": "2026-02-01T00:00:00Z"}
     service.given(noted({"created_at": "2026-01-02"}, {"created_at": "2026-01-01", **later}, {"merge_request": 8}))
     assert ids(service) == [1, 2]
@@ -101,7 +101,7 @@ def test_somebody_elses_note_is_changed_by_maintainers_only(service: SandboxClie
     assert service.ask(f"DELETE {NOTES}/2", user="dev") == FORBIDDEN
 
 
-def test_who_may_not_see_the_merge_request_is_told_that_there_is_none(service: SandboxClient) -> None:
+def test_an_invisible_merge_request_is_not_found(service: SandboxClient) -> None:
     service.given(noted())
     assert service.ask(f"GET {NOTES}", user="gus") == NO_MERGE_REQUEST
     assert service.ask(f"POST {WEB}/merge_requests/9/notes", {"body": "x"}) == NO_MERGE_REQUEST

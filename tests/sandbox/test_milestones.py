@@ -38,14 +38,14 @@ def record(number: int, title: str, **more: Any) -> dict[str, Any]:
 
 
 def titles(service: SandboxClient, query: str = "", project: str = WEB) -> list[str]:
-    """What a list shows."""
+    """The items of a list."""
     status, shown = service.ask(f"GET {project}/milestones{query}")
     assert status == 200
     return [each["title"] for each in shown]
 
 
 def failed(dialect: str, verb: str, reasons: dict[str, list[str]]) -> tuple[int, Any]:
-    """The answer to attributes that do not go."""
+    """The answer to invalid attributes."""
     if dialect == "spec":
         return 400, {"message": reasons}
     ruby = ", ".join(f':{name}=>["{reason}"]' for name, (reason,) in reasons.items())
@@ -399,7 +399,7 @@ def test_promotion_leaves_the_same_title_below_the_group(service: SandboxClient,
     assert titles(service, "?include_ancestors=true", "/projects/101") == ["1.0", "1.0"]
 
 
-def test_promotion_asks_for_a_role_in_the_group_before_it_looks_for_the_milestone(service: SandboxClient) -> None:
+def test_promotion_checks_the_role_in_the_group_before_the_milestone(service: SandboxClient) -> None:
     state = a_service(web=several("1.0"))
     state["projects"].append({"id": 103, "path": "ada/own", **several("1.0")})
     service.given(state)

@@ -46,7 +46,7 @@ ACCOUNTS = {
 
 
 @pytest.mark.parametrize("dialect", ["spec", "deployed"])
-def test_whoever_never_set_anything_participates_and_inherits(service: SandboxClient, dialect: str) -> None:
+def test_by_default_a_user_participates_and_places_inherit(service: SandboxClient, dialect: str) -> None:
     service.given(a_service(dialect))
     own = {"level": "participating", "notification_email": "ada@example.com"}
     assert service.ask("GET /notification_settings") == (200, own)
@@ -94,7 +94,7 @@ def test_settings_belong_to_the_user_behind_the_token(service: SandboxClient) ->
     assert service.ask(f"GET {WEB}/notification_settings", user="max") == (200, {"level": "global"})
 
 
-def test_events_are_kept_whatever_the_level_and_come_back_with_custom(service: SandboxClient) -> None:
+def test_events_are_kept_at_every_level_and_shown_again_with_custom(service: SandboxClient) -> None:
     service.given(a_service())
     assert service.ask("PUT /groups/acme/notification_settings", {"new_note": True}) == (200, {"level": "global"})
     assert service.ask("PUT /groups/acme/notification_settings", {"level": "custom"}) == (
@@ -128,7 +128,7 @@ def test_null_breaks_the_server_for_an_event_that_has_no_null(service: SandboxCl
         ("deployed", {"new_note": "7"}, {"error": "new_note is invalid"}),
     ],
 )
-def test_what_is_no_level_and_no_boolean_is_refused(
+def test_an_invalid_level_and_an_invalid_boolean_are_refused(
     service: SandboxClient, dialect: str, sent: dict[str, Any], refused: dict[str, Any]
 ) -> None:
     service.given(a_service(dialect))

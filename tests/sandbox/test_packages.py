@@ -84,7 +84,7 @@ TOLD = """
 
 
 def install(folder: Path, code: str) -> None:
-    """Put a package there as an installer would."""
+    """Install a package into the folder."""
     (folder / "stickers_of_theirs.py").write_text(code)
     about = folder / "stickers-1.0.dist-info"
     about.mkdir()

@@ -10,7 +10,7 @@ from .sandbox_client import SandboxClient, a_service
 
 
 class Clock:
-    """A clock that is set by hand."""
+    """A clock that a test sets."""
 
     def __init__(self, now: float) -> None:
         self.now = now
@@ -56,12 +56,12 @@ def test_a_request_too_many_is_not_carried_out(service: SandboxClient) -> None:
     assert [(entry["status"], entry["changed"]) for entry in service.sandbox.log()] == [(200, False), (429, False)]
     anonymous = service.response("GET /user", user=None)
     assert anonymous.headers["ratelimit-name"] == "throttle_unauthenticated_api"
-    assert service.beside("GET /-/log").status_code == 200
+    assert service.control("GET /-/log").status_code == 200
     service.sandbox.set_rate_limit(None)
     assert "ratelimit-name" not in service.response("GET /user").headers
 
 
 @pytest.mark.parametrize("text", ["often", "10", "10/", "0/60", "10/0", "10/inf", "10/nan"])
-def test_what_is_no_rate_limit_is_quoted(text: str) -> None:
+def test_an_invalid_rate_limit_is_quoted(text: str) -> None:
     with pytest.raises(FaultError, match=f"rate limit '{text}'"):
         parse_rate_limit(text)

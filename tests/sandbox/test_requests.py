@@ -1,4 +1,4 @@
-"""What holds for every request: tokens, paths, parameters, pages, errors (spec sections 1, 5, 7, 8)."""
+"""Rules for every request: tokens, paths, parameters, pages, errors (spec sections 1, 5, 7, 8)."""
 
 from typing import Any
 
@@ -12,7 +12,7 @@ MILESTONES = {"milestones": [{"title": str(number)} for number in range(1, 46)]}
 
 
 def with_tokens(*tokens: Any) -> dict[str, Any]:
-    """A service whose ada has those tokens."""
+    """A service in which ada has those tokens."""
     state = a_service()
     state["users"][1]["tokens"] = [{"token": "ada-token", **token} for token in tokens]
     return state
@@ -63,7 +63,7 @@ def test_a_path_that_is_none_is_not_found(service: SandboxClient) -> None:
     unknown = (404, {"error": "404 Not Found"})
     for path in ("/nothing", "/projects/acme/web", "/projects/", "", "/projects/100/milestones/1/2/3"):
         assert service.ask(f"GET {path}") == unknown
-    assert service.beside("GET /elsewhere").json() == {"error": "404 Not Found"}
+    assert service.control("GET /elsewhere").json() == {"error": "404 Not Found"}
 
 
 def test_a_method_a_path_does_not_have_is_not_allowed(service: SandboxClient) -> None:
@@ -102,7 +102,7 @@ def test_a_path_taken_again_is_the_new_project(service: SandboxClient) -> None:
     assert service.ask("GET /projects/acme%2Fteam%2Flib")[1]["id"] == 101
 
 
-def test_parameters_come_as_json_as_a_form_and_in_the_query(service: SandboxClient) -> None:
+def test_parameters_are_read_from_json_forms_and_the_query(service: SandboxClient) -> None:
     service.given(a_service())
     url, headers = f"{service.sandbox.api_url}{WEB}/milestones", {"PRIVATE-TOKEN": "ada-token"}
     made = [
@@ -124,7 +124,7 @@ def test_fields_with_brackets_are_lists_and_mappings(service: SandboxClient) -> 
 
 
 @pytest.mark.parametrize(("sent", "stored"), [(7, "7"), (True, "true"), (False, "false")])
-def test_what_is_no_string_becomes_one(service: SandboxClient, sent: Any, stored: str) -> None:
+def test_other_values_become_strings(service: SandboxClient, sent: Any, stored: str) -> None:
     service.given(a_service())
     assert service.ask(f"POST {WEB}/milestones", {"title": sent})[1]["title"] == stored
 
@@ -236,7 +236,7 @@ def test_an_empty_list_has_one_page(service: SandboxClient) -> None:
     assert (response.json(), response.headers["x-total"], response.headers["x-total-pages"]) == ([], "0", "1")
 
 
-def test_several_missing_attributes_are_told_at_once(service: SandboxClient) -> None:
+def test_missing_attributes_are_reported_together(service: SandboxClient) -> None:
     service.given(a_service())
     body = {"message": '400 (Bad request) "ref, token" not given'}
     assert service.ask(f"POST {WEB}/trigger/pipeline") == (400, body)

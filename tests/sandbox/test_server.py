@@ -1,4 +1,4 @@
-"""The sandbox on its socket: starting, stopping, overlapping, and what can be done from beside."""
+"""The sandbox on its socket: start, stop, overlapping requests, and the control endpoints."""
 
 import os
 import signal
@@ -25,7 +25,7 @@ def test_a_sandbox_runs_as_long_as_its_block() -> None:
         httpx.get(f"{sandbox.api_url}/user")
 
 
-def test_it_stops_although_a_connection_is_open_and_an_answer_outstanding() -> None:
+def test_it_stops_with_an_open_connection_and_a_request_in_flight() -> None:
     with httpx.Client(headers=TOKEN) as idle, httpx.Client(headers=TOKEN) as busy, ThreadPoolExecutor(1) as pool:
         with running(a_service(), faults=["hang-after,match=/version"]) as sandbox:
             assert idle.get(f"{sandbox.api_url}/user").status_code == 200
@@ -56,7 +56,7 @@ def test_it_takes_the_port_it_is_given_and_no_port_that_is_taken() -> None:
 
 
 def test_it_serves_in_the_foreground_until_interrupted() -> None:
-    """A signal that is ignored, as SIGHUP is under `nohup`, ends nothing."""
+    """An ignored signal, like SIGHUP under `nohup`, ends nothing."""
     answers: list[int] = []
 
     def interrupt(api_url: str) -> None:
@@ -82,7 +82,7 @@ def test_a_fault_that_cannot_be_understood_does_not_start() -> None:
         pass
 
 
-def test_every_answer_takes_as_long_as_it_is_told_to(service: SandboxClient) -> None:
+def test_the_latency_delays_every_answer(service: SandboxClient) -> None:
     service.given(a_service()).sandbox.set_latency(200)
     assert service.response("GET /user").elapsed.total_seconds() >= 0.2
 
@@ -100,7 +100,7 @@ def test_requests_overlap_and_the_peak_is_known(service: SandboxClient) -> None:
     assert (service.sandbox.log(), service.sandbox.peak_in_flight()) == ([], 0)
 
 
-def test_the_log_tells_every_request_and_no_token(service: SandboxClient) -> None:
+def test_the_log_has_every_request_and_no_token(service: SandboxClient) -> None:
     service.given(a_service())
     service.ask(f"PATCH {WEB}/job_token_scope?access_token=x&y", {"enabled": False, "private_token": "p", "l": [{}]})
     service.ask("GET /nowhere?t%6Fken=x")
@@ -130,17 +130,17 @@ def test_the_log_handed_out_is_a_copy(service: SandboxClient) -> None:
     assert service.sandbox.log()[0]["status"] == 200
 
 
-def test_state_log_and_faults_are_reached_from_beside(service: SandboxClient) -> None:
+def test_the_control_endpoints_serve_state_log_and_faults(service: SandboxClient) -> None:
     service.given(a_service())
-    state = service.beside("GET /-/state").json()
+    state = service.control("GET /-/state").json()
     assert state == service.sandbox.state()
     service.ask(f"PATCH {WEB}/job_token_scope", {"enabled": False})
-    assert service.beside("GET /-/log").json() == service.sandbox.log()
-    assert service.beside("DELETE /-/log").status_code == 204
-    assert service.beside("GET /-/log").json() == []
-    assert service.beside("PUT /-/faults", ["status=500,times=1"]).status_code == 204
+    assert service.control("GET /-/log").json() == service.sandbox.log()
+    assert service.control("DELETE /-/log").status_code == 204
+    assert service.control("GET /-/log").json() == []
+    assert service.control("PUT /-/faults", ["status=500,times=1"]).status_code == 204
     assert [service.ask("GET /user")[0] for _ in range(2)] == [500, 200]
-    assert service.beside("PUT /-/state", state).status_code == 204
+    assert service.control("PUT /-/state", state).status_code == 204
     assert service.sandbox.state() == state
     assert service.sandbox.log() == []
 
@@ -153,16 +153,14 @@ def test_state_log_and_faults_are_reached_from_beside(service: SandboxClient) ->
         ("PUT /-/faults", [7], "fault 7: must be a mapping or a string"),
     ],
 )
-def test_what_cannot_be_taken_from_beside_is_refused(
-    service: SandboxClient, line: str, body: Any, message: str
-) -> None:
+def test_the_control_endpoints_refuse_invalid_input(service: SandboxClient, line: str, body: Any, message: str) -> None:
     before = service.given(a_service()).sandbox.state()
-    response = service.beside(line, body)
+    response = service.control(line, body)
     assert (response.status_code, response.json()) == (400, {"message": message})
     assert service.sandbox.state() == before
 
 
-def test_what_is_no_json_from_beside_is_refused(service: SandboxClient) -> None:
+def test_the_control_endpoints_refuse_invalid_json(service: SandboxClient) -> None:
     response = httpx.put(f"{service.sandbox.base_url}/-/state", content=b"{")
     assert response.status_code == 400
 

@@ -1,4 +1,4 @@
-"""States: from files and mappings, to mappings, and what is wrong with bad ones."""
+"""States: read from files and mappings, dumped to mappings, and the errors of invalid ones."""
 
 import json
 from datetime import UTC, date, datetime
@@ -16,7 +16,7 @@ from .sandbox_client import CREATED, SandboxClient, a_service
 SEED = "2026-01-01T00:00:00.000Z"
 
 
-def test_what_is_left_out_has_a_default_and_ids_are_given_in_order() -> None:
+def test_absent_values_have_defaults_and_ids_are_assigned_in_order() -> None:
     state = {
         "users": [{"username": "ada"}],
         "groups": [{"path": "acme"}],
@@ -58,13 +58,13 @@ def test_what_is_left_out_has_a_default_and_ids_are_given_in_order() -> None:
 
 
 def core(record: dict[str, Any]) -> dict[str, Any]:
-    """What is not the section of a kind."""
+    """The keys that are not the section of a kind."""
     kinds = {section.name for section in sections()}
     return {name: value for name, value in record.items() if name not in kinds}
 
 
 def a_plain_project(number: int, name: str) -> dict[str, Any]:
-    """A project nobody said anything about."""
+    """A project with defaults only."""
     return {
         "id": number,
         "path": f"acme/{name}",
@@ -97,13 +97,13 @@ def test_given_ids_are_kept_and_the_others_go_round_them() -> None:
     assert [each["id"] for each in dump(state)["projects"][1]["milestones"]] == [2, 1, 3]
 
 
-def test_what_is_deleted_leaves_its_id_unused(service: SandboxClient) -> None:
+def test_the_id_of_a_deleted_item_stays_unused(service: SandboxClient) -> None:
     service.given(a_service(web={"milestones": [{"id": 9, "title": "a"}]}))
     service.ask("DELETE /projects/100/milestones/9")
     assert service.ask("POST /projects/100/milestones", {"title": "b"})[1]["id"] == 10
 
 
-def test_a_state_comes_back_as_it_was(service: SandboxClient, tmp_path: Path) -> None:
+def test_a_dumped_state_loads_unchanged(service: SandboxClient, tmp_path: Path) -> None:
     service.given(a_full_state())
     service.ask("POST /projects/100/triggers", {"description": "new"})
     before = service.sandbox.state()
@@ -166,7 +166,7 @@ def test_a_file_is_yaml_or_json(tmp_path: Path) -> None:
         ("key.yaml", b"project: []", "unknown key 'project'; known are instance, users, groups, projects"),
     ],
 )
-def test_a_file_that_is_no_state_is_named(tmp_path: Path, name: str, content: bytes | None, message: str) -> None:
+def test_an_invalid_file_is_named(tmp_path: Path, name: str, content: bytes | None, message: str) -> None:
     path = tmp_path / name
     if content is not None:
         path.write_bytes(content)
@@ -251,13 +251,13 @@ def web(**more: Any) -> dict[str, Any]:
         ),
     ],
 )
-def test_what_is_wrong_is_named_with_its_place(state: dict[str, Any], message: str) -> None:
+def test_an_error_names_its_place(state: dict[str, Any], message: str) -> None:
     with pytest.raises(StateError) as caught:
         load(state)
     assert str(caught.value) == message
 
 
-def test_what_a_state_only_refers_to_is_made_up(service: SandboxClient) -> None:
+def test_groups_and_projects_that_are_only_referred_to_are_made_up(service: SandboxClient) -> None:
     target = {"project_allowlist": [101, 55, 55], "group_allowlist": [66]}
     state = {
         "users": [{"username": "root", "admin": True, "tokens": ["root-token"]}],
@@ -311,7 +311,7 @@ def test_the_example_of_the_design_loads() -> None:
 
 
 @pytest.mark.parametrize("name", ["examples/state.yaml", "reconciler/demo/state.yaml"])
-def test_a_state_that_is_shipped_loads_and_comes_back_as_it_was(name: str) -> None:
+def test_a_shipped_state_loads_and_dumps_unchanged(name: str) -> None:
     before = dump(read_state(Path(__file__).parents[2] / name))
     assert dump(load(before)) == before
     assert len(before["projects"]) == 6
@@ -327,7 +327,7 @@ def test_a_bad_state_does_not_start() -> None:
         pass
 
 
-def test_the_clock_runs_unless_the_state_says_where_it_stands(service: SandboxClient) -> None:
+def test_the_clock_is_real_unless_the_state_sets_it(service: SandboxClient) -> None:
     state = a_service()
     line, body = "POST /projects/100/triggers", {"description": "x"}
     made = [service.given(state).ask(line, body)[1]["created_at"]]

@@ -162,7 +162,9 @@ def test_archived_or_without_builds_there_are_no_tokens(
 
 
 @BOTH
-def test_tokens_are_for_maintainers_and_a_put_looks_for_the_token_first(service: SandboxClient, dialect: str) -> None:
+def test_maintainers_alone_use_tokens_and_a_put_refuses_an_unknown_token_first(
+    service: SandboxClient, dialect: str
+) -> None:
     service.given(a_service(dialect, web=OURS))
     assert service.ask(f"GET {TRIGGERS}", user="dev") == FORBIDDEN
     assert service.ask(f"PUT {TRIGGERS}/6", user="dev") == GONE
