@@ -401,7 +401,7 @@ def test_a_saved_plan_does_what_it_shows_whatever_that_is(
         assert found_in(sandbox.state()) == expected.after
 
 
-@thorough
+@settings(thorough, max_examples=30)
 @given(live=STATES_OF_ALL, wanted=WANTED_OF_ALL, data=st.data())
 def test_applying_in_two_halves_equals_applying_at_once(
     sandbox: Sandbox, dialect: str, live: dict[int, Plain], wanted: dict[int, Plain], data: st.DataObject
