@@ -24,10 +24,11 @@ from reconciler.planning.parts import (
     Pair,
     Step,
     by_birth,
-    plan_collection,
+    plan_creation,
     plan_deletion,
     plan_pair,
     plan_settings,
+    resolve,
 )
 
 EDITED = "the saved plan was edited: its requests do not match the changes it shows; make the plan again"
@@ -232,8 +233,9 @@ def _planned_anew(
     found = found and replace(found, unshown={})
     match change, part, found:
         case Create(), Collection(), None if name is not None:
-            wanted = resource_of(part.model, change.after)
-            return plan_collection(DeclaredPart(section, part, live), {name: wanted}, ())
+            at, wanted = DeclaredPart(section, part, live), resource_of(part.model, change.after)
+            target_ids, unresolved = resolve(at, {name: wanted}, ())
+            return iter(unresolved.values()) if unresolved else plan_creation(at, name, wanted, target_ids.get(name))
         case Update(), Singleton(), Found():
             wanted = resource_of(type(found.resource), change.after)
             return plan_settings(DeclaredPart(section, part, live), wanted, found)

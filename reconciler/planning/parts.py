@@ -159,7 +159,7 @@ def plan_collection(
     itself = _itself(at)
     ordered = at.part.arrange({name: wanted[name] for name in sorted(wanted, key=_order)}, live)
     declared = {name: resource for name, resource in ordered.items() if at.part.identity(name) not in itself}
-    ids, unresolved = _resolve(at, declared, live)
+    ids, unresolved = resolve(at, declared, live)
     yield from unresolved.values()
 
     def canonical(name: Key) -> Key:
@@ -333,7 +333,7 @@ def _path(at: DeclaredPart[Collection], name: Key) -> str | Problem | Reference:
     return f"{target.level}s/{number}/{suffix}" if isinstance(number, int) else number
 
 
-def _resolve(
+def resolve(
     at: DeclaredPart[Collection], declared: Mapping[Key, Resource | None], live: Iterable[Found]
 ) -> tuple[dict[Key, int], dict[Key, Problem | Reference]]:
     """Return the numeric IDs of the targets that names refer to, and for each name without one, why or what to look up.
