@@ -24,7 +24,7 @@ from reconciler.model.plan import Action, Change, Create, Delete, Update
 from reconciler.model.protocols import Json, Request
 from reconciler.model.targets import Address, Key, Level, Target
 from reconciler.model.wording import counted
-from reconciler.system.line_file import append_line, naming, open_own, values_of
+from reconciler.system.files import append_line, naming, open_own, values_of
 
 
 class Intent(BaseModel):

@@ -17,7 +17,7 @@ from typing import Any
 
 from reconciler.errors import OutputFailed
 from reconciler.model.targets import Address
-from reconciler.system.line_file import append_line, naming, open_own, values_of
+from reconciler.system.files import append_line, naming, open_own, values_of
 from reconciler.system.processes import inherited
 
 

@@ -13,8 +13,8 @@ import click
 from reconciler import CONFIGURATION
 from reconciler.cli.options import DEFAULT_PATHS
 from reconciler.errors import OutputFailed, ServiceError, UsageError
+from reconciler.system.files import is_replaced
 from reconciler.system.terminal import escaped_lines
-from reconciler.system.whole_file import is_replaced
 
 if TYPE_CHECKING:
     from reconciler.cli.options import Given

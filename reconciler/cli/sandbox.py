@@ -15,6 +15,15 @@ if TYPE_CHECKING:
     from reconciler.sandbox import Sandbox
 
 
+DEMO = Path(__file__).parent.parent / "demo"
+DEMO_STATE = DEMO / "state.yaml"
+
+SIGNALLED = 128
+"""Exit codes above it name a signal."""
+
+TOKEN = "ada-token"  # noqa: S105  # of a pretend user of the pretend service
+
+
 @click.command(
     epilog="Examples: reconciler sandbox --state state.yaml;  reconciler sandbox --generate 300 --dialect deployed"
 )
@@ -59,7 +68,6 @@ def sandbox(
 ) -> int:
     """Serve an embedded pretend service to rehearse on. Ctrl-C stops it."""
     from reconciler import sandbox as service
-    from reconciler.demo import STATE
     from reconciler.errors import ConfigurationError, UsageError
 
     if generate and state:
@@ -69,7 +77,7 @@ def sandbox(
     tokens = "the token is ada-token" if generate else "tokens are in the state file"
     try:
         service.serve(
-            service.generate(generate, seed or 0) if generate else state or STATE,
+            service.generate(generate, seed or 0) if generate else state or DEMO_STATE,
             port=port,
             latency_ms=latency,
             rate_limit=rate_limit,
@@ -84,20 +92,13 @@ def sandbox(
     return 0
 
 
-SIGNALLED = 128
-"""Exit codes above it name a signal."""
-
-TOKEN = "ada-token"  # noqa: S105  # of a pretend user of the pretend service
-
-
 @click.command(epilog="Example: reconciler demo")
 def demo() -> int:
     """Run through validate, plan, apply and drift on a sandbox."""
-    from reconciler.demo import MANIFESTS, STATE
     from reconciler.sandbox import running
 
-    with running(STATE) as sandbox, TemporaryDirectory() as folder, chdir(folder), _environment(sandbox):
-        copytree(MANIFESTS, "manifests")
+    with running(DEMO_STATE) as sandbox, TemporaryDirectory() as folder, chdir(folder), _environment(sandbox):
+        copytree(DEMO / "manifests", "manifests")
         _say("A pretend service runs in this process, with two groups and six projects.")
         _run("validate", 0)
         _run("plan --out plan.json", 0)

@@ -20,7 +20,7 @@ from reconciler.cli.progress import ToStderr, shown, welcomes_colour
 from reconciler.cli.settings import open_client, template_variables, tokens_of
 from reconciler.cli.signals import heeding
 from reconciler.errors import OutputFailed, UsageError
-from reconciler.system.whole_file import save
+from reconciler.system.files import save
 
 if TYPE_CHECKING:
     from reconciler.documents.plan_file import SavedPlan

@@ -17,7 +17,7 @@ from reconciler.model.kind import Kinds
 from reconciler.model.progress import Progress
 from reconciler.model.protocols import Reader
 from reconciler.model.targets import Level
-from reconciler.system.whole_file import save
+from reconciler.system.files import save
 
 
 @dataclass(frozen=True, slots=True)

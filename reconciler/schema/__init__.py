@@ -18,7 +18,7 @@ from reconciler.errors import ConfigurationError
 from reconciler.model.kind import Kinds
 from reconciler.render.json import Validation
 from reconciler.schema.manifests import Kept, Schema, Written, head, manifest_schema
-from reconciler.system.whole_file import save
+from reconciler.system.files import save
 
 CHECKSUM = {
     "title": "Checksum",

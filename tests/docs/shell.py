@@ -15,8 +15,8 @@ import pytest
 import yaml
 
 from reconciler.cli import run
+from reconciler.cli.sandbox import DEMO_STATE
 from reconciler.cli.sandbox import sandbox as sandbox_command
-from reconciler.demo import STATE
 from reconciler.sandbox import Sandbox, generate, running
 from tests.docs.pages import ROOT, SHELL, Block, Step, steps
 
@@ -152,7 +152,7 @@ class Shell:
         options = sandbox_command.make_context("sandbox", arguments).params
         origin = f"http://127.0.0.1:{options['port']}"
         assert origin not in self._services, f"port {options['port']} is in use"
-        state = options["state"] or STATE
+        state = options["state"] or DEMO_STATE
         if options["generate"]:
             state = generate(options["generate"], options["seed"])
             state["instance"]["dialect"] = options["dialect"]

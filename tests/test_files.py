@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from reconciler.errors import OutputFailed
-from reconciler.system.whole_file import save
+from reconciler.system.files import save
 from tests.limits import no_file_longer_than
 
 
