@@ -3,7 +3,7 @@
 import re
 from collections.abc import Mapping, Sequence
 from types import MappingProxyType
-from typing import Annotated, Any, ClassVar, Literal, Self, TypeVar
+from typing import Annotated, Any, ClassVar, Literal, Self
 
 from pydantic import AfterValidator, BaseModel, ConfigDict, Field, WithJsonSchema, model_validator
 
@@ -65,13 +65,21 @@ class Envelope(BaseModel):
     )
 
 
-AnyEnvelope = TypeVar("AnyEnvelope", bound=Envelope)
+def _show_exactly_one(schema: dict[str, Any], model: type[Any]) -> None:
+    schema["oneOf"] = [{"required": [name]} for name in model.exactly_one]
 
 
-def _with_one_of(part: AnyEnvelope, *names: str) -> AnyEnvelope:
-    if len(part.model_fields_set.intersection(names)) != 1:
-        raise ValueError(f"needs exactly one of `{names[0]}` and `{names[1]}`")
-    return part
+class Exclusive(Envelope):
+    """A part with keys that exclude each other: exactly one of them must be given."""
+
+    model_config = ConfigDict(json_schema_extra=_show_exactly_one)
+    exactly_one: ClassVar[tuple[str, str]]
+
+    @model_validator(mode="after")
+    def _has_exactly_one(self) -> Self:
+        if len(self.model_fields_set.intersection(self.exactly_one)) != 1:
+            raise ValueError(f"needs exactly one of {' and '.join(f'`{name}`' for name in self.exactly_one)}")
+        return self
 
 
 class UserMetadata(Envelope):
@@ -94,12 +102,10 @@ class UserMetadata(Envelope):
     )
 
 
-class PathOrId(Envelope):
+class PathOrId(Exclusive):
     """The name of a group or project."""
 
-    @model_validator(mode="after")
-    def _has_one(self) -> Self:
-        return _with_one_of(self, "path", "id")
+    exactly_one = ("path", "id")
 
     path: FullPath = Field(default="", description="The full path. Give this or `id`.", examples=["acme/payments"])
     id: Annotated[int, Field(gt=0)] = Field(
@@ -113,7 +119,6 @@ class PathOrId(Envelope):
 class TargetMetadata(UserMetadata, PathOrId):
     """The metadata of a group: exactly one of `path` and `id`."""
 
-    model_config = ConfigDict(json_schema_extra={"oneOf": [{"required": ["path"]}, {"required": ["id"]}]})
     misplaced: ClassVar[Mapping[str, str]] = {"name": "`name` belongs to Profile and ProjectSet; give the full `path`"}
 
 
@@ -147,14 +152,10 @@ class SetMetadata(UserMetadata, ProfileMetadata):
     )
 
 
-class Selection(Envelope):
+class Selection(Exclusive):
     """The projects of a set: those of a group, or those listed, that match the globs."""
 
-    model_config = ConfigDict(json_schema_extra={"oneOf": [{"required": ["group"]}, {"required": ["projects"]}]})
-
-    @model_validator(mode="after")
-    def _has_one(self) -> Self:
-        return _with_one_of(self, "group", "projects")
+    exactly_one = ("group", "projects")
 
     group: FullPath = Field(
         default="",

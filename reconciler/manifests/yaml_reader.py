@@ -407,13 +407,13 @@ class _Builder:
 
     def _note(self, key: Any, key_event: Any, event: Any) -> None:
         where = key_event if is_nothing(event) else event
-        value = _spot(where, getattr(event, "value", None))
+        value = _position(where, getattr(event, "value", None))
         positions = self.positions.setdefault(id(self._container), {})
-        positions[key] = (value if key_event is event else _spot(key_event)), value
+        positions[key] = (value if key_event is event else _position(key_event)), value
 
     def _checked_key(self, key: Any, event: Any) -> Any:
         if key.__class__ is not str:
-            return self._misfit(key, event)
+            return self._other_key(key, event)
         if key == "<<" and event.__class__ is yaml.ScalarEvent and event.implicit[0]:
             self._error(event, MERGE_KEY)
             return LEFT_OUT
@@ -422,7 +422,7 @@ class _Builder:
             self._error(event, f"`{key}` is given twice; first on line {first.line}, column {first.column}")
         return key
 
-    def _misfit(self, key: Any, event: Any) -> str:
+    def _other_key(self, key: Any, event: Any) -> str:
         if key.__class__ in {dict, list}:
             self._error(event, "a key must be text: quote it if the bracket is part of it", hopeless=True)
         text = str(getattr(event, "value", key))
@@ -435,5 +435,5 @@ class _Builder:
             raise _Hopeless
 
 
-def _spot(event: Any, text: str | None = None) -> Position:
+def _position(event: Any, text: str | None = None) -> Position:
     return Position(event.start_mark.line + 1, event.start_mark.column + 1, text)
