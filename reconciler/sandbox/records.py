@@ -27,7 +27,10 @@ SEED = "2026-01-01T00:00:00.000Z"
 def moment(text: str) -> datetime:
     """Return the moment of an ISO 8601 text; without an offset it is UTC. Raises `ValueError`."""
     found = datetime.fromisoformat(text)
-    return found.astimezone(UTC) if found.tzinfo else found.replace(tzinfo=UTC)
+    try:
+        return found.astimezone(UTC) if found.tzinfo else found.replace(tzinfo=UTC)
+    except OverflowError as error:
+        raise ValueError(error) from None
 
 
 def stamp(when: datetime) -> str:
@@ -182,7 +185,7 @@ class Numbers:
 
 _MESSAGES = {
     "missing": "is missing",
-    "string_type": "must be a string, not {found}; quote it",
+    "string_type": "must be a string, not {found}",
     "bool_type": "must be true or false, not {found}",
     "list_type": "must be a list, not {found}",
     "dict_type": "must be a mapping, not {found}",
@@ -211,7 +214,8 @@ def first_error(model: type[BaseModel], error: ValidationError) -> str:
         key=key,
         known=", ".join(_model_at(model, steps).model_fields),
     )
-    return f"{place}: {message}" if place else message
+    hint = "; quote it" if found["type"] == "string_type" and isinstance(value, int | float | date) else ""
+    return f"{place}: {message}{hint}" if place else message
 
 
 def _model_at(model: type[BaseModel], steps: list[int | str]) -> type[BaseModel]:

@@ -1,8 +1,11 @@
 """States: read from files and mappings, dumped to mappings, and the errors of invalid ones."""
 
 import json
+from collections.abc import Iterator
+from copy import deepcopy
 from datetime import UTC, date, datetime
 from pathlib import Path
+from random import Random
 from typing import Any
 
 import pytest
@@ -213,6 +216,12 @@ def web(**more: Any) -> dict[str, Any]:
             web(milestones=[{"title": 1.0}]),
             "projects[0].milestones[0].title: must be a string, not the float 1.0; quote it",
         ),
+        (
+            web(milestones=[{"title": "a", "created_at": "9999-12-31T23:59:59-23:00"}]),
+            "projects[0].milestones[0].created_at: must be a time like 2026-12-31T23:59:59Z, "
+            "not '9999-12-31T23:59:59-23:00'",
+        ),
+        (web(milestones=[{"title": ["a"]}]), "projects[0].milestones[0].title: must be a string, not a list"),
         (web(milestones=[{"title": " "}]), "projects[0].milestones[0].title: can't be blank"),
         (
             web(milestones=[{"title": "a", "due_date": "soon"}]),
@@ -255,6 +264,65 @@ def test_an_error_names_its_place(state: dict[str, Any], message: str) -> None:
     with pytest.raises(StateError) as caught:
         load(state)
     assert str(caught.value) == message
+
+
+ODD: tuple[Any, ...] = (
+    *(
+        None,
+        True,
+        0,
+        -1,
+        7,
+        1.5,
+        10**30,
+        "",
+        "x",
+        "ada",
+        "owner",
+        b"x",
+        (1,),
+        [],
+        [[]],
+        [None],
+        {},
+        {1: 2},
+        {"id": "7"},
+    ),
+    *("0001-01-01T00:00:00+23:59", date(2026, 1, 1), datetime(1, 1, 1)),  # noqa: DTZ001 - as YAML reads it
+)
+
+
+def places(value: Any, path: tuple[Any, ...] = ()) -> Iterator[tuple[Any, ...]]:
+    """The way to each value within a state."""
+    entries = value.items() if isinstance(value, dict) else enumerate(value) if isinstance(value, list) else ()
+    for key, inner in entries:
+        yield (*path, key)
+        yield from places(inner, (*path, key))
+
+
+def test_a_state_with_any_odd_value_is_refused_or_loads_again() -> None:
+    state = a_full_state()
+    state["projects"][0] |= {
+        "merge_requests": [1],
+        "merge_request_notes": [{"merge_request": 1, "author": "ada", "body": "x"}],
+    }
+    before = dump(load(state))
+    draw = Random(0)  # noqa: S311 - repeatable
+    ways = list(places(before))
+    refused = 0
+    for _ in range(150):
+        changed = deepcopy(before)
+        inner, (*way, last) = changed, draw.choice(ways)
+        for key in way:
+            inner = inner[key]
+        inner[last] = draw.choice(ODD)
+        try:
+            after = dump(load(changed))
+        except StateError:
+            refused += 1
+        else:
+            assert dump(load(after)) == after
+    assert 75 < refused < 150
 
 
 def test_groups_and_projects_that_are_only_referred_to_are_made_up(service: SandboxClient) -> None:
