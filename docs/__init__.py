@@ -1,1 +1,1 @@
-"""What writes the parts of the documentation that come from the code; `python -m docs` does."""
+"""The parts of the documentation that `python -m docs` generates from the code."""

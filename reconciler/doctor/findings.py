@@ -60,9 +60,9 @@ class Finding:
     about: str
     """The subject, in a word or two."""
     said: str
-    """What was found."""
+    """The finding, in a sentence."""
     remedy: str = ""
-    """What to do about it; empty if nothing is to be done."""
+    """The fix; empty if none is needed."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -129,9 +129,9 @@ class SectionState:
     said: str = ""
     """Why not, or why that is unknown; empty if the target's findings say it."""
     remedy: str = ""
-    """What to do about it; empty if nothing is to be done."""
+    """The fix; empty if none is needed."""
     findings: tuple[Finding, ...] = ()
-    """What a plan would report as problems."""
+    """Problems that a plan would report."""
 
     @computed_field
     @property
@@ -206,7 +206,7 @@ class Diagnosis:
     service: ServiceCheck
     """The version and edition of the service, and the findings about it."""
     manifests: tuple[Finding, ...] = ()
-    """What prevents the manifests from being checked."""
+    """Errors that prevent a check of the manifests."""
     targets: tuple[TargetState, ...] = ()
     """Users, then groups, then projects."""
     costs: Costs | None = None

@@ -67,7 +67,7 @@ class Counts:
 
 @dataclass(frozen=True, slots=True)
 class SectionReport:
-    """What became of one section of one target."""
+    """The result of an apply for one section of one target."""
 
     section: str
     """The section's name; empty if nothing of the target can be read."""
@@ -76,14 +76,14 @@ class SectionReport:
     outcomes: tuple[Outcome, ...]
     """One for each change, in the order of the plan."""
     problems: tuple[Problem, ...]
-    """What is declared and could not be planned."""
+    """Declared settings that could not be planned."""
     unmanaged: tuple[Unmanaged, ...]
     """Live objects that no manifest mentions; they stay as they are."""
 
 
 @dataclass(frozen=True, slots=True)
 class TargetReport(Targeted):
-    """What became of one target."""
+    """The result of an apply for one target."""
 
     target: Annotated[Target, Field(exclude=True)]
     origin: str
@@ -93,12 +93,12 @@ class TargetReport(Targeted):
 
     @property
     def outcomes(self) -> Iterator[Outcome]:
-        """What became of all changes."""
+        """The outcomes of all changes."""
         return (outcome for section in self.sections for outcome in section.outcomes)
 
     @property
     def problems(self) -> Iterator[Problem]:
-        """What was declared and could not be planned."""
+        """Declared settings that could not be planned."""
         return (problem for section in self.sections for problem in section.problems)
 
     @property
@@ -134,12 +134,12 @@ class Report:
 
     @property
     def outcomes(self) -> Iterator[Outcome]:
-        """What became of all changes of all targets."""
+        """The outcomes of all changes of all targets."""
         return (outcome for target in self.targets for outcome in target.outcomes)
 
     @property
     def problems(self) -> Iterator[Problem]:
-        """What was declared and could not be planned."""
+        """Declared settings that could not be planned."""
         return (problem for target in self.targets for problem in target.problems)
 
     @computed_field

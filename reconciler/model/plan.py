@@ -138,7 +138,7 @@ class Problem(Addressed):
     field: str | None = None
     """The field it is about, or null for the whole object."""
     remedy: str = ""
-    """What to do about it; empty if the reason says it."""
+    """The fix; empty if the reason contains it."""
     origin: str = ""
     """Where the manifests declare it, as path:line; empty if unknown."""
 
@@ -160,7 +160,7 @@ class Unmanaged(Addressed):
 
 @dataclass(frozen=True, slots=True)
 class SectionPlan:
-    """What will happen to one section of one target."""
+    """The changes and problems of one section of one target."""
 
     section: str
     """The section's name; empty if nothing of the target can be read."""
@@ -169,14 +169,14 @@ class SectionPlan:
     changes: tuple[Annotated[Change, Field(discriminator="action")], ...] = ()
     """Creations, then updates, then deletions, so that nothing is ever unprotected in between."""
     problems: tuple[Problem, ...] = ()
-    """What is declared and cannot be planned."""
+    """Declared settings that cannot be planned."""
     unmanaged: tuple[Unmanaged, ...] = ()
     """Live objects that no manifest mentions; they stay as they are."""
 
 
 @dataclass(frozen=True, slots=True)
 class TargetPlan(Targeted):
-    """What will happen to one target."""
+    """The changes and problems of one target."""
 
     target: Annotated[Target, Field(exclude=True)]
     sections: tuple[SectionPlan, ...]
@@ -218,7 +218,7 @@ class TargetPlan(Targeted):
 
 @dataclass(frozen=True, slots=True)
 class Plan:
-    """What will happen to all targets.
+    """The changes and problems of all targets.
 
     Attributes:
         targets: users, then groups, then projects.

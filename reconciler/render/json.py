@@ -29,12 +29,12 @@ class Fault:
     severity: str
     """An `error` keeps the manifests from being applied, a `warning` does not."""
     message: str
-    """What is wrong, and what would be right."""
+    """The error, and what would be right."""
 
 
 @dataclass(frozen=True, slots=True)
 class Validation:
-    """What is wrong in the manifests."""
+    """The errors and warnings of the manifests."""
 
     __pydantic_config__ = DOCUMENT
 

@@ -36,7 +36,7 @@ def plan(saved: SavedPlan, _style: Style) -> str:
             unmanaged.update({place: len(section.unmanaged)})
     metrics: list[Metric] = [
         ("changes", "Objects that differ from the manifests.", changes),
-        ("problems", "What is declared and cannot be planned.", problems),
+        ("problems", "Declared settings that cannot be planned.", problems),
         ("unmanaged_objects", "Live objects no manifest mentions.", unmanaged),
         ("refusals", "Reasons why apply will refuse the plan.", len(saved.refusals)),
         ("targets", "Targets that were planned.", Counter(_group(target.target) for target in saved.targets)),
@@ -67,7 +67,7 @@ def report(done: Report, _style: Style) -> str:
     }
     metrics: list[Metric] = [
         ("outcomes", "Changes by what became of them.", outcomes),
-        ("problems", "What is declared and could not be planned.", problems),
+        ("problems", "Declared settings that could not be planned.", problems),
         ("requests_made", "Requests made by the apply.", requests),
         ("waited_seconds", "How long the apply waited, by reason.", waited),
         ("duration_seconds", "How long the apply took.", (done.finished_at - done.started_at).total_seconds()),

@@ -66,7 +66,7 @@ def manifest_schema(kinds: Kinds) -> Schema:
     return {
         **head("manifest"),
         "title": "Manifest",
-        "description": "What should be true of a user, a group, a project, or many. What is left out stays as it is.",
+        "description": "Settings of a user, a group, or projects. A setting that is left out keeps its value.",
         "type": "object",
         "required": ["apiVersion", "kind"],
         "properties": {

@@ -56,6 +56,13 @@ def test_no_key_and_no_option_is_left_unexplained() -> None:
     assert [name for name, words in explained if not words] == []
 
 
+def test_every_sentence_begins_with_its_subject() -> None:
+    begins = re.compile(r"(?:^|[.:|>-] +|`> )(?:What|Whatever|Whoever) [^?\n]*$", re.MULTILINE)
+    assert {str(page): begins.findall(page.read_text(encoding="utf-8")) for page in PAGES} == {
+        str(page): [] for page in PAGES
+    }
+
+
 def links(page: Path) -> Iterator[str]:
     """Yield the targets of a page's links and pictures."""
     for token in MarkdownIt().enable("table").parse(page.read_text(encoding="utf-8")):

@@ -66,7 +66,7 @@ reconciler_plan_changes{level="project",group="acme",section="milestones",action
 reconciler_plan_changes{level="project",group="acme",section="trigger_tokens",action="create"} 0
 reconciler_plan_changes{level="project",group="acme",section="trigger_tokens",action="delete"} 1
 reconciler_plan_changes{level="project",group="acme",section="trigger_tokens",action="update"} 0
-# HELP reconciler_plan_problems What is declared and cannot be planned.
+# HELP reconciler_plan_problems Declared settings that cannot be planned.
 # TYPE reconciler_plan_problems gauge
 reconciler_plan_problems{level="project",group="acme",section="approval_settings"} 1
 reconciler_plan_problems{level="project",group="acme",section="milestones"} 0
@@ -114,7 +114,7 @@ reconciler_apply_outcomes{level="project",group="acme",section="approval_setting
 reconciler_apply_outcomes{level="project",group="acme",section="approval_settings",status="failed"} 0
 reconciler_apply_outcomes{level="project",group="acme",section="approval_settings",status="skipped"} 0
 reconciler_apply_outcomes{level="project",group="acme",section="approval_settings",status="stale"} 0
-# HELP reconciler_apply_problems What is declared and could not be planned.
+# HELP reconciler_apply_problems Declared settings that could not be planned.
 # TYPE reconciler_apply_problems gauge
 reconciler_apply_problems{level="project",group="acme",section="approval_settings"} 0
 # HELP reconciler_apply_requests_made Requests made by the apply.
