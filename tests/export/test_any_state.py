@@ -24,39 +24,22 @@ thorough = settings(
 
 
 @thorough
-@given(live=LIVES)
-def test_what_is_exported_plans_empty_and_without_problems(
-    sandbox: Sandbox, dialect: str, live: dict[str, Any]
+@given(live=LIVES, later=LIVES)
+def test_an_export_plans_empty_on_the_service_on_a_copy_of_it_and_over_an_earlier_export(
+    sandbox: Sandbox, dialect: str, live: dict[str, Any], later: dict[str, Any]
 ) -> None:
-    with client_of(sandbox, service(live, dialect)) as client, TemporaryDirectory() as folder:
-        done = exported(client, Path(folder))
-        assert done.whole
-        assert done.targets == 6
-        assert planned(client, Path(folder)) == ([], [])
-
-
-@thorough
-@given(live=LIVES)
-def test_a_plan_on_the_state_for_rehearsals_is_empty_too(sandbox: Sandbox, dialect: str, live: dict[str, Any]) -> None:
     with TemporaryDirectory() as place:
         folder, state = Path(place) / "manifests", Path(place) / "state.json"
         with client_of(sandbox, service(live, dialect)) as client:
+            done = exported(client, folder)
+            assert (done.whole, done.targets) == (True, 6)
+            assert planned(client, folder) == ([], [])
             run_export(EVERYTHING, client, KINDS, 1, folder=folder, state=state)
         with client_of(sandbox, json.loads(state.read_text()), "rehearsal") as client:
             assert planned(client, folder) == ([], [])
-
-
-@thorough
-@given(live=LIVES, later=LIVES)
-def test_exporting_over_what_was_exported_before_plans_empty_too(
-    sandbox: Sandbox, dialect: str, live: dict[str, Any], later: dict[str, Any]
-) -> None:
-    with TemporaryDirectory() as folder:
-        with client_of(sandbox, service(live, dialect)) as client:
-            exported(client, Path(folder))
         with client_of(sandbox, service(later, dialect)) as client:
-            exported(client, Path(folder))
-            changes, problems = planned(client, Path(folder))
+            exported(client, folder)
+            changes, problems = planned(client, folder)
             unreadable = [
                 problem
                 for problem in problems
