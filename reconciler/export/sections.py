@@ -90,7 +90,7 @@ def _named(
     for found in entries_of(part, live, resolved):
         by_name.setdefault(part.identity(found.names[0]), []).append(found)
     for same in by_name.values():
-        name = part.canonical_key(same[0].names[0])
+        name = same[0].names[0]
         error = part.name_error(name)
         numbers = ", ".join(str(found.id) for found in same)
         if error:

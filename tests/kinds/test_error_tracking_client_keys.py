@@ -1,5 +1,6 @@
 """The life of a project's client keys for error tracking, of which only the number can be declared."""
 
+import json
 from typing import Any
 
 from tests.building import section
@@ -57,5 +58,8 @@ def test_an_export_declares_how_many_there_are(cli_runner: CliRunner) -> None:
 
     assert exported() == " {}\n"
     assert exported(4, 7) == "\n  error_tracking_client_keys:\n    count: 2\n"
+    assert cli_runner("export --project acme/api -o again --state state.json").code == 0
+    state = json.loads((cli_runner.folder / "state.json").read_text())
+    assert project_in(state)["error_tracking_client_keys"] == [{"id": 4}, {"id": 7}]
     assert exported(7) == "\n  error_tracking_client_keys:\n    count: 1\n"
     assert exported() == "\n  error_tracking_client_keys:\n    count: 0\n"

@@ -4,6 +4,8 @@ from typing import Any
 
 import pytest
 
+from reconciler.errors import Refused
+from reconciler.model.protocols import Request
 from tests.building import ACME, section
 from tests.engine_driver import EngineDriver, failures
 from tests.kinds.out_of_band import group_in, rewriting
@@ -57,3 +59,8 @@ def test_a_uid_that_was_taken_meanwhile_is_told_in_the_services_words(linked: En
         f"failed: SCIM identity gone: PATCH {URL}/00U2: 404 Identity Not Found",
         f"failed: SCIM identity new: PATCH {URL}/00u7: 400 Extern uid has already been taken",
     ]
+
+
+def test_a_blank_uid_is_refused(linked: EngineDriver) -> None:
+    with pytest.raises(Refused, match="Extern uid can't be blank"):
+        linked.client.send(Request("PATCH", f"{URL}/00u7", {"extern_uid": " "}))

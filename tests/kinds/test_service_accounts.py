@@ -1,11 +1,13 @@
 """The life of a service account of the instance."""
 
+import json
 from typing import Any
 
 import pytest
 
 from reconciler.model.targets import Level, Target
 from tests.building import section
+from tests.cli_runner import CliRunner
 from tests.engine_driver import EngineDriver, failures
 from tests.kinds.out_of_band import rewriting, speaking_with
 
@@ -73,3 +75,24 @@ def test_only_administrators_see_them(engine: EngineDriver) -> None:
     assert engine.problems(wanted({})) == ["service account.None: cannot be read: GET service_accounts: 403 Forbidden"]
     with speaking_with(engine, "root-token"):
         assert engine.problems(wanted({})) == []
+
+
+def test_an_export_of_the_instance_and_a_rehearsal_of_it(
+    cli_runner: CliRunner, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("RECONCILER_TOKEN", "root-token")
+    state = cli_runner.sandbox.state()
+    state["instance"]["service_accounts"] = [dict(account) for account in ACCOUNTS]
+    cli_runner.sandbox.replace_state(state)
+    done = cli_runner("export --instance -o out --state state.json")
+    assert (done.code, done.err) == (0, "1 target exported; 1 file written.\n")
+    assert (cli_runner.folder / "out/instance.yaml").read_text() == (
+        "apiVersion: reconciler/v1\nkind: Instance\nspec:\n  service_accounts:\n"
+        '    Mirror-Bot:\n      name: Mirror bot\n      email: "mirror@example.com"\n'
+        '    theirs:\n      name: Of another team\n      email: "theirs@example.com"\n'
+    )
+    assert json.loads((cli_runner.folder / "state.json").read_text())["instance"]["service_accounts"] == ACCOUNTS
+    cli_runner.write(
+        "out/instance.yaml", "{apiVersion: reconciler/v1, kind: Instance, spec: {service_accounts: {'{path}': {}}}}"
+    )
+    assert "the instance has no path" in cli_runner("validate out").out
