@@ -137,6 +137,7 @@ def test_the_control_endpoints_serve_state_log_and_faults(service: SandboxClient
     service.ask(f"PATCH {WEB}/job_token_scope", {"enabled": False})
     assert service.control("GET /-/log").json() == service.sandbox.log()
     assert service.control("DELETE /-/log").status_code == 204
+    assert service.control("DELETE /-/state").status_code == 404
     assert service.control("GET /-/log").json() == []
     assert service.control("PUT /-/faults", ["status=500,times=1"]).status_code == 204
     assert [service.ask("GET /user")[0] for _ in range(2)] == [500, 200]
