@@ -1,11 +1,12 @@
 """Driving the engine step by step, with the exact requests that each step makes on the sandbox."""
 
 import json
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from types import TracebackType
 from typing import Any, Self
 
 from reconciler.apply import ApplyOptions, NoWriteLog, Status, Stop, TargetOutcome, WriteLog, apply_plan
+from reconciler.model.endpoints import Collection
 from reconciler.model.plan import Create, Delete, Plan, Update
 from reconciler.model.state import Section
 from reconciler.model.targets import Address
@@ -16,6 +17,13 @@ from tests.building import KINDS, desired
 from tests.service.clock import SwiftClock
 
 PREFIX = "/api/v4/"
+
+SECRET_PARTS = {
+    kind.name: part
+    for kind in KINDS.values()
+    for part in kind.parts
+    if isinstance(part, Collection) and part.secret_field is not None
+}
 
 
 class EngineDriver:
@@ -30,7 +38,7 @@ class EngineDriver:
         sandbox.replace_state(state)
         self.client = client or Client(sandbox.api_url, "ada-token", clock=SwiftClock())
         self.tokens: dict[object, str] = {}
-        self._at_first = self._trigger_tokens()
+        self._at_first = self._with_secrets()
         self.write_log: WriteLog = NoWriteLog()
 
     def __enter__(self) -> Self:
@@ -84,13 +92,24 @@ class EngineDriver:
             f"{signs[type(each)]} {each.address.title} {each.address.name}" for each in self.plan(*sections).changes
         ]
 
-    def created_tokens(self) -> list[dict[str, Any]]:
-        """The trigger tokens that were not there in the beginning."""
-        return [token for key, token in self._trigger_tokens().items() if key not in self._at_first]
+    def created_secrets(self) -> Iterator[tuple[str, str]]:
+        """Yield each token that was not there in the beginning, by what reports call it, and its value."""
+        with Client(self.sandbox.api_url, "ada-token", clock=SwiftClock()) as client:
+            for (number, section), ids in self._with_secrets().items():
+                part = SECRET_PARTS[section]
+                listed = sorted(client.pages(f"projects/{number}/{part.suffix}"), key=lambda entry: int(entry["id"]))
+                for place, entry in enumerate(listed, start=1):
+                    if entry["id"] in ids - self._at_first.get((number, section), set()):
+                        yield f"{part.title} {entry.get(part.key, place)}", entry[part.secret_field]
 
-    def _trigger_tokens(self) -> dict[tuple[int, int], dict[str, Any]]:
-        projects = self.sandbox.state().get("projects", [])
-        return {(each["id"], token["id"]): token for each in projects for token in each.get("trigger_tokens", [])}
+    def _with_secrets(self) -> dict[tuple[int, str], set[int]]:
+        """The IDs of all tokens, by the ID of their project and their section."""
+        return {
+            (project["id"], section): {each["id"] for each in project[section]}
+            for project in self.sandbox.state().get("projects", [])
+            for section in SECRET_PARTS
+            if project.get(section)
+        }
 
     def deliver(self, address: Address, value: str) -> None:
         """Take the value of a created token."""

@@ -9,10 +9,10 @@ from pydantic import ValidationError
 
 from reconciler.apply.outcomes import Stop
 from reconciler.errors import ServiceError
-from reconciler.live.read import decode, learn_ids, read_part
+from reconciler.live.read import completed, decode, learn_ids, read_part
 from reconciler.live.records import look_up_id
 from reconciler.model.diff import as_read, fields_of, moved, resource_of
-from reconciler.model.endpoints import Collection, Singleton
+from reconciler.model.endpoints import Collection, Reading, Singleton
 from reconciler.model.kind import Kinds, Part
 from reconciler.model.plan import Change, Create, Delete, Update
 from reconciler.model.protocols import Json, Reader
@@ -116,7 +116,8 @@ class Lists:
             ServiceError: the list was not read yet, and cannot be; or an entry of it is odd.
         """
         path = part.path(address.target)
-        entries = self._read[path] if path in self._read else self.pages(path)
+        listed = self._read[path] if path in self._read else self.pages(path)
+        entries = completed(part, Reading(self, address.target, listed, {}))
         wanted = None if address.name is None else part.identity(address.name)
         ours = [
             (found, entry[part.secret_field])

@@ -79,9 +79,7 @@ def read_part(reader: Reader, part: Part, target: Target, wanted: Resource | Map
 
     def ask() -> Found | tuple[Found, ...]:
         answer = reader.pages(path) if part.is_collection else reader.get(path)
-        if (complete := part.complete) is not None:
-            reading = Reading(reader, target, answer, _fields(wanted))
-            answer = _sound(part, target, lambda: complete(reading))
+        answer = completed(part, Reading(reader, target, answer, _fields(wanted)))
         if isinstance(part, Collection):
             return tuple(decode(part, target, entry) for entry in answer)
         return decode(part, target, answer)
@@ -90,6 +88,16 @@ def read_part(reader: Reader, part: Part, target: Target, wanted: Resource | Map
     if isinstance(found, ServiceError):
         return Unreadable(str(found), isinstance(found, NotFound), found.status)
     return found
+
+
+def completed(part: Part, reading: Reading) -> Json:
+    """Return a response with what it lacks.
+
+    Raises:
+        BadAnswer: it is not what the service promises.
+    """
+    complete = part.complete
+    return reading.answer if complete is None else _sound(part, reading.target, lambda: complete(reading))
 
 
 def _fields(wanted: Resource | Mapping[Any, Any]) -> Mapping[Any, Any]:

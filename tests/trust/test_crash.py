@@ -74,7 +74,7 @@ def test_killed_at_any_request_the_next_run_converges(
         with Journal(file) as journal:
             assert journal.interrupted is None
         assert essence(sandbox.state()) == result
-        assert set(engine.tokens.values()) == {each["token"] for each in engine.created_tokens()}
+        assert set(engine.tokens.values()) == {secret for _, secret in engine.created_secrets()}
         assert delivered.items() <= engine.tokens.items()
     record_property("kills at request boundaries survived", len(writes))
 

@@ -62,8 +62,8 @@ def assert_nothing_is_lost(sandbox: Sandbox, sections: list[Section], fault: dic
     told = "\n".join(line for _, outcomes in done for line in failures(outcomes))
     engine = done[0][0]
     assert essence(sandbox.state()) == result
-    for token in engine.created_tokens():
-        assert token["token"] in engine.tokens.values() or f"trigger token {token['description']}" in told
+    for title, secret in engine.created_secrets():
+        assert secret in engine.tokens.values() or title in told
 
 
 @pytest.mark.parametrize("lasting", [False, True], ids=["once", "throughout the run"])
