@@ -45,11 +45,6 @@ def arrange(wanted: Mapping[Key, Resource | None], live: Sequence[Found]) -> Map
     return {str(place): ClientKey() for place in range(surplus + 1, len(live) + 1)} if surplus else wanted
 
 
-def decode(_entry: Json) -> Found:
-    """A key has nothing that could be changed."""
-    return Found(ClientKey())
-
-
 def create(new: New) -> Requests:
     """The service makes up all of it."""
     return (new.post({}),)
@@ -71,7 +66,6 @@ KEYS = Collection(
     suffix="error_tracking/client_keys",
     model=ClientKey,
     key="place",
-    decode=decode,
     complete=complete,
     arrange=arrange,
     create=create,

@@ -7,7 +7,7 @@ from urllib.parse import unquote, urlsplit
 
 from pydantic import Field
 
-from reconciler.model.endpoints import Collection, New, Requests, Singleton
+from reconciler.model.endpoints import Collection, Singleton
 from reconciler.model.kind import Kind, Needs, Rehearsed, Role
 from reconciler.model.protocols import Json
 from reconciler.model.resource import Found, Resource, Wanted
@@ -89,16 +89,6 @@ def project_warning(target: Target, entry: Key) -> str | None:
     return "a project may always reach itself: leave this entry out" if itself else None
 
 
-def add_project(new: New) -> Requests:
-    """Projects are added by numeric ID."""
-    return (new.post({"target_project_id": new.target_id}),)
-
-
-def add_group(new: New) -> Requests:
-    """Groups are added by numeric ID."""
-    return (new.post({"target_group_id": new.target_id}),)
-
-
 ENABLED = Singleton(
     name="enabled",
     title="job token scope",
@@ -113,8 +103,8 @@ PROJECTS = Collection(
     title="allowlisted project",
     suffix="job_token_scope/allowlist",
     model=Allowed,
+    key="target_project_id",
     decode=decode_project,
-    create=add_project,
     update=None,
     key_error=entry_error,
     key_warning=project_warning,
@@ -128,8 +118,8 @@ GROUPS = Collection(
     title="allowlisted group",
     suffix="job_token_scope/groups_allowlist",
     model=Allowed,
+    key="target_group_id",
     decode=decode_group,
-    create=add_group,
     update=None,
     key_error=entry_error,
     key_level=Level.GROUP,

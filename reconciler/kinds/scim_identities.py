@@ -5,8 +5,7 @@ from typing import ClassVar
 
 from reconciler.model.endpoints import Collection
 from reconciler.model.kind import Kind, Needs, Role
-from reconciler.model.protocols import Json
-from reconciler.model.resource import Found, Item
+from reconciler.model.resource import Item
 from reconciler.model.targets import Level
 
 
@@ -19,11 +18,6 @@ class Identity(Item):
     }
 
 
-def decode(_entry: Json) -> Found:
-    """An identity has nothing that could be changed but its name."""
-    return Found(Identity())
-
-
 IDENTITIES = Collection(
     name="scim_identities",
     title="SCIM identity",
@@ -33,7 +27,6 @@ IDENTITIES = Collection(
     key="extern_uid",
     id_field="user_id",
     path_field="extern_uid",
-    decode=decode,
     create=None,
     creation="provision the user with the identity provider, or leave the identity out",
     method="PATCH",

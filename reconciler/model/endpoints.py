@@ -65,8 +65,8 @@ class New:
 
     @property
     def new_name(self) -> dict[str, Json]:
-        """The name under its field."""
-        return {self.part.key: _as_sent(self.name)}
+        """The name under its field, or the ID of the target that it refers to."""
+        return {self.part.key: _as_sent(self.name) if self.target_id is None else self.target_id}
 
     def post(self, body: Mapping[str, Json]) -> Request:
         """Return the request that creates the object."""
@@ -205,7 +205,7 @@ class Collection:
         item_suffix: the path of its objects, where that is another one.
         deleted_at: the path below which objects are deleted, where that is yet another one.
         model: of one object.
-        key: the field of an object that holds its name.
+        key: the field that holds an object's name; where names refer to targets, the field that a creation takes.
         id_field: the field that holds an object's ID.
         path_field: the field that holds what paths name an object by, if not the ID.
         query: of the list, without the question mark.
@@ -293,24 +293,23 @@ class Collection:
         if type(number) is not int:
             raise TypeError(number)
         names = found.names or (name_shown(entry[self.key] if self.unique_names else entry[self.key] or ""),)
-        found = replace(found, id=number, names=names, owner_id=number_shown(entry.get(f"{target.level}_id")))
-        if self.path_field:
-            found = replace(found, path_id=quote(str(entry[self.path_field]), safe=""))
-        return found if self.secret_field is None else self._with_owner(found, entry.get(self.secret_field), entry)
+        path_id = quote(str(entry[self.path_field]), safe="") if self.path_field else None
+        owner_id = number_shown(entry.get(f"{target.level}_id"))
+        more = {} if self.secret_field is None else self._ownership(found, entry.get(self.secret_field), entry)
+        return replace(found, id=number, names=names, path_id=path_id, owner_id=owner_id, **more)
 
-    def _with_owner(self, found: Found, secret: Json, entry: Mapping[str, Json]) -> Found:
-        """Add to whom an object with a secret belongs: its owner and administrators are shown the secret whole."""
+    def _ownership(self, found: Found, secret: Json, entry: Mapping[str, Json]) -> dict[str, Any]:
+        """Return to whom an object with a secret belongs: its owner and administrators see the secret whole."""
         ours = isinstance(secret, str) and self.secret_is_complete(secret)
         owner, last_used = entry.get("owner"), entry.get("last_used")
         username = owner.get("username") if isinstance(owner, dict) else None
-        return replace(
-            found,
-            created_at=_moment(entry.get("created_at")),
-            ours=ours,
-            owner=username if isinstance(username, str) else None,
-            last_used=last_used if isinstance(last_used, str) else None,
-            read_only=found.read_only if ours else {**found.read_only, "renamed_from": ANOTHERS.format(self.title)},
-        )
+        return {
+            "created_at": _moment(entry.get("created_at")),
+            "ours": ours,
+            "owner": username if isinstance(username, str) else None,
+            "last_used": last_used if isinstance(last_used, str) else None,
+            "read_only": found.read_only if ours else {**found.read_only, "renamed_from": ANOTHERS.format(self.title)},
+        }
 
     def identity(self, name: Key) -> Key:
         """Return the form in which two spellings of one object's name are equal; paths ignore case."""
