@@ -14,7 +14,7 @@ from reconciler.model.kind import Kind, Part
 from reconciler.model.plan import Change, Create, Delete, Problem, SectionPlan, TargetPlan, Unmanaged, Update
 from reconciler.model.protocols import Json, Method, Request
 from reconciler.model.state import Section
-from reconciler.model.targets import Address, Key, Level, Target
+from reconciler.model.targets import PATHLESS, Address, Key, Level, Target
 from reconciler.planning.guard import Limits
 from tests.building import KINDS, section
 from tests.render.samples import Traffic
@@ -48,7 +48,7 @@ reads = st.builds(
 def scopes(draw: st.DrawFn, level: Level | None = None) -> Target:
     """A user, a group or a project, by path or by number."""
     chosen = level or draw(st.sampled_from(Level))
-    return Target(chosen, None if chosen is Level.USER else draw(names.filter(bool)))
+    return Target(chosen, None if chosen in PATHLESS else draw(names.filter(bool)))
 
 
 @st.composite
