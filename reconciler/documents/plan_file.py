@@ -251,12 +251,16 @@ def _part(address: Address, kinds: Kinds) -> Part:
 
 
 def _paths(target: Target, part: Part) -> re.Pattern[str]:
-    """Match the paths of a part: below the target, by path or by number, and then below the part."""
+    """Match the paths of a part: below the target, by path or by number, and then below the part.
+
+    No step leads upwards: dots and escapes occur only where objects are named by them, and never alone.
+    """
     url = re.escape(target.url)
     if isinstance(target.ref, str):
         url = f"(?:{url}|{target.level}s/[0-9]+/)"
     suffixes = "|".join(map(re.escape, part.suffixes))
-    return re.compile(rf"{url}(?:{suffixes})(?:/[A-Za-z0-9_%.-]+|/\{{id\}})*")
+    step = r"(?!(?:\.|%2[Ee])+(?:/|$))[A-Za-z0-9_%.~-]+" if part.path_field else "[A-Za-z0-9_-]+"
+    return re.compile(rf"{url}(?:{suffixes})(?:/{step}|/\{{id\}})*")
 
 
 def _place(api_url: str) -> tuple[str, str, str]:

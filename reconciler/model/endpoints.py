@@ -171,6 +171,7 @@ class Singleton:
 
     is_collection: ClassVar[bool] = False
     unique_names: ClassVar[bool] = True
+    path_field: ClassVar[str] = ""
 
     @property
     def suffixes(self) -> tuple[str, ...]:
@@ -294,6 +295,8 @@ class Collection:
             raise TypeError(number)
         names = found.names or (name_shown(entry[self.key] if self.unique_names else entry[self.key] or ""),)
         path_id = quote(str(entry[self.path_field]), safe="") if self.path_field else None
+        if path_id in {"", ".", ".."}:
+            raise ValueError(path_id)
         owner_id = number_shown(entry.get(f"{target.level}_id"))
         more = {} if self.secret_field is None else self._ownership(found, entry.get(self.secret_field), entry)
         return replace(found, id=number, names=names, path_id=path_id, owner_id=owner_id, **more)

@@ -1,14 +1,18 @@
 """The life of a SCIM identity of a group, which begins and goes on elsewhere."""
 
+import re
 from typing import Any
 
 import pytest
 
-from reconciler.errors import Refused
+from reconciler.documents.plan_file import load_plan, save_plan
+from reconciler.errors import PlanRefused, Refused
+from reconciler.kinds.scim_identities import IDENTITIES
 from reconciler.model.protocols import Request
-from tests.building import ACME, section
+from tests.building import ACME, KINDS, section
 from tests.engine_driver import EngineDriver, failures
 from tests.kinds.out_of_band import group_in, rewriting
+from tests.render.samples import saved_plan, spoilt
 
 URL = "groups/acme/scim"
 
@@ -64,3 +68,21 @@ def test_a_uid_that_was_taken_meanwhile_is_told_in_the_services_words(linked: En
 def test_a_blank_uid_is_refused(linked: EngineDriver) -> None:
     with pytest.raises(Refused, match="Extern uid can't be blank"):
         linked.client.send(Request("PATCH", f"{URL}/00u7", {"extern_uid": " "}))
+
+
+@pytest.mark.parametrize("uid", ["", ".", ".."])
+def test_a_uid_that_would_lead_elsewhere_cannot_be_read(uid: str) -> None:
+    with pytest.raises(ValueError, match=f"^{re.escape(uid)}$"):
+        IDENTITIES.read(ACME, {"extern_uid": uid, "user_id": 1})
+
+
+@pytest.mark.parametrize("step", ["..", "%2e%2E", ".", "..%2e/x"])
+def test_a_saved_plan_that_leads_elsewhere_is_refused(linked: EngineDriver, step: str) -> None:
+    text = save_plan(saved_plan(linked.plan(wanted({"root@idp": None}))))
+    assert [change.requests[0].path for change in load_plan(text, KINDS).plan.changes] == [f"{URL}/root%40idp"]
+
+    def edit(plan: dict[str, Any]) -> None:
+        plan["targets"][0]["sections"][0]["changes"][0]["requests"][0]["path"] = f"{URL}/{step}"
+
+    with pytest.raises(PlanRefused, match="does not lead to SCIM identity"):
+        load_plan(spoilt(text, edit), KINDS)
