@@ -54,7 +54,7 @@ def _check(session: Session, *, read_only: bool) -> "Diagnosis":
         with session.client() as client:
             return _check_targets(session, client, service, read_only=read_only)
     except ManifestErrors as errors:
-        number = sum(fault.severity == "error" for fault in errors.diagnostics)
+        number = sum(diagnostic.severity == "error" for diagnostic in errors.diagnostics)
         text = f"not valid: {counted(number, 'error')}"
         finding = Finding(Verdict.ERROR, "manifests", text, "reconciler validate lists the errors")
     except ServiceError as error:

@@ -33,8 +33,8 @@ def validate(given: Given) -> int:
     except ManifestErrors as errors:
         session.write_result(partial(render_validation, errors.diagnostics, {}))
         return errors.exit_code
-    faults = sorted((*manifests.warnings, *manifests.advice))
-    session.write_result(partial(render_validation, faults, manifests.documents))
+    diagnostics = sorted((*manifests.warnings, *manifests.advice))
+    session.write_result(partial(render_validation, diagnostics, manifests.documents))
     return 0
 
 

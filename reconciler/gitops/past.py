@@ -183,7 +183,7 @@ class _Files:
                 found = read_contents(contents, self._inputs.kinds, values=self.values or {}, env_names=env_names)
                 return found if discovered is None else found.with_discovered(discovered, paths or {})
             except ManifestErrors as errors:
-                wrong = {fault.path for fault in errors.diagnostics if fault.severity == "error"}
+                wrong = {diagnostic.path for diagnostic in errors.diagnostics if diagnostic.severity == "error"}
                 broken = [name for name in names if escaped(f"{self._then.revision}:{name}") in wrong]
                 if not broken or any(isinstance(each, Hidden) for each in (discovered or {}).values()):
                     raise
@@ -194,9 +194,9 @@ class _Files:
         return self.values is None and name.endswith(TEMPLATE)
 
     def _warn(self, what: str, errors: ManifestErrors) -> None:
-        faults = "\n".join(str(fault) for fault in errors.diagnostics if fault.severity == "error")
+        diagnostics = "\n".join(str(diagnostic) for diagnostic in errors.diagnostics if diagnostic.severity == "error")
         LOG.warning(
-            "--since %s: %s; objects declared only there are not deleted\n%s", self._then.revision, what, faults
+            "--since %s: %s; objects declared only there are not deleted\n%s", self._then.revision, what, diagnostics
         )
 
 

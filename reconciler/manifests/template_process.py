@@ -95,7 +95,7 @@ class _Environment(dict[str, str]):
         super().__init__(variables)
         self._named = named
 
-    def fault_of(self, name: str) -> str:
+    def why_missing(self, name: str) -> str:
         """Return why a variable is missing."""
         if name in self._named:
             return f"the environment variable {name} is not set"
@@ -129,7 +129,7 @@ class _Missing(StrictUndefined):
         if hint is None and obj is missing:
             hint = f"`{name}` is not defined: give it by --values or --set"
         elif hint is None and isinstance(obj, _Environment):
-            hint = obj.fault_of(str(name))
+            hint = obj.why_missing(str(name))
         elif hint is None and isinstance(obj, str):
             hint = f"text has no `{name}`; --set gives text only: give lists and mappings by --values"
         super().__init__(hint, obj, name, **rest)

@@ -52,17 +52,17 @@ def render_report(report: "Report", format_: str = "text", style: Style = PLAIN)
 
 
 def render_validation(
-    faults: Sequence[LocatedDiagnostic], documents: Mapping[str, int], format_: str = "text", style: Style = PLAIN
+    diagnostics: Sequence[LocatedDiagnostic], documents: Mapping[str, int], format_: str = "text", style: Style = PLAIN
 ) -> str:
     """Return the errors and warnings of the manifests in a format; see `check_format`.
 
     Args:
-        faults: errors and warnings.
+        diagnostics: errors and warnings.
         documents: how many documents there are of each kind, see `Manifests.documents`; empty if unknown.
         format_: the format.
         style: how much is shown.
     """
-    return _renderer("validation", format_)(faults, documents, style)
+    return _renderer("validation", format_)(diagnostics, documents, style)
 
 
 def render_diagnosis(found: "Diagnosis", format_: str = "text", style: Style = PLAIN) -> str:

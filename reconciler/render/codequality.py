@@ -19,13 +19,13 @@ LINE = re.compile(r":\d+(:\d+)?\b")
 SEVERITIES = {"error": "critical", "warning": "minor"}
 
 
-def validation(faults: Sequence[LocatedDiagnostic], _documents: Mapping[str, int], _style: Style) -> str:
-    """Return an issue for each fault.
+def validation(diagnostics: Sequence[LocatedDiagnostic], _documents: Mapping[str, int], _style: Style) -> str:
+    """Return an issue for each diagnostic.
 
-    Its fingerprint stays when lines are moved, so that a merge request tells new faults from old ones; of faults of
-    one file that read alike, each has its own.
+    Its fingerprint stays when lines are moved, so that a merge request tells new issues from old ones; of issues of one
+    file with the same text, each has its own.
     """
-    return _issues(faults)
+    return _issues(diagnostics)
 
 
 def plan(saved: SavedPlan, _style: Style) -> str:
@@ -34,31 +34,31 @@ def plan(saved: SavedPlan, _style: Style) -> str:
     Such a reason stands at the first target that would change.
     """
     first = next((target.origin for target in saved.plan.targets if any(target.changes)), "")
-    refused = [_fault(first, f"apply will refuse this plan: {reason}") for reason in saved.refusals]
-    problems = [_fault(each.origin, f"{each.address.target}: {problem_text(each)}") for each in saved.plan.problems]
+    refused = [_at_origin(first, f"apply will refuse this plan: {reason}") for reason in saved.refusals]
+    problems = [_at_origin(each.origin, f"{each.address.target}: {problem_text(each)}") for each in saved.plan.problems]
     return _issues([*problems, *refused])
 
 
-def _fault(origin: str, message: str) -> LocatedDiagnostic:
+def _at_origin(origin: str, message: str) -> LocatedDiagnostic:
     path, _, line = origin.rpartition(":")
     if not path or not line.isdecimal():
         path, line = origin, "0"
     return LocatedDiagnostic(path, int(line), 0, message)
 
 
-def _issues(faults: Iterable[LocatedDiagnostic]) -> str:
+def _issues(diagnostics: Iterable[LocatedDiagnostic]) -> str:
     seen = Counter[tuple[str, str]]()
     issues = []
-    for fault in faults:
-        path, text = escaped(normpath(fault.path)), LINE.sub("", fault.message)
+    for diagnostic in diagnostics:
+        path, text = escaped(normpath(diagnostic.path)), LINE.sub("", diagnostic.message)
         seen[path, text] += 1
         issues.append(
             {
-                "description": escaped(fault.message),
-                "check_name": f"reconciler-{fault.severity}",
+                "description": escaped(diagnostic.message),
+                "check_name": f"reconciler-{diagnostic.severity}",
                 "fingerprint": sha256(json.dumps([path, text, str(seen[path, text])]).encode()).hexdigest(),
-                "severity": SEVERITIES[fault.severity],
-                "location": {"path": path, "lines": {"begin": max(1, fault.line)}},
+                "severity": SEVERITIES[diagnostic.severity],
+                "location": {"path": path, "lines": {"begin": max(1, diagnostic.line)}},
             }
         )
     return json.dumps(issues, indent=2) + "\n"

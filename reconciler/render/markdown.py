@@ -105,13 +105,13 @@ def report(done: Report, _style: Style) -> str:
     return fitted(head, [_unfinished(done.outcomes), _problems(done.problems), *map(_done, done.targets)])
 
 
-def validation(faults: Sequence[LocatedDiagnostic], documents: Mapping[str, int], _style: Style) -> str:
-    """Return the faults of the manifests, by file, each with its line."""
-    numbers = Counter(fault.severity for fault in faults)
+def validation(diagnostics: Sequence[LocatedDiagnostic], documents: Mapping[str, int], _style: Style) -> str:
+    """Return the diagnostics of the manifests, by file, each with its line."""
+    numbers = Counter(diagnostic.severity for diagnostic in diagnostics)
     verdict = _severities(numbers) or listed_documents(documents)
     head = f"## {'Not valid' if numbers['error'] else 'Valid'}: {verdict}\n\n"
-    files = [(path, tuple(found)) for path, found in groupby(faults, lambda fault: fault.path)]
-    files.sort(key=lambda file: all(fault.severity != "error" for fault in file[1]))
+    files = [(path, tuple(found)) for path, found in groupby(diagnostics, lambda diagnostic: diagnostic.path)]
+    files.sort(key=lambda file: all(diagnostic.severity != "error" for diagnostic in file[1]))
     return fitted(head, (_file(path, found) for path, found in files))
 
 
@@ -173,20 +173,20 @@ def _change(change: Change) -> Iterator[str]:
         yield from (f"{MARKERS[change.action]}     {clipped(line)}\n" for line in details(change))
 
 
-def _file(path: str, faults: Sequence[LocatedDiagnostic]) -> Block:
-    numbers = Counter(fault.severity for fault in faults)
-    entries = ("".join(_fault(fault)) for fault in faults)
+def _file(path: str, diagnostics: Sequence[LocatedDiagnostic]) -> Block:
+    numbers = Counter(diagnostic.severity for diagnostic in diagnostics)
+    entries = ("".join(_diagnostic(diagnostic)) for diagnostic in diagnostics)
     return collapsible(
         f"{code_in_html(path)}: {_severities(numbers)}", "fault", "text", entries, is_open=bool(numbers["error"])
     )
 
 
-def _fault(fault: LocatedDiagnostic) -> Iterator[str]:
-    place = f" {fault.line}:{fault.column}" if fault.line else ""
-    yield f"{fault.severity}{place}: {clipped(fault.message)}\n"
-    if fault.source:
-        caret = len(clipped(fault.source[: fault.column - 1]))
-        yield f"  | {clipped(fault.source)}\n  | {' ' * caret}^\n"
+def _diagnostic(diagnostic: LocatedDiagnostic) -> Iterator[str]:
+    place = f" {diagnostic.line}:{diagnostic.column}" if diagnostic.line else ""
+    yield f"{diagnostic.severity}{place}: {clipped(diagnostic.message)}\n"
+    if diagnostic.source:
+        caret = len(clipped(diagnostic.source[: diagnostic.column - 1]))
+        yield f"  | {clipped(diagnostic.source)}\n  | {' ' * caret}^\n"
 
 
 def _severities(numbers: Mapping[str, int]) -> str:

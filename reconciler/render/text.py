@@ -86,10 +86,10 @@ def report(done: Report, style: Style) -> str:
     return "\n".join(lines) + "\n"
 
 
-def validation(faults: Sequence[LocatedDiagnostic], documents: Mapping[str, int], style: Style) -> str:
-    """Return every fault with its place and the offending line, and the verdict."""
-    lines = [line for fault in faults for line in _fault(fault, style)]
-    numbers = Counter(fault.severity for fault in faults)
+def validation(diagnostics: Sequence[LocatedDiagnostic], documents: Mapping[str, int], style: Style) -> str:
+    """Return every diagnostic with its place and the offending line, and the verdict."""
+    lines = [line for diagnostic in diagnostics for line in _diagnostic(diagnostic, style)]
+    numbers = Counter(diagnostic.severity for diagnostic in diagnostics)
     warnings = [counted(numbers["warning"], "warning")] if numbers["warning"] else []
     if numbers["error"]:
         lines.append(f"Not valid: {', '.join([counted(numbers['error'], 'error'), *warnings])}.")
@@ -173,14 +173,14 @@ def _folded(text: str, style: Style, indent: int = 0) -> list[str]:
     )
 
 
-def _fault(fault: LocatedDiagnostic, style: Style) -> Iterator[str]:
-    place = f"{fault.path}:{fault.line}:{fault.column}" if fault.line else fault.path
-    severity = _painted("warning", "warning", style) + ": " if fault.severity == "warning" else ""
-    yield f"{_painted(escaped(place), 'target', style)}: {severity}{escaped(fault.message)}"
-    if fault.source:
-        yield f"    {escaped(fault.source)}"
-        caret = " " * len(escaped(fault.source[: fault.column - 1])) + "^"
-        yield f"    {caret[:-1]}{_painted('^', fault.severity, style)}"
+def _diagnostic(diagnostic: LocatedDiagnostic, style: Style) -> Iterator[str]:
+    place = f"{diagnostic.path}:{diagnostic.line}:{diagnostic.column}" if diagnostic.line else diagnostic.path
+    severity = _painted("warning", "warning", style) + ": " if diagnostic.severity == "warning" else ""
+    yield f"{_painted(escaped(place), 'target', style)}: {severity}{escaped(diagnostic.message)}"
+    if diagnostic.source:
+        yield f"    {escaped(diagnostic.source)}"
+        caret = " " * len(escaped(diagnostic.source[: diagnostic.column - 1])) + "^"
+        yield f"    {caret[:-1]}{_painted('^', diagnostic.severity, style)}"
 
 
 Check = tuple[Verdict, str, str]

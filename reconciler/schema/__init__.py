@@ -38,14 +38,14 @@ def all_schemas(kinds: Kinds) -> dict[str, Schema]:
     return {
         "manifest.schema.json": manifest_schema(kinds),
         "config.schema.json": head("config") | Configuration.model_json_schema(schema_generator=Written),
-        **{f"{name}.schema.json": head(name) | _document(shape) for name, shape in outputs.items()},
+        **{f"{name}.schema.json": head(name) | _document(type_) for name, type_ in outputs.items()},
     }
 
 
-def _document(shape: type) -> Schema:
-    described = with_config({**DOCUMENT, "use_attribute_docstrings": True})(shape)
+def _document(type_: type) -> Schema:
+    described = with_config({**DOCUMENT, "use_attribute_docstrings": True})(type_)
     schema = TypeAdapter(described).json_schema(mode="serialization", schema_generator=Kept)
-    if shape in (SavedPlan, Report):
+    if type_ in (SavedPlan, Report):
         schema["properties"]["checksum"] = CHECKSUM
         schema["required"].append("checksum")
     return schema
