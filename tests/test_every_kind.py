@@ -36,10 +36,10 @@ Recording = dict[str, Json]
 """By path, what was answered."""
 
 
-def test_every_kind_casts_its_three_shadows() -> None:
-    shadows = ["reconciler/sandbox/routes/{}.py", "tests/kinds/test_{}.py", "examples/{}.yaml"]
-    shadowed = [shadow.format(name) for name in EVERY_KIND for shadow in shadows]
-    assert [shadow for shadow in shadowed if not (ROOT / shadow).is_file()] == []
+def test_every_kind_has_a_route_a_test_and_an_example() -> None:
+    places = ["reconciler/sandbox/routes/{}.py", "tests/kinds/test_{}.py", "examples/{}.yaml"]
+    files = [place.format(name) for name in EVERY_KIND for place in places]
+    assert [file for file in files if not (ROOT / file).is_file()] == []
 
 
 def test_every_kind_has_the_name_of_its_module() -> None:

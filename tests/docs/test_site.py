@@ -139,7 +139,7 @@ def test_hooks_and_metrics_that_pages_name_are_there() -> None:
     assert set(re.findall(r"\breconciler_(?:plan|apply)_\w+", text)) <= told
 
 
-def shadows(kind: str) -> set[str]:
+def files_named_for(kind: str) -> set[str]:
     """Return the files that are named after a kind, with its name as KIND."""
     found = [path for folder in ("reconciler", "tests", "examples") for path in (ROOT / folder).rglob(f"*{kind}.*")]
     return {str(path.relative_to(ROOT)).replace(kind, "KIND") for path in found if path.suffix in {".py", ".yaml"}}
@@ -148,4 +148,4 @@ def shadows(kind: str) -> set[str]:
 @pytest.mark.parametrize("kind", KINDS)
 def test_adding_a_kind_takes_the_files_that_are_listed(kind: str) -> None:
     listed = re.findall(r"^\d\. `([\w./]+)`", (ROOT / "CONTRIBUTING.md").read_text(encoding="utf-8"), re.MULTILINE)
-    assert set(listed) == shadows(kind) - {"tests/sandbox/test_KIND.py"}
+    assert set(listed) == files_named_for(kind) - {"tests/sandbox/test_KIND.py"}
