@@ -19,7 +19,7 @@ from reconciler.planning.guard import Limits
 from tests.building import KINDS, section
 from tests.render.samples import Traffic
 
-patiently = settings(max_examples=50, deadline=None, suppress_health_check=[HealthCheck.too_slow])
+patiently = settings(max_examples=25, deadline=None, suppress_health_check=[HealthCheck.too_slow])
 """For tests that may run on a busy machine."""
 
 texts = st.text(max_size=12)

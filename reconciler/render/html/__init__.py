@@ -7,11 +7,12 @@ Numbers, problems and unfinished changes stand in the page as they are; the chan
 import json
 from base64 import b64encode
 from collections.abc import Iterable, Iterator, Sequence
+from functools import cache
 from hashlib import sha256
 from importlib import resources
 from itertools import accumulate, takewhile
 
-from jinja2 import Environment, PackageLoader, StrictUndefined
+from jinja2 import Environment, PackageLoader, StrictUndefined, Template
 
 from reconciler.apply import Status
 from reconciler.documents.plan_file import SavedPlan, utc
@@ -129,17 +130,7 @@ def _page(
     sections = sorted({section for section, _ in counts})
     rows = [(section, [counts[section, column] for column in columns]) for section in sections]
     names = [SHOWN_AS.get(column, column) for column in columns]
-    environment = Environment(
-        loader=PackageLoader("reconciler.render", "html"),
-        autoescape=True,
-        finalize=_shown,
-        undefined=StrictUndefined,
-        trim_blocks=True,
-        lstrip_blocks=True,
-        keep_trailing_newline=True,
-    )
-    environment.policies["json.dumps_kwargs"] = {"ensure_ascii": False, "separators": (",", ":")}
-    return environment.get_template("page.html").render(
+    return _template().render(
         digests={name: b64encode(sha256(text.encode()).digest()).decode() for name, text in files.items()},
         files=files,
         title=title,
@@ -151,6 +142,21 @@ def _page(
         whole=WHOLE,
         data=_data(changes),
     )
+
+
+@cache
+def _template() -> Template:
+    environment = Environment(
+        loader=PackageLoader("reconciler.render", "html"),
+        autoescape=True,
+        finalize=_shown,
+        undefined=StrictUndefined,
+        trim_blocks=True,
+        lstrip_blocks=True,
+        keep_trailing_newline=True,
+    )
+    environment.policies["json.dumps_kwargs"] = {"ensure_ascii": False, "separators": (",", ":")}
+    return environment.get_template("page.html")
 
 
 def _shown(value: Json) -> Json:
