@@ -208,7 +208,7 @@ class Diagnosis:
     manifests: tuple[Finding, ...] = ()
     """Errors that prevent a check of the manifests."""
     targets: tuple[TargetState, ...] = ()
-    """Users, then groups, then projects."""
+    """The instance, then the user, then groups, then projects."""
     costs: Costs | None = None
     """The estimated cost of the runs; null if no target was checked."""
 

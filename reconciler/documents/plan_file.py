@@ -49,7 +49,7 @@ class Dependent:
     level: Level
     """The level of the target."""
     ref: Key | None
-    """The full path or the numeric ID; null for the user behind the token."""
+    """The full path or the numeric ID; null for the instance and for the user behind the token."""
     section: str
     """The section's name."""
     prune: bool
@@ -126,7 +126,7 @@ class SavedPlan:
     limits: Limits = NO_LIMITS
     """The limits that `apply` goes by, unless it is given others."""
     targets: tuple[TargetPlan, ...]
-    """Users, then groups, then projects."""
+    """The instance, then the user, then groups, then projects."""
     dependent: tuple[KeptSection, ...] = ()
     """Settings that are read and planned again after the groups above them were changed."""
     whole: Annotated[tuple[KeptSection, ...], Field(exclude=True)] = field(default=(), compare=False)

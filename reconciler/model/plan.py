@@ -62,7 +62,7 @@ class Targeted:
     @computed_field
     @property
     def ref(self) -> Key | None:
-        """The full path or the numeric ID; null for the user behind the token."""
+        """The full path or the numeric ID; null for the instance and for the user behind the token."""
         return self.target.ref
 
 
