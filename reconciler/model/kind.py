@@ -76,7 +76,7 @@ class Rehearsed:
     def items(self, part: Collection) -> list[dict[str, Json]]:
         """Return the objects of a part, each with its ID, its name under its key, and age and owner of a secret."""
         return [
-            {"id": found.id, part.key: found.names[0], **as_json(found.resource)}
+            {part.id_field: found.id, part.key: found.names[0], **as_json(found.resource)}
             | ({"created_at": found.created_at.isoformat()} if found.created_at else {})
             | ({"owner": self.username if found.ours else None} if part.secret_field else {})
             for found in self.parts.get(part.name, ())

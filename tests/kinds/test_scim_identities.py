@@ -26,9 +26,9 @@ def linked(engine: EngineDriver) -> EngineDriver:
     """A group with three identities."""
     with rewriting(engine) as state:
         group_in(state)["scim_identities"] = [
-            {"id": 1, "extern_uid": "root@idp"},
-            {"id": 2, "extern_uid": "00U2"},
-            {"id": 3, "extern_uid": "00u7", "active": False},
+            {"user_id": 1, "extern_uid": "root@idp"},
+            {"user_id": 2, "extern_uid": "00U2"},
+            {"user_id": 3, "extern_uid": "00u7", "active": False},
         ]
     return engine
 

@@ -3,7 +3,9 @@
 They are looked up without regard to case, and the list has no pages.
 """
 
-from typing import Any
+from typing import Annotated, Any
+
+from pydantic import Field
 
 from ..answers import Answer, refused
 from ..call import Call, Route
@@ -14,8 +16,9 @@ from ..state import OWNER, Group
 
 
 class Identity(Item):
-    """The link between an account of the identity provider and a user; its ID is the user's."""
+    """The link between an account of the identity provider and a user."""
 
+    user_id: Annotated[int, Field(gt=0)]
     extern_uid: str
     active: bool = True
 
@@ -47,7 +50,7 @@ class _Identities(Collection[Identity]):
 
     def show(self, call: Call, owner: Group, item: Identity) -> dict[str, Any]:  # noqa: ARG002 - others show where
         """The record (spec section 2)."""
-        return {"extern_uid": item.extern_uid, "user_id": item.id, "active": item.active}
+        return {"extern_uid": item.extern_uid, "user_id": item.user_id, "active": item.active}
 
 
 IDENTITIES = _Identities(
