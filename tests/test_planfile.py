@@ -266,8 +266,11 @@ def test_a_request_may_name_its_project_by_number_and_an_object_that_is_still_to
 @pytest.mark.parametrize(
     ("spoil", "words"),
     [
-        (lambda plan: plan["targets"][0].update(level="user"), "damaged: a user with the ref 'acme/payments/api'"),
-        (lambda plan: plan["targets"][0].update(ref=None), "damaged: a project with the ref None"),
+        (
+            lambda plan: plan["targets"][0].update(level="user"),
+            "damaged: a target of the level user with the ref 'acme/payments/api'",
+        ),
+        (lambda plan: plan["targets"][0].update(ref=None), "damaged: a target of the level project with the ref None"),
         (lambda plan: plan["targets"][0]["sections"][1].update(section="hooks"), NO_PART.format("hooks", "milestones")),
         (lambda plan: first(plan).update(part="boards"), NO_PART.format("milestones", "boards")),
     ],

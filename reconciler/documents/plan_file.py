@@ -190,7 +190,7 @@ def load_plan(text: str, kinds: Kinds) -> SavedPlan:
 def check_target(target: Target) -> None:
     """Refuse a user with a path, and a group or a project without one."""
     if (target.ref is None) != (target.level in PATHLESS):
-        raise PlanRefused(f"damaged: a {target.level} with the ref {target.ref!r}")
+        raise PlanRefused(f"damaged: a target of the level {target.level} with the ref {target.ref!r}")
 
 
 def checked_change(change: Change, kinds: Kinds) -> Change:
