@@ -52,7 +52,7 @@ class Collection(Generic[I]):
     ) -> None:
         level: Level = "project" if path.startswith("/projects/:id/") else "group"
         level = level if path.startswith(("/projects/:id/", "/groups/:id/")) else "instance"
-        items: Any = list[item]  # type: ignore[valid-type]
+        items: Any = list[item]  # type: ignore[valid-type]  # known at run time
         items = Annotated[items, AfterValidator(validator)] if validator else items
         self.section: Section[list[I]] = Section(name, tuple(on) or (level,), items, [])
         self.item = item
@@ -168,7 +168,7 @@ class Collection(Generic[I]):
     def make(self, call: Call, owner: Any, sent: dict[str, Any]) -> I:  # noqa: ARG002 - for overrides
         """Return a new item from the attributes that were sent, null meaning the default; it is not yet checked."""
         given = {name: value for name, value in sent.items() if value is not None}
-        made: I = self.item.model_construct(**given)  # type: ignore[assignment]
+        made: I = self.item.model_construct(**given)  # type: ignore[assignment]  # pydantic says Item
         return made
 
     def check(self, call: Call, owner: Any, wanted: I, before: I | None) -> None:

@@ -109,9 +109,9 @@ def _models() -> _Models:
     group, project = _with_sections(Group, "group"), _with_sections(Project, "project")
     fields: Any = {
         "instance": (instance, Field(default_factory=instance)),
-        "users": (list[user], []),  # type: ignore[valid-type]
-        "groups": (list[group], []),  # type: ignore[valid-type]
-        "projects": (list[project], []),  # type: ignore[valid-type]
+        "users": (list[user], []),  # type: ignore[valid-type]  # known at run time
+        "groups": (list[group], []),  # type: ignore[valid-type]  # known at run time
+        "projects": (list[project], []),  # type: ignore[valid-type]  # known at run time
     }
     return _Models(create_model("StateFile", __base__=Record, **fields), instance, user, group, project)
 

@@ -88,7 +88,7 @@ class _Rules(Collection[Rule]):
         if wrong:
             raise _unprocessable(wrong)
 
-    def check_again(self, call: Call, owner: Project, wanted: Rule) -> None:  # noqa: ARG002
+    def check_again(self, call: Call, owner: Project, wanted: Rule) -> None:  # noqa: ARG002 - others look where
         """Refuse the second of two rules with one pattern."""
         if _is_taken(owner, wanted.repository_path_pattern):
             raise _unprocessable([_TAKEN])

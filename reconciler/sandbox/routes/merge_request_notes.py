@@ -86,7 +86,7 @@ class _Notes(Collection[Note]):
         if item.author != call.caller().username:
             call.require(owner, MAINTAINER)
 
-    def check(self, call: Call, owner: Project, wanted: Note, before: Note | None) -> None:  # noqa: ARG002
+    def check(self, call: Call, owner: Project, wanted: Note, before: Note | None) -> None:  # noqa: ARG002 - others look where
         """Refuse an invalid body, in production with a Ruby hash."""
         wanted.body = _body(call.state, wanted.body)
 

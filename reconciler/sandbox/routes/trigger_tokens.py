@@ -76,7 +76,7 @@ class _Triggers(Collection[Trigger]):
         self.find(call, call.visible_project(), number)
         return super().update(call)
 
-    def require_right(self, call: Call, owner: Project, item: Trigger) -> None:  # noqa: ARG002
+    def require_right(self, call: Call, owner: Project, item: Trigger) -> None:  # noqa: ARG002 - others look where
         """Allow updates by the owner and administrators, deletions by every maintainer."""
         user = call.caller()
         if call.method == "PUT" and not (user.admin or item.owner == user.username):
