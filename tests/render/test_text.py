@@ -187,7 +187,10 @@ def test_what_a_deletion_loses_is_told_to_those_who_ask() -> None:
     ],
 )
 def test_values_are_plain_where_nobody_can_mistake_them(value: Json, shown: str) -> None:
-    (line,) = lines_of(Update(address("milestone", "x"), {"field": "before"}, {"field": value}, (), READ))
+    changed = Update(address("milestone", "x"), {"field": "before"}, {"field": value}, (), READ)
+    (line,) = lines_of(changed)
+    (hinted,) = lines_of(replace(changed, hint="the service may refuse this"))
+    assert hinted == f"{line}, the service may refuse this"
     assert line == f'  ~ milestone "x"                             field: before -> {shown}'
 
 
