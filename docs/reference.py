@@ -121,8 +121,8 @@ def _sections(document: Schema) -> str:
 def _section(kind: Kind, definitions: Mapping[str, Schema]) -> Iterator[str]:
     """Yield a section's keys; levels with models of their own have tables of their own."""
     levels = [level.capitalize() for level in kind.models]
-    prunable = "`prune` can name it." if kind.prunable else "`prune` cannot name it: it has settings, not objects."
-    yield f"### {kind.name}\n\n{kind.summary} In a {_listed(levels)}. {prunable}\n\n"
+    prunable = "`prune` can name it." if kind.prunable else "`prune` cannot name it."
+    yield f"### {kind.name}\n\n{kind.summary} In {_listed(levels)}. {prunable}\n\n"
     shapes = {name: schema for name, schema in definitions.items() if name.partition(".")[0] == kind.name}
     seen: list[Schema] = []
     for name, schema in shapes.items():
@@ -131,7 +131,7 @@ def _section(kind: Kind, definitions: Mapping[str, Schema]) -> Iterator[str]:
         seen.append(schema)
         same = [level for level in levels if shapes.get(f"{kind.name}.{level.lower()}") == schema]
         if same:
-            yield f"In a {_listed(same)}:\n\n"
+            yield f"In {_listed(same)}:\n\n"
         elif name != kind.name:
             yield f"Each {kind.parts[0].title} takes, under its name, `null` (it must not exist), or:\n\n"
         yield keys(schema)
@@ -150,6 +150,7 @@ def _named_keys(shapes: Iterable[Schema]) -> Iterator[str]:
 
 def _listed(words: list[str]) -> str:
     quoted = [f"`{word}`" for word in words]
+    quoted[0] = f"{'an' if words[0][0] in 'AEIOU' else 'a'} {quoted[0]}"
     return quoted[0] if len(quoted) == 1 else f"{', '.join(quoted[:-1])} or {quoted[-1]}"
 
 

@@ -16,7 +16,7 @@ from tests.building import API
 from tests.limits import no_file_longer_than
 
 TOKEN = Address(API, "trigger_tokens", "trigger_tokens", "trigger token", "nightly")
-LINE = {"target": "project acme/api", "description": "nightly", "token": "glptt-1"}
+LINE = {"target": "project acme/api", "section": "trigger_tokens", "description": "nightly", "token": "glptt-1"}
 
 
 def test_tokens_are_appended_to_a_file_that_only_its_owner_reads(tmp_path: Path) -> None:

@@ -104,7 +104,8 @@ class TokenCommand:
 
 def token_line(address: Address, value: str) -> str:
     """Return the line that is delivered for one token."""
-    return json.dumps({"target": str(address.target), "description": address.name, "token": value})
+    named = {"target": str(address.target), "section": address.section, "description": address.name}
+    return json.dumps({**named, "token": value})
 
 
 def _is_newest(entry: Mapping[str, Any], delivered: bytes) -> bool:

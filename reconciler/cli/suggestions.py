@@ -10,6 +10,7 @@ import click
 
 from reconciler import CONFIGURATION
 from reconciler.errors import ManifestErrors
+from reconciler.model.targets import PATHLESS as PATHLESS_LEVELS
 from reconciler.render import FORMATS
 
 REPORTS = {
@@ -26,6 +27,11 @@ TARGET = re.compile(
     r"^metadata:(?:[ \t]*\{[^}]*?\b|[^\n]*\n(?:[ \t][^\n]*\n|\n)*?[ \t]+)path:[ \t]*[\"']?([^\s\"',}#]+)", re.MULTILINE
 )
 """A target's path, as most manifests have it, even if the rest is not valid YAML."""
+
+PATHLESS = re.compile(
+    rf"^kind:[ \t]*[\"']?({'|'.join(level.document_kind for level in PATHLESS_LEVELS)})\b", re.MULTILINE
+)
+"""The kind of a document about a target that has no path."""
 
 REFERENCES = ("for-each-ref", "--format=%(refname:short)", "refs/heads", "refs/remotes", "refs/tags")
 """The git command that lists branches and tags."""
@@ -48,7 +54,7 @@ def reports(_context: click.Context, _parameter: click.Parameter, incomplete: st
 
 
 def targets(context: click.Context, _parameter: click.Parameter, incomplete: str) -> list[str]:
-    """Return the paths of groups and projects that the manifests name."""
+    """Return the targets that the manifests name: the paths of groups and projects, `instance`, `user`."""
     return sorted(path for path in set(_targets(context)) if path.startswith(incomplete) and "{" not in path)
 
 
@@ -80,9 +86,11 @@ def _targets(context: click.Context) -> Iterator[str]:
     given = context.params.get("paths") or context.args or _configured_paths()
     for file in search([Path(each) for each in given]).files:
         try:
-            yield from TARGET.findall(open_source(file).text)
+            text = open_source(file).text
         except ManifestErrors:
             continue
+        yield from TARGET.findall(text)
+        yield from map(str.lower, PATHLESS.findall(text))
 
 
 def _configured_paths() -> list[str]:

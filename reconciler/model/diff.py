@@ -165,7 +165,9 @@ def inside(before: Json, after: Json) -> Iterator[tuple[str, Json, Json]]:
 
 
 def _plain(read: AsRead) -> Fields:
-    own = {"ID": read.id, "names": list(read.names), "locked": dict(read.read_only)}
+    name, *others = read.names or (None,)
+    # No field is called so.
+    own = {"ID": read.id, "object name": name, "other names": others, "read-only": dict(read.read_only)}
     return {**read.fields, **own}
 
 

@@ -24,6 +24,7 @@ MANY = 3
 
 ARCHIVED = Cause("the project is archived", "unarchive it, or leave the section out")
 NO_EDITION = Cause("the Community Edition has no such settings", "leave the section out")
+ADMINISTRATOR = "an administrator's token (with the scope admin_mode if the service uses admin mode)"
 TRY_AGAIN = "try again; if it fails again, check the logs of the service"
 
 
@@ -149,6 +150,7 @@ def why_unread(unread: Unreadable, target: Target, needs: Needs, record: Project
         return Cause(reasons, remedies, all(each.inherited for each in found))
     least = needs.roles.get(target.level)
     asks = [f"the role {role_name(least)}"] if least else []
+    asks += [ADMINISTRATOR] if target.level is Level.INSTANCE else []
     asks += ["an edition with this feature (Premium or Ultimate)"] if needs.licensed else []
     remedy = f"this needs {' and '.join(asks)}" if asks else "check whether the service supports this section"
     return Cause(unread.reason, remedy)

@@ -44,6 +44,8 @@ spec:
 kind: Profile
 metadata: {name: x}
 ---
+kind: Instance
+---
 kind: Project
 metadata:
   profiles: [x]
@@ -87,7 +89,7 @@ def test_each_shell_is_answered_in_its_own_way(shell: str, words: str, number: s
         ("reconciler plan --format", "mark", ["markdown"]),
         ("reconciler plan --report", "j", ["json=report.json", "junit=junit.xml"]),
         ("reconciler plan --report", "terra", ["terraform-report=terraform-report.json"]),
-        ("reconciler plan --target", "", ["acme", "acme/payments/api", "other/web"]),
+        ("reconciler plan --target", "", ["acme", "acme/payments/api", "instance", "other/web"]),
         ("reconciler plan --target", "acme/", ["acme/payments/api"]),
         ("reconciler plan manifests/one.yaml.j2 --target", "", ["other/web"]),
         ("reconciler plan none --target", "", []),
@@ -111,9 +113,9 @@ def test_files_are_left_to_the_shell() -> None:
     [
         ("paths: manifests/one.yaml.j2\n", ["other/web"]),
         ("paths: [manifests/one.yaml.j2]\n", ["other/web"]),
-        ("paths: []\n", ["acme", "acme/payments/api", "other/web"]),
-        ("paths: 5\n", ["acme", "acme/payments/api", "other/web"]),
-        ("paths: [\n", ["acme", "acme/payments/api", "other/web"]),
+        ("paths: []\n", ["acme", "acme/payments/api", "instance", "other/web"]),
+        ("paths: 5\n", ["acme", "acme/payments/api", "instance", "other/web"]),
+        ("paths: [\n", ["acme", "acme/payments/api", "instance", "other/web"]),
     ],
 )
 def test_targets_are_looked_for_where_the_configuration_says(

@@ -278,6 +278,19 @@ def test_a_group_at_the_top_that_refuses_says_what_it_takes(patient: Patient) ->
     ]
 
 
+def test_the_instance_says_that_it_takes_an_administrator(patient: Patient, monkeypatch: pytest.MonkeyPatch) -> None:
+    patient.documents.append("apiVersion: reconciler/v1\nkind: Instance\nspec: {service_accounts: {}}\n")
+    refused = (
+        "  error    service_accounts                          read: no, write: no: GET service_accounts: 403 Forbidden; "
+        "this needs an administrator's token (with the scope admin_mode if the service uses admin mode) and an edition "
+        "with this feature (Premium or Ultimate)"
+    )
+    assert told(patient.examine().out) == ["instance", refused]
+    monkeypatch.setenv("RECONCILER_TOKEN", "root-token")
+    fine = "  ok       service_accounts                          read: yes, write: yes"
+    assert fine in patient.ask().out.splitlines()
+
+
 def test_an_edition_without_the_feature_is_told(patient: Patient, dialect: str) -> None:
     patient.state["instance"]["version"] = "18.9.0"
     patient.project("acme/api", "approval_settings: {allow_author_approval: true}")

@@ -44,7 +44,7 @@ def test_it_is_told_what_of_an_object_has_moved() -> None:
         'state: "active" -> "closed"': Found(
             Milestone.model_validate({"state": "closed", "description": "a" * 60}), ("a", 1), 1
         ),
-        'names[0]: "a" -> "b"': Found(
+        'object name: "a" -> "b"': Found(
             Milestone.model_validate({"state": "active", "description": "a" * 60}), ("b", 1), 1
         ),
         "ID: 1 -> 2": Found(Milestone.model_validate({"state": "active", "description": "a" * 60}), ("a", 1), 2),
@@ -53,5 +53,5 @@ def test_it_is_told_what_of_an_object_has_moved() -> None:
     assert {moved(one, as_read(found)): found for found in others.values()} == others
     long = as_read(Found(Milestone.model_validate({"description": "b"}), ("a", 1), 1, read_only={"state": "why"}))
     assert moved(one, long) == (
-        f'description: "{"a" * 59}... -> "b", locked.state: null -> "why", state: "active" -> null'
+        f'description: "{"a" * 59}... -> "b", read-only.state: null -> "why", state: "active" -> null'
     )

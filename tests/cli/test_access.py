@@ -1,0 +1,132 @@
+"""Service accounts, SCIM identities and client keys through the command line: from shards to a plan that is out of date."""
+
+import json
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from reconciler.documents.checksum import with_checksum
+from tests.cli_runner import CliRunner
+from tests.fleet.repository import repository
+from tests.states import a_small_service
+
+EXAMPLES = Path(__file__).parents[2] / "examples"
+INSTANCE = "{{apiVersion: reconciler/v1, kind: Instance, spec: {{service_accounts: {}}}}}\n"
+
+PLANNED = """\
+instance
+  + service account "deploy-bot"              name: Deploy bot, email: deploy-bot@example.com
+  ~ service account "release-bot"             name: Releases -> Release bot
+  - service account "mirror-bot"
+group acme
+  ~ SCIM identity "00u2-new"                  renamed from "00u2"
+  - SCIM identity "00u7"
+project acme/api
+  + error tracking client key "2"
+project acme/lib
+  - error tracking client key "1"
+apply will refuse this plan: it creates 1 error tracking client key, whose value is shown only once; add --tokens-to FILE or --tokens-command CMD
+Plan: 2 to create, 2 to update, 3 to delete, 0 problems, 0 unmanaged. 7 writes to apply; 7 requests were made to plan.
+"""
+
+STALE = """\
+instance
+  + service account "deploy-bot"              stale: it exists now
+  ~ service account "release-bot"             stale: it has changed since the plan was made: name: "Releases" -> "Release bot"
+  - service account "mirror-bot"              stale: it no longer exists
+group acme
+  ~ SCIM identity "00u2-new"                  stale: it has changed since the plan was made: object name: "00u2" -> "00u2-new"
+  - SCIM identity "00u7"                      stale: it no longer exists
+project acme/api
+  + error tracking client key "2"             stale: it exists now
+project acme/lib
+  - error tracking client key "1"             stale: it has changed since the plan was made: ID: 2 -> 3
+"""
+
+
+@pytest.fixture(autouse=True)
+def _service(cli_runner: CliRunner, dialect: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The examples' manifests, on a service of which the token's owner is an administrator."""
+    monkeypatch.setenv("RECONCILER_TOKEN", "root-token")
+    state = a_small_service(dialect)
+    state["instance"]["service_accounts"] = [
+        {"id": 900, "username": "release-bot", "name": "Releases"},
+        {"id": 901, "username": "mirror-bot", "name": "Mirror bot"},
+    ]
+    state["groups"][0]["scim_identities"] = [{"user_id": 2, "extern_uid": "00u2"}, {"user_id": 3, "extern_uid": "00u7"}]
+    state["projects"][0]["error_tracking_client_keys"] = [{"id": 1}]
+    state["projects"][1]["error_tracking_client_keys"] = [{"id": 2}, {"id": 3}]
+    cli_runner.sandbox.replace_state(state)
+    for name in ("service_accounts", "scim_identities", "error_tracking_client_keys"):
+        text = (EXAMPLES / f"{name}.yaml").read_text().replace("acme/payments/", "acme/")
+        cli_runner.write(f"manifests/{name}.yaml", text)
+
+
+def test_a_plan_from_shards_is_shown_applied_and_then_out_of_date(cli_runner: CliRunner) -> None:
+    for number in (1, 2):
+        assert cli_runner(f"plan --shard {number}/2 --out {number}.json").code == 0
+    done = cli_runner("merge-plans 1.json 2.json --out plan.json")
+    assert (done.code, done.out) == (0, PLANNED)
+    markdown = cli_runner("show plan.json --format markdown").out
+    assert "<summary><code>instance</code>: 1 to create, 1 to update, 1 to delete</summary>" in markdown
+    assert '"targets":["instance","group acme",' in cli_runner("show plan.json --format html").out
+    assert cli_runner("apply --plan plan.json --yes").code == 1
+    done = cli_runner("apply --plan plan.json --yes --tokens-to keys.jsonl --report json=report.json")
+    assert (done.code, done.err) == (0, "")
+    assert done.out.splitlines()[-1].startswith("Applied: 2 created, 2 updated, 3 deleted; 0 failed, 0 stale,")
+    (line,) = (cli_runner.folder / "keys.jsonl").read_text().splitlines()
+    delivered = json.loads(line)
+    address = delivered.pop("token")
+    assert delivered == {
+        "target": "project acme/api",
+        "section": "error_tracking_client_keys",
+        "description": "2",
+    }
+    assert address.startswith("https://glet_")
+    assert address[8:45] not in done.out + (cli_runner.folder / "report.json").read_text()
+    again = cli_runner("apply --plan plan.json --yes --tokens-to keys.jsonl")
+    assert (again.code, again.out.partition("Applied")[0]) == (3, STALE)
+    assert cli_runner("drift").code == 0
+
+
+EDITS: list[dict[str, Any]] = [
+    {"body": {"username": "deploy-bot", "admin": True}},
+    {"path": "service_accounts/901"},
+    {"path": "users/1"},
+    {"body": {"extern_uid": "00u3"}},
+    {"path": "groups/acme/scim/00u2"},
+    {"path": "projects/101/error_tracking/client_keys"},
+    {"path": "projects/101/error_tracking/client_keys/3"},
+]
+"""Of the requests of a plan's changes, one each."""
+
+
+def test_an_edited_plan_is_refused_although_its_checksum_fits(cli_runner: CliRunner) -> None:
+    assert cli_runner("plan --out plan.json").code == 0
+    content = json.loads((cli_runner.folder / "plan.json").read_text())
+    del content["checksum"]
+    sections = (section for target in content["targets"] for section in target["sections"])
+    for change, edit in zip((change for section in sections for change in section["changes"]), EDITS, strict=True):
+        change["requests"][0] |= edit
+    cli_runner.write("plan.json", with_checksum(content))
+    before = cli_runner.sandbox.state()
+    done = cli_runner("apply --plan plan.json --yes --tokens-to keys.jsonl")
+    assert done.out.count("stale: the saved plan was edited: its requests do not match the changes it shows") == len(
+        EDITS
+    )
+    assert (done.code, cli_runner.sandbox.state()) == (3, before)
+
+
+def test_instance_names_the_target_and_since_deletes_what_its_document_lost(cli_runner: CliRunner) -> None:
+    repository(cli_runner.folder).commit()
+    cli_runner.write("manifests/service_accounts.yaml", INSTANCE.format("{deploy-bot: {}}"))
+    done = cli_runner("plan --since HEAD --target instance")
+    assert done.out.splitlines()[:3] == [
+        "instance",
+        '  + service account "deploy-bot"',
+        '  - service account "release-bot"',
+    ]
+    (cli_runner.folder / "manifests/service_accounts.yaml").unlink()
+    done = cli_runner("plan --since HEAD")
+    assert done.out.splitlines()[:2] == ["instance", '  - service account "release-bot"']
