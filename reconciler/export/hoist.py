@@ -66,10 +66,11 @@ def hoist(
     """
     shapes = section_specs(kinds)
     spec = shared(projects, shapes) if existing is None else existing
+    profile = write_yaml([profile_document(name, spec)])
     documents = {}
     for project in projects:
         document = _above(name, spec, project, live, shapes) if spec else None
-        if document is None or not _agrees(profile_document(name, spec), document, project.resolved, live, kinds):
+        if document is None or not _agrees(profile, document, project.resolved, live, kinds):
             document = target_document(project.resolved.target, literal(project.spec))
         documents[project.resolved] = document
     used = any("profiles" in document["metadata"] for document in documents.values())
@@ -93,10 +94,8 @@ def _above(name: str, profile: Spec, project: Exported, live: LiveState, shapes:
         return None
 
 
-def _agrees(
-    profile: dict[str, Any], document: dict[str, Any], resolved: ResolvedTarget, live: LiveState, kinds: Kinds
-) -> bool:
-    texts = {Path("profile"): write_yaml([profile]), Path("project"): write_yaml([document])}
+def _agrees(profile: str, document: dict[str, Any], resolved: ResolvedTarget, live: LiveState, kinds: Kinds) -> bool:
+    texts = {Path("profile"): profile, Path("project"): write_yaml([document])}
     try:
         return not any(disagreements(texts, [resolved], live, kinds))
     except ManifestErrors:

@@ -1,7 +1,12 @@
 """YAML texts, changed in place: only the text of values that differ is replaced.
 
 A text is parsed into nodes that know where they are written, by the parser of the manifests, and a change is a list of
-replaced spans. Comments, order, quotes and layout of everything else stay as people wrote them.
+replaced spans, whose new text `yaml_writer` writes. Comments, order, quotes and layout of everything else stay as people
+wrote them.
+
+The round trip of ruamel.yaml cannot promise that. It writes the whole text anew: spaces within a line, line breaks within
+a text and the indentation of comments change where nothing else does, and it attaches the comment between two keys to
+the value before it, with which the comment is removed. To bring comments and lines back took more code than spans do.
 """
 
 import json
@@ -156,10 +161,10 @@ class _Editor:
         if _only_comes_and_goes(before, after) and not node.anchor:
             self.edit(node, before, after)
             return
-        head, body = behind_key(after, parent.column, self.indents) if parent.is_block else (inline(after), [])
+        head, body = behind_key(after, parent.column, self.indents) if parent.is_block else (inline(after), "")
         if node.is_block and not node.anchor:
             self.edits.append((start, start, f" {head}" if head else ""))
-            self.edits.append((self._line(node.start), self._next_line(node.end), "".join(body)))
+            self.edits.append((self._line(node.start), self._next_line(node.end), body))
         else:
             is_kept_apart = head and node.start < node.end
             self.edits.append((node.start, node.end, head) if is_kept_apart else (start, node.end, head and f" {head}"))
@@ -181,11 +186,11 @@ class _Editor:
         if new:
             self.edits.append((last, last, f", {new}"))
 
-    def _insert_lines(self, end: int, lines: list[str]) -> None:
+    def _insert_lines(self, end: int, lines: str) -> None:
         """Insert lines behind the line on which a value ends."""
         if lines:
             after = self._next_line(end)
-            self.edits.append((after, after, "".join(lines)))
+            self.edits.append((after, after, lines))
 
     def _line(self, index: int) -> int:
         return self.text.rfind("\n", 0, index) + 1

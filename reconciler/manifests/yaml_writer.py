@@ -1,26 +1,48 @@
-"""Plain values to YAML text that the manifest reader reads back to the same values.
+"""Plain values to YAML text that the manifest reader reads back to the same values, by ruamel.yaml's emitter.
 
-Text is quoted wherever a reader of YAML may take it for something else, and a character that could steer a terminal or
-turn text around is written as an escape.
+The emitter gets events rather than values: that is more than twice as fast as to represent values, and each scalar has
+the style that is chosen here. ruamel.yaml would leave text without quotes wherever YAML 1.2 does not need them, and
+readers of YAML 1.1 would misread some of it; it would fold long lines, write long keys behind a `?`, and print
+characters that could steer a terminal or turn text around as they are.
 """
 
 import json
 import re
-from collections.abc import Iterable, Mapping
+import sys
+from collections.abc import Iterable, Iterator, Mapping
+from io import StringIO
+from textwrap import dedent, indent
 from typing import Any, NamedTuple
 
-from reconciler.manifests.yaml_reader import resolve
+from ruamel.yaml import YAML
+from ruamel.yaml.emitter import RoundTripEmitter
+from ruamel.yaml.events import (
+    DocumentEndEvent,
+    DocumentStartEvent,
+    Event,
+    MappingEndEvent,
+    MappingStartEvent,
+    ScalarEvent,
+    SequenceEndEvent,
+    SequenceStartEvent,
+    StreamEndEvent,
+    StreamStartEvent,
+)
+from ruamel.yaml.tag import Tag
 
 SIMPLE = re.compile(r"(?:[^\W\d]|/)[\w./*-]*(?: [\w./*-]+)*")
-"""Text that needs no quotes, unless it is one of `WORDS` or a number."""
+"""Text that needs no quotes, unless it is one of `WORDS`."""
 
 WORDS = frozenset({"y", "n", "yes", "no", "on", "off", "true", "false", "null"})
-"""Words that YAML 1.1 reads as booleans or null."""
+"""Words that YAML 1.1 or 1.2 reads as booleans or null."""
 
 DAY = re.compile(r"[0-9]{4}-[0-9]{2}-[0-9]{2}")
 """A value that needs no quotes: manifests are YAML 1.2, in which a day is text."""
 
 LONGEST_PLAIN = 100
+
+_TAG = Tag(suffix="tag:yaml.org,2002:str")
+"""The emitter looks at the tag of empty text; no tag is written."""
 
 
 class Indents(NamedTuple):
@@ -35,56 +57,82 @@ STANDARD = Indents()
 
 def write_yaml(documents: Iterable[Mapping[str, Any]]) -> str:
     """Return documents as one text."""
-    return "---\n".join("".join(block(document, 0, STANDARD)) for document in documents)
+    return "---\n".join(block(document, 0, STANDARD) for document in documents)
 
 
-def block(value: Any, column: int, indents: Indents) -> list[str]:
-    """Return the lines of a mapping or a list at a column, without brackets."""
-    pad = " " * column
-    if isinstance(value, list):
-        return [f"{pad}- {inline(entry)}\n" for entry in value]
-    lines = []
-    for key, inner in value.items():
-        head, body = behind_key(inner, column, indents)
-        lines += [f"{pad}{_text(key)}: {head}".rstrip() + "\n", *body]
-    return lines
+def block(value: Any, column: int, indents: Indents) -> str:
+    """Return the lines of a mapping or a list at a column, without brackets; none if it is empty."""
+    return indent(dedent(_emit(value, indents)), " " * column) if value else ""
 
 
-def behind_key(value: Any, column: int, indents: Indents) -> tuple[str, list[str]]:
+def behind_key(value: Any, column: int, indents: Indents) -> tuple[str, str]:
     """Return what is written on the line of a key at a column, and the lines below it."""
-    match value:
-        case dict() if value:
-            return "", block(value, column + indents.mapping, indents)
-        case [_, *_]:
-            return "", block(value, column + indents.dash, indents)
-        case str() if "\n" in value and not value[0].isspace():
-            lines = value.removesuffix("\n").split("\n")
-            if lines[-1] and all(line.isprintable() and line == line.rstrip() for line in lines):
-                pad = " " * (column + indents.mapping)
-                return "|" if value.endswith("\n") else "|-", [f"{pad}{line}".rstrip() + "\n" for line in lines]
-    return inline(value), []
+    head, _, body = _emit({"key": value}, indents).removeprefix("key:").partition("\n")
+    return head.strip(), indent(body, " " * column)
 
 
 def inline(value: Any) -> str:
     """Return a value on one line."""
+    return _emit([value], Indents(dash=0), is_flow=True)[1:-2]
+
+
+class _Emitter(RoundTripEmitter):
+    """Writes each key before its colon."""
+
+    def check_simple_key(self) -> bool:
+        """Let no key be written behind a `?`."""
+        return True
+
+
+def _emit(value: Any, indents: Indents, *, is_flow: bool = False) -> str:
+    yaml = YAML()
+    yaml.Emitter = _Emitter
+    yaml.width = sys.maxsize
+    yaml.indent(mapping=indents.mapping, sequence=indents.dash + 2, offset=indents.dash)
+    begin, end = (StreamStartEvent(), DocumentStartEvent()), (DocumentEndEvent(), StreamEndEvent())
+    text = StringIO()
+    yaml.emit([*begin, *_events(value, is_flow=is_flow), *end], text)
+    return re.sub(r"[^\n -~]", _printable, text.getvalue())
+
+
+def _events(value: Any, *, is_flow: bool) -> Iterator[Event]:
+    """Yield the events of a value; what the entries of a list hold is written between brackets."""
     match value:
         case dict():
-            return "{" + ", ".join(f"{_text(key)}: {inline(inner)}" for key, inner in value.items()) + "}"
+            yield MappingStartEvent(None, None, implicit=True, flow_style=is_flow)
+            for key, inner in value.items():
+                yield _scalar(key, None if _is_simple(key) else '"')
+                yield from _events(inner, is_flow=is_flow)
+            yield MappingEndEvent()
         case list():
-            return "[" + ", ".join(map(inline, value)) + "]"
-        case str() if DAY.fullmatch(value):
-            return value
+            yield SequenceStartEvent(None, None, implicit=True, flow_style=is_flow)
+            for inner in value:
+                yield from _events(inner, is_flow=True)
+            yield SequenceEndEvent()
+        case str() if _is_simple(value) or DAY.fullmatch(value):
+            yield _scalar(value)
         case str():
-            return _text(value)
-    return json.dumps(value)
+            yield _scalar(value, "|" if not is_flow and _is_literal(value) else '"')
+        case _:
+            yield _scalar(json.dumps(value))
 
 
-def _text(text: str) -> str:
-    is_simple = len(text) <= LONGEST_PLAIN and SIMPLE.fullmatch(text) and text.lower() not in WORDS
-    if is_simple and resolve(text) == text:
-        return text
-    return "".join(each if each.isprintable() else _escape(each) for each in json.dumps(text, ensure_ascii=False))
+def _scalar(text: str, style: str | None = None) -> ScalarEvent:
+    return ScalarEvent(None, _TAG, (True, True, True), text, style=style)
 
 
-def _escape(character: str) -> str:
-    return f"\\u{ord(character):04x}" if ord(character) < 0x10000 else f"\\U{ord(character):08x}"
+def _is_simple(text: str) -> bool:
+    return len(text) <= LONGEST_PLAIN and SIMPLE.fullmatch(text) is not None and text.lower() not in WORDS
+
+
+def _is_literal(text: str) -> bool:
+    """Whether text has several lines that are written as they are, below a `|`."""
+    lines = text.removesuffix("\n").split("\n")
+    is_readable = all(line.isprintable() and not line.endswith(" ") for line in lines)
+    return "\n" in text and is_readable and lines[-1] != "" and not text[0].isspace()
+
+
+def _printable(character: re.Match[str]) -> str:
+    """Return a character of text in double quotes, or its escape; all others are printable."""
+    code = ord(character[0])
+    return character[0] if character[0].isprintable() else f"\\u{code:04x}" if code < 0x10000 else f"\\U{code:08x}"

@@ -13,6 +13,7 @@ HEAVY = {
     "jinja2",
     "pydantic",
     "rich",
+    "ruamel.yaml",
     "starlette",
     "uvicorn",
     "yaml",

@@ -55,6 +55,52 @@ def test_what_could_steer_a_terminal_is_written_as_an_escape() -> None:
     ]
     written = write_yaml(documents)
     assert written.replace("\n", "").isprintable()
-    assert '"a\\u202eb":\n  - "\\u001b[2J"\n  - "\\U000e0001"\n' in written
+    assert '"a\\u202eb":\n  - "\\e[2J"\n  - "\\U000e0001"\n' in written
     assert "- caf\u00e9\n" in written
     assert [root.value for root in read_positions(written).roots] == documents
+
+
+LAYOUT = f"""\
+a:
+  simple text: feature/*
+  "yes": "on"
+  "2026-12-01": 2026-12-01
+  "12:30": "12:30"
+  lines: |
+    one
+
+    two
+  open: |-
+    one
+    two
+  "two\\nlines": " one\\ntwo"
+  {"k" * 100}: "{"word " * 40}"
+  "{"k" * 101}": ""
+  list:
+    - one
+    - "one\\ntwo"
+    - {{b: [1, 0.5, {{c: null}}], d: {{}}}}
+  empty: []
+"""
+
+
+def test_the_layout_depends_on_the_values_only() -> None:
+    document = {
+        "a": {
+            "simple text": "feature/*",
+            "yes": "on",
+            "2026-12-01": "2026-12-01",
+            "12:30": "12:30",
+            "lines": "one\n\ntwo\n",
+            "open": "one\ntwo",
+            "two\nlines": " one\ntwo",
+            "k" * 100: "word " * 40,
+            "k" * 101: "",
+            "list": ["one", "one\ntwo", {"b": [1, 0.5, {"c": None}], "d": {}}],
+            "empty": [],
+        }
+    }
+    shared = document["a"]
+    assert write_yaml([document]) == LAYOUT
+    assert write_yaml([{"a": shared}, {"a": shared}]) == f"{LAYOUT}---\n{LAYOUT}"
+    assert [root.value for root in read_positions(LAYOUT).roots] == [document]
