@@ -1,12 +1,12 @@
 """YAML texts, changed in place: only the text of values that differ is replaced.
 
 A text is parsed into nodes that know where they are written, by the parser of the manifests, and a change is a list of
-replaced spans, whose new text `yaml_writer` writes. Comments, order, quotes and layout of everything else stay as people
-wrote them.
+replaced spans, whose new text comes from `yaml_writer`. Comments, order, quotes and layout of everything else stay as
+people wrote them.
 
-The round trip of ruamel.yaml cannot promise that. It writes the whole text anew: spaces within a line, line breaks within
-a text and the indentation of comments change where nothing else does, and it attaches the comment between two keys to
-the value before it, with which the comment is removed. To bring comments and lines back took more code than spans do.
+The round trip of ruamel.yaml cannot promise that. It writes the whole text anew: spaces within a line, line breaks
+within a text and uneven indents change where nothing else does. It attaches a comment to the value above it, and
+removes the two together. Code that restores such lines and comments is longer than the code that edits spans.
 """
 
 import json

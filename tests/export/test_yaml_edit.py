@@ -33,6 +33,13 @@ def test_whatever_changes_comes_to_the_wanted_values(
     assert [line for line in changed.splitlines() if line.startswith("# ")] == ["# first", "# between", "# last"]
 
 
+def test_what_comes_between_brackets_is_written_on_their_line() -> None:
+    text = "a: [x]  # list\nb: {c: y}\n"
+    wanted = {"a": ["x", {"d": ["two words", []]}], "b": {"c": "y", "e": ["one\ntwo"]}}
+    changed = edited_text(text, [{"a": ["x"], "b": {"c": "y"}}], {0: wanted})
+    assert changed == 'a: [x, {d: [two words, []]}]  # list\nb: {c: y, e: ["one\\ntwo"]}\n'
+
+
 def values(text: str) -> list[Any]:
     reading = Source("file", text).read()
     assert reading.errors == ()
