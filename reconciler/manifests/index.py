@@ -230,7 +230,7 @@ def _prune_error(name: Any, specs: SectionSpecs) -> str | None:
         return None
     if name not in specs:
         return unknown("section", name, prunable)
-    return f"{name} are settings, which cannot be pruned; prunable are {listed(prunable)}"
+    return f"{name} cannot be pruned; prunable are {listed(prunable)}"
 
 
 @dataclass(frozen=True, slots=True)
