@@ -98,7 +98,10 @@ class Given:
     )
 
     targets: tuple[str, ...] = SELECTION.values(
-        "--target", "PATH", "Only targets whose path matches this glob; repeatable.", shell_complete=suggestions.targets
+        "--target",
+        "PATH",
+        "Only targets whose path, or the word instance or user, matches this glob; repeatable.",
+        shell_complete=suggestions.targets,
     )
     labels: tuple[tuple[str, str], ...] = SELECTION.values(
         "--selector", "KEY=VALUE", "Only targets with this label; repeatable, all must match.", callback=_pair
