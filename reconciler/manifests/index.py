@@ -326,8 +326,7 @@ def _profiles(
     for number, name in enumerate(names):
         steps = ("metadata", "profiles", number)
         layer = index.profiles.get(name)
-        lacking = _lacking(layer, composition) if layer and composition else None
-        if layer and lacking:
+        if layer and composition and (lacking := _lacking(layer, composition)):
             location = layer.document.find(layer.placeholders[lacking])
             message = f"{layer.title} uses `{{{lacking}}}` ({location}), and {_why_lacking(composition)}"
             found.append(Diagnostic(steps, message))
@@ -352,9 +351,7 @@ def _lacking(layer: Layer, composition: Composition) -> str | None:
     return None if composition.nameless else next((use for use in layer.placeholders if use not in values), None)
 
 
-def _why_lacking(composition: Composition | None) -> str:
-    if composition is None:
-        return "the user has no path"
+def _why_lacking(composition: Composition) -> str:
     if composition.target.ref is None:
         return f"the {composition.target} has no path"
     return f"{composition.target} has no namespace"
