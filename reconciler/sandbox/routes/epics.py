@@ -1,0 +1,323 @@
+"""Epics of a group and the labels they carry (spec section 4.20), as far as a client of epics meets them.
+
+Differences: production has one flag for both dates, answers 403 to an unknown number and 500 to `parent_id: null`, and
+says what is wrong in arrays under `message.base`, or in a sentence about something else.
+"""
+
+import re
+from contextlib import suppress
+from datetime import date
+from typing import Any, Literal
+
+from pydantic import Field
+
+from ..answers import Answer, refused
+from ..call import Call, Route
+from ..collection import PAGE, Collection, page_of
+from ..parameters import Attribute, boolean, read, text
+from ..records import CountedItem, Date, Item, Time
+from ..state import OWNER, PLANNER, Group
+
+_State = Literal["opened", "closed"]
+_EVENTS: dict[str, _State] = {"close": "closed", "reopen": "opened"}
+_DATES = ("start_date", "due_date")
+_CHANGEABLE = (
+    "add_labels",
+    "color",
+    "confidential",
+    "description",
+    "due_date_fixed",
+    "due_date_is_fixed",
+    "labels",
+    "parent_id",
+    "remove_labels",
+    "start_date_fixed",
+    "start_date_is_fixed",
+    "state_event",
+    "title",
+    "start_date",
+    "end_date",
+)
+_LIST = (
+    boolean("include_descendant_groups"),
+    text("order_by", values=("created_at", "updated_at", "title")),
+    text("sort", values=("asc", "desc")),
+    *PAGE,
+)
+_QUICK_ACTION = re.compile(r"^/(\w+).*\n?", re.MULTILINE)
+_DEEPEST = 7
+
+
+def _labels(given: Any) -> list[str]:
+    """Read names: a string with commas, or a list of such strings."""
+    parts = given if isinstance(given, list) else [given]
+    return sorted({name.strip() for part in parts for name in str(part).split(",") if name.strip()})
+
+
+def _parent(given: Any) -> int | None:
+    """Read the ID of a parent, not its number within a group; the empty string is null."""
+    if isinstance(given, bool) or not (given == "" or str(given).isdigit()):
+        raise ValueError
+    return int(given) if given != "" else None
+
+
+_COMMON = (
+    *(text(name) for name in ("description", "start_date_fixed", "due_date_fixed")),
+    *(boolean(name) for name in ("confidential", "start_date_is_fixed", "due_date_is_fixed")),
+    Attribute(_labels, "labels"),
+    Attribute(_parent, "parent_id"),
+)
+
+
+class Label(Item):
+    """A label of a group."""
+
+    name: str
+    color: str = "#6699cc"
+    description: str | None = None
+
+
+class Epic(CountedItem):
+    """One epic. Its dates are kept while they are not fixed, and not shown."""
+
+    title: str
+    description: str | None = None
+    labels: list[str] = Field(default_factory=list)
+    confidential: bool = False
+    parent_id: int | None = None
+    start_date: Date | None = None
+    due_date: Date | None = None
+    start_date_is_fixed: bool = False
+    due_date_is_fixed: bool = False
+    state: _State = "opened"
+    closed_at: Time | None = None
+
+
+class _Labels(Collection[Label]):
+    def list_items(self, call: Call) -> Answer:
+        """The labels of the group and, if asked for, of the groups above, by name."""
+        sent = read(call, boolean("include_ancestor_groups"), boolean("only_group_labels"), *PAGE)
+        group = call.visible_group()
+        groups = call.state.groups_above(group) if sent.get("include_ancestor_groups") else [group]
+        found = sorted((each for owner in groups for each in self.section.of(owner)), key=lambda each: each.name)
+        return page_of(call, found, lambda item: self.show(call, group, item))
+
+
+class _Epics(Collection[Epic]):
+    def list_items(self, call: Call) -> Answer:
+        """Epics of the group and of those below it, if not asked otherwise; newest first."""
+        sent = read(call, *_LIST)
+        group = self.owner(call)
+        below = sent.get("include_descendant_groups", True)
+        inside = f"{group.path}/" if below else group.path + "//"
+        groups = [group, *(each for each in call.state.groups.values() if each.path.startswith(inside))]
+        found = [(owner, item) for owner in groups for item in self.items(call, owner)]
+        field = sent.get("order_by") or "created_at"
+        found.sort(key=lambda pair: (getattr(pair[1], field), pair[1].id), reverse=sent.get("sort") != "asc")
+        return page_of(call, found, lambda pair: self.show(call, *pair))
+
+    def owner(self, call: Call) -> Group:
+        """The group, if the caller may see it, and production's edition has epics; else 404 or 403."""
+        group = call.visible_group()
+        if not call.state.instance.enterprise:
+            raise refused(403, "403 Forbidden")
+        return group
+
+    def owner_to_write(self, call: Call) -> Group:
+        """The group, if the caller is a planner."""
+        group = self.owner(call)
+        call.require(group, PLANNER)
+        return group
+
+    def items(self, call: Call, owner: Group) -> list[Epic]:
+        """Those that the caller can see: confidential ones need a planner."""
+        planner = call.state.access(call.user, owner) >= PLANNER
+        return [each for each in self.section.of(owner) if planner or not each.confidential]
+
+    def find(self, call: Call, owner: Group, key: int) -> Epic:
+        """The epic of that number; else 404, and in production 403, for the right is asked of nothing."""
+        for item in self.items(call, owner):
+            if item.iid == key:
+                return item
+        raise refused(403, "403 Forbidden") if call.state.deployed else refused(404, "404 Not found")
+
+    def require_right(self, call: Call, owner: Group, item: Epic) -> None:  # noqa: ARG002 - others look at the item
+        """Owners and planners delete, and nobody in between."""
+        if call.method == "DELETE" and PLANNER < call.state.access(call.user, owner) < OWNER:
+            raise refused(403, "403 Forbidden")
+
+    def require_unmodified(self, call: Call, item: Epic) -> None:
+        """The header is not looked at."""
+
+    def make(self, call: Call, owner: Group, sent: dict[str, Any]) -> Epic:
+        """Return a new epic; a parent that does not exist is none."""
+        wanted = Epic.model_construct(title="")
+        self._fill(call, owner, wanted, {name: value for name, value in sent.items() if value is not None})
+        if self._epic(call, wanted.parent_id) is None:
+            wanted.parent_id = None
+        return wanted
+
+    def update(self, call: Call) -> Answer:
+        """Change an epic. What would be confidential beside what is not drops the whole update without a word."""
+        key = self.key(call)
+        sent = read(call, *self.changes, any_of=_CHANGEABLE if call.state.deployed else ())
+        owner = self.owner_to_write(call)
+        item = self.find(call, owner, key)
+        if "parent_id" in sent and sent["parent_id"] is None and item.parent_id and call.state.deployed:
+            raise refused(500, "500 Internal Server Error")
+        if sent.get("parent_id") is not None and self._epic(call, sent["parent_id"]) is None:
+            raise refused(404, "404 Not found")
+        wanted = item.model_copy()
+        self._fill(call, owner, wanted, sent)
+        if wanted.parent_id != item.parent_id or not self._discloses(call, wanted):
+            self.check(call, owner, wanted, item)
+            self.save(call, item, wanted)
+        return Answer(200, self.show(call, owner, item))
+
+    def unlink(self, call: Call) -> Answer:
+        """Take a child away from its parent."""
+        key = self.key(call)
+        child_id = call.number("child_id")
+        owner = self.owner_to_write(call)
+        parent, child = self.find(call, owner, key), self._epic(call, child_id)
+        if child is None or child.parent_id != parent.id:
+            raise refused(404, "404 Not found")
+        self.save(call, child, child.model_copy(update={"parent_id": None}))
+        return Answer(200, self.show(call, owner, child))
+
+    def check(self, call: Call, owner: Group, wanted: Epic, before: Epic | None) -> None:  # noqa: ARG002 - an override
+        """Titles are neither blank nor long; a parent takes neither its own ancestors nor what it must hide."""
+        reason = "can't be blank" if not wanted.title else ""
+        reason = "is too long (maximum is 255 characters)" if len(wanted.title) > 255 else reason
+        if reason:
+            raise refused(400, {"base": [[f"Title {reason}"]]} if call.state.deployed else {"title": [reason]})
+        parent = self._epic(call, wanted.parent_id)
+        above = list(self._above(call, parent))
+        reason = ""
+        if before in above:
+            reason = "it's already present in this item's hierarchy"
+        elif len(above) >= _DEEPEST:
+            reason = "reached maximum depth"
+        elif parent and parent.confidential and not wanted.confidential:
+            reason = (
+                "cannot assign a non-confidential epic to a confidential parent. "
+                "Make the epic confidential and try again."
+            )
+        if reason and parent:
+            if before is not None and call.state.deployed:
+                raise refused(400, {name: ["can't be blank"] for name in ("author", "title", "group", "work_item")})
+            raise refused(400, {"base": [f"#{parent.iid} cannot be added: {reason}"]})
+
+    def remove(self, call: Call, owner: Group, item: Epic) -> None:
+        """Remove an epic; its children stay, and have no parent."""
+        super().remove(call, owner, item)
+        for child in self._children(call, item):
+            child.parent_id = None
+
+    def show(self, call: Call, owner: Group, item: Epic) -> dict[str, Any]:
+        """The record (spec section 2). By the spec, only who may edit sees which dates are fixed."""
+        deployed, parent = call.state.deployed, self._epic(call, item.parent_id)
+        record = super().show(call, owner, item)
+        record |= {"group_id": owner.id, "labels": sorted(item.labels), "parent_iid": parent and parent.iid}
+        for name in _DATES:
+            fixed = record.pop(f"{name}_is_fixed")
+            inherited = self._inherited(call, item, name)
+            shown = getattr(item, name) if fixed else inherited
+            record[name] = shown
+            if deployed:
+                when = shown and f"{shown}T00:00:00+00:00"
+                more = {"is_fixed": fixed, "fixed": shown, "from_inherited_source": when}
+            else:
+                more = {"is_fixed": fixed, "fixed": getattr(item, name), "from_inherited_source": inherited}
+            if deployed or call.state.access(call.user, owner) >= PLANNER:
+                record |= {f"{name}_{key}": value for key, value in more.items()}
+        full = f"{owner.path}&{item.iid}"
+        return record | {
+            "references": {"short": f"&{item.iid}", "relative": f"&{item.iid}", "full": full},
+            "web_url": f"{call.url}/groups/{owner.path}/-/epics/{item.iid}",
+        }
+
+    def _fill(self, call: Call, owner: Group, wanted: Epic, sent: dict[str, Any]) -> None:
+        """Set the attributes that were sent, and carry out the quick actions in the description."""
+        wanted.title = (sent.get("title") or "").strip() if "title" in sent else wanted.title
+        wanted.confidential = bool(sent.get("confidential", wanted.confidential))
+        wanted.parent_id = sent.get("parent_id", wanted.parent_id)
+        wanted.labels = sent.get("labels", wanted.labels) or []
+        events = [sent["state_event"]] if sent.get("state_event") else []
+        if "description" in sent:
+            description = sent["description"] or ""
+            events += _QUICK_ACTION.findall(description)
+            wanted.description = sent["description"] and _QUICK_ACTION.sub("", description).rstrip("\n")
+        for event in events:
+            wanted.state = _EVENTS.get(event, wanted.state)
+        known = {label.name for group in call.state.groups_above(owner) for label in LABELS.section.of(group)}
+        for name in wanted.labels:
+            if name not in known:
+                LABELS.add(call, owner, Label.model_construct(name=name))
+        self._set_dates(call, wanted, sent)
+
+    def _set_dates(self, call: Call, wanted: Epic, sent: dict[str, Any]) -> None:
+        """Set dates and their flags. In production any flag is that of both, and dates without one are fixed."""
+        flags = {f"{name}_is_fixed": sent[f"{name}_is_fixed"] for name in _DATES if f"{name}_is_fixed" in sent}
+        given = {name: sent[f"{name}_fixed"] for name in _DATES if f"{name}_fixed" in sent}
+        if call.state.deployed and (flags or given):
+            fixed = any(flags.values()) if flags else True
+            flags = {f"{name}_is_fixed": fixed for name in _DATES}
+            given = given if fixed else {}
+        for name, value in given.items():
+            setattr(wanted, name, _day(value))
+        for name, flag in flags.items():
+            setattr(wanted, name, bool(flag))
+
+    def _epic(self, call: Call, number: int | None) -> Epic | None:
+        """The epic of that ID, of whichever group."""
+        return next((each for each in self._all(call) if each.id == number), None)
+
+    def _children(self, call: Call, item: Epic) -> list[Epic]:
+        return [each for each in self._all(call) if item.id and each.parent_id == item.id]
+
+    def _all(self, call: Call) -> list[Epic]:
+        return [each for group in call.state.groups.values() for each in self.section.of(group)]
+
+    def _above(self, call: Call, epic: Epic | None) -> list[Epic]:
+        """An epic and those above it."""
+        found: list[Epic] = []
+        while epic is not None:
+            found.append(epic)
+            epic = self._epic(call, epic.parent_id)
+        return found
+
+    def _discloses(self, call: Call, wanted: Epic) -> bool:
+        parent = self._epic(call, wanted.parent_id)
+        hidden = parent is not None and parent.confidential and not wanted.confidential
+        return hidden or (wanted.confidential and not all(each.confidential for each in self._children(call, wanted)))
+
+    def _inherited(self, call: Call, item: Epic, name: str) -> str | None:
+        """The first or the last of the fixed dates of the children."""
+        days = [getattr(each, name) for each in self._children(call, item) if getattr(each, f"{name}_is_fixed")]
+        days = [day for day in days if day]
+        return (min(days) if name == "start_date" else max(days)) if days else None
+
+
+def _day(given: str | None) -> str | None:
+    """A day; what is none is null."""
+    with suppress(ValueError):
+        return date.fromisoformat(given or "").isoformat()
+    return None
+
+
+LABELS = _Labels("labels", Label, "/groups/:id/labels", part="label_id")
+EPICS = _Epics(
+    "epics",
+    Epic,
+    "/groups/:id/epics",
+    part="epic_iid",
+    new=(text("title", required=True), *_COMMON),
+    changes=(text("title"), text("state_event", values=tuple(_EVENTS)), *_COMMON),
+)
+SECTIONS = (LABELS.section, EPICS.section)
+ROUTES = (
+    *LABELS.routes("list"),
+    *EPICS.routes(),
+    Route("DELETE", "/groups/:id/epics/:epic_iid/epics/:child_id", EPICS.unlink),
+)
