@@ -142,7 +142,7 @@ class _Life:
             wanted_parts = {part.name: wanted}
             return [type(change) for change in self.settle(step, replace(section, wanted=wanted_parts, prune=prune))]
 
-        done = settle("rename", {others[name]: _renamed(items[name], name) for name in others})
+        done = settle("rename", {others[name]: _renamed(part.referring(items[name], others), name) for name in others})
         self.expect(done == [Update] * len(others), "the plan is not one update for each object")
         done = settle("delete", dict.fromkeys(others.get(name, name) for name in items))
         self.expect(done == [Delete] * len(items), "the plan is not one deletion for each object")

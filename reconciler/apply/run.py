@@ -4,11 +4,12 @@ Groups come before projects because their approval settings decide what the proj
 are made in order, each request is recorded, and doubts are settled by reading.
 """
 
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, replace
 from functools import partial
 from itertools import groupby
 from typing import TypeVar
+from urllib.parse import quote
 
 from reconciler.apply.outcomes import ENDED, UNKNOWN, ApplyOptions, Outcome, Status, TargetOutcome
 from reconciler.apply.verify import (
@@ -23,6 +24,7 @@ from reconciler.apply.verify import (
 )
 from reconciler.errors import AnswerLost, BadAnswer, NotFound, OutputFailed, Refused, ServiceError, Stopped
 from reconciler.live.read import side_by_side
+from reconciler.model.endpoints import ALONE, CREATED, Siblings
 from reconciler.model.kind import Kinds
 from reconciler.model.plan import Change, Create, Delete, Plan, SectionPlan, TargetPlan, Update
 from reconciler.model.protocols import Json, Request, Service
@@ -85,17 +87,32 @@ def apply_plan(plan: Plan, service: Service, kinds: Kinds, options: ApplyOptions
 
 
 @dataclass(frozen=True, slots=True)
+class Made:
+    """An object that was created.
+
+    Attributes:
+        id: its ID.
+        step: what paths name it by.
+        secret: its secret, if it has one.
+    """
+
+    id: int
+    step: str
+    secret: str | None = None
+
+
+@dataclass(frozen=True, slots=True)
 class Attempt:
     """A change that was carried out, or tried, or not.
 
     Attributes:
         outcome: what became of it, as far as is known.
-        made: the ID of the object that it created; None where the object stands for another target, whose ID it has.
+        made: the object that it created, if that is known; None where it stands for another target, whose ID it has.
         doubt: why it failed, where it may have been carried out nevertheless, or is done without it.
     """
 
     outcome: Outcome
-    made: int | None = None
+    made: Made | None = None
     doubt: ServiceError | None = None
 
 
@@ -108,6 +125,7 @@ class TargetRun:
         self.target, self.service, self.kinds, self.options = target, service, kinds, options
         self.verifier = Verifier(service, kinds, target.target, options.stop, numbers)
         self.delivered: set[Address] = set()
+        self.made: dict[Address, int] = {}
         self.sections: list[SectionPlan] = []
         self.attempts: list[Attempt] = []
 
@@ -156,33 +174,42 @@ class TargetRun:
         if self.options.stop.reason or not old:
             return {}
         live = self.verifier.again(old)
-        return {id(change): why for change in old if (why := stale_reason(change, live) or self._forgery(change, live))}
+        siblings = {
+            part: ALONE if isinstance(objects, Unreadable) else objects.siblings(_in_part(old, part))
+            for part, objects in live.items()
+        }
+        return {
+            id(change): why
+            for change in old
+            if (why := stale_reason(change, live) or self._forgery(change, live, siblings))
+        }
 
-    def _forgery(self, change: Change, live: Reread) -> str:
+    def _forgery(self, change: Change, live: Reread, siblings: Mapping[tuple[str, str], Siblings]) -> str:
         """Return why a change of a saved plan must not be carried out although its object has not moved."""
         objects = live[change.address.section, change.address.part]
         if not self.options.recheck or isinstance(objects, Unreadable):
             return ""
         part = self.kinds[change.address.section].part(change.address.part)
         found = None if isinstance(change, Create) else objects.by_id.get(change.read.id)
-        return forgery(change, part, found, self.verifier.number)
+        related = siblings[change.address.section, change.address.part]
+        return forgery(change, part, found, related, self.verifier.look_up)
 
     def _carry_out(self, change: Change) -> Attempt:
         if self.options.stop.reason:
             return Attempt(Outcome(change, Status.SKIPPED, self.options.stop.reason))
         if isinstance(change, Delete) and (obstacle := self._deliver_successor(change)) is not None:
             return Attempt(obstacle)
-        made: int | None = None
+        made: Made | None = None
         sent = 0
         try:
-            for request in change.requests:
+            for template in change.requests:
+                request = self._completed(change, template, made)
                 if isinstance(change, Create) and not sent:
                     made = self._recorded(change, request, partial(self._create, change, request))
                 else:
-                    whole = replace(request, path=request.path.replace("{id}", str(made)))
-                    self._recorded(change, whole, partial(self.service.send, whole))
+                    self._recorded(change, request, partial(self.service.send, request))
                 sent += 1
-        except OutputFailed as error:
+        except (LookupError, OutputFailed) as error:
             return Attempt(Outcome(change, Status.FAILED, str(error)), made)
         except ServiceError as error:
             self.options.stop.after(error)
@@ -191,6 +218,25 @@ class TargetRun:
             doubt = error if error.ambiguous or isinstance(error, Refused | NotFound) else None
             return Attempt(Outcome(change, Status.FAILED, str(error)), made, doubt)
         return Attempt(Outcome(change, Status.DONE), made)
+
+    def _completed(self, change: Change, request: Request, made: Made | None) -> Request:
+        """Return a request with the IDs of the objects that this run has created.
+
+        Raises:
+            LookupError: one of them was not created; says which.
+        """
+        path = request.path.replace("{id}", made.step) if made else request.path
+        body = request.body and {field: self._id_for(change, value) for field, value in request.body.items()}
+        return replace(request, path=path, body=body)
+
+    def _id_for(self, change: Change, value: Json) -> Json:
+        """Return a value of a body, or the ID for which it stands."""
+        if not (isinstance(value, dict) and value.keys() == {CREATED}):
+            return value
+        address = replace(change.address, name=value[CREATED])
+        if address not in self.made:
+            raise LookupError(f'{address.title} "{address.name}" was not created, and this refers to it')
+        return self.made[address]
 
     def _recorded(self, change: Change, request: Request, send: Callable[[], Answer]) -> Answer:
         """Send one request, and note before and after it what is certain."""
@@ -208,44 +254,51 @@ class TargetRun:
         self.options.write_log.result(number, "done")
         return answer
 
-    def _create(self, change: Create, request: Request) -> int | None:
+    def _create(self, change: Create, request: Request) -> Made | None:
         """Create an object and deliver the value of its secret, which is part of it; return `Attempt.made`.
 
         A creation whose answer is lost is looked for, and sent again only if it does not exist.
         """
         left = TRIES
-        created = None
-        while created is None:
+        sent = False
+        made = None
+        while not sent:
             left -= 1
             try:
-                created = self._checked(change, request, self.service.send(request))
+                made, sent = self._checked(change, request, self.service.send(request)), True
             except ServiceError as error:
-                created = self._read_back(change, request, error) if error.ambiguous else None
-                if created is None and not (error.ambiguous and left):
+                made = self._read_back(change, request, error) if error.ambiguous else None
+                sent = made is not None
+                if not sent and not (error.ambiguous and left):
                     raise
-        number, secret = created
-        if number is not None and secret is not None:
-            self._deliver(change, number, secret)
-        return number if change.target_id is None else None
+        if made is None or change.target_id is not None:
+            return None
+        if made.secret is not None:
+            self._deliver(change, made, made.secret)
+        self.made[change.address] = made.id
+        return made
 
-    def _checked(self, change: Create, request: Request, answer: Json) -> tuple[int | None, str | None]:
-        """Return ID and secret of a new object, if the response to its creation holds them.
+    def _checked(self, change: Create, request: Request, answer: Json) -> Made | None:
+        """Return a new object, if the response to its creation holds it.
 
         Raises:
-            BadAnswer: one of them is needed and missing.
+            BadAnswer: it is needed and missing.
         """
         part = collection_of(change.address, self.kinds)
         fields = answer if isinstance(answer, dict) else {}
-        number, secret = fields.get(part.id_field), fields.get(part.secret_field or "")
-        number = number if type(number) is int else None
-        secret = secret if part.secret_field is not None and isinstance(secret, str) else None
-        id_needed = part.secret_field is not None or len(change.requests) > 1
-        if (number is None and id_needed) or (secret is None and part.secret_field is not None):
+        number, step, secret = (fields.get(name or part.id_field) for name in ("", part.path_field, part.secret_field))
+        if (
+            type(number) is int
+            and isinstance(step, int | str)
+            and (part.secret_field is None or isinstance(secret, str))
+        ):
+            return Made(number, quote(str(step), safe=""), secret if part.secret_field else None)
+        if part.secret_field is not None or part.refers or len(change.requests) > 1:
             raise BadAnswer(str(request), "unexpected response: the body is not the new object")
-        return number, secret
+        return None
 
-    def _read_back(self, change: Create, request: Request, lost: ServiceError) -> tuple[int | None, str | None] | None:
-        """Return ID and secret of the object that a creation with a lost answer has made; None if it has made none.
+    def _read_back(self, change: Create, request: Request, lost: ServiceError) -> Made | None:
+        """Return the object that a creation with a lost answer has made; None if it has made none.
 
         Raises:
             AnswerLost: that is unknown.
@@ -261,18 +314,20 @@ class TargetRun:
             raise AnswerLost(str(request), f"{lost.reason}; and {len(new)} new objects have this name now")
         if not new:
             return None
+        number = new[0].id or 0
+        step = new[0].path_id or str(number)
         if part.secret_field is None:
-            return new[0].id, None
+            return Made(number, step)
         secrets = {found.id: secret for found, secret in self.verifier.lists.secrets(part, change.address)}
-        return new[0].id, secrets[new[0].id]
+        return Made(number, step, secrets[number])
 
-    def _deliver(self, change: Create, number: int, secret: str) -> None:
+    def _deliver(self, change: Create, made: Made, secret: str) -> None:
         """Hand over the secret of a created token; one that cannot be delivered is deleted again."""
         try:
             self._hand_over(change.address, secret)
         except OutputFailed as error:
             self.options.stop.cancel(NOT_DELIVERED)
-            raise OutputFailed(f"{error}; the undelivered token {number} {self._taken_back(change, number)}") from error
+            raise OutputFailed(f"{error}; the undelivered token {made.id} {self._taken_back(change, made)}") from error
 
     def _hand_over(self, address: Address, secret: str) -> None:
         if self.options.deliver is None:
@@ -303,10 +358,10 @@ class TargetRun:
     def _secrets(self, address: Address) -> list[tuple[Found, str]]:
         return self.verifier.lists.secrets(collection_of(address, self.kinds), address)
 
-    def _taken_back(self, change: Create, number: int) -> str:
+    def _taken_back(self, change: Create, made: Made) -> str:
         """Delete what was just created, and say what came of it; a journal that is full must not keep it from that."""
         try:
-            self.service.send(Request("DELETE", f"{change.requests[0].path}/{number}"))
+            self.service.send(Request("DELETE", f"{change.requests[0].path}/{made.step}"))
         except ServiceError as error:
             return f"could not be deleted again and should be: {error}"
         return "was deleted again"
@@ -322,7 +377,7 @@ class TargetRun:
         """Return what became of a change by what the service shows of it."""
         outcome, change, made = attempt.outcome, attempt.outcome.change, attempt.made
         try:
-            lacking = unapplied(change, live, made)
+            lacking = unapplied(change, live, made.id if made else None)
         except LookupError as error:
             if attempt.doubt:
                 return outcome
@@ -331,7 +386,7 @@ class TargetRun:
             return outcome if lacking else self._found_done(attempt, attempt.doubt)
         if lacking:
             return replace(outcome, status=Status.DROPPED, reason=lacking)
-        if isinstance(change, Create) and made is not None and (first := elder(change, live, made)) is not None:
+        if isinstance(change, Create) and made is not None and (first := elder(change, live, made.id)) is not None:
             return self._withdrawn(change, made, first)
         return outcome
 
@@ -344,9 +399,9 @@ class TargetRun:
             return replace(outcome, reason=f"{outcome.reason}; a token exists whose value was not delivered: delete it")
         return Outcome(outcome.change, Status.DONE)
 
-    def _withdrawn(self, change: Create, made: int, first: int) -> Outcome:
+    def _withdrawn(self, change: Create, made: Made, first: int) -> Outcome:
         """Delete what was created though somebody else had just created the same: all runs that see both agree."""
-        reason = f"another user created the same object at the same time, ID {first}; this run's, ID {made}, "
+        reason = f"another user created the same object at the same time, ID {first}; this run's, ID {made.id}, "
         reason += self._taken_back(change, made)
         if self._is_secret(change):
             instead = self._delivered_instead(change.address, first)
@@ -364,6 +419,10 @@ class TargetRun:
 
     def _is_secret(self, change: Change) -> bool:
         return isinstance(change, Create) and collection_of(change.address, self.kinds).secret_field is not None
+
+
+def _in_part(changes: Iterable[Change], part: tuple[str, str]) -> list[Change]:
+    return [change for change in changes if (change.address.section, change.address.part) == part]
 
 
 def planned_again(plan: Plan) -> list[Section]:

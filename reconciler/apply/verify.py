@@ -10,14 +10,14 @@ from pydantic import ValidationError
 from reconciler.apply.outcomes import Stop
 from reconciler.errors import ServiceError
 from reconciler.live.read import completed, decode, learn_ids, read_part
-from reconciler.live.records import look_up_id
+from reconciler.live.records import look_up_id, look_up_names
 from reconciler.model.diff import as_read, fields_of, moved, resource_of
-from reconciler.model.endpoints import Collection, Reading, Singleton
+from reconciler.model.endpoints import ALONE, Collection, Reading, Siblings, Singleton
 from reconciler.model.kind import Kinds, Part
 from reconciler.model.plan import Change, Create, Delete, Update
 from reconciler.model.protocols import Json, Reader
 from reconciler.model.resource import Found, Resource
-from reconciler.model.state import LivePart, LiveState, Reference, Section, Unknown, Unreadable
+from reconciler.model.state import LivePart, LiveState, Lookup, Reference, Section, Unknown, Unreadable, Vocabulary
 from reconciler.model.targets import Address, Key, Target
 from reconciler.planning.parts import (
     DeclaredPart,
@@ -50,6 +50,20 @@ class Objects:
         """Return the objects that have any of some names; a settings record has all."""
         found = [each for name in self._canonical(names) for each in self._by_name.get(name, [])]
         return list({id(each): each for each in found}.values())
+
+    def siblings(self, changes: Iterable[Change]) -> Siblings:
+        """Return the objects as they will be called, and those that will be created."""
+        if isinstance(self._part, Singleton) or not self._part.has_siblings:
+            return ALONE
+        mine = list(changes)
+        renamed = {
+            each.read.id: each.address.name
+            for each in mine
+            if isinstance(each, Update) and each.renamed_from is not None and each.address.name is not None
+        }
+        names = [each.address.name for each in mine if isinstance(each, Create)]
+        created = {self._part.identity(name): name for name in names if name is not None}
+        return replace(Siblings.of(self._part, self.by_id.values(), renamed), created=created)
 
     def new(self, change: Create) -> list[Found]:
         """Return the objects of a new one's name, or of the target it refers to, that were not there before.
@@ -135,21 +149,30 @@ class Verifier:
     ) -> None:
         self.lists, self.kinds, self.target, self.stop = Lists(reader), kinds, target, stop
         self.numbers = numbers or Numbers()
+        self.names: dict[Vocabulary, frozenset[str] | Unknown] = {}
 
-    def number(self, reference: Reference) -> int:
-        """Return the numeric ID of a path.
+    def look_up(self, live: LiveState, missing: Iterable[Lookup]) -> LiveState:
+        """Return live state with what planning lacks.
 
         Raises:
             LookupError: it is unknown; says why.
         """
-        try:
-            number = self.numbers.of(reference, self.lists)
-        except ServiceError as error:
-            self.stop.after(error)
-            raise LookupError(str(error)) from error
-        if isinstance(number, Unknown):
-            raise LookupError(f"{reference.level} {reference.path}: {number.reason}")  # noqa: TRY004 - no wrong type
-        return number
+        for lookup in missing:
+            try:
+                if isinstance(lookup, Vocabulary):
+                    names = self.names[lookup] = self.names.get(lookup) or look_up_names(lookup, self.lists)
+                    live = replace(live, names={**live.names, lookup: names})
+                else:
+                    number = self.numbers.of(lookup, self.lists)
+                    live = replace(live, ids={**live.ids, lookup: number})
+            except ServiceError as error:
+                self.stop.after(error)
+                raise LookupError(str(error)) from error
+        known = (*live.ids.items(), *live.names.items())
+        unknown = [f"{lookup}: {found.reason}" for lookup, found in known if isinstance(found, Unknown)]
+        if unknown:
+            raise LookupError("; ".join(unknown))
+        return live
 
     def read(self, part: Part, wanted: Resource | Mapping[Any, Any]) -> LivePart:
         """Read one part; while writing, no failure to read is worth losing the rest of the run for."""
@@ -203,21 +226,28 @@ def stale_reason(change: Change, live: Reread) -> str:
     return "its new name is taken now" if former is not None and namesakes else ""
 
 
-def forgery(change: Change, part: Part, found: Found | None, number_of: Callable[[Reference], int]) -> str:
+def forgery(
+    change: Change,
+    part: Part,
+    found: Found | None,
+    siblings: Siblings,
+    look_up: Callable[[LiveState, Iterable[Lookup]], LiveState],
+) -> str:
     """Return why planning what a change shows does not lead to that change; empty if it does. A plan is no credential.
 
     Args:
         change: of a saved plan; its object has not moved.
         part: where the object is.
         found: the object as it was read; None where it is to be created.
-        number_of: returns the numeric ID of a path, or raises `LookupError`.
+        siblings: the other objects, as the whole plan changes them.
+        look_up: adds what planning lacks, or raises `LookupError`.
     """
-    ids: dict[Reference, int | Unknown] = {}
+    live = LiveState({}, {})
     try:
-        steps = list(_planned_anew(change, part, found, ids))
-        while missing := [step for step in steps if isinstance(step, Reference)]:
-            ids |= {reference: number_of(reference) for reference in missing}
-            steps = list(_planned_anew(change, part, found, ids))
+        steps = list(_planned_anew(change, part, found, siblings, live))
+        while missing := [step for step in steps if isinstance(step, Reference | Vocabulary)]:
+            live = look_up(live, missing)
+            steps = list(_planned_anew(change, part, found, siblings, live))
     except LookupError as error:
         return f"cannot be checked: {error}"
     except (ValidationError, TypeError):
@@ -226,15 +256,15 @@ def forgery(change: Change, part: Part, found: Found | None, number_of: Callable
 
 
 def _planned_anew(
-    change: Change, part: Part, found: Found | None, ids: Mapping[Reference, int | Unknown]
+    change: Change, part: Part, found: Found | None, siblings: Siblings, live: LiveState
 ) -> Iterator[Step]:
     name, section = change.address.name, Section(change.address.target, change.address.section, {})
-    live = LiveState({}, ids)
     # Fields that are not shown count as different: they were forced, or go along with another field.
     found = found and replace(found, unshown={})
     match change, part, found:
         case Create(), Collection(), None if name is not None:
-            at, wanted = DeclaredPart(section, part, live), resource_of(part.model, change.after)
+            at = DeclaredPart(section, part, live, siblings=siblings)
+            wanted = resource_of(part.model, change.after)
             target_ids, unresolved = resolve(at, {name: wanted}, ())
             return iter(unresolved.values()) if unresolved else plan_creation(at, name, wanted, target_ids.get(name))
         case Update(), Singleton(), Found():
@@ -244,7 +274,7 @@ def _planned_anew(
             wanted = resource_of(type(found.resource), change.after)
             known = part.identity(name) in {part.identity(each) for each in found.names}
             pair = Pair(name, wanted, found, None if known else found.names[0])
-            return plan_pair(DeclaredPart(section, part, live), pair)
+            return plan_pair(DeclaredPart(section, part, live, siblings=siblings), pair)
         case Delete(), Collection(), Found():
             return plan_deletion(DeclaredPart(section, part, live), found)
     return iter(())

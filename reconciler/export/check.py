@@ -32,8 +32,7 @@ def disagreements(
                 plan, unknown = plan_target(target, live, kinds, timedelta())
                 yield from _differences(plan)
                 yield from (
-                    f"{resolved.target}: a plan would still look up {each.level} {each.path}"
-                    for each in sorted(unknown, key=str)
+                    f"{resolved.target}: a plan would still look up {each}" for each in sorted(unknown, key=str)
                 )
 
 

@@ -1,31 +1,15 @@
 """Milestones of a project, each known by its title (spec 4.11)."""
 
-import re
 from collections.abc import Iterator, Mapping
-from datetime import date
 from typing import Annotated, ClassVar, Literal
 
 from pydantic import BeforeValidator, Field
 
 from reconciler.model.endpoints import Collection, Existing, New, Requests
-from reconciler.model.kind import Archived, Kind, Needs, Role
+from reconciler.model.kind import Archived, Day, Kind, Needs, Role
 from reconciler.model.protocols import Json, Request
 from reconciler.model.resource import NOT_HERE, Found, Item, recognized
 from reconciler.model.targets import Level
-
-DAY = re.compile(r"[0-9]{4}-[0-9]{2}-[0-9]{2}")
-
-
-def _as_day(value: object) -> object:
-    if not (isinstance(value, str) and DAY.fullmatch(value)):
-        return value
-    try:
-        return date.fromisoformat(value)
-    except ValueError as error:
-        raise ValueError(f"not a day of the calendar: {value}") from error
-
-
-Day = Annotated[date | None, BeforeValidator(_as_day, json_schema_input_type=str | None)]
 
 
 class Milestone(Item):

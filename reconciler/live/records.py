@@ -1,13 +1,13 @@
 """The records of groups and projects: their IDs, their paths, and whether they are there at all."""
 
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import TypeVar
 
 from reconciler.errors import BadAnswer, Moved, NotFound, ServiceError
 from reconciler.live.read import UNEXPECTED, answer_or_error, ask_each
 from reconciler.model.protocols import Json, Reader
-from reconciler.model.state import Reference, Unknown
+from reconciler.model.state import LiveState, Lookup, Reference, Unknown, Vocabulary
 from reconciler.model.targets import Identity, Level, Target
 
 OTHER = {Level.GROUP: Level.PROJECT, Level.PROJECT: Level.GROUP}
@@ -101,6 +101,35 @@ def look_up(references: Iterable[Reference], reader: Reader, concurrency: int) -
     """
     ordered = sorted(set(references), key=lambda reference: (reference.level, reference.path))
     return ask_each(lambda reference: look_up_id(reference, reader), ordered, concurrency)
+
+
+def look_up_names(vocabulary: Vocabulary, reader: Reader) -> frozenset[str] | Unknown:
+    """Ask for the names in a list.
+
+    Raises:
+        ServiceError: one that `ENDS_A_RUN`.
+    """
+
+    def ask() -> frozenset[str]:
+        entries = reader.pages(vocabulary.path)
+        names = {entry.get("name") for entry in entries if isinstance(entry, dict)}
+        return frozenset(name for name in names if isinstance(name, str))
+
+    answer = answer_or_error(ask)
+    return Unknown(_reason(answer)) if isinstance(answer, ServiceError) else answer
+
+
+def with_lookups(live: LiveState, missing: Iterable[Lookup], reader: Reader, concurrency: int) -> LiveState:
+    """Return live state with what planning lacks, each asked for once.
+
+    Raises:
+        ServiceError: one that `ENDS_A_RUN`.
+    """
+    wanted = list(missing)
+    ids = look_up([each for each in wanted if isinstance(each, Reference)], reader, concurrency)
+    lists = sorted((each for each in wanted if isinstance(each, Vocabulary)), key=lambda each: each.path)
+    names = ask_each(lambda vocabulary: look_up_names(vocabulary, reader), lists, concurrency)
+    return replace(live, ids={**live.ids, **ids}, names={**live.names, **names})
 
 
 def look_up_paths(targets: Iterable[Target], reader: Reader, concurrency: int) -> dict[Target, str | Unknown]:

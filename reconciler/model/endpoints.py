@@ -4,10 +4,10 @@ A kind declares its parts as one or the other. What a plain collection does is t
 does otherwise says so with small pure functions. Requests are values; nothing here talks to the service.
 """
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime
-from typing import Any, ClassVar, Literal
+from typing import Any, ClassVar, Literal, Self
 from urllib.parse import quote
 
 from reconciler.model.protocols import Json, Reader, Request
@@ -39,6 +39,56 @@ class Reading:
 
 
 @dataclass(frozen=True, slots=True)
+class Siblings:
+    """The objects of a collection whose fields refer to one another.
+
+    Attributes:
+        live: the objects that are there, by ID and by the identity of each name that they will have.
+        created: by identity, the names of those that this run creates before.
+        deleted: the `id()` of each that this run deletes.
+        above: by field and identity, to what each object will refer; empty where only a part of a plan is known.
+        words: by field of `Collection.vocabularies`, the names that any object has there.
+        identity: see `Collection.identity`.
+    """
+
+    live: Mapping[Key, Sequence[Found]] = field(default_factory=dict)
+    created: Mapping[Key, Key] = field(default_factory=dict)
+    deleted: frozenset[int] = frozenset()
+    above: Mapping[tuple[str, Key], Key] = field(default_factory=dict)
+    words: Mapping[str, frozenset[str]] = field(default_factory=dict)
+    identity: Callable[[Key], Key] = lambda name: name
+
+    @classmethod
+    def of(cls, part: "Collection", live: Iterable[Found], renamed: Mapping[int | None, Key]) -> Self:
+        """Return the siblings of a collection, some of them by ID renamed."""
+        by_name: dict[Key, list[Found]] = {}
+        words: dict[str, set[str]] = {name: set() for name in part.vocabularies}
+        for found in live:
+            names = {part.identity(renamed[found.id])} if found.id in renamed else {*map(part.identity, found.names)}
+            for name in names | ({found.id} if found.id is not None else set()):
+                by_name.setdefault(name, []).append(found)
+            for name, known in words.items():
+                known.update(getattr(found.resource, name))
+        return cls(by_name, words={name: frozenset(known) for name, known in words.items()}, identity=part.identity)
+
+    def named(self, name: Key) -> Sequence[Found]:
+        """Return the live objects of a name, or of an ID."""
+        return self.live.get(name if isinstance(name, int) else self.identity(name), ())
+
+    def id_of(self, name: Key) -> Json:
+        """Return the ID of an object, or what a body holds for the ID of one that this run creates."""
+        if isinstance(name, int):
+            return name
+        return next((found.id for found in self.named(name)), {CREATED: self.created.get(self.identity(name))})
+
+
+CREATED = "created"
+"""The key of the object that stands in a request's body for the ID of an object that the same run creates."""
+
+ALONE = Siblings()
+
+
+@dataclass(frozen=True, slots=True)
 class New:
     """An object to be created.
 
@@ -49,6 +99,7 @@ class New:
         name: the object's name.
         wanted: the declared fields.
         target_id: the numeric ID of the target that the name refers to; None where names are just names.
+        siblings: the other objects, where some refer to others.
     """
 
     part: "Collection"
@@ -57,6 +108,7 @@ class New:
     name: Key
     wanted: Resource
     target_id: int | None = None
+    siblings: Siblings = ALONE
 
     @property
     def fields(self) -> dict[str, Json]:
@@ -84,6 +136,7 @@ class Existing:
         name: the wanted name.
         wanted: the declared fields that differ; none where the object is to be deleted.
         found: the object as it was read.
+        siblings: see `New`.
     """
 
     part: "Collection"
@@ -92,6 +145,7 @@ class Existing:
     name: Key
     wanted: Resource
     found: Found
+    siblings: Siblings = ALONE
 
     @property
     def fields(self) -> dict[str, Json]:
@@ -236,6 +290,10 @@ class Collection:
         secret_is_complete: whether that field's value is shown whole, as it is to those who may know it.
         required: the fields that a creation needs.
         immutable: the fields that no update can change.
+        refers: the fields that refer to another object of the collection, by its name or its ID. Shown as an ID, they
+            are read as the name, if no other object has it.
+        vocabularies: the fields that hold names of what must be in another list, each with the path of that list below
+            the target's. It is read only where a name is wanted that no object of the collection has yet.
     """
 
     name: str
@@ -270,6 +328,8 @@ class Collection:
     secret_is_complete: Callable[[str], bool] = bool
     required: tuple[str, ...] = ()
     immutable: tuple[str, ...] = ()
+    refers: tuple[str, ...] = ()
+    vocabularies: Mapping[str, str] = field(default_factory=dict)
 
     is_collection: ClassVar[bool] = True
     whole: ClassVar[bool] = False
@@ -278,6 +338,11 @@ class Collection:
     def suffixes(self) -> tuple[str, ...]:
         """All paths of writes below the target's."""
         return tuple(dict.fromkeys((self.suffix, self.item_suffix or self.suffix, self.deleted_at or self.suffix)))
+
+    @property
+    def has_siblings(self) -> bool:
+        """Whether planning one object takes knowing the others."""
+        return bool(self.refers or self.vocabularies)
 
     def path(self, target: Target) -> str:
         """Return where the objects of a target are listed."""
@@ -313,6 +378,26 @@ class Collection:
             "last_used": last_used if isinstance(last_used, str) else None,
             "read_only": found.read_only if ours else {**found.read_only, "renamed_from": ANOTHERS.format(self.title)},
         }
+
+    def with_names(self, live: tuple[Found, ...]) -> tuple[Found, ...]:
+        """Return objects whose references are names instead of IDs, where only one object has that name."""
+        if not self.refers:
+            return live
+        names = self.unique_name_of(live)
+        return tuple(replace(found, resource=self.referring(found.resource, names)) for found in live)
+
+    def unique_name_of(self, live: Iterable[Found]) -> dict[Key, Key]:
+        """Return by ID the name of each object that shares it with no other."""
+        by_name: dict[Key, list[Found]] = {}
+        for found in live:
+            by_name.setdefault(self.identity(found.names[0]), []).append(found)
+        return {found.id: found.names[0] for found, *others in by_name.values() if found.id and not others}
+
+    def referring(self, resource: Resource, names: Mapping[Key, Key]) -> Resource:
+        """Return a resource whose references are replaced by others."""
+        refers = [name for name in self.refers if name in resource.model_fields_set]
+        changed = {name: names[value] for name in refers if (value := getattr(resource, name)) in names}
+        return resource.model_copy(update=changed) if changed else resource
 
     def identity(self, name: Key) -> Key:
         """Return the form in which two spellings of one object's name are equal; paths ignore case."""

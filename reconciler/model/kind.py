@@ -1,9 +1,16 @@
-"""A kind of settings, as data. The engine knows no kind by name: it receives a mapping of kinds."""
+"""A kind of settings, as data, and a type of field that kinds share.
 
+The engine knows no kind by name: it receives a mapping of kinds.
+"""
+
+import re
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
+from datetime import date
 from enum import IntEnum, StrEnum
-from typing import Any
+from typing import Annotated, Any
+
+from pydantic import BeforeValidator
 
 from reconciler.model.endpoints import Collection, Singleton, as_json
 from reconciler.model.protocols import Json
@@ -11,6 +18,21 @@ from reconciler.model.resource import Found, Wanted
 from reconciler.model.targets import Key, Level
 
 Part = Singleton | Collection
+
+DAY = re.compile(r"[0-9]{4}-[0-9]{2}-[0-9]{2}")
+
+
+def _as_day(value: object) -> object:
+    if not (isinstance(value, str) and DAY.fullmatch(value)):
+        return value
+    try:
+        return date.fromisoformat(value)
+    except ValueError as error:
+        raise ValueError(f"not a day of the calendar: {value}") from error
+
+
+Day = Annotated[date | None, BeforeValidator(_as_day, json_schema_input_type=str | None)]
+"""A plain date as YYYY-MM-DD; YAML reads one, and JSON has a text."""
 
 
 class Role(IntEnum):

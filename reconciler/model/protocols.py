@@ -20,7 +20,7 @@ class Request:
     path: str
     """Below the service's URL, percent-encoded; `{id}` is the ID that the change's first request returns."""
     body: Mapping[str, Json] | None = None
-    """The JSON body, or null."""
+    """The JSON body, or null. `{"created": NAME}` in it is the ID of the object that a change before has created."""
 
     def __str__(self) -> str:
         """Method and path, without the body."""

@@ -98,6 +98,10 @@ class Reference:
     level: Level
     path: str
 
+    def __str__(self) -> str:
+        """`group acme`."""
+        return f"{self.level} {self.path}"
+
 
 @dataclass(frozen=True, slots=True)
 class Unknown:
@@ -106,6 +110,20 @@ class Unknown:
     reason: str
     remedy: str = ""
 
+
+@dataclass(frozen=True, slots=True)
+class Vocabulary:
+    """The path of a list whose names are the values that a field may hold."""
+
+    path: str
+
+    def __str__(self) -> str:
+        """The path."""
+        return self.path
+
+
+Lookup = Reference | Vocabulary
+"""What planning may need besides the live objects."""
 
 LivePart = Found | tuple[Found, ...] | Unreadable
 
@@ -121,11 +139,13 @@ class LiveState:
         parts: by target, section and part: a `Found` for a singleton, a tuple of them for a collection.
         ids: numeric IDs by reference; paths in lower case.
         read_at: when it was read, by the service's clock.
+        names: the names of the lists that were looked up.
     """
 
     parts: Mapping[PartAddress, LivePart]
     ids: Mapping[Reference, int | Unknown]
     read_at: datetime = field(default_factory=lambda: datetime.now(UTC))
+    names: Mapping[Vocabulary, frozenset[str] | Unknown] = field(default_factory=dict)
 
     def unread(self, *sections: Section) -> dict[PartAddress, Unreadable]:
         """Return the declared parts of some sections that could not be read."""

@@ -1,21 +1,24 @@
 """The planning of one part of a section: a settings record, or a collection matched with live objects by name. Pure."""
 
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import UTC, datetime, timedelta
 from typing import Generic, TypeVar
 
 from reconciler.model.diff import as_read, become, differences, fields_of, only, quoted, uncompared, without
-from reconciler.model.endpoints import Collection, Existing, New, Singleton
+from reconciler.model.endpoints import ALONE, Collection, Existing, New, Siblings, Singleton
 from reconciler.model.plan import Create, Delete, Problem, Unmanaged, Update
 from reconciler.model.resource import Found, Resource, Rotated
-from reconciler.model.state import LiveState, Reference, Section, Unknown
+from reconciler.model.state import LiveState, Lookup, Reference, Section, Unknown, Vocabulary
 from reconciler.model.targets import Address, Key
 
 PartType = TypeVar("PartType", bound=Singleton | Collection)
 
-Step = Create | Update | Delete | Problem | Unmanaged | Reference
-"""One result of planning. A reference is a path whose numeric ID must be looked up before its object can be planned."""
+Step = Create | Update | Delete | Problem | Unmanaged | Lookup
+"""One result of planning. A lookup is what must be asked for before its object can be planned."""
+
+NOTHING = 0
+"""The ID of no object."""
 
 OF_ANOTHER_USER = (
     "due for rotation, but it belongs to another user; its owner can rotate it, or delete it and the next run creates "
@@ -32,12 +35,14 @@ class DeclaredPart(Generic[PartType]):
         part: the endpoint.
         live: its IDs, and when it was read.
         grace: see `DesiredState.grace`.
+        siblings: the objects of the collection, where some refer to others.
     """
 
     section: Section
     part: PartType
     live: LiveState
     grace: timedelta = timedelta()
+    siblings: Siblings = ALONE
 
     def address(self, name: Key | None = None) -> Address:
         """Return the address of an object, or of the part itself."""
@@ -165,27 +170,132 @@ def plan_collection(
     def canonical(name: Key) -> Key:
         return ids.get(name, at.part.identity(name))
 
-    present = {
+    present: Mapping[Key, Resource] = {
         name: resource
         for name, resource in declared.items()
         if resource is not None and name not in unresolved and canonical(name) not in itself
     }
     matches = match(present, live, canonical)
-    for name in matches.missing:
-        yield from plan_creation(at, name, present[name], ids.get(name))
+    absent = {canonical(name) for name, resource in declared.items() if resource is None}
+    unwanted = [
+        found for found in matches.leftover if at.section.prune or not absent.isdisjoint(map(canonical, found.names))
+    ]
+    # A wanted path whose ID is unknown may be a former path of any entry: then none is removed.
+    deleted = frozenset(id(found) for found in unwanted if not unresolved)
+    created: dict[Key, Key] = {}
+    if at.part.has_siblings:
+        at, present, matches = _related(at, present, matches, live)
+        at = replace(at, siblings=replace(at.siblings, created=created, deleted=deleted))
+    for name in _first_what_others_need(at.part, matches.missing, present):
+        for step in plan_creation(at, name, present[name], ids.get(name)):
+            if isinstance(step, Create):
+                created[at.part.identity(name)] = name
+            yield step
     for pair in matches.pairs:
         yield from plan_pair(at, pair)
     for conflict in matches.conflicts:
         yield from plan_conflict(at, conflict)
-    absent = {canonical(name) for name, resource in declared.items() if resource is None}
     for found in sorted(matches.leftover, key=lambda found: str(found.names[0])):
-        unwanted = at.section.prune or not absent.isdisjoint(map(canonical, found.names))
-        # A wanted path whose ID is unknown may be a former path of any entry: then none is removed.
-        if unwanted and not unresolved:
+        if id(found) in deleted:
             yield from plan_deletion(at, found)
         else:
             address = at.address(found.names[0])
             yield Unmanaged(address, found.id, at.part.grants_access, found.owner, found.last_used)
+
+
+def _related(
+    at: DeclaredPart[Collection],
+    present: Mapping[Key, Resource],
+    matches: Matches,
+    live: Sequence[Found],
+) -> tuple[DeclaredPart[Collection], Mapping[Key, Resource], Matches]:
+    """Return what is planned with objects that refer to one another by the names that they will have."""
+    part = at.part
+    renamed = {pair.found.id: pair.name for pair in matches.pairs if pair.former is not None}
+    names = part.unique_name_of(live) | {number: name for number, name in renamed.items() if number is not None}
+    former = {pair.found.names[0]: pair.name for pair in matches.pairs if pair.former is not None}
+
+    def called_now(found: Found) -> Found:
+        resource = part.referring(found.resource, former)
+        unchanged = resource is found.resource
+        return found if unchanged else replace(found, resource=resource, shown=fields_of(found.resource))
+
+    wanted = {name: part.referring(resource, names) for name, resource in present.items()}
+    pairs = (replace(pair, wanted=wanted[pair.name], found=called_now(pair.found)) for pair in matches.pairs)
+    as_they_are = [(renamed.get(found.id, found.names[0]), called_now(found).resource) for found in live]
+    above: dict[tuple[str, Key], Key] = {}
+    for name, resource in (*as_they_are, *wanted.items()):
+        refers = _referred(part, resource)
+        for field in resource.model_fields_set.intersection(part.refers):
+            above[field, part.identity(name)] = refers.get(field, NOTHING)
+    at = replace(at, siblings=replace(Siblings.of(part, live, renamed), above=above))
+    return at, wanted, replace(matches, pairs=tuple(pairs))
+
+
+def _first_what_others_need(part: Collection, missing: Sequence[Key], wanted: Mapping[Key, Resource]) -> Iterator[Key]:
+    """Yield the names of new objects, those that others refer to first; those that refer in a circle come last."""
+    left = {part.identity(name): name for name in missing}
+    ready = left
+    while ready:
+        ready = {
+            key: name
+            for key, name in left.items()
+            if not part.refers or left.keys().isdisjoint(_referred(part, wanted[name]).values())
+        }
+        yield from ready.values()
+        left = {key: name for key, name in left.items() if key not in ready}
+    yield from left.values()
+
+
+def _referred(part: Collection, wanted: Resource) -> dict[str, Key]:
+    """Return the identities of the objects that a resource refers to by name, by field."""
+    fields = [field for field in part.refers if field in wanted.model_fields_set]
+    return {field: part.identity(name) for field in fields if isinstance(name := getattr(wanted, field), str)}
+
+
+def _circle(siblings: Siblings, field: str, start: Key) -> str:
+    """Return the names through which an object would refer to itself; empty if it would not."""
+    passed = [start]
+    while (above := siblings.above.get((field, passed[-1]), NOTHING)) not in {NOTHING, *passed}:
+        passed.append(above)
+    return " > ".join(map(str, (*passed, start))) if above == start else ""
+
+
+def _unrelated(at: DeclaredPart[Collection], name: Key, wanted: Resource) -> Iterator[tuple[str, Problem | Lookup]]:
+    """Yield each field that refers to what is not there, with the problem that is, or what to look up."""
+    yield from _unlisted(at, name, wanted)
+    part = at.part
+    for field, key in _referred(part, wanted).items():
+        found = at.siblings.named(key)
+        circle = _circle(at.siblings, field, part.identity(name))
+        if circle:
+            yield field, at.problem(name, f"would refer to itself: {circle}", "break the circle", field=field)
+        elif len(found) > 1:
+            yield field, at.problem(name, _crowd(found, f'the name "{key}"'), "write its ID instead", field=field)
+        elif any(id(each) in at.siblings.deleted for each in found):
+            yield field, at.problem(name, f'this plan deletes the {part.title} "{key}"', "declare it", field=field)
+        elif not found and key not in at.siblings.created:
+            reason = f'no {part.title} "{key}" is there, and this plan creates none before this one'
+            yield field, at.problem(name, reason, "correct the name, or declare it", field=field)
+
+
+def _unlisted(at: DeclaredPart[Collection], name: Key, wanted: Resource) -> Iterator[tuple[str, Problem | Lookup]]:
+    """Yield each field with a name that its list lacks, with the problem that is, or what to look up."""
+    for field, path in at.part.vocabularies.items():
+        words = {*getattr(wanted, field)} if field in wanted.model_fields_set else set()
+        strange = words - at.siblings.words.get(field, frozenset())
+        if not strange:
+            continue
+        vocabulary = Vocabulary(at.section.target.url + path)
+        names = at.live.names.get(vocabulary, vocabulary)
+        if isinstance(names, Vocabulary):
+            yield field, names
+        elif isinstance(names, Unknown):
+            yield field, at.problem(name, f"cannot be checked: {names.reason}", names.remedy, field=field)
+        elif not strange <= names:
+            unknown = sorted(strange - names)
+            reason = f"unknown name{'s' * (len(unknown) > 1)} {', '.join(map(quoted, unknown))}"
+            yield field, at.problem(name, reason, "correct it, or create it first", field=field)
 
 
 def plan_creation(
@@ -203,11 +313,13 @@ def plan_creation(
     lacking = [field for field in at.part.required if fields_of(wanted).get(field) is None]
     yield from (at.problem(name, f"cannot be created: {reason}", field=field) for field, reason in errors)
     yield from (at.problem(name, f"needs `{field}` to be created", "declare it", field=field) for field in lacking)
-    if errors or lacking:
+    unrelated = dict(_unrelated(at, name, wanted))
+    yield from unrelated.values()
+    if errors or lacking or unrelated:
         return
     path = _path(at, name)
     if isinstance(path, str):
-        requests = at.part.create(New(at.part, at.section.target, path, name, wanted, target_id))
+        requests = at.part.create(New(at.part, at.section.target, path, name, wanted, target_id, at.siblings))
         delivers, former = at.part.secret_field is not None, () if replaces_ids else getattr(wanted, "renamed_from", ())
         yield Create(at.address(name), fields_of(wanted), requests, target_id, replaces_ids, delivers, former)
     else:
@@ -224,7 +336,7 @@ def plan_pair(at: DeclaredPart[Collection], pair: Pair) -> Iterator[Step]:
     if rename and reason is not None:
         yield at.problem(pair.name, reason)
         return
-    fixed = dict(_immutable(at, pair))
+    fixed = {**dict(_immutable(at, pair)), **dict(_unrelated(at, pair.name, pair.wanted))}
     yield from fixed.values()
     possible, problems = applicable(at, pair.name, without(pair.wanted, fixed), found)
     yield from problems
@@ -234,7 +346,7 @@ def plan_pair(at: DeclaredPart[Collection], pair: Pair) -> Iterator[Step]:
     if after or rename:
         path = _path(at, pair.name)
         if isinstance(path, str):
-            existing = Existing(at.part, at.section.target, path, pair.name, only(possible, after), found)
+            existing = Existing(at.part, at.section.target, path, pair.name, only(possible, after), found, at.siblings)
             requests = at.part.update(existing)
             yield Update(at.address(pair.name), before, after, requests, as_read(found), pair.former)
         else:
@@ -282,7 +394,7 @@ def plan_deletion(at: DeclaredPart[Collection], found: Found, successor_id: int 
     name = found.names[0]
     path = _path(at, name)
     if isinstance(path, str):
-        requests = at.part.delete(Existing(at.part, at.section.target, path, name, Resource(), found))
+        requests = at.part.delete(Existing(at.part, at.section.target, path, name, Resource(), found, at.siblings))
         yield Delete(at.address(name), fields_of(found.resource), requests, as_read(found), successor_id)
     else:
         yield path

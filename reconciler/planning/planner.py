@@ -7,16 +7,26 @@ from reconciler.model.endpoints import Collection, Singleton
 from reconciler.model.kind import Kinds
 from reconciler.model.plan import Create, Delete, Plan, Problem, SectionPlan, TargetPlan, Unmanaged, Update
 from reconciler.model.resource import Found, Resource
-from reconciler.model.state import Cause, DesiredState, DesiredTarget, LiveState, Reference, Section, Unreadable
+from reconciler.model.state import (
+    Cause,
+    DesiredState,
+    DesiredTarget,
+    LiveState,
+    Lookup,
+    Reference,
+    Section,
+    Unreadable,
+    Vocabulary,
+)
 from reconciler.model.targets import Key, Level
 from reconciler.planning.parts import DeclaredPart, Step, plan_collection, plan_settings, without_itself
 
 
-def make_plan(desired: DesiredState, live: LiveState, kinds: Kinds) -> tuple[Plan, frozenset[Reference]]:
+def make_plan(desired: DesiredState, live: LiveState, kinds: Kinds) -> tuple[Plan, frozenset[Lookup]]:
     """Compare desired with live state.
 
-    Returns the plan and the references it needs and `live.ids` lacks. While there are any, what depends on them is
-    left out of the plan: look them up, add them to `live.ids` and plan again.
+    Returns the plan and the lookups it needs and `live` lacks. While there are any, what depends on them is left out
+    of the plan: see `live.records.with_lookups`, and plan again.
     """
     planned = [plan_target(target, live, kinds, desired.grace) for target in desired.targets]
     targets = tuple(target for target, _ in planned)
@@ -26,7 +36,7 @@ def make_plan(desired: DesiredState, live: LiveState, kinds: Kinds) -> tuple[Pla
 
 def plan_target(
     target: DesiredTarget, live: LiveState, kinds: Kinds, grace: timedelta
-) -> tuple[TargetPlan, frozenset[Reference]]:
+) -> tuple[TargetPlan, frozenset[Lookup]]:
     """Plan one target; the second value is as of `make_plan`."""
     absent = _absence(target, live)
     if absent is not None:
@@ -38,7 +48,7 @@ def plan_target(
 
 def plan_section(
     section: Section, live: LiveState, kinds: Kinds, grace: timedelta = timedelta()
-) -> tuple[SectionPlan, frozenset[Reference]]:
+) -> tuple[SectionPlan, frozenset[Lookup]]:
     """Plan one section; the second value is as of `make_plan`."""
     found = 0
     steps: list[Step] = []
@@ -67,7 +77,7 @@ def plan_section(
         (*unreadable.values(), *(step for step in steps if isinstance(step, Problem))),
         tuple(step for step in steps if isinstance(step, Unmanaged)),
     )
-    return planned, frozenset(step for step in steps if isinstance(step, Reference))
+    return planned, frozenset(step for step in steps if isinstance(step, Reference | Vocabulary))
 
 
 def _absence(target: DesiredTarget, live: LiveState) -> SectionPlan | None:

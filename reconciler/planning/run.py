@@ -8,7 +8,7 @@ from collections.abc import Callable, Collection, Iterable, Mapping
 from dataclasses import dataclass, field, replace
 
 from reconciler.live.read import read_live
-from reconciler.live.records import look_up, look_up_paths
+from reconciler.live.records import look_up, look_up_paths, with_lookups
 from reconciler.model.kind import Kinds
 from reconciler.model.plan import Plan
 from reconciler.model.progress import Progress
@@ -120,7 +120,7 @@ def plan_from(
     _warn_of_unshown(desired, live)
     plan, missing = make_plan(desired, live, kinds)
     while missing:
-        live = replace(live, ids={**live.ids, **look_up(missing, reader, concurrency)})
+        live = with_lookups(live, missing, reader, concurrency)
         plan, missing = make_plan(desired, live, kinds)
     moved = {
         Reference(target.level, str(path).casefold()): move.number
