@@ -251,7 +251,7 @@ def test_a_number_that_is_none_makes_an_answer_unreadable(
     assert read_part(Answering(right | {part.id_field: number}), part, target, {}) == Unreadable(
         f"GET {target.url}{part.suffix}: unexpected response: the body does not have the documented structure"
     )
-    live = read_part(Answering(right | {"project_id": number}), part, target, {})
+    live = read_part(Answering(right | {f"{target.level}_id": number}), part, target, {})
     assert isinstance(live, tuple)
     assert [found.owner_id for found in live] == [None]
 

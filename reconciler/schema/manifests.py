@@ -140,7 +140,8 @@ def _example(kind: Kind, level: Level) -> Schema:
     model = kind.models[level]
     items = [each for each in get_args(get_args(model)[-1]) if issubclass(each, Item)] if get_args(model) else []
     if items:
-        return {f"a {kind.parts[0].title}": _together(items[0])}
+        title = kind.parts[0].title
+        return {f"{'an' if title[0] in 'aeio' else 'a'} {title}": _together(items[0])}
     return _together(model)
 
 

@@ -133,7 +133,8 @@ def test_an_export_reads_each_part_once_and_writes_nothing_to_the_service(cli_ru
         if target.level in kind.models
         for part in kind.parts
     ]
-    read = [f"{part.path(target)}?per_page=100&page=1" for target, part in parts if part.is_collection]
+    paths = [part.path(target) for target, part in parts if part.is_collection]
+    read = [f"{path}{'&' if '?' in path else '?'}per_page=100&page=1" for path in paths]
     read += [part.path(target) for target, part in parts if not part.is_collection]
     read.append(f"{group.url.rstrip('/')}?with_projects=false")
     read.append(

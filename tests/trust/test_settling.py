@@ -225,6 +225,39 @@ def test_a_younger_one_that_cannot_be_deleted_again_is_named(sandbox: Sandbox) -
     ]
 
 
+def test_a_younger_epic_is_deleted_by_its_number_in_the_group(sandbox: Sandbox) -> None:
+    def meddle(request: Request, send: Callable[[], Json]) -> Json:
+        if request.method == "POST":
+            with Client(sandbox.api_url, "bob-token") as bob:
+                bob.send(request)
+        return send()
+
+    state = a_small_service("deployed")
+    state["groups"][0]["epics"] = [{"id": 50, "title": "Other"}]
+    with EngineDriver(sandbox, state, Meddled(sandbox.api_url, meddle)) as engine:
+        assert failures(engine.apply(engine.plan(section("epics", {"Roadmap": {}}, ACME)))) == [
+            "failed: epic Roadmap: another user created the same object at the same time, ID 51; this run's, ID 52, "
+            "was deleted again"
+        ]
+        assert engine.writes()[-1] == "DELETE groups/acme/epics/3"
+
+
+def test_an_epic_whose_creation_is_answered_oddly_is_found_for_what_refers_to_it(sandbox: Sandbox) -> None:
+    def meddle(request: Request, send: Callable[[], Json]) -> Json:
+        answer = send()
+        return {} if request.method == "POST" else answer
+
+    state = a_small_service("deployed")
+    with EngineDriver(sandbox, state, Meddled(sandbox.api_url, meddle)) as engine:
+        value = {"Roadmap": {"state": "closed"}, "Child": {"parent": "Roadmap"}}
+        assert failures(engine.apply(engine.plan(section("epics", value, ACME)))) == []
+        assert engine.writes() == [
+            'POST groups/acme/epics {"title": "Roadmap"}',
+            'PUT groups/acme/epics/1 {"state_event": "close"}',
+            'POST groups/acme/epics {"title": "Child", "parent_id": 1}',
+        ]
+
+
 def test_a_refused_token_ends_the_run_and_nothing_more_is_asked(sandbox: Sandbox) -> None:
     def meddle(_request: Request, send: Callable[[], Json]) -> Json:
         answer = send()

@@ -1,0 +1,237 @@
+"""Epics of a group, each known by its title, which need not be unique (spec 4.20)."""
+
+import re
+from collections.abc import Iterator, Mapping, Sequence
+from datetime import date
+from typing import Annotated, ClassVar, Literal
+
+from pydantic import AfterValidator, BeforeValidator, Field
+
+from reconciler.model.endpoints import Collection, Existing, New, Reading, Requests
+from reconciler.model.kind import Day, Kind, Needs, Rehearsed, Role
+from reconciler.model.protocols import Json, Request
+from reconciler.model.resource import NOT_HERE, Found, Item, Resource, recognized
+from reconciler.model.targets import Key, Level
+
+QUICK_ACTION = re.compile(r"^/[A-Za-z_]+", re.MULTILINE)
+LONGEST_DESCRIPTION = 1_048_576
+
+
+def _without_quick_actions(text: str | None) -> str | None:
+    """GitLab carries out a line that starts with `/word`, and cuts it out: no such description would ever be there."""
+    action = QUICK_ACTION.search(text or "")
+    if action:
+        raise ValueError(
+            f"a line that starts with {action[0]} is a quick action, which GitLab carries out and cuts out: "
+            "declare the field that it sets, or indent the line"
+        )
+    return text
+
+
+def _as_labels(value: object) -> object:
+    """Labels are a set: in the order of the alphabet, each once, without blanks around them."""
+    if not isinstance(value, list | tuple):
+        return value
+    number = next((name for name in value if not isinstance(name, str)), None)
+    if number is not None:
+        raise ValueError(f'a label is text: write "{number}" in quotes')
+    names = tuple(sorted({name.strip() for name in value}))
+    wrong = next((name for name in names if not name or "," in name), None)
+    if wrong is not None:
+        raise ValueError(f'a label must not be blank or contain a comma: "{wrong}"')
+    return names
+
+
+def _as_parent(value: object) -> object:
+    if isinstance(value, str) and not value.strip():
+        raise ValueError("a title must not be blank; null means no parent")
+    return value.strip() if isinstance(value, str) else value
+
+
+class Epic(Item):
+    """An epic of a group."""
+
+    misplaced: ClassVar[Mapping[str, str]] = {
+        "title": "the title of an epic is its key",
+        "parent_id": "`parent` takes the title of the parent, or its ID",
+    }
+
+    description: Annotated[
+        str | None,
+        Field(max_length=LONGEST_DESCRIPTION),
+        BeforeValidator(lambda text: None if text == "" else text),
+        AfterValidator(_without_quick_actions),
+    ] = Field(
+        default=None,
+        description="Text of at most 1,048,576 characters, without quick actions. Null or empty: none.",
+        examples=["Everything for the new provider."],
+    )
+    labels: Annotated[tuple[str, ...], BeforeValidator(_as_labels, json_schema_input_type=list[str])] = Field(
+        default=(),
+        description="Names of labels of the group or the groups above it: replaced as a whole.",
+        examples=[["roadmap"]],
+    )
+    confidential: bool = Field(
+        default=False,
+        description="Hide the epic from who is less than a Planner. Its children must be confidential too.",
+        examples=[False],
+    )
+    start_date: Day = Field(
+        default=None,
+        description="Fixed first day, YYYY-MM-DD. Null: from the children. GitLab has one switch for both dates: "
+        "beside a fixed date, null is none.",
+        examples=["2027-01-01"],
+    )
+    due_date: Day = Field(
+        default=None,
+        description="Fixed last day, YYYY-MM-DD, not before `start_date`. Null: as of `start_date`.",
+        examples=["2027-12-31"],
+    )
+    parent: Annotated[str | int | None, BeforeValidator(_as_parent)] = Field(
+        default=None,
+        description="The epic above: its title in this group, or the numeric ID of one of any group. Null: none.",
+        examples=["Roadmap 2027"],
+    )
+    state: Literal["opened", "closed"] = Field(default="opened", description="Open or closed.", examples=["opened"])
+
+    def errors(self) -> Iterator[tuple[str, str]]:
+        """An epic does not end before it starts."""
+        if self.start_date and self.due_date and self.due_date < self.start_date:
+            yield "due_date", f"due_date must not be before start_date, which is {self.start_date}"
+
+
+DATES = ("start_date", "due_date")
+EDITORS_ONLY = "only who may edit epics is shown this: make the token's owner a Planner"
+ELSEWHERE = "its parent, the epic with ID {}, is in another group: remove it there"
+
+
+def complete(reading: Reading) -> Json:
+    """Mark the epics whose parent is in another group, for only there it can be removed."""
+    here = {entry["id"] for entry in reading.answer}
+    parents = {entry["id"]: entry.get("parent_id") for entry in reading.answer}
+    away = {number: parent for number, parent in parents.items() if parent is not None and parent not in here}
+    return [{**entry, "elsewhere": away.get(entry["id"])} for entry in reading.answer]
+
+
+def decode(entry: Json) -> Found:
+    """Read one epic. Dates are compared where they are fixed; by the specification, only editors see which are."""
+    shown = {name: entry[name] for name in ("labels", "confidential", "state") if name in entry}
+    shown |= {"description": entry.get("description"), "parent": entry.get("parent_id")}
+    read_only = {name: NOT_HERE for name in ("labels", "confidential", "state") if name not in entry}
+    for name in DATES:
+        if f"{name}_is_fixed" in entry:
+            shown[name] = entry[f"{name}_fixed"] if entry[f"{name}_is_fixed"] else None
+        else:
+            read_only[name] = EDITORS_ONLY
+    if entry.get("elsewhere") is not None:
+        read_only["parent"] = ELSEWHERE.format(entry["elsewhere"])
+    epic, unknown = recognized(Epic, shown)
+    return Found(epic, read_only=read_only, unknown=unknown)
+
+
+def arrange(wanted: Mapping[Key, Resource | None], live: Sequence[Found]) -> Mapping[Key, Resource | None]:
+    """Return what is hidden children first, and then the rest parents first.
+
+    Of a public epic below a confidential one, or above it, GitLab drops the update without a word.
+    """
+    parents: dict[Key | None, Key | None] = {}
+    for name, epic in [*((found.names[0], found.resource) for found in live), *wanted.items()]:
+        if isinstance(epic, Epic) and "parent" in epic.model_fields_set:
+            parents[name] = epic.parent
+
+    def depth(name: Key | None) -> int:
+        above: list[Key | None] = []
+        while name in parents and name not in above:
+            above.append(name)
+            name = parents[name]
+        return len(above)
+
+    def order(name: Key) -> tuple[bool, int]:
+        epic = wanted[name]
+        hidden = isinstance(epic, Epic) and epic.confidential
+        return not hidden, -depth(name) if hidden else depth(name)
+
+    return {name: wanted[name] for name in sorted(wanted, key=order)}
+
+
+def create(new: New) -> Requests:
+    """The service creates open epics: a closed one takes a second request."""
+    fields = new.fields
+    closed = fields.pop("state", "opened") == "closed"
+    for name in DATES:
+        if name in fields:
+            fields |= {f"{name}_fixed": fields.pop(name), f"{name}_is_fixed": True}
+    if "parent" in fields:
+        fields["parent_id"] = new.siblings.id_of(fields.pop("parent"))
+    creation = new.post(new.new_name | fields)
+    return (creation, Request("PUT", new.path + "/{id}", {"state_event": "close"})) if closed else (creation,)
+
+
+def update(old: Existing) -> Requests:
+    """Both dates are sent where one changes; a parent is removed by a request of its own, since null is an error."""
+    changed = old.fields
+    requests = []
+    if "state" in changed:
+        changed["state_event"] = "close" if changed.pop("state") == "closed" else "reopen"
+    if not changed.keys().isdisjoint(DATES):
+        for name in DATES:
+            day = changed.pop(name) if name in changed else _shown_day(old.found, name)
+            changed |= {f"{name}_fixed": day, f"{name}_is_fixed": day is not None}
+    if "parent" in changed:
+        parent = changed.pop("parent")
+        if parent is None:
+            above, *_ = old.siblings.named(getattr(old.found.resource, "parent", ""))
+            requests.append(Request("DELETE", f"{old.path}/{above.path_id}/epics/{old.found.id}"))
+        else:
+            changed["parent_id"] = old.siblings.id_of(parent)
+    changed |= old.new_name
+    return (*requests, old.send(changed)) if changed else (*requests,)
+
+
+def _shown_day(found: Found, name: str) -> str | None:
+    day: date | None = getattr(found.resource, name)
+    return day.isoformat() if day else None
+
+
+EPICS = Collection(
+    name="epics",
+    title="epic",
+    suffix="epics",
+    model=Epic,
+    path_field="iid",
+    query="include_descendant_groups=false&order_by=created_at&sort=asc",
+    complete=complete,
+    decode=decode,
+    arrange=arrange,
+    create=create,
+    update=update,
+    canonical_key=str.strip,
+    unique_names=False,
+    refers=("parent",),
+    vocabularies={"labels": "labels?include_ancestor_groups=true&only_group_labels=true"},
+)
+
+
+def rehearsal(read: Rehearsed) -> Mapping[str, Json]:
+    """The epics with their numbers in paths, and the labels that they have."""
+    found = read.parts.get("epics", ())
+    ids = {each.names[0]: each.id for each in found}
+    epics = []
+    for each, item in zip(found, read.items(EPICS), strict=True):
+        parent = item.pop("parent", None)
+        fixed = {f"{name}_is_fixed": item.get(name) is not None for name in DATES}
+        epics.append({**item, **fixed, "iid": int(each.path_id or 0), "parent_id": ids.get(parent, parent)})
+    labels = sorted({label for epic in epics for label in epic.get("labels", ())})
+    return {"epics": epics, "labels": [{"name": name} for name in labels]}
+
+
+KIND = Kind(
+    name="epics",
+    summary="Epics of a group, by title.",
+    spec="4.20",
+    models={Level.GROUP: dict[str, Epic | None]},
+    parts=(EPICS,),
+    order=10,
+    rehearsal=rehearsal,
+    needs=Needs(roles={Level.GROUP: Role.PLANNER}, same_to_read=False, licensed=True),
+)
