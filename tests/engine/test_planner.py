@@ -57,7 +57,9 @@ def planned(answers: dict[tuple[Target, str, str], object], *sections: Section, 
         Reference(Level(name.split("_")[0]), name.split("_", 1)[1].replace("_", "/")): ids[name] for name in ids
     }
     plan, missing = make_plan(desired(*sections), live(answers, references), KINDS)
-    return listed(plan) + [f"needs {each.level} {each.path}" for each in sorted(missing, key=lambda each: each.path)]
+    needed = sorted(f"needs {each.level} {each.path}" for each in missing if isinstance(each, Reference))
+    assert len(needed) == len(missing)
+    return listed(plan) + needed
 
 
 def test_creates_come_before_updates_and_updates_before_deletes() -> None:

@@ -12,7 +12,7 @@ from reconciler.errors import Forbidden, NotFound, ServiceError, Unauthorized
 from reconciler.gitops.compare import compare
 from reconciler.live.records import current_names
 from reconciler.model.plan import Create, Delete, Plan
-from reconciler.model.state import DesiredState, Reference, Unknown
+from reconciler.model.state import DesiredState, Reference, Unknown, Vocabulary
 from reconciler.model.targets import Level, Target
 from reconciler.planning.planner import make_plan
 from tests.building import ACME, API, KINDS, USER, desired, live, section
@@ -25,7 +25,7 @@ LIB = Target(Level.PROJECT, "acme/lib")
 
 def planned(
     then: DesiredState, now: DesiredState, answers: dict[Any, Any], ids: dict[Reference, int | Unknown] | None = None
-) -> tuple[Plan, frozenset[Reference]]:
+) -> tuple[Plan, frozenset[Reference | Vocabulary]]:
     return make_plan(compare(now, then, KINDS).desired, live(answers, ids), KINDS)
 
 
