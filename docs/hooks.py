@@ -1,4 +1,4 @@
-"""What `mkdocs.yml` cannot say: pages of the repository outside `docs/`, and links to them."""
+"""Additions that `mkdocs.yml` cannot express: pages of the repository outside `docs/`, and links to them."""
 
 import posixpath
 import re

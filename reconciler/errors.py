@@ -124,7 +124,7 @@ class ServiceError(ReconcilerError):
 
 
 class ConnectionFailure(Enum):
-    """What prevented a connection, and what to do about it."""
+    """The reason why a connection failed, and the remedy."""
 
     NAME = "no such host", "check the host name for a typo, and whether this machine can resolve it"
     REFUSED = "connection refused", "nothing listens at that host and port: check the port"

@@ -1,4 +1,4 @@
-"""What a kind is tested with, ours and other people's: its whole life on the sandbox, in both of its dialects."""
+"""The test of a kind, ours or another package's: its whole life on the sandbox, in both of its dialects."""
 
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace

@@ -238,7 +238,7 @@ def forgery(
     Args:
         change: of a saved plan; its object has not moved.
         part: where the object is.
-        found: the object as it was read; None where it is to be created.
+        found: the object as it was read; None if it is to be created.
         siblings: the other objects, as the whole plan changes them.
         look_up: adds what planning lacks, or raises `LookupError`.
     """

@@ -136,7 +136,7 @@ def _plan(session: Session, flags: ApplyFlags, client: "Client") -> "SavedPlan":
 
 
 def _guarded(session: Session, flags: ApplyFlags, saved: "SavedPlan") -> "SavedPlan":
-    """Return the part of a plan that is to be applied, with its limits; the guard checks the whole plan.
+    """Return the selected part of a plan, with its limits; the guard checks the whole plan.
 
     Raises:
         PlanRefused: it must not be applied.

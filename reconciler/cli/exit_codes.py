@@ -9,7 +9,7 @@ if TYPE_CHECKING:
 
 
 class ExitCode(IntEnum):
-    """What a command ends with. A run ended by a signal ends with 128 and the signal's number instead."""
+    """The exit code of a command. A run ended by a signal ends with 128 and the signal's number instead."""
 
     IN_ORDER = 0
     ERROR = 1

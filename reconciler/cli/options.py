@@ -78,7 +78,7 @@ VERBOSITY = OptionGroup("Output", environment=True)
 PROBLEMS = OptionGroup("Output")
 
 RUN = (MANIFESTS, SELECTION, FLEET, CONNECTION, SERVICE, OUTPUT)
-"""What every command takes that reads manifests and live state."""
+"""The options of every command that reads manifests and live state."""
 
 
 @dataclass(frozen=True, slots=True)

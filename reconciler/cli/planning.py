@@ -94,7 +94,7 @@ def failed_before(session: Session) -> frozenset[Address] | None:
 
 @dataclass(frozen=True, slots=True)
 class Fleet:
-    """What a run is about.
+    """The targets of a run.
 
     Attributes:
         desired: the targets; the digest is that of all there are.

@@ -1,4 +1,4 @@
-"""What most commands do first and last: read the manifests, connect to the service, write the result."""
+"""The first and last steps of most commands: read the manifests, connect to the service, write the result."""
 
 import json
 import logging
@@ -55,7 +55,7 @@ class Session:
 
     @property
     def inputs(self) -> "Inputs":
-        """What the manifests are read from.
+        """The sources of the manifests.
 
         Raises:
             ConfigurationError: see `template_variables`.

@@ -38,7 +38,7 @@ Record = ProjectRecord | ServiceError | Cause
 
 @dataclass(frozen=True, slots=True)
 class CheckContext:
-    """What is checked, and what is known already.
+    """The subject of a check, and the facts known before it.
 
     Attributes:
         plan: for these targets, with its problems.

@@ -1,4 +1,4 @@
-"""What most projects share moves into a profile, and their documents declare only the rest. Pure."""
+"""Settings that most projects share move into a profile; their documents declare only the rest. Pure."""
 
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence

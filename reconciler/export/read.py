@@ -14,7 +14,7 @@ from reconciler.model.targets import Target
 
 @dataclass(frozen=True, slots=True)
 class LiveSnapshot:
-    """What was read.
+    """The live state of an export.
 
     Attributes:
         targets: those with at least one readable section, in `Target.order`.

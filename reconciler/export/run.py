@@ -4,11 +4,11 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from reconciler.export.check import disagreements
-from reconciler.export.files import read_folder
+from reconciler.export.files import Folder, read_folder
 from reconciler.export.hoist import hoist
-from reconciler.export.read import read_all
+from reconciler.export.read import LiveSnapshot, read_all
 from reconciler.export.sandbox_state import sandbox_state
-from reconciler.export.sections import export_target
+from reconciler.export.sections import Exported, export_target
 from reconciler.export.targets import ExportRequest
 from reconciler.export.update import update
 from reconciler.manifests.documents import profile_document, target_document
@@ -70,6 +70,27 @@ def run_export(
     snapshot = read_all(request, reader, kinds, concurrency, progress)
     files = files.with_paths(snapshot.targets)
     progress.begin("writing manifests")
+    exported = _write_documents(files, snapshot, request, kinds, folder=folder, profile=profile)
+    texts = files.changed_texts()
+    warnings = (
+        *(
+            f"{path} is a template and was not read: settings that it declares may now be declared twice"
+            for path in files.templates
+        ),
+        *snapshot.warnings,
+        *(warning for each in exported for section in each.left_out.values() for warning in section),
+        *disagreements({**files.texts, **texts}, snapshot.targets, snapshot.live, kinds),
+    )
+    rehearsal = {} if state is None else {state: sandbox_state(snapshot, reader, kinds)}
+    for path, text in (texts | rehearsal).items():
+        save(path, text)
+    return ExportResult(len(exported), tuple(sorted(texts)), warnings, snapshot.whole)
+
+
+def _write_documents(
+    files: Folder, snapshot: LiveSnapshot, request: ExportRequest, kinds: Kinds, *, folder: Path, profile: str | None
+) -> list[Exported]:
+    """Update the document of each target, or add one; move settings that the added ones share into the profile."""
     exported = [export_target(resolved, snapshot.live, kinds) for resolved in snapshot.targets]
     shapes, new = section_specs(kinds), []
     for each in exported:
@@ -89,17 +110,4 @@ def run_export(
             files.add(folder / "profiles" / f"{profile}.yaml", profile_document(profile, hoisted.spec))
     for resolved, written in documents.items():
         files.add(files.path_for(resolved.target), written)
-    texts = files.changed_texts()
-    warnings = (
-        *(
-            f"{path} is a template and was not read: settings that it declares may now be declared twice"
-            for path in files.templates
-        ),
-        *snapshot.warnings,
-        *(warning for each in exported for section in each.left_out.values() for warning in section),
-        *disagreements({**files.texts, **texts}, snapshot.targets, snapshot.live, kinds),
-    )
-    rehearsal = {} if state is None else {state: sandbox_state(snapshot, reader, kinds)}
-    for path, text in (texts | rehearsal).items():
-        save(path, text)
-    return ExportResult(len(exported), tuple(sorted(texts)), warnings, snapshot.whole)
+    return exported

@@ -17,7 +17,7 @@ Spec = dict[str, Any]
 """Sections by name, as plain data."""
 
 Omitted = list[tuple[str, str]]
-"""What is left out of a section, and why."""
+"""Objects and fields that a section leaves out, each with the reason."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -15,7 +15,7 @@ from reconciler.model.targets import Identity, Level, Target
 
 @dataclass(frozen=True, slots=True)
 class ExportRequest:
-    """What to export.
+    """The targets and sections to export.
 
     Attributes:
         groups: full paths or numeric IDs, as the user gave them.

@@ -26,7 +26,7 @@ from reconciler.model.targets import Key
 
 @dataclass(frozen=True, slots=True)
 class Declared:
-    """What manifests declare of a target before an export.
+    """The declarations of a target before an export.
 
     Attributes:
         own: the spec of its own document, as written.

@@ -1,1 +1,1 @@
-"""What a git repository adds to a run: the manifests of another revision, and notes on merge requests."""
+"""The part of git in a run: the manifests of another revision, and notes on merge requests."""

@@ -1,4 +1,4 @@
-"""What manifests declare now, compared with what they declared at another revision. Pure.
+"""The comparison of the declarations of two revisions. Pure.
 
 An object that was declared then and is not now is known to be ours: it is deleted. What no manifest declared stays.
 """
@@ -44,7 +44,7 @@ NOTHING: frozenset[Loss] = frozenset()
 
 @dataclass(frozen=True, slots=True)
 class Comparison:
-    """What is wanted now, and where the two revisions differ.
+    """The present desired state, and where the two revisions differ.
 
     Attributes:
         desired: all targets of now, and those of then that lost all their objects. Objects that were declared then and

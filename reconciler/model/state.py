@@ -123,7 +123,7 @@ class Vocabulary:
 
 
 Lookup = Reference | Vocabulary
-"""What planning may need besides the live objects."""
+"""A question that planning may need answered besides the live objects."""
 
 LivePart = Found | tuple[Found, ...] | Unreadable
 

@@ -19,7 +19,7 @@ from reconciler.render.wording import details, label, problem_text, status_text
 from reconciler.system.terminal import escaped, escaped_lines
 
 NO_XML = re.compile("[^\t\n\r\x20-\ud7ff\ue000-\ufffd\U00010000-\U0010ffff]")
-"""What no XML document may hold, not even as a reference."""
+"""Characters that no XML document may hold, not even as a reference."""
 
 
 def plan(saved: SavedPlan, _style: Style) -> str:

@@ -28,7 +28,7 @@ ENCODINGS = ("", "identity", "gzip")
 """The content encodings that are decoded. 64 KiB of gzip are 64 MiB at most; of others, any number."""
 
 GZIP = 16 + zlib.MAX_WBITS
-"""What makes zlib read gzip."""
+"""The `wbits` with which zlib reads gzip."""
 
 IDLE = 5
 """Seconds after which an unused connection is not used again."""

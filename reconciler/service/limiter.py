@@ -235,7 +235,7 @@ class QuotaWindow:
 
 
 class Quota:
-    """What the service's `RateLimit-*` headers allow (deployed behaviour, section 7.4).
+    """The requests that the service's `RateLimit-*` headers allow (deployed behaviour, section 7.4).
 
     `RateLimit-Limit` belongs to another window and is not read.
     """

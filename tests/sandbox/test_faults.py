@@ -131,7 +131,7 @@ def at_once(service: SandboxClient, *asked: tuple[str, Any]) -> list[tuple[int, 
         answers = []
         for line, body in asked:
             answers.append(pool.submit(service.ask, line, body))
-            while len(service.sandbox.log()) < len(answers):
+            while len(service.sandbox.log()) < len(answers) and not answers[-1].done():
                 time.sleep(0.001)
     return [answer.result() for answer in answers]
 
