@@ -104,7 +104,7 @@ def _check(given: Given, flags: ApplyFlags) -> None:
     if flags.plan_file is not None:
         if given.paths and source is ParameterSource.COMMANDLINE:
             raise UsageError("apply takes PATHS or --plan, not both")
-        if any((given.targets, given.labels, given.sections, given.retry_failed, given.since, given.everything)):
+        if given.narrowed or given.since or given.everything:
             raise UsageError(
                 "--plan does not go with options that select targets or sections; give them when the plan is made"
             )

@@ -72,7 +72,7 @@ def completion(shell: str) -> int:
     fish, in ~/.config/fish/config.fish:
         reconciler completion fish | source
 
-    It completes commands, options, and the values of --section, --format, --report, --since and --target.
+    It completes commands, options, and the values of --section, --format, --report, --since, --target and --exclude.
     """  # noqa: D301 - click reads the backspace, which keeps the lines apart
     from click.shell_completion import BashComplete, FishComplete, ZshComplete
 

@@ -103,6 +103,12 @@ class Given:
         "Only targets whose path, or the word instance or user, matches this glob; repeatable.",
         shell_complete=suggestions.targets,
     )
+    excluded: tuple[str, ...] = SELECTION.values(
+        "--exclude",
+        "PATH",
+        "Not the targets that this glob matches; repeatable, wins over --target.",
+        shell_complete=suggestions.targets,
+    )
     labels: tuple[tuple[str, str], ...] = SELECTION.values(
         "--selector", "KEY=VALUE", "Only targets with this label; repeatable, all must match.", callback=_pair
     )
@@ -166,6 +172,11 @@ class Given:
         "--log-format", None, "Format of progress and warnings on stderr.", "text", type=click.Choice(["text", "json"])
     )
     allow_problems: bool = PROBLEMS.flag("--allow-problems", "Exit with 0 instead of 3 if there are problems.")
+
+    @property
+    def narrowed(self) -> bool:
+        """Whether the run is about some targets or sections alone, by what the options select."""
+        return any((self.targets, self.excluded, self.labels, self.sections, self.retry_failed))
 
 
 class SharingCommand(click.Command):

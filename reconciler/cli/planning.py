@@ -27,7 +27,16 @@ from reconciler.model.targets import Address, Target
 from reconciler.planning.causes import refuse_unless_api
 from reconciler.planning.guard import Limits
 from reconciler.planning.run import Known, Move, draw_plan
-from reconciler.planning.selection import Shard, add_missing, add_problems, hold_back_moved, read_shard, restrict, share
+from reconciler.planning.selection import (
+    Shard,
+    add_missing,
+    add_problems,
+    hold_back_moved,
+    matches,
+    read_shard,
+    restrict,
+    share,
+)
 from reconciler.service import Client
 
 LOG = logging.getLogger("reconciler")
@@ -131,6 +140,9 @@ def read_fleet(session: Session, client: Client, failed: Iterable[Address] | Non
         session.warn(warning for warning in now.warnings if warning not in reported)
     comparison, kept = compare_with_past(now, past, discovery, client, given.concurrency) if past else (None, {})
     whole = comparison.desired if comparison else now.desired
+    for glob in given.excluded:
+        if not any(matches(target, [glob]) for target in whole.targets):
+            LOG.warning("--exclude %s matches no target", glob)
     desired = session.select(whole, failed)
     if comparison and not given.everything and failed is None:
         desired = comparison.narrowed(desired)

@@ -107,7 +107,7 @@ class Session:
             yield progress
 
     def select(self, desired: "DesiredState", failed: "Iterable[Address] | None" = None) -> "DesiredState":
-        """Return the part of a state that `--target`, `--selector`, `--section` and `--retry-failed` select.
+        """Return the part of a state that the options of `Given.narrowed` select.
 
         Raises:
             UsageError: nothing is left, or there is no such section.
@@ -135,7 +135,7 @@ class Session:
         """The selected targets and sections."""
         from reconciler.planning.selection import Selection
 
-        return Selection(self.given.targets, self.given.labels, self.given.sections)
+        return Selection(self.given.targets, self.given.excluded, self.given.labels, self.given.sections)
 
     def info(self, text: str) -> None:
         """Log a message for the person who watches, unless they asked for quiet."""

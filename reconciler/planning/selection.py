@@ -26,12 +26,14 @@ class Selection:
 
     Attributes:
         targets: globs on paths or numeric IDs, as manifests or the service name them; `user` for the user.
+        excluded: the same, of targets that are left out.
         labels: all of these `key=value` pairs must be among a target's labels.
         sections: names of sections.
         only: targets and sections; None for all.
     """
 
     targets: tuple[str, ...] = ()
+    excluded: tuple[str, ...] = ()
     labels: tuple[tuple[str, str], ...] = ()
     sections: tuple[str, ...] = ()
     only: Collection[tuple[Target, str]] | None = None
@@ -65,7 +67,7 @@ def select(desired: DesiredState, selection: Selection) -> DesiredState:
     if not desired.targets:
         return desired
     if not targets and selection.only is None:
-        raise UsageError("no target is selected: check --target and --selector against the manifests")
+        raise UsageError("no target is selected: check --target, --exclude and --selector against the manifests")
     declared = {section.kind for target in desired.targets for section in target.sections}
     missing = [section for section in selection.sections if section not in declared]
     if missing:
@@ -211,7 +213,7 @@ def _spans(selection: Selection, address: Address) -> bool:
 
 def _selected(targets: Iterable[DesiredTarget], selection: Selection) -> Iterator[DesiredTarget]:
     for target in targets:
-        if selection.targets and not any(_matches(target, glob) for glob in selection.targets):
+        if (selection.targets and not matches(target, selection.targets)) or matches(target, selection.excluded):
             continue
         if any(target.labels.get(key) != value for key, value in selection.labels):
             continue
@@ -229,9 +231,10 @@ def _wants(selection: Selection, section: Section) -> bool:
     return selection.only is None or (section.target, section.kind) in selection.only
 
 
-def _matches(target: DesiredTarget, glob: str) -> bool:
-    names = {str(target.target.level if target.target.ref is None else target.target.ref), target.path or ""}
-    return any(fnmatchcase(name.casefold(), glob.casefold()) for name in names - {""})
+def matches(target: DesiredTarget, globs: Iterable[str]) -> bool:
+    """Return whether one of some globs matches the path or numeric ID of a target, or its level if it has neither."""
+    names = {str(target.target.level if target.target.ref is None else target.target.ref), target.path or ""} - {""}
+    return any(fnmatchcase(name.casefold(), glob.casefold()) for glob in globs for name in names)
 
 
 class _Homes:

@@ -44,6 +44,11 @@ def test_targets_are_selected_by_globs_whatever_their_case() -> None:
     assert selected(targets=("user",)) == EVERYTHING[:1]
 
 
+def test_what_is_excluded_is_left_out_of_what_is_selected() -> None:
+    assert selected(excluded=("Acme*", "user")) == EVERYTHING[3:]
+    assert selected(targets=("acme/*", "12"), excluded=("12",)) == EVERYTHING[2:3]
+
+
 def test_all_labels_must_match() -> None:
     assert selected(labels=(("team", "pay"), ("tier", "1"))) == EVERYTHING[2:3]
 

@@ -41,6 +41,7 @@ def test_only_what_has_changed_is_planned_and_asked_for(cli_runner: CliRunner, g
     )
     assert requests(cli_runner) == ["projects/acme%2Flib/milestones"]
     assert 'project acme/api\n  + milestone "a"\n' in cli_runner("plan --since HEAD --all").out
+    assert cli_runner("plan --since HEAD --exclude acme/lib").out == NOTHING
 
 
 def test_where_nothing_has_changed_there_is_nothing_to_do_and_nobody_is_asked(
