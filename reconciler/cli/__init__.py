@@ -22,7 +22,7 @@ GROUPS: Mapping[str, Mapping[str, str]] = {
         "merge-reports": "documents",
         "note": "note",
     },
-    "Setup": {"doctor": "doctor", "schema": "editors", "completion": "editors"},
+    "Setup": {"doctor": "setup", "schema": "setup", "completion": "setup"},
     "Practice": {"demo": "sandbox", "sandbox": "sandbox"},
 }
 """The commands under the headings of `--help`, each with the module that it is in."""

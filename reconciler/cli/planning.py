@@ -19,8 +19,7 @@ from reconciler.documents.plan_file import SavedPlan
 from reconciler.documents.report import load_report
 from reconciler.errors import ServiceError, UsageError
 from reconciler.gitops.past import compare_with_past, read_past
-from reconciler.live.discovery import Discovery, discover
-from reconciler.live.records import fetch_record
+from reconciler.live.records import Discovery, discover, fetch_record
 from reconciler.manifests import Hidden, Manifests
 from reconciler.model.state import DesiredState
 from reconciler.model.targets import Address, Target

@@ -3,8 +3,11 @@
 It is handed a `Reader`, which has no write methods.
 """
 
+from collections import Counter
+from collections.abc import Sequence
+
+from reconciler.apply import planned_again, repeatable
 from reconciler.doctor.credentials import check_service
-from reconciler.doctor.estimates import chains_of_apply, estimate
 from reconciler.doctor.findings import (
     Access,
     Costs,
@@ -18,6 +21,8 @@ from reconciler.doctor.findings import (
     diagnosis_content,
 )
 from reconciler.doctor.targets import CheckContext, check_targets
+from reconciler.model.kind import Kinds
+from reconciler.model.plan import Plan, TargetPlan
 
 __all__ = [
     "Access",
@@ -36,3 +41,31 @@ __all__ = [
     "diagnosis_content",
     "estimate",
 ]
+
+
+def estimate(chains: Sequence[int], latency: float, concurrency: int, apart: float) -> Estimate:
+    """Estimate the time of requests, of which some are made in parallel.
+
+    Args:
+        chains: the numbers of requests that are made one after the other; chains run in parallel.
+        latency: seconds for one response.
+        concurrency: chains in flight at most.
+        apart: seconds between two requests, by `--rate`.
+    """
+    requests = sum(chains)
+    rounds = max(max(chains, default=0), requests / concurrency)
+    return Estimate(requests, max(latency * rounds, apart * requests))
+
+
+def chains_of_apply(plan: Plan, kinds: Kinds) -> list[int]:
+    """Return the number of requests of each target: its changes, and the reads before and after them."""
+    again = Counter(section.target for section in planned_again(plan))
+    chains = [_chain(target, kinds) + again[target.target] for target in plan.targets]
+    return [chain for chain in chains if chain]
+
+
+def _chain(target: TargetPlan, kinds: Kinds) -> int:
+    changes = list(target.changes)
+    before = [change for section in target.sections for change in repeatable(section, kinds)]
+    reads = [{(change.address.section, change.address.part) for change in each} for each in (before, changes)]
+    return sum(len(change.requests) for change in changes) + sum(map(len, reads))

@@ -4,9 +4,8 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 
 from reconciler.errors import NotFound, ServiceError
-from reconciler.live.discovery import discover
 from reconciler.live.read import answer_or_error, ask_each
-from reconciler.live.records import OTHER, TargetRecord, fetch_record, is_the_other
+from reconciler.live.records import OTHER, TargetRecord, discover, fetch_record, is_the_other
 from reconciler.manifests import Hidden
 from reconciler.manifests.documents import plausible_path
 from reconciler.model.protocols import Reader

@@ -14,8 +14,7 @@ from typing import Any
 from reconciler.errors import ManifestErrors
 from reconciler.gitops.compare import Comparison, Identity, Loss, compare, is_declared, removed
 from reconciler.gitops.snapshot import Snapshot, is_as_then, snapshot
-from reconciler.live.discovery import Discovery
-from reconciler.live.records import current_names
+from reconciler.live.records import Discovery, current_names
 from reconciler.manifests import Hidden, Inputs, Manifests, read_contents, read_elsewhere
 from reconciler.manifests.project_sets import Discovered
 from reconciler.manifests.sources import MANIFEST

@@ -3,11 +3,10 @@
 It is written from the service's documents and shares no code with the client that it checks.
 """
 
+from .answers import FaultError, SandboxError, StateError
 from .app import Sandbox
-from .errors import FaultError, SandboxError, StateError
-from .faults import Fault, parse_fault
+from .faults import Fault, parse_fault, parse_rate_limit
 from .generating import generate
-from .rate import parse_rate_limit
 from .server import running, serve
 
 __all__ = [

@@ -1,17 +1,27 @@
-"""Answers, from an endpoint to the wire."""
+"""Answers, from an endpoint to the wire, and the sandbox's own errors."""
 
 import json
 from collections.abc import Awaitable, Callable, MutableMapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from .errors import SandboxError
-
 Scope = MutableMapping[str, Any]
 Receive = Callable[[], Awaitable[MutableMapping[str, Any]]]
 Send = Callable[[MutableMapping[str, Any]], Awaitable[None]]
 
 _encode = json.JSONEncoder(ensure_ascii=False, separators=(",", ":")).encode
+
+
+class SandboxError(Exception):
+    """The root of every error that the sandbox raises on purpose: a tree of its own, as the sandbox shares no code."""
+
+
+class StateError(SandboxError):
+    """A state that cannot be loaded; the text names the place in it, as `projects[3].milestones[0].title`."""
+
+
+class FaultError(SandboxError):
+    """A fault or rate limit that cannot be understood; the text quotes it."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -14,9 +14,8 @@ from starlette.requests import Request as StarletteRequest
 
 from .answers import Answer, Receive, Refusal, Scope, Send
 from .call import Call, Insertion, Router, token_in
-from .faults import NO_FAULT, Fault, Faults, break_off, read_fault
+from .faults import NO_FAULT, Fault, Faults, RateLimit, break_off, parse_rate_limit, read_fault
 from .parameters import merged, read_body, target_without_secrets, without_secrets
-from .rate import RateLimit, parse_rate_limit
 from .routes import routes
 from .state import State
 from .state_file import dump, load

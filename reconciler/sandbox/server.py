@@ -15,9 +15,8 @@ from starlette.responses import JSONResponse, Response
 from uvicorn.protocols.http.h11_impl import H11Protocol
 from uvicorn.server import ServerState
 
-from .answers import Receive, Scope, Send
+from .answers import FaultError, Receive, SandboxError, Scope, Send
 from .app import AnyFault, Sandbox
-from .errors import FaultError, SandboxError
 from .state import Dialect
 from .state_file import read_state
 

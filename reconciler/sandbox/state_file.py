@@ -12,7 +12,7 @@ from typing import Any, NamedTuple, TypeVar
 
 from pydantic import Field, ValidationError, create_model
 
-from .errors import StateError
+from .answers import StateError
 from .records import CountedItem, Item, Numbers, Record, first_error
 from .routes import sections
 from .state import Dialect, Group, Instance, Level, Owner, Project, State, User

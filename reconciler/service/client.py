@@ -1,6 +1,12 @@
-"""The client: the token, threads, retries. One connection per thread; one limiter and one TLS context for all."""
+"""The client: the token, threads, retries, redirects.
+
+One connection per thread; one limiter and one TLS context for all. The token is sent to its own service only, and
+writes go only to targets that the manifests name: redirects of reads within the API are followed (spec section 7;
+deployed behaviour, section 7.6).
+"""
 
 import logging
+import re
 import ssl
 from collections.abc import Mapping
 from datetime import datetime
@@ -8,20 +14,29 @@ from random import Random
 from threading import Event, Lock, local
 from types import TracebackType
 from typing import Self
+from urllib.parse import SplitResult, unquote, urljoin, urlsplit
 
 import httpx
 
 from reconciler import __version__
 from reconciler.errors import ConfigurationError, Moved, RateLimited, ServiceError
 from reconciler.model.protocols import Json, Request
-from reconciler.model.targets import Level
-from reconciler.service.connection import Connect, Connection, connection_pool
+from reconciler.model.targets import Level, Target
+from reconciler.service.connection import Connect, Connection, connection_pool, is_plain
 from reconciler.service.limiter import Limiter
 from reconciler.service.pagination import read_list
-from reconciler.service.policy import DEFAULT_POLICY, Clock, Policy
-from reconciler.service.redirects import FOLLOWED, Moves, target_of
+from reconciler.service.policy import (
+    DEFAULT_POLICY,
+    TRANSIENT,
+    Clock,
+    Policy,
+    backoff,
+    is_in_doubt,
+    is_transient,
+    max_tries,
+    retry_after,
+)
 from reconciler.service.responses import Response, explanation, parse_date, plain, read_response
-from reconciler.service.retries import TRANSIENT, backoff, is_in_doubt, is_transient, max_tries, retry_after
 from reconciler.service.traffic import Traffic, Wait
 
 LOG = logging.getLogger(__name__)
@@ -30,6 +45,12 @@ LONGEST_ID = 64
 """Characters of the service's request ID that are logged."""
 
 NO_RESPONSE = Response(0, "", {}, b"")
+
+FOLLOWED = frozenset({301, 302, 307, 308})
+
+PORTS = {"http": 80, "https": 443}
+
+_TARGET = re.compile(r"(group|project)s/([^/?]+)")
 
 
 class Client:
@@ -230,3 +251,59 @@ def _tls_context(ca_file: str | None) -> ssl.SSLContext:
         raise ConfigurationError(f"{ca_file}: holds no certificates") from None
     except OSError as error:
         raise ConfigurationError(f"{ca_file}: {error.strerror}") from None
+
+
+def target_of(api_url: str, path: str, location: str) -> str | None:
+    """Return where a redirect leads, as a path relative to `{api_url}/`; None where it leads out of the API.
+
+    Args:
+        path: of the request, relative as well.
+    """
+    try:
+        here, there = urlsplit(f"{api_url}/{path}"), urlsplit(urljoin(f"{api_url}/{path}", location))
+        if _origin(here) != _origin(there) or there.username is not None:
+            return None
+    except ValueError:
+        return None
+    root = urlsplit(api_url).path + "/"
+    query = f"?{there.query}" if there.query else ""
+    target = there.path + query
+    return target.removeprefix(root) if target.startswith(root) and is_plain(target) else None
+
+
+class Moves:
+    """The groups and projects that have moved, and their numeric IDs. Safe to use from any thread."""
+
+    def __init__(self) -> None:
+        self._lock = Lock()
+        self._numbers: dict[tuple[Level, str], int] = {}
+
+    @property
+    def found(self) -> Mapping[tuple[Level, str], int]:
+        """The numeric ID by level and requested path, without percent-encoding."""
+        with self._lock:
+            return {(level, unquote(path)): number for (level, path), number in self._numbers.items()}
+
+    def learn(self, path: str, target: str) -> None:
+        """Record a redirect from one relative path to another, if it is that of a moved target."""
+        old, new = _TARGET.match(path), _TARGET.match(target)
+        if not old or not new or old[1] != new[1] or old[2].isdigit() or not re.fullmatch("[0-9]{1,18}", new[2]):
+            return
+        if path[old.end() :].partition("?")[0] == target[new.end() :].partition("?")[0]:
+            with self._lock:
+                self._numbers[Level(old[1]), old[2]] = int(new[2])
+
+    def moved_target(self, path: str) -> Target | None:
+        """Return the target, by its ID, that a relative path belongs to, if the target is known to have moved."""
+        old = _TARGET.match(path) if self._numbers else None
+        number = self._numbers.get((Level(old[1]), old[2])) if old else None
+        return Target(Level(old[1]), number) if old and number is not None else None
+
+    def current(self, path: str) -> str:
+        """Return the relative path that now stands for `path`."""
+        target = self.moved_target(path)
+        return path if target is None else _TARGET.sub(target.url.rstrip("/"), path, count=1)
+
+
+def _origin(url: SplitResult) -> tuple[str, str | None, int | None]:
+    return url.scheme, url.hostname, url.port or PORTS.get(url.scheme)

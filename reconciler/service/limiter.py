@@ -13,9 +13,8 @@ from math import inf
 from threading import Condition, Event
 
 from reconciler.errors import Stopped, WaitTooLong
-from reconciler.service.policy import Clock, Policy, Rate
+from reconciler.service.policy import LONGEST_PAUSE, Clock, Policy, Rate
 from reconciler.service.responses import parse_date, parse_number
-from reconciler.service.retries import LONGEST_PAUSE
 from reconciler.service.traffic import Traffic, Wait
 
 LOG = logging.getLogger(__name__)

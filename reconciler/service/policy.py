@@ -1,10 +1,18 @@
-"""Timeouts, retries and limits of the client, and its clock: both are arguments, so that no test waits."""
+"""Timeouts, retries and limits of the client, and its clock: both are arguments, so that no test waits.
 
+Below them: which failures are worth another try, which may have been carried out all the same, and how long to wait.
+"""
+
+from collections.abc import Mapping
 from dataclasses import dataclass
 from datetime import UTC, datetime
+from random import Random
 from threading import Event
 from time import monotonic
 from typing import Self
+
+from reconciler.errors import AnswerLost, BadAnswer, RateLimited, ServiceError, Unreachable, Untrusted
+from reconciler.service.responses import parse_date
 
 
 class Clock:
@@ -89,3 +97,76 @@ class Policy:
 
 
 DEFAULT_POLICY = Policy()
+
+TRANSIENT = frozenset({408, 409, 425, 429, 500, 502, 503, 504})
+"""Statuses that a later try may not meet."""
+
+CONFLICT = 409
+"""A lock on the object, which passes (deployed behaviour, section 7.2), or a conflict, which stays (spec section 7)."""
+
+TRIES_OF_CONFLICTS = 2
+"""A lock is gone by the second try; a conflict stays."""
+
+LONGEST_PAUSE = 366 * 86400
+"""Seconds; a longer pause means never."""
+
+LONGEST_NUMBER = 20
+"""Digits of a number of seconds that are read."""
+
+
+def is_in_doubt(error: ServiceError, pause: float | None) -> bool:
+    """Whether a write that failed like this may have been carried out.
+
+    Args:
+        error: the failure.
+        pause: the response's `Retry-After`; together with a 503, it means that nothing was carried out.
+    """
+    if isinstance(error, (AnswerLost, BadAnswer)):
+        return True
+    return error.status is not None and error.status >= 500 and not (error.status == 503 and pause is not None)
+
+
+def is_transient(method: str, error: ServiceError, *, in_doubt: bool) -> bool:
+    """Whether the same request may be sent again, and may then succeed.
+
+    A POST that may have been carried out is not sent again, since that would create a second object. Neither is one
+    that meets 409 or 425, since their meaning depends on the endpoint.
+    """
+    if isinstance(error, Unreachable):
+        return not isinstance(error, Untrusted)
+    if method == "POST":
+        return not in_doubt and (isinstance(error, RateLimited) or error.status == 503)
+    return isinstance(error, AnswerLost) or error.status in TRANSIENT
+
+
+def max_tries(policy: Policy, error: ServiceError, *, heard: bool) -> int:
+    """Return how often a request that fails like this is sent.
+
+    Args:
+        policy: how patient the client is.
+        error: the failure.
+        heard: whether the service has responded to any request of this run.
+    """
+    if error.status == CONFLICT:
+        return min(policy.tries, TRIES_OF_CONFLICTS)
+    return min(policy.tries, policy.tries_unheard) if isinstance(error, Unreachable) and not heard else policy.tries
+
+
+def backoff(policy: Policy, tries: int, random: Random) -> float:
+    """Return how many seconds to wait after this many tries: random, up to a bound that doubles each time."""
+    return random.uniform(0, min(policy.longest_backoff, policy.first_backoff * 2 ** (tries - 1)))
+
+
+def retry_after(headers: Mapping[str, str], now: datetime) -> float | None:
+    """Return the seconds of `Retry-After` (RFC 9110, section 10.2.3), not below 0; None if missing or invalid.
+
+    A date is relative to the service's own `Date` where there is one, since clocks differ.
+    """
+    text = headers.get("retry-after", "").strip()
+    if text.isascii() and text.isdigit():
+        return float(min(int(text[:LONGEST_NUMBER]), LONGEST_PAUSE))
+    then = parse_date(text)
+    if then is None:
+        return None
+    service_time = parse_date(headers.get("date", "")) or now
+    return min(max((then - service_time).total_seconds(), 0.0), LONGEST_PAUSE)

@@ -5,7 +5,7 @@ from typing import Any
 import pytest
 
 from reconciler.errors import Forbidden, NotFound, Unauthorized
-from reconciler.live.discovery import discover
+from reconciler.live.records import discover
 from reconciler.manifests import Hidden, Member
 from reconciler.model.state import Reference
 from reconciler.model.targets import Level

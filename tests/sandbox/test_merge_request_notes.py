@@ -4,7 +4,7 @@ from typing import Any
 
 import pytest
 
-from reconciler.sandbox.errors import StateError
+from reconciler.sandbox import StateError
 
 from .sandbox_client import HOST, WEB, SandboxClient, a_service
 from .test_trigger_tokens import user

@@ -4,7 +4,7 @@ import pytest
 
 from reconciler.sandbox import FaultError, parse_rate_limit
 from reconciler.sandbox.answers import Answer
-from reconciler.sandbox.rate import RateLimit
+from reconciler.sandbox.faults import RateLimit
 
 from .sandbox_client import SandboxClient, a_service
 

@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 
 from reconciler.errors import ServiceError, Stopped, WaitTooLong
 from reconciler.sandbox import Sandbox
-from reconciler.sandbox.rate import RateLimit
+from reconciler.sandbox.faults import RateLimit
 from reconciler.service import Clock, Policy, Rate, Traffic, Wait
 from reconciler.service.limiter import ConcurrencyLimit, Limiter, Pacer, Quota
 from tests.between import between

@@ -26,8 +26,8 @@ from reconciler.errors import (
 from reconciler.model.protocols import Method, Request
 from reconciler.sandbox import Sandbox
 from reconciler.service import Client, Policy, Wait
+from reconciler.service.policy import LONGEST_PAUSE, backoff, retry_after
 from reconciler.service.responses import parse_date
-from reconciler.service.retries import LONGEST_PAUSE, backoff, retry_after
 from tests.canned import Canned, answer, canned
 from tests.service.clock import NOON, SwiftClock, patiently
 from tests.service.connecting import connected

@@ -11,7 +11,7 @@ from importlib.metadata import EntryPoint, entry_points
 from types import ModuleType
 from typing import TYPE_CHECKING, Any
 
-from ..errors import SandboxError
+from ..answers import SandboxError
 
 if TYPE_CHECKING:
     from ..call import Route
