@@ -213,11 +213,12 @@ def test_no_depth_of_nesting_is_too_much() -> None:
          "discriminator 'action'"),
         (lambda plan: first(plan).update(name=[]), "targets[0].sections[1].changes[0].name should be a string; "
          "targets[0].sections[1].changes[0].name should be a number"),
-        (lambda plan: first(plan)["requests"][0].pop("body"),
-         "targets[0].sections[1].changes[0].requests[0].body is missing"),
+        (lambda plan: first(plan)["requests"][0].pop("path"),
+         "targets[0].sections[1].changes[0].requests[0].path is missing"),
         (lambda plan: first(plan)["requests"][0].update(method="GET"),
          "targets[0].sections[1].changes[0].requests[0].method input should be 'POST', 'PUT', 'PATCH' or 'DELETE'"),
         (lambda plan: plan["summary"].update(delete=0), "summary.delete should be 1"),
+        (lambda plan: plan.pop("summary"), "summary is missing"),
         (lambda plan: plan["targets"][0].update(ref=[]),
          "targets[0].ref should be a string; targets[0].ref should be a number"),
         (lambda plan: first(plan).update(delivers=True), "targets[0].sections[1].changes[0].delivers is not known here"),
@@ -225,6 +226,13 @@ def test_no_depth_of_nesting_is_too_much() -> None:
 )  # fmt: skip
 def test_a_damaged_plan_is_refused_with_the_place(spoil: Spoil, words: str) -> None:
     assert refusal(spoilt(save_plan(sample()), spoil)) == f"the saved plan is damaged: {words}"
+
+
+def test_a_plan_of_an_older_version_is_read_without_the_keys_that_it_did_not_have() -> None:
+    def forget(plan: dict[str, Any]) -> None:
+        del plan["refusals"], plan["shard"], plan["summary"]["problems"], first(plan)["target_id"]
+
+    assert load_plan(spoilt(save_plan(sample()), forget), KINDS) == sample()
 
 
 @pytest.mark.parametrize(

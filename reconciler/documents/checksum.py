@@ -87,11 +87,14 @@ def read_checked(
         document = shape.validate_json(json.dumps(stored), context=context)
     except ValidationError as error:
         raise PlanRefused(f"{_the(wanted)} is damaged: {'; '.join(_faults(error))}") from error
-    written = shape.dump_python(document, mode="json")
+    free = {name for name, same in computed.items() if not same}
+    written = shape.dump_python(document, mode="json", exclude=free)
     _nest_addresses(written)
-    written |= {name: content[name] for name, same in computed.items() if name in content and not same}
-    if written != content:
-        raise PlanRefused(f"{_the(wanted)} is damaged: {'; '.join(_differences(content, written))}")
+    compared = {name: value for name, value in content.items() if name not in free}
+    differences = [f"{name} is missing" for name in computed if name not in content and name not in free]
+    differences += _differences(compared, written)
+    if differences:
+        raise PlanRefused(f"{_the(wanted)} is damaged: {'; '.join(differences)}")
     return document
 
 
@@ -159,14 +162,17 @@ def _faults(error: ValidationError) -> Iterator[str]:
 
 
 def _differences(content: Json, written: Json, path: tuple[str | int, ...] = ()) -> Iterator[str]:
-    """Yield each place at which a document differs from how it would be written."""
+    """Yield each place at which a document differs from how it would be written.
+
+    A key that is missing is none: an older reconciler did not know it, and its default was taken.
+    """
+    if content == written:
+        return
     if isinstance(content, dict) and isinstance(written, dict):
         for name in {**written, **content}:
-            if name not in content:
-                yield f"{_place((*path, name))} is missing"
-            elif name not in written:
+            if name not in written:
                 yield f"{_place((*path, name))} is not known here"
-            else:
+            elif name in content:
                 yield from _differences(content[name], written[name], (*path, name))
     elif isinstance(content, list) and isinstance(written, list) and len(content) == len(written):
         for index, pair in enumerate(zip(content, written, strict=True)):
