@@ -107,10 +107,11 @@ ELSEWHERE = "its parent, the epic with ID {}, is in another group: remove it the
 
 def complete(reading: Reading) -> Json:
     """Mark the epics whose parent is in another group, for only there it can be removed."""
-    here = {entry["id"] for entry in reading.answer}
-    parents = {entry["id"]: entry.get("parent_id") for entry in reading.answer}
-    away = {number: parent for number, parent in parents.items() if parent is not None and parent not in here}
-    return [{**entry, "elsewhere": away.get(entry["id"])} for entry in reading.answer]
+    here = {None, *(entry["id"] for entry in reading.answer)}
+    return [
+        entry if entry.get("parent_id") in here else {**entry, "elsewhere": entry["parent_id"]}
+        for entry in reading.answer
+    ]
 
 
 def decode(entry: Json) -> Found:
@@ -123,7 +124,7 @@ def decode(entry: Json) -> Found:
             shown[name] = entry[f"{name}_fixed"] if entry[f"{name}_is_fixed"] else None
         else:
             read_only[name] = EDITORS_ONLY
-    if entry.get("elsewhere") is not None:
+    if "elsewhere" in entry:
         read_only["parent"] = ELSEWHERE.format(entry["elsewhere"])
     epic, unknown = recognized(Epic, shown)
     return Found(epic, read_only=read_only, unknown=unknown)
@@ -156,7 +157,7 @@ def arrange(wanted: Mapping[Key, Resource | None], live: Sequence[Found]) -> Map
 
 def create(new: New) -> Requests:
     """The service creates open epics: a closed one takes a second request."""
-    fields = new.fields
+    fields = _with_labels(new.fields)
     closed = fields.pop("state", "opened") == "closed"
     for name in DATES:
         if name in fields:
@@ -169,7 +170,7 @@ def create(new: New) -> Requests:
 
 def update(old: Existing) -> Requests:
     """Both dates are sent where one changes; a parent is removed by a request of its own, since null is an error."""
-    changed = old.fields
+    changed = _with_labels(old.fields)
     requests = []
     if "state" in changed:
         changed["state_event"] = "close" if changed.pop("state") == "closed" else "reopen"
@@ -186,6 +187,11 @@ def update(old: Existing) -> Requests:
             changed["parent_id"] = old.siblings.id_of(parent)
     changed |= old.new_name
     return (*requests, old.send(changed)) if changed else (*requests,)
+
+
+def _with_labels(fields: dict[str, Json]) -> dict[str, Json]:
+    """Labels are sent as one text with commas between their names: an empty one removes all."""
+    return fields | ({"labels": ",".join(fields["labels"])} if "labels" in fields else {})
 
 
 def _shown_day(found: Found, name: str) -> str | None:

@@ -1,7 +1,7 @@
 """Epics of a group and the labels they carry (spec section 4.20), as far as a client of epics meets them.
 
-Differences: production has one flag for both dates, answers 403 to an unknown number and 500 to `parent_id: null`, and
-says what is wrong in arrays under `message.base`, or in a sentence about something else.
+Differences: production has one flag for both dates, takes labels as a list too, answers 403 to an unknown number and
+500 to `parent_id: null`, and says what is wrong in arrays under `message.base`, or in a sentence about something else.
 """
 
 import re
@@ -12,7 +12,7 @@ from typing import Any, Literal
 from pydantic import Field
 
 from ..answers import Answer, refused
-from ..call import Call, Route
+from ..call import Call, Route, invalid
 from ..collection import PAGE, Collection, page_of
 from ..parameters import Attribute, boolean, read, text
 from ..records import CountedItem, Date, Item, Time
@@ -48,9 +48,11 @@ _QUICK_ACTION = re.compile(r"^/(\w+).*\n?", re.MULTILINE)
 _DEEPEST = 7
 
 
-def _labels(given: Any) -> list[str]:
-    """Read names: a string with commas, or a list of such strings."""
-    parts = given if isinstance(given, list) else [given]
+def _labels(call: Call, given: Any) -> list[str]:
+    """Read names: a string with commas; in production also a list of such strings."""
+    if isinstance(given, list) and not call.state.deployed:
+        raise invalid(call.state, {"labels": "is invalid"})
+    parts = given if isinstance(given, list) else [given or ""]
     return sorted({name.strip() for part in parts for name in str(part).split(",") if name.strip()})
 
 
@@ -64,7 +66,7 @@ def _parent(given: Any) -> int | None:
 _COMMON = (
     *(text(name) for name in ("description", "start_date_fixed", "due_date_fixed")),
     *(boolean(name) for name in ("confidential", "start_date_is_fixed", "due_date_is_fixed")),
-    Attribute(_labels, "labels"),
+    Attribute(lambda given: given, "labels"),
     Attribute(_parent, "parent_id"),
 )
 
@@ -242,7 +244,7 @@ class _Epics(Collection[Epic]):
         wanted.title = (sent.get("title") or "").strip() if "title" in sent else wanted.title
         wanted.confidential = bool(sent.get("confidential", wanted.confidential))
         wanted.parent_id = sent.get("parent_id", wanted.parent_id)
-        wanted.labels = sent.get("labels", wanted.labels) or []
+        wanted.labels = _labels(call, sent["labels"]) if "labels" in sent else wanted.labels
         events = [sent["state_event"]] if sent.get("state_event") else []
         if "description" in sent:
             description = sent["description"] or ""
