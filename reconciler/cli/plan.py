@@ -1,12 +1,23 @@
 """`reconciler plan` and `reconciler drift`."""
 
+import logging
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 import click
 
+from reconciler.cli.exit_codes import of_plan
 from reconciler.cli.options import FORCE, LIMITS, PROBLEMS, RUN, Given, command
 from reconciler.cli.outputs import check_outputs
 from reconciler.cli.session import Session
+from reconciler.cli.settings import read_file
+from reconciler.errors import ConfigurationError, PlanRefused
+
+if TYPE_CHECKING:
+    from reconciler.documents.plan_file import SavedPlan
+    from reconciler.render import Style
+
+LOG = logging.getLogger("reconciler")
 
 
 @command(FORCE, LIMITS, *RUN, PROBLEMS, epilog="Example: reconciler plan manifests --out plan.json")
@@ -32,17 +43,63 @@ def plan(given: Given, out: Path | None, detailed_exitcode: bool) -> int:
 
 
 @command(*RUN, PROBLEMS, epilog="Example, for cron: reconciler drift manifests --report json=drift.json")
-def drift(given: Given) -> int:
+@click.option(
+    "--baseline",
+    type=click.Path(path_type=Path),
+    metavar="FILE",
+    help="Report only what is new since this JSON report of `plan` or `drift`.",
+)
+def drift(given: Given, baseline: Path | None) -> int:
     """Report drift from the manifests with exit code 2. Read-only.
 
     Prints nothing if everything is in order. Exits with 2 even if there are problems too, and with 3 if there are only
     problems.
+
+    With --baseline, known changes and problems count no more: they are one line, and the exit code is that of the new
+    ones. The JSON report still has all of them, so that it can be the next baseline.
     """
     from reconciler.cli.planning import draw
+    from reconciler.documents.baseline import news_since
+    from reconciler.render import render_plan
 
-    check_outputs(given, "plan")
+    check_outputs(given, "plan", ("--baseline", baseline))
     session = Session(given)
     with session.client() as client:
+        before = _baseline(session, baseline, client.api_url)
         saved = draw(session, client)
-    in_order = not (any(saved.plan.changes) or any(saved.plan.problems)) and given.format == "text"
-    return session.write_plan(saved, silent=in_order, detailed=True)
+    news = news_since(saved, before)
+
+    def write(format_: str, style: "Style") -> str:
+        return render_plan(saved if format_ == "json" else news.plan, format_, style)
+
+    known = news.plan.known
+    silent = not news.is_new and (given.quiet or known is None or not known.total)
+    session.write_result(write, silent=silent and given.format == "text")
+    return of_plan(news.plan.plan, detailed=True, allow_problems=given.allow_problems)
+
+
+def _baseline(session: Session, file: Path | None, api_url: str) -> "SavedPlan | None":
+    """Return the plan that is known already; None without a file, and, with a warning, where there is none.
+
+    Raises:
+        ConfigurationError: the file cannot be read.
+        PlanRefused: the file is not a plan, was edited, or is about another service.
+    """
+    from reconciler.documents.plan_file import is_about, load_plan
+
+    if file is None:
+        return None
+    try:
+        text = read_file(file)
+    except ConfigurationError as error:
+        if not isinstance(error.__cause__, FileNotFoundError):
+            raise
+        LOG.warning("%s does not exist; without a baseline everything is new", file)
+        return None
+    try:
+        before = load_plan(text, session.kinds)
+    except PlanRefused as error:
+        raise PlanRefused(f"{file}: {error}") from error
+    if not is_about(before, api_url):
+        raise PlanRefused(f"{file}: the baseline is about {before.service!r}, and this is {api_url!r}")
+    return before

@@ -103,6 +103,21 @@ class Summary:
     """How many requests the changes take."""
 
 
+@dataclass(frozen=True, slots=True)
+class Known:
+    """How much of a plan a baseline has too."""
+
+    changes: int
+    """Number of changes."""
+    problems: int
+    """Number of problems."""
+
+    @property
+    def total(self) -> int:
+        """Both numbers together."""
+        return self.changes + self.problems
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SavedPlan:
     """A saved plan."""
@@ -131,6 +146,8 @@ class SavedPlan:
     """Settings that are read and planned again after the groups above them were changed."""
     whole: Annotated[tuple[KeptSection, ...], Field(exclude=True)] = field(default=(), compare=False)
     """See `Plan.whole`; no file has it."""
+    known: Annotated[Known | None, Field(exclude=True)] = field(default=None, compare=False)
+    """What was left out because a baseline has it too; null for a whole plan. No file has it."""
 
     @property
     def plan(self) -> Plan:
@@ -219,7 +236,7 @@ def refuse_unless_current(saved: SavedPlan, *, api_url: str, now: datetime, max_
         PlanRefused: says what to do instead.
     """
     made_at = saved.created_at
-    if _place(saved.service) != _place(api_url):
+    if not is_about(saved, api_url):
         raise PlanRefused(
             f"the plan is for {saved.service!r}, and this is {api_url!r}: "
             "make a plan for this service, or apply it there"
@@ -233,6 +250,11 @@ def refuse_unless_current(saved: SavedPlan, *, api_url: str, now: datetime, max_
             f"the plan was made at {utc(made_at)}, {_words(now - made_at)} ago, and plans older than {_words(max_age)} "
             "are refused: make a new one, or allow its age with --max-age"
         )
+
+
+def is_about(saved: SavedPlan, api_url: str) -> bool:
+    """Whether a plan is for the service of that URL."""
+    return _place(saved.service) == _place(api_url)
 
 
 def utc(time: datetime) -> str:

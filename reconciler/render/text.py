@@ -15,6 +15,7 @@ from reconciler.render import Style
 from reconciler.render.wording import (
     MARKERS,
     access_notes,
+    baseline_note,
     details,
     guard_notes,
     known_of,
@@ -49,7 +50,12 @@ COLOURS = {
 
 
 def plan(saved: SavedPlan, style: Style) -> str:
-    """Return the changes and problems of each target that has any, and the plan in numbers."""
+    """Return the changes and problems of each target that has any, and the plan in numbers.
+
+    Of a plan with nothing that a baseline has not, only the line that says so is left.
+    """
+    if saved.known and not (any(saved.plan.changes) or any(saved.plan.problems)):
+        return "".join(f"{line}\n" for line in _folded(baseline_note(saved), style))
     lines: list[str] = []
     for target in saved.plan.targets:
         changes = [] if style.quiet else sorted(target.changes, key=rank)
@@ -58,7 +64,7 @@ def plan(saved: SavedPlan, style: Style) -> str:
     notes = [*guard_notes(saved), *([] if style.quiet else access_notes(saved.plan))]
     lines += [line for note in notes for line in _folded(escaped(note), style)]
     lines += _folded(
-        f"{of_plan(saved.shard)}: {numbers.create:,} to create, {numbers.update:,} to update, "
+        f"{of_plan(saved)}: {numbers.create:,} to create, {numbers.update:,} to update, "
         f"{numbers.delete:,} to delete, {counted(numbers.problems, 'problem')}, {numbers.unmanaged:,} unmanaged. "
         f"{plan_cost(saved)}",
         style,

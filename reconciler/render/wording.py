@@ -173,9 +173,10 @@ def waits(waited: Mapping[str, float]) -> Iterator[str]:
     return (f"{seconds:.1f} s for {escaped(reason)}" for reason, seconds in waited.items() if seconds >= 0.1)
 
 
-def of_plan(shard: Shard | None) -> str:
-    """Return the first words of a plan's summary, which name its shard, if it has one."""
-    return f"Plan for shard {shard}" if shard else "Plan"
+def of_plan(saved: SavedPlan) -> str:
+    """Return the first words of a plan's summary, which name its shard, if it has one; `New` if there is a baseline."""
+    word = "New" if saved.known else "Plan"
+    return f"{word} for shard {saved.shard}" if saved.shard else word
 
 
 def of_report(shard: Shard | None) -> str:
@@ -188,7 +189,7 @@ def plan_in_a_line(saved: SavedPlan) -> str:
     numbers = asdict(saved.summary)
     words = [f"{numbers[action]:,} to {action}" for action in ACTIONS if numbers[action]]
     words += [counted(numbers["problems"], "problem")] if numbers["problems"] else []
-    return f"{of_plan(saved.shard)}: {', '.join(words) or 'nothing to change'}"
+    return f"{of_plan(saved)}: {', '.join(words) or 'nothing to change'}"
 
 
 def report_in_a_line(report: Report) -> str:
@@ -212,8 +213,20 @@ def requests_made(report: Report) -> str:
     return counted(report.requests.reads + report.requests.writes, "request")
 
 
+def baseline_note(saved: SavedPlan) -> str:
+    """Return what the baseline has too: `12 changes as in the baseline`; empty if that is nothing."""
+    known = saved.known
+    if known is None or not known.total:
+        return ""
+    problems = counted(known.problems, "problem")
+    if not known.changes:
+        return f"{problems} as in the baseline"
+    return f"{counted(known.changes, 'change')} as in the baseline" + (f", and {problems}" if known.problems else "")
+
+
 def guard_notes(saved: SavedPlan) -> Iterator[str]:
-    """Yield the deletions allowed for a plan, and why `apply` will refuse it."""
+    """Yield what a baseline has too, the deletions allowed for a plan, and why `apply` will refuse it."""
+    yield from filter(None, [baseline_note(saved)])
     allowed = saved.limits.allow_deletes
     if allowed is not None:
         yield f"apply may delete up to {counted(allowed, 'object')}: --allow-deletes {allowed}"
