@@ -75,6 +75,7 @@ def test_a_saved_plan_is_a_document_that_programs_can_read() -> None:
                 "target_id": None,
                 "replaces_ids": [],
                 "former_names": [],
+                "hint": "",
                 "requests": [
                     {
                         "method": "POST",

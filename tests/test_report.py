@@ -52,6 +52,7 @@ def test_a_saved_report_tells_results_and_not_intentions() -> None:
     for planned_section in planned["sections"]:
         planned_section["outcomes"] = [
             dict(zip(("change", "status", "reason"), (change, *next(statuses)), strict=True))
+            | {"created": None, "unconfirmed": False}
             for change in planned_section.pop("changes")
         ]
     assert target == planned

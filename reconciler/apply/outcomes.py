@@ -9,6 +9,7 @@ from typing import Annotated, Protocol
 from pydantic import Field
 
 from reconciler.errors import ScopeMissing, ServiceError, Unauthorized, WaitTooLong
+from reconciler.model.diff import AsRead
 from reconciler.model.plan import Change, TargetPlan
 from reconciler.model.progress import Progress
 from reconciler.model.protocols import Request
@@ -43,6 +44,10 @@ class Outcome:
     """The outcome."""
     reason: str = ""
     """Why it is not done; empty if it is."""
+    created: AsRead | None = None
+    """The object that it created, as it was read afterwards or, unverified, as it was sent; null if none or unknown."""
+    unconfirmed: bool = False
+    """Whether a change that failed may have been carried out, wholly or in part."""
 
     @property
     def word(self) -> str:

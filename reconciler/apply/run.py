@@ -24,6 +24,7 @@ from reconciler.apply.verify import (
 )
 from reconciler.errors import AnswerLost, BadAnswer, NotFound, OutputFailed, Refused, ServiceError, Stopped
 from reconciler.live.read import side_by_side
+from reconciler.model.diff import AsRead, as_read
 from reconciler.model.endpoints import ALONE, CREATED, Siblings
 from reconciler.model.kind import Kinds
 from reconciler.model.plan import Change, Create, Delete, Plan, SectionPlan, TargetPlan, Update
@@ -135,7 +136,7 @@ class TargetRun:
         known = [attempt.outcome for attempt in self.attempts]
         plan = replace(self.target, sections=(*self.sections, *self.target.sections[len(self.sections) :]))
         rest = list(plan.changes)[len(known) :]
-        known += [Outcome(change, Status.FAILED, UNKNOWN) for change in rest[:1]]
+        known += [Outcome(change, Status.FAILED, UNKNOWN, unconfirmed=True) for change in rest[:1]]
         known += [Outcome(change, Status.SKIPPED, ENDED) for change in rest[1:]]
         return TargetOutcome(plan, tuple(known))
 
@@ -210,14 +211,17 @@ class TargetRun:
                     self._recorded(change, request, partial(self.service.send, request))
                 sent += 1
         except (LookupError, OutputFailed) as error:
-            return Attempt(Outcome(change, Status.FAILED, str(error)), made)
+            failed = Outcome(change, Status.FAILED, str(error), as_made(change, made), unconfirmed=sent > 0)
+            return Attempt(failed, made)
         except ServiceError as error:
             self.options.stop.after(error)
             if isinstance(error, Stopped) and not error.ambiguous and not sent:
                 return Attempt(Outcome(change, Status.SKIPPED, ENDED))
             doubt = error if error.ambiguous or isinstance(error, Refused | NotFound) else None
-            return Attempt(Outcome(change, Status.FAILED, str(error)), made, doubt)
-        return Attempt(Outcome(change, Status.DONE), made)
+            unconfirmed = error.ambiguous or sent > 0
+            failed = Outcome(change, Status.FAILED, str(error), as_made(change, made), unconfirmed=unconfirmed)
+            return Attempt(failed, made, doubt)
+        return Attempt(Outcome(change, Status.DONE, created=as_made(change, made)), made)
 
     def _completed(self, change: Change, request: Request, made: Made | None) -> Request:
         """Return a request with the IDs of the objects that this run has created.
@@ -370,7 +374,7 @@ class TargetRun:
         """Read again what was changed or may have been; what the service silently dropped is not done."""
         open_ones = [each for each in self.attempts if each.outcome.status is Status.DONE or each.doubt is not None]
         live = self.verifier.again(each.outcome.change for each in open_ones)
-        settled = {id(each): Attempt(self._settled(each, live)) for each in open_ones}
+        settled = {id(each): Attempt(with_created(self._settled(each, live), live)) for each in open_ones}
         self.attempts = [settled.get(id(each), each) for each in self.attempts]
 
     def _settled(self, attempt: Attempt, live: Reread) -> Outcome:
@@ -381,13 +385,15 @@ class TargetRun:
         except LookupError as error:
             if attempt.doubt:
                 return outcome
-            return replace(outcome, status=Status.FAILED, reason=f"applied, but cannot be verified: {error}")
+            reason = f"applied, but cannot be verified: {error}"
+            return replace(outcome, status=Status.FAILED, reason=reason, unconfirmed=True)
         if attempt.doubt:
             return outcome if lacking else self._found_done(attempt, attempt.doubt)
         if lacking:
             return replace(outcome, status=Status.DROPPED, reason=lacking)
         if isinstance(change, Create) and made is not None and (first := elder(change, live, made.id)) is not None:
-            return self._withdrawn(change, made, first)
+            reason = self._withdrawn(change, made, first)
+            return replace(outcome, status=Status.FAILED, reason=reason, unconfirmed=True)
         return outcome
 
     def _found_done(self, attempt: Attempt, doubt: ServiceError) -> Outcome:
@@ -397,16 +403,19 @@ class TargetRun:
             return replace(outcome, status=Status.STALE, reason="another user made the same change at the same time")
         if self._is_secret(outcome.change):
             return replace(outcome, reason=f"{outcome.reason}; a token exists whose value was not delivered: delete it")
-        return Outcome(outcome.change, Status.DONE)
+        return Outcome(outcome.change, Status.DONE, created=outcome.created)
 
-    def _withdrawn(self, change: Create, made: Made, first: int) -> Outcome:
-        """Delete what was created though somebody else had just created the same: all runs that see both agree."""
+    def _withdrawn(self, change: Create, made: Made, first: int) -> str:
+        """Delete what was created though somebody else had just created the same: all runs that see both agree.
+
+        Return what came of it.
+        """
         reason = f"another user created the same object at the same time, ID {first}; this run's, ID {made.id}, "
         reason += self._taken_back(change, made)
         if self._is_secret(change):
             instead = self._delivered_instead(change.address, first)
             reason += f"; the delivered value is void{', and the value of the other was delivered' * instead}"
-        return Outcome(change, Status.FAILED, reason)
+        return reason
 
     def _delivered_instead(self, address: Address, number: int) -> bool:
         """Deliver the secret of the other token of a name, if it is ours; return whether that is done."""
@@ -419,6 +428,25 @@ class TargetRun:
 
     def _is_secret(self, change: Change) -> bool:
         return isinstance(change, Create) and collection_of(change.address, self.kinds).secret_field is not None
+
+
+def as_made(change: Change, made: Made | None) -> AsRead | None:
+    """Return the object that a change has created, as far as that is known without reading it."""
+    number = made.id if made else change.target_id if isinstance(change, Create) else None
+    if not isinstance(change, Create) or change.address.name is None or number is None:
+        return None
+    return AsRead(number, (change.address.name,), change.after, {})
+
+
+def with_created(outcome: Outcome, live: Reread) -> Outcome:
+    """Return an outcome with the object that it has created, as it was read since."""
+    change = outcome.change
+    objects = live[change.address.section, change.address.part]
+    if not isinstance(change, Create) or isinstance(objects, Unreadable):
+        return outcome
+    made = outcome.created and objects.by_id.get(outcome.created.id)
+    new = [made] if made else objects.new(change) if outcome.status is Status.DONE else []
+    return replace(outcome, created=as_read(new[0])) if len(new) == 1 else outcome
 
 
 def _in_part(changes: Iterable[Change], part: tuple[str, str]) -> list[Change]:

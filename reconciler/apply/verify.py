@@ -284,7 +284,7 @@ def _completed(step: Step, change: Change) -> Step:
     """Add what a change does not show and was decided when the plan was made."""
     match step, change:
         case Create(), Create():
-            return replace(step, replaces_ids=change.replaces_ids, former_names=change.former_names)
+            return replace(step, replaces_ids=change.replaces_ids, former_names=change.former_names, hint=change.hint)
         case Update(), Update():
             return replace(step, read=change.read, hint=change.hint)
         case Delete(), Delete():

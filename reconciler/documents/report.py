@@ -188,7 +188,9 @@ def make_report(
 
 
 def _without_outcome(target: TargetPlan) -> TargetOutcome:
-    return TargetOutcome(target, tuple(Outcome(change, Status.FAILED, UNKNOWN) for change in target.changes))
+    return TargetOutcome(
+        target, tuple(Outcome(change, Status.FAILED, UNKNOWN, unconfirmed=True) for change in target.changes)
+    )
 
 
 def _reported(outcome: TargetOutcome) -> TargetReport:

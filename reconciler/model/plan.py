@@ -85,6 +85,8 @@ class Create(Addressed):
     """Whether the response holds a secret, which goes to the token sink."""
     former_names: tuple[Key, ...] = ()
     """The declared former names, none of which is live: nothing is renamed."""
+    hint: str = ""
+    """What does not come back, where a deleted object is created again; empty if it is new, or all comes back."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -100,6 +100,8 @@ def details(change: Change) -> Iterator[str]:
         case Create():
             yield from _fields(change.after)
             yield from unused_names(change)
+            if change.hint:
+                yield escaped(change.hint)
         case Update():
             if change.renamed_from is not None:
                 yield f"renamed from {quoted(str(change.renamed_from))}"

@@ -192,6 +192,8 @@ def _fields(change: Change) -> Iterator[Field]:
         shown = ((name, value) for name, value in change.after.items() if value is not None)
         yield from ((escaped(name), None, _clipped(_text(value), 0)) for name, value in shown)
         yield from (("renamed_from", None, _clipped(note, 0)) for note in unused_names(change))
+        if change.hint:
+            yield "hint", None, escaped(change.hint)
     elif isinstance(change, Delete):
         shown = ((name, value) for name, value in change.before.items() if value is not None)
         yield from ((escaped(name), _clipped(_text(value), 0), None) for name, value in shown)
