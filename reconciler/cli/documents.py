@@ -1,34 +1,73 @@
 """`reconciler show`, `merge-plans` and `merge-reports`: saved plans and reports."""
 
 import json
+from functools import partial
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 import click
 
+from reconciler.cli.exit_codes import ExitCode
 from reconciler.cli.options import LIMITS, OUTPUT, PROBLEMS, Given, command
 from reconciler.cli.outputs import check_outputs
 from reconciler.cli.session import Session
 from reconciler.cli.settings import read_file
-from reconciler.errors import UsageError
+from reconciler.errors import PlanRefused, UsageError
+
+if TYPE_CHECKING:
+    from reconciler.documents.plan_file import SavedPlan
+    from reconciler.documents.report import Report
 
 
-@command(OUTPUT, PROBLEMS, epilog="Example: reconciler show plan.json --format text")
+@command(
+    OUTPUT,
+    PROBLEMS,
+    epilog="Examples: reconciler show plan.json --format html;  reconciler show new.json --since old.json",
+)
 @click.argument("file", type=click.Path(path_type=Path, dir_okay=False))
-def show(given: Given, file: Path) -> int:
-    """Show a saved plan or an apply report in any format.
+@click.option(
+    "--since",
+    "old",
+    type=click.Path(path_type=Path, dir_okay=False),
+    metavar="OLD",
+    help="Show what has changed since this older plan or report.",
+)
+def show(given: Given, file: Path, old: Path | None) -> int:
+    """Show a saved plan or an apply report in any format, or what has changed since an older one.
 
-    Exits with 3 if the plan has problems, and for a report as the apply did.
+    Exits with 3 if the plan has problems, and for a report as the apply did; with --since, with 0.
     """
+    from reconciler.documents.comparison import compare
+    from reconciler.documents.plan_file import SavedPlan
+    from reconciler.render import render_comparison
+
+    session = Session(given)
+    shown = _load(session, file)
+    if old is not None:
+        check_outputs(given, "comparison", ("FILE", file), ("--since", old))
+        before = _load(session, old)
+        if type(before) is not type(shown):
+            raise PlanRefused(
+                f"{old} is {_name(before)}, and {file} is {_name(shown)}; compare two plans or two reports"
+            )
+        session.write_result(partial(render_comparison, compare(before, shown)))
+        return ExitCode.IN_ORDER
+    check_outputs(given, "plan" if isinstance(shown, SavedPlan) else "report", ("FILE", file))
+    return session.write_plan(shown) if isinstance(shown, SavedPlan) else session.write_report(shown)
+
+
+def _load(session: Session, file: Path) -> "SavedPlan | Report":
     from reconciler.documents.plan_file import load_plan
     from reconciler.documents.report import FORMAT, load_report
 
-    session = Session(given)
     text = read_file(file)
-    if _format_of(text) == FORMAT:
-        check_outputs(given, "report", ("FILE", file))
-        return session.write_report(load_report(text, session.kinds))
-    check_outputs(given, "plan", ("FILE", file))
-    return session.write_plan(load_plan(text, session.kinds))
+    return (load_report if _format_of(text) == FORMAT else load_plan)(text, session.kinds)
+
+
+def _name(document: "SavedPlan | Report") -> str:
+    from reconciler.documents.plan_file import SavedPlan
+
+    return "a saved plan" if isinstance(document, SavedPlan) else "an apply report"
 
 
 def _format_of(text: str) -> object:

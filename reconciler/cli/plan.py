@@ -59,7 +59,7 @@ def drift(given: Given, baseline: Path | None) -> int:
     ones. The JSON report still has all of them, so that it can be the next baseline.
     """
     from reconciler.cli.planning import draw
-    from reconciler.documents.baseline import news_since
+    from reconciler.documents.comparison import Unseen, seen_in, unseen
     from reconciler.render import render_plan
 
     check_outputs(given, "plan", ("--baseline", baseline))
@@ -67,7 +67,7 @@ def drift(given: Given, baseline: Path | None) -> int:
     with session.client() as client:
         before = _baseline(session, baseline, client.api_url)
         saved = draw(session, client)
-    news = news_since(saved, before)
+    news = Unseen(saved, 0) if before is None else unseen(saved, seen_in(before.plan))
 
     def write(format_: str, style: "Style") -> str:
         return render_plan(saved if format_ == "json" else news.plan, format_, style)

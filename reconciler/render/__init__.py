@@ -1,7 +1,7 @@
 """Turning results into text: one module per format, strings out, nothing printed.
 
-A format's module has one or more of the functions `plan`, `report`, `validation` and `diagnosis`. Nothing is imported
-before it is needed.
+A format's module has one or more of the functions `plan`, `report`, `comparison`, `validation` and `diagnosis`. Nothing
+is imported before it is needed.
 """
 
 from collections.abc import Callable, Mapping, Sequence
@@ -13,6 +13,7 @@ from reconciler.errors import LocatedDiagnostic, UsageError
 
 if TYPE_CHECKING:
     from reconciler.doctor import Diagnosis
+    from reconciler.documents.comparison import Comparison
     from reconciler.documents.plan_file import SavedPlan
     from reconciler.documents.report import Report
 
@@ -51,6 +52,11 @@ def render_report(report: "Report", format_: str = "text", style: Style = PLAIN)
     return _renderer("report", format_)(report, style)
 
 
+def render_comparison(found: "Comparison", format_: str = "text", style: Style = PLAIN) -> str:
+    """Return what has changed between two plans or reports in a format; see `check_format`."""
+    return _renderer("comparison", format_)(found, style)
+
+
 def render_validation(
     diagnostics: Sequence[LocatedDiagnostic], documents: Mapping[str, int], format_: str = "text", style: Style = PLAIN
 ) -> str:
@@ -71,7 +77,7 @@ def render_diagnosis(found: "Diagnosis", format_: str = "text", style: Style = P
 
 
 def check_format(subject: str, format_: str) -> None:
-    """Check that a format is for a `plan`, a `report`, a `validation` or a `diagnosis`.
+    """Check that a format is for a `plan`, a `report`, a `comparison`, a `validation` or a `diagnosis`.
 
     Raises:
         UsageError: there is no such format, or it is not for that.

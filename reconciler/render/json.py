@@ -9,6 +9,7 @@ from pydantic import NonNegativeInt, TypeAdapter
 
 from reconciler.doctor import Diagnosis, diagnosis_content
 from reconciler.documents.checksum import DOCUMENT
+from reconciler.documents.comparison import Comparison
 from reconciler.documents.plan_file import SavedPlan, save_plan
 from reconciler.documents.report import Report, save_report
 from reconciler.errors import LocatedDiagnostic
@@ -58,6 +59,11 @@ def plan(saved: SavedPlan, _style: Style) -> str:
 def report(done: Report, _style: Style) -> str:
     """Return the apply report, as it is saved."""
     return save_report(done)
+
+
+def comparison(found: Comparison, _style: Style) -> str:
+    """Return what has changed between two plans or reports."""
+    return json.dumps(TypeAdapter(Comparison).dump_python(found, mode="json"), indent=2) + "\n"
 
 
 def validation(faults: Sequence[LocatedDiagnostic], documents: Mapping[str, int], _style: Style) -> str:

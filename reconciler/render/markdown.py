@@ -11,6 +11,7 @@ from dataclasses import dataclass, replace
 from itertools import accumulate, groupby
 
 from reconciler.apply import Outcome, Status
+from reconciler.documents.comparison import Comparison, Difference
 from reconciler.documents.plan_file import SavedPlan, utc
 from reconciler.documents.report import Report, TargetReport
 from reconciler.errors import LocatedDiagnostic
@@ -25,7 +26,10 @@ from reconciler.render.wording import (
     Counts,
     access_notes,
     became,
+    compared,
+    comparison_in_a_line,
     details,
+    difference_words,
     differing,
     guard_notes,
     label,
@@ -105,6 +109,14 @@ def report(done: Report, _style: Style) -> str:
     return fitted(head, [_unfinished(done.outcomes), _problems(done.problems), *map(_done, done.targets)])
 
 
+def comparison(found: Comparison, _style: Style) -> str:
+    """Return what is new, gone or different, by target."""
+    head = f"## {comparison_in_a_line(found)}\n\n{compared(found)}.\n\n"
+    targets = groupby(found.differences, lambda each: each.address.target)
+    is_open = len(found.differences) <= FEW
+    return fitted(head, [_differing(str(target), tuple(each), is_open=is_open) for target, each in targets])
+
+
 def validation(diagnostics: Sequence[LocatedDiagnostic], documents: Mapping[str, int], _style: Style) -> str:
     """Return the diagnostics of the manifests, by file, each with its line."""
     numbers = Counter(diagnostic.severity for diagnostic in diagnostics)
@@ -156,6 +168,17 @@ def _group(target: TargetPlan | TargetReport, changes: list[Change], verb: str, 
     title = f"{code_in_html(str(target.target))}: {', '.join(words)}"
     entries = ("".join(_change(change)) for change in sorted(changes, key=rank))
     return collapsible(title, "change", "diff", entries, is_open=is_open)
+
+
+def _differing(target: str, differences: Sequence[Difference], *, is_open: bool) -> Block:
+    numbers = Counter(each.news for each in differences)
+    words = (f"{numbers[news]:,} {news}" for news in ("new", "gone", "different") if numbers[news])
+    entries = []
+    for each in differences:
+        marker, subject, facts = difference_words(each)
+        lines = [f"{each.news} {marker} {clipped(subject)}", *(f"    {clipped(fact)}" for fact in facts)]
+        entries.append("".join(f"{line}\n" for line in lines))
+    return collapsible(f"{code_in_html(target)}: {', '.join(words)}", "difference", "text", entries, is_open=is_open)
 
 
 def _change(change: Change) -> Iterator[str]:

@@ -2,10 +2,12 @@
 
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
+from itertools import groupby
 from textwrap import wrap
 
 from reconciler.apply import Outcome, Status
 from reconciler.doctor import Costs, Diagnosis, Finding, SectionState, Verdict
+from reconciler.documents.comparison import Comparison
 from reconciler.documents.plan_file import SavedPlan
 from reconciler.documents.report import Report, TargetReport
 from reconciler.errors import LocatedDiagnostic
@@ -16,7 +18,10 @@ from reconciler.render.wording import (
     MARKERS,
     access_notes,
     baseline_note,
+    compared,
+    comparison_in_a_line,
     details,
+    difference_words,
     guard_notes,
     known_of,
     label,
@@ -89,6 +94,19 @@ def report(done: Report, style: Style) -> str:
         f"{requests_made(done)} made.{waited and f' Waited {waited}.'}",
         style,
     )
+    return "\n".join(lines) + "\n"
+
+
+def comparison(found: Comparison, style: Style) -> str:
+    """Return what is new, gone or different in each target, and the comparison in numbers."""
+    lines: list[str] = []
+    for target, differences in groupby([] if style.quiet else found.differences, lambda each: each.address.target):
+        lines.append(_painted(escaped(str(target)), "target", style))
+        for each in differences:
+            marker, subject, facts = difference_words(each)
+            head = f"{each.news:<{len('different')}} {_painted(marker, marker, style)} {subject}"
+            lines += _folded("  ".join(filter(None, [head, ", ".join(facts)])), style, indent=2)
+    lines += _folded(f"{compared(found)}: {comparison_in_a_line(found)}.", style)
     return "\n".join(lines) + "\n"
 
 

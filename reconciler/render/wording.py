@@ -12,7 +12,8 @@ from difflib import unified_diff
 from itertools import islice, takewhile
 
 from reconciler.apply import Outcome, Status
-from reconciler.documents.plan_file import SavedPlan
+from reconciler.documents.comparison import Comparison, Difference
+from reconciler.documents.plan_file import SavedPlan, utc
 from reconciler.documents.report import Report
 from reconciler.model.diff import Fields, inside
 from reconciler.model.plan import ACTIONS, Change, Create, Delete, Plan, Problem, Unmanaged, Update
@@ -224,6 +225,30 @@ def baseline_note(saved: SavedPlan) -> str:
     if not known.changes:
         return f"{problems} as in the baseline"
     return f"{counted(known.changes, 'change')} as in the baseline" + (f", and {problems}" if known.problems else "")
+
+
+def difference_words(each: Difference) -> tuple[str, str, list[str]]:
+    """Return the marker, the subject and the facts of something that is new, gone or different."""
+    item = each.item
+    facts = [f"{escaped(place.path)}: {value(place.before)} -> {value(place.after)}" for place in each.places]
+    match item:
+        case Problem():
+            return "!", problem_subject(item), facts or [problem_reason(item)]
+        case Outcome():
+            return MARKERS[item.change.action], label(each.address), facts or [status_text(item)]
+        case _:
+            return MARKERS[item.action], label(each.address), facts or list(details(item))
+
+
+def comparison_in_a_line(found: Comparison) -> str:
+    """Return a comparison's numbers: `1 new, 2 gone, 0 different, 12 the same`."""
+    numbers = found.summary
+    return f"{numbers.new:,} new, {numbers.gone:,} gone, {numbers.different:,} different, {numbers.same:,} the same"
+
+
+def compared(found: Comparison) -> str:
+    """Return what was compared: `The plan of 2026-12-02T06:00:00Z, compared with that of 2026-12-01T06:00:00Z`."""
+    return f"The {found.of} of {utc(found.until)}, compared with that of {utc(found.since)}"
 
 
 def guard_notes(saved: SavedPlan) -> Iterator[str]:

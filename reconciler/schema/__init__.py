@@ -16,6 +16,7 @@ from reconciler import __version__
 from reconciler.configuration import Configuration
 from reconciler.doctor import Diagnosis
 from reconciler.documents.checksum import DOCUMENT
+from reconciler.documents.comparison import Comparison
 from reconciler.documents.plan_file import SavedPlan
 from reconciler.documents.report import Report
 from reconciler.errors import ConfigurationError
@@ -70,6 +71,7 @@ def all_schemas(kinds: Kinds) -> dict[str, Schema]:
     outputs: dict[str, type] = {
         "plan": SavedPlan,
         "report": Report,
+        "comparison": Comparison,
         "validation": Validation,
         "diagnosis": Diagnosis,
     }
