@@ -2,12 +2,11 @@
 
 import re
 from collections.abc import Iterator, Mapping, Sequence
-from datetime import date
 from typing import Annotated, ClassVar, Literal
 
 from pydantic import AfterValidator, BeforeValidator, Field
 
-from reconciler.model.endpoints import Collection, Existing, New, Reading, Requests
+from reconciler.model.endpoints import Collection, Existing, New, Reading, Requests, as_json
 from reconciler.model.kind import Day, Kind, Needs, Rehearsed, Role
 from reconciler.model.protocols import Json, Request
 from reconciler.model.resource import NOT_HERE, Found, Item, Resource, recognized
@@ -175,8 +174,9 @@ def update(old: Existing) -> Requests:
     if "state" in changed:
         changed["state_event"] = "close" if changed.pop("state") == "closed" else "reopen"
     if not changed.keys().isdisjoint(DATES):
+        shown = as_json(old.found.resource)
         for name in DATES:
-            day = changed.pop(name) if name in changed else _shown_day(old.found, name)
+            day = changed.pop(name) if name in changed else shown.get(name)
             changed |= {f"{name}_fixed": day, f"{name}_is_fixed": day is not None}
     if "parent" in changed:
         parent = changed.pop("parent")
@@ -192,11 +192,6 @@ def update(old: Existing) -> Requests:
 def _with_labels(fields: dict[str, Json]) -> dict[str, Json]:
     """Labels are sent as one text with commas between their names: an empty one removes all."""
     return fields | ({"labels": ",".join(fields["labels"])} if "labels" in fields else {})
-
-
-def _shown_day(found: Found, name: str) -> str | None:
-    day: date | None = getattr(found.resource, name)
-    return day.isoformat() if day else None
 
 
 EPICS = Collection(

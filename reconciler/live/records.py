@@ -4,7 +4,7 @@ Each group that a set names is listed once a run. What comes of it goes to the m
 go to the planner.
 """
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field, replace
 from typing import TypeVar
 
@@ -22,6 +22,7 @@ QUERY = "include_subgroups=true&with_shared=false{archived}&order_by=id&sort=asc
 """Of the list of a group's projects."""
 
 Value = TypeVar("Value", int, str)
+Result = TypeVar("Result")
 
 
 @dataclass(frozen=True, slots=True)
@@ -140,8 +141,7 @@ def look_up_names(vocabulary: Vocabulary, reader: Reader) -> frozenset[str] | Un
         names = {entry.get("name") for entry in entries if isinstance(entry, dict)}
         return frozenset(name for name in names if isinstance(name, str))
 
-    answer = answer_or_error(ask)
-    return Unknown(_reason(answer)) if isinstance(answer, ServiceError) else answer
+    return _answer_or_unknown(ask)
 
 
 def with_lookups(live: LiveState, missing: Iterable[Lookup], reader: Reader, concurrency: int) -> LiveState:
@@ -163,12 +163,8 @@ def look_up_paths(targets: Iterable[Target], reader: Reader, concurrency: int) -
     Raises:
         ServiceError: one that `ENDS_A_RUN`.
     """
-
-    def ask(target: Target) -> str | Unknown:
-        answer = answer_or_error(lambda: fetch_record(target, reader).path)
-        return Unknown(_reason(answer)) if isinstance(answer, ServiceError) else answer
-
-    return ask_each(ask, sorted(targets, key=lambda target: target.order), concurrency)
+    ordered = sorted(targets, key=lambda target: target.order)
+    return ask_each(lambda target: _answer_or_unknown(lambda: fetch_record(target, reader).path), ordered, concurrency)
 
 
 def current_names(
@@ -274,6 +270,11 @@ def _member(entry: Json, path: str) -> Member:
 def _names(record: TargetRecord) -> frozenset[Identity]:
     level = record.target.level
     return frozenset({record.target.identity, Target(level, record.id).identity, Target(level, record.path).identity})
+
+
+def _answer_or_unknown(ask: Callable[[], Result]) -> Result | Unknown:
+    answer = answer_or_error(ask)
+    return Unknown(_reason(answer)) if isinstance(answer, ServiceError) else answer
 
 
 def _reason(error: ServiceError) -> str:

@@ -8,14 +8,12 @@ from typing import TypeVar
 from reconciler.model.protocols import Json
 from reconciler.model.resource import POLICIES, Found, Resource
 from reconciler.model.targets import Key
+from reconciler.model.wording import short
 
 Kept = TypeVar("Kept", bound=Resource)
 
 Fields = Mapping[str, Json]
 """Field values as JSON; a key of a mapping field as `field.key`."""
-
-LONGEST = 60
-"""How many characters of a value a message quotes."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -173,5 +171,4 @@ def _plain(read: AsRead) -> Fields:
 
 def quoted(value: Json) -> str:
     """Return a value as JSON, as much of it as a message has room for."""
-    text = json.dumps(value)
-    return text if len(text) <= LONGEST else text[:LONGEST] + "..."
+    return short(json.dumps(value))
