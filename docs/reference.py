@@ -107,7 +107,7 @@ def _manifests() -> Iterator[str]:
                 held = definitions[properties[part]["$ref"].rpartition("/")[2]]
                 yield f"{properties[part]['description']}\n\n{keys(held, f'key of `{part}`')}"
     yield "## Sections\n\nSections stand under `spec`, next to `prune`.\n\n"
-    prune = definitions["Project"]["properties"]["spec"]["properties"]["prune"]
+    prune = definitions["Profile"]["properties"]["spec"]["properties"]["prune"]
     yield keys({"properties": {"prune": prune}})
     for kind in kinds.values():
         yield from _section(kind, definitions)

@@ -16,6 +16,7 @@ from reconciler.configuration import read_configuration
 from reconciler.documents.plan_file import SavedPlan, save_plan
 from reconciler.documents.report import Report, save_report
 from reconciler.errors import LocatedDiagnostic, OutputFailed
+from reconciler.model.targets import Level
 from reconciler.render import render_validation
 from reconciler.schema import all_schemas, schema_text, write_schemas
 from tests.building import KINDS
@@ -175,7 +176,7 @@ def test_an_editor_finds_the_schema_of_every_document_of_the_examples() -> None:
                 assert [(file.parent / way).resolve() for way in ways] == [ROOT / "schemas/manifest.schema.json"], file
 
 
-PRUNABLE = [kind.name for kind in KINDS.values() if kind.prunable]
+PRUNABLE = [kind.name for kind in KINDS.values() if kind.prunable and Level.PROJECT in kind.models]
 
 
 @pytest.mark.parametrize(

@@ -1,15 +1,25 @@
 """Service accounts of the instance, each known by its username (spec 4.5)."""
 
+import re
 from collections.abc import Mapping
-from typing import ClassVar
+from typing import Annotated, ClassVar
 
-from pydantic import Field
+from pydantic import AfterValidator, Field
 
 from reconciler.model.endpoints import Collection, Reading
 from reconciler.model.kind import Kind, Needs
 from reconciler.model.protocols import Json
 from reconciler.model.resource import Found, Item, recognized
 from reconciler.model.targets import Level
+from reconciler.model.wording import short
+
+ADDRESS = re.compile("^[^@ ]+@[^@ ]+$")
+
+
+def _as_address(text: str) -> str:
+    if not ADDRESS.fullmatch(text):
+        raise ValueError(f"must be an e-mail address, such as deploy-bot@example.com, not `{short(text)}`")
+    return text
 
 
 class ServiceAccount(Item):
@@ -20,12 +30,12 @@ class ServiceAccount(Item):
     name: str = Field(
         min_length=1, max_length=255, default="Service account user", description="Its name.", examples=["Deploy bot"]
     )
-    email: str = Field(
-        pattern="^[^@ ]+@[^@ ]+$",
+    email: Annotated[str, AfterValidator(_as_address)] = Field(
         default="",
         description="Its e-mail address, which receives the notifications about what the account does. Left out, the "
         "service makes one up.",
         examples=["deploy-bot@example.com"],
+        json_schema_extra={"pattern": ADDRESS.pattern},
     )
 
 

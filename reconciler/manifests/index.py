@@ -38,7 +38,7 @@ from reconciler.manifests.project_sets import Discovered, candidates, idle, pass
 from reconciler.manifests.sources import Document, Steps
 from reconciler.manifests.validation import check_alone, diagnose
 from reconciler.model.targets import Level, Target
-from reconciler.model.wording import listed, unknown
+from reconciler.model.wording import listed, one, unknown
 
 
 @dataclass(frozen=True, slots=True)
@@ -176,7 +176,7 @@ def level_error(name: str, level: Level, specs: SectionSpecs) -> str | None:
         return None
     allowed = [other for other, spec in specs.items() if level in spec.kind.models]
     owners = listed(owner.document_kind for owner in models)
-    return f"{name} belong to {owners}; a {level.document_kind} may hold {listed(allowed)}"
+    return f"{name} belong to {owners}; {one(level.document_kind)} may hold {listed(allowed)}"
 
 
 def clashing_names(

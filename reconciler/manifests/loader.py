@@ -411,7 +411,8 @@ def _sections(whole: Effective, target: Target, diagnostics: Diagnostics) -> Ite
             yield Section(target, name, spec.kind.wanted(section, prune=pruned), pruned)
     for number, name in enumerate(whole.prune):
         if name and not any(name in layer.document.value.get("spec", {}) for layer in whole.layers):
-            message = f"{name} is to be pruned but not declared: write `{name}: {{}}` if nothing may exist there"
+            undeclared = f"{name} is to be pruned but not declared: write `{name}: {{}}` if nothing may exist there"
+            message = level_error(name, target.level, whole.specs) or undeclared
             diagnostics.add_merged(whole, Diagnostic((PRUNE, number), message))
 
 

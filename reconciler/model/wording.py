@@ -13,6 +13,11 @@ def counted(number: int, noun: str) -> str:
     return f"{number:,} {noun}{'' if number == 1 else 's'}"
 
 
+def one(noun: str) -> str:
+    """Return a noun with its article: `a milestone`, `an epic`, `a User`."""
+    return f"{'an' if noun[0] in 'aeioAEIO' else 'a'} {noun}"
+
+
 def listed(words: Iterable[str], last: str = "and") -> str:
     """Return `a, b and c`."""
     *most, end = words

@@ -25,6 +25,7 @@ from reconciler.manifests.layers import PRUNE
 from reconciler.model.kind import Kind, Kinds
 from reconciler.model.resource import Item, Resource
 from reconciler.model.targets import Level
+from reconciler.model.wording import one
 from reconciler.render.json import Validation
 from reconciler.system.files import save
 
@@ -173,8 +174,9 @@ def manifest_schema(kinds: Kinds) -> Schema:
 
 def _spec(levels: tuple[Level, ...], kinds: Kinds) -> Schema:
     """Return the schema of the spec of documents about targets of some levels."""
-    prunable = [kind.name for kind in kinds.values() if kind.prunable]
-    sections = {kind.name: _section(kind, held) for kind in kinds.values() if (held := kind.models.keys() & {*levels})}
+    held = {kind.name: kind for kind in kinds.values() if not kind.models.keys().isdisjoint(levels)}
+    sections = {name: _section(kind, levels) for name, kind in held.items()}
+    prunable = [name for name, kind in held.items() if kind.prunable]
     prune = {
         "title": "Prune",
         "description": "Sections that are authoritative: objects that are not listed in them are deleted.",
@@ -183,7 +185,7 @@ def _spec(levels: tuple[Level, ...], kinds: Kinds) -> Schema:
         "examples": [prunable[:1]],
     }
     return {
-        "properties": {PRUNE: prune, **sections},
+        "properties": {**({PRUNE: prune} if prunable else {}), **sections},
         "additionalProperties": False,
         "examples": [{name: schema["examples"][0] for name, schema in sections.items()}],
     }
@@ -227,8 +229,7 @@ def _example(kind: Kind, level: Level) -> Schema:
     model = kind.models[level]
     items = [each for each in get_args(get_args(model)[-1]) if issubclass(each, Item)] if get_args(model) else []
     if items:
-        title = kind.parts[0].title
-        return {f"{'an' if title[0] in 'aeio' else 'a'} {title}": _together(items[0])}
+        return {one(kind.parts[0].title): _together(items[0])}
     return _together(model)
 
 
