@@ -48,7 +48,16 @@ def test_a_saved_plan_is_a_document_that_programs_can_read() -> None:
         "shard": None,
         "limits": {"allow_deletes": None, "max_changes": None},
         "refusals": [],
-        "summary": {"create": 1, "update": 2, "delete": 1, "problems": 1, "unmanaged": 3, "requests": 4},
+        "summary": {
+            "create": 1,
+            "update": 2,
+            "delete": 1,
+            "problems": 1,
+            "unmanaged": 3,
+            "not_applicable": 0,
+            "excepted": 0,
+            "requests": 4,
+        },
         "dependent": [],
     }
     assert approvals["problems"] == [
@@ -120,6 +129,8 @@ def test_a_saved_plan_is_a_document_that_programs_can_read() -> None:
                 "last_used": None,
             }
         ],
+        "excepted": [],
+        "not_applicable": "",
     }
     assert tokens["changes"] == [
         {
@@ -286,6 +297,17 @@ def test_a_request_may_name_its_project_by_number_and_an_object_that_is_still_to
 )
 def test_a_plan_for_what_is_not_there_is_refused(spoil: Spoil, words: str) -> None:
     assert refusal(spoilt(save_plan(sample()), spoil)) == words
+
+
+def test_a_plan_of_an_older_version_is_read_although_optional_keys_are_missing() -> None:
+    def age(plan: dict[str, Any]) -> None:
+        del plan["summary"]["excepted"], plan["summary"]["not_applicable"]
+        for target in plan["targets"]:
+            del target["exceptions"]
+            for each in target["sections"]:
+                del each["excepted"], each["not_applicable"]
+
+    assert load_plan(spoilt(save_plan(sample()), age), KINDS) == sample()
 
 
 def test_sections_that_will_be_planned_again_come_back_as_they_were() -> None:

@@ -139,7 +139,13 @@ def _nest_addresses(content: dict[str, Json]) -> None:
         target["target"] = _taken(target, "level", "ref")
         for section in _objects(target.get("sections")):
             changes = [outcome.get("change") for outcome in _objects(section.get("outcomes"))]
-            for held in (section.get("changes"), changes, section.get("problems"), section.get("unmanaged")):
+            for held in (
+                section.get("changes"),
+                changes,
+                section.get("problems"),
+                section.get("unmanaged"),
+                section.get("excepted"),
+            ):
                 for each in _objects(held):
                     place = {"target": target["target"], "section": section.get("section")}
                     each["address"] = place | _taken(each, "part", "title", "name")

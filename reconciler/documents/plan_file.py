@@ -99,6 +99,10 @@ class Summary:
     """Number of problems."""
     unmanaged: int
     """How many live objects no manifest mentions, in sections that are declared."""
+    not_applicable: int
+    """How many sections are left out because their target cannot have them."""
+    excepted: int
+    """How many changes exceptions hold back."""
     requests: int
     """How many requests the changes take."""
 
@@ -171,6 +175,8 @@ class SavedPlan:
             delete=actions.count("delete"),
             problems=sum(1 for _ in self.plan.problems),
             unmanaged=sum(1 for _ in self.plan.unmanaged),
+            not_applicable=sum(1 for _ in self.plan.not_applicable),
+            excepted=sum(1 for _ in self.plan.excepted),
             requests=self.plan.cost,
         )
 

@@ -13,7 +13,7 @@ from reconciler.apply import UNKNOWN, Outcome, Status, TargetOutcome
 from reconciler.documents.checksum import DOCUMENT, read_checked, with_checksum
 from reconciler.documents.plan_file import SavedPlan, check_target, checked_change
 from reconciler.model.kind import Kinds
-from reconciler.model.plan import Problem, Targeted, TargetPlan, Unmanaged
+from reconciler.model.plan import Excepted, Problem, Targeted, TargetPlan, Unmanaged
 from reconciler.model.targets import Target
 from reconciler.planning.selection import Shard
 
@@ -63,6 +63,10 @@ class Counts:
     """How many changes the service accepted and did not carry out."""
     problems: int
     """Number of problems."""
+    not_applicable: int
+    """How many sections were left out because their target cannot have them."""
+    excepted: int
+    """How many changes exceptions hold back."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -79,6 +83,10 @@ class SectionReport:
     """Declared settings that could not be planned."""
     unmanaged: tuple[Unmanaged, ...]
     """Live objects that no manifest mentions; they stay as they are."""
+    excepted: tuple[Excepted, ...] = ()
+    """Changes that exceptions hold back, one each."""
+    not_applicable: str = ""
+    """Why the target cannot have the section, which is left out; empty if it can."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -106,6 +114,16 @@ class TargetReport(Targeted):
         """Live objects that no manifest mentions."""
         return (each for section in self.sections for each in section.unmanaged)
 
+    @property
+    def excepted(self) -> Iterator[Excepted]:
+        """Changes that exceptions hold back."""
+        return (each for section in self.sections for each in section.excepted)
+
+    @property
+    def not_applicable(self) -> Iterator[SectionReport]:
+        """The sections that the target cannot have."""
+        return (section for section in self.sections if section.not_applicable)
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Report:
@@ -130,7 +148,7 @@ class Report:
     requests: Requests
     """The number of requests that the run made."""
     targets: tuple[TargetReport, ...]
-    """Those with changes or problems, in the order of the plan."""
+    """Those with changes, problems, exceptions or sections that are not applicable, in the order of the plan."""
 
     @property
     def outcomes(self) -> Iterator[Outcome]:
@@ -148,6 +166,8 @@ class Report:
         """How much was done, and how much was not."""
         words = [outcome.word for outcome in self.outcomes]
         words += ["problems" for _ in self.problems]
+        words += ["excepted" for target in self.targets for _ in target.excepted]
+        words += ["not_applicable" for target in self.targets for _ in target.not_applicable]
         return Counts(*map(words.count, Counts.__slots__))
 
     @property
@@ -183,8 +203,13 @@ def make_report(
         manifests_digest=saved.manifests_digest,
         shard=saved.shard,
         requests=Requests(traffic.reads, traffic.writes, waited),
-        targets=tuple(target for target in targets if any(target.outcomes) or any(target.problems)),
+        targets=tuple(target for target in targets if _is_told(target)),
     )
+
+
+def _is_told(target: TargetReport) -> bool:
+    """Return whether there is more to say about a target than that it was in order."""
+    return any(map(any, (target.outcomes, target.problems, target.excepted, target.not_applicable)))
 
 
 def _without_outcome(target: TargetPlan) -> TargetOutcome:
@@ -202,6 +227,8 @@ def _reported(outcome: TargetOutcome) -> TargetReport:
             tuple(islice(outcomes, len(section.changes))),
             section.problems,
             section.unmanaged,
+            section.excepted,
+            section.not_applicable,
         )
         for section in outcome.plan.sections
     )

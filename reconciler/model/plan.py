@@ -7,13 +7,14 @@ describes its key there.
 
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field, replace
+from datetime import date
 from typing import Annotated, Literal, get_args
 
 from pydantic import Field, computed_field
 
 from reconciler.model.diff import AsRead, Fields
 from reconciler.model.protocols import Request
-from reconciler.model.state import Section
+from reconciler.model.state import DeclaredException, Section
 from reconciler.model.targets import Address, Key, Level, Target
 
 Action = Literal["create", "update", "delete"]
@@ -161,6 +162,25 @@ class Unmanaged(Addressed):
 
 
 @dataclass(frozen=True, slots=True)
+class Excepted(Addressed):
+    """A change that exceptions hold back: it is not made before they have expired."""
+
+    address: Annotated[Address, Field(exclude=True)]
+    action: Action | None
+    """The change that is held back; null for something that could not be planned either."""
+    before: Fields
+    """The excepted fields, as they were read; of a deletion, all fields."""
+    after: Fields
+    """The excepted fields, as they are declared."""
+    until: date
+    """The last day, UTC; of several exceptions, the first to end."""
+    reason: str
+    """Why the deviation is accepted."""
+    origin: str = ""
+    """Where the manifests declare the exception, as path:line."""
+
+
+@dataclass(frozen=True, slots=True)
 class SectionPlan:
     """The changes and problems of one section of one target."""
 
@@ -174,6 +194,10 @@ class SectionPlan:
     """Declared settings that cannot be planned."""
     unmanaged: tuple[Unmanaged, ...] = ()
     """Live objects that no manifest mentions; they stay as they are."""
+    excepted: tuple[Excepted, ...] = ()
+    """Changes that exceptions hold back, one each."""
+    not_applicable: str = ""
+    """Why the target cannot have the section, which is left out; empty if it can."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -185,6 +209,8 @@ class TargetPlan(Targeted):
     """Its declared sections, in the order in which they are applied."""
     origin: str = ""
     """Its manifest, as path:line."""
+    exceptions: tuple[DeclaredException, ...] = ()
+    """The exceptions of its document, expired ones included."""
 
     @property
     def changes(self) -> Iterator[Change]:
@@ -200,6 +226,16 @@ class TargetPlan(Targeted):
     def unmanaged(self) -> Iterator[Unmanaged]:
         """All live objects that stay as they are because no manifest mentions them."""
         return (each for section in self.sections for each in section.unmanaged)
+
+    @property
+    def excepted(self) -> Iterator[Excepted]:
+        """All changes that exceptions hold back."""
+        return (each for section in self.sections for each in section.excepted)
+
+    @property
+    def not_applicable(self) -> Iterator[SectionPlan]:
+        """The sections that the target cannot have."""
+        return (section for section in self.sections if section.not_applicable)
 
     def with_origins(self, origin: Callable[[Address, str | None], str]) -> "TargetPlan":
         """Return the plan with each problem told where it comes from, as far as that is known; else from the target."""
@@ -247,6 +283,16 @@ class Plan:
     def unmanaged(self) -> Iterator[Unmanaged]:
         """All unmanaged objects of all targets."""
         return (each for target in self.targets for each in target.unmanaged)
+
+    @property
+    def excepted(self) -> Iterator[Excepted]:
+        """All changes that exceptions hold back."""
+        return (each for target in self.targets for each in target.excepted)
+
+    @property
+    def not_applicable(self) -> Iterator[SectionPlan]:
+        """The sections that a target cannot have, one for each target."""
+        return (section for target in self.targets for section in target.not_applicable)
 
     @property
     def cost(self) -> int:

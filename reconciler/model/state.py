@@ -2,10 +2,10 @@
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
-from datetime import UTC, datetime, timedelta
+from datetime import UTC, date, datetime, timedelta
 
 from reconciler.model.resource import Found, Wanted
-from reconciler.model.targets import Level, Target
+from reconciler.model.targets import Key, Level, Target
 
 
 @dataclass(frozen=True, slots=True)
@@ -25,6 +25,36 @@ class Section:
     prune: bool = False
 
 
+EXPIRES_SOON = timedelta(days=14)
+"""How long before its end an exception is warned of."""
+
+
+@dataclass(frozen=True, slots=True)
+class DeclaredException:
+    """A deviation that the document of a target accepts for a while."""
+
+    section: str
+    """The section's name."""
+    until: date
+    """The last day, UTC."""
+    reason: str
+    """Why the deviation is accepted."""
+    item: Key | None = None
+    """The name of an object; null for the whole section."""
+    fields: tuple[str, ...] = ()
+    """The excepted fields; none for all of them, and for creations and deletions."""
+    origin: str = field(default="", compare=False)
+    """Where the manifests declare it, as path:line."""
+
+    def is_over(self, today: date) -> bool:
+        """Return whether its last day has passed."""
+        return self.until < today
+
+    def ends_soon(self, today: date) -> bool:
+        """Return whether it will expire within two weeks."""
+        return today <= self.until <= today + EXPIRES_SOON
+
+
 @dataclass(frozen=True, slots=True)
 class DesiredTarget:
     """One user, group or project and all that is declared of it.
@@ -35,6 +65,7 @@ class DesiredTarget:
         origin: `path:line` of its document.
         labels: from `metadata.labels`.
         path: its full path, as far as it is known, also where the target is given by ID.
+        exceptions: the accepted deviations, expired ones included.
     """
 
     target: Target
@@ -42,6 +73,7 @@ class DesiredTarget:
     origin: str = ""
     labels: Mapping[str, str] = field(default_factory=dict)
     path: str | None = field(default=None, compare=False)
+    exceptions: tuple[DeclaredException, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)

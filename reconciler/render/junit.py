@@ -15,7 +15,7 @@ from reconciler.model.plan import Change, TargetPlan
 from reconciler.model.wording import counted
 from reconciler.planning.selection import Shard
 from reconciler.render import Style
-from reconciler.render.wording import details, label, problem_text, status_text
+from reconciler.render.wording import details, excepted_subject, excepted_text, label, problem_text, status_text
 from reconciler.system.terminal import escaped, escaped_lines
 
 NO_XML = re.compile("[^\t\n\r\x20-\ud7ff\ue000-\ufffd\U00010000-\U0010ffff]")
@@ -28,6 +28,10 @@ def plan(saved: SavedPlan, _style: Style) -> str:
     for target in saved.targets:
         failures = [", ".join([_subject(change), *details(change)]) for change in target.changes]
         cases.append(_case(target, failures, "to change"))
+        held = [f"{excepted_subject(each)}, {excepted_text(each)}" for each in target.excepted]
+        left_out = [f"{each.section} is not applicable: {each.not_applicable}" for each in target.not_applicable]
+        if held or left_out:
+            SubElement(cases[-1], "system-out").text = _valid("\n".join([*held, *left_out]))
     if saved.refusals:
         case = Element("testcase", {"classname": "reconciler.apply", "name": "apply will refuse this plan"})
         _add(case, "error", counted(len(saved.refusals), "reason"), map(escaped, saved.refusals))

@@ -15,7 +15,7 @@ from reconciler.documents.comparison import Comparison, Difference
 from reconciler.documents.plan_file import SavedPlan, utc
 from reconciler.documents.report import Report, TargetReport
 from reconciler.errors import LocatedDiagnostic
-from reconciler.model.plan import ACTIONS, Change, Problem, TargetPlan, Update
+from reconciler.model.plan import ACTIONS, Change, Excepted, Problem, TargetPlan, Update
 from reconciler.model.wording import counted
 from reconciler.render import Style
 from reconciler.render.wording import (
@@ -31,8 +31,11 @@ from reconciler.render.wording import (
     details,
     difference_words,
     differing,
+    excepted_subject,
+    excepted_text,
     guard_notes,
     label,
+    left_alone,
     listed_documents,
     plan_cost,
     plan_in_a_line,
@@ -89,12 +92,12 @@ def plan(saved: SavedPlan, _style: Style) -> str:
         f"## {plan_in_a_line(saved)}\n\n"
         f"{notes}"
         f"{_table(PLANNED, planned(saved.plan))}"
-        f"{plan_cost(saved)} {counted(numbers.unmanaged, 'unmanaged object')}.\n"
+        f"{plan_cost(saved)} {counted(numbers.unmanaged, 'unmanaged object')}{left_alone(numbers)}.\n"
         f"Read from {code(saved.service)} at {utc(saved.created_at)}.\n\n"
     )
     is_open = numbers.create + numbers.update + numbers.delete <= FEW
     changes = (_group(target, list(target.changes), "to {}", is_open=is_open) for target in saved.plan.targets)
-    return fitted(head, [_problems(saved.plan.problems), *changes])
+    return fitted(head, [_problems(saved.plan.problems), *changes, _excepted(saved.plan.excepted)])
 
 
 def report(done: Report, _style: Style) -> str:
@@ -144,6 +147,15 @@ def _problems(problems: Iterable[Problem]) -> Block:
         for each in problems
     ]
     return Block("problem", f"### {counted(len(entries), 'problem')}\n\n", tuple(entries))
+
+
+def _excepted(held: Iterable[Excepted]) -> Block:
+    entries = [
+        f"- {code(str(each.address.target))}: {code(excepted_subject(each))}: "
+        f"{code(excepted_text(each))}{each.origin and f' ({code(each.origin)})'}\n"
+        for each in held
+    ]
+    return Block("excepted change", f"### {counted(len(entries), 'excepted change')}\n\n", tuple(entries))
 
 
 def _unfinished(outcomes: Iterable[Outcome]) -> Block:

@@ -27,6 +27,8 @@ Metric = tuple[str, str, Mapping[Labels, float] | float]
 def plan(saved: SavedPlan, _style: Style) -> str:
     """Return the drift, the problems and the cost of a plan."""
     changes, problems, unmanaged = Counter[Labels](), Counter[Labels](), Counter[Labels]()
+    excepted, not_applicable, exceptions = Counter[Labels](), Counter[Labels](), Counter[Labels]()
+    today = saved.created_at.date()
     for target in saved.targets:
         for section in target.sections:
             place = _place(target.target, section.section)
@@ -34,10 +36,21 @@ def plan(saved: SavedPlan, _style: Style) -> str:
             changes.update({(*place, ("action", action)): actions.count(action) for action in ACTIONS})
             problems.update({place: len(section.problems)})
             unmanaged.update({place: len(section.unmanaged)})
+            excepted.update({place: len(section.excepted)})
+            not_applicable.update({place: bool(section.not_applicable)})
+        states = {
+            "active": sum(not each.is_over(today) for each in target.exceptions),
+            "expiring": sum(each.ends_soon(today) for each in target.exceptions),
+            "expired": sum(each.is_over(today) for each in target.exceptions),
+        }
+        exceptions.update({(*_group(target.target), ("state", state)): number for state, number in states.items()})
     metrics: list[Metric] = [
         ("changes", "Objects that differ from the manifests.", changes),
         ("problems", "Declared settings that cannot be planned.", problems),
         ("unmanaged_objects", "Live objects no manifest mentions.", unmanaged),
+        ("excepted_changes", "Changes that exceptions hold back.", excepted),
+        ("not_applicable_sections", "Sections left out because their target cannot have them.", not_applicable),
+        ("exceptions", "Exceptions by state; expiring ones end within two weeks, and are active too.", exceptions),
         ("refusals", "Reasons why apply will refuse the plan.", len(saved.refusals)),
         ("targets", "Targets that were planned.", Counter(_group(target.target) for target in saved.targets)),
         ("requests_to_apply", "Writes needed for the changes.", saved.plan.cost),

@@ -22,9 +22,12 @@ from reconciler.render.wording import (
     comparison_in_a_line,
     details,
     difference_words,
+    excepted_text,
     guard_notes,
+    held_back,
     known_of,
     label,
+    left_alone,
     listed_documents,
     of_plan,
     of_report,
@@ -48,7 +51,7 @@ CHECKED = 11
 """How many columns are before them: the verdict and the blanks around it."""
 
 COLOURS = {
-    "+": "32", "~": "33", "-": "31", "!": "1;35", "?": "2", "target": "1",
+    "+": "32", "~": "33", "-": "31", "!": "1;35", "?": "2", "=": "2", "target": "1",
     "error": "1;31", "warning": "1;33", "unknown": "35", "ok": "32",
 }  # fmt: skip
 """ANSI numbers. Colour repeats what a marker or a word says, and never says anything alone."""
@@ -70,7 +73,8 @@ def plan(saved: SavedPlan, style: Style) -> str:
     lines += [line for note in notes for line in _folded(escaped(note), style)]
     lines += _folded(
         f"{of_plan(saved)}: {numbers.create:,} to create, {numbers.update:,} to update, "
-        f"{numbers.delete:,} to delete, {counted(numbers.problems, 'problem')}, {numbers.unmanaged:,} unmanaged. "
+        f"{numbers.delete:,} to delete, {counted(numbers.problems, 'problem')}, {numbers.unmanaged:,} unmanaged"
+        f"{left_alone(numbers)}. "
         f"{plan_cost(saved)}",
         style,
     )
@@ -90,7 +94,7 @@ def report(done: Report, style: Style) -> str:
         f"{of_report(done.shard)}: {counts.created:,} created, {counts.updated:,} updated, "
         f"{counts.deleted:,} deleted; {counts.failed:,} failed, {counts.stale:,} stale, "
         f"{counts.skipped:,} skipped, {counts.dropped:,} dropped by the service, "
-        f"{counted(counts.problems, 'problem')}. "
+        f"{counted(counts.problems, 'problem')}{left_alone(counts)}. "
         f"{requests_made(done)} made.{waited and f' Waited {waited}.'}",
         style,
     )
@@ -141,11 +145,20 @@ def diagnosis(found: Diagnosis, style: Style) -> str:
 def _target(target: TargetPlan | TargetReport, shown: Iterable[str], style: Style) -> list[str]:
     """Put a target's name above what is shown of it, and its problems below."""
     remarks: list[tuple[str, str, tuple[str, ...]]]
-    remarks = [("!", problem_text(each), (escaped(each.origin),) if each.origin else ()) for each in target.problems]
+    remarks = [("!", problem_text(each), _place(each.origin)) for each in target.problems]
+    if not style.quiet:
+        facts = ((each, (*held_back(each), excepted_text(each))) for each in target.excepted)
+        remarks += [("=", label(each.address), (*known, *_place(each.origin))) for each, known in facts]
     if style.verbose:
         remarks += [("?", f"{label(each.address)} is unmanaged", tuple(known_of(each))) for each in target.unmanaged]
+        left_out = ((escaped(each.section), escaped(each.not_applicable)) for each in target.not_applicable)
+        remarks += [("?", f"{section} is not applicable", (reason,)) for section, reason in left_out]
     lines = [*shown, *(line for remark in remarks for line in _entry(*remark, style))]
     return [_painted(escaped(str(target.target)), "target", style), *lines] if lines else []
+
+
+def _place(origin: str) -> tuple[str, ...]:
+    return (escaped(origin),) if origin else ()
 
 
 def _change(change: Change, style: Style) -> Iterator[str]:

@@ -13,10 +13,11 @@ from itertools import islice, takewhile
 
 from reconciler.apply import Outcome, Status
 from reconciler.documents.comparison import Comparison, Difference
-from reconciler.documents.plan_file import SavedPlan, utc
+from reconciler.documents.plan_file import SavedPlan, Summary, utc
+from reconciler.documents.report import Counts as Results
 from reconciler.documents.report import Report
 from reconciler.model.diff import Fields, inside
-from reconciler.model.plan import ACTIONS, Change, Create, Delete, Plan, Problem, Unmanaged, Update
+from reconciler.model.plan import ACTIONS, Change, Create, Delete, Excepted, Plan, Problem, Unmanaged, Update
 from reconciler.model.protocols import Json
 from reconciler.model.targets import Address
 from reconciler.model.wording import counted
@@ -90,6 +91,30 @@ def problem_text(problem: Problem) -> str:
     return f"{problem_subject(problem)}: {problem_reason(problem)}"
 
 
+def excepted_text(each: Excepted) -> str:
+    """Return until when a change is held back, and why: `excepted until 2027-03-01: the release is re-planned`."""
+    return escaped(f"excepted until {each.until}: {each.reason}")
+
+
+def held_back(each: Excepted) -> Iterator[str]:
+    """Yield the change that is held back: that an object is not created or deleted, or the fields that differ."""
+    if each.action == "update":
+        yield from (f"{name}: {was} -> {will_be}" for name, was, will_be in differing(each))
+    elif each.action is not None:
+        yield f"not {each.action}d"
+
+
+def excepted_subject(each: Excepted) -> str:
+    """Return an object and the change of it that is held back: `milestone "2026.12", not created`."""
+    return ", ".join((label(each.address), *held_back(each)))
+
+
+def left_alone(numbers: Summary | Results) -> str:
+    """Return how much is not applicable and excepted, as a part of a list: `, 2 not applicable, 1 excepted`."""
+    words = {"not applicable": numbers.not_applicable, "excepted": numbers.excepted}
+    return "".join(f", {number:,} {word}" for word, number in words.items() if number)
+
+
 def status_text(outcome: Outcome) -> str:
     """Return what became of a change: `done`, `failed: 403 Forbidden`."""
     return f"{outcome.status}: {escaped(outcome.reason)}" if outcome.reason else str(outcome.status)
@@ -120,7 +145,7 @@ def unused_names(change: Create) -> Iterator[str]:
         yield f"nothing named {' or '.join(quoted(str(name)) for name in change.former_names)} to rename"
 
 
-def differing(change: Update) -> Iterator[tuple[str, str, str]]:
+def differing(change: Update | Excepted) -> Iterator[tuple[str, str, str]]:
     """Yield each place that an update changes, what is there and what will be, each on one line."""
     for field, after in change.after.items():
         before = change.before.get(field)

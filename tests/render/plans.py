@@ -11,9 +11,20 @@ from reconciler.documents.report import Report, make_report
 from reconciler.model.diff import AsRead, Fields
 from reconciler.model.endpoints import Collection
 from reconciler.model.kind import Kind, Part
-from reconciler.model.plan import Change, Create, Delete, Problem, SectionPlan, TargetPlan, Unmanaged, Update
+from reconciler.model.plan import (
+    ACTIONS,
+    Change,
+    Create,
+    Delete,
+    Excepted,
+    Problem,
+    SectionPlan,
+    TargetPlan,
+    Unmanaged,
+    Update,
+)
 from reconciler.model.protocols import Json, Method, Request
-from reconciler.model.state import Section
+from reconciler.model.state import DeclaredException, Section
 from reconciler.model.targets import PATHLESS, Address, Key, Level, Target
 from reconciler.planning.guard import Limits
 from tests.building import KINDS, section
@@ -88,6 +99,9 @@ def section_plans(draw: st.DrawFn, target: Target) -> SectionPlan:
         return st.builds(Address, st.just(target), st.just(kind.name), texts, texts, st.none() | names)
 
     words = st.none() | texts
+    excepted = st.builds(
+        Excepted, addresses(), st.none() | st.sampled_from(ACTIONS), fields, fields, st.dates(), texts, texts
+    )
     return SectionPlan(
         kind.name,
         draw(st.integers(0, 300)),
@@ -100,6 +114,8 @@ def section_plans(draw: st.DrawFn, target: Target) -> SectionPlan:
                 )
             )
         ),
+        tuple(draw(st.lists(excepted, max_size=2))),
+        draw(texts),
     )
 
 
@@ -107,7 +123,15 @@ def section_plans(draw: st.DrawFn, target: Target) -> SectionPlan:
 def target_plans(draw: st.DrawFn) -> TargetPlan:
     """What will happen to a target."""
     target = draw(scopes())
-    return TargetPlan(target, tuple(draw(st.lists(section_plans(target), max_size=2))), draw(texts))
+    exceptions = st.builds(
+        DeclaredException, texts, st.dates(), texts, st.none() | names, st.lists(texts, max_size=2).map(tuple), texts
+    )
+    return TargetPlan(
+        target,
+        tuple(draw(st.lists(section_plans(target), max_size=2))),
+        draw(texts),
+        tuple(draw(st.lists(exceptions, max_size=2))),
+    )
 
 
 @st.composite

@@ -76,6 +76,21 @@ reconciler_plan_problems{level="project",group="acme",section="trigger_tokens"} 
 reconciler_plan_unmanaged_objects{level="project",group="acme",section="approval_settings"} 0
 reconciler_plan_unmanaged_objects{level="project",group="acme",section="milestones"} 3
 reconciler_plan_unmanaged_objects{level="project",group="acme",section="trigger_tokens"} 0
+# HELP reconciler_plan_excepted_changes Changes that exceptions hold back.
+# TYPE reconciler_plan_excepted_changes gauge
+reconciler_plan_excepted_changes{level="project",group="acme",section="approval_settings"} 0
+reconciler_plan_excepted_changes{level="project",group="acme",section="milestones"} 0
+reconciler_plan_excepted_changes{level="project",group="acme",section="trigger_tokens"} 0
+# HELP reconciler_plan_not_applicable_sections Sections left out because their target cannot have them.
+# TYPE reconciler_plan_not_applicable_sections gauge
+reconciler_plan_not_applicable_sections{level="project",group="acme",section="approval_settings"} 0
+reconciler_plan_not_applicable_sections{level="project",group="acme",section="milestones"} 0
+reconciler_plan_not_applicable_sections{level="project",group="acme",section="trigger_tokens"} 0
+# HELP reconciler_plan_exceptions Exceptions by state; expiring ones end within two weeks, and are active too.
+# TYPE reconciler_plan_exceptions gauge
+reconciler_plan_exceptions{level="project",group="acme",state="active"} 0
+reconciler_plan_exceptions{level="project",group="acme",state="expired"} 0
+reconciler_plan_exceptions{level="project",group="acme",state="expiring"} 0
 # HELP reconciler_plan_refusals Reasons why apply will refuse the plan.
 # TYPE reconciler_plan_refusals gauge
 reconciler_plan_refusals 0

@@ -254,8 +254,10 @@ def test_nothing_that_is_read_can_steer_a_terminal() -> None:
 @given(saved_plans())
 def test_whatever_the_plan_there_is_a_line_for_each_change_and_no_special_character(saved: SavedPlan) -> None:
     text = render_plan(saved)
-    shown = [target for target in saved.plan.targets if any(target.changes) or any(target.problems)]
-    entries = [*saved.plan.changes, *saved.plan.problems]
+    shown = [
+        target for target in saved.plan.targets if any(map(any, (target.changes, target.problems, target.excepted)))
+    ]
+    entries = [*saved.plan.changes, *saved.plan.problems, *saved.plan.excepted]
     assert text.count("\n") == len(shown) + len(entries) + len([*guard_notes(saved), *access_notes(saved.plan)]) + 1
     assert {category(each) for each in text.replace("\n", "")}.isdisjoint({"Cc", "Cf", "Cs", "Co", "Zl", "Zp"})
 

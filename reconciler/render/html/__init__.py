@@ -17,7 +17,7 @@ from jinja2 import Environment, PackageLoader, StrictUndefined, Template
 from reconciler.apply import Status
 from reconciler.documents.plan_file import SavedPlan, utc
 from reconciler.documents.report import Report
-from reconciler.model.plan import Change, Create, Delete, Problem
+from reconciler.model.plan import Change, Create, Delete, Excepted, Problem
 from reconciler.model.protocols import Json
 from reconciler.model.wording import counted
 from reconciler.render import Style
@@ -29,8 +29,11 @@ from reconciler.render.wording import (
     Counts,
     access_notes,
     became,
+    excepted_subject,
+    excepted_text,
     guard_notes,
     label,
+    left_alone,
     plan_cost,
     plan_in_a_line,
     planned,
@@ -68,12 +71,15 @@ def plan(saved: SavedPlan, _style: Style) -> str:
         *guard_notes(saved),
         *access_notes(saved.plan),
         f"Read from {saved.service} at {utc(saved.created_at)}.",
-        f"{plan_cost(saved)} {counted(saved.summary.unmanaged, 'unmanaged object')}.",
+        f"{plan_cost(saved)} {counted(saved.summary.unmanaged, 'unmanaged object')}{left_alone(saved.summary)}.",
     ]
     return _page(
         plan_in_a_line(saved),
         facts,
-        troubles={"problem": [_problem(each) for each in saved.plan.problems]},
+        troubles={
+            "problem": [_problem(each) for each in saved.plan.problems],
+            "excepted change": [_excepted(each) for each in saved.plan.excepted],
+        },
         columns=PLANNED,
         counts=planned(saved.plan),
         changes=((change, "", "") for change in saved.plan.changes),
@@ -105,6 +111,11 @@ def report(done: Report, _style: Style) -> str:
 def _problem(problem: Problem) -> Trouble:
     origin = problem.origin and f" ({problem.origin})"
     return str(problem.address.target), problem_subject(problem), problem_reason(problem) + origin
+
+
+def _excepted(each: Excepted) -> Trouble:
+    origin = each.origin and f" ({each.origin})"
+    return str(each.address.target), excepted_subject(each), excepted_text(each) + origin
 
 
 def _page(
