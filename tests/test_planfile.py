@@ -59,6 +59,7 @@ def test_a_saved_plan_is_a_document_that_programs_can_read() -> None:
             "requests": 4,
         },
         "dependent": [],
+        "hints": [],
     }
     assert approvals["problems"] == [
         {

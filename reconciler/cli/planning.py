@@ -25,6 +25,7 @@ from reconciler.model.state import DesiredState
 from reconciler.model.targets import Address, Target
 from reconciler.planning.causes import refuse_unless_api
 from reconciler.planning.guard import Limits
+from reconciler.planning.renames import rename_hints
 from reconciler.planning.run import Known, Move, draw_plan
 from reconciler.planning.selection import (
     Shard,
@@ -84,6 +85,7 @@ def draw(session: Session, client: Client, grace: timedelta = timedelta()) -> Sa
         limits=Limits(given.allow_deletes, given.max_changes),
         targets=tuple(targets),
         dependent=plan.dependent,
+        hints=rename_hints(plan, session.kinds, fleet.manifests.declaration),
         whole=plan.whole,
     )
 

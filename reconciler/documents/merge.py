@@ -9,6 +9,7 @@ from reconciler.documents.report import Report, Requests, TargetReport
 from reconciler.errors import PlanRefused
 from reconciler.model.plan import TargetPlan
 from reconciler.planning.guard import NO_LIMITS, Limits
+from reconciler.planning.renames import united
 from reconciler.planning.selection import Shard
 
 Part = TypeVar("Part", SavedPlan, Report)
@@ -32,6 +33,7 @@ def merge_plans(parts: Mapping[str, SavedPlan], limits: Limits = NO_LIMITS) -> S
         requests_made=sum(saved.requests_made for saved in plans),
         shard=None,
         limits=limits,
+        hints=united(hint for saved in plans for hint in saved.hints),
         targets=tuple(sorted((target for saved in plans for target in saved.targets), key=_order)),
         dependent=tuple(
             sorted((section for saved in plans for section in saved.dependent), key=lambda each: each.target.order)

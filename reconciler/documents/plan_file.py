@@ -34,6 +34,7 @@ from reconciler.model.state import Section
 from reconciler.model.targets import PATHLESS, Address, Key, Level, Target
 from reconciler.model.wording import counted
 from reconciler.planning.guard import NO_LIMITS, Limits, refusals
+from reconciler.planning.renames import RenameHint
 from reconciler.planning.selection import Shard
 
 FORMAT: Final = "reconciler.plan/v2"
@@ -148,6 +149,8 @@ class SavedPlan:
     """The instance, then the user, then groups, then projects."""
     dependent: tuple[KeptSection, ...] = ()
     """Settings that are read and planned again after the groups above them were changed."""
+    hints: tuple[RenameHint, ...] = ()
+    """What looks like a rename: an object is deleted, and a similar one created."""
     whole: Annotated[tuple[KeptSection, ...], Field(exclude=True)] = field(default=(), compare=False)
     """See `Plan.whole`; no file has it."""
     known: Annotated[Known | None, Field(exclude=True)] = field(default=None, compare=False)

@@ -1,7 +1,7 @@
 """Layers of settings, one per document: names normalized, placeholders filled in, merged for one target."""
 
 import re
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from functools import lru_cache
 from typing import Any
@@ -58,6 +58,14 @@ def literal(value: Any) -> Any:
     return _with_texts(
         value, lambda text: re.sub(r"\{(path|name|namespace)\}", r"{{\1}}", text) if "{" in text else text
     )
+
+
+def unfilled(text: str, values: Placeholders) -> str:
+    """Return a text as a manifest writes it, with placeholders in place of their values, whatever their case."""
+    text = literal(text)
+    for name, value in values.items():
+        text = re.sub(re.escape(value), f"{{{name}}}", text, flags=re.IGNORECASE)
+    return text
 
 
 def _with_texts(value: Any, change: Callable[[str], str]) -> Any:
@@ -297,6 +305,15 @@ class Effective:
             if (written := self._written(layer, steps[:length]))
         )
         return layer, layer.document.find(("spec", *written), key=key or not whole)
+
+    def declaration(self, steps: Steps, others: Iterable[Key]) -> tuple[str, tuple[str, ...]]:
+        """Return where the lowest layer sets an item, and names as written there: see `Manifests.declaration`."""
+        found = [(layer, path) for layer in self.layers if (path := self._written(layer, steps))]
+        layer, written = next((each for each in found if self._value(each[0], steps, each[1]) is not None), found[0])
+        own_name = str(written[-1])
+        used = {name: value for name, value in (self.values or {}).items() if name in placeholders_in(own_name)}
+        names = (unfilled(str(other), used) for other in others)
+        return layer.document.find(("spec", *written), key=True).line, (own_name, *names)
 
     def origins(self, steps: Steps) -> Iterator[tuple[str, Any]]:
         """Yield `path:line` and value of each layer that sets a field, lowest first."""

@@ -50,7 +50,7 @@ from reconciler.manifests.sources import (
 from reconciler.manifests.validation import check_alone, check_section
 from reconciler.model.kind import Kinds
 from reconciler.model.state import DesiredState, DesiredTarget, Section
-from reconciler.model.targets import LEVELS, Address, Target
+from reconciler.model.targets import LEVELS, Address, Key, Target
 from reconciler.system.terminal import escaped
 
 if TYPE_CHECKING:
@@ -210,6 +210,23 @@ class Manifests:
         steps = object_path(section, () if address.part == address.section else (address.part,), address.name, field)
         _, location = whole.effective.find((address.section, *steps), key=True)
         return location.line
+
+    def declaration(self, address: Address, others: Iterable[Key] = ()) -> tuple[str, tuple[str, ...]] | None:
+        """Return where the lowest layer declares an item, as `path:line`, and names as they would be written there.
+
+        Args:
+            address: of the item.
+            others: further names, of the same target.
+
+        Returns:
+            The place; the item's own name and the others, with the placeholders that the item's own name has. None if
+            no layer declares the item.
+        """
+        whole = self._assembled.get(address.target.identity)
+        section = whole.effective.sections.get(address.section) if whole else None
+        if whole is None or not isinstance(section, dict) or address.name not in section:
+            return None
+        return whole.effective.declaration((address.section, address.name), others)
 
     def explain(self, target: Target, path: str | Sequence[str | int]) -> list[tuple[str, Any]]:
         """Return `path:line` and value of each layer that sets a field, lowest first; nothing if none does.

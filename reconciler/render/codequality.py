@@ -4,13 +4,14 @@ import json
 import re
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import replace
 from hashlib import sha256
 from posixpath import normpath
 
 from reconciler.documents.plan_file import SavedPlan
 from reconciler.errors import LocatedDiagnostic
 from reconciler.render import Style
-from reconciler.render.wording import problem_text
+from reconciler.render.wording import problem_text, rename_notes
 from reconciler.system.terminal import escaped
 
 LINE = re.compile(r":\d+(:\d+)?\b")
@@ -29,14 +30,18 @@ def validation(diagnostics: Sequence[LocatedDiagnostic], _documents: Mapping[str
 
 
 def plan(saved: SavedPlan, _style: Style) -> str:
-    """Return an issue for each problem, at its origin, and for each reason why `apply` will refuse the plan.
+    """Return an issue for each problem and possible rename, at its origin, and for each reason why `apply` refuses it.
 
     Such a reason stands at the first target that would change.
     """
     first = next((target.origin for target in saved.plan.targets if any(target.changes)), "")
     refused = [_at_origin(first, f"apply will refuse this plan: {reason}") for reason in saved.refusals]
     problems = [_at_origin(each.origin, f"{each.address.target}: {problem_text(each)}") for each in saved.plan.problems]
-    return _issues([*problems, *refused])
+    renames = [
+        replace(_at_origin(hint.origin, note), severity="warning")
+        for hint, note in zip(saved.hints, rename_notes(saved), strict=True)
+    ]
+    return _issues([*problems, *refused, *renames])
 
 
 def _at_origin(origin: str, message: str) -> LocatedDiagnostic:

@@ -43,6 +43,7 @@ from reconciler.render.wording import (
     problem_text,
     quoted,
     rank,
+    rename_notes,
     report_in_a_line,
     requests_made,
     waits,
@@ -97,7 +98,8 @@ def plan(saved: SavedPlan, _style: Style) -> str:
     )
     is_open = numbers.create + numbers.update + numbers.delete <= FEW
     changes = (_group(target, list(target.changes), "to {}", is_open=is_open) for target in saved.plan.targets)
-    return fitted(head, [_problems(saved.plan.problems), *changes, _excepted(saved.plan.excepted)])
+    problems, renames, excepted = _problems(saved.plan.problems), _renames(saved), _excepted(saved.plan.excepted)
+    return fitted(head, [problems, renames, *changes, excepted])
 
 
 def report(done: Report, _style: Style) -> str:
@@ -156,6 +158,11 @@ def _excepted(held: Iterable[Excepted]) -> Block:
         for each in held
     ]
     return Block("excepted change", f"### {counted(len(entries), 'excepted change')}\n\n", tuple(entries))
+
+
+def _renames(saved: SavedPlan) -> Block:
+    entries = [f"- {code(note)}\n" for note in rename_notes(saved)]
+    return Block("possible rename", f"### {counted(len(entries), 'possible rename')}\n\n", tuple(entries))
 
 
 def _unfinished(outcomes: Iterable[Outcome]) -> Block:

@@ -34,6 +34,7 @@ from reconciler.render.wording import (
     plan_cost,
     problem_text,
     rank,
+    rename_notes,
     requests_made,
     rewritten,
     status_text,
@@ -69,7 +70,7 @@ def plan(saved: SavedPlan, style: Style) -> str:
         changes = [] if style.quiet else sorted(target.changes, key=rank)
         lines += _target(target, [line for change in changes for line in _change(change, style)], style)
     numbers = saved.summary
-    notes = [*guard_notes(saved), *([] if style.quiet else access_notes(saved.plan))]
+    notes = [*rename_notes(saved), *guard_notes(saved), *([] if style.quiet else access_notes(saved.plan))]
     lines += [line for note in notes for line in _folded(escaped(note), style)]
     lines += _folded(
         f"{of_plan(saved)}: {numbers.create:,} to create, {numbers.update:,} to update, "

@@ -276,6 +276,15 @@ def compared(found: Comparison) -> str:
     return f"The {found.of} of {utc(found.until)}, compared with that of {utc(found.since)}"
 
 
+def rename_notes(saved: SavedPlan) -> Iterator[str]:
+    """Yield what looks like a rename, with the line to write and its place."""
+    for hint in saved.hints:
+        names = ", ".join(map(quoted, hint.renamed_from))
+        old = f"[{names}]" if len(hint.renamed_from) > 1 else names
+        whose = f" of {counted(hint.targets, 'target')}" if hint.targets > 1 else ""
+        yield f"{hint.title} {quoted(hint.name)}{whose} looks like a rename: add renamed_from: {old} at {hint.origin}"
+
+
 def guard_notes(saved: SavedPlan) -> Iterator[str]:
     """Yield what a baseline has too, the deletions allowed for a plan, and why `apply` will refuse it."""
     yield from filter(None, [baseline_note(saved)])

@@ -27,6 +27,7 @@ from reconciler.model.protocols import Json, Method, Request
 from reconciler.model.state import DeclaredException, Section
 from reconciler.model.targets import PATHLESS, Address, Key, Level, Target
 from reconciler.planning.guard import Limits
+from reconciler.planning.renames import RenameHint
 from tests.building import KINDS, section
 from tests.render.samples import Traffic
 
@@ -60,6 +61,11 @@ def scopes(draw: st.DrawFn, level: Level | None = None) -> Target:
     """A user, a group or a project, by path or by number."""
     chosen = level or draw(st.sampled_from(Level))
     return Target(chosen, None if chosen in PATHLESS else draw(names.filter(bool)))
+
+
+hints = st.builds(
+    RenameHint, texts, texts, texts, st.lists(texts, min_size=1, max_size=2).map(tuple), texts, st.integers(1, 10**6)
+)
 
 
 @st.composite
@@ -157,6 +163,7 @@ def saved_plans() -> st.SearchStrategy[SavedPlan]:
         limits=limits,
         targets=targets,
         dependent=st.lists(dependents(), max_size=2).map(tuple),
+        hints=st.lists(hints, max_size=2).map(tuple),
     )
 
 

@@ -13,7 +13,7 @@ from reconciler.model.plan import Change, Create, Delete, Plan, Problem, Section
 from reconciler.model.protocols import Json
 from reconciler.model.targets import Address, Level, Target
 from reconciler.render import Style, render_plan, render_report, render_validation
-from reconciler.render.wording import access_notes, guard_notes
+from reconciler.render.wording import access_notes, guard_notes, rename_notes
 from tests.building import READ
 from tests.render.plans import patiently, saved_plans
 from tests.render.samples import API, done, sample, saved_plan
@@ -258,7 +258,8 @@ def test_whatever_the_plan_there_is_a_line_for_each_change_and_no_special_charac
         target for target in saved.plan.targets if any(map(any, (target.changes, target.problems, target.excepted)))
     ]
     entries = [*saved.plan.changes, *saved.plan.problems, *saved.plan.excepted]
-    assert text.count("\n") == len(shown) + len(entries) + len([*guard_notes(saved), *access_notes(saved.plan)]) + 1
+    notes = [*rename_notes(saved), *guard_notes(saved), *access_notes(saved.plan)]
+    assert text.count("\n") == len(shown) + len(entries) + len(notes) + 1
     assert {category(each) for each in text.replace("\n", "")}.isdisjoint({"Cc", "Cf", "Cs", "Co", "Zl", "Zp"})
 
 

@@ -39,6 +39,7 @@ from reconciler.render.wording import (
     planned,
     problem_reason,
     problem_subject,
+    rename_notes,
     report_in_a_line,
     requests_made,
     status_text,
@@ -68,6 +69,7 @@ Field = tuple[str, str | None, str | None]
 def plan(saved: SavedPlan, _style: Style) -> str:
     """Return a page about what would be changed and what cannot be."""
     facts = [
+        *rename_notes(saved),
         *guard_notes(saved),
         *access_notes(saved.plan),
         f"Read from {saved.service} at {utc(saved.created_at)}.",

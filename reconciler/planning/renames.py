@@ -1,0 +1,178 @@
+"""Deletions and creations of a plan that look like renames. Pure.
+
+A rename without `renamed_from` is a deletion and a creation: whatever refers to the object is lost.
+"""
+
+import json
+import re
+from collections.abc import Callable, Collection, Hashable, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
+from itertools import islice
+
+from pydantic import PositiveInt
+
+from reconciler.model import endpoints
+from reconciler.model.diff import Fields
+from reconciler.model.kind import Kinds
+from reconciler.model.plan import Change, Create, Delete, Plan, SectionPlan
+from reconciler.model.resource import Item
+from reconciler.model.targets import Address, Key
+
+FEW = 4
+"""Names with fewer letters and digits than this are not alike if one differs."""
+
+WORD = re.compile(r"\d+|[^\W\d_]+")
+
+Declared = Callable[[Address, Sequence[Key]], tuple[str, tuple[str, ...]] | None]
+"""See `rename_hints`."""
+
+Shape = tuple[str, ...]
+"""Names of fields, sorted."""
+
+Signs = tuple[Collection[Hashable], ...]
+"""What an object has in common with others that it resembles, from the strongest sign to the weakest."""
+
+
+@dataclass(frozen=True, slots=True)
+class RenameHint:
+    """An item that looks like the new name of an object that is deleted, in one target or in several."""
+
+    section: str
+    """The section's name."""
+    title: str
+    """The word for such an object, such as `milestone`."""
+    name: str
+    """The name of the item, as the manifest writes it."""
+    renamed_from: tuple[str, ...]
+    """What to declare as `renamed_from` of the item, as the manifest would write it."""
+    origin: str
+    """Where the manifest declares the item, as path:line."""
+    targets: PositiveInt
+    """The number of targets in which the object is deleted and created."""
+
+
+def rename_hints(plan: Plan, kinds: Kinds, declared: Declared) -> tuple[RenameHint, ...]:
+    """Return what looks like a rename, once for each item of the manifests, by file and line.
+
+    A deletion and a creation look like one if their names are the same but for case, punctuation and leading zeros, or
+    all declared fields agree, or the names differ in one letter; and if that is true of no other deletion or creation
+    of the section. Names that differ in a number, such as those of two releases, count only if the fields agree.
+
+    Args:
+        plan: any.
+        kinds: all kinds.
+        declared: returns where an item is declared, and names as they would be written there, its own first; None if
+            it is declared nowhere: see `Manifests.declaration`.
+    """
+    hints = []
+    for section in (section for target in plan.targets for section in target.sections if section.changes):
+        for deleted, created in _pairs(section, kinds, declared):
+            found = declared(created.address, (*created.former_names, deleted.read.names[0]))
+            if found is not None:
+                place, (name, *former) = found
+                hints.append(RenameHint(section.section, created.address.title, name, tuple(former), place, targets=1))
+    return united(hints)
+
+
+def united(hints: Iterable[RenameHint]) -> tuple[RenameHint, ...]:
+    """Return one hint for each item of the manifests, by file and line."""
+    items: dict[tuple[str, str, str], list[RenameHint]] = {}
+    for hint in hints:
+        items.setdefault((hint.origin, hint.section, hint.name), []).append(hint)
+    whole = [
+        replace(
+            alike[0],
+            renamed_from=tuple(sorted({name for hint in alike for name in hint.renamed_from})),
+            targets=sum(hint.targets for hint in alike),
+        )
+        for alike in items.values()
+    ]
+    return tuple(sorted(whole, key=_place))
+
+
+def _place(hint: RenameHint) -> tuple[str, int, str, str]:
+    file, _, line = hint.origin.rpartition(":")
+    return file, len(line), line, hint.name
+
+
+def _pairs(section: SectionPlan, kinds: Kinds, declared: Declared) -> Iterator[tuple[Delete, Create]]:
+    """Yield the deletions and creations that look like renames, where an update can do instead."""
+    for part in kinds[section.section].parts:
+        if not (isinstance(part, endpoints.Collection) and issubclass(part.model, Item) and part.update is not None):
+            continue
+        changes = [each for each in section.changes if each.address.part == part.name]
+        created = [each for each in changes if isinstance(each, Create) and not each.replaces_ids]
+        deleted = [
+            each
+            for each in changes
+            if isinstance(each, Delete) and each.successor_id is None and "renamed_from" not in each.read.read_only
+        ]
+        shapes = {_shape(each.after) for each in created}
+        new = [_signs(each, each.after, {_shape(each.after)}) for each in created] if deleted else []
+        old = [_signs(each, each.before, _compared(each, shapes, declared)) for each in deleted] if created else []
+        for went, came in _one_to_one(old, new):
+            before, after = deleted[went].before, created[came].after
+            if all(before.get(name) == after[name] for name in part.immutable if name in after):
+                yield deleted[went], created[came]
+
+
+def _compared(deleted: Delete, shapes: Collection[Shape], declared: Declared) -> Iterator[Shape]:
+    """Yield the fields in which a deleted object may agree with new ones.
+
+    Where a new object declares no field, it agrees with any: that says nothing if a manifest says that the other must
+    not exist.
+    """
+    return (shape for shape in shapes if shape or declared(deleted.address, ()) is None)
+
+
+def _shape(fields: Fields) -> Shape:
+    return tuple(sorted(fields)) if any(value is not None for value in fields.values()) else ()
+
+
+def _signs(change: Change, fields: Fields, shapes: Iterable[Shape]) -> Signs:
+    """Return by what a created or deleted object resembles others.
+
+    Args:
+        change: the creation or deletion.
+        fields: of the object.
+        shapes: the fields to compare.
+    """
+    path = str(change.address.target.ref).casefold()
+    words = WORD.findall(str(change.address.name).casefold().replace(path, ""))
+    numbers = tuple(int(word) for word in words if word.isdecimal())
+    text = "".join(words)
+    less_a_letter = {text, *(text[:at] + text[at + 1 :] for at in range(len(text)))}
+    contents = {(shape, json.dumps([fields.get(name) for name in shape], sort_keys=True)) for shape in shapes}
+    return (
+        {tuple(int(word) if word.isdecimal() else word for word in words)} - {()},
+        {content for content in contents if content[0]},
+        {(numbers, text) for text in less_a_letter} if len(text) >= FEW else set(),
+        contents - {content for content in contents if content[0]},
+    )
+
+
+def _one_to_one(old: Sequence[Signs], new: Sequence[Signs]) -> Iterator[tuple[int, int]]:
+    """Yield the positions of an old and a new object that share a sign with each other alone, strongest sign first."""
+    went, came = dict(enumerate(old)), dict(enumerate(new))
+    for strength in range(4):
+        by_sign: dict[Hashable, tuple[set[int], set[int]]] = {}
+        for side, signs in enumerate((went, came)):
+            for position, each in signs.items():
+                for sign in each[strength]:
+                    by_sign.setdefault(sign, (set(), set()))[side].add(position)
+        to_new = _others(by_sign.values())
+        to_old = _others((others, those) for those, others in by_sign.values())
+        for one, (other, *more) in to_new.items():
+            if not more and to_old[other] == {one}:
+                del went[one], came[other]
+                yield one, other
+
+
+def _others(pairs: Iterable[tuple[set[int], set[int]]]) -> Mapping[int, set[int]]:
+    """Return with which of the others each of these is, as far as it takes to know whether it is more than one."""
+    found: dict[int, set[int]] = {}
+    for these, others in pairs:
+        few = set(islice(others, 2))
+        for each in these if few else ():
+            found.setdefault(each, set()).update(few)
+    return found
