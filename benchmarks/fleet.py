@@ -1,6 +1,6 @@
 """A fleet of projects, drawn by a seed: their manifests, a service that has them, and the fewest requests there can be.
 
-Nothing here shares code with what it measures. A manifest has 60 lines and all six sections. The files are written one
+Nothing here shares code with what it measures. A manifest has 60 lines and six sections. The files are written one
 project after the other, so that whoever measures stays small.
 """
 
@@ -16,9 +16,6 @@ Plain = dict[str, Any]
 SEED = 20261121
 TOKEN = "ada-token"  # noqa: S105 - the sandbox's, which guards nothing
 LINES = 60
-PARTS = 8
-"""Reads of a project: one for each section, and two more for the two lists of its job token scope."""
-
 TEAM = 10
 """Projects in a group, which is why fleets come in tens. They share a library, which has no manifest."""
 
@@ -107,33 +104,42 @@ def manifest(wanted: Project) -> str:
         f"    team: team-{wanted.team:04d}",
         "spec:",
         "  prune: [milestones, job_token_scope]",
-        "  notification_settings:",
-        "    level: custom",
-        "    events:",
-        *(f"      {name}: {str(on).lower()}" for name, on in wanted.events.items()),
-        "  approval_settings:",
-        *(f"    {name}: {str(on).lower()}" for name, on in wanted.approvals.items()),
-        "  container_repository_protection_rules:",
-        *_items(wanted.rules()),
-        "  job_token_scope:",
-        "    enabled: true",
-        "    projects:",
-        f"      - {path_of(wanted.neighbour)}",
-        f"      - fleet/team-{wanted.team:04d}/library",
-        "    groups:",
-        f"      - fleet/team-{wanted.team:04d}",
-        "  milestones:",
-        *_items(wanted.milestones()),
-        "  trigger_tokens:",
-        "    nightly: {}",
+        *(line for name, section in sections(wanted).items() for line in (f"  {name}:", *section)),
     ]
     return "\n".join(lines) + "\n"
+
+
+def sections(wanted: Project) -> dict[str, list[str]]:
+    """Return the lines of each section of a project's manifest."""
+    return {
+        "notification_settings": [
+            "    level: custom",
+            "    events:",
+            *(f"      {name}: {str(on).lower()}" for name, on in wanted.events.items()),
+        ],
+        "approval_settings": [f"    {name}: {str(on).lower()}" for name, on in wanted.approvals.items()],
+        "container_repository_protection_rules": [*_items(wanted.rules())],
+        "job_token_scope": [
+            "    enabled: true",
+            "    projects:",
+            f"      - {path_of(wanted.neighbour)}",
+            f"      - fleet/team-{wanted.team:04d}/library",
+            "    groups:",
+            f"      - fleet/team-{wanted.team:04d}",
+        ],
+        "milestones": [*_items(wanted.milestones())],
+        "trigger_tokens": ["    nightly: {}"],
+    }
 
 
 def _items(items: dict[str, Plain]) -> Iterator[str]:
     for name, fields in items.items():
         yield f'    "{name}":'
         yield from (f"      {key}: {value}" for key, value in fields.items())
+
+
+PARTS = len(sections(project(0))) + 2
+"""Reads of a project: one for each section, and two more for the two lists of its job token scope."""
 
 
 def write_manifests(folder: Path, count: int) -> None:
