@@ -270,7 +270,13 @@ def _outputs() -> Iterator[str]:
         "`--format` selects the format on stdout; `--report FORMAT=FILE` writes further formats into files. See "
         "[the use of each format](../how-to/reports.md).\n\n"
     )
-    subjects = {"plan": "`plan`, `drift`", "report": "`apply`", "validation": "`validate`", "diagnosis": "`doctor`"}
+    subjects = {
+        "plan": "`plan`, `drift`",
+        "report": "`apply`",
+        "comparison": "`show --since`",
+        "validation": "`validate`",
+        "diagnosis": "`doctor`",
+    }
     rows = []
     for name in FORMATS:
         renderer = import_module(f"reconciler.render.{name.replace('-', '_')}")
@@ -283,6 +289,7 @@ def _outputs() -> Iterator[str]:
     titles = {
         "plan": "Saved plans",
         "report": "Reports as JSON",
+        "comparison": "Comparisons as JSON",
         "validation": "Validations as JSON",
         "diagnosis": "Diagnoses as JSON",
     }
