@@ -15,7 +15,8 @@ import click
 from click.core import ParameterSource
 
 from reconciler.cli.exit_codes import of_report
-from reconciler.cli.options import FORCE, LIMITS, PROBLEMS, RUN, Given, command
+from reconciler.cli.notices import notify_of_report, webhook
+from reconciler.cli.options import FORCE, LIMITS, NOTICE, PROBLEMS, RUN, Given, command
 from reconciler.cli.outputs import check_outputs, is_terminal, report_error
 from reconciler.cli.session import Session
 from reconciler.cli.settings import duration, read_file, tokens_of
@@ -28,6 +29,7 @@ if TYPE_CHECKING:
     from reconciler.documents.plan_file import SavedPlan
     from reconciler.model.kind import Kinds
     from reconciler.service import Client
+    from reconciler.service.webhook import Webhook
 
 LOG = logging.getLogger("reconciler")
 
@@ -50,6 +52,7 @@ class ApplyFlags:
     FORCE,
     LIMITS,
     *RUN,
+    NOTICE,
     PROBLEMS,
     epilog="Examples: reconciler apply manifests --yes;  reconciler apply --plan plan.json --yes",
 )
@@ -81,13 +84,13 @@ def apply(given: Given, **own: Any) -> int:
     _check(given, flags)
     files = {"--plan": flags.plan_file, "--journal": flags.journal, "--tokens-to": flags.tokens_to}
     check_outputs(given, "report", *files.items())
-    session = Session(given)
+    session, hook = Session(given), webhook(given)
     sink = _token_sink(given, flags)
     with session.client() as client, held_journal(flags.journal, client, session.kinds, sink) as journal:
         saved = _guarded(session, flags, _plan(session, flags, client))
         if any(saved.plan.changes) and not flags.yes:
             _ask(session, saved)
-        return _carry_out(session, flags, saved, client, sink=sink, journal=journal)
+        return _carry_out(session, flags, saved, client, sink=sink, journal=journal, hook=hook)
 
 
 def _overruled(*names: str) -> dict[str, None]:
@@ -180,6 +183,7 @@ def _carry_out(
     *,
     sink: "TokenSink | None",
     journal: "HeldJournal",
+    hook: "Webhook | None",
 ) -> int:
     """Apply the plan, write the report, complete or not, and return the exit code."""
     from reconciler.apply import ENDED, Application, ApplyOptions, Stop
@@ -215,6 +219,7 @@ def _carry_out(
             failures.append(error)
         for failure in failures:
             report_error(failure)
+        notify_of_report(hook, report)
     signal = next(iter(signals.came), None)
     incomplete = bool(failures or journal.unsettled)
     return of_report(report, allow_problems=session.given.allow_problems, signal=signal, incomplete=incomplete)

@@ -76,6 +76,7 @@ SERVICE = OptionGroup("Service", environment=True)
 OUTPUT = OptionGroup("Output", environment=True)
 VERBOSITY = OptionGroup("Output", environment=True)
 PROBLEMS = OptionGroup("Output")
+NOTICE = OptionGroup("Output", environment=True)
 
 RUN = (MANIFESTS, SELECTION, FLEET, CONNECTION, SERVICE, OUTPUT)
 """The options of every command that reads manifests and live state."""
@@ -170,6 +171,9 @@ class Given:
     quiet: bool = VERBOSITY.flag("-q --quiet", "Show only the result and errors.")
     log_format: str = VERBOSITY.value(
         "--log-format", None, "Format of progress and warnings on stderr.", "text", type=click.Choice(["text", "json"])
+    )
+    notify: str | None = NOTICE.value(
+        "--notify", "URL", "Post a message to this webhook of a chat. The URL is a secret.  [env: RECONCILER_NOTIFY]"
     )
     allow_problems: bool = PROBLEMS.flag("--allow-problems", "Exit with 0 instead of 3 if there are problems.")
 

@@ -7,7 +7,8 @@ from typing import TYPE_CHECKING
 import click
 
 from reconciler.cli.exit_codes import of_plan
-from reconciler.cli.options import FORCE, LIMITS, PROBLEMS, RUN, Given, command
+from reconciler.cli.notices import notify_of_drift, notify_of_plan, webhook
+from reconciler.cli.options import FORCE, LIMITS, NOTICE, PROBLEMS, RUN, Given, command
 from reconciler.cli.outputs import check_outputs
 from reconciler.cli.session import Session
 from reconciler.cli.settings import read_file
@@ -20,7 +21,7 @@ if TYPE_CHECKING:
 LOG = logging.getLogger("reconciler")
 
 
-@command(FORCE, LIMITS, *RUN, PROBLEMS, epilog="Example: reconciler plan manifests --out plan.json")
+@command(FORCE, LIMITS, *RUN, NOTICE, PROBLEMS, epilog="Example: reconciler plan manifests --out plan.json")
 @click.option("--out", type=click.Path(path_type=Path), metavar="FILE", help="Save the plan for `apply --plan`.")
 @click.option(
     "--detailed-exitcode", is_flag=True, help="Exit with 2 if there are changes, even if there are problems too."
@@ -36,13 +37,15 @@ def plan(given: Given, out: Path | None, detailed_exitcode: bool) -> int:
     from reconciler.cli.planning import draw
 
     check_outputs(given, "plan", ("--out", out))
-    session = Session(given)
+    session, hook = Session(given), webhook(given)
     with session.client() as client:
         saved = draw(session, client)
-    return session.write_plan(saved, out, detailed=detailed_exitcode)
+    code = session.write_plan(saved, out, detailed=detailed_exitcode)
+    notify_of_plan(hook, saved)
+    return code
 
 
-@command(*RUN, PROBLEMS, epilog="Example, for cron: reconciler drift manifests --report json=drift.json")
+@command(*RUN, NOTICE, PROBLEMS, epilog="Example, for cron: reconciler drift manifests --report json=drift.json")
 @click.option(
     "--baseline",
     type=click.Path(path_type=Path),
@@ -56,14 +59,15 @@ def drift(given: Given, baseline: Path | None) -> int:
     problems.
 
     With --baseline, known changes and problems count no more: they are one line, and the exit code is that of the new
-    ones. The JSON report still has all of them, so that it can be the next baseline.
+    ones. The JSON report still has all of them, so that it can be the next baseline. --notify posts only if anything is
+    new or gone since the baseline.
     """
     from reconciler.cli.planning import draw
     from reconciler.documents.comparison import Unseen, seen_in, unseen
     from reconciler.render import render_plan
 
     check_outputs(given, "plan", ("--baseline", baseline))
-    session = Session(given)
+    session, hook = Session(given), webhook(given)
     with session.client() as client:
         before = _baseline(session, baseline, client.api_url)
         saved = draw(session, client)
@@ -75,6 +79,7 @@ def drift(given: Given, baseline: Path | None) -> int:
     known = news.plan.known
     silent = not news.is_new and (given.quiet or known is None or not known.total)
     session.write_result(write, silent=silent and given.format == "text")
+    notify_of_drift(hook, saved, news)
     return of_plan(news.plan.plan, detailed=True, allow_problems=given.allow_problems)
 
 

@@ -113,7 +113,7 @@ def template_variables(given: Given) -> tuple[str, ...]:
 
 
 def tokens_of(given: Given) -> frozenset[str]:
-    """Return our own tokens: those of the environment, and that of the token file, even if no client uses it."""
+    """Return our own secrets: those of the environment, the token of the file, even if unused, and the webhook."""
     tokens = own_tokens(os.environ)
     file = Path(given.token_file or os.environ.get("RECONCILER_TOKEN_FILE", ""))
     try:
@@ -121,7 +121,7 @@ def tokens_of(given: Given) -> frozenset[str]:
         found = file.read_text(encoding="utf-8", errors="replace").strip() if file.is_file() else ""
     except OSError:
         found = ""
-    return tokens | {found} if found else tokens
+    return tokens | {secret for secret in (found, given.notify) if secret}
 
 
 def _refuse_redirected_token(given: Given) -> None:

@@ -9,8 +9,8 @@ from typing import TYPE_CHECKING
 if TYPE_CHECKING:
     import subprocess
 
-OWN_TOKEN = re.compile(r"RECONCILER_(\w+_)?TOKEN")
-"""Variables that hold our tokens, such as RECONCILER_TOKEN and RECONCILER_NOTE_TOKEN."""
+OWN_TOKEN = re.compile(r"RECONCILER_((\w+_)?TOKEN|NOTIFY)")
+"""Variables that hold our secrets: RECONCILER_TOKEN, RECONCILER_NOTE_TOKEN, and the URL of a webhook."""
 
 LONG_ENOUGH = 8
 """Characters from which a token is recognised inside a longer value, such as the URL of a repository."""

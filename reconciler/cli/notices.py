@@ -1,0 +1,109 @@
+"""`--notify`: one message about the result of a run to a chat. Whatever comes of it, the result stays."""
+
+import logging
+import os
+import re
+from collections.abc import Iterable, Iterator
+from typing import TYPE_CHECKING
+
+from reconciler.cli.signals import heeding
+from reconciler.errors import ServiceError
+
+if TYPE_CHECKING:
+    from reconciler.cli.options import Given
+    from reconciler.documents.comparison import Unseen
+    from reconciler.documents.plan_file import SavedPlan
+    from reconciler.documents.report import Report
+    from reconciler.model.targets import Target
+    from reconciler.service.webhook import Webhook
+
+LOG = logging.getLogger("reconciler")
+
+FEW = 10
+"""How many targets a message names."""
+
+MEANINGFUL = re.compile(r"""[^\w .,:;/'"%()=+-]""")
+"""Characters that may mean something to a chat: mentions, links, markup."""
+
+LONGEST = 3000
+"""Characters of a message; Slack shortens longer ones, and Mattermost refuses them."""
+
+
+def webhook(given: "Given") -> "Webhook | None":
+    """Return where to notify; None if nobody asked for it.
+
+    Raises:
+        UsageError: the URL is not usable; it is not shown.
+        ConfigurationError: the certificates cannot be read.
+    """
+    if not given.notify:
+        return None
+    from reconciler.service.webhook import Webhook
+
+    return Webhook(given.notify, insecure_http=given.insecure_http, ca_file=given.ca_file)
+
+
+def notify_of_plan(hook: "Webhook | None", saved: "SavedPlan") -> None:
+    """Post the numbers of a plan, and why `apply` will refuse it."""
+    from reconciler.render.wording import guard_notes, plan_in_a_line
+
+    targets = (each.target for each in saved.targets if any(each.changes) or any(each.problems))
+    _post(hook, saved.service, [plan_in_a_line(saved), _named("In", targets), *guard_notes(saved)])
+
+
+def notify_of_drift(hook: "Webhook | None", saved: "SavedPlan", news: "Unseen") -> None:
+    """Post what is new since the baseline, and how much is gone; nothing if the state is as it was."""
+    from reconciler.model.wording import counted
+    from reconciler.render.wording import baseline_note, plan_in_a_line
+
+    if not news.has_changed:
+        return
+    drifted = any(saved.plan.changes) or any(saved.plan.problems)
+    targets = (each.target for each in news.plan.targets if any(each.changes) or any(each.problems))
+    gone = f"{counted(news.gone, 'difference')} of the baseline gone" if news.gone else ""
+    head = f"Drift: {plan_in_a_line(news.plan)}" if drifted else "In order again"
+    _post(hook, saved.service, [head, _named("In", targets), baseline_note(news.plan), gone])
+
+
+def notify_of_report(hook: "Webhook | None", report: "Report") -> None:
+    """Post the numbers of an apply, and where something is not done."""
+    from reconciler.apply import Status
+    from reconciler.render.wording import report_in_a_line
+
+    targets = (
+        each.target
+        for each in report.targets
+        if any(each.problems) or any(outcome.status is not Status.DONE for outcome in each.outcomes)
+    )
+    _post(hook, report.service, [report_in_a_line(report), _named("Not done, or a problem, in", targets)])
+
+
+def _named(words: str, targets: "Iterable[Target]") -> str:
+    """Return `In project acme/api and 3 more`; empty without targets."""
+    names = [str(target) for target in targets]
+    more = f" and {len(names) - FEW:,} more" if len(names) > FEW else ""
+    return f"{words} {', '.join(names[:FEW])}{more}" if names else ""
+
+
+def _post(hook: "Webhook | None", service: str, facts: Iterable[str]) -> None:
+    """Post a message, if anybody is to be notified; log an error if that fails."""
+    if hook is None:
+        return
+    lines = [f"reconciler, {_harmless(service)}", *map(_harmless, filter(None, facts)), *_job()]
+    try:
+        with heeding(patience=1):
+            hook.post("\n".join(lines)[:LONGEST])
+    except ServiceError as error:
+        LOG.error("%s was not notified: %s", hook.host, error.reason)  # noqa: TRY400 - a message, no traceback
+
+
+def _harmless(text: str) -> str:
+    """Return text in which nothing is a mention, a link or markup for a chat."""
+    return MEANINGFUL.sub("?", text)
+
+
+def _job() -> Iterator[str]:
+    """Yield the URL of the CI job, if this is one."""
+    url = os.environ.get("CI_JOB_URL", "")
+    if url.startswith(("http://", "https://")):
+        yield _harmless(url)

@@ -1,0 +1,85 @@
+"""One message to a webhook, such as that of Slack, Mattermost or Teams.
+
+Whoever knows the webhook's URL may post there: it is a secret, and no message or error has more of it than the host. No
+token of ours is sent, no redirect is followed, and nothing is sent twice.
+"""
+
+import ssl
+from dataclasses import replace
+from urllib.parse import SplitResult, urlsplit
+
+import httpx
+
+from reconciler import __version__
+from reconciler.errors import ConfigurationError, ServiceError, Unsendable, UsageError
+from reconciler.service.connection import Connection, connection_pool, is_loopback
+from reconciler.service.policy import DEFAULT_POLICY, Clock
+from reconciler.service.responses import plain
+
+POLICY = replace(DEFAULT_POLICY, connect_timeout=5, read_timeout=10, total_timeout=15, largest_response=2**20)
+"""A chat that does not answer holds up no run."""
+
+HEADERS = {"User-Agent": f"reconciler/{__version__}", "Content-Type": "application/json"}
+
+
+class Webhook:
+    """A webhook.
+
+    Args:
+        url: its URL.
+        insecure_http: whether a plain-http URL of another machine is allowed.
+        ca_file: certificates to trust beside the system's.
+
+    Attributes:
+        host: of the URL; the only part of it that may be shown.
+
+    Raises:
+        UsageError: the URL is not usable.
+        ConfigurationError: the certificates cannot be read.
+    """
+
+    def __init__(self, url: str, *, insecure_http: bool = False, ca_file: str | None = None) -> None:
+        parts = _parts(url)
+        self.host = plain(parts.hostname or "")
+        if parts.scheme == "http" and not (insecure_http or is_loopback(url)):
+            raise UsageError("--notify: http would send the URL, which is a secret, unprotected; use https")
+        self._origin = f"{parts.scheme}://{parts.netloc}"
+        self._path = parts.path.removeprefix("/") + (f"?{parts.query}" if parts.query else "")
+        self._tls = httpx.create_ssl_context() if parts.scheme == "https" else ssl.SSLContext(ssl.PROTOCOL_TLS_CLIENT)
+        if ca_file is not None and parts.scheme == "https":
+            try:
+                self._tls.load_verify_locations(ca_file)
+            except (OSError, ssl.SSLError):
+                raise ConfigurationError(f"{ca_file}: holds no certificates") from None
+
+    def post(self, text: str) -> None:
+        """Post a message.
+
+        Raises:
+            ServiceError: it was not taken, or nobody knows whether it was; names the host and no more of the URL.
+        """
+        request = f"POST {self.host}"
+        try:
+            connection = Connection(self._origin, POLICY, Clock(), self._tls, connection_pool)
+            try:
+                response = connection.exchange("POST", self._path, HEADERS, {"text": text})
+            finally:
+                connection.close()
+        except ServiceError as error:
+            raise type(error)(request, error.reason) from None
+        except (httpx.InvalidURL, ValueError):
+            raise Unsendable(request, "the proxy of the environment cannot be used") from None
+        if not 200 <= response.status < 300:
+            why = ", and redirects are not followed" if 300 <= response.status < 400 else ""
+            raise ServiceError(request, f"{response.status} {plain(response.phrase)}{why}", response.status)
+
+
+def _parts(url: str) -> SplitResult:
+    try:
+        parts = urlsplit(url)
+        usable = parts.scheme in ("http", "https") and parts.hostname and parts.port != 0 and parts.username is None
+    except ValueError:
+        usable = False
+    if not usable or not url.isascii() or not url.isprintable() or " " in url:
+        raise UsageError("--notify takes the URL of a webhook, such as https://hooks.example.com/services/...")
+    return parts
