@@ -33,7 +33,9 @@ if TYPE_CHECKING:
     help="Show what has changed since this older plan or report.",
 )
 def show(given: Given, file: Path, old: Path | None) -> int:
-    """Show a saved plan or an apply report in any format, or what has changed since an older one.
+    """Show a saved plan or an apply report in any format.
+
+    With --since, show what has changed since an older one.
 
     Exits with 3 if the plan has problems, and for a report as the apply did; with --since, with 0.
     """
