@@ -8,11 +8,10 @@ from pathlib import Path
 from typing import Any
 
 from reconciler import CONFIGURATION
-from reconciler.errors import OutputFailed
 from reconciler.export.sections import Spec
 from reconciler.export.targets import ResolvedTarget, paths_of
 from reconciler.export.update import Declared
-from reconciler.export.yaml_edit import edited_text, same
+from reconciler.export.yaml_edit import same, updated_text
 from reconciler.manifests import Manifests, read_contents
 from reconciler.manifests.index import DeclaredTarget
 from reconciler.manifests.layers import PRUNE, placeholder_values
@@ -91,27 +90,15 @@ class Folder:
         Raises:
             OutputFailed: a file is written in a way that does not survive being updated in place.
         """
-        texts = {path: self._updated(path, changes) for path, changes in self._changed.items()}
+        texts = {
+            path: updated_text(Source(str(path), self.texts[path]), changes) for path, changes in self._changed.items()
+        }
         for path, documents in self._added.items():
             before = texts.get(path, self.texts.get(path, ""))
             parts = [before.rstrip("\n") + "\n"] if before else []
             line = self._modeline(path, before)
             texts[path] = NEXT.join(parts + [line + write_yaml([document]) for document in documents])
         return texts
-
-    def _updated(self, path: Path, changes: Mapping[int, Any]) -> str:
-        before = self.texts[path]
-        unix = before.replace("\r\n", "\n")
-        values = [root.value for root in Source(str(path), before).read().roots]
-        wanted = [changes.get(number, value) for number, value in enumerate(values)]
-        text = edited_text(unix, values, changes)
-        reading = Source(str(path), text).read()
-        if not reading.errors and [root.value for root in reading.roots] == wanted:
-            return text.replace("\n", "\r\n") if unix != before else text
-        raise OutputFailed(
-            f"{path}: cannot update in place without touching unrelated lines; nothing was written: export into "
-            "another folder and compare the two"
-        )
 
     def _modeline(self, path: Path, before: str) -> str:
         """Return the comment by which editors find the schema of a new document, which they look for in each document.
@@ -126,16 +113,17 @@ class Folder:
             return ""
         return f"# yaml-language-server: $schema={Path(os.path.relpath(schema, path.parent)).as_posix()}\n"
 
-    def path_for(self, target: Target) -> Path:
-        """Return where a target without a document gets one: `acme/api.yaml`, `project-12.yaml`, `user.yaml`.
 
-        Names that begin with a dot would not be found again, and the name of the tool's configuration would not be
-        read: a `_` is put before them.
-        """
-        name = target.ref if isinstance(target.ref, str) else str(target).replace(" ", "-")
-        *folders, last = (f"_{part}" if part.startswith(".") else part for part in name.split("/"))
-        path = self.path.joinpath(*folders, f"{last}.yaml")
-        return path.with_name(f"_{path.name}") if path.resolve() == Path(CONFIGURATION).resolve() else path
+def document_path(folder: Path, target: Target) -> Path:
+    """Return where in a folder a target without a document gets one: `acme/api.yaml`, `project-12.yaml`, `user.yaml`.
+
+    Names that begin with a dot would not be found again, and the name of the tool's configuration would not be read: a
+    `_` is put before them.
+    """
+    name = target.ref if isinstance(target.ref, str) else str(target).replace(" ", "-")
+    *folders, last = (f"_{part}" if part.startswith(".") else part for part in name.split("/"))
+    path = folder.joinpath(*folders, f"{last}.yaml")
+    return path.with_name(f"_{path.name}") if path.resolve() == Path(CONFIGURATION).resolve() else path
 
 
 def read_folder(path: Path, kinds: Kinds) -> Folder:

@@ -140,7 +140,7 @@ def _leaves_of(project: Exported, shapes: SectionSpecs) -> Iterator[Leaf]:
 def _leaves(shape: SectionSpec, section: Mapping[str, Any], target: Target) -> Iterator[Leaf]:
     """Yield each value with its path; an item as such too, even without fields."""
     for key, value in section.items():
-        path = (shape.kind.name, _with_placeholder(shape, key, target))
+        path = (shape.kind.name, with_placeholder(shape, key, target))
         match value:
             case list() if shape.merges_as_set(key):
                 yield path, "[]"
@@ -153,7 +153,7 @@ def _leaves(shape: SectionSpec, section: Mapping[str, Any], target: Target) -> I
                 yield path, dumps(literal(value))
 
 
-def _with_placeholder(shape: SectionSpec, key: str, target: Target) -> str:
+def with_placeholder(shape: SectionSpec, key: str, target: Target) -> str:
     """Return a key as a profile writes it, with `{path}` for the project's path in patterns."""
     lowered = shape.items is not None and shape.items.lowers_placeholders
     path = target.ref.lower() if lowered and isinstance(target.ref, str) else None

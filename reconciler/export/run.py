@@ -4,7 +4,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from reconciler.export.check import disagreements
-from reconciler.export.files import Folder, read_folder
+from reconciler.export.files import Folder, document_path, read_folder
 from reconciler.export.hoist import hoist
 from reconciler.export.read import LiveSnapshot, read_all
 from reconciler.export.sandbox_state import sandbox_state
@@ -109,5 +109,5 @@ def _write_documents(
         if hoisted.spec and existing is None:
             files.add(folder / "profiles" / f"{profile}.yaml", profile_document(profile, hoisted.spec))
     for resolved, written in documents.items():
-        files.add(files.path_for(resolved.target), written)
+        files.add(document_path(folder, resolved.target), written)
     return exported

@@ -65,6 +65,15 @@ def quoted(name: Key) -> str:
     return escaped(f'"{name}"' if isinstance(name, str) else str(name))
 
 
+def item_fields(found: Found) -> dict[str, Any]:
+    """Return what a manifest declares of an object, without fields that have the service's default."""
+    fields = _fields("", found, [])
+    defaults = found.resource.model_fields
+    return {
+        name: value for name, value in fields.items() if getattr(found.resource, name) != defaults[name].get_default()
+    }
+
+
 def _section(kind: Kind, parts: Mapping[str, LivePart | None], resolved: ResolvedTarget, omitted: Omitted) -> Any:
     """Return a section, or None if there is nothing to declare."""
     section: dict[Any, Any] = {}

@@ -12,10 +12,12 @@ removes the two together. Code that restores such lines and comments is longer t
 import json
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Any
+from typing import Any, Self
 
 import yaml
 
+from reconciler.errors import OutputFailed
+from reconciler.manifests.sources import Source
 from reconciler.manifests.yaml_reader import LOADER
 from reconciler.manifests.yaml_writer import STANDARD, Indents, behind_key, block, inline
 
@@ -23,6 +25,46 @@ from reconciler.manifests.yaml_writer import STANDARD, Indents, behind_key, bloc
 def same(one: Any, other: Any) -> bool:
     """Whether two plain values are equal, types and order included."""
     return json.dumps(one) == json.dumps(other)
+
+
+class RenamedKey(str):
+    """A key that stands in the place of another, whose comment and place it takes over.
+
+    Attributes:
+        former: the key that it replaces.
+    """
+
+    __slots__ = ("former",)
+    former: str
+
+    def __new__(cls, name: str, former: str) -> Self:
+        """Make a key that replaces another."""
+        key = super().__new__(cls, name)
+        key.former = former
+        return key
+
+
+def updated_text(source: Source, changes: Mapping[int, Any]) -> str:
+    """Return the text of a file with changed documents, read again to see that it has the wanted values.
+
+    Args:
+        source: the file as it is.
+        changes: the new plain values, by number of document.
+
+    Raises:
+        OutputFailed: the file is written in a way that does not survive being updated in place.
+    """
+    unix = source.text.replace("\r\n", "\n")
+    values = [root.value for root in source.read().roots]
+    wanted = [changes.get(number, value) for number, value in enumerate(values)]
+    text = edited_text(unix, values, changes)
+    reading = Source(source.path, text).read()
+    if not reading.errors and [root.value for root in reading.roots] == wanted:
+        return text.replace("\n", "\r\n") if unix != source.text else text
+    raise OutputFailed(
+        f"{source.path}: cannot update in place without touching unrelated lines; nothing was written: export into "
+        "another folder and compare the two"
+    )
 
 
 def edited_text(text: str, before: Sequence[Any], changes: Mapping[int, Any]) -> str:
@@ -130,15 +172,19 @@ class _Editor:
 
         An entry of a list is kept or removed, and never changed.
         """
-        kept = [entry in after for entry in before]
-        new = after[sum(kept) :] if isinstance(after, list) else {key: after[key] for key in after if key not in before}
+        renamed = {key.former: key for key in after if isinstance(key, RenamedKey)}
+        kept = [entry in after or entry in renamed for entry in before]
+        new = after[sum(kept) :] if isinstance(after, list) else _new_keys(before, after)
         if isinstance(after, dict):
             for key, key_node, value in zip(before, node.keys, node.values, strict=True):
-                if key in after and not same(before[key], after[key]):
+                name = renamed.get(key, key)
+                if name is not key:
+                    self.edits.append((key_node.start, key_node.end, inline(str(name))))
+                if name in after and not same(before[key], after[name]):
                     colon = self.text.find(":", key_node.end, value.end)
                     if colon < 0:  # as in {key}
                         self.edits.append((value.end, value.end, ":"))
-                    self._change(colon + 1 if colon >= 0 else value.end, node, value, before[key], after[key])
+                    self._change(colon + 1 if colon >= 0 else value.end, node, value, before[key], after[name])
         starts = [key.start for key in node.keys] or [value.start for value in node.values]
         spans = list(zip(starts, (value.end for value in node.values), strict=True))
         if node.is_block:
@@ -200,6 +246,11 @@ class _Editor:
 
     def _is_gone(self, node: _Node) -> bool:
         return any(start <= node.start < end for start, end, _ in self.edits)
+
+
+def _new_keys(before: Mapping[str, Any], after: Mapping[str, Any]) -> dict[str, Any]:
+    """Return the entries of a mapping that are added to it."""
+    return {key: value for key, value in after.items() if key not in before and not isinstance(key, RenamedKey)}
 
 
 def _only_comes_and_goes(before: Any, after: Any) -> bool:

@@ -49,9 +49,14 @@ class Diagnostics:
     """All diagnostics with their places, in the order in which they were found.
 
     An error in a layer that many targets share is reported once, for the first of them.
+
+    Attributes:
+        located: all of them.
+        faulty: the targets whose merged specs have errors, and the documents that have errors of their own.
     """
 
     located: list[LocatedDiagnostic] = field(default_factory=list)
+    faulty: set[Hashable] = field(default_factory=set)
     _advice: set[LocatedDiagnostic] = field(default_factory=set)
     _seen: set[LocatedDiagnostic] = field(default_factory=set)
     _first: dict[tuple[str, int, int, str], Hashable] = field(default_factory=dict)
@@ -75,6 +80,8 @@ class Diagnostics:
 
     def _add(self, location: Location, found: Diagnostic, by: Hashable, note: str = "") -> None:
         position = location.position
+        if found.severity == "error":
+            self.faulty.add(by)
         if self._first.setdefault((location.source.path, position.line, position.column, found.severity), by) != by:
             return
         severity = "warning" if found.severity == "advice" else found.severity

@@ -1,6 +1,6 @@
 """An index of all documents, each spec as a layer, and the layers of each target."""
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any
 
@@ -71,6 +71,22 @@ class Index:
     targets: dict[Any, DeclaredTarget] = field(default_factory=dict)
     sets: dict[str, DeclaredSet] = field(default_factory=dict)
     whole: bool = True
+
+    @property
+    def documents(self) -> Iterator[Document]:
+        """All documents: profiles first, then those of targets, then sets."""
+        yield from (layer.document for layer in self.profiles.values())
+        yield from (each.layer.document for each in self.targets.values())
+        yield from (each.layer.document for each in self.sets.values())
+
+    def without(self, documents: Collection[Document]) -> "Index":
+        """Return an index of all documents but some."""
+        return Index(
+            self.specs,
+            {name: each for name, each in self.profiles.items() if each.document not in documents},
+            {name: each for name, each in self.targets.items() if each.layer.document not in documents},
+            {name: each for name, each in self.sets.items() if each.layer.document not in documents},
+        )
 
     def add(self, document: Document) -> list[Diagnostic]:
         """Add a document and return its errors and warnings; a document with a faulty envelope is not added."""

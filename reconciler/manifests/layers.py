@@ -317,10 +317,15 @@ class Effective:
 
     def origins(self, steps: Steps) -> Iterator[tuple[str, Any]]:
         """Yield `path:line` and value of each layer that sets a field, lowest first."""
+        for layer, written in self.declarations(steps):
+            yield layer.document.find(("spec", *written), key=True).line, self._value(layer, steps, written)
+
+    def declarations(self, steps: Steps) -> Iterator[tuple[Layer, Steps]]:
+        """Yield each layer that sets the value at some steps, lowest first, with the steps as it writes them."""
         for layer in self.layers:
             written = self._written(layer, steps)
             if written:
-                yield layer.document.find(("spec", *written), key=True).line, self._value(layer, steps, written)
+                yield layer, written
 
     def _value(self, layer: Layer, steps: Steps, written: Steps) -> Any:
         if steps[0] == PRUNE:

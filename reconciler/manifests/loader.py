@@ -29,6 +29,7 @@ from reconciler.manifests.layers import (
     Effective,
     Layer,
     SectionSpec,
+    SectionSpecs,
     effective,
     field_path,
     literal,
@@ -114,6 +115,22 @@ class Manifests:
     files: tuple[str, ...]
     _index: Index = field(repr=False, compare=False)
     _assembled: Mapping[Any, Assembled] = field(repr=False, compare=False)
+    _known: tuple[Discovered | None, Mapping[Target, str]] = field(default=(None, NO_PATHS), repr=False, compare=False)
+
+    @property
+    def layered(self) -> tuple[Effective, ...]:
+        """The merged specs of all targets, with the layers behind them."""
+        return tuple(each.effective for each in self._assembled.values())
+
+    @property
+    def specs(self) -> SectionSpecs:
+        """The form of each section."""
+        return self._index.specs
+
+    @property
+    def sources(self) -> dict[str, Source]:
+        """The files that hold documents, by path."""
+        return {document.source.path: document.source for document in self._index.documents}
 
     @property
     def groups(self) -> tuple[str, ...]:
@@ -180,6 +197,28 @@ class Manifests:
         """
         with _collector_paused():
             return _manifests(self._index, Diagnostics(), self.files, discovered, paths)
+
+    def revised(
+        self, replaced: Mapping[Document, Document], added: Iterable[Document]
+    ) -> "tuple[Manifests | None, frozenset[Hashable]]":
+        """Return the manifests with other documents, at the same knowledge of the service.
+
+        Args:
+            replaced: by document, what stands in its place.
+            added: further documents.
+
+        Returns:
+            The manifests, None if they have errors; and the targets and documents that have them.
+        """
+        with _collector_paused():
+            index, diagnostics = self._index.without(replaced.keys()), Diagnostics()
+            for document in (*replaced.values(), *added):
+                for each in index.add(document):
+                    diagnostics.add(document, each)
+            try:
+                return _manifests(index, diagnostics, self.files, *self._known), frozenset()
+            except ManifestErrors:
+                return None, frozenset(diagnostics.faulty)
 
     def effective(self, target: Target) -> dict[str, Any]:
         """Return the merged spec of a target as plain data of its own.
@@ -365,7 +404,8 @@ def _manifests(
     for each in targets.values():
         digest.update(CANONICAL.encode(_canonical(each)).encode() + b"\n")
     desired = DesiredState(tuple(each.target for each in targets.values()), digest.hexdigest())
-    return Manifests(desired, diagnostics.warnings, diagnostics.advice, files, index, targets)
+    known = (discovered, paths)
+    return Manifests(desired, diagnostics.warnings, diagnostics.advice, files, index, targets, known)
 
 
 def _canonical(each: Assembled) -> Any:

@@ -60,6 +60,15 @@ def write_yaml(documents: Iterable[Mapping[str, Any]]) -> str:
     return "---\n".join(block(document, 0, STANDARD) for document in documents)
 
 
+def write_document(document: Mapping[str, Any]) -> str:
+    """Return a short document, whose metadata take one line."""
+    lines = (
+        f"{key}: {inline(value)}\n" if key == "metadata" else block({key: value}, 0, STANDARD)
+        for key, value in document.items()
+    )
+    return "".join(lines)
+
+
 def block(value: Any, column: int, indents: Indents) -> str:
     """Return the lines of a mapping or a list at a column, without brackets; none if it is empty."""
     return indent(dedent(_emit(value, indents)), " " * column) if value else ""

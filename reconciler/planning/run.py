@@ -81,7 +81,22 @@ def draw_plan(
     progress: Progress | None = None,
     api_url: str = "",
 ) -> Plan:
-    """Return the plan that turns live state into the desired one, with as few reads as it takes.
+    """Return the plan that turns live state into the desired one: see `read_and_plan`."""
+    plan, _ = read_and_plan(desired, reader, kinds, concurrency, known=known, progress=progress, api_url=api_url)
+    return plan
+
+
+def read_and_plan(
+    desired: DesiredState,
+    reader: TimedReader,
+    kinds: Kinds,
+    concurrency: int,
+    *,
+    known: Known = NOTHING_KNOWN,
+    progress: Progress | None = None,
+    api_url: str = "",
+) -> tuple[Plan, LiveState]:
+    """Return the plan that turns live state into the desired one, with as few reads as it takes, and what was read.
 
     Args:
         desired: what is wanted.
@@ -102,7 +117,7 @@ def draw_plan(
         refuse_unless_api(reader, api_url)
     if unreadable:
         live = find_causes(desired, live, reader, kinds, concurrency)
-    return plan_from(desired, live, reader, kinds, concurrency, known=known)
+    return _plan_from(desired, live, reader, kinds, concurrency, known=known)
 
 
 def plan_from(
@@ -115,6 +130,13 @@ def plan_from(
     known: Known = NOTHING_KNOWN,
 ) -> Plan:
     """Return the plan for what was read: see `draw_plan`. Only IDs that are missing are asked for."""
+    plan, _ = _plan_from(desired, live, reader, kinds, concurrency, known=known)
+    return plan
+
+
+def _plan_from(
+    desired: DesiredState, live: LiveState, reader: Reader, kinds: Kinds, concurrency: int, *, known: Known
+) -> tuple[Plan, LiveState]:
     ids: dict[Reference, int | Unknown] = {**known.ids, **live.ids}
     live = replace(live, ids=ids, parts=_forced(live) if desired.forced else live.parts)
     _warn_of_unshown(desired, live)
@@ -131,7 +153,7 @@ def plan_from(
     targets = {target.target: target for target in (*known.targets, *desired.targets)}
     twins = _twins(plan, targets.values(), {**live.ids, **moved}, reader, concurrency)
     reasons = {**twins, **known.held}
-    return hold_back(plan, reasons) if reasons else plan
+    return hold_back(plan, reasons) if reasons else plan, live
 
 
 def _twins(

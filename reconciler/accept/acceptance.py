@@ -1,0 +1,263 @@
+"""The way to an empty plan: place what the plan asks for, plan again, until nothing is left that can be accepted."""
+
+from collections.abc import Collection, Hashable, Iterable, Iterator, Mapping, Sequence, Set
+from dataclasses import dataclass, field, replace
+from difflib import unified_diff
+from pathlib import Path
+
+from reconciler.accept.drafts import Drafts, Unchangeable
+from reconciler.accept.placement import Edit, Place, Placement, place_of
+from reconciler.accept.wishes import Wishes
+from reconciler.manifests import Manifests
+from reconciler.manifests.sources import TEMPLATE, Document
+from reconciler.model.endpoints import Collection as Objects
+from reconciler.model.kind import Kinds
+from reconciler.model.plan import Change, Plan, Problem
+from reconciler.model.state import DesiredState, LiveState, Lookup, Reference, Unknown, Unreadable, Vocabulary
+from reconciler.model.targets import Key, Target
+from reconciler.planning.planner import make_plan
+
+IN_TEMPLATE = "a template is not changed: change it there"
+ODD_LAYOUT = "its layout cannot be kept when it is changed: change it there"
+CONTRADICTION = "manifests that agree with what is live would have errors"
+UNASKED = Unknown("not looked up")
+
+
+@dataclass(frozen=True, slots=True)
+class Drift:
+    """What manifests declare, what is live, and the plan between the two.
+
+    Attributes:
+        manifests: with all that is known of groups and paths.
+        desired: the part of them that was planned: only these targets and sections are accepted.
+        plan: of that part.
+        live: what was read for the plan, and looked up.
+    """
+
+    manifests: Manifests
+    desired: DesiredState
+    plan: Plan
+    live: LiveState
+
+
+@dataclass(frozen=True, slots=True)
+class ManifestFiles:
+    """Where manifests are.
+
+    Attributes:
+        roots: the files and folders that are searched for manifests, as the user named them.
+        closed: by file, as manifests name it, why it must not change.
+    """
+
+    roots: Sequence[Path]
+    closed: Mapping[str, str] = field(default_factory=dict)
+
+
+@dataclass(frozen=True, slots=True)
+class Acceptance:
+    """Manifests that agree with what is live.
+
+    Attributes:
+        before: by path, the texts of the files that change, without a byte order mark; a new file has none.
+        texts: by path, the new texts of the files that change, and those of new files; sorted.
+        accepted: how many changes and problems of the plan are gone.
+        refused: what is left of the plan, each with the reason; a change as a problem too.
+    """
+
+    before: Mapping[Path, str]
+    texts: Mapping[Path, str]
+    accepted: int
+    refused: tuple[Problem, ...]
+
+    def diff(self) -> Iterator[str]:
+        """Yield the lines of a unified diff, as `git apply` reads it, each with its line break."""
+        for path, text in self.texts.items():
+            before = self.before.get(path)
+            names = "/dev/null" if before is None else f"a/{path.as_posix()}", f"b/{path.as_posix()}"
+            for line in unified_diff(_lines(before or ""), _lines(text), *names):
+                yield line if line.endswith("\n") else f"{line}\n\\ No newline at end of file\n"
+
+
+def accept(drift: Drift, kinds: Kinds, files: ManifestFiles) -> Acceptance:
+    """Return the manifests for which the plan is empty, as far as that can be.
+
+    What cannot be accepted stays as it is: a rotation that is due, a section that cannot be read, a value in a
+    template or under a lock, an entry of a list that a profile gives to other targets too.
+
+    Args:
+        drift: what manifests and service disagree about.
+        kinds: all kinds.
+        files: where the manifests are.
+    """
+    manifests, targets = drift.manifests, drift.plan.targets
+    held = [problem for each in targets for problem in each.problems if problem.address == each.target.address]
+    out = {problem.address.target for problem in held}
+    planned = {(each.target, s.kind) for each in drift.desired.targets if each.target not in out for s in each.sections}
+    number = sum(1 for each in targets if each.target not in out for _ in (*each.changes, *each.problems))
+    closed = {**files.closed, **{path: IN_TEMPLATE for path in manifests.files if path.endswith(TEMPLATE)}}
+    sources = manifests.sources
+    while True:
+        drafts = Drafts(manifests.specs, files.roots)
+        rounds = _Rounds(manifests, planned, drift.live, kinds, drafts, closed, manifests)
+        left = rounds.run()
+        try:
+            texts = rounds.drafts.texts(sources)
+        except Unchangeable as odd:
+            closed[str(odd)] = ODD_LAYOUT
+            continue
+        before = {path: sources[str(path)].text for path in texts if str(path) in sources}
+        return Acceptance(before, texts, max(number - len(left), 0), (*held, *left))
+
+
+@dataclass(slots=True)
+class _Rounds:
+    """Each round plans, and edits what the plan asks for; what an edit brings to light is left to the next round.
+
+    Attributes:
+        base: the manifests as they were read.
+        planned: the targets and sections that are accepted.
+        live: what was read.
+        kinds: all kinds.
+        drafts: the documents with all edits so far.
+        closed: by file, why it must not change.
+        current: the manifests with all edits so far.
+        read: by document of `current`, that of `base`, or the target whose new document it is.
+        banned: the places of profiles and sets, each with a section that must not change there.
+        given_up: by target and section, why nothing of it is accepted any more.
+        made: the edits so far.
+    """
+
+    base: Manifests
+    planned: Collection[tuple[Target, str]]
+    live: LiveState
+    kinds: Kinds
+    drafts: Drafts
+    closed: Mapping[str, str]
+    current: Manifests
+    read: dict[Document, Document | Target] = field(default_factory=dict)
+    banned: set[tuple[Place, str]] = field(default_factory=set)
+    given_up: dict[tuple[Target, str], str] = field(default_factory=dict)
+    made: set[Hashable] = field(default_factory=set)
+
+    def run(self) -> list[Problem]:
+        """Edit until nothing is left to edit; return what is left of the plan, each with the reason."""
+        while True:
+            plan = self._plan()
+            wishes = self._wishes(plan)
+            edits = self._placed(wishes)
+            if not edits:
+                return [*self._left(plan, wishes)]
+            again = [edit for edit in edits if self._mark(edit) in self.made]
+            if again:
+                self._drop(again)
+            else:
+                self._make(edits)
+
+    def _plan(self) -> Plan:
+        targets = (
+            replace(each, sections=tuple(s for s in each.sections if (each.target, s.kind) in self.planned))
+            for each in self.current.desired.targets
+        )
+        desired = replace(self.current.desired, targets=tuple(each for each in targets if each.sections))
+        plan, missing = make_plan(desired, self.live, self.kinds)
+        while missing:
+            self.live = _unasked(self.live, missing)
+            plan, missing = make_plan(desired, self.live, self.kinds)
+        return plan
+
+    def _wishes(self, plan: Plan) -> dict[Target, Wishes]:
+        declared = {
+            (each.target, section.kind): section for each in self.current.desired.targets for section in each.sections
+        }
+        wholes = {whole.target: whole for whole in self.current.layered}
+        wishes: dict[Target, Wishes] = {}
+        for each in plan.targets:
+            for section in each.sections:
+                place = each.target, section.section
+                if (section.changes or section.problems) and place not in self.given_up:
+                    wished = wishes.setdefault(each.target, Wishes())
+                    wished.collect(section, declared[place], wholes[each.target], self.live)
+        return wishes
+
+    def _placed(self, wishes: Mapping[Target, Wishes]) -> list[Edit]:
+        unreadable = {(t, s) for (t, s, _), part in self.live.parts.items() if isinstance(part, Unreadable)}
+        known = {place for place in self.planned if place not in unreadable and place not in self.given_up}
+        return Placement(self.current.layered, wishes, known, self.closed, self.banned).place()
+
+    def _make(self, edits: Sequence[Edit]) -> None:
+        """Make some edits; if manifests would have errors, drop those that are to blame."""
+        pruned: dict[Document, set[str]] = {}
+        for whole in self.current.layered:
+            for layer in whole.layers:
+                pruned.setdefault(layer.document, set()).update(whole.prune)
+        drafts = self.drafts.edited(edits, self.read, pruned)
+        changed, new = drafts.documents
+        revised, faulty = self.base.revised(changed, new.values())
+        if revised is None:
+            read = {**{document: old for old, document in changed.items()}, **dict(zip(new.values(), new, strict=True))}
+            self._drop(self._blamed(edits, {read.get(each, each) for each in faulty}) or edits)
+            return
+        self.drafts, self.current = drafts, revised
+        self.read = {
+            **{document: old for old, document in changed.items()},
+            **dict(zip(new.values(), new, strict=True)),
+        }
+        self.made.update(map(self._mark, edits))
+
+    def _blamed(self, edits: Iterable[Edit], faulty: Set[Hashable]) -> list[Edit]:
+        """Return the edits of faulty documents, and of any document of faulty targets."""
+        documents = {
+            layer.document for whole in self.current.layered if whole.target in faulty for layer in whole.layers
+        }
+        return [
+            edit
+            for edit in edits
+            if edit.document in documents or self._origin(edit) in faulty or not faulty.isdisjoint(edit.targets)
+        ]
+
+    def _drop(self, edits: Sequence[Edit]) -> None:
+        """Leave profiles and sets as they are where edits came to nothing; else give up on the targets."""
+        shared = [edit for edit in edits if edit.document is not None and edit.shared]
+        self.banned.update((place_of(edit.document), edit.section) for edit in shared if edit.document is not None)
+        if not shared:
+            self.given_up |= {(target, edit.section): CONTRADICTION for edit in edits for target in edit.targets}
+
+    def _mark(self, edit: Edit) -> Hashable:
+        return self._origin(edit), edit.steps, repr(edit.wish)
+
+    def _origin(self, edit: Edit) -> Document | Target:
+        """Return the document as it was read, or the target of a new one."""
+        return edit.targets[0] if edit.document is None else self.read.get(edit.document, edit.document)
+
+    def _left(self, plan: Plan, wishes: Mapping[Target, Wishes]) -> Iterator[Problem]:
+        """Yield what is left of the plan, each with the reason."""
+        for target in plan.targets:
+            for section in target.sections:
+                given_up = self.given_up.get((target.target, section.section), CONTRADICTION)
+                refused = wishes.get(target.target, Wishes()).refused
+                for each in (*section.problems, *section.changes):
+                    reason = next(
+                        (
+                            refused[section.section, name]
+                            for name in self._names(each)
+                            if (section.section, name) in refused
+                        ),
+                        given_up,
+                    )
+                    yield each if isinstance(each, Problem) else Problem(each.address, reason)
+
+    def _names(self, each: Change | Problem) -> tuple[Key | None, ...]:
+        """Return the names under which an object may have been refused, and that of its whole section."""
+        name, part = each.address.name, self.kinds[each.address.section].part(each.address.part)
+        return (None,) if name is None else (name, part.identity(name) if isinstance(part, Objects) else None, None)
+
+
+def _unasked(live: LiveState, missing: Iterable[Lookup]) -> LiveState:
+    """Return what was read, with what nobody has looked up as unknown: accepting asks for nothing."""
+    references = {each: UNASKED for each in missing if isinstance(each, Reference)}
+    lists = {each: UNASKED for each in missing if isinstance(each, Vocabulary)}
+    return replace(live, ids={**live.ids, **references}, names={**live.names, **lists})
+
+
+def _lines(text: str) -> list[str]:
+    return text.splitlines(keepends=True)

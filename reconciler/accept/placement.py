@@ -1,0 +1,329 @@
+"""From wishes to edits: into the layer that declares a value if all its targets agree, else into their own documents.
+
+Pure.
+"""
+
+from collections.abc import Collection, Mapping
+from dataclasses import dataclass, field
+from functools import cached_property
+from typing import Any
+
+from reconciler.accept.wishes import Add, Drop, Put, Rename, Revive, Wish, Wishes
+from reconciler.export.hoist import with_placeholder
+from reconciler.manifests.layers import OLD_NAMES, Effective, Layer, fill, literal
+from reconciler.manifests.sources import Document, Steps
+from reconciler.model.targets import Target
+
+Place = tuple[str, int]
+"""The file of a document, and its number there: the same for all versions of it."""
+
+
+def place_of(document: Document) -> Place:
+    """Return the place of a document."""
+    return document.source.path, document.number
+
+
+@dataclass(frozen=True, slots=True)
+class Edit:
+    """One change of one document.
+
+    Attributes:
+        document: None for the document that its target does not have yet.
+        beside: the document that declares the value so far.
+        steps: from the spec down, as the document writes them.
+        wish: what happens there; `Add` appends an entry to a list.
+        targets: those that wish it.
+        shared: whether the document is a profile or a set.
+    """
+
+    document: Document | None
+    beside: Document
+    steps: Steps
+    wish: Put | Drop | Rename | Add
+    targets: list[Target]
+    shared: bool = False
+
+    @property
+    def section(self) -> str:
+        """The section that changes."""
+        return str(self.steps[0])
+
+
+@dataclass(frozen=True)
+class Placement:
+    """What all targets wish, and where it goes.
+
+    Attributes:
+        wholes: the merged specs of all targets.
+        wishes: those of each target that has any.
+        known: the targets and sections of which everything was read: no other target agrees to anything.
+        closed: the files that must not change, each with the reason.
+        banned: the places of profiles and sets, each with a section that stays as it is there.
+    """
+
+    wholes: Collection[Effective]
+    wishes: Mapping[Target, Wishes]
+    known: Collection[tuple[Target, str]]
+    closed: Mapping[str, str]
+    banned: Collection[tuple[Place, str]]
+    edits: dict[tuple[Any, Steps], Edit] = field(default_factory=dict)
+
+    @cached_property
+    def members(self) -> Mapping[Layer, list[Effective]]:
+        """The targets of each layer."""
+        members: dict[Layer, list[Effective]] = {}
+        for whole in self.wholes:
+            for layer in dict.fromkeys(whole.layers):
+                members.setdefault(layer, []).append(whole)
+        return members
+
+    def place(self) -> list[Edit]:
+        """Return the edits; a wish that has no place is refused, with the reason."""
+        for whole in self.wholes:
+            wishes = self.wishes.get(whole.target, Wishes()).wishes
+            renames = {steps: wish for steps, wish in wishes.items() if isinstance(wish, Rename)}
+            replaced = {steps for steps, wish in renames.items() if self._replace(whole, steps, wish)}
+            for steps, wish in wishes.items():
+                if steps[:2] not in replaced:
+                    self._place(whole, steps, wish)
+        return [*self.edits.values()]
+
+    def _place(self, whole: Effective, steps: Steps, wish: Wish) -> None:
+        is_item = len(steps) == 2 and whole.specs[steps[0]].items is not None
+        match wish:
+            case Put():
+                self._put(whole, steps, wish)
+            case Rename():
+                for layer, at in whole.declarations(steps):
+                    self._edit(whole, layer, at, wish)
+            case Revive():
+                self._revive(whole, steps, wish)
+            case Add():
+                self._add(whole, steps, wish)
+            case Drop() if is_item:
+                self._drop_item(whole, steps, wish)
+            case Drop() if len(steps) == 3 and steps[1] in whole.specs[steps[0]].lists:
+                self._drop_entry(whole, steps, wish)
+            case Drop():
+                self._drop_field(whole, steps, wish)
+
+    def _put(self, whole: Effective, steps: Steps, wish: Put) -> None:
+        declarations = list(whole.declarations(steps)) if _is_declared(whole, steps) else []
+        if not declarations:
+            *_, (layer, _) = whole.declarations(steps[:1])
+            self._override(whole, layer, steps, _as_written(steps), wish)
+            return
+        layer, at = declarations[-1]
+        if not layer.title or self._agree(layer, at, wish):
+            self._edit(whole, layer, at, wish)
+        else:
+            self._override(whole, layer, steps, at, wish)
+
+    def _drop_field(self, whole: Effective, steps: Steps, wish: Drop) -> None:
+        """Remove a declared field; another change of the target's own document may make one go that cannot be."""
+        *_, (layer, at) = whole.declarations(steps)
+        if not layer.title or self._agree(layer, at, wish):
+            self._edit(whole, layer, at, wish)
+        else:
+            self._refuse(whole, steps, f"{_where(layer, at)} declares {steps[-1]} for other targets too")
+
+    def _drop_item(self, whole: Effective, steps: Steps, wish: Drop) -> None:
+        declarations = list(whole.declarations(steps))
+        shared = [(layer, at) for layer, at in declarations if layer.title]
+        agreed = [(layer, at) for layer, at in shared if self._agree(layer, at, wish)]
+        for layer, at in agreed:
+            self._edit(whole, layer, at, wish)
+        kept = [(layer, at) for layer, at in shared if (layer, at) not in agreed and _value(layer, at) is not None]
+        own = [(layer, at) for layer, at in declarations if not layer.title]
+        if kept:
+            layer, at = kept[-1]
+            self._override(whole, layer, steps, at, Put(None))
+        elif own:
+            self._edit(whole, *own[0], wish)
+
+    def _drop_entry(self, whole: Effective, steps: Steps, wish: Drop) -> None:
+        section, name, entry = steps
+        spec = whole.specs[section]
+        for layer in dict.fromkeys(whole.layers):
+            for index in range(len(layer.sections.get(section, {}).get(name, ()))):
+                at = (section, name, index)
+                if _steps_in(whole, layer, at) != steps:
+                    continue
+                if not layer.title or self._agree(layer, at, wish):
+                    self._edit(whole, layer, at, wish)
+                else:
+                    title = spec.lists[name].title
+                    reason = f"{_where(layer, at)} lists the {title} {entry} for other targets too, and lists unite"
+                    self._refuse(whole, steps, reason)
+
+    def _revive(self, whole: Effective, steps: Steps, wish: Revive) -> None:
+        """Replace a null by what is there, or remove it where another layer declares the item."""
+        *others, (layer, at) = whole.declarations(steps)
+        lower = [each for each in others if _value(*each) is not None]
+        if lower and not layer.title:
+            self._edit(whole, layer, at, Drop())
+        elif not layer.title or self._agree(layer, at, wish):
+            self._edit(whole, layer, at, Put(wish.fields))
+        else:
+            self._override(whole, layer, steps, at, Put(wish.fields))
+
+    def _add(self, whole: Effective, steps: Steps, wish: Add) -> None:
+        """Declare an object where the section is pruned."""
+        section, *names = steps
+        pruning = _pruning(whole)
+        spec = whole.specs[section]
+        written = (section, *(names if spec.items is None else [with_placeholder(spec, names[0], whole.target)]))
+        edit: Put | Add = Add(wish.value)
+        shared, own = written[:2], written[:2]
+        if spec.items is not None:
+            edit, own = Put(wish.value), (section, literal(names[0]))
+        if not pruning.title or not self._agree_to_add(pruning, written, wish):
+            self._override(whole, pruning, own, own, edit)
+        else:
+            self._edit(whole, pruning, shared, edit)
+
+    def _replace(self, whole: Effective, steps: Steps, wish: Rename) -> bool:
+        """Replace an item by one of its former name in the own document, where others keep it; return whether."""
+        wishes = self.wishes[whole.target].wishes
+        declarations = list(whole.declarations(steps))
+        if all(not layer.title or self._agree(layer, at, wish) for layer, at in declarations):
+            return False
+        section, name = steps
+        fields = {key: literal(value) for key, value in whole.sections[section][name].items() if key != OLD_NAMES}
+        for at, other in wishes.items():
+            if at[:2] == steps and len(at) > 2:
+                _change(fields, at[2:], other)
+        layer, at = next((layer, at) for layer, at in reversed(declarations) if layer.title)
+        self._override(whole, layer, steps, at, Put(None))
+        former = (section, wish.name)
+        self._override(whole, layer, former, former, Put(fields))
+        return True
+
+    def _agree(self, layer: Layer, at: Steps, wish: Wish) -> bool:
+        """Whether all targets of a layer that depend on what it declares there wish the same."""
+        if (place_of(layer.document), at[0]) in self.banned:
+            return False
+        return all(
+            (whole.target, at[0]) in self.known and self._wished(whole, steps) == wish
+            for whole in self.members[layer]
+            if _depends(whole, layer, steps := _steps_in(whole, layer, at))
+        )
+
+    def _agree_to_add(self, layer: Layer, written: Steps, wish: Add) -> bool:
+        """Whether all targets for which a layer prunes a section wish to add the same."""
+        section, *names = written
+        if (place_of(layer.document), section) in self.banned:
+            return False
+        for whole in self.members[layer]:
+            if section not in whole.sections or _pruning(whole) is not layer:
+                continue
+            name = names if len(names) == 2 else [whole.specs[section].normalize_key(names[0], whole.values)]
+            if (whole.target, section) not in self.known or self._wished(whole, (section, *name)) != wish:
+                return False
+        return True
+
+    def _wished(self, whole: Effective, steps: Steps) -> Wish | None:
+        wishes = self.wishes.get(whole.target)
+        return None if wishes is None else wishes.wishes.get(steps)
+
+    def _override(self, whole: Effective, layer: Layer, steps: Steps, written: Steps, wish: Put | Add) -> None:
+        """Write into the target's own document what a layer declares otherwise, in the document's own spelling."""
+        own = whole.layers[-1]
+        if own.title:
+            self._note((whole.target, written), Edit(None, layer.document, written, wish, [whole.target]))
+            return
+        for length in range(len(steps), 0, -1):
+            if _is_declared(whole, steps[:length]):
+                at = next((at for each, at in whole.declarations(steps[:length]) if each is own), None)
+                if at is not None:
+                    written = (*at, *written[length:])
+                    break
+        self._edit(whole, own, written, wish)
+
+    def _edit(self, whole: Effective, layer: Layer, at: Steps, wish: Put | Drop | Rename | Add) -> None:
+        reason = self.closed.get(layer.document.source.path)
+        if reason is not None:
+            self._refuse(whole, at, f"{_where(layer, at)} declares it, and {reason}")
+            return
+        edit = Edit(layer.document, layer.document, at, wish, [whole.target], shared=bool(layer.title))
+        self._note((layer.document, at), edit)
+
+    def _note(self, key: tuple[Any, Steps], edit: Edit) -> None:
+        if isinstance(edit.wish, Add):
+            key = (key[0], (*key[1], str(edit.wish.value)))
+        noted = self.edits.setdefault(key, edit)
+        if noted is not edit:
+            noted.targets.extend(edit.targets)
+
+    def _refuse(self, whole: Effective, steps: Steps, reason: str) -> None:
+        spec = whole.specs[steps[0]]
+        name = steps[1] if spec.items is not None else steps[2] if len(steps) > 2 and steps[1] in spec.lists else None
+        self.wishes[whole.target].refused[steps[0], name] = reason
+
+
+def _steps_in(whole: Effective, layer: Layer, at: Steps) -> Steps:
+    """Return the steps in the merged spec of a target to what a layer writes; an entry of a list by its identity."""
+    section, *written = at
+    spec, values = whole.specs[section], whole.values if layer.normalized is None else None
+    if len(written) == 2 and written[0] in spec.lists:
+        field_, index = written
+        entry = spec.normalize_entry(field_, layer.sections[section][field_][index], values)
+        return section, field_, spec.lists[field_].identity(entry)
+    first, *others = written
+    return (section, spec.normalize_key(first, values), *(fill(step, values) for step in others))
+
+
+def _depends(whole: Effective, layer: Layer, steps: Steps) -> bool:
+    """Whether a target would have something else without what a layer declares."""
+    section, *names = steps
+    spec = whole.specs[section]
+    if section not in whole.sections:
+        return False
+    if len(names) == 2 and names[0] in spec.lists:
+        return True
+    if not _is_declared(whole, steps):
+        return False
+    *_, (top, _) = whole.declarations(steps)
+    is_wanted_item = len(names) == 1 and spec.items is not None and whole.sections[section][names[0]] is not None
+    return is_wanted_item or top is layer
+
+
+def _is_declared(whole: Effective, steps: Steps) -> bool:
+    here: Any = whole.sections
+    for step in steps:
+        if not isinstance(here, Mapping) or step not in here:
+            return False
+        here = here[step]
+    return True
+
+
+def _pruning(whole: Effective) -> Layer:
+    """Return the layer whose `prune` counts."""
+    return next(layer for layer in reversed(whole.layers) if layer.prune is not None)
+
+
+def _value(layer: Layer, at: Steps) -> Any:
+    here: Any = layer.sections
+    for step in at:
+        here = here[step]
+    return here
+
+
+def _where(layer: Layer, at: Steps) -> str:
+    """`profile baseline (manifests/base.yaml:12)`, or the place alone of an own document."""
+    place = layer.document.find(("spec", *at), key=True).line
+    return f"{layer.title} ({place})" if layer.title else place
+
+
+def _as_written(steps: Steps) -> Steps:
+    return tuple(literal(step) for step in steps)
+
+
+def _change(fields: dict[str, Any], steps: Steps, wish: Wish) -> None:
+    """Change a field of an item, or a key of a field."""
+    field_, *keys = steps
+    holder = fields if not keys else fields.setdefault(field_, {})
+    if isinstance(wish, Put):
+        holder[keys[0] if keys else field_] = wish.value
+    else:
+        holder.pop(keys[0] if keys else field_, None)

@@ -1,0 +1,249 @@
+"""From a plan to what would have to be declared instead, target by target, wherever that is to be written. Pure."""
+
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, field
+from typing import Any
+
+from reconciler.export.sections import item_fields
+from reconciler.manifests.layers import OLD_NAMES, Effective, literal
+from reconciler.manifests.sources import Steps
+from reconciler.model.diff import differences, fields_of
+from reconciler.model.endpoints import Collection
+from reconciler.model.kind import Kind
+from reconciler.model.plan import Create, Delete, Problem, SectionPlan, Update
+from reconciler.model.resource import Found, Resource
+from reconciler.model.state import LiveState, Reference, Section, Unreadable
+from reconciler.model.targets import Key, Target
+from reconciler.planning.parts import DeclaredPart, without_itself
+
+ROTATION = "a rotation is due, which `apply` carries out"
+
+
+@dataclass(frozen=True, slots=True)
+class Put:
+    """A declared field gets another value, which is as a manifest writes it."""
+
+    value: Any
+
+
+@dataclass(frozen=True, slots=True)
+class Drop:
+    """A declared field, item or entry is not there."""
+
+
+@dataclass(frozen=True, slots=True)
+class Revive:
+    """An item that must not exist is there; `fields` are what is declared of it if nothing else declares it."""
+
+    fields: Any
+
+
+@dataclass(frozen=True, slots=True)
+class Rename:
+    """An item is there by its former name, which is as a manifest writes it."""
+
+    name: str
+
+
+@dataclass(frozen=True, slots=True)
+class Add:
+    """An item, or an entry of a list, is there and would be deleted.
+
+    Attributes:
+        value: the fields of the item, or the entry, as a manifest writes them.
+    """
+
+    value: Any
+
+
+Wish = Put | Drop | Revive | Rename | Add
+"""One change of what is declared for a target, at some steps of its merged spec.
+
+The last step to an entry of a list is the entry's identity: see `Collection.identity`.
+"""
+
+
+@dataclass(slots=True)
+class Wishes:
+    """The wishes of one target, and what cannot be wished for.
+
+    Attributes:
+        wishes: by steps.
+        refused: by section and name of an object, why its difference cannot be accepted; without a name, the section's.
+    """
+
+    wishes: dict[Steps, Wish] = field(default_factory=dict)
+    refused: dict[tuple[str, Key | None], str] = field(default_factory=dict)
+
+    def collect(self, plan: SectionPlan, section: Section, whole: Effective, live: LiveState) -> None:
+        """Add what makes the plan of a section empty.
+
+        Args:
+            plan: of the section.
+            section: as it is declared.
+            whole: the target's merged spec.
+            live: what was read.
+        """
+        drift = _Drift(self, section, whole, live)
+        if drift.kind.join:
+            drift.count()
+            return
+        for change in plan.changes:
+            drift.add(change)
+        for problem in plan.problems:
+            drift.solve(problem)
+
+
+@dataclass(frozen=True, slots=True)
+class _Drift:
+    """One section of one target."""
+
+    wishes: Wishes
+    section: Section
+    whole: Effective
+    live: LiveState
+
+    @property
+    def kind(self) -> Kind:
+        return self.whole.specs[self.section.kind].kind
+
+    @property
+    def target(self) -> Target:
+        return self.section.target
+
+    @property
+    def merged(self) -> Mapping[str, Any]:
+        value: Mapping[str, Any] = self.whole.sections[self.section.kind]
+        return value
+
+    def count(self) -> None:
+        """Declare of objects without names how they are now."""
+        assert self.kind.join  # noqa: S101 - see the caller
+        parts = {part.name: self._objects(part) for part in self.kind.parts if isinstance(part, Collection)}
+        names = {name: [found.names[0] for found in objects] for name, objects in parts.items()}
+        for name, value in self.kind.join(names).items():
+            self.wishes.wishes[self.section.kind, name] = Put(value)
+
+    def add(self, change: Create | Update | Delete) -> None:
+        """Wish for the opposite of a change."""
+        part, name = self.kind.part(change.address.part), change.address.name
+        match change, part:
+            case (Create(replaces_ids=(_, *_)), _) | (Delete(successor_id=int()), _):
+                self._refuse(name, ROTATION)
+            case Create(), Collection():
+                self._drop(part, name)
+            case Update(renamed_from=former), _:
+                if former is not None:
+                    self._put((name,), Rename(str(literal(former))))
+                found = self._found(part, name if former is None else former)
+                self._put_fields(name, found, change.after)
+            case Delete(), Collection():
+                self._add(part, name)
+
+    def solve(self, problem: Problem) -> None:
+        """Wish for what makes a problem go away, where what is there can be declared."""
+        part, name = self.kind.part(problem.address.part), problem.address.name
+        read = self.live.parts[self.target, self.section.kind, part.name]
+        declared = self.section.wanted[part.name]
+        if isinstance(read, Unreadable):
+            self._refuse(name, problem.reason)
+        elif isinstance(read, Found) and isinstance(declared, Resource):
+            self._put_fields(None, read, differences(declared, read)[1])
+        elif isinstance(part, Collection) and isinstance(declared, Mapping):
+            self._solve_item(part, problem, None if name is None else declared.get(name))
+
+    def _solve_item(self, part: Collection, problem: Problem, wanted: Resource | None) -> None:
+        name = problem.address.name
+        namesakes = self._named(part, name)
+        former = [each for old in getattr(wanted, OLD_NAMES, ()) for each in self._named(part, old)]
+        match namesakes, former:
+            case [], []:
+                self._drop(part, name)
+            case [], [found]:
+                self._put((name,), Rename(str(literal(found.names[0]))))
+                self._put_fields(name, found, self._differing(part, wanted, found))
+            case [_], _ if wanted is None:
+                self._add(part, name)
+            case [found], _ if former or self._differing(part, wanted, found):
+                self._put_fields(name, found, self._differing(part, wanted, found))
+                if former:
+                    self._put((name, OLD_NAMES), Drop())
+            case _:
+                self._refuse(name, problem.reason)
+
+    def _differing(self, part: Collection, wanted: Resource | None, found: Found) -> Mapping[str, Any]:
+        if wanted is None:
+            return {}
+        names = part.unique_name_of(self._objects(part)) if part.refers else {}
+        return differences(part.referring(wanted, names), found)[1]
+
+    def _drop(self, part: Collection, name: Key | None) -> None:
+        """Wish that an item, or each entry that stands for an object, is not declared."""
+        if self.whole.specs[self.section.kind].items is not None:
+            self._put((name,), Drop())
+            return
+        gone = self._canonical(part, name)
+        for entry in self.merged.get(part.name, ()):
+            if self._canonical(part, entry) == gone:
+                self._put((part.name, part.identity(entry)), Drop())
+
+    def _add(self, part: Collection, name: Key | None) -> None:
+        """Wish that an object is declared which is there."""
+        found = self._found(part, name)
+        shown = found.names[0]
+        error = part.name_error(shown)
+        if error or len(self._named(part, shown)) > 1:
+            self._refuse(name, error or f"{len(self._named(part, shown))} objects have this name")
+        elif self.whole.specs[self.section.kind].items is None:
+            self._put((part.name, part.identity(shown)), Add(literal(shown)))
+        else:
+            fields = literal(item_fields(found))
+            declared = next((key for key in self.merged if part.identity(key) == part.identity(shown)), None)
+            self._put(*((shown,), Add(fields)) if declared is None else ((declared,), Revive(fields)))
+
+    def _put_fields(self, name: Key | None, found: Found, fields: Mapping[str, Any]) -> None:
+        shown = fields_of(found.resource)
+        for path in fields:
+            steps = (*(() if name is None else (name,)), *path.split(".", 1))
+            if path.partition(".")[0] in found.unshown:
+                continue
+            if path in shown:
+                self._put(steps, Put(literal(shown[path])))
+            elif path in found.unknown:
+                self._refuse(name, f"no manifest can declare the value of {path}")
+            else:
+                self._put(steps, Drop())
+
+    def _put(self, steps: Steps, wish: Wish) -> None:
+        self.wishes.wishes[self.section.kind, *steps] = wish
+
+    def _refuse(self, name: Key | None, reason: str) -> None:
+        self.wishes.refused[self.section.kind, name] = reason
+
+    def _objects(self, part: Collection) -> list[Found]:
+        read = self.live.parts[self.target, self.section.kind, part.name]
+        objects = read if isinstance(read, tuple) else ()
+        return without_itself(DeclaredPart(self.section, part, self.live), objects)
+
+    def _found(self, part: Any, name: Key | None) -> Found:
+        """Return what a change is about: a settings record, or the object of a name."""
+        read = self.live.parts[self.target, self.section.kind, part.name]
+        return read if isinstance(read, Found) else next(self._matching(part, name))
+
+    def _named(self, part: Collection, name: Key | None) -> list[Found]:
+        return list(self._matching(part, name))
+
+    def _matching(self, part: Collection, name: Key | None) -> Iterator[Found]:
+        wanted = self._canonical(part, name)
+        return (
+            found for found in self._objects(part) if wanted in {self._canonical(part, each) for each in found.names}
+        )
+
+    def _canonical(self, part: Collection, name: Key | None) -> Key:
+        """Return an ID for a path where it is known."""
+        assert name is not None  # noqa: S101 - objects of collections have names
+        key = part.identity(name)
+        number = (
+            self.live.ids.get(Reference(part.key_level, str(key))) if part.key_level and isinstance(key, str) else None
+        )
+        return number if isinstance(number, int) else key
