@@ -134,7 +134,7 @@ class _Rounds:
     drafts: Drafts
     closed: Mapping[str, str]
     current: Manifests
-    read: dict[Document, Document | Target] = field(default_factory=dict)
+    read: Mapping[Hashable, Document | Target] = field(default_factory=dict)
     banned: set[tuple[Place, str]] = field(default_factory=set)
     given_up: dict[tuple[Target, str], str] = field(default_factory=dict)
     made: set[Hashable] = field(default_factory=set)
@@ -193,15 +193,12 @@ class _Rounds:
         drafts = self.drafts.edited(edits, self.read, pruned)
         changed, new = drafts.documents
         revised, faulty = self.base.revised(changed, new.values())
+        read: dict[Hashable, Document | Target] = {document: old for old, document in changed.items()}
+        read |= {document: target for target, document in new.items()}
         if revised is None:
-            read = {**{document: old for old, document in changed.items()}, **dict(zip(new.values(), new, strict=True))}
-            self._drop(self._blamed(edits, {read.get(each, each) for each in faulty}) or edits)
+            self._drop(self._blamed(edits, frozenset(read.get(each, each) for each in faulty)) or edits)
             return
-        self.drafts, self.current = drafts, revised
-        self.read = {
-            **{document: old for old, document in changed.items()},
-            **dict(zip(new.values(), new, strict=True)),
-        }
+        self.drafts, self.current, self.read = drafts, revised, read
         self.made.update(map(self._mark, edits))
 
     def _blamed(self, edits: Iterable[Edit], faulty: Set[Hashable]) -> list[Edit]:

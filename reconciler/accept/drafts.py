@@ -1,6 +1,6 @@
 """Documents as edits leave them: their values, the files that new ones go to, and the texts that come of it. Pure."""
 
-from collections.abc import Collection, Iterable, Mapping, Sequence
+from collections.abc import Collection, Hashable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -34,7 +34,7 @@ class Drafts:
     values: Mapping[Document, Any] = field(default_factory=dict)
     added: Mapping[Target, tuple[Path, Any]] = field(default_factory=dict)
 
-    def edited(self, edits: Iterable[Edit], read: Mapping[Document, Document | Target], pruned: "Pruned") -> "Drafts":
+    def edited(self, edits: Iterable[Edit], read: Mapping[Hashable, Document | Target], pruned: "Pruned") -> "Drafts":
         """Return the drafts after further edits.
 
         Args:

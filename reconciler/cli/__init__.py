@@ -15,7 +15,7 @@ from reconciler.errors import ReconcilerError, UsageError
 
 GROUPS: Mapping[str, Mapping[str, str]] = {
     "Manifests": {"validate": "manifests", "render": "manifests", "export": "export"},
-    "Plan and apply": {"plan": "plan", "apply": "apply", "drift": "plan"},
+    "Plan and apply": {"plan": "plan", "apply": "apply", "drift": "plan", "accept": "accept"},
     "Plans and reports": {
         "show": "documents",
         "merge-plans": "documents",

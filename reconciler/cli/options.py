@@ -113,13 +113,13 @@ class Given:
     labels: tuple[tuple[str, str], ...] = SELECTION.values(
         "--selector", "KEY=VALUE", "Only targets with this label; repeatable, all must match.", callback=_pair
     )
-    retry_failed: str | None = SELECTION.value(
-        "--retry-failed", "REPORT", "Retry the unfinished changes of a previous apply (its JSON report).", type=FILE
-    )
     sections: tuple[str, ...] = SELECTION.values(
         "--section", "NAME", "Only this section; repeatable.", shell_complete=suggestions.sections
     )
 
+    retry_failed: str | None = FLEET.value(
+        "--retry-failed", "REPORT", "Retry the unfinished changes of a previous apply (its JSON report).", type=FILE
+    )
     since: str | None = FLEET.value(
         "--since",
         "REV",

@@ -3,7 +3,7 @@
 import json
 import os
 import stat
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Mapping
 from contextlib import contextmanager, suppress
 from pathlib import Path
 from secrets import token_hex
@@ -41,6 +41,26 @@ def save(path: Path, text: str) -> None:
                     content = content[file.write(content) :]
 
 
+def save_all(texts: Mapping[Path, str]) -> None:
+    """Write several files, or none: all are on disk beside their places before the first takes its place.
+
+    Raises:
+        OutputFailed: one of them could not be written.
+    """
+    prepared: dict[Path, Path] = {}
+    try:
+        for path, text in texts.items():
+            with naming(path):
+                path.parent.mkdir(parents=True, exist_ok=True)
+                prepared[path] = _prepare(path, text.encode(errors="backslashreplace"))
+        for path, partial in prepared.items():
+            with naming(path):
+                partial.replace(path)
+    finally:
+        for partial in prepared.values():
+            partial.unlink(missing_ok=True)
+
+
 def is_replaced(path: Path) -> bool:
     """Whether `save` replaces what is at a path, instead of writing to it as it is."""
     if path.is_symlink() and f"{os.path.realpath(path.parent)}/".startswith(HANDLES):
@@ -52,6 +72,16 @@ def is_replaced(path: Path) -> bool:
 
 
 def _replace(path: Path, content: bytes) -> None:
+    partial = _prepare(path, content)
+    try:
+        partial.replace(path)
+    except BaseException:
+        partial.unlink(missing_ok=True)
+        raise
+
+
+def _prepare(path: Path, content: bytes) -> Path:
+    """Write what is to take the place of a file beside it, and return where that is."""
     partial = path.with_name(f".partial-{token_hex(8)}")
     handle = os.open(partial, NEW_FILE, 0o666)
     try:
@@ -61,10 +91,10 @@ def _replace(path: Path, content: bytes) -> None:
             file.write(content)
             file.flush()
             os.fsync(handle)
-        partial.replace(path)
     except BaseException:
         partial.unlink(missing_ok=True)
         raise
+    return partial
 
 
 def open_own(path: Path, *, instead: str = "") -> int:
