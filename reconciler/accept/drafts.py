@@ -78,8 +78,8 @@ class Drafts:
                     _holder(spec, edit.steps).setdefault(edit.steps[-1], []).append(new)
                 case Drop():
                     self._drop(spec, edit.steps, kept=edit.section in pruned)
-                case Rename(name=name):  # pragma: no branch - mypy would see a fifth
-                    _rename(_holder(spec, edit.steps), edit.steps[-1], name)
+                case _:
+                    _rename(_holder(spec, edit.steps), edit.steps[-1], edit.wish.name)
         return changed
 
     def _drop(self, spec: Any, steps: Steps, *, kept: bool) -> None:
