@@ -29,9 +29,9 @@ if TYPE_CHECKING:
 def accept(given: Given, diff: bool, detailed_exitcode: bool) -> int:
     """Write live values into the manifests where they differ.
 
-    The plan is empty afterwards. A value is written where it is declared: into the profile or the set if all its targets have the new value, else
-    into the target's own document, which is created if need be. Comments and order stay, and what no manifest mentions
-    stays unmentioned, unless its section is pruned.
+    The plan is empty afterwards. A value is written where it is declared: into the profile or the set if all its
+    targets have the new value, else into the target's own document, which is created if need be. Comments and order
+    stay, and what no manifest mentions stays unmentioned, unless its section is pruned.
 
     Differences that cannot be accepted, such as a value in a template, are reported, and the exit code is 3.
     """
