@@ -92,14 +92,14 @@ class News:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Comparison:
-    """What has changed between two saved plans, or between two reports."""
+    """Changes between two saved plans, or between two reports."""
 
     __pydantic_config__ = DOCUMENT
 
     format: Literal["reconciler.comparison/v1"] = FORMAT
     """The format of this document."""
     of: Literal["plan", "report"]
-    """What was compared."""
+    """The documents compared."""
     since: AwareDatetime
     """When the older plan was made, or the older apply ended, UTC."""
     until: AwareDatetime

@@ -150,7 +150,7 @@ class SavedPlan:
     dependent: tuple[KeptSection, ...] = ()
     """Settings that are read and planned again after the groups above them were changed."""
     hints: tuple[RenameHint, ...] = ()
-    """What looks like a rename: an object is deleted, and a similar one created."""
+    """Likely renames: an object is deleted, and a similar one created."""
     whole: Annotated[tuple[KeptSection, ...], Field(exclude=True)] = field(default=(), compare=False)
     """See `Plan.whole`; no file has it."""
     known: Annotated[Known | None, Field(exclude=True)] = field(default=None, compare=False)

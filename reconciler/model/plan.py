@@ -87,7 +87,7 @@ class Create(Addressed):
     former_names: tuple[Key, ...] = ()
     """The declared former names, none of which is live: nothing is renamed."""
     hint: str = ""
-    """What does not come back, where a deleted object is created again; empty if it is new, or all comes back."""
+    """Losses that remain where a deleted object is created again; empty if it is new, or all comes back."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -44,7 +44,7 @@ class RenameHint:
     name: str
     """The name of the item, as the manifest writes it."""
     renamed_from: tuple[str, ...]
-    """What to declare as `renamed_from` of the item, as the manifest would write it."""
+    """The name to declare as `renamed_from` of the item, as the manifest would write it."""
     origin: str
     """Where the manifest declares the item, as path:line."""
     targets: PositiveInt
