@@ -8,9 +8,8 @@ from importlib import import_module
 import click
 
 from reconciler import __version__
-from reconciler.cli.exit_codes import ExitCode, of_signal
+from reconciler.cli.exit_codes import ExitCode, heeding, of_signal, signal_of
 from reconciler.cli.outputs import discard_unwritten, open_stderr, open_streams, report_error, write_stderr
-from reconciler.cli.signals import heeding, signal_of
 from reconciler.errors import ReconcilerError, UsageError
 
 GROUPS: Mapping[str, Mapping[str, str]] = {

@@ -14,13 +14,12 @@ from typing import TYPE_CHECKING, Any
 import click
 from click.core import ParameterSource
 
-from reconciler.cli.exit_codes import of_report
+from reconciler.cli.exit_codes import heeding, of_report
 from reconciler.cli.notices import notify_of_report, webhook
 from reconciler.cli.options import FORCE, LIMITS, NOTICE, PROBLEMS, RUN, Given, command
 from reconciler.cli.outputs import check_outputs, is_terminal, report_error
 from reconciler.cli.session import Session
 from reconciler.cli.settings import duration, read_file, tokens_of
-from reconciler.cli.signals import heeding
 from reconciler.errors import ConfigurationError, OutputFailed, PlanRefused, UsageError
 
 if TYPE_CHECKING:

@@ -6,7 +6,7 @@ import re
 from collections.abc import Iterable, Iterator
 from typing import TYPE_CHECKING
 
-from reconciler.cli.signals import heeding
+from reconciler.cli.exit_codes import heeding
 from reconciler.errors import ServiceError
 
 if TYPE_CHECKING:

@@ -13,12 +13,11 @@ from shutil import get_terminal_size
 from types import MappingProxyType
 from typing import TYPE_CHECKING, TextIO
 
-from reconciler.cli.exit_codes import ExitCode, of_plan, of_report
+from reconciler.cli.exit_codes import ExitCode, heeding, of_plan, of_report
 from reconciler.cli.options import DEFAULT_PATHS, Given
 from reconciler.cli.outputs import attempt_all, is_terminal, write_stderr, write_stdout
 from reconciler.cli.progress import ToStderr, shown, welcomes_colour
 from reconciler.cli.settings import open_client, template_variables, tokens_of
-from reconciler.cli.signals import heeding
 from reconciler.errors import OutputFailed, UsageError
 from reconciler.system.files import save
 

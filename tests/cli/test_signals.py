@@ -12,8 +12,8 @@ from threading import Semaphore, Thread, main_thread
 
 import pytest
 
+from reconciler.cli.exit_codes import heeding
 from reconciler.cli.sandbox import _run
-from reconciler.cli.signals import heeding
 from tests.canned import answer, answering
 from tests.cli_runner import CliRunner
 
