@@ -142,7 +142,8 @@ def test_every_key_of_the_configuration_has_an_example_that_the_schema_and_the_r
 def test_an_editor_is_told_which_texts_are_dates() -> None:
     dated = [place for place, schema in properties(MANIFEST) if '"format": "date"' in json.dumps(schema)]
     models = ("milestones.Milestone", "epics.Epic")
-    assert dated == [f"$defs.{model}.{name}" for model in models for name in ("start_date", "due_date")]
+    ends = [f"$defs.{model}.{name}" for model in models for name in ("start_date", "due_date")]
+    assert dated == ["$defs.ExceptionMetadata.until", *ends]
 
 
 def test_an_editor_is_told_how_an_age_is_written() -> None:

@@ -7,6 +7,7 @@ from typing import Annotated, Any, ClassVar, Literal, Self
 
 from pydantic import AfterValidator, BaseModel, ConfigDict, Field, WithJsonSchema, model_validator
 
+from reconciler.model.kind import GivenDay
 from reconciler.model.targets import LEVELS, Level, Target
 
 API_VERSION = "reconciler/v1"
@@ -51,6 +52,13 @@ ProjectPath = Annotated[
     str, AfterValidator(_plausible_project_path), WithJsonSchema({"type": "string", "pattern": FULL_PATH})
 ]
 Text = Annotated[str, Field(min_length=1)]
+Locked = Literal["all"] | list[Text]
+
+
+def _said(reason: str) -> str:
+    if not reason.strip():
+        raise ValueError("must not be blank: say why the deviation is accepted")
+    return reason
 
 
 class Envelope(BaseModel):
@@ -82,13 +90,8 @@ class Exclusive(Envelope):
         return self
 
 
-class UserMetadata(Envelope):
-    """The metadata of the user behind the token."""
-
-    misplaced: ClassVar[Mapping[str, str]] = {
-        **dict.fromkeys(("path", "id"), "an Instance or a User has neither path nor id: the token tells which one"),
-        "name": "`name` belongs to Profile and ProjectSet",
-    }
+class SharingMetadata(Envelope):
+    """Profiles and labels."""
 
     profiles: list[Text] = Field(
         default=[],
@@ -99,6 +102,47 @@ class UserMetadata(Envelope):
         default={},
         description="Labels of your own, for `--selector team=payments`.",
         examples=[{"team": "payments"}],
+    )
+
+
+LOCKS_ABOVE = "locks belong to Profile and ProjectSet: no layer is merged over a target's own document"
+EXCEPTIONS_BELOW = "exceptions belong in the document of the one target that they are about"
+
+
+class ExceptionMetadata(Envelope):
+    """A deviation that is accepted for a while: its differences are counted, not changed, and make no drift."""
+
+    section: Text = Field(description="The section.", examples=["milestones"])
+    item: Text | Annotated[int, Field(gt=0)] | None = Field(
+        default=None,
+        description="An item of the section, or an entry of its lists; all of them if left out.",
+        examples=["2026.12"],
+    )
+    fields: Annotated[list[Text], Field(min_length=1)] = Field(
+        default=[],
+        description="The fields; all of them, and creations and deletions too, if left out.",
+        examples=[["due_date"]],
+    )
+    until: GivenDay = Field(description="The last day, YYYY-MM-DD, UTC.", examples=["2027-03-01"])
+    reason: Annotated[str, AfterValidator(_said)] = Field(
+        description="Why the deviation is accepted; plans and reports show it.",
+        examples=["Release is being re-planned, OPS-12"],
+    )
+
+
+class UserMetadata(SharingMetadata):
+    """The metadata of the user behind the token."""
+
+    misplaced: ClassVar[Mapping[str, str]] = {
+        **dict.fromkeys(("path", "id"), "an Instance or a User has neither path nor id: the token tells which one"),
+        "name": "`name` belongs to Profile and ProjectSet",
+        "locks": LOCKS_ABOVE,
+    }
+
+    exceptions: list[ExceptionMetadata] = Field(
+        default=[],
+        description="Deviations that are accepted for a while: reported, counted, and not changed.",
+        examples=[[{"section": "milestones", "item": "2026.12", "until": "2027-03-01", "reason": "OPS-12"}]],
     )
 
 
@@ -119,7 +163,10 @@ class PathOrId(Exclusive):
 class TargetMetadata(UserMetadata, PathOrId):
     """The metadata of a group: exactly one of `path` and `id`."""
 
-    misplaced: ClassVar[Mapping[str, str]] = {"name": "`name` belongs to Profile and ProjectSet; give the full `path`"}
+    misplaced: ClassVar[Mapping[str, str]] = {
+        "name": "`name` belongs to Profile and ProjectSet; give the full `path`",
+        "locks": LOCKS_ABOVE,
+    }
 
 
 class ProjectMetadata(TargetMetadata):
@@ -129,21 +176,31 @@ class ProjectMetadata(TargetMetadata):
 
 
 class ProfileMetadata(Envelope):
-    """The name of a profile."""
+    """The name of a profile, and its locks."""
 
-    misplaced: ClassVar[Mapping[str, str]] = dict.fromkeys(
-        ("path", "id"), "a Profile is about no target: documents name it under `profiles`"
-    )
+    misplaced: ClassVar[Mapping[str, str]] = {
+        **dict.fromkeys(("path", "id"), "a Profile is about no target: documents name it under `profiles`"),
+        "exceptions": EXCEPTIONS_BELOW,
+    }
 
     name: Text = Field(description="The name, unique among the documents of a kind.", examples=["baseline"])
-
-
-class SetMetadata(UserMetadata, ProfileMetadata):
-    """The name of a set, and its priority."""
-
-    misplaced: ClassVar[Mapping[str, str]] = dict.fromkeys(
-        ("path", "id"), "a ProjectSet has no path: name its projects under `select`, by `group` or by `projects`"
+    locks: dict[Text, Locked] = Field(
+        default={},
+        description="By section, the declared fields, items, or `prune`, whose values no later layer may change; `all` "
+        "of them.",
+        examples=[{"approval_settings": ["allow_author_approval"], "job_token_scope": "all"}],
     )
+
+
+class SetMetadata(SharingMetadata, ProfileMetadata):
+    """The name of a set, its priority, and its locks."""
+
+    misplaced: ClassVar[Mapping[str, str]] = {
+        **dict.fromkeys(
+            ("path", "id"), "a ProjectSet has no path: name its projects under `select`, by `group` or by `projects`"
+        ),
+        "exceptions": EXCEPTIONS_BELOW,
+    }
 
     priority: int = Field(
         default=0,
@@ -173,6 +230,12 @@ class Selection(Exclusive):
     )
     archived: bool = Field(
         default=False, description="Whether archived projects are selected too; not if left out.", examples=[False]
+    )
+    not_applicable: Literal["skip", "problem"] = Field(
+        default="skip",
+        description="A section that a project cannot have (archived, or its feature is off) is left out and counted "
+        "(`skip`), or a `problem`; always a problem for projects with a document of their own.",
+        examples=["skip"],
     )
 
 

@@ -2,6 +2,7 @@
 
 from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from types import MappingProxyType
 from typing import Any
 
 from pydantic import ValidationError
@@ -34,11 +35,14 @@ from reconciler.manifests.layers import (
     placeholder_values,
     placeholders_in,
 )
+from reconciler.manifests.locks import idle_locks
 from reconciler.manifests.project_sets import Discovered, candidates, idle, passes, projects_by_path
 from reconciler.manifests.sources import Document, Steps
 from reconciler.manifests.validation import check_alone, diagnose
 from reconciler.model.targets import Level, Target
 from reconciler.model.wording import listed, one, unknown
+
+NO_LOCKS: Mapping[str, Any] = MappingProxyType({})
 
 
 @dataclass(frozen=True, slots=True)
@@ -116,13 +120,15 @@ class Index:
 
     def _add_profile(self, document: Document, declared: ProfileDocument) -> list[Diagnostic]:
         name = declared.metadata.name
-        layer, found = self._layer(document, declared.kind, f"profile {name}", declared.spec)
+        layer, found = self._layer(
+            document, declared.kind, f"profile {name}", declared.spec, locks=declared.metadata.locks
+        )
         first = self.profiles.setdefault(name, layer)
         return found if first is layer else [*found, _second(("metadata", "name"), first, f"profile `{name}`")]
 
     def _add_set(self, document: Document, declared: ProjectSetDocument) -> list[Diagnostic]:
         name = declared.metadata.name
-        layer, found = self._layer(document, declared.kind, f"set {name}", declared.spec)
+        layer, found = self._layer(document, declared.kind, f"set {name}", declared.spec, locks=declared.metadata.locks)
         first = self.sets.setdefault(name, DeclaredSet(declared.metadata, declared.select, layer)).layer
         return found if first is layer else [*found, _second(("metadata", "name"), first, f"set `{name}`")]
 
@@ -138,7 +144,14 @@ class Index:
         return found if first is layer else [*found, _second(steps, first, str(target))]
 
     def _layer(
-        self, document: Document, kind: str, title: str, spec: Mapping[str, Any], *, alone: bool = True
+        self,
+        document: Document,
+        kind: str,
+        title: str,
+        spec: Mapping[str, Any],
+        *,
+        alone: bool = True,
+        locks: Mapping[str, Any] = NO_LOCKS,
     ) -> tuple[Layer, list[Diagnostic]]:
         """Return a spec as a layer, without the sections that cannot be merged, and its errors and warnings.
 
@@ -148,13 +161,14 @@ class Index:
             title: of the layer, for messages; empty for a target's own document.
             spec: as written.
             alone: whether no target will check its sections.
+            locks: as written.
         """
         levels = levels_of(kind)
         errors = {name: self._section_error(name, value, levels) for name, value in spec.items() if name != PRUNE}
         found = [Diagnostic(("spec", name), error, at_key=True) for name, error in errors.items() if error]
         sections = {name: spec[name] for name, error in errors.items() if not error}
         prune, faulty = _read_prune(spec[PRUNE], self.specs) if PRUNE in spec else (None, [])
-        found += faulty
+        found += [*faulty, *idle_locks(locks, sections, prune, self.specs)]
         texts = list(braces(sections, ("spec",)))
         placeholders: dict[str, Steps] = {}
         for text, steps, at_key in texts:
@@ -169,7 +183,7 @@ class Index:
             if alone:
                 found += check_alone(self.specs[name], value, levels)
         waits = any(has_placeholder(text) for text, *_ in texts)
-        return Layer(document, title, sections, prune, placeholders, None if waits else normalized), found
+        return Layer(document, title, sections, prune, placeholders, None if waits else normalized, locks), found
 
     def _section_error(self, name: str, value: Any, levels: tuple[Level, ...]) -> str | None:
         if name not in self.specs:

@@ -2,7 +2,7 @@
 
 import re
 from collections.abc import Callable, Iterable, Iterator, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from functools import lru_cache
 from typing import Any
 
@@ -226,6 +226,7 @@ class Layer:
         prune: as written; None if it is not.
         placeholders: those used, each with the steps to its first use in the document.
         normalized: the sections with canonical names; None if that needs a target's path.
+        locks: by section, `all` or the names of what later layers may not change.
     """
 
     document: Document
@@ -234,6 +235,7 @@ class Layer:
     prune: list[str] | None
     placeholders: Mapping[str, Steps]
     normalized: Mapping[str, Any] | None
+    locks: Mapping[str, Any] = field(default_factory=dict)
 
     def section(self, spec: SectionSpec, values: Placeholders | None) -> Any:
         """Return a section's value for a target."""

@@ -8,6 +8,7 @@ from collections import Counter
 from collections.abc import Callable, Collection, Container, Hashable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
+from itertools import chain
 from pathlib import Path
 from types import MappingProxyType
 from typing import TYPE_CHECKING, Any
@@ -36,11 +37,13 @@ from reconciler.manifests.layers import (
     object_path,
     section_specs,
 )
+from reconciler.manifests.locks import Lock, broken_locks, lock_on
 from reconciler.manifests.project_sets import Discovered, Member, is_below, set_conflicts
 from reconciler.manifests.sources import (
     TEMPLATE,
     Document,
     Source,
+    Steps,
     holds_manifest,
     located,
     open_source,
@@ -245,10 +248,18 @@ class Manifests:
         whole = self._assembled.get(address.target.identity)
         if whole is None or address.section not in whole.effective.sections:
             return ""
-        section = whole.effective.sections[address.section]
-        steps = object_path(section, () if address.part == address.section else (address.part,), address.name, field)
-        _, location = whole.effective.find((address.section, *steps), key=True)
+        _, location = whole.effective.find(_steps(whole.effective, address, field), key=True)
         return location.line
+
+    def lock(self, address: Address, field: str | None = None) -> Lock | None:
+        """Return the lock of a profile or a set that holds an object, or a field of it; None if none does.
+
+        An entry of an allowlist is held by the lock of its list.
+        """
+        whole = self._assembled.get(address.target.identity)
+        if whole is None or address.section not in whole.effective.sections:
+            return None
+        return lock_on(whole.effective, _steps(whole.effective, address, field))
 
     def declaration(self, address: Address, others: Iterable[Key] = ()) -> tuple[str, tuple[str, ...]] | None:
         """Return where the lowest layer declares an item, as `path:line`, and names as they would be written there.
@@ -279,6 +290,12 @@ class Manifests:
         """
         steps = field_path(path, self.effective(target)) if isinstance(path, str) else tuple(path)
         return list(self._assembled[target.identity].effective.origins(steps)) if steps else []
+
+
+def _steps(whole: Effective, address: Address, field: str | None) -> Steps:
+    """Return the steps to an object, or to its field, in a merged spec, as far as it declares it."""
+    part = () if address.part == address.section else (address.part,)
+    return address.section, *object_path(whole.sections[address.section], part, address.name, field)
 
 
 def read_manifests(
@@ -440,7 +457,8 @@ def _assemble(compositions: list[Composition], index: Index, diagnostics: Diagno
             for layer in layers:
                 _check_shared(layer, whole, target, diagnostics)
             sets = [part for part in composition.parts if part.priority is not None]
-            for wanted, conflict in set_conflicts(sets, whole, compared) if len(sets) > 1 else ():
+            conflicts = set_conflicts(sets, whole, compared) if len(sets) > 1 else ()
+            for wanted, conflict in chain(conflicts, broken_locks(whole)):
                 diagnostics.add_merged(wanted, conflict)
             labels = {name: value for part in composition.parts for name, value in part.labels.items()}
             sections = tuple(_sections(whole, target, diagnostics))

@@ -31,6 +31,9 @@ def _as_day(value: object) -> object:
         raise ValueError(f"not a day of the calendar: {value}") from error
 
 
+GivenDay = Annotated[date, BeforeValidator(_as_day, json_schema_input_type=str)]
+"""A plain date as YYYY-MM-DD."""
+
 Day = Annotated[date | None, BeforeValidator(_as_day, json_schema_input_type=str | None)]
 """A plain date as YYYY-MM-DD; YAML reads one, and JSON has a text."""
 

@@ -10,6 +10,7 @@ from tests.building import KINDS
 from tests.manifests.conftest import Folder
 
 SECTIONS = {
+    "<all kinds>": listed(KINDS),
     "<all sections>": listed(["prune", *KINDS]),
     "<prunable sections>": listed(kind.name for kind in KINDS.values() if kind.prunable),
     "<sections of groups>": listed(kind.name for kind in KINDS.values() if Level.GROUP in kind.models),

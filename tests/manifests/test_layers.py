@@ -8,7 +8,7 @@ from hypothesis import strategies as st
 
 from reconciler.errors import ManifestErrors
 from reconciler.manifests.layers import fill, literal, placeholder_values
-from reconciler.model.targets import Level, Target
+from reconciler.model.targets import Address, Level, Target
 from tests.manifests.conftest import Folder
 
 
@@ -339,3 +339,58 @@ spec: {prune: [job_token_scope],
     assert read.explain(Target(Level.PROJECT, "ACME/api"), field) == expected
     with pytest.raises(KeyError):
         read.explain(Target(Level.PROJECT, "acme/web"), field)
+
+
+def test_a_lock_lets_later_layers_repeat_its_value_and_declare_more(folder: Folder) -> None:
+    folder.put(
+        "a.yaml",
+        """\
+apiVersion: reconciler/v1
+kind: Profile
+metadata: {name: below}
+spec: {job_token_scope: {projects: [acme/web]}}
+---
+apiVersion: reconciler/v1
+kind: Profile
+metadata:
+  name: base
+  locks:
+    approval_settings: [allow_author_approval]
+    job_token_scope: all
+    milestones: ["{path} ends", gone, prune]
+spec:
+  prune: [milestones]
+  approval_settings: {allow_author_approval: false, allow_committer_approval: false}
+  job_token_scope: {projects: [acme/lib]}
+  milestones: {"{path} ends": {state: active}, gone: null}
+---
+apiVersion: reconciler/v1
+kind: Project
+metadata: {path: acme/api, profiles: [below, base]}
+spec:
+  prune: [milestones, trigger_tokens]
+  trigger_tokens: {}
+  approval_settings: {allow_author_approval: false, allow_committer_approval: true}
+  job_token_scope: {enabled: true, projects: [acme/web]}
+  milestones: {"{path} ends": {state: active, due_date: 2027-01-31}, other: {}}
+""",
+    )
+    read = folder.read()
+    project = Target(Level.PROJECT, "acme/api")
+
+    def held(section: str, part: str, name: str | None = None, field: str | None = None) -> str:
+        return str(read.lock(Address(project, section, part, "", name), field))
+
+    assert (
+        held("approval_settings", "approval_settings", field="allow_author_approval") == "profile base (a.yaml:11:25)"
+    )
+    assert held("approval_settings", "approval_settings", field="allow_committer_approval") == "None"
+    assert held("job_token_scope", "projects", "acme/new") == "profile base (a.yaml:12:5)"
+    assert held("job_token_scope", "enabled", field="enabled") == "None"
+    assert held("milestones", "milestones", "acme/api ends") == "profile base (a.yaml:13:18)"
+    assert held("milestones", "milestones", "acme/api ends", "state") == "profile base (a.yaml:13:18)"
+    assert held("milestones", "milestones", "acme/api ends", "due_date") == "None"
+    assert held("milestones", "milestones", "gone") == "profile base (a.yaml:13:33)"
+    assert held("milestones", "milestones", "other") == "None"
+    assert held("notification_settings", "notification_settings") == "None"
+    assert read.lock(Address(Target(Level.USER), "milestones", "milestones", "")) is None

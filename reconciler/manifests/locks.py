@@ -1,0 +1,187 @@
+"""Locks: values of profiles and sets that no later layer may change."""
+
+import json
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from typing import Any
+
+from reconciler.manifests.diagnostics import Diagnostic
+from reconciler.manifests.layers import PRUNE, Effective, Layer, SectionSpec, SectionSpecs, effective, field_path
+from reconciler.manifests.sources import Location, Steps
+from reconciler.model.protocols import Json
+from reconciler.model.wording import unknown
+
+ALL = "all"
+ABSENT = object()
+"""Stands for a value that is not declared."""
+
+
+@dataclass(frozen=True, slots=True)
+class Lock:
+    """A field, an item, or the pruning of a section that a layer locks.
+
+    Attributes:
+        layer: the profile or the set.
+        steps: to the value in the merged spec; to the section's name below `prune` for its pruning.
+        entry: the steps to its entry in `metadata.locks`.
+        value: the locked value, as it is merged up to that layer.
+    """
+
+    layer: Layer
+    steps: Steps
+    entry: Steps
+    value: Any
+
+    @property
+    def location(self) -> Location:
+        """The place of its entry in `metadata.locks`."""
+        return self.layer.document.find(self.entry, key=len(self.entry) == len(("metadata", "locks", "section")))
+
+    def __str__(self) -> str:
+        """`profile baseline (manifests/baseline.yaml:5:31)`."""
+        return f"{self.layer.title} ({self.location})"
+
+
+def locks_of(whole: Effective) -> list[Lock]:
+    """Return the locks of all layers, the lowest first."""
+    found: list[Lock] = []
+    merged = effective(whole.target, (), whole.specs, whole.values)
+    for layer in whole.layers if any(layer.locks for layer in whole.layers) else ():
+        merged = merged.under(layer)
+        found += _locks(layer, merged)
+    return found
+
+
+def lock_on(whole: Effective, steps: Steps) -> Lock | None:
+    """Return the lock that holds a field, an item, or a list of the merged spec; None if none does.
+
+    An item's lock holds the fields that its layer declares.
+    """
+    for lock in locks_of(whole):
+        length = len(lock.steps)
+        if lock.steps[0] != PRUNE and steps[:length] == lock.steps:
+            if length == len(steps) or not isinstance(lock.value, Mapping):
+                return lock
+            if _at(lock.value, steps[length:]) is not ABSENT:
+                return lock
+    return None
+
+
+def broken_locks(whole: Effective) -> Iterator[tuple[Effective, Diagnostic]]:
+    """Yield an error for each value by which a layer changes what a lower one locks, with the layers up to there."""
+    if not any(layer.locks for layer in whole.layers):
+        return
+    locks: list[Lock] = []
+    merged = effective(whole.target, (), whole.specs, whole.values)
+    for layer in whole.layers:
+        below, merged = merged, merged.under(layer)
+        for lock in locks:
+            yield from ((merged, found) for found in _broken(lock, layer, below, merged))
+        locks += _locks(layer, merged)
+
+
+def idle_locks(
+    locks: Mapping[str, Any], sections: Mapping[str, Any], prune: list[str] | None, specs: SectionSpecs
+) -> Iterator[Diagnostic]:
+    """Yield an error for each lock of a document on something that the document does not declare."""
+    for name, entries in locks.items():
+        above: Steps = ("metadata", "locks", name)
+        if name not in specs:
+            yield Diagnostic(above, unknown("section", name, specs), at_key=True)
+        elif entries == ALL and name not in sections:
+            yield Diagnostic(above, f"{name} is locked, and this document does not declare it", at_key=True)
+        for number, entry in enumerate(entries if name in specs and entries != ALL else ()):
+            declared = prune is not None if entry == PRUNE else _steps(specs[name], entry, sections.get(name))
+            if not declared:
+                where = "" if entry == PRUNE else f" under {name}"
+                message = f"`{entry}` is locked, and this document does not declare it{where}"
+                yield Diagnostic((*above, number), message)
+
+
+def _locks(layer: Layer, merged: Effective) -> Iterator[Lock]:
+    """Yield the locks of a layer, given all layers up to it."""
+    for name, entries in layer.locks.items():
+        spec = merged.specs[name]
+        above: Steps = ("metadata", "locks", name)
+        if entries == ALL or PRUNE in entries:
+            entry = above if entries == ALL else (*above, entries.index(PRUNE))
+            if layer.prune is not None:
+                yield Lock(layer, (PRUNE, name), entry, name in layer.prune)
+        if name not in layer.sections or name not in merged.sections:
+            continue
+        own = layer.section(spec, merged.values)
+        for number, written in enumerate(own if entries == ALL else entries):
+            steps = (written,) if entries == ALL else _steps(spec, written, own, merged.values)
+            if steps is not None:
+                value = _at(merged.sections[name], steps)
+                entry = above if entries == ALL else (*above, number)
+                yield Lock(layer, (name, *steps), entry, value if spec.merges_as_set(steps[0]) else _at(own, steps))
+
+
+def _steps(spec: SectionSpec, written: str, section: Any, values: Mapping[str, str] | None = None) -> Steps | None:
+    """Return the steps to a named field or item of a section; None if the section does not declare it."""
+    if spec.items is None:
+        return field_path(written, section)
+    name = spec.normalize_key(written, values)
+    names = {spec.normalize_key(key, values) for key in section} if isinstance(section, dict) else set()
+    return (name,) if name in names else None
+
+
+def _broken(lock: Lock, layer: Layer, below: Effective, merged: Effective) -> Iterator[Diagnostic]:
+    """Yield each value by which a layer changes a locked one."""
+    if lock.steps[0] == PRUNE:
+        name = lock.steps[1]
+        if layer.prune is not None and (name in layer.prune) != lock.value:
+            words = "list it here too" if lock.value else "take it out here"
+            yield Diagnostic((PRUNE,), f"the pruning of {name} is locked by {lock}: {words}", at_key=True)
+        return
+    name, inner = lock.steps[0], lock.steps[1:]
+    if name not in layer.sections:
+        return
+    spec = merged.specs[name]
+    own = layer.section(spec, merged.values)
+    kept = spec.kind.beneath(below.sections[name], own) if isinstance(own, dict) else own
+    if _at(kept, inner) != _at(below.sections[name], inner):
+        message = f"{'.'.join(map(str, lock.steps))} is locked by {lock}, and this drops it"
+        yield Diagnostic((name,), message, at_key=True)
+        return
+    here: Any = own
+    for depth, step in enumerate(inner):
+        if not isinstance(here, dict):
+            yield _contradiction(lock, lock.steps[: depth + 1])
+            return
+        if step not in here:
+            return
+        here = here[step]
+    for steps in _differences(spec, lock.steps, lock.value, here):
+        added = steps[len(inner) + 1 :] if spec.merges_as_set(steps[1]) else ()
+        # The place of an entry is looked up by its number in the merged list.
+        numbered = (*steps[:2], merged.sections[name][steps[1]].index(*added)) if added else steps
+        yield _contradiction(lock, numbered)
+
+
+def _differences(spec: SectionSpec, steps: Steps, locked: Any, here: Any) -> Iterator[Steps]:
+    """Yield the steps to each value that is not as locked; for a list that is locked, to each entry that it lacks."""
+    if isinstance(locked, dict) and isinstance(here, dict):
+        for key in here:
+            if key in locked:
+                yield from _differences(spec, (*steps, key), locked[key], here[key])
+    elif len(steps) == 2 and spec.merges_as_set(steps[1]) and isinstance(locked, list) and isinstance(here, list):
+        yield from ((*steps, entry) for entry in here if entry not in locked)
+    elif locked != here or isinstance(locked, bool) != isinstance(here, bool):
+        yield steps
+
+
+def _contradiction(lock: Lock, steps: Steps) -> Diagnostic:
+    what = ".".join(map(str, lock.steps))
+    value = "" if isinstance(lock.value, dict | list) else f" to {json.dumps(lock.value, default=str)}"
+    return Diagnostic(steps, f"{what} is locked{value} by {lock}: repeat its value, or leave it out")
+
+
+def _at(value: Any, steps: Steps) -> Json:
+    """Return the value at some steps; `ABSENT` if there is none."""
+    for step in steps:
+        if not isinstance(value, Mapping) or step not in value:
+            return ABSENT
+        value = value[step]
+    return value
