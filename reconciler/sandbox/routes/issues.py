@@ -1,0 +1,176 @@
+"""Issues of a project, and users by name to assign them to, as far as `reconciler issue` needs them.
+
+The spec does not define these endpoints; they follow production servers.
+"""
+
+import re
+from typing import Any, Literal
+
+from pydantic import Field
+
+from ..answers import Answer, Refusal, refused
+from ..call import Call, Route
+from ..collection import PAGE, Collection, page_of
+from ..parameters import integer, integers, read, text
+from ..records import CountedItem, Time, Username
+from ..state import GUEST, PLANNER, Project
+from .instance import show_user
+
+LONGEST = 1_048_576
+"""Characters of a description."""
+
+_State = Literal["opened", "closed"]
+_EVENTS: dict[str, _State] = {"close": "closed", "reopen": "opened"}
+_LIST = (
+    text("state", values=("opened", "closed", "all")),
+    integer("author_id"),
+    text("order_by", values=("created_at", "updated_at")),
+    text("sort", values=("asc", "desc")),
+    *PAGE,
+)
+_FIELDS = (text("title", blank=False), text("description"), integers("assignee_ids"))
+_QUICK_ACTION = re.compile(r"^/(close|reopen|title)\b[ \t]*(.*)\n?", re.MULTILINE)
+
+
+class Issue(CountedItem):
+    """One issue."""
+
+    author: Username
+    title: str
+    description: str | None = None
+    state: _State = "opened"
+    assignees: list[Username] = Field(default_factory=list)
+    closed_at: Time | None = None
+
+
+class _Issues(Collection[Issue]):
+    """The issues of a project; where issues are off there are none, and none can be made."""
+
+    def list_items(self, call: Call) -> Answer:
+        """Answer with issues, newest first."""
+        sent = read(call, *_LIST)
+        project = call.visible_project()
+        state = call.state
+        author, wanted = sent.get("author_id"), sent.get("state") or "all"
+        found = [
+            each
+            for each in self.items(call, project)
+            if wanted in ("all", each.state) and author in (None, state.user(each.author).id)
+        ]
+        order = sent.get("order_by") or "created_at"
+        found.sort(key=lambda each: (getattr(each, order), each.id), reverse=sent.get("sort") != "asc")
+        return page_of(call, found, lambda each: self.show(call, project, each))
+
+    def owner(self, call: Call) -> Project:
+        """Return the project, if the caller may see it."""
+        return call.visible_project()
+
+    def owner_to_write(self, call: Call) -> Project:
+        """Return the project, if issues are on and it is not archived."""
+        project = call.project(GUEST)
+        if not project.issues_enabled or call.state.is_archived(project):
+            raise refused(403, "403 Forbidden")
+        return project
+
+    def items(self, call: Call, owner: Project) -> list[Issue]:  # noqa: ARG002 - others look at the caller
+        """Return the issues of the project."""
+        return self.section.of(owner) if owner.issues_enabled else []
+
+    def find(self, call: Call, owner: Project, key: int) -> Issue:
+        """Return the issue of that number within the project."""
+        for each in self.items(call, owner):
+            if each.iid == key:
+                return each
+        raise refused(404, "404 Not found")
+
+    def read_changes(self, call: Call) -> dict[str, Any]:
+        """Return what is to change; an event becomes the state."""
+        names = [each.name for each in self.changes]
+        sent = _with_assignees(call, read(call, *self.changes, any_of=names))
+        event = sent.pop("state_event", None)
+        return sent | ({"state": _EVENTS[event]} if event else {})
+
+    def make(self, call: Call, owner: Project, sent: dict[str, Any]) -> Issue:
+        """Return a new issue of the caller."""
+        return super().make(call, owner, _with_assignees(call, sent) | {"author": call.caller().username})
+
+    def require_right(self, call: Call, owner: Project, item: Issue) -> None:
+        """Allow the author and planners."""
+        if item.author != call.caller().username:
+            call.require(owner, PLANNER)
+
+    def check(self, call: Call, owner: Project, wanted: Issue, before: Issue | None) -> None:
+        """Refuse a text that is too long, carry quick actions out, and drop assignees who cannot see the project."""
+        limits = {"title": 255, "description": LONGEST}
+        for name, longest in limits.items():
+            if len(getattr(wanted, name) or "") > longest:
+                raise Refusal(400, {"message": {name: [f"is too long (maximum is {longest} characters)"]}})
+        for action, rest in _QUICK_ACTION.findall(wanted.description or ""):
+            if action == "title":
+                wanted.title = rest.strip() or wanted.title
+            else:
+                wanted.state = _EVENTS[action]
+        wanted.description = _QUICK_ACTION.sub("", wanted.description or "").replace("\r", "").rstrip() or None
+        state = call.state
+        wanted.assignees = [name for name in wanted.assignees if state.access(state.user(name), owner)]
+        if not state.instance.enterprise:
+            wanted.assignees = wanted.assignees[:1]
+        if before is None or wanted.state != before.state:
+            wanted.closed_at = state.tick() if wanted.state == "closed" else None
+
+    def show(self, call: Call, owner: Project, item: Issue) -> dict[str, Any]:
+        """Return the record of an issue, as production shows it."""
+        state = call.state
+        assignees = [show_user(state.user(name), call.url) for name in item.assignees]
+        return {
+            "id": item.id,
+            "iid": item.iid,
+            "project_id": owner.id,
+            "title": item.title,
+            "description": item.description,
+            "state": item.state,
+            "created_at": state.show_time(item.created_at),
+            "updated_at": state.show_time(item.updated_at),
+            "closed_at": state.show_time(item.closed_at),
+            "labels": [],
+            "assignees": assignees,
+            "assignee": next(iter(assignees), None),
+            "author": show_user(state.user(item.author), call.url),
+            "type": "ISSUE",
+            "issue_type": "issue",
+            "confidential": False,
+            "web_url": f"{call.url}/{owner.path}/-/issues/{item.iid}",
+        }
+
+
+def _with_assignees(call: Call, sent: dict[str, Any]) -> dict[str, Any]:
+    """Return attributes with usernames for IDs; an ID of nobody is ignored."""
+    ids = sent.pop("assignee_ids", None)
+    if ids is None:
+        return sent
+    users = call.state.users
+    return sent | {"assignees": [users[number].username for number in ids if number in users]}
+
+
+def list_users(call: Call) -> Answer:
+    """`GET /users`: all, or the one of a username."""
+    sent = read(call, text("username"), *PAGE)
+    call.caller()
+    name = (sent.get("username") or "").lower()
+    found = [user for user in call.state.users.values() if name in ("", user.username.lower())]
+    return page_of(call, found, lambda user: show_user(user, call.url))
+
+
+ISSUES = _Issues(
+    "issues",
+    Issue,
+    "/projects/:id/issues",
+    part="issue_iid",
+    new=(text("title", required=True, blank=False), *_FIELDS[1:]),
+    changes=(*_FIELDS, text("state_event", values=tuple(_EVENTS))),
+)
+SECTIONS = (ISSUES.section,)
+ROUTES = (
+    *ISSUES.routes("list", "get", "create", "update"),
+    Route("GET", "/users", list_users, scopes=("read_user",)),
+)
