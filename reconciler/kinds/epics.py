@@ -155,24 +155,20 @@ def arrange(wanted: Mapping[Key, Resource | None], live: Sequence[Found]) -> Map
 
 
 def create(new: New) -> Requests:
-    """The service creates open epics: a closed one takes a second request."""
+    """Dates are sent with the flags that fix them, and the parent by its ID."""
     fields = _with_labels(new.fields)
-    closed = fields.pop("state", "opened") == "closed"
     for name in DATES:
         if name in fields:
             fields |= {f"{name}_fixed": fields.pop(name), f"{name}_is_fixed": True}
     if "parent" in fields:
         fields["parent_id"] = new.siblings.id_of(fields.pop("parent"))
-    creation = new.post(new.new_name | fields)
-    return (creation, Request("PUT", new.path + "/{id}", {"state_event": "close"})) if closed else (creation,)
+    return (new.post(new.new_name | fields), *new.then)
 
 
 def update(old: Existing) -> Requests:
     """Both dates are sent where one changes; a parent is removed by a request of its own, since null is an error."""
     changed = _with_labels(old.fields)
     requests = []
-    if "state" in changed:
-        changed["state_event"] = "close" if changed.pop("state") == "closed" else "reopen"
     if not changed.keys().isdisjoint(DATES):
         shown = as_json(old.found.resource)
         for name in DATES:
@@ -206,6 +202,7 @@ EPICS = Collection(
     arrange=arrange,
     create=create,
     update=update,
+    events={"opened": "reopen", "closed": "close"},
     canonical_key=str.strip,
     unique_names=False,
     refers=("parent",),

@@ -5,9 +5,9 @@ from typing import Annotated, ClassVar, Literal
 
 from pydantic import BeforeValidator, Field
 
-from reconciler.model.endpoints import Collection, Existing, New, Requests
+from reconciler.model.endpoints import Collection
 from reconciler.model.kind import Archived, Day, Kind, Needs, Role
-from reconciler.model.protocols import Json, Request
+from reconciler.model.protocols import Json
 from reconciler.model.resource import NOT_HERE, Found, Item, recognized
 from reconciler.model.targets import Level
 
@@ -47,32 +47,13 @@ def decode(entry: Json) -> Found:
     return Found(milestone, read_only={} if "state" in entry else {"state": NOT_HERE}, unknown=unknown)
 
 
-def create(new: New) -> Requests:
-    """The service creates active milestones: a closed one takes a second request."""
-    fields = new.fields
-    state = fields.pop("state", "active")
-    creation = new.post(new.new_name | fields)
-    return (
-        (creation,) if state == "active" else (creation, Request("PUT", new.path + "/{id}", {"state_event": "close"}))
-    )
-
-
-def update(old: Existing) -> Requests:
-    """Null clears dates and descriptions; an event changes the state."""
-    changed = old.fields
-    if "state" in changed:
-        changed["state_event"] = "close" if changed.pop("state") == "closed" else "activate"
-    return (old.send(changed | old.new_name),)
-
-
 MILESTONES = Collection(
     name="milestones",
     title="milestone",
     suffix="milestones",
     model=Milestone,
     decode=decode,
-    create=create,
-    update=update,
+    events={"active": "activate", "closed": "close"},
     canonical_key=str.strip,
 )
 

@@ -17,6 +17,7 @@ from reconciler.model.targets import Key, Level, Target
 Requests = tuple[Request, ...]
 
 LONGEST_NAME = 255
+STATE = "state"
 
 ANOTHERS = "the {} belongs to another user, and only its owner or an administrator may rename it"
 
@@ -112,8 +113,16 @@ class New:
 
     @property
     def fields(self) -> dict[str, Json]:
-        """The declared fields as JSON, without nulls: a new object has no value to clear."""
-        return {name: value for name, value in as_json(self.wanted).items() if value is not None}
+        """The declared fields as JSON, without nulls, since a new object has no value to clear; see `then`."""
+        shown = as_json(self.wanted).items()
+        return {name: value for name, value in shown if value is not None and not (name == STATE and self.part.events)}
+
+    @property
+    def then(self) -> Requests:
+        """The second request of a creation: it leads to the wanted state, if that is not the state of new objects."""
+        initial, *others = self.part.events or (None,)
+        state = getattr(self.wanted, STATE, initial)
+        return (Request(self.part.method, f"{self.path}/{{id}}", self.part.event(state)),) if state in others else ()
 
     @property
     def new_name(self) -> dict[str, Json]:
@@ -149,8 +158,9 @@ class Existing:
 
     @property
     def fields(self) -> dict[str, Json]:
-        """The fields that differ, as JSON."""
-        return as_json(self.wanted)
+        """The fields that differ, as JSON; a state as its event."""
+        fields = as_json(self.wanted)
+        return fields | self.part.event(fields.pop(STATE)) if self.part.events and STATE in fields else fields
 
     @property
     def new_name(self) -> dict[str, Json]:
@@ -182,11 +192,11 @@ def _as_they_are(wanted: Mapping[Key, Resource | None], _live: Sequence[Found]) 
 
 
 def _create(new: New) -> Requests:
-    return (new.post(new.new_name | new.fields),)
+    return (new.post(new.new_name | new.fields), *new.then)
 
 
 def _update(old: Existing) -> Requests:
-    return (old.send(old.new_name | old.fields),)
+    return (old.send(old.fields | old.new_name),)
 
 
 def _delete(old: Existing) -> Requests:
@@ -292,6 +302,8 @@ class Collection:
         immutable: the fields that no update can change.
         refers: the fields that refer to another object of the collection, by its name or its ID. Shown as an ID, they
             are read as the name, if no other object has it.
+        events: by value of the field `state`, the event that leads there, if only events change it; the first is the
+            state of new objects.
         vocabularies: the fields that hold names of what must be in another list, each with the path of that list below
             the target's. It is read only where a name is wanted that no object of the collection has yet.
     """
@@ -329,6 +341,7 @@ class Collection:
     required: tuple[str, ...] = ()
     immutable: tuple[str, ...] = ()
     refers: tuple[str, ...] = ()
+    events: Mapping[str, str] = field(default_factory=dict)
     vocabularies: Mapping[str, str] = field(default_factory=dict)
 
     is_collection: ClassVar[bool] = True
@@ -343,6 +356,10 @@ class Collection:
     def has_siblings(self) -> bool:
         """Whether planning one object takes knowing the others."""
         return bool(self.refers or self.vocabularies)
+
+    def event(self, state: str) -> dict[str, Json]:
+        """Return the body that leads to a state."""
+        return {"state_event": self.events[state]}
 
     def path(self, target: Target) -> str:
         """Return where the objects of a target are listed."""

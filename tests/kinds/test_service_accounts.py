@@ -39,7 +39,7 @@ def test_the_life_of_a_service_account(root: EngineDriver) -> None:
     ]
     assert root.step(wanted({"deploy-bot": {"name": "Deployer"}})) == [f'PATCH {URL}/902 {{"name": "Deployer"}}']
     assert root.step(wanted({"roll-out": {"renamed_from": "Deploy-Bot", "name": "Roll out"}})) == [
-        f'PATCH {URL}/902 {{"username": "roll-out", "name": "Roll out"}}'
+        f'PATCH {URL}/902 {{"name": "Roll out", "username": "roll-out"}}'
     ]
     assert root.step(wanted({"roll-out": None})) == ["DELETE users/902"]
     assert [account["username"] for account in root.sandbox.state()["instance"]["service_accounts"]] == [
