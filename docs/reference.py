@@ -16,6 +16,7 @@ from reconciler.cli.options import (
     FLEET,
     MANIFESTS,
     OUTPUT,
+    PLACES,
     SELECTION,
     SERVICE,
     VERBOSITY,
@@ -36,6 +37,7 @@ MODELINE = "schema.json\n"
 
 GROUPS: Mapping[str, OptionGroup] = {
     "Manifests": MANIFESTS,
+    "Targets and sections": PLACES,
     "Selection": SELECTION,
     "Fleet": FLEET,
     "Service": SERVICE,

@@ -50,6 +50,11 @@ class Outcome:
     """Whether a change that failed may have been carried out, wholly or in part."""
 
     @property
+    def may_be_done(self) -> bool:
+        """Whether the change was carried out, or may have been, wholly or in part."""
+        return self.unconfirmed or self.status in (Status.DONE, Status.DROPPED)
+
+    @property
     def word(self) -> str:
         """The outcome in a word: `created`, `updated`, `deleted`, or `failed` and the other statuses."""
         return f"{self.change.action}d" if self.status is Status.DONE else self.status.name.lower()

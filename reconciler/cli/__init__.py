@@ -14,7 +14,13 @@ from reconciler.errors import ReconcilerError, UsageError
 
 GROUPS: Mapping[str, Mapping[str, str]] = {
     "Manifests": {"validate": "manifests", "render": "manifests", "export": "export"},
-    "Plan and apply": {"plan": "plan", "apply": "apply", "drift": "plan", "accept": "accept"},
+    "Plan and apply": {
+        "plan": "plan",
+        "apply": "apply",
+        "revert": "apply",
+        "drift": "plan",
+        "accept": "accept",
+    },
     "Plans and reports": {
         "show": "documents",
         "merge-plans": "documents",

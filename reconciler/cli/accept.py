@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 import click
 
 from reconciler.cli.exit_codes import ExitCode
-from reconciler.cli.options import CONNECTION, DEFAULT_PATHS, MANIFESTS, SELECTION, SERVICE, Given, command
+from reconciler.cli.options import CONNECTION, DEFAULT_PATHS, MANIFESTS, PLACES, SELECTION, SERVICE, Given, command
 from reconciler.cli.outputs import write_stdout
 from reconciler.cli.session import Session
 from reconciler.errors import UsageError
@@ -19,6 +19,7 @@ if TYPE_CHECKING:
 
 @command(
     MANIFESTS,
+    PLACES,
     SELECTION,
     CONNECTION,
     SERVICE,

@@ -1,4 +1,4 @@
-"""`reconciler apply`."""
+"""`reconciler apply` and `reconciler revert`."""
 
 import logging
 import sys
@@ -16,7 +16,19 @@ from click.core import ParameterSource
 
 from reconciler.cli.exit_codes import heeding, of_report
 from reconciler.cli.notices import notify_of_report, webhook
-from reconciler.cli.options import FORCE, LIMITS, NOTICE, PROBLEMS, RUN, Given, command
+from reconciler.cli.options import (
+    CONNECTION,
+    FORCE,
+    LIMITS,
+    NOTICE,
+    OUTPUT,
+    PLACES,
+    PROBLEMS,
+    RUN,
+    SERVICE,
+    Given,
+    command,
+)
 from reconciler.cli.outputs import check_outputs, is_terminal, report_error
 from reconciler.cli.session import Session
 from reconciler.cli.settings import duration, read_file, tokens_of
@@ -47,6 +59,18 @@ class ApplyFlags:
     journal: Path | None
 
 
+NO_VERIFY = click.option("--no-verify", is_flag=True, help="Do not read the changed objects again afterwards.")
+TOKENS_TO = click.option(
+    "--tokens-to", type=click.Path(path_type=Path), metavar="FILE", help="Append created tokens to FILE, mode 0600."
+)
+TOKENS_COMMAND = click.option(
+    "--tokens-command", metavar="CMD", help="Run CMD for each created token, with one JSON line on stdin."
+)
+JOURNAL = click.option(
+    "--journal", type=click.Path(path_type=Path), metavar="FILE", help="Record each write on disk, before and after."
+)
+
+
 @command(
     FORCE,
     LIMITS,
@@ -58,11 +82,9 @@ class ApplyFlags:
 @click.option("--plan", "plan_file", type=click.Path(path_type=Path), metavar="FILE", help="Apply this saved plan.")
 @click.option("--max-age", default="24h", metavar="TIME", show_default=True, help="Refuse an older saved plan.")
 @click.option("--yes", is_flag=True, help="Do not ask.")
-@click.option("--no-verify", is_flag=True, help="Do not read the changed objects again afterwards.")
-@click.option(
-    "--tokens-to", type=click.Path(path_type=Path), metavar="FILE", help="Append created tokens to FILE, mode 0600."
-)
-@click.option("--tokens-command", metavar="CMD", help="Run CMD for each created token, with one JSON line on stdin.")
+@NO_VERIFY
+@TOKENS_TO
+@TOKENS_COMMAND
 @click.option(
     "--grace",
     default="0m",
@@ -70,9 +92,7 @@ class ApplyFlags:
     show_default=True,
     help="Delete a rotated token once its successor is this old.",
 )
-@click.option(
-    "--journal", type=click.Path(path_type=Path), metavar="FILE", help="Record each write on disk, before and after."
-)
+@JOURNAL
 def apply(given: Given, **own: Any) -> int:
     """Apply a plan, new or saved, and verify the result.
 
@@ -90,6 +110,53 @@ def apply(given: Given, **own: Any) -> int:
         if any(saved.plan.changes) and not flags.yes:
             _ask(session, saved)
         return _carry_out(session, flags, saved, client, sink=sink, journal=journal, hook=hook)
+
+
+@command(
+    LIMITS,
+    PLACES,
+    CONNECTION,
+    SERVICE,
+    OUTPUT,
+    PROBLEMS,
+    epilog="Examples: reconciler revert applied.json;  reconciler revert applied.json --yes --report json=back.json",
+)
+@click.argument("file", metavar="REPORT", type=click.Path(path_type=Path, dir_okay=False))
+@click.option("--yes", is_flag=True, help="Carry out the plan.")
+@click.option("--out", type=click.Path(path_type=Path), metavar="FILE", help="Save the plan for `apply --plan`.")
+@click.option(
+    "--detailed-exitcode", is_flag=True, help="Exit with 2 if there are changes, even if there are problems too."
+)
+@NO_VERIFY
+@TOKENS_TO
+@TOKENS_COMMAND
+@JOURNAL
+def revert(given: Given, file: Path, out: Path | None, detailed_exitcode: bool, **own: Any) -> int:
+    """Plan, and with --yes apply, the way back from an apply.
+
+    Deletes what was created, restores the former values of what was updated, and creates again what was deleted, each
+    only if it still is as the apply left it: anything else is a problem, and stays. Tokens come back with new values,
+    objects with new IDs.
+
+    Without --yes, exits and prints as `plan`, and is read-only; with it, as `apply`.
+    """
+    from reconciler.cli.planning import draw_way_back
+
+    flags = ApplyFlags(plan_file=None, max_age="24h", grace="0m", **own | _overruled("tokens_to", "tokens_command"))
+    _check(given, flags)
+    if flags.yes and (out is not None or detailed_exitcode):
+        raise UsageError("--yes carries out the plan; --out and --detailed-exitcode go without it")
+    files = {"REPORT": file, "--out": out, "--journal": flags.journal, "--tokens-to": flags.tokens_to}
+    check_outputs(given, "report" if flags.yes else "plan", *files.items())
+    session = Session(given)
+    if not flags.yes:
+        with session.client() as client:
+            saved = draw_way_back(session, client, file)
+        return session.write_plan(saved, out, detailed=detailed_exitcode)
+    sink = _token_sink(given, flags)
+    with session.client() as client, held_journal(flags.journal, client, session.kinds, sink) as journal:
+        saved = _guarded(session, flags, draw_way_back(session, client, file))
+        return _carry_out(session, flags, saved, client, sink=sink, journal=journal, hook=None)
 
 
 def _overruled(*names: str) -> dict[str, None]:
@@ -113,7 +180,7 @@ def _check(given: Given, flags: ApplyFlags) -> None:
         if given.force_events:
             raise UsageError("--force-events does not go with --plan; give it when the plan is made")
     if flags.tokens_to is not None and flags.tokens_command is not None:
-        raise UsageError("apply takes --tokens-to or --tokens-command, not both")
+        raise UsageError(f"{click.get_current_context().info_name} takes --tokens-to or --tokens-command, not both")
 
 
 def _token_sink(given: Given, flags: ApplyFlags) -> "TokenSink | None":

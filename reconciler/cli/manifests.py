@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from reconciler.cli.options import MANIFESTS, OUTPUT, SELECTION, Given, command
+from reconciler.cli.options import MANIFESTS, OUTPUT, PLACES, SELECTION, Given, command
 from reconciler.cli.outputs import check_outputs, write_stdout
 from reconciler.cli.session import Session
 from reconciler.errors import UsageError
@@ -40,6 +40,7 @@ def validate(given: Given) -> int:
 
 @command(
     MANIFESTS,
+    PLACES,
     SELECTION,
     epilog="Examples: reconciler render manifests --target acme/payments/api;  reconciler render --target acme/api "
     "--explain approval_settings.allow_author_approval",

@@ -67,6 +67,7 @@ class OptionGroup:
 
 
 MANIFESTS = OptionGroup("Manifests")
+PLACES = OptionGroup("Selection")
 SELECTION = OptionGroup("Selection")
 FLEET = OptionGroup("Selection")
 FORCE = OptionGroup("Plan")
@@ -78,7 +79,7 @@ VERBOSITY = OptionGroup("Output", environment=True)
 PROBLEMS = OptionGroup("Output")
 NOTICE = OptionGroup("Output", environment=True)
 
-RUN = (MANIFESTS, SELECTION, FLEET, CONNECTION, SERVICE, OUTPUT)
+RUN = (MANIFESTS, PLACES, SELECTION, FLEET, CONNECTION, SERVICE, OUTPUT)
 """The options of every command that reads manifests and live state."""
 
 
@@ -98,23 +99,23 @@ class Given:
         "--env", "NAME", "Let templates read this environment variable as env.NAME; repeatable."
     )
 
-    targets: tuple[str, ...] = SELECTION.values(
+    targets: tuple[str, ...] = PLACES.values(
         "--target",
         "PATH",
         "Only targets whose path, or the word instance or user, matches this glob; repeatable.",
         shell_complete=suggestions.targets,
     )
-    excluded: tuple[str, ...] = SELECTION.values(
+    excluded: tuple[str, ...] = PLACES.values(
         "--exclude",
         "PATH",
         "Not the targets that this glob matches; repeatable, wins over --target.",
         shell_complete=suggestions.targets,
     )
+    sections: tuple[str, ...] = PLACES.values(
+        "--section", "NAME", "Only this section; repeatable.", shell_complete=suggestions.sections
+    )
     labels: tuple[tuple[str, str], ...] = SELECTION.values(
         "--selector", "KEY=VALUE", "Only targets with this label; repeatable, all must match.", callback=_pair
-    )
-    sections: tuple[str, ...] = SELECTION.values(
-        "--section", "NAME", "Only this section; repeatable.", shell_complete=suggestions.sections
     )
 
     retry_failed: str | None = FLEET.value(

@@ -105,6 +105,6 @@ def _baseline(session: Session, file: Path | None, api_url: str) -> "SavedPlan |
         before = load_plan(text, session.kinds)
     except PlanRefused as error:
         raise PlanRefused(f"{file}: {error}") from error
-    if not is_about(before, api_url):
+    if not is_about(before.service, api_url):
         raise PlanRefused(f"{file}: the baseline is about {before.service!r}, and this is {api_url!r}")
     return before

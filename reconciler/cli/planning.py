@@ -9,23 +9,26 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from datetime import UTC, datetime, timedelta
 from functools import cache, partial
+from hashlib import sha256
 from pathlib import Path
 
 from reconciler import __version__
 from reconciler.apply import Status
 from reconciler.cli.session import Session
 from reconciler.cli.settings import read_file
-from reconciler.documents.plan_file import SavedPlan
+from reconciler.documents.plan_file import SavedPlan, is_about
 from reconciler.documents.report import load_report
-from reconciler.errors import ServiceError, UsageError
+from reconciler.errors import PlanRefused, ServiceError, UsageError
 from reconciler.gitops.past import compare_with_past, read_past
 from reconciler.live.records import Discovery, discover, fetch_record
 from reconciler.manifests import Hidden, Manifests
+from reconciler.model.plan import Plan
 from reconciler.model.state import DesiredState
 from reconciler.model.targets import Address, Target
 from reconciler.planning.causes import refuse_unless_api
 from reconciler.planning.guard import Limits
 from reconciler.planning.renames import rename_hints
+from reconciler.planning.revert import WayBack
 from reconciler.planning.run import Known, Move, draw_plan
 from reconciler.planning.selection import (
     Shard,
@@ -75,17 +78,53 @@ def draw(session: Session, client: Client, grace: timedelta = timedelta()) -> Sa
     if not given.follow_moved:
         plan = hold_back_moved(plan, fleet.known.moved())
     targets = (each.with_origins(fleet.manifests.origin) if any(each.problems) else each for each in plan.targets)
+    plan = replace(plan, targets=tuple(targets))
+    hints = rename_hints(plan, session.kinds, fleet.manifests.declaration)
+    return replace(_saved(session, client, plan, fleet.desired.digest, fleet.shard), hints=hints)
+
+
+def draw_way_back(session: Session, client: Client, file: Path) -> SavedPlan:
+    """Read the report of an apply and live state, and return the plan of the way back. Nothing is written.
+
+    Raises:
+        PlanRefused: the file is not such a report, was edited, or is about another service.
+    """
+    given = session.given
+    text = read_file(file)
+    report = load_report(text, session.kinds)
+    if not is_about(report.service, client.api_url):
+        raise PlanRefused(f"{file}: the report is about {report.service!r}, and this is {client.api_url!r}")
+    way_back = WayBack(report.done, session.kinds, sha256(text.encode()).hexdigest())
+    left = session.select(way_back.left)
+    moved = cache(partial(_moved_projects, client))
+    with session.watched(client) as progress:
+        plan = draw_plan(
+            left,
+            client,
+            session.kinds,
+            given.concurrency,
+            known=Known(moved=moved),
+            progress=progress,
+            api_url=client.api_url,
+            make=way_back.plan,
+        )
+    if not given.follow_moved:
+        plan = hold_back_moved(plan, moved())
+    return _saved(session, client, plan, left.digest)
+
+
+def _saved(session: Session, client: Client, plan: Plan, digest: str, shard: Shard | None = None) -> SavedPlan:
+    """Return a plan that was made now, as it can be saved."""
     return SavedPlan(
         service=client.api_url,
         created_at=datetime.now(UTC).replace(microsecond=0),
         tool_version=__version__,
-        manifests_digest=fleet.desired.digest,
+        manifests_digest=digest,
         requests_made=client.traffic.reads,
-        shard=fleet.shard,
-        limits=Limits(given.allow_deletes, given.max_changes),
-        targets=tuple(targets),
+        shard=shard,
+        limits=Limits(session.given.allow_deletes, session.given.max_changes),
+        targets=plan.targets,
         dependent=plan.dependent,
-        hints=rename_hints(plan, session.kinds, fleet.manifests.declaration),
         whole=plan.whole,
     )
 

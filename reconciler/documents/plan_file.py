@@ -245,7 +245,7 @@ def refuse_unless_current(saved: SavedPlan, *, api_url: str, now: datetime, max_
         PlanRefused: says what to do instead.
     """
     made_at = saved.created_at
-    if not is_about(saved, api_url):
+    if not is_about(saved.service, api_url):
         raise PlanRefused(
             f"the plan is for {saved.service!r}, and this is {api_url!r}: "
             "make a plan for this service, or apply it there"
@@ -261,9 +261,9 @@ def refuse_unless_current(saved: SavedPlan, *, api_url: str, now: datetime, max_
         )
 
 
-def is_about(saved: SavedPlan, api_url: str) -> bool:
-    """Whether a plan is for the service of that URL."""
-    return _place(saved.service) == _place(api_url)
+def is_about(service: str, api_url: str) -> bool:
+    """Whether two spellings of a URL are those of one service."""
+    return _place(service) == _place(api_url)
 
 
 def utc(time: datetime) -> str:

@@ -15,6 +15,7 @@ from reconciler.documents.plan_file import SavedPlan, check_target, checked_chan
 from reconciler.model.kind import Kinds
 from reconciler.model.plan import Excepted, Problem, Targeted, TargetPlan, Unmanaged
 from reconciler.model.targets import Target
+from reconciler.planning.revert import Done, DoneSection
 from reconciler.planning.selection import Shard
 
 FORMAT: Final = "reconciler.report/v2"
@@ -159,6 +160,14 @@ class Report:
     def problems(self) -> Iterator[Problem]:
         """Declared settings that could not be planned."""
         return (problem for target in self.targets for problem in target.problems)
+
+    @property
+    def done(self) -> Iterator[DoneSection]:
+        """What was done, or may have been, by target and section."""
+        for target in self.targets:
+            for each in target.sections:
+                done = (Done(o.change, o.created) for o in each.outcomes if o.may_be_done)
+                yield DoneSection(target.target, each.section, tuple(done), each.found, target.origin)
 
     @computed_field
     @property

@@ -207,6 +207,7 @@ EPICS = Collection(
     unique_names=False,
     refers=("parent",),
     vocabularies={"labels": "labels?include_ancestor_groups=true&only_group_labels=true"},
+    lost="its issues, comments and children",
 )
 
 

@@ -74,6 +74,8 @@ KEYS = Collection(
     grants_access=True,
     needs_numeric_id=True,
     secret_field="sentry_dsn",  # noqa: S106 - the name of a field
+    numbered=True,
+    lost="its former address",
 )
 
 KIND = Kind(

@@ -55,6 +55,7 @@ MILESTONES = Collection(
     decode=decode,
     events={"active": "activate", "closed": "close"},
     canonical_key=str.strip,
+    lost="its issues and merge requests",
 )
 
 KIND = Kind(

@@ -33,6 +33,7 @@ TOKENS = Collection(
     grants_access=True,
     secret_field="token",  # noqa: S106 - the name of a field
     secret_is_complete=secret_is_complete,
+    lost="its former value",
 )
 
 KIND = Kind(

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from typing import TypeVar
 
 from reconciler.model.protocols import Json
-from reconciler.model.resource import POLICIES, Found, Resource
+from reconciler.model.resource import A_LIST, AN_OBJECT, POLICIES, Found, Resource, recognized
 from reconciler.model.targets import Key
 from reconciler.model.wording import short
 
@@ -47,6 +47,19 @@ def resource_of(model: type[Kept], fields: Fields) -> Kept:
     Raises:
         ValidationError, TypeError: there is none.
     """
+    return model.model_validate(_nested(fields))
+
+
+def restorable(model: type[Resource], fields: Fields) -> tuple[Resource, Fields]:
+    """Return the resource of those fields that the model takes, and the others."""
+    given = {name: value for name, value in fields.items() if value not in (A_LIST, AN_OBJECT)}
+    resource, _ = recognized(model, _nested(given))
+    taken = fields_of(resource)
+    return resource, {name: value for name, value in fields.items() if name not in taken}
+
+
+def _nested(fields: Fields) -> dict[str, Json]:
+    """Return fields with the keys of mapping fields in their mappings."""
     values: dict[str, Json] = {}
     for name, value in fields.items():
         outer, dot, key = name.partition(".")
@@ -54,7 +67,7 @@ def resource_of(model: type[Kept], fields: Fields) -> Kept:
             values.setdefault(outer, {})[key] = value
         else:
             values[name] = value
-    return model.model_validate(values)
+    return values
 
 
 def differences(wanted: Resource, found: Found) -> tuple[Fields, Fields]:

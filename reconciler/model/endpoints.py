@@ -306,6 +306,8 @@ class Collection:
             state of new objects.
         vocabularies: the fields that hold names of what must be in another list, each with the path of that list below
             the target's. It is read only where a name is wanted that no object of the collection has yet.
+        numbered: whether an object has no name but its place among all, which changes when others come and go.
+        lost: what does not come back with an object that was deleted and is created again, such as its comments.
     """
 
     name: str
@@ -343,6 +345,8 @@ class Collection:
     refers: tuple[str, ...] = ()
     events: Mapping[str, str] = field(default_factory=dict)
     vocabularies: Mapping[str, str] = field(default_factory=dict)
+    numbered: bool = False
+    lost: str = ""
 
     is_collection: ClassVar[bool] = True
     whole: ClassVar[bool] = False

@@ -181,7 +181,29 @@ def plan_collection(
         found for found in matches.leftover if at.section.prune or not absent.isdisjoint(map(canonical, found.names))
     ]
     # A wanted path whose ID is unknown may be a former path of any entry: then none is removed.
-    deleted = frozenset(id(found) for found in unwanted if not unresolved)
+    yield from plan_matches(at, present, matches, live, ids=ids, unwanted=() if unresolved else unwanted)
+
+
+def plan_matches(
+    at: DeclaredPart[Collection],
+    present: Mapping[Key, Resource],
+    matches: Matches,
+    live: Sequence[Found],
+    *,
+    ids: Mapping[Key, int],
+    unwanted: Iterable[Found],
+) -> Iterator[Step]:
+    """Plan the objects of a collection, matched with those that are live.
+
+    Args:
+        at: the collection.
+        present: the wanted objects.
+        matches: which of them is which live one.
+        live: see `without_itself`.
+        ids: the numeric IDs of the targets that names refer to.
+        unwanted: the leftover ones that are deleted.
+    """
+    deleted = frozenset(map(id, unwanted))
     created: dict[Key, Key] = {}
     if at.part.has_siblings:
         at, present, matches = _related(at, present, matches, live)

@@ -1,6 +1,7 @@
 """The planner: desired state and live state in, plan out. Pure, and ignorant of what the kinds are."""
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
 from datetime import timedelta
 
 from reconciler.model.endpoints import Collection, Singleton
@@ -22,32 +23,51 @@ from reconciler.model.targets import Key, Level
 from reconciler.planning.parts import DeclaredPart, Step, plan_collection, plan_settings, without_itself
 
 
-def make_plan(desired: DesiredState, live: LiveState, kinds: Kinds) -> tuple[Plan, frozenset[Lookup]]:
+@dataclass(frozen=True, slots=True)
+class PartPlanners:
+    """How a settings record and how a collection is planned; see `plan_settings` and `plan_collection`."""
+
+    settings: Callable[[DeclaredPart[Singleton], Resource, Found], Iterator[Step]] = plan_settings
+    collection: Callable[[DeclaredPart[Collection], Mapping[Key, Resource | None], Sequence[Found]], Iterator[Step]] = (
+        plan_collection
+    )
+
+
+AS_DECLARED = PartPlanners()
+
+
+def make_plan(
+    desired: DesiredState, live: LiveState, kinds: Kinds, planners: PartPlanners = AS_DECLARED
+) -> tuple[Plan, frozenset[Lookup]]:
     """Compare desired with live state.
 
     Returns the plan and the lookups it needs and `live` lacks. While there are any, what depends on them is left out
     of the plan: see `live.records.with_lookups`, and plan again.
     """
-    planned = [plan_target(target, live, kinds, desired.grace) for target in desired.targets]
+    planned = [plan_target(target, live, kinds, desired.grace, planners) for target in desired.targets]
     targets = tuple(target for target, _ in planned)
     plan = Plan(targets, _dependent(desired, targets, kinds), _whole(desired, targets, kinds))
     return plan, frozenset(reference for _, missing in planned for reference in missing)
 
 
 def plan_target(
-    target: DesiredTarget, live: LiveState, kinds: Kinds, grace: timedelta
+    target: DesiredTarget, live: LiveState, kinds: Kinds, grace: timedelta, planners: PartPlanners = AS_DECLARED
 ) -> tuple[TargetPlan, frozenset[Lookup]]:
     """Plan one target; the second value is as of `make_plan`."""
     absent = _absence(target, live)
     if absent is not None:
         return TargetPlan(target.target, (absent,), target.origin), frozenset()
-    planned = [plan_section(section, live, kinds, grace) for section in target.sections]
+    planned = [plan_section(section, live, kinds, grace, planners) for section in target.sections]
     missing = frozenset(reference for _, references in planned for reference in references)
     return TargetPlan(target.target, tuple(section for section, _ in planned), target.origin), missing
 
 
 def plan_section(
-    section: Section, live: LiveState, kinds: Kinds, grace: timedelta = timedelta()
+    section: Section,
+    live: LiveState,
+    kinds: Kinds,
+    grace: timedelta = timedelta(),
+    planners: PartPlanners = AS_DECLARED,
 ) -> tuple[SectionPlan, frozenset[Lookup]]:
     """Plan one section; the second value is as of `make_plan`."""
     found = 0
@@ -62,12 +82,12 @@ def plan_section(
                 problem = DeclaredPart(section, part, live).problem(None, f"cannot be read: {reason}", remedy)
                 unreadable.setdefault(reason, problem)
             case Singleton(), Resource() as wanted, Found() as record:
-                steps += plan_settings(DeclaredPart(section, part, live), wanted, record)
+                steps += planners.settings(DeclaredPart(section, part, live), wanted, record)
             case Collection(), Mapping() as wanted, tuple() as objects:
                 at = DeclaredPart(section, part, live, grace)
                 others = without_itself(at, objects)
                 found += len(others)
-                steps += plan_collection(at, wanted, others)
+                steps += planners.collection(at, wanted, others)
             case _:  # pragma: no cover - a kind whose split and parts disagree
                 raise AssertionError(f"{section.kind}.{part.name} is split unlike its endpoint")
     planned = SectionPlan(

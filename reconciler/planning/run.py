@@ -19,6 +19,7 @@ from reconciler.model.state import (
     DesiredTarget,
     LivePart,
     LiveState,
+    Lookup,
     PartAddress,
     Reference,
     Unknown,
@@ -70,6 +71,9 @@ class Known:
 
 NOTHING_KNOWN = Known()
 
+MakePlan = Callable[[DesiredState, LiveState, Kinds], tuple[Plan, frozenset[Lookup]]]
+"""See `make_plan`."""
+
 
 def draw_plan(
     desired: DesiredState,
@@ -80,9 +84,12 @@ def draw_plan(
     known: Known = NOTHING_KNOWN,
     progress: Progress | None = None,
     api_url: str = "",
+    make: MakePlan = make_plan,
 ) -> Plan:
     """Return the plan that turns live state into the desired one: see `read_and_plan`."""
-    plan, _ = read_and_plan(desired, reader, kinds, concurrency, known=known, progress=progress, api_url=api_url)
+    plan, _ = read_and_plan(
+        desired, reader, kinds, concurrency, known=known, progress=progress, api_url=api_url, make=make
+    )
     return plan
 
 
@@ -95,6 +102,7 @@ def read_and_plan(
     known: Known = NOTHING_KNOWN,
     progress: Progress | None = None,
     api_url: str = "",
+    make: MakePlan = make_plan,
 ) -> tuple[Plan, LiveState]:
     """Return the plan that turns live state into the desired one, with as few reads as it takes, and what was read.
 
@@ -106,6 +114,7 @@ def read_and_plan(
         known: what need not be asked for.
         progress: counts the steps.
         api_url: of the service, to be doubted where nothing at all is found there.
+        make: makes the plan of what was read.
 
     Raises:
         ConfigurationError: nothing is found, because the URL is not that of an API, or the token's owner sees nothing.
@@ -117,7 +126,7 @@ def read_and_plan(
         refuse_unless_api(reader, api_url)
     if unreadable:
         live = find_causes(desired, live, reader, kinds, concurrency)
-    return _plan_from(desired, live, reader, kinds, concurrency, known=known)
+    return _plan_from(desired, live, reader, kinds, concurrency, known=known, make=make)
 
 
 def plan_from(
@@ -130,20 +139,27 @@ def plan_from(
     known: Known = NOTHING_KNOWN,
 ) -> Plan:
     """Return the plan for what was read: see `draw_plan`. Only IDs that are missing are asked for."""
-    plan, _ = _plan_from(desired, live, reader, kinds, concurrency, known=known)
+    plan, _ = _plan_from(desired, live, reader, kinds, concurrency, known=known, make=make_plan)
     return plan
 
 
 def _plan_from(
-    desired: DesiredState, live: LiveState, reader: Reader, kinds: Kinds, concurrency: int, *, known: Known
+    desired: DesiredState,
+    live: LiveState,
+    reader: Reader,
+    kinds: Kinds,
+    concurrency: int,
+    *,
+    known: Known,
+    make: MakePlan,
 ) -> tuple[Plan, LiveState]:
     ids: dict[Reference, int | Unknown] = {**known.ids, **live.ids}
     live = replace(live, ids=ids, parts=_forced(live) if desired.forced else live.parts)
     _warn_of_unshown(desired, live)
-    plan, missing = make_plan(desired, live, kinds)
+    plan, missing = make(desired, live, kinds)
     while missing:
         live = with_lookups(live, missing, reader, concurrency)
-        plan, missing = make_plan(desired, live, kinds)
+        plan, missing = make(desired, live, kinds)
     moved = {
         Reference(target.level, str(path).casefold()): move.number
         for target, move in known.moved().items()

@@ -1,0 +1,369 @@
+"""The way back from an apply: each change is undone, if its object still is as the apply left it. Pure.
+
+Here is decided which live object a change is about and what that is to become; the ordinary planner plans the rest.
+"""
+
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
+from typing import Any
+
+from reconciler.model.diff import AsRead, Fields, fields_of, quoted, restorable
+from reconciler.model.endpoints import Collection, Singleton
+from reconciler.model.kind import Kinds, Part
+from reconciler.model.plan import Change, Create, Delete, Plan, Problem, Update
+from reconciler.model.protocols import Json
+from reconciler.model.resource import POLICIES, Found, Item, Resource, Wanted
+from reconciler.model.state import DesiredState, DesiredTarget, LiveState, Lookup, Section
+from reconciler.model.targets import Key, Level, Target
+from reconciler.planning.parts import DeclaredPart, Matches, Pair, Step, plan_matches, plan_settings
+from reconciler.planning.planner import PartPlanners, make_plan
+
+STAYS = "it stays as it is"
+NOT_SHOWN = "its former value is unknown, because this server does not show it"
+
+
+@dataclass(frozen=True, slots=True)
+class Done:
+    """A change that was carried out, or may have been.
+
+    Attributes:
+        change: the change.
+        created: the object that it created; None if none or unknown.
+    """
+
+    change: Change
+    created: AsRead | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class DoneSection:
+    """What an apply did to one section of one target.
+
+    Attributes:
+        target: the target.
+        kind: the section's name.
+        done: the changes, in their order.
+        found: how many objects the section held before.
+        origin: the manifest of the target, as path:line.
+    """
+
+    target: Target
+    kind: str
+    done: tuple[Done, ...]
+    found: int = 0
+    origin: str = ""
+
+
+class WayBack:
+    """The way back from an apply.
+
+    Attributes:
+        left: what the apply left, as a desired state: it says what is to be read, and how.
+    """
+
+    def __init__(self, sections: Iterable[DoneSection], kinds: Kinds, digest: str) -> None:
+        self._kinds = kinds
+        self._done: dict[tuple[Target, str, str], list[Done]] = {}
+        self._found: dict[tuple[Target, str], int] = {}
+        origins: dict[Target, str] = {}
+        for section in sections:
+            if section.done:
+                origins.setdefault(section.target, section.origin)
+                place = section.target, section.kind
+                self._found[place] = self._found.get(place, 0) + section.found
+                for each in section.done:
+                    self._done.setdefault((*place, each.change.address.part), []).append(each)
+        targets = (DesiredTarget(each, tuple(self._sections(each)), origins[each]) for each in origins)
+        self.left = DesiredState(tuple(sorted(targets, key=lambda target: target.target.order)), digest)
+
+    def plan(self, left: DesiredState, live: LiveState, kinds: Kinds) -> tuple[Plan, frozenset[Lookup]]:
+        """Plan the way back; see `make_plan`.
+
+        Args:
+            left: all of `WayBack.left`, or some targets and sections of it.
+            live: what is there now.
+            kinds: all kinds.
+        """
+        targets = (
+            replace(target, sections=tuple(self._before(section, live) for section in target.sections))
+            for target in left.targets
+        )
+        before = replace(left, targets=tuple(targets))
+        return make_plan(before, live, kinds, PartPlanners(self._plan_settings, self._plan_collection))
+
+    def _sections(self, target: Target) -> Iterator[Section]:
+        for name, kind in self._kinds.items():
+            done = [(part, self._done.get((target, name, part.name), ())) for part in kind.parts]
+            wanted = {part.name: self._left(target, name, part, each) for part, each in done if each}
+            if wanted:
+                yield Section(target, name, wanted)
+
+    def _left(self, target: Target, kind: str, part: Part, done: Iterable[Done]) -> Wanted:
+        changes = [each.change for each in done]
+        if isinstance(part, Singleton):
+            fields = {name: value for each in changes if isinstance(each, Update) for name, value in each.after.items()}
+            return restorable(self._model(kind, part, target.level), fields)[0]
+        return {
+            each.address.name: None if isinstance(each, Delete) else restorable(part.model, each.after)[0]
+            for each in changes
+            if each.address.name is not None
+        }
+
+    def _model(self, kind: str, part: Singleton, level: Level) -> type[Resource]:
+        """Return the model of a settings record, which may differ from level to level."""
+        found: type[Resource] = part.model if self._kinds[kind].split else self._kinds[kind].models[level]
+        return found
+
+    def _before(self, section: Section, live: LiveState) -> Section:
+        """Return a section with its settings as they were before the apply."""
+        wanted = dict(section.wanted)
+        for name in wanted:
+            part, found = self._kinds[section.kind].part(name), live.parts[section.target, section.kind, name]
+            if isinstance(part, Singleton) and isinstance(found, Found):
+                at = DeclaredPart(section, part, live)
+                wanted[name] = former_values(at, None, self._update(at), found)[0]
+        return replace(section, wanted=wanted)
+
+    def _update(self, at: DeclaredPart[Singleton]) -> Update:
+        (done,) = self._done[at.section.target, at.section.kind, at.part.name]
+        if not isinstance(done.change, Update):
+            raise TypeError(f"settings can only be updated, not {done.change.action}d")
+        return done.change
+
+    def _plan_settings(self, at: DeclaredPart[Singleton], wanted: Resource, found: Found) -> Iterator[Step]:
+        yield from former_values(at, None, self._update(at), found)[1]
+        yield from plan_settings(at, wanted, found)
+
+    def _plan_collection(
+        self, at: DeclaredPart[Collection], _left: Mapping[Key, Resource | None], live: Sequence[Found]
+    ) -> Iterator[Step]:
+        done = self._done[at.section.target, at.section.kind, at.part.name]
+        return _Objects(at, done, live, self._found[at.section.target, at.section.kind]).plan()
+
+
+def former_values(
+    at: DeclaredPart[Any], name: Key | None, change: Update, found: Found
+) -> tuple[Resource, list[Problem]]:
+    """Return the former values of an object's fields that still are as an update left them, and why others have none.
+
+    With them come the fields that the service no longer shows because of the update.
+    """
+    live = {**fields_of(found.resource), **found.unknown}
+    back: dict[str, Json] = {}
+    problems = []
+    for field, left in change.after.items():
+        was, now = change.before.get(field), live.get(field)
+        if field not in change.read.fields:
+            if _root(field) in found.unshown:
+                problems.append(at.problem(name, NOT_SHOWN, field=field))
+        elif now == left and field in live:
+            back[field] = was
+        elif now != was:
+            problems.append(at.problem(name, f"has changed since the apply: {quoted(left)} -> {quoted(now)}", STAYS))
+            problems[-1] = replace(problems[-1], field=field)
+    if back and not problems:
+        back |= {field: value for field, value in change.read.fields.items() if field not in live}
+    wanted, others = restorable(type(found.resource), back)
+    problems += [at.problem(name, _not_known(value), field=field) for field, value in others.items()]
+    return wanted, problems
+
+
+def _not_known(value: Json) -> str:
+    return f"its former value {quoted(value)} is not known to this version"
+
+
+class _Objects:
+    """The way back of the objects of one collection."""
+
+    def __init__(
+        self, at: DeclaredPart[Collection], done: Sequence[Done], live: Sequence[Found], found_before: int
+    ) -> None:
+        self.at, self.part, self.live = at, at.part, live
+        self.created = [each for each in done if isinstance(each.change, Create)]
+        self.updated = [each.change for each in done if isinstance(each.change, Update)]
+        self.deleted = [each.change for each in done if isinstance(each.change, Delete)]
+        self.by_id = {found.id: found for found in live}
+        self.by_name: dict[Key, list[Found]] = {}
+        for found in live:
+            for name in self._identities(found):
+                self.by_name.setdefault(name, []).append(found)
+        self.former_names = {
+            each.address.name: each.renamed_from
+            for each in self.updated
+            if each.renamed_from is not None and each.address.name is not None
+        }
+        self.found_before = found_before
+        self.problems: list[Problem] = []
+
+    def plan(self) -> Iterator[Step]:
+        """Plan the creation of what was deleted, the former values of what was updated, and the rest's deletion."""
+        unwanted = [found for each in self.created if (found := self._left_as_created(each)) is not None]
+        pairs = [pair for change in self.updated for pair in self._pairs(change, unwanted)]
+        unwanted = self._without_referred(unwanted, pairs)
+        missing = self._missing()
+        present = {name: self._as_before(name, change) for name, change in missing.items()}
+        yield from self.problems
+        wanted = present | {pair.name: pair.wanted for pair in pairs}
+        ids = {name: change.read.id for name, change in missing.items() if self.part.key_level and change.read.id}
+        matches = Matches(tuple(pairs), tuple(missing), tuple(unwanted), ())
+        for step in plan_matches(self.at, wanted, matches, self.live, ids=ids, unwanted=unwanted):
+            name = step.address.name if isinstance(step, Create) else None
+            if isinstance(step, Create) and name is not None:
+                namesakes = () if self.part.unique_names else tuple(each.id for each in self._named(name) if each.id)
+                yield replace(step, replaces_ids=namesakes, hint=self._hint(missing[name]))
+            else:
+                yield step
+
+    def _problem(self, name: Key | None, reason: str, remedy: str = "") -> None:
+        self.problems.append(self.at.problem(name, reason, remedy))
+
+    def _identities(self, found: Found) -> set[Key]:
+        return {self.part.identity(name) for name in found.names}
+
+    def _named(self, name: Key | None) -> list[Found]:
+        return [] if name is None else self.by_name.get(self.part.identity(name), [])
+
+    def _object(self, number: int | None, name: Key | None) -> Found | None:
+        """Return an object by its ID; or the one that was created anew under its name, unless it holds a secret."""
+        namesakes = [] if self.part.secret_field else self._named(name)
+        return self.by_id.get(number) or (namesakes[0] if len(namesakes) == 1 else None)
+
+    def _left_as_created(self, done: Done) -> Found | None:
+        """Return the object that a creation has made, if it still is as it was then."""
+        change, created = done.change, done.created
+        name = change.address.name
+        if created is not None:
+            found = self._object(created.id, name)
+        else:
+            before = change.replaces_ids if isinstance(change, Create) else ()
+            candidates = [each for each in self._named(name) if each.ours and each.id not in before]
+            if len(candidates) > 1:
+                self._problem(name, "several objects have this name, and the report does not tell which is new", STAYS)
+            found = candidates[0] if len(candidates) == 1 else None
+        if found is None:
+            return None
+        if issubclass(self.part.model, Item) and not self._has_name(found, name):
+            self._problem(name, f"was renamed since the apply, to {quoted(found.names[0])}, and is not deleted", STAYS)
+            return None
+        moved = _moved(created.fields if created else change.after if isinstance(change, Create) else {}, found)
+        if moved:
+            self._problem(name, f"has changed since the apply, and is not deleted: {moved}", STAYS)
+            return None
+        return found
+
+    def _has_name(self, found: Found, name: Key | None) -> bool:
+        return name is not None and self.part.identity(name) in self._identities(found)
+
+    def _pairs(self, change: Update, unwanted: Sequence[Found]) -> Iterator[Pair]:
+        """Yield an updated object with the name and the fields that it had."""
+        found, name = self._object(change.read.id, change.address.name), change.address.name
+        if found is None:
+            self._problem(name, "no longer exists, so that its former values cannot be restored")
+            return
+        present, former = found.names[0], change.renamed_from
+        now = None
+        if former is not None and not self._has_name(found, former):
+            taken = [each for each in self._named(former) if self.part.unique_names or each not in unwanted]
+            if not self._has_name(found, name):
+                self._problem(name, f"was renamed since the apply, to {quoted(present)}", STAYS)
+            elif taken:
+                self._problem(name, f"its former name {quoted(former)} is taken", STAYS)
+            else:
+                present, now = former, present
+        wanted, problems = former_values(self.at, name, change, found)
+        self.problems += problems
+        if wanted.model_fields_set or now is not None:
+            yield Pair(present, self._referring(wanted), found, now)
+
+    def _without_referred(self, unwanted: list[Found], pairs: Iterable[Pair]) -> list[Found]:
+        """Return created objects less those to which others refer that stay."""
+        back = {id(pair.found): pair.wanted.model_fields_set for pair in pairs}
+        left = list(unwanted) if self.part.refers else []
+        referred = left
+        while referred:
+            going = {id(found) for found in left}
+            referring = {
+                value: found.names[0]
+                for found in self.live
+                if id(found) not in going
+                for field in {*self.part.refers} - back.get(id(found), set())
+                if (value := getattr(found.resource, field)) is not None
+            }
+            referred = [each for each in left if not referring.keys().isdisjoint(self._references(each))]
+            for each in referred:
+                by = next(referring[key] for key in self._references(each) if key in referring)
+                self._problem(each.names[0], f"is not deleted, for {self.part.title} {quoted(by)} refers to it", STAYS)
+            left = [each for each in left if each not in referred]
+        return left if self.part.refers else unwanted
+
+    def _references(self, found: Found) -> set[Key]:
+        return self._identities(found) | ({found.id} if found.id else set())
+
+    def _missing(self) -> dict[Key, Delete]:
+        """Return the deleted objects that are created again, each under the name that it will have."""
+        gone = [(name, each) for each in self.deleted if (name := each.address.name) and each.read.id not in self.by_id]
+        if self.part.numbered:
+            created = sum(each.created is not None and each.created.id in self.by_id for each in self.created)
+            again = len(self.live) - (self.found_before - len(gone) + created)
+            rest = gone[max(0, again) :]
+            return {str(len(self.live) + place): each for place, (_, each) in enumerate(rest, start=1)}
+        missing: dict[Key, Delete] = {}
+        names: set[Key] = set()
+        for name, change in gone:
+            created_again = self._created_again(change)
+            if created_again is not None:
+                moved = _moved(change.before, created_again)
+                if moved:
+                    self._problem(name, f"exists again, with other values: {moved}", STAYS)
+            elif self.part.identity(name) in names:
+                self._problem(name, "was deleted more than once, and is created again only once")
+            else:
+                names.add(self.part.identity(name))
+                missing[name] = change
+        return missing
+
+    def _created_again(self, change: Delete) -> Found | None:
+        """Return the object that was created since under the name of a deleted one.
+
+        Where names need not be unique, it is new: the service counts its IDs up, and the apply knows what it made.
+        """
+        namesakes = self._named(change.address.name)
+        if not self.part.unique_names:
+            known = {change.successor_id, *(each.created.id for each in self.created if each.created)}
+            new = [each for each in namesakes if each.ours and (each.id or 0) > (change.read.id or 0)]
+            namesakes = [each for each in new if each.id not in known]
+        return namesakes[0] if namesakes else None
+
+    def _as_before(self, name: Key, change: Delete) -> Resource:
+        """Return a deleted object as it was."""
+        wanted, _ = restorable(self.part.model, change.before)
+        unknown = {field: value for field, value in change.read.fields.items() if field not in change.before}
+        self.problems += [self.at.problem(name, _not_known(value), field=field) for field, value in unknown.items()]
+        return self._referring(wanted)
+
+    def _referring(self, wanted: Resource) -> Resource:
+        """Return a resource that refers to others by the names that they had."""
+        return self.part.referring(wanted, self.former_names)
+
+    def _hint(self, change: Delete) -> str:
+        """Say what does not come back with an object that is created again."""
+        if self.part.key_level is not None:
+            return ""
+        fields = {_root(name) for name in change.read.fields}
+        unshown = [name for name in self.part.model.model_fields if name not in fields | POLICIES]
+        lost = [self.part.lost] if self.part.lost else []
+        if self.part.secret_field and "renamed_from" in change.read.read_only:
+            lost.append("its owner, who is another user")
+        lost += [f"its {name}, which this server does not show" for name in unshown]
+        return f"created again with a new ID{', without ' if lost else ''}{' and '.join(lost)}"
+
+
+def _moved(left: Fields, found: Found) -> str:
+    """Return what is shown and no longer as it was left, as `state: "active" -> "closed"`; empty if nothing is."""
+    live = {**fields_of(found.resource), **found.unknown}
+    moved = {name: was for name, was in left.items() if live.get(name) != was and _root(name) not in found.unshown}
+    return ", ".join(f"{name}: {quoted(was)} -> {quoted(live.get(name))}" for name, was in moved.items())
+
+
+def _root(field: str) -> str:
+    return field.partition(".")[0]

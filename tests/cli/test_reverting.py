@@ -1,0 +1,151 @@
+"""`revert` on the command line: the way back from an apply, planned, saved, and carried out."""
+
+import json
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from tests.cli_runner import CliRunner
+from tests.trust.all_writes import essence
+
+SPEC = """
+  prune: [milestones]
+  notification_settings: {level: mention}
+  approval_settings: {allow_author_approval: true}
+  milestones: {new: {}, renamed: {renamed_from: old, state: closed}, other: null}
+  trigger_tokens: {deploy: {}, legacy: null}
+  job_token_scope: {enabled: false, projects: [acme/lib]}
+"""
+
+PLANNED = """\
+project acme/api
+  + milestone "other"                         due_date: 2027-01-31, state: active, created again with a new ID, without its issues and merge requests
+  + trigger token "legacy"                    created again with a new ID, without its former value
+  ~ notification settings                     level: mention -> global
+  ~ approval settings                         allow_author_approval: true -> false
+  ~ job token scope                           enabled: false -> true
+  ~ milestone "old"                           renamed from "renamed", state: closed -> active
+  - allowlisted project "acme/lib"
+  - milestone "new"
+  - trigger token "deploy"
+apply may delete up to 3 objects: --allow-deletes 3
+apply will refuse this plan: it creates 1 trigger token, whose value is shown only once; add --tokens-to FILE or --tokens-command CMD
+Plan: 2 to create, 4 to update, 3 to delete, 0 problems, 0 unmanaged. 9 writes to apply; 6 requests were made to plan.
+"""
+
+CHANGED_SINCE = """\
+project acme/api
+  + trigger token "legacy"                    created again with a new ID, without its former value
+  ~ approval settings                         allow_author_approval: true -> false
+  - allowlisted project "acme/lib"
+  ! notification settings.level: has changed since the apply: "mention" -> "watch"; it stays as it is
+  ! milestone "new": has changed since the apply, and is not deleted: description: null -> "theirs"; it stays as it is
+  ! milestone "renamed": was renamed since the apply, to "theirs"; it stays as it is
+  ! milestone "other": exists again, with other values: description: null -> "theirs", due_date: "2027-01-31" -> null; it stays as it is
+apply will refuse this plan: it creates 1 trigger token, whose value is shown only once; add --tokens-to FILE or --tokens-command CMD
+Plan: 1 to create, 1 to update, 1 to delete, 4 problems, 0 unmanaged. 3 writes to apply; 6 requests were made to plan.
+"""
+
+
+def before(cli_runner: CliRunner) -> None:
+    """Give the project something to change, rename and delete."""
+    cli_runner.service(
+        milestones=[
+            {"id": 1, "title": "old", "description": "kept"},
+            {"id": 2, "title": "other", "due_date": "2027-01-31"},
+        ],
+        trigger_tokens=[{"id": 3, "description": "legacy", "owner": "ada"}],
+        job_token_scope={"inbound_enabled": True, "project_allowlist": [], "group_allowlist": []},
+        notification_settings={"ada": {"level": "global"}},
+        merge_request_approval_settings={"allow_author_approval": False},
+    )
+
+
+@pytest.fixture(autouse=True)
+def _applied(cli_runner: CliRunner) -> None:
+    before(cli_runner)
+    cli_runner.project(SPEC)
+    assert cli_runner("apply --yes --tokens-to tokens --report json=applied.json").code == 0
+
+
+def project(cli_runner: CliRunner) -> dict[str, Any]:
+    found: dict[str, Any] = cli_runner.sandbox.state()["projects"][0]
+    return found
+
+
+def test_an_apply_is_reverted_as_planned(cli_runner: CliRunner) -> None:
+    cli_runner.sandbox.clear_log()
+    planned = cli_runner("revert applied.json --out back.json --allow-deletes 3")
+    assert (planned.code, planned.err) == (0, "")
+    assert planned.out == PLANNED
+    assert all(entry["method"] == "GET" for entry in cli_runner.sandbox.log())
+    assert cli_runner("revert applied.json --detailed-exitcode").code == 2
+    applied = cli_runner("apply --plan back.json --yes --tokens-to tokens")
+    assert (applied.code, applied.err) == (0, "")
+    found = essence(project(cli_runner))
+    before(cli_runner)
+    assert found == essence(project(cli_runner))
+    tokens = [json.loads(line) for line in Path("tokens").read_text().splitlines()]
+    assert [each["description"] for each in tokens] == ["deploy", "legacy"]
+
+
+def test_a_revert_is_reverted_by_its_own_report(cli_runner: CliRunner) -> None:
+    after = essence(project(cli_runner))
+    done = cli_runner("revert applied.json --yes --tokens-to tokens --report json=back.json --journal journal")
+    assert (done.code, done.out.splitlines()[-1]) == (
+        0,
+        "Applied: 2 created, 4 updated, 3 deleted; 0 failed, 0 stale, 0 skipped, 0 dropped by the service, 0 problems. "
+        "23 requests made.",
+    )
+    assert essence(project(cli_runner)) != after
+    assert cli_runner("revert applied.json --detailed-exitcode").code == 0
+    assert cli_runner("revert back.json --yes --tokens-to tokens").code == 0
+    assert essence(project(cli_runner)) == after
+
+
+def test_what_others_changed_since_stays_and_is_a_problem(cli_runner: CliRunner) -> None:
+    state = cli_runner.sandbox.state()
+    found = state["projects"][0]
+    titles = {each["title"]: each for each in found["milestones"]}
+    titles["new"]["description"] = "theirs"
+    titles["renamed"] |= {"title": "theirs", "state": "active"}
+    found["notification_settings"] = {"ada": {"level": "watch"}}
+    found["milestones"].append({"id": 99, "title": "other", "description": "theirs"})
+    found["merge_request_approval_settings"] |= {"allow_committer_approval": True}
+    found["trigger_tokens"] = []
+    found["job_token_scope"] |= {"inbound_enabled": True, "project_allowlist": [101, 102]}
+    cli_runner.sandbox.replace_state(state)
+    planned = cli_runner("revert applied.json")
+    assert (planned.code, planned.err) == (3, "")
+    assert planned.out == CHANGED_SINCE
+
+
+def test_only_some_of_it_is_reverted(cli_runner: CliRunner) -> None:
+    planned = cli_runner("revert applied.json --section milestones")
+    assert planned.out.splitlines()[-1].startswith("Plan: 1 to create, 1 to update, 1 to delete")
+    assert cli_runner("revert applied.json --exclude acme/*").code == 64
+
+
+@pytest.mark.parametrize(
+    ("line", "code", "error"),
+    [
+        ("revert applied.json --yes --out back.json", 64, "--yes carries out the plan; --out and --detailed-exitcode go without it"),
+        ("revert applied.json --yes --tokens-to a --tokens-command b", 64, "revert takes --tokens-to or --tokens-command, not both"),
+        ("revert applied.json --report json=applied.json", 64, "REPORT and --report json name the same file: applied.json"),
+        ("revert none.json", 1, "none.json: No such file or directory"),
+        ("revert plan.json", 1, "not an apply report but a saved plan: its format is reconciler.plan/v2"),
+        ("revert applied.json --yes", 1, "the plan is refused, and nothing was changed: it creates 1 trigger token, whose value is shown only once; add --tokens-to FILE or --tokens-command CMD"),
+    ],
+)  # fmt: skip
+def test_what_cannot_be_reverted_is_refused(cli_runner: CliRunner, line: str, code: int, error: str) -> None:
+    cli_runner("plan --out plan.json")
+    done = cli_runner(line)
+    assert (done.code, done.out, done.err) == (code, "", f"reconciler: {error}\n")
+
+
+def test_a_report_about_another_service_is_refused(cli_runner: CliRunner) -> None:
+    url = cli_runner.sandbox.api_url
+    done = cli_runner(f"revert applied.json --api-url {url.replace('127.0.0.1', 'localhost')}")
+    assert (done.code, done.out) == (1, "")
+    assert "applied.json: the report is about" in done.err
