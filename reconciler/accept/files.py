@@ -7,14 +7,12 @@ from pathlib import Path
 from reconciler.accept.acceptance import Acceptance
 from reconciler.errors import OutputFailed
 from reconciler.manifests.sources import UTF_8_MARK
-from reconciler.system.files import naming, save_all
-
-A_LINK = "a symbolic link leads there: change the file that it leads to"
+from reconciler.system.files import A_LINK, is_linked, naming, save_all
 
 
 def linked_files(files: Iterable[str], roots: Sequence[Path]) -> dict[str, str]:
     """Return the files that a link below the named files and folders leads to, each with the reason to leave it."""
-    return {file: A_LINK for file in files if _is_linked(Path(file), roots)}
+    return {file: A_LINK for file in files if is_linked(Path(file), roots)}
 
 
 def write_texts(accepted: Acceptance, roots: Sequence[Path]) -> None:
@@ -29,7 +27,7 @@ def write_texts(accepted: Acceptance, roots: Sequence[Path]) -> None:
     """
     texts = {}
     for path, text in accepted.texts.items():
-        if _is_linked(path, roots):
+        if is_linked(path, roots):
             raise OutputFailed(f"{path}: {A_LINK}; nothing was written")
         with naming(path):
             content = path.read_bytes() if os.path.lexists(path) else None
@@ -40,12 +38,3 @@ def write_texts(accepted: Acceptance, roots: Sequence[Path]) -> None:
             raise OutputFailed(f"{path} {what}; nothing was written")
         texts[path] = mark.decode() + text
     save_all(texts)
-
-
-def _is_linked(path: Path, roots: Sequence[Path]) -> bool:
-    """Whether a file, or a folder between it and the root that it is below, is a link; so is a file without a root."""
-    root = next((root for root in roots if path.is_relative_to(root)), None)
-    if root is None:
-        return True
-    below = [path, *path.parents]
-    return any(each.is_symlink() for each in below[: below.index(root)]) or (path == root and path.is_symlink())

@@ -9,7 +9,7 @@ from functools import cached_property
 from typing import Any
 
 from reconciler.accept.wishes import Add, Drop, Put, Rename, Revive, Wish, Wishes
-from reconciler.export.hoist import with_placeholder
+from reconciler.export.sharing import with_placeholder
 from reconciler.manifests.layers import OLD_NAMES, Effective, Layer, fill, literal
 from reconciler.manifests.sources import Document, Steps
 from reconciler.model.targets import Target

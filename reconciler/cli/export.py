@@ -64,6 +64,17 @@ def _name(_context: click.Context, _parameter: click.Parameter, value: str | Non
     help="Move settings shared by at least 80 % of the newly exported projects into DIR/profiles/NAME.yaml (default: "
     "baseline).",
 )
+@click.option(
+    "--as-set",
+    is_flag=True,
+    help="Write the projects of the group as one set with one profile, and documents only for what deviates.",
+)
+@click.option(
+    "--all-fields", is_flag=True, help="With --as-set: write fields of items that have the service's default too."
+)
+@click.option(
+    "--prune", is_flag=True, help="With --as-set: make the written sections authoritative: apply deletes what is new."
+)
 def export(
     given: Given,
     *,
@@ -73,6 +84,9 @@ def export(
     user: bool,
     folder: Path,
     profile: str | None,
+    as_set: bool,
+    all_fields: bool,
+    prune: bool,
     state: Path | None,
 ) -> int:
     """Write live settings as manifests that plan empty.
@@ -81,10 +95,14 @@ def export(
     declares get their live values, deleted items are removed, new ones appended; comments and order stay. Sections
     that it does not declare are added only if --section names them.
 
+    With --as-set, settings go where the fewest lines declare them: what projects share into a profile, with {path} and
+    {name} for their own names. A project that deviates gets a document for the rest; one that does not go together with
+    the profile is excluded from the set. Later exports keep profile and set, and add documents.
+
     Anything that cannot be read or declared (such as two trigger tokens of one description) is left out with a
     warning. Exits with 3 if some of the targets could not be read, and with 1 if none could. Secrets are never written.
     """
-    from reconciler.export.run import run_export
+    from reconciler.export.run import Layout, run_export
     from reconciler.export.targets import ExportRequest
     from reconciler.model.targets import Level
     from reconciler.model.wording import counted
@@ -92,6 +110,10 @@ def export(
     pathless = tuple(level for level, wanted in ((Level.INSTANCE, instance), (Level.USER, user)) if wanted)
     if not (groups or projects or pathless):
         raise UsageError("nothing to export: give --group, --project, --user or --instance")
+    if as_set and (profile or len(groups) != 1):
+        raise UsageError("--as-set takes one --group" + (", and no --hoist" if profile else ""))
+    if (all_fields or prune) and not as_set:
+        raise UsageError(f"{'--all-fields' if all_fields else '--prune'} needs --as-set")
     session = Session(given)
     session.check_sections()
     asked = ExportRequest(groups, projects, pathless, given.sections)
@@ -102,11 +124,12 @@ def export(
             session.kinds,
             given.concurrency,
             folder=folder,
-            profile=profile,
+            layout=Layout(profile, as_set, all_fields, prune),
             state=state,
             progress=progress,
         )
     session.warn(done.warnings)
     write_stdout("".join(f"{path}\n" for path in done.written))
-    session.info(f"{counted(done.targets, 'target')} exported; {counted(len(done.written), 'file')} written.")
+    archived = f"; {counted(done.archived, 'archived project')} left out" if done.archived else ""
+    session.info(f"{counted(done.targets, 'target')} exported; {counted(len(done.written), 'file')} written{archived}.")
     return of_targets(complete=done.whole, targets=done.targets)

@@ -4,26 +4,40 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
 from datetime import timedelta
 from pathlib import Path
+from types import MappingProxyType
 
 from reconciler.export.sections import quoted
-from reconciler.export.targets import ResolvedTarget, paths_of
-from reconciler.manifests import read_contents
+from reconciler.export.targets import ResolvedTarget, discovered_in, paths_of
+from reconciler.manifests import Member, read_contents
 from reconciler.model.kind import Kinds
 from reconciler.model.plan import TargetPlan, Update
 from reconciler.model.state import DesiredTarget, LiveState, Section, Unreadable
 from reconciler.planning.planner import plan_target
 
+NOBODY: Mapping[str, tuple[Member, ...]] = MappingProxyType({})
+
 
 def disagreements(
-    texts: Mapping[Path, str], targets: Sequence[ResolvedTarget], live: LiveState, kinds: Kinds
+    texts: Mapping[Path, str],
+    targets: Sequence[ResolvedTarget],
+    live: LiveState,
+    kinds: Kinds,
+    members: Mapping[str, Sequence[Member]] = NOBODY,
 ) -> Iterator[str]:
     """Yield every change, problem and look-up that a plan would still have in what was read of some targets.
+
+    Args:
+        texts: the manifests, by path.
+        targets: those that are checked.
+        live: what was read of them.
+        kinds: all kinds.
+        members: by group, the projects below it; sets apply to these, and to projects with documents.
 
     Raises:
         ManifestErrors: the manifests have errors.
     """
     manifests = read_contents({str(path): text.encode() for path, text in texts.items()}, kinds)
-    desired = manifests.with_discovered(None, paths_of(targets)).desired
+    desired = manifests.with_discovered(discovered_in(manifests, members), paths_of(targets)).desired
     by_identity = {target.target.identity: target for target in desired.targets}
     for resolved in targets:
         for identity in resolved.identities:

@@ -2,19 +2,20 @@
 
 import os
 import re
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from glob import escape
 from pathlib import Path
 from typing import Any
 
 from reconciler import CONFIGURATION
 from reconciler.export.sections import Spec
-from reconciler.export.targets import ResolvedTarget, paths_of
+from reconciler.export.targets import ResolvedTarget, discovered_in, paths_of
 from reconciler.export.update import Declared
 from reconciler.export.yaml_edit import same, updated_text
-from reconciler.manifests import Manifests, read_contents
+from reconciler.manifests import Manifests, Member, read_contents
 from reconciler.manifests.index import DeclaredTarget
-from reconciler.manifests.layers import PRUNE, placeholder_values
+from reconciler.manifests.layers import PRUNE, literal, placeholder_values
 from reconciler.manifests.sources import TEMPLATE, Document, Source, open_source, search
 from reconciler.manifests.yaml_writer import write_yaml
 from reconciler.model.kind import Kinds
@@ -36,18 +37,25 @@ class Folder:
         texts: by file, as they are.
         manifests: what they declare.
         templates: files that are not read.
+        compact: whether new documents have mappings and lists of plain values on one line.
     """
 
     path: Path
     texts: Mapping[Path, str]
     manifests: Manifests
     templates: tuple[Path, ...]
+    compact: bool = False
     _changed: dict[Path, dict[int, Any]] = field(default_factory=dict)
     _added: dict[Path, list[dict[str, Any]]] = field(default_factory=dict)
 
-    def with_paths(self, targets: Iterable[ResolvedTarget]) -> "Folder":
-        """Return the same, with the placeholders of documents that give an ID filled in."""
-        return replace(self, manifests=self.manifests.with_discovered(None, paths_of(targets)))
+    def with_discovered(self, targets: Iterable[ResolvedTarget], members: Mapping[str, Sequence[Member]]) -> "Folder":
+        """Return the same, with all sets applied, and with placeholders filled in in documents that give an ID.
+
+        Raises:
+            ManifestErrors: such as two sets that disagree on a project.
+        """
+        discovered = discovered_in(self.manifests, members)
+        return replace(self, manifests=self.manifests.with_discovered(discovered, paths_of(targets)))
 
     def find(self, resolved: ResolvedTarget) -> DeclaredTarget | None:
         """Return what has the document of a target, which names it by path or by ID; None if it has none."""
@@ -69,6 +77,18 @@ class Folder:
             values=placeholder_values(resolved.path),
         )
 
+    def beneath(self, resolved: ResolvedTarget) -> Spec | None:
+        """Return what lies beneath the document of a target, as one manifest writes it; None if nothing covers it.
+
+        Where a target has no document, these are the sets that select it; else, its profiles too.
+        """
+        found = self.find(resolved)
+        if found is not None:
+            lower = self.manifests.beneath(found.target)
+            return dict(literal({**({PRUNE: lower.prune} if lower.prune else {}), **lower.sections}))
+        covered = any(each.target.identity == resolved.target.identity for each in self.manifests.desired.targets)
+        return self.manifests.as_written(resolved.target) if covered else None
+
     def profile(self, name: str) -> Spec | None:
         """Return the spec of a profile, None if there is none of that name."""
         layer = self.manifests.profile(name)
@@ -76,7 +96,17 @@ class Folder:
 
     def update(self, document: Document, spec: Spec) -> None:
         """Let a document have another spec."""
-        value = document.value | ({"spec": spec} if spec or "spec" in document.value else {})
+        self._replace(document, document.value | ({"spec": spec} if spec or "spec" in document.value else {}))
+
+    def exclude(self, document: Document, paths: Sequence[str]) -> None:
+        """Let the document of a set leave out some projects too."""
+        select = document.value["select"]
+        excluded = select.get("exclude", [])
+        globs = [glob for glob in map(escape, paths) if glob not in excluded]
+        if globs:
+            self._replace(document, document.value | {"select": select | {"exclude": [*excluded, *globs]}})
+
+    def _replace(self, document: Document, value: Any) -> None:
         if not same(document.value, value):
             self._changed.setdefault(Path(document.source.path), {})[document.number] = value
 
@@ -97,7 +127,9 @@ class Folder:
             before = texts.get(path, self.texts.get(path, ""))
             parts = [before.rstrip("\n") + "\n"] if before else []
             line = self._modeline(path, before)
-            texts[path] = NEXT.join(parts + [line + write_yaml([document]) for document in documents])
+            texts[path] = NEXT.join(
+                parts + [line + write_yaml([document], compact=self.compact) for document in documents]
+            )
         return texts
 
     def _modeline(self, path: Path, before: str) -> str:
@@ -120,13 +152,17 @@ def document_path(folder: Path, target: Target) -> Path:
     Names that begin with a dot would not be found again, and the name of the tool's configuration would not be read: a
     `_` is put before them.
     """
-    name = target.ref if isinstance(target.ref, str) else str(target).replace(" ", "-")
+    return named_path(folder, target.ref if isinstance(target.ref, str) else str(target).replace(" ", "-"))
+
+
+def named_path(folder: Path, name: str) -> Path:
+    """Return where in a folder the document of a name stands; the name may have slashes. See `document_path`."""
     *folders, last = (f"_{part}" if part.startswith(".") else part for part in name.split("/"))
     path = folder.joinpath(*folders, f"{last}.yaml")
     return path.with_name(f"_{path.name}") if path.resolve() == Path(CONFIGURATION).resolve() else path
 
 
-def read_folder(path: Path, kinds: Kinds) -> Folder:
+def read_folder(path: Path, kinds: Kinds, *, compact: bool = False) -> Folder:
     """Read the manifests of a folder, which need not exist yet.
 
     Raises:
@@ -136,4 +172,4 @@ def read_folder(path: Path, kinds: Kinds) -> Folder:
     templates = tuple(file for file in files if file.name.endswith(TEMPLATE))
     texts = {file: open_source(str(file)).text for file in files if file not in templates}
     manifests = read_contents({str(file): text.encode() for file, text in texts.items()}, kinds)
-    return Folder(path, texts, manifests, templates)
+    return Folder(path, texts, manifests, templates, compact)

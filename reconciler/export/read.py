@@ -5,6 +5,7 @@ from dataclasses import dataclass
 
 from reconciler.export.targets import ExportRequest, ResolvedTarget, resolve_targets
 from reconciler.live.read import learn_ids, read_part, side_by_side
+from reconciler.manifests import Member
 from reconciler.model.kind import Kind, Kinds, Part
 from reconciler.model.progress import Progress
 from reconciler.model.protocols import Reader
@@ -21,12 +22,16 @@ class LiveSnapshot:
         live: their parts, unreadable ones included, and all numeric IDs that came with them.
         warnings: what could not be read, and why.
         whole: whether at least one section of every requested target could be read.
+        members: see `ResolvedTargets`.
+        archived: likewise.
     """
 
     targets: tuple[ResolvedTarget, ...]
     live: LiveState
     warnings: tuple[str, ...]
     whole: bool
+    members: Mapping[str, tuple[Member, ...]]
+    archived: tuple[Member, ...]
 
 
 def read_all(
@@ -38,8 +43,10 @@ def read_all(
         ServiceError: one that `ENDS_A_RUN`, or none of the named targets can be read.
     """
     progress.begin("looking for targets")
-    resolved, hidden = resolve_targets(request, reader, concurrency)
-    tasks = [(each.target, kind, part) for each in resolved for kind, part in _parts(each.target, kinds, request)]
+    resolved = resolve_targets(request, reader, concurrency)
+    tasks = [
+        (each.target, kind, part) for each in resolved.targets for kind, part in _parts(each.target, kinds, request)
+    ]
     progress.begin("reading", (target for target, _, _ in tasks))
 
     def read(task: tuple[Target, Kind, Part]) -> LivePart:
@@ -55,14 +62,16 @@ def read_all(
     readable = {target for (target, _, _), part in parts.items() if not isinstance(part, Unreadable)}
     ids: dict[Reference, int | Unknown] = {
         Reference(each.target.level, str(each.target.ref).casefold()): each.id
-        for each in resolved
+        for each in resolved.targets
         if each.id is not None
     }
     return LiveSnapshot(
-        tuple(each for each in resolved if each.target in readable),
+        tuple(each for each in resolved.targets if each.target in readable),
         LiveState(parts, ids | learn_ids(parts, kinds)),
-        (*hidden, *_unreadable(parts, readable)),
-        not hidden and readable == {target for target, _, _ in addresses},
+        (*resolved.warnings, *_unreadable(parts, readable)),
+        not resolved.warnings and readable == {target for target, _, _ in addresses},
+        resolved.members,
+        resolved.archived,
     )
 
 

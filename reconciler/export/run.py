@@ -1,23 +1,54 @@
 """An export from beginning to end: read the folder, read the service, bring the two together, write."""
 
-from dataclasses import dataclass
+from collections.abc import Collection, Mapping
+from dataclasses import dataclass, replace
+from glob import escape
 from pathlib import Path
+from types import MappingProxyType
+from typing import Any
 
 from reconciler.export.check import disagreements
-from reconciler.export.files import Folder, document_path, read_folder
-from reconciler.export.hoist import hoist
+from reconciler.export.files import Folder, document_path, named_path, read_folder
 from reconciler.export.read import LiveSnapshot, read_all
 from reconciler.export.sandbox_state import sandbox_state
-from reconciler.export.sections import Exported, export_target
+from reconciler.export.sections import Exported, Spec, export_target
+from reconciler.export.sharing import above, agrees, fewest_lines, hoist, lines_apart
 from reconciler.export.targets import ExportRequest
 from reconciler.export.update import update
-from reconciler.manifests.documents import profile_document, target_document
-from reconciler.manifests.layers import literal, section_specs
+from reconciler.manifests import Member
+from reconciler.manifests.documents import profile_document, set_document, target_document
+from reconciler.manifests.layers import PRUNE, SectionSpecs, literal, section_specs
+from reconciler.manifests.project_sets import passes
+from reconciler.manifests.yaml_writer import height
 from reconciler.model.kind import Kinds
 from reconciler.model.progress import Progress
 from reconciler.model.protocols import Reader
 from reconciler.model.targets import Level
-from reconciler.system.files import save
+from reconciler.system.files import save, save_inside
+
+SHARE = 0.8
+"""The share of the projects that must have something in common for `--hoist` to move it."""
+
+
+@dataclass(frozen=True, slots=True)
+class Layout:
+    """How new documents are written.
+
+    Attributes:
+        profile: the name of a profile for what projects share, which their documents name; None for no such profile.
+        as_set: whether the projects of the one group become a set with a profile, and get documents only for the rest.
+        all_fields: whether a set writes the fields of items that have the service's default too.
+        prune: whether a set makes the written sections authoritative.
+    """
+
+    profile: str | None = None
+    as_set: bool = False
+    all_fields: bool = False
+    prune: bool = False
+
+
+PLAIN = Layout()
+NOTHING: Mapping[str, Any] = MappingProxyType({})
 
 
 @dataclass(frozen=True, slots=True)
@@ -29,12 +60,14 @@ class ExportResult:
         written: the files that changed, sorted.
         warnings: what the files lack, and why.
         whole: whether at least one section of every requested target could be read.
+        archived: how many archived projects were left out.
     """
 
     targets: int
     written: tuple[Path, ...]
     warnings: tuple[str, ...]
     whole: bool
+    archived: int
 
 
 def run_export(
@@ -44,7 +77,7 @@ def run_export(
     concurrency: int,
     *,
     folder: Path,
-    profile: str | None = None,
+    layout: Layout = PLAIN,
     state: Path | None = None,
     progress: Progress | None = None,
 ) -> ExportResult:
@@ -56,7 +89,7 @@ def run_export(
         kinds: all kinds.
         concurrency: how many requests at once.
         folder: of the manifests.
-        profile: the name of a profile for what projects without documents share; None for no profile.
+        layout: of new documents.
         state: a file for a state of the sandbox; None for no such file.
         progress: shows the stages and steps.
 
@@ -65,12 +98,12 @@ def run_export(
         ServiceError: none of the named targets can be read.
         OutputFailed: a file could not be written, or cannot be updated in place.
     """
-    files = read_folder(folder, kinds)
+    files = read_folder(folder, kinds, compact=layout.as_set)
     progress = progress or Progress()
     snapshot = read_all(request, reader, kinds, concurrency, progress)
-    files = files.with_paths(snapshot.targets)
+    files = files.with_discovered(snapshot.targets, snapshot.members)
     progress.begin("writing manifests")
-    exported = _write_documents(files, snapshot, request, kinds, folder=folder, profile=profile)
+    exported = _Writing(files, snapshot, kinds, section_specs(kinds), layout).write(request)
     texts = files.changed_texts()
     warnings = (
         *(
@@ -79,35 +112,131 @@ def run_export(
         ),
         *snapshot.warnings,
         *(warning for each in exported for section in each.left_out.values() for warning in section),
-        *disagreements({**files.texts, **texts}, snapshot.targets, snapshot.live, kinds),
+        *disagreements({**files.texts, **texts}, snapshot.targets, snapshot.live, kinds, snapshot.members),
     )
     rehearsal = {} if state is None else {state: sandbox_state(snapshot, reader, kinds)}
-    for path, text in (texts | rehearsal).items():
+    save_inside(folder, texts)
+    for path, text in rehearsal.items():
         save(path, text)
-    return ExportResult(len(exported), tuple(sorted(texts)), warnings, snapshot.whole)
+    return ExportResult(len(exported), tuple(sorted(texts)), warnings, snapshot.whole, len(snapshot.archived))
 
 
-def _write_documents(
-    files: Folder, snapshot: LiveSnapshot, request: ExportRequest, kinds: Kinds, *, folder: Path, profile: str | None
-) -> list[Exported]:
-    """Update the document of each target, or add one; move settings that the added ones share into the profile."""
-    exported = [export_target(resolved, snapshot.live, kinds) for resolved in snapshot.targets]
-    shapes, new = section_specs(kinds), []
-    for each in exported:
-        found = files.find(each.resolved)
-        if found is None:
-            new.append(each)
-        else:
-            declared = files.declared(found, each.resolved, request.sections)
-            files.update(found.layer.document, update(declared, each, snapshot.live, shapes))
-    documents = {each.resolved: target_document(each.resolved.target, literal(each.spec)) for each in new}
-    if profile is not None:
+@dataclass(frozen=True, slots=True)
+class _Writing:
+    """Brings what was read and the documents of the folder together."""
+
+    files: Folder
+    snapshot: LiveSnapshot
+    kinds: Kinds
+    shapes: SectionSpecs
+    layout: Layout
+
+    def write(self, request: ExportRequest) -> list[Exported]:
+        """Update the document of each target, or add one; move settings that the added ones share into a profile."""
+        all_fields = self.layout.all_fields or not self.layout.as_set
+        live = self.snapshot.live
+        exported = [export_target(each, live, self.kinds, all_fields=all_fields) for each in self.snapshot.targets]
+        new, apart = [], set[str]()
+        for each in exported:
+            found = self.files.find(each.resolved)
+            if found is None:
+                new.append(each)
+            else:
+                declared = self.files.declared(found, each.resolved, request.sections)
+                spec = update(declared, each, live, self.shapes)
+                if self.layout.as_set and not self._goes_together(spec, each):
+                    apart.add(each.resolved.full_path)
+                    alone = replace(declared, beneath={}, adding=tuple(self.shapes), complete=True)
+                    spec = update(alone, each, live, self.shapes)
+                    kept = [name for name in declared.prune if name in spec and name not in each.left_out]
+                    spec = {name: section for name, section in spec.items() if name != PRUNE}
+                    spec |= {PRUNE: kept} if kept else {}
+                self.files.update(found.layer.document, spec)
+        self._write_new(new, apart)
+        return exported
+
+    def _goes_together(self, spec: Spec, each: Exported) -> bool:
+        """Whether a project's document agrees with what was read above the sets that select it."""
+        beneath = self.files.beneath(each.resolved)
+        return not beneath or agrees(beneath, spec, each.resolved, self.snapshot.live, self.kinds)
+
+    def _write_new(self, new: list[Exported], apart: set[str]) -> None:
+        """Write the documents of targets that have none; the projects `apart` have some, but leave the set."""
         projects = [each for each in new if each.resolved.target.level is Level.PROJECT]
-        existing = files.profile(profile)
-        hoisted = hoist(profile, projects, snapshot.live, kinds, existing)
-        documents |= hoisted.documents
-        if hoisted.spec and existing is None:
-            files.add(folder / "profiles" / f"{profile}.yaml", profile_document(profile, hoisted.spec))
-    for resolved, written in documents.items():
-        files.add(document_path(folder, resolved.target), written)
-    return exported
+        for each in new:
+            if each.resolved.target.level is not Level.PROJECT:
+                self._add_whole(each)
+        if self.layout.profile is not None:
+            self._hoist(projects, self.layout.profile)
+        elif self.layout.as_set and self.snapshot.members:
+            self._write_set(projects, apart, *next(iter(self.snapshot.members.items())))
+        else:
+            for each in projects:
+                self._add_whole(each)
+
+    def _add_whole(self, each: Exported) -> None:
+        self._add(each, self._with_prune(literal(each.concise), left_out=each.left_out))
+
+    def _add(self, each: Exported, spec: Spec, profiles: tuple[str, ...] = ()) -> None:
+        target = each.resolved.target
+        self.files.add(document_path(self.files.path, target), target_document(target, spec, profiles))
+
+    def _hoist(self, projects: list[Exported], name: str) -> None:
+        """Write the profile, if there is none and a project can use it, and a document for each project."""
+        existing = self.files.profile(name)
+        profile = hoist(projects, self.shapes, SHARE) if existing is None else existing
+        used = False
+        for each in projects:
+            own = self._above(profile, each) if profile else None
+            if own is None:
+                self._add_whole(each)
+            else:
+                self._add(each, own, (name,))
+                used = True
+        if used and existing is None:
+            self.files.add(named_path(self.files.path, f"profiles/{name}"), profile_document(name, profile))
+
+    def _write_set(self, projects: list[Exported], apart: set[str], group: str, members: tuple[Member, ...]) -> None:
+        """Write the set of a group and its profile, or extend it, and documents for the projects that deviate.
+
+        Projects that do not go together with the profile are excluded from the set.
+        """
+        beneath = {each.resolved: self.files.beneath(each.resolved) for each in projects}
+        current = {each.path for each in members if not each.archived}
+        free = [each for each in projects if beneath[each.resolved] is None and each.resolved.path in current]
+        existing, profile = self.files.manifests.project_set(group), self.files.profile(group)
+        added: Spec = {} if existing or profile else self._with_prune(fewest_lines(free, self.shapes))
+        if not existing:
+            beneath |= {each.resolved: profile or added for each in free}
+        inside = set()
+        for each in projects:
+            lower = beneath[each.resolved]
+            own = self._above(lower, each) if lower else None
+            if own is None or height(own, 2) > lines_apart(each.concise):
+                self._add_whole(each)
+            else:
+                inside.add(each.resolved.full_path)
+                if own:
+                    self._add(each, own)
+        if existing:
+            inside |= {each.full_path for each in self.snapshot.targets if self.files.find(each)} - apart
+            selected = {path for path in current if passes(existing.select, path)}
+            self.files.exclude(existing.layer.document, sorted(selected - inside))
+        elif profile or added:
+            excluded = sorted(current - (inside & {each.resolved.full_path for each in free}))
+            select = {"group": group} | ({"exclude": [*map(escape, excluded)]} if excluded else {})
+            self.files.add(named_path(self.files.path, f"sets/{group}"), set_document(group, [group], select))
+            if added:
+                self.files.add(named_path(self.files.path, f"profiles/{group}"), profile_document(group, added))
+
+    def _above(self, profile: Spec, each: Exported) -> Spec | None:
+        own = above(profile, each, self.snapshot.live, self.kinds, self.shapes)
+        return None if own is None else self._with_prune(own, profile, each.left_out)
+
+    def _with_prune(self, spec: Spec, profile: Mapping[str, Any] = NOTHING, left_out: Collection[str] = ()) -> Spec:
+        """Return a spec that prunes what it declares and what the profile beneath prunes, if that is asked for."""
+        beneath = spec.get(PRUNE, profile.get(PRUNE, []))
+        own = [name for name in spec if name in self.kinds and self.kinds[name].prunable and name not in left_out]
+        prune = [*beneath, *(name for name in own if name not in beneath)] if self.layout.prune else beneath
+        spec = {name: section for name, section in spec.items() if name != PRUNE}
+        return {**({PRUNE: prune} if prune != profile.get(PRUNE, []) else {}), **spec}

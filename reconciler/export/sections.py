@@ -27,16 +27,25 @@ class Exported:
     Attributes:
         resolved: the target.
         spec: the sections, in the order of the kinds.
+        concise: the same, without those fields of items that have the service's default.
         left_out: by section, a warning for everything that exists and no manifest can declare.
     """
 
     resolved: ResolvedTarget
     spec: Spec
+    concise: Spec
     left_out: Mapping[str, tuple[str, ...]]
 
 
-def export_target(resolved: ResolvedTarget, live: LiveState, kinds: Kinds) -> Exported:
-    """Return what was read of a target as a manifest that plans empty."""
+def export_target(resolved: ResolvedTarget, live: LiveState, kinds: Kinds, *, all_fields: bool = True) -> Exported:
+    """Return what was read of a target as a manifest that plans empty.
+
+    Args:
+        resolved: the target.
+        live: what was read.
+        kinds: all kinds.
+        all_fields: whether the fields of items that have the service's default are written too.
+    """
     target = resolved.target
     spec: Spec = {}
     left_out: dict[str, tuple[str, ...]] = {}
@@ -48,7 +57,8 @@ def export_target(resolved: ResolvedTarget, live: LiveState, kinds: Kinds) -> Ex
             spec[kind.name] = section
         if omitted:
             left_out[kind.name] = tuple(f"{what} of {target} is left out: {why}" for what, why in omitted)
-    return Exported(resolved, spec, left_out)
+    concise = spec if all_fields else {name: _concise(kinds[name], section) for name, section in spec.items()}
+    return Exported(resolved, spec, concise, left_out)
 
 
 def entries_of(part: Collection, live: Iterable[Found], resolved: ResolvedTarget) -> list[Found]:
@@ -89,6 +99,18 @@ def _section(kind: Kind, parts: Mapping[str, LivePart | None], resolved: Resolve
     if kind.join and any(section.values()):
         return kind.join(section)
     return None if kind.join else section or None
+
+
+def _concise(kind: Kind, section: Spec) -> Spec:
+    """Return a section without the fields of items that have their default, which is the service's."""
+    part = kind.parts[0]
+    if not (isinstance(part, Collection) and all(isinstance(fields, dict) for fields in section.values())):
+        return section
+    defaults = part.model.model_construct().model_dump(mode="json")
+    return {
+        name: {field: value for field, value in fields.items() if field not in defaults or defaults[field] != value}
+        for name, fields in section.items()
+    }
 
 
 def _named(

@@ -1,13 +1,14 @@
 """The targets of an export: groups with all projects below them, projects, the user, the instance."""
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 
 from reconciler.errors import NotFound, ServiceError
 from reconciler.live.read import answer_or_error, ask_each
 from reconciler.live.records import OTHER, TargetRecord, discover, fetch_record, is_the_other
-from reconciler.manifests import Hidden
+from reconciler.manifests import Hidden, Manifests, Member
 from reconciler.manifests.documents import plausible_path
+from reconciler.manifests.project_sets import is_below
 from reconciler.model.protocols import Reader
 from reconciler.model.targets import Identity, Level, Target
 
@@ -36,10 +37,12 @@ class ResolvedTarget:
     Attributes:
         target: by its full path, in the service's own spelling, or by its ID if manifests do not accept the path.
         id: its numeric ID; None for the user.
+        full_path: as the service spells it, even if manifests do not accept it; empty for the user.
     """
 
     target: Target
     id: int | None = None
+    full_path: str = ""
 
     @property
     def path(self) -> str | None:
@@ -57,14 +60,33 @@ def paths_of(targets: Iterable[ResolvedTarget]) -> dict[Target, str]:
     return {Target(each.target.level, each.id): each.path for each in targets if each.path and each.id is not None}
 
 
-def resolve_targets(
-    request: ExportRequest, reader: Reader, concurrency: int
-) -> tuple[tuple[ResolvedTarget, ...], tuple[str, ...]]:
-    """Ask for the named groups and projects, once each, and list the projects of each group.
+@dataclass(frozen=True, slots=True)
+class ResolvedTargets:
+    """The targets of an export.
 
-    Returns:
-        The targets, each once, in `Target.order`; and a warning for each one that cannot be read, and for each group
-        whose projects cannot be listed.
+    Attributes:
+        targets: each once, in `Target.order`.
+        warnings: one for each target that cannot be read, and for each group whose projects cannot be listed.
+        members: by full path of each group that was listed, the projects below it, archived ones included.
+        archived: the archived projects that are left out.
+    """
+
+    targets: tuple[ResolvedTarget, ...]
+    warnings: tuple[str, ...]
+    members: Mapping[str, tuple[Member, ...]]
+    archived: tuple[Member, ...]
+
+
+def discovered_in(manifests: Manifests, members: Mapping[str, Sequence[Member]]) -> dict[str, tuple[Member, ...]]:
+    """Return the projects of the groups that sets name: those that were listed, and those that have documents."""
+    documented = [each.target.ref for each in manifests.desired.targets if each.target.level is Level.PROJECT]
+    known = {path.casefold(): Member(path) for path in documented if isinstance(path, str)}
+    known |= {member.path.casefold(): member for found in members.values() for member in found}
+    return {group: tuple(each for each in known.values() if is_below(group, each.path)) for group in manifests.groups}
+
+
+def resolve_targets(request: ExportRequest, reader: Reader, concurrency: int) -> ResolvedTargets:
+    """Ask for the named groups and projects, once each, and list the projects of each group.
 
     Raises:
         ServiceError: one that `ENDS_A_RUN`, or none of the named ones can be read.
@@ -82,13 +104,19 @@ def resolve_targets(
     targets = [ResolvedTarget(Target(level)) for level in request.pathless]
     targets += [_resolved(target.level, *answer) for target, answer in found.items()]
     groups = [path for target, (path, _) in found.items() if target.level is Level.GROUP]
-    for members in discover(dict.fromkeys(groups, False), reader, concurrency).groups.values():
-        if isinstance(members, Hidden):
-            warnings.append(members.reason)
-        else:
-            targets += [_resolved(Level.PROJECT, member.path, member.id) for member in members]
+    listed = discover(dict.fromkeys(groups, True), reader, concurrency).groups
+    warnings += [found.reason for found in listed.values() if isinstance(found, Hidden)]
+    members = {group: found for group, found in listed.items() if not isinstance(found, Hidden)}
+    below = {member.id: member for found in members.values() for member in found}.values()
+    targets += [_resolved(Level.PROJECT, each.path, each.id) for each in below if not each.archived]
     by_identity = {each.target.identity: each for each in targets}
-    return tuple(sorted(by_identity.values(), key=lambda each: each.target.order)), tuple(warnings)
+    ids = {each.id for each in targets if each.target.level is Level.PROJECT}
+    return ResolvedTargets(
+        tuple(sorted(by_identity.values(), key=lambda each: each.target.order)),
+        tuple(warnings),
+        members,
+        tuple(each for each in below if each.id not in ids),
+    )
 
 
 def _fetch(target: Target, reader: Reader) -> tuple[str, int | None] | ServiceError:
@@ -113,6 +141,6 @@ def _path_and_id(record: TargetRecord) -> tuple[str, int | None]:
 
 def _resolved(level: Level, path: str, number: int | None) -> ResolvedTarget:
     try:
-        return ResolvedTarget(Target(level, plausible_path(path)), number)
+        return ResolvedTarget(Target(level, plausible_path(path)), number, path)
     except ValueError:
-        return ResolvedTarget(Target(level, number), number)
+        return ResolvedTarget(Target(level, number), number, path)

@@ -54,12 +54,19 @@ def update(declared: Declared, exported: Exported, live: LiveState, shapes: Sect
         if not readable:
             continue
         if name in spec or name in declared.beneath:
-            section = _Section(shape, exported.resolved, readable, exported.spec.get(name, {}), declared)
+            section = _Section(
+                shape,
+                exported.resolved,
+                readable,
+                exported.spec.get(name, {}),
+                exported.concise.get(name, {}),
+                declared,
+            )
             own = section.updated(declared.own.get(name, {}), declared.beneath.get(name, {}))
             if own or name in spec:
                 spec[name] = own
         elif name in declared.adding and name in exported.spec:
-            spec[name] = literal(exported.spec[name])
+            spec[name] = literal(exported.concise[name])
     if exported.left_out.keys() & set(declared.prune):
         spec[PRUNE] = [name for name in declared.prune if name not in exported.left_out]
     return spec
@@ -73,6 +80,7 @@ class _Section:
     resolved: ResolvedTarget
     parts: Mapping[str, LivePart]
     read: Mapping[str, Any]
+    concise: Mapping[str, Any]
     declared: Declared
 
     def updated(self, own: Mapping[str, Any], lower: Mapping[str, Any]) -> dict[str, Any]:
@@ -89,7 +97,7 @@ class _Section:
         for part in self.shape.kind.parts:
             match self.parts.get(part.name), wanted.get(part.name):
                 case Found() as found, Resource() | None as resource:
-                    self._update_fields(new, resource, found, self.read)
+                    self._update_fields(new, resource, found, self.read, self.read)
                 case tuple() as live, entries if isinstance(part, Collection) and (
                     entries is not None or self.declared.complete
                 ):
@@ -136,27 +144,33 @@ class _Section:
                 if is_gone and lower.get(str(name)) is not None:
                     own[key] = None
             elif item is None:
-                own[key] = literal(self.read[name])
+                own[key] = literal(self.concise[name])
             else:
                 fields = dict(own.get(key) or {})
-                self._update_fields(fields, item, alive[part.identity(name)], self.read[name])
+                found = alive[part.identity(name)]
+                self._update_fields(fields, item, found, self.read[name], self.concise[name])
                 if any(part.identity(old) in alive for old in getattr(item, OLD_NAMES, ())):
                     fields.pop(OLD_NAMES, None)
                 if key in own or fields:
                     own[key] = fields
-        return own | {literal(name): literal(fields) for name, fields in self.read.items() if name not in merged}
+        return own | {literal(name): literal(fields) for name, fields in self.concise.items() if name not in merged}
 
     def _update_fields(
-        self, fields: dict[str, Any], wanted: Resource | None, found: Found, read: Mapping[str, Any]
+        self,
+        fields: dict[str, Any],
+        wanted: Resource | None,
+        found: Found,
+        read: Mapping[str, Any],
+        concise: Mapping[str, Any],
     ) -> None:
-        """Set the declared fields that differ to what was read; if the export is to be complete, add the others."""
+        """Set the declared fields that differ to what was read; for a complete export, add the concise ones."""
         shown = fields_of(found.resource)
         flat = _flat(read, shown)
         values = {name: literal(value) for name, value in shown.items() if name in found.read_only} | literal(flat)
         declared = {} if wanted is None else fields_of(wanted)
         differing = [] if wanted is None else [*differences(wanted, found)[1]]
         contradictory = [name for name in declared if name in shown and name not in values]
-        added = [name for name in flat if name not in declared] if self.declared.complete else []
+        added = [name for name in _flat(concise, shown) if name not in declared] if self.declared.complete else []
         for name in dict.fromkeys((*differing, *contradictory, *added)):
             field, dot, key = name.partition(".")
             holder = dict(fields.get(field, {})) if dot else fields

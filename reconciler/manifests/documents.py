@@ -343,3 +343,9 @@ def target_document(
 def profile_document(name: str, spec: Mapping[str, Any]) -> dict[str, Any]:
     """Return the document of a profile as a manifest writes it."""
     return {"apiVersion": API_VERSION, "kind": "Profile", "metadata": {"name": name}, "spec": spec}
+
+
+def set_document(name: str, profiles: Sequence[str], select: Mapping[str, Any]) -> dict[str, Any]:
+    """Return the document of a set of projects as a manifest writes it; its profiles hold all settings."""
+    metadata = {"name": name, "profiles": [*profiles]}
+    return {"apiVersion": API_VERSION, "kind": "ProjectSet", "metadata": metadata, "select": {**select}}

@@ -17,6 +17,7 @@ from reconciler.errors import LocatedDiagnostic, ManifestErrors
 from reconciler.manifests.diagnostics import Diagnostic, Diagnostics
 from reconciler.manifests.index import (
     Composition,
+    DeclaredSet,
     DeclaredTarget,
     Index,
     clashing_names,
@@ -172,6 +173,10 @@ class Manifests:
     def profile(self, name: str) -> Layer | None:
         """Return the layer of a profile, None if there is none of that name."""
         return self._index.profiles.get(name)
+
+    def project_set(self, name: str) -> DeclaredSet | None:
+        """Return a set, None if there is none of that name."""
+        return self._index.sets.get(name)
 
     def beneath(self, target: Target) -> Effective:
         """Return what the profiles and sets beneath the document of a target declare.

@@ -11,7 +11,7 @@ import re
 import sys
 from collections.abc import Iterable, Iterator, Mapping
 from io import StringIO
-from textwrap import dedent, indent
+from textwrap import dedent, fill, indent
 from typing import Any, NamedTuple
 
 from ruamel.yaml import YAML
@@ -41,6 +41,14 @@ DAY = re.compile(r"[0-9]{4}-[0-9]{2}-[0-9]{2}")
 
 LONGEST_PLAIN = 100
 
+WIDTH = 120
+"""How long a line may become that holds a whole mapping or list."""
+
+MANY = 10
+"""Switches in one mapping that are too many to have a line each."""
+
+LONG_LINE = re.compile(rf"^(?=.{{{WIDTH}}}.)( *)\w+: \{{(?:\w+: \w+(?:, )?)+\}}$", re.MULTILINE)
+
 _TAG = Tag(suffix="tag:yaml.org,2002:str")
 """The emitter looks at the tag of empty text; no tag is written."""
 
@@ -55,9 +63,31 @@ class Indents(NamedTuple):
 STANDARD = Indents()
 
 
-def write_yaml(documents: Iterable[Mapping[str, Any]]) -> str:
-    """Return documents as one text."""
-    return "---\n".join(block(document, 0, STANDARD) for document in documents)
+def write_yaml(documents: Iterable[Mapping[str, Any]], *, compact: bool = False) -> str:
+    """Return documents as one text.
+
+    Args:
+        documents: plain values.
+        compact: whether mappings and lists of single values are written on one line if they fit there; a mapping of
+            many switches runs on over several lines.
+    """
+    texts = (_emit(dict(document), STANDARD, is_compact=compact) for document in documents)
+    return "---\n".join(LONG_LINE.sub(_wrapped, text) if compact else text for text in texts)
+
+
+def height(value: Any, column: int = 0) -> int:
+    """Return how many lines `write_yaml` needs below a key for a value at a column, if it writes compactly."""
+    if not isinstance(value, dict):
+        return len(value if isinstance(value, list) else str(value).splitlines())
+    deeper = column + STANDARD.mapping
+    return sum(
+        1
+        if _fits(key, inner, column)
+        else -(-len(json.dumps(inner)) // WIDTH)
+        if _has_many_switches(inner)
+        else 1 + height(inner, deeper)
+        for key, inner in value.items()
+    )
 
 
 def write_document(document: Mapping[str, Any]) -> str:
@@ -93,25 +123,33 @@ class _Emitter(RoundTripEmitter):
         return True
 
 
-def _emit(value: Any, indents: Indents, *, is_flow: bool = False) -> str:
+def _emit(value: Any, indents: Indents, *, is_flow: bool = False, is_compact: bool = False) -> str:
     yaml = YAML()
     yaml.Emitter = _Emitter
     yaml.width = sys.maxsize
     yaml.indent(mapping=indents.mapping, sequence=indents.dash + 2, offset=indents.dash)
     begin, end = (StreamStartEvent(), DocumentStartEvent()), (DocumentEndEvent(), StreamEndEvent())
     text = StringIO()
-    yaml.emit([*begin, *_events(value, is_flow=is_flow), *end], text)
+    yaml.emit([*begin, *_events(value, is_flow=is_flow, column=0 if is_compact else None), *end], text)
     return re.sub(r"[^\n -~]", _printable, text.getvalue())
 
 
-def _events(value: Any, *, is_flow: bool) -> Iterator[Event]:
-    """Yield the events of a value; what the entries of a list hold is written between brackets."""
+def _events(value: Any, *, is_flow: bool, column: int | None = None) -> Iterator[Event]:
+    """Yield the events of a value; what the entries of a list hold is written between brackets.
+
+    Args:
+        value: plain values.
+        is_flow: whether it is written between brackets.
+        column: of its keys, if what fits on one line is to be written so.
+    """
     match value:
         case dict():
             yield MappingStartEvent(None, None, implicit=True, flow_style=is_flow)
             for key, inner in value.items():
                 yield _scalar(key, None if _is_simple(key) else '"')
-                yield from _events(inner, is_flow=is_flow)
+                fits = column is not None and (_fits(key, inner, column) or _has_many_switches(inner))
+                deeper = None if column is None else column + STANDARD.mapping
+                yield from _events(inner, is_flow=is_flow or fits, column=deeper)
             yield MappingEndEvent()
         case list():
             yield SequenceStartEvent(None, None, implicit=True, flow_style=is_flow)
@@ -124,6 +162,29 @@ def _events(value: Any, *, is_flow: bool) -> Iterator[Event]:
             yield _scalar(value, "|" if not is_flow and _is_literal(value) else '"')
         case _:
             yield _scalar(json.dumps(value))
+
+
+def _fits(key: str, value: Any, column: int) -> bool:
+    """Whether a key at a column and its value are written on one line."""
+    if isinstance(value, str):
+        return not _is_literal(value)
+    if not isinstance(value, dict | list):
+        return True
+    written = json.dumps(value, ensure_ascii=False)
+    is_single = "\\n" not in written and not any(
+        isinstance(each, dict) and each for each in (value.values() if isinstance(value, dict) else value)
+    )
+    return is_single and column + len(key) + len(written) <= WIDTH
+
+
+def _has_many_switches(value: Any) -> bool:
+    return isinstance(value, dict) and len(value) > MANY and all(isinstance(each, bool) for each in value.values())
+
+
+def _wrapped(line: re.Match[str]) -> str:
+    """Return a long line of switches broken behind commas."""
+    text = line[0].replace(": ", ":\0")
+    return fill(text, WIDTH, subsequent_indent=f"{line[1]}  ", break_on_hyphens=False).replace(":\0", ": ")
 
 
 def _scalar(text: str, style: str | None = None) -> ScalarEvent:

@@ -3,13 +3,15 @@
 import json
 import os
 import stat
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
 from pathlib import Path
 from secrets import token_hex
 from typing import Any
 
 from reconciler.errors import OutputFailed
+
+A_LINK = "a symbolic link leads there: change the file that it leads to"
 
 NEW_FILE = os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW
 """An existing file of that name is never written to, and a link is never followed."""
@@ -59,6 +61,27 @@ def save_all(texts: Mapping[Path, str]) -> None:
     finally:
         for partial in prepared.values():
             partial.unlink(missing_ok=True)
+
+
+def save_inside(folder: Path, texts: Mapping[Path, str]) -> None:
+    """Write several files of a folder, or none; see `save_all`.
+
+    Raises:
+        OutputFailed: one of them could not be written, or is not in the folder, or a link leads there.
+    """
+    for path in texts:
+        if is_linked(path, [folder]):
+            raise OutputFailed(f"{path}: {A_LINK}; nothing was written")
+    save_all(texts)
+
+
+def is_linked(path: Path, roots: Sequence[Path]) -> bool:
+    """Whether a file, or a folder between it and the root that it is below, is a link; so is a file without a root."""
+    root = next((root for root in roots if path.is_relative_to(root)), None)
+    if root is None or ".." in path.relative_to(root).parts:
+        return True
+    below = [path, *path.parents]
+    return any(each.is_symlink() for each in below[: below.index(root)]) or (path == root and path.is_symlink())
 
 
 def is_replaced(path: Path) -> bool:

@@ -4,8 +4,9 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
-from reconciler.export.run import ExportResult, run_export
+from reconciler.export.run import PLAIN, ExportResult, Layout, run_export
 from reconciler.export.targets import ExportRequest
+from reconciler.live.records import discover
 from reconciler.manifests import read_manifests
 from reconciler.model.targets import Level
 from reconciler.planning.run import draw_plan
@@ -16,13 +17,11 @@ from tests.building import KINDS
 EVERYTHING = ExportRequest(groups=("acme",), pathless=(Level.USER,))
 
 
-def exported(
-    client: Client, folder: Path, asked: ExportRequest = EVERYTHING, *, profile: str | None = None
-) -> ExportResult:
+def exported(client: Client, folder: Path, asked: ExportRequest = EVERYTHING, layout: Layout = PLAIN) -> ExportResult:
     """Export, and check that a second export changes nothing."""
-    done = run_export(asked, client, KINDS, 1, folder=folder, profile=profile)
+    done = run_export(asked, client, KINDS, 1, folder=folder, layout=layout)
     before = contents(folder)
-    again = run_export(asked, client, KINDS, 1, folder=folder, profile=profile)
+    again = run_export(asked, client, KINDS, 1, folder=folder, layout=layout)
     assert again.written == ()
     assert contents(folder) == before
     return done
@@ -36,7 +35,9 @@ def contents(folder: Path) -> Mapping[str, str]:
 
 def planned(client: Client, folder: Path) -> tuple[list[Any], list[Any]]:
     """Return the changes and the problems of a plan with the manifests of a folder."""
-    plan = draw_plan(read_manifests([folder], KINDS).desired, client, KINDS, concurrency=1)
+    manifests = read_manifests([folder], KINDS)
+    listed = discover(dict.fromkeys(manifests.groups, False), client, 1)
+    plan = draw_plan(manifests.with_discovered(listed.groups, listed.paths).desired, client, KINDS, concurrency=1)
     return list(plan.changes), list(plan.problems)
 
 

@@ -8,7 +8,7 @@ from typing import Any
 from hypothesis import HealthCheck, Phase, given, settings
 from hypothesis import strategies as st
 
-from reconciler.export.run import run_export
+from reconciler.export.run import Layout, run_export
 from reconciler.sandbox import Sandbox
 from tests.building import KINDS
 from tests.export.exporting import EVERYTHING, client_of, exported, planned
@@ -49,6 +49,26 @@ def test_an_export_plans_empty_on_the_service_on_a_copy_of_it_and_over_an_earlie
 
 
 @thorough
+@given(live=LIVES, later=LIVES, alike=st.booleans(), all_fields=st.booleans(), prune=st.booleans())
+def test_a_group_can_become_a_set_in_which_projects_deviate_and_deviate_again(
+    sandbox: Sandbox, dialect: str, live: dict[str, Any], later: dict[str, Any], alike: bool, **options: bool
+) -> None:
+    if alike:
+        live["projects"] = {number: copied(live["projects"][100], number) for number in (100, 101, 102, 103)}
+    layout = Layout(None, True, options["all_fields"], options["prune"])
+    with TemporaryDirectory() as place:
+        folder = Path(place)
+        with client_of(sandbox, service(live, dialect)) as client:
+            exported(client, folder, layout=layout)
+            assert planned(client, folder) == ([], [])
+        with client_of(sandbox, service(later, dialect)) as client:
+            exported(client, folder, layout=layout)
+            changes, problems = planned(client, folder)
+            assert changes == []
+            assert [each.reason for each in problems if "switched off in the project" not in each.reason] == []
+
+
+@thorough
 @given(live=LIVES, alike=st.booleans())
 def test_what_projects_share_can_be_hoisted_into_a_profile(
     sandbox: Sandbox, dialect: str, live: dict[str, Any], alike: bool
@@ -56,7 +76,7 @@ def test_what_projects_share_can_be_hoisted_into_a_profile(
     if alike:
         live["projects"] = {number: copied(live["projects"][100], number) for number in (100, 101, 102, 103)}
     with client_of(sandbox, service(live, dialect)) as client, TemporaryDirectory() as folder:
-        exported(client, Path(folder), profile="baseline")
+        exported(client, Path(folder), layout=Layout("baseline"))
         assert planned(client, Path(folder)) == ([], [])
 
 

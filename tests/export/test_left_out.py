@@ -138,8 +138,7 @@ def test_an_export_reads_each_part_once_and_writes_nothing_to_the_service(cli_ru
     read += [part.path(target) for target, part in parts if not part.is_collection]
     read.append(f"{group.url.rstrip('/')}?with_projects=false")
     read.append(
-        f"{group.url}projects?include_subgroups=true&with_shared=false&archived=false"
-        "&order_by=id&sort=asc&per_page=100&page=1"
+        f"{group.url}projects?include_subgroups=true&with_shared=false&order_by=id&sort=asc&per_page=100&page=1"
     )
     log = sorted(f"{entry['method']} {entry['target']}" for entry in cli_runner.sandbox.log())
     assert log == sorted(f"GET /api/v4/{path}" for path in read)

@@ -1,0 +1,411 @@
+"""What projects share moves into a profile, so that as few lines as possible declare all of them. Pure.
+
+Lines are counted as they are written. A setting is in the profile with its most frequent value, an item if that saves
+lines: a project without it needs a line to say so. A document cannot take away that its profile declares a section or
+an allowlist, nor an entry of such a list: all projects above the profile must have these, or they go without it.
+"""
+
+import re
+from collections import Counter
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from functools import cached_property
+from itertools import accumulate, chain
+from json import dumps
+from math import ceil
+from pathlib import Path
+from typing import Any, NamedTuple
+
+from pydantic import ValidationError
+
+from reconciler.errors import ManifestErrors
+from reconciler.export.check import disagreements
+from reconciler.export.sections import Exported, Spec
+from reconciler.export.targets import ResolvedTarget
+from reconciler.export.update import Declared, update
+from reconciler.manifests.documents import profile_document, target_document
+from reconciler.manifests.layers import (
+    PRUNE,
+    SectionSpec,
+    SectionSpecs,
+    fill,
+    literal,
+    placeholder_values,
+)
+from reconciler.manifests.yaml_writer import height, write_yaml
+from reconciler.model.kind import Kinds
+from reconciler.model.state import LiveState, Unreadable
+from reconciler.model.targets import Target
+
+FEWEST = 2
+"""Projects that can share something."""
+
+ROUNDING = 1e-9
+"""How far 0.8 times 5 may be from 4."""
+
+ENVELOPE = 4
+"""The lines of a project's document around its sections."""
+
+
+def hoist(projects: Sequence[Exported], shapes: SectionSpecs, share: float) -> Spec:
+    """Return the profile of what at least a share of the projects have in common, field by field and item by item."""
+    common = _Common(_with_placeholders(projects, shapes), shapes, share)
+    sections = Counter(name for project in projects for name in project.spec)
+    usual = {name for name, count in sections.items() if count >= common.enough}
+    all_usual = [each for each in common.members if usual <= each.whole.keys()]
+    spec = common.among(all_usual if len(all_usual) >= common.enough else common.members).spec
+    return spec if any(map(any, map(_values, spec.values()))) else {}
+
+
+def fewest_lines(projects: Sequence[Exported], shapes: SectionSpecs) -> Spec:
+    """Return the profile with which the documents of the projects, and those without it, have the fewest lines."""
+    best = _Common(_with_placeholders(projects, shapes), shapes)
+    while True:
+        in_the_way = sorted(best.in_the_way(), key=len)
+        together = accumulate(in_the_way, lambda one, other: one | other)
+        others = (
+            best.among([each for each in best.members if each not in left_out])
+            for left_out in chain(in_the_way, together)
+            if 0 < len(left_out) <= len(best.members) / 2
+        )
+        better = min(others, key=lambda each: each.lines, default=best)
+        if better.lines >= best.lines:
+            return best.spec
+        best = better
+
+
+def above(profile: Spec, project: Exported, live: LiveState, kinds: Kinds, shapes: SectionSpecs) -> Spec | None:
+    """Return the spec of a project's own document above a profile; None if they do not go together."""
+    target = project.resolved.target
+    sections = [section for section in profile if section != PRUNE]
+    addresses = [(target, section, part.name) for section in sections for part in shapes[section].kind.parts]
+    if any(isinstance(live.parts.get(address, Unreadable("")), Unreadable) for address in addresses):
+        return None
+    values = placeholder_values(project.resolved.path)
+    beneath = {section: shapes[section].normalize(profile[section], values) for section in sections}
+    prune = tuple(profile.get(PRUNE, ()))
+    declared = Declared({}, beneath, prune, adding=tuple(shapes), complete=True, values=values)
+    try:
+        own = update(declared, project, live, shapes)
+    except ValidationError:
+        return None
+    return own if agrees(profile, own, project.resolved, live, kinds) else None
+
+
+def agrees(profile: Spec, own: Spec, resolved: ResolvedTarget, live: LiveState, kinds: Kinds) -> bool:
+    """Whether a project's own document above a profile agrees with what was read."""
+    documents = [profile_document("profile", profile), target_document(resolved.target, own, ["profile"])]
+    texts = {Path(str(number)): write_yaml([document]) for number, document in enumerate(documents)}
+    try:
+        return not any(disagreements(texts, [resolved], live, kinds))
+    except ManifestErrors:
+        return False
+
+
+def lines_apart(spec: Spec) -> int:
+    """Return how many lines a project's own document has, and the line that takes the project out of a set."""
+    return 1 + ENVELOPE + height(spec, 2)
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class _Project:
+    """A project as a profile would declare it: placeholders stand for its path wherever others have the like.
+
+    Attributes:
+        whole: the sections.
+        concise: the same, as they are written.
+        left_out: the sections of which something is left out.
+    """
+
+    whole: Spec
+    concise: Spec
+    left_out: frozenset[str]
+
+    @property
+    def lines(self) -> int:
+        """How many lines its document has if it names no profile, and the line that takes it out of a set."""
+        return lines_apart(self.concise)
+
+
+class _Choice(NamedTuple):
+    """A value of a section in a profile, and the lines that it costs: its own, and those above it."""
+
+    lines: int
+    value: dict[str, Any]
+
+
+@dataclass(frozen=True)
+class _Common:
+    """A profile of some projects; the others go without it.
+
+    Attributes:
+        projects: all of them.
+        shapes: of all sections.
+        share: of the members that must have something in common.
+        chosen: the numbers of the members among the projects; None for all.
+    """
+
+    projects: Sequence[_Project]
+    shapes: SectionSpecs
+    share: float = 0
+    chosen: "Sequence[_Project] | None" = None
+
+    def among(self, members: Sequence[_Project]) -> "_Common":
+        """Return the profile of other members."""
+        return _Common(self.projects, self.shapes, self.share, members)
+
+    @property
+    def members(self) -> Sequence[_Project]:
+        """The projects that the profile is made for."""
+        return self.projects if self.chosen is None else self.chosen
+
+    @cached_property
+    def enough(self) -> int:
+        """How many must have something in common."""
+        return max(FEWEST, ceil(self.share * len(self.members) - ROUNDING))
+
+    @cached_property
+    def spec(self) -> Spec:
+        """The profile."""
+        if len(self.members) < FEWEST:
+            return {}
+        spec: Spec = {}
+        for name, shape in self.shapes.items():
+            if all(name in each.whole for each in self.members):
+                spec[name] = self._items(shape) if shape.items else self._fields(shape)
+        return {name: section for name, section in spec.items() if section is not None}
+
+    @cached_property
+    def lines(self) -> int:
+        """How many lines the profile and all documents have."""
+        members = {id(each) for each in self.members}
+        inside = [self.lines_of(each) for each in self.projects if id(each) in members]
+        outside = [each.lines for each in self.projects if id(each) not in members]
+        return height(self.spec, 2) + sum(inside) + sum(outside)
+
+    def lines_of(self, project: _Project) -> int:
+        """Return how many lines a project's document has, without the profile if they do not go together."""
+        own: Spec = {}
+        for name, concise in project.concise.items():
+            section = _above(self.shapes[name], self.spec[name], project) if name in self.spec else concise
+            if section is None:
+                return project.lines
+            if section or name not in self.spec:
+                own[name] = section
+        return ENVELOPE + height(own, 2) if own else 0
+
+    def in_the_way(self) -> Iterator[set[_Project]]:
+        """Yield the projects without which the profile may become longer, and all documents shorter."""
+        for name, shape in self.shapes.items():
+            having = [each for each in self.members if name in each.whole]
+            yield {*self.members} - {*having}
+            yield {each for each in having if name in each.left_out}
+            for field in shape.lists if not shape.items else ():
+                lists = {each: {*map(dumps, each.whole[name].get(field, ()))} for each in having}
+                entries = Counter(chain.from_iterable(lists.values()))
+                for entry in [entry for entry, count in entries.items() if count >= len(self.members) / 2]:
+                    yield {each for each, names in lists.items() if entry not in names}
+        yield {each for each in self.members if self.lines_of(each) >= each.lines}
+
+    def _fields(self, shape: SectionSpec) -> dict[str, Any] | None:
+        """Return the fields of a section of settings."""
+        name = shape.kind.name
+        sections = [each.whole[name] for each in self.members]
+        usual = self._usual(shape, sections)
+        flat = {field: value for field, value in usual.items() if not isinstance(value, dict)}
+        choices = [self._choice(shape, value) for value in (usual, flat)]
+        return min(choices, key=lambda choice: choice.lines).value or None
+
+    def _usual(self, shape: SectionSpec, sections: Sequence[Mapping[str, Any]]) -> dict[str, Any]:
+        """Return the most frequent value of each field, and the entries that all lists of a field have."""
+        usual: dict[str, Any] = {}
+        for field in dict.fromkeys(chain.from_iterable(sections)):
+            values = [section[field] for section in sections if field in section]
+            if shape.merges_as_set(field):
+                if len(values) == len(sections):
+                    usual[field] = [entry for entry in values[0] if all(entry in others for others in values)]
+            elif all(isinstance(value, dict) for value in values):
+                usual |= {field: inner} if (inner := self._usual(shape, values)) else {}
+            elif len(most := _most_frequent(values)) >= self.enough:
+                usual[field] = most[0]
+        return usual
+
+    def _items(self, shape: SectionSpec) -> dict[str, Any]:
+        """Return the items of a section that save more lines than they cost; an empty section declares the section."""
+        name = shape.kind.name
+        having: dict[str, list[_Project]] = {}
+        for each in self.members:
+            for key in each.whole[name]:
+                having.setdefault(key, []).append(each)
+        items: dict[str, Any] = {}
+        for key, projects in having.items():
+            if len(projects) >= self.enough:
+                usual = self._usual(shape, [each.whole[name][key] for each in projects])
+                written = [each.concise[name][key].items() for each in projects]
+                item = {
+                    field: value for field, value in usual.items() if any((field, value) in each for each in written)
+                }
+                if self.share or self._saved(name, key, item) > 0:
+                    items[key] = item
+        return items
+
+    def _saved(self, name: str, key: str, item: Mapping[str, Any]) -> int:
+        """Return how many lines an item in the profile saves."""
+        saved = -height({key: item}, 4)
+        for each in self.members:
+            own = _above_item(name, key, item, each)
+            alone = {key: each.concise[name][key]} if key in each.whole[name] else {}
+            saved += height(alone, 4) - (each.lines if own is None else height(own, 4))
+        return saved
+
+    def _choice(self, shape: SectionSpec, value: dict[str, Any]) -> _Choice:
+        """Return a value of a section with its lines."""
+        lines = height({shape.kind.name: value}, 2)
+        for each in self.members:
+            section = _above(shape, value, each)
+            lines += each.lines if section is None else height({shape.kind.name: section}, 2) if section else 0
+        return _Choice(lines, value)
+
+
+def _most_frequent(values: Sequence[Any]) -> list[Any]:
+    """Return the equal values of which there are most."""
+    by_text: dict[str, list[Any]] = {}
+    for value in values:
+        by_text.setdefault(dumps(value), []).append(value)
+    return max(by_text.values(), key=len)
+
+
+def _values(section: Any) -> list[bool]:
+    """Return for each value of a section whether it says more than that a list is declared."""
+    return [value != [] for value in section.values()]
+
+
+def _above(shape: SectionSpec, lower: Mapping[str, Any], project: _Project) -> dict[str, Any] | None:
+    """Return a section of a project's own document above that of a profile; None if they do not go together."""
+    name = shape.kind.name
+    if name not in project.whole:
+        return None
+    if not shape.items:
+        own = _overlay(shape, lower, project.whole[name])
+        return own if _sorted(shape, shape.merge(lower, own)) == _sorted(shape, project.whole[name]) else None
+    items: dict[str, Any] = {}
+    for key in {**lower, **project.whole[name]}:
+        item = _above_item(name, key, lower.get(key), project)
+        if item is None:
+            return None
+        items |= item
+    return items
+
+
+def _sorted(shape: SectionSpec, section: Mapping[str, Any]) -> dict[str, Any]:
+    return {field: sorted(value, key=str) if shape.merges_as_set(field) else value for field, value in section.items()}
+
+
+def _above_item(name: str, key: str, lower: Mapping[str, Any] | None, project: _Project) -> dict[str, Any] | None:
+    """Return an item of a project's own document, by its key, above that of a profile; see `_above`."""
+    fields = project.whole[name].get(key)
+    if fields is None:
+        return None if name in project.left_out else {key: None}
+    concise = project.concise[name][key]
+    if lower is None:
+        return {key: concise}
+    if lower.keys() - fields.keys():
+        return None
+    differing = {
+        field: value
+        for field, value in fields.items()
+        if (lower[field] != value if field in lower else field in concise)
+    }
+    return {key: differing} if differing else {}
+
+
+def _overlay(shape: SectionSpec, lower: Mapping[str, Any], whole: Mapping[str, Any]) -> dict[str, Any]:
+    own: dict[str, Any] = {}
+    for field, value in whole.items():
+        below = lower.get(field)
+        if field not in lower:
+            own[field] = value
+        elif isinstance(value, list) and isinstance(below, list) and shape.merges_as_set(field):
+            rest = [entry for entry in value if entry not in below]
+            own |= {field: rest} if rest else {}
+        elif isinstance(value, dict) and isinstance(below, dict):
+            inner = {key: each for key, each in value.items() if key not in below or below[key] != each}
+            own |= {field: inner} if inner else {}
+        elif value != below:
+            own[field] = value
+    return own
+
+
+Context = tuple[str, ...]
+"""Where a text stands: the section, then the field; of the key of an item, the section alone."""
+
+
+def _with_placeholders(projects: Sequence[Exported], shapes: SectionSpecs) -> list[_Project]:
+    """Return the projects with placeholders for their paths wherever that makes more of them agree."""
+    counts: Counter[tuple[Context, str]] = Counter()
+    for project in projects:
+        texts: dict[tuple[Context, str], str] = {}
+        _changed_spec(project.spec, shapes, lambda *text, texts=texts: texts.setdefault(text, text[1]))
+        counts.update(
+            {(context, form) for context, text in texts for form in _forms(context, text, project.resolved, shapes)}
+        )
+    members = []
+    for project in projects:
+
+        def usual(context: Context, text: str, resolved: ResolvedTarget = project.resolved) -> str:
+            return max(_forms(context, text, resolved, shapes), key=lambda form: counts[context, form])
+
+        whole, concise = (_changed_spec(spec, shapes, usual) for spec in (project.spec, project.concise))
+        members.append(_Project(whole, concise, frozenset(project.left_out)))
+    return members
+
+
+def _forms(context: Context, text: str, resolved: ResolvedTarget, shapes: SectionSpecs) -> list[str]:
+    """Return the ways to write a text: first without placeholders, then with each that fits."""
+    items = shapes[context[0]].items
+    lower = len(context) == 1 and items is not None and items.lowers_placeholders
+    values = placeholder_values(resolved.path)
+    forms = [str(literal(text))]
+    for name, value in values.items():
+        pieces = re.split(_word(value.lower() if lower else value), text)
+        form = f"{{{name}}}".join(map(literal, pieces))
+        if len(pieces) > 1 and fill(form, values, lower=lower) == text:
+            forms.append(form)
+    return forms
+
+
+def _word(value: str) -> str:
+    return rf"(?<![^\W_]){re.escape(value)}(?![^\W_])"
+
+
+def with_placeholder(shape: SectionSpec, key: str, target: Target) -> str:
+    """Return a key as a profile writes it, with `{path}` for the project's path in patterns."""
+    lowered = shape.items is not None and shape.items.lowers_placeholders
+    path = target.ref.lower() if lowered and isinstance(target.ref, str) else None
+    if path is not None and f"{key}/".startswith(f"{path}/"):
+        return f"{{path}}{literal(key[len(path) :])}"
+    return str(literal(key))
+
+
+Change = Callable[[Context, str], str]
+
+
+def _changed_spec(spec: Spec, shapes: SectionSpecs, change: Change) -> Spec:
+    """Return a spec with its texts changed."""
+    return {
+        name: {change((name,), key): _changed(fields, (name, ""), change) for key, fields in section.items()}
+        if shapes[name].items
+        else _changed(section, (name,), change)
+        for name, section in spec.items()
+    }
+
+
+def _changed(value: Any, context: Context, change: Change) -> Any:
+    match value:
+        case str():
+            return change(context, value)
+        case dict():
+            return {key: _changed(inner, (*context, key), change) for key, inner in value.items()}
+        case list():
+            return [_changed(inner, context, change) for inner in value]
+    return value
