@@ -174,7 +174,7 @@ def test_later_exports_keep_profile_and_set_and_let_projects_deviate_or_leave(cl
     gone = '  milestones: {"2027.1": null, "{{name}}": null}\n'
     assert files["acme/new.yaml"] == HEAD % "acme/new" + gone
     assert files["acme/tools/p1.yaml"] == HEAD % "acme/tools/p1" + gone
-    assert files["sets/acme.yaml"].endswith("exclude: [acme/lib, acme/more, acme/tools/p2]\n")
+    assert files["sets/acme.yaml"].endswith("exclude: [acme/lib, acme/more, acme/tools/p2]}\n")
     drift = cli_runner("drift out")
     assert (drift.code, drift.out) == (0, "")
 
