@@ -7,7 +7,6 @@ deployed behaviour, section 7.6).
 
 import logging
 import re
-import ssl
 from collections.abc import Mapping
 from datetime import datetime
 from random import Random
@@ -22,7 +21,7 @@ from reconciler import __version__
 from reconciler.errors import ConfigurationError, Moved, RateLimited, ServiceError
 from reconciler.model.protocols import Json, Request
 from reconciler.model.targets import Level, Target
-from reconciler.service.connection import Connect, Connection, connection_pool, is_plain
+from reconciler.service.connection import Connect, Connection, connection_pool, is_plain, tls_context
 from reconciler.service.limiter import Limiter
 from reconciler.service.pagination import read_list
 from reconciler.service.policy import (
@@ -101,9 +100,7 @@ class Client:
         }
         # A service in maintenance redirects writes without a JSON content type, which would look like success.
         self._write_headers = self._headers | {"Content-Type": "application/json"}
-        self._tls = (
-            _tls_context(ca_file) if self.api_url.startswith("https:") else ssl.SSLContext(ssl.PROTOCOL_TLS_CLIENT)
-        )
+        self._tls = tls_context(self.api_url, ca_file)
         self._connect = connect
         self._thread = local()
         self._connections: list[Connection] = []
@@ -240,17 +237,6 @@ class Client:
             with self._lock:
                 self._connections.append(connection)
         return connection
-
-
-def _tls_context(ca_file: str | None) -> ssl.SSLContext:
-    if ca_file is None:
-        return httpx.create_ssl_context()
-    try:
-        return ssl.create_default_context(cafile=ca_file)
-    except ssl.SSLError:
-        raise ConfigurationError(f"{ca_file}: holds no certificates") from None
-    except OSError as error:
-        raise ConfigurationError(f"{ca_file}: {error.strerror}") from None
 
 
 def target_of(api_url: str, path: str, location: str) -> str | None:

@@ -19,7 +19,16 @@ from urllib.request import getproxies, proxy_bypass
 import httpcore
 import httpx
 
-from reconciler.errors import AnswerLost, BadAnswer, ConnectionFailure, ServiceError, Unreachable, Unsendable, Untrusted
+from reconciler.errors import (
+    AnswerLost,
+    BadAnswer,
+    ConfigurationError,
+    ConnectionFailure,
+    ServiceError,
+    Unreachable,
+    Unsendable,
+    Untrusted,
+)
 from reconciler.model.protocols import Json
 from reconciler.service.policy import Clock, Policy
 from reconciler.service.responses import Response, plain
@@ -172,6 +181,32 @@ def connection_pool(
             raise ValueError("a SOCKS proxy needs the package socksio")
         way = httpcore.Proxy(str(checked.url), checked.raw_auth)
     return httpcore.ConnectionPool(tls, way, keepalive_expiry=IDLE, network_backend=backend)
+
+
+def tls_context(url: str, ca_file: str | None, *, besides: bool = False) -> ssl.SSLContext:
+    """Return how the server of a URL proves who it is: by the certificates of a file, or of the system.
+
+    Args:
+        url: of the server; only https needs any.
+        ca_file: the certificates of a private authority, or None.
+        besides: whether the system's certificates are trusted besides those of the file.
+
+    Raises:
+        ConfigurationError: the file is unusable.
+    """
+    if not url.lower().startswith("https:"):
+        return ssl.SSLContext(ssl.PROTOCOL_TLS_CLIENT)
+    try:
+        if ca_file is not None and not besides:
+            return ssl.create_default_context(cafile=ca_file)
+        context = httpx.create_ssl_context()
+        if ca_file is not None:
+            context.load_verify_locations(ca_file)
+    except ssl.SSLError:
+        raise ConfigurationError(f"{ca_file}: holds no certificates") from None
+    except OSError as error:
+        raise ConfigurationError(f"{ca_file}: {error.strerror}") from None
+    return context
 
 
 Connect = Callable[[ssl.SSLContext, str | None, "Deadline"], httpcore.ConnectionPool]

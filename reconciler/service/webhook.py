@@ -4,15 +4,14 @@ Whoever knows the webhook's URL may post there: it is a secret, and no message o
 token of ours is sent, no redirect is followed, and nothing is sent twice.
 """
 
-import ssl
 from dataclasses import replace
 from urllib.parse import SplitResult, urlsplit
 
 import httpx
 
 from reconciler import __version__
-from reconciler.errors import ConfigurationError, ServiceError, Unsendable, UsageError
-from reconciler.service.connection import Connection, connection_pool, is_loopback
+from reconciler.errors import ServiceError, Unsendable, UsageError
+from reconciler.service.connection import Connection, connection_pool, is_loopback, tls_context
 from reconciler.service.policy import DEFAULT_POLICY, Clock
 from reconciler.service.responses import plain
 
@@ -45,12 +44,7 @@ class Webhook:
             raise UsageError("--notify: http would send the URL, which is a secret, unprotected; use https")
         self._origin = f"{parts.scheme}://{parts.netloc}"
         self._path = parts.path.removeprefix("/") + (f"?{parts.query}" if parts.query else "")
-        self._tls = httpx.create_ssl_context() if parts.scheme == "https" else ssl.SSLContext(ssl.PROTOCOL_TLS_CLIENT)
-        if ca_file is not None and parts.scheme == "https":
-            try:
-                self._tls.load_verify_locations(ca_file)
-            except (OSError, ssl.SSLError):
-                raise ConfigurationError(f"{ca_file}: holds no certificates") from None
+        self._tls = tls_context(url, ca_file, besides=True)
 
     def post(self, text: str) -> None:
         """Post a message.

@@ -175,6 +175,8 @@ def test_certificates_are_trusted_beside_those_of_the_system(cli_runner: CliRunn
     cli_runner.write("none.pem", "")
     with pytest.raises(ConfigurationError, match="holds no certificates"):
         Webhook("https://127.0.0.1:1/x", ca_file="none.pem")
+    with pytest.raises(ConfigurationError, match=r"missing\.pem: No such file or directory"):
+        Webhook("https://127.0.0.1:1/x", ca_file="missing.pem")
     with pytest.raises(ServiceError, match="cannot be reached"):
         Webhook("https://127.0.0.1:1/x", ca_file=None).post("text")
     assert Webhook("http://chat.example.com/x", insecure_http=True, ca_file="none.pem").host == "chat.example.com"
