@@ -1,19 +1,22 @@
 """The options of an apply, and the outcome of each change."""
 
-from collections.abc import Callable
+import re
+from collections.abc import Callable, Collection, Iterator
 from dataclasses import dataclass, field
 from enum import StrEnum
-from threading import Event
+from itertools import islice
+from threading import Event, Lock
 from typing import Annotated, Protocol
 
 from pydantic import Field
 
 from reconciler.errors import ScopeMissing, ServiceError, Unauthorized, WaitTooLong
 from reconciler.model.diff import AsRead
-from reconciler.model.plan import Change, TargetPlan
+from reconciler.model.plan import Change, SectionPlan, TargetPlan
 from reconciler.model.progress import Progress
 from reconciler.model.protocols import Request
-from reconciler.model.targets import Address
+from reconciler.model.targets import Address, Target
+from reconciler.model.wording import counted
 
 TokenSink = Callable[[Address, str], None]
 """Delivers the value of a created token, or raises `OutputFailed`."""
@@ -72,6 +75,17 @@ class TargetOutcome:
     plan: TargetPlan
     outcomes: tuple[Outcome, ...]
 
+    @property
+    def by_section(self) -> Iterator[tuple[SectionPlan, tuple[Outcome, ...]]]:
+        """Each section, with the outcomes of its changes."""
+        left = iter(self.outcomes)
+        return ((section, tuple(islice(left, len(section.changes)))) for section in self.plan.sections)
+
+    @property
+    def in_order(self) -> bool:
+        """Whether all its changes are done and nothing of it is a problem."""
+        return not any(self.plan.problems) and all(each.status is Status.DONE for each in self.outcomes)
+
 
 class WriteLog(Protocol):
     """Keeps what is about to be sent, and what came of it, where a crash does not reach."""
@@ -103,19 +117,21 @@ class Stop:
     """Ends a run: what is in flight is finished, and nothing else is begun.
 
     Attributes:
-        event: set once the run is to end; every wait watches it.
+        event: set once the run is to end at once; every wait watches it.
+        held: why nothing else is begun, where what is in flight may take its time; empty if that is not so.
         refused: whether the service refuses the token, so that nothing is read any more either.
     """
 
     def __init__(self, event: Event | None = None) -> None:
         self.event = event or Event()
+        self.held = ""
         self.refused = False
         self._reason = ""
 
     @property
     def reason(self) -> str:
         """Why the run is to end; empty while it is not."""
-        return self._reason if self.event.is_set() else ""
+        return self._reason if self.event.is_set() else self.held
 
     def after(self, error: ServiceError) -> None:
         """End the run if an error means that no further request can succeed."""
@@ -130,8 +146,42 @@ class Stop:
     def cancel(self, reason: str) -> None:
         """End the run; the first reason stays."""
         if not self.event.is_set():
-            self._reason = reason
+            self._reason = self.held or reason
             self.event.set()
+
+    def hold(self, reason: str) -> None:
+        """Begin nothing else; what is in flight goes on, with its waits and retries."""
+        self.held = self.reason or reason
+
+
+class FailureLimit:
+    """Ends a run at so many changes that failed, were dropped or were stale. Safe to use from any thread.
+
+    Args:
+        text: a number, or a percentage of the planned changes, such as `10%`.
+        planned: how many changes are planned.
+
+    Raises:
+        ValueError: the text is neither.
+    """
+
+    def __init__(self, text: str, planned: int) -> None:
+        match = re.fullmatch(r"([1-9][0-9]{0,8})(%?)", text)
+        if not match or (match[2] and int(match[1]) > 100):
+            raise ValueError(f"takes a number from 1, or a percentage such as 10%; not {text}")
+        # Rounded up: two of 15 changes are not yet 15 %.
+        self.number = max(1, -(-planned * int(match[1]) // 100)) if match[2] else int(match[1])
+        share = f", {self.number:,} of {counted(planned, 'change')}," if match[2] else ""
+        self._reached = f"--max-failures {text}{share} was reached"
+        self._failures = 0
+        self._lock = Lock()
+
+    def count(self, outcome: Outcome, stop: Stop) -> None:
+        """Count a change, if it was tried in vain."""
+        with self._lock:
+            self._failures += outcome.status in {Status.FAILED, Status.STALE, Status.DROPPED}
+            if self._failures >= self.number:
+                stop.hold(self._reached)
 
 
 @dataclass(frozen=True, slots=True)
@@ -147,6 +197,8 @@ class ApplyOptions:
         stop: ends the run.
         write_log: keeps intents and results.
         progress: counts the steps.
+        canary: targets that come before all others, which are begun only if all is done and in order there.
+        failures: ends the run at too many failures; None for any number.
     """
 
     concurrency: int
@@ -156,3 +208,5 @@ class ApplyOptions:
     stop: Stop = field(default_factory=Stop)
     write_log: WriteLog = field(default_factory=NoWriteLog)
     progress: Progress = field(default_factory=Progress)
+    canary: Collection[Target] = frozenset()
+    failures: FailureLimit | None = None

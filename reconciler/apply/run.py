@@ -4,14 +4,14 @@ Groups come before projects because their approval settings decide what the proj
 are made in order, each request is recorded, and doubts are settled by reading.
 """
 
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Collection, Iterable, Mapping
 from dataclasses import dataclass, replace
 from functools import partial
 from itertools import groupby
 from typing import TypeVar
 from urllib.parse import quote
 
-from reconciler.apply.outcomes import ENDED, UNKNOWN, ApplyOptions, Outcome, Status, TargetOutcome
+from reconciler.apply.outcomes import ENDED, UNKNOWN, ApplyOptions, Outcome, Status, Stop, TargetOutcome
 from reconciler.apply.verify import (
     Numbers,
     Reread,
@@ -31,7 +31,7 @@ from reconciler.model.plan import Change, Create, Delete, Plan, SectionPlan, Tar
 from reconciler.model.protocols import Json, Request, Service
 from reconciler.model.resource import Found
 from reconciler.model.state import LiveState, Section, Unreadable
-from reconciler.model.targets import Address, Target
+from reconciler.model.targets import Address, Level, Target
 from reconciler.planning.planner import plan_section
 
 TRIES = 3
@@ -48,25 +48,58 @@ class Application:
     def __init__(self, plan: Plan, service: Service, kinds: Kinds) -> None:
         self._plan, self._service, self._kinds = plan, service, kinds
         self._busy: list[TargetPlan] = []
-        self._begun: dict[Target, TargetRun] = {}
+        self._begun: dict[Target, list[TargetRun]] = {}
+        self._stop = Stop()
 
     def run(self, options: ApplyOptions) -> None:
         """Carry it out. A `KeyboardInterrupt` ends it at once, also where the service never answers."""
+        self._stop = options.stop
         again: dict[Target, list[Section]] = {}
         for section in self._plan.dependent if options.recheck else planned_again(self._plan):
             again.setdefault(section.target, []).append(section)
         self._busy = [target for target in self._plan.targets if any(target.changes) or target.target in again]
-        options.progress.begin("applying", (target.target for target in self._busy))
+        stages = self._stages(again, options.canary)
+        options.progress.begin("applying", (target.target for stage in stages for target in stage))
 
         numbers = Numbers()
 
         def work(target: TargetPlan) -> None:
-            run = self._begun[target.target] = TargetRun(target, self._service, self._kinds, options, numbers)
-            run.run(again.get(target.target, []))
+            run = TargetRun(target, self._service, self._kinds, options, numbers)
+            self._begun.setdefault(target.target, []).append(run)
+            kinds = {section.section for section in target.sections}
+            run.run([section for section in again.get(target.target, []) if section.kind in kinds])
             options.progress.step(target.target, sum(each.status is Status.DONE for each in run.outcome.outcomes))
 
-        for _, wave in groupby(self._busy, key=lambda target: target.target.level):
-            side_by_side(work, wave, options.concurrency)
+        for stage in stages:
+            for _, wave in groupby(stage, key=lambda target: target.target.level):
+                side_by_side(work, wave, options.concurrency)
+            canary = [each for each in self._plan.targets if each.target in options.canary]
+            sick = [str(each.target) for each in canary if not self._outcome(each).in_order]
+            if sick:
+                others = f" and {len(sick) - 1} more" if len(sick) > 1 else ""
+                options.stop.hold(f"the canary is not in order: {sick[0]}{others}")
+                return
+
+    def _stages(
+        self, again: Mapping[Target, Iterable[Section]], canary: Collection[Target]
+    ) -> tuple[list[TargetPlan], list[TargetPlan]]:
+        """Return what comes first, and what only if that is in order.
+
+        Settings of the canary that do not change, but may have to after a change to a group that comes later, are read
+        and planned again after that.
+        """
+        first, later = [], []
+        groups = any(each.target.level is Level.GROUP and each.target not in canary for each in self._busy)
+        for target in self._busy:
+            if target.target not in canary:
+                later.append(target)
+                continue
+            waiting = {section.kind for section in again.get(target.target, ())} if groups else set[str]()
+            late = [each for each in target.sections if each.section in waiting and not each.changes]
+            now = [each for each in target.sections if each not in late]
+            first.append(replace(target, sections=tuple(now)))
+            later += [replace(target, sections=tuple(late))] if late else []
+        return first, later
 
     @property
     def outcomes(self) -> list[TargetOutcome]:
@@ -74,10 +107,15 @@ class Application:
         return [self._outcome(target) for target in self._busy]
 
     def _outcome(self, target: TargetPlan) -> TargetOutcome:
-        begun = self._begun.get(target.target)
-        if begun is not None:
-            return begun.outcome
-        return TargetOutcome(target, tuple(Outcome(change, Status.SKIPPED, ENDED) for change in target.changes))
+        """Return what became of a target, some of whose sections may not have been begun."""
+        pieces = [piece for run in self._begun.get(target.target, ()) for piece in run.outcome.by_section]
+        begun = {section.section for section, _ in pieces}
+        skipped = partial(Outcome, status=Status.SKIPPED, reason=self._stop.reason or ENDED)
+        pieces += [(each, tuple(map(skipped, each.changes))) for each in target.sections if each.section not in begun]
+        order = [section.section for section in target.sections]
+        pieces.sort(key=lambda piece: order.index(piece[0].section))
+        plan = replace(target, sections=tuple(section for section, _ in pieces))
+        return TargetOutcome(plan, tuple(outcome for _, outcomes in pieces for outcome in outcomes))
 
 
 def apply_plan(plan: Plan, service: Service, kinds: Kinds, options: ApplyOptions) -> list[TargetOutcome]:
@@ -155,10 +193,20 @@ class TargetRun:
                 planned, stale = section, self._stale(section)
             self.sections.append(planned)
             for change in planned.changes:
-                why = stale.get(id(change))
-                self.attempts.append(Attempt(Outcome(change, Status.STALE, why)) if why else self._carry_out(change))
+                why = "" if self.options.stop.held else stale.get(id(change), "")
+                attempt = Attempt(Outcome(change, Status.STALE, why)) if why else self._carry_out(change)
+                self.attempts.append(self._counted(attempt))
         if self.options.verify:
             self._verify()
+
+    def _counted(self, attempt: Attempt) -> Attempt:
+        """Count a failure, after which the run may have to end: so doubts are settled before."""
+        if self.options.failures is None:
+            return attempt
+        if attempt.doubt is not None and self.options.verify:
+            attempt = self._looked_at(attempt, self.verifier.again([attempt.outcome.change]))
+        self.options.failures.count(attempt.outcome, self.options.stop)
+        return attempt
 
     def _planned_again(self, section: Section) -> SectionPlan:
         """Read a section and plan it again, since a group above was changed or the whole record is written."""
@@ -374,8 +422,14 @@ class TargetRun:
         """Read again what was changed or may have been; what the service silently dropped is not done."""
         open_ones = [each for each in self.attempts if each.outcome.status is Status.DONE or each.doubt is not None]
         live = self.verifier.again(each.outcome.change for each in open_ones)
-        settled = {id(each): Attempt(with_created(self._settled(each, live), live)) for each in open_ones}
+        settled = {id(each): self._looked_at(each, live) for each in open_ones}
+        if self.options.failures is not None:
+            for each in settled.values():
+                self.options.failures.count(each.outcome, self.options.stop)
         self.attempts = [settled.get(id(each), each) for each in self.attempts]
+
+    def _looked_at(self, attempt: Attempt, live: Reread) -> Attempt:
+        return Attempt(with_created(self._settled(attempt, live), live))
 
     def _settled(self, attempt: Attempt, live: Reread) -> Outcome:
         """Return what became of a change by what the service shows of it."""

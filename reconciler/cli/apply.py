@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING, Any
 import click
 from click.core import ParameterSource
 
+from reconciler.cli import suggestions
 from reconciler.cli.exit_codes import heeding, of_report
 from reconciler.cli.notices import notify_of_report, webhook
 from reconciler.cli.options import (
@@ -35,10 +36,11 @@ from reconciler.cli.settings import duration, read_file, tokens_of
 from reconciler.errors import ConfigurationError, OutputFailed, PlanRefused, UsageError
 
 if TYPE_CHECKING:
-    from reconciler.apply import TokenSink, WriteLog
+    from reconciler.apply import FailureLimit, TokenSink, WriteLog
     from reconciler.apply.journal import Intent, Journal
     from reconciler.documents.plan_file import SavedPlan
     from reconciler.model.kind import Kinds
+    from reconciler.model.targets import Target
     from reconciler.service import Client
     from reconciler.service.webhook import Webhook
 
@@ -57,6 +59,8 @@ class ApplyFlags:
     tokens_command: str | None
     grace: str
     journal: Path | None
+    canary: str | None = None
+    max_failures: str | None = None
 
 
 NO_VERIFY = click.option("--no-verify", is_flag=True, help="Do not read the changed objects again afterwards.")
@@ -77,7 +81,8 @@ JOURNAL = click.option(
     *RUN,
     NOTICE,
     PROBLEMS,
-    epilog="Examples: reconciler apply manifests --yes;  reconciler apply --plan plan.json --yes",
+    epilog="Examples: reconciler apply manifests --yes;  reconciler apply --plan plan.json --yes;  reconciler apply "
+    "manifests --yes --canary tier=canary --max-failures 5%",
 )
 @click.option("--plan", "plan_file", type=click.Path(path_type=Path), metavar="FILE", help="Apply this saved plan.")
 @click.option("--max-age", default="24h", metavar="TIME", show_default=True, help="Refuse an older saved plan.")
@@ -93,8 +98,18 @@ JOURNAL = click.option(
     help="Delete a rotated token once its successor is this old.",
 )
 @JOURNAL
+@click.option(
+    "--canary",
+    metavar="SELECTOR",
+    shell_complete=suggestions.targets,
+    help="Apply to these targets first, a label KEY=VALUE or a glob of paths; go on only if all is in order there.",
+)
+@click.option("--max-failures", metavar="N|P%", help="End the run at N failed changes, or at P % of the planned ones.")
 def apply(given: Given, **own: Any) -> int:
     """Apply a plan, new or saved, and verify the result.
+
+    With --canary, the other targets are skipped unless every change of the canary was done and verified, and none of
+    its settings is a problem.
 
     Exits with 3 if some changes were not done or the plan has problems, and with 1 if nothing was changed. A signal
     lets requests in flight finish; the report follows, and the exit code is 128 plus the signal's number.
@@ -107,6 +122,8 @@ def apply(given: Given, **own: Any) -> int:
     sink = _token_sink(given, flags)
     with session.client() as client, held_journal(flags.journal, client, session.kinds, sink) as journal:
         saved = _guarded(session, flags, _plan(session, flags, client))
+        if flags.canary is not None and saved.targets and not _canary(flags, saved):
+            raise PlanRefused(f"nothing was changed: no target of the plan matches --canary {flags.canary}")
         if any(saved.plan.changes) and not flags.yes:
             _ask(session, saved)
         return _carry_out(session, flags, saved, client, sink=sink, journal=journal, hook=hook)
@@ -169,6 +186,9 @@ def _overruled(*names: str) -> dict[str, None]:
 
 def _check(given: Given, flags: ApplyFlags) -> None:
     """Refuse options that contradict each other."""
+    from reconciler.apply import FailureLimit
+    from reconciler.planning.selection import read_canary
+
     source = click.get_current_context().get_parameter_source("paths")
     if flags.plan_file is not None:
         if given.paths and source is ParameterSource.COMMANDLINE:
@@ -179,6 +199,15 @@ def _check(given: Given, flags: ApplyFlags) -> None:
             )
         if given.force_events:
             raise UsageError("--force-events does not go with --plan; give it when the plan is made")
+    if flags.canary is not None:
+        read_canary(flags.canary)
+        if flags.no_verify:
+            raise UsageError("--canary does not go with --no-verify: only what was verified shows that all is well")
+    if flags.max_failures is not None:
+        try:
+            FailureLimit(flags.max_failures, planned=0)
+        except ValueError as error:
+            raise UsageError(f"--max-failures {error}") from None
     if flags.tokens_to is not None and flags.tokens_command is not None:
         raise UsageError(f"{click.get_current_context().info_name} takes --tokens-to or --tokens-command, not both")
 
@@ -232,6 +261,21 @@ def _guarded(session: Session, flags: ApplyFlags, saved: "SavedPlan") -> "SavedP
     return replace(saved, shard=shard, targets=plan.targets, dependent=plan.dependent, whole=plan.whole)
 
 
+def _canary(flags: ApplyFlags, saved: "SavedPlan") -> "frozenset[Target]":
+    """Return the targets that come first; none if nothing was given."""
+    from reconciler.planning.selection import read_canary, selected_targets
+
+    return frozenset() if flags.canary is None else selected_targets(saved.plan, read_canary(flags.canary))
+
+
+def _failure_limit(flags: ApplyFlags, saved: "SavedPlan") -> "FailureLimit | None":
+    from reconciler.apply import FailureLimit
+
+    if flags.max_failures is None:
+        return None
+    return FailureLimit(flags.max_failures, planned=sum(1 for _ in saved.plan.changes))
+
+
 def _ask(session: Session, saved: "SavedPlan") -> None:
     from reconciler.render import render_plan
 
@@ -259,8 +303,8 @@ def _carry_out(
     stop = Stop(client.stop)
 
     def finish() -> None:
-        session.info("Finishing the requests in flight; a second signal stops at once.")
         stop.cancel(ENDED)
+        session.info("Finishing the requests in flight; a second signal stops at once.")
 
     application = Application(saved.plan, client, session.kinds)
     started = datetime.now(UTC)
@@ -272,6 +316,7 @@ def _carry_out(
             ):
                 verify, recheck = not flags.no_verify, flags.plan_file is not None
                 terms = ApplyOptions(session.given.concurrency, verify, recheck, sink, stop, record, progress)
+                terms = replace(terms, canary=_canary(flags, saved), failures=_failure_limit(flags, saved))
                 signals.patience = 1 - len(signals.came)
                 application.run(terms)
                 signals.ignore()
@@ -286,6 +331,8 @@ def _carry_out(
         for failure in failures:
             report_error(failure)
         notify_of_report(hook, report)
+        if stop.held:
+            LOG.warning("the run ended before all changes: %s", stop.held)
     signal = next(iter(signals.came), None)
     incomplete = bool(failures or journal.unsettled)
     return of_report(report, allow_problems=session.given.allow_problems, signal=signal, incomplete=incomplete)

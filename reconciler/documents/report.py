@@ -4,7 +4,6 @@ from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from functools import cache
-from itertools import islice
 from typing import Annotated, Any, Final, Literal, Protocol
 
 from pydantic import AwareDatetime, Field, NonNegativeInt, TypeAdapter, computed_field
@@ -228,18 +227,17 @@ def _without_outcome(target: TargetPlan) -> TargetOutcome:
 
 
 def _reported(outcome: TargetOutcome) -> TargetReport:
-    outcomes = iter(outcome.outcomes)
     sections = (
         SectionReport(
             section.section,
             section.found,
-            tuple(islice(outcomes, len(section.changes))),
+            outcomes,
             section.problems,
             section.unmanaged,
             section.excepted,
             section.not_applicable,
         )
-        for section in outcome.plan.sections
+        for section, outcomes in outcome.by_section
     )
     return TargetReport(outcome.plan.target, outcome.plan.origin, tuple(sections))
 

@@ -5,7 +5,7 @@ in it as a problem. `planning` makes it, `apply` carries it out. `documents` kee
 describes its key there.
 """
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field, replace
 from datetime import date
 from typing import Annotated, Literal, get_args
@@ -211,6 +211,10 @@ class TargetPlan(Targeted):
     """Its manifest, as path:line."""
     exceptions: tuple[DeclaredException, ...] = ()
     """The exceptions of its document, expired ones included."""
+    path: str | None = None
+    """Its full path, where its manifest gives the ID and the path is known; else null."""
+    labels: Mapping[str, str] = field(default_factory=dict)
+    """Its labels, from `metadata.labels` of its document and of the sets that select it."""
 
     @property
     def changes(self) -> Iterator[Change]:

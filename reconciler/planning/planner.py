@@ -1,7 +1,7 @@
 """The planner: desired state and live state in, plan out. Pure, and ignorant of what the kinds are."""
 
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import timedelta
 
 from reconciler.model.endpoints import Collection, Singleton
@@ -54,12 +54,14 @@ def plan_target(
     target: DesiredTarget, live: LiveState, kinds: Kinds, grace: timedelta, planners: PartPlanners = AS_DECLARED
 ) -> tuple[TargetPlan, frozenset[Lookup]]:
     """Plan one target; the second value is as of `make_plan`."""
+    path = target.path if isinstance(target.target.ref, int) else None
+    empty = TargetPlan(target.target, (), target.origin, path=path, labels=dict(target.labels))
     absent = _absence(target, live)
     if absent is not None:
-        return TargetPlan(target.target, (absent,), target.origin), frozenset()
+        return replace(empty, sections=(absent,)), frozenset()
     planned = [plan_section(section, live, kinds, grace, planners) for section in target.sections]
     missing = frozenset(reference for _, references in planned for reference in references)
-    return TargetPlan(target.target, tuple(section for section, _ in planned), target.origin), missing
+    return replace(empty, sections=tuple(section for section, _ in planned)), missing
 
 
 def plan_section(

@@ -77,6 +77,25 @@ def select(desired: DesiredState, selection: Selection) -> DesiredState:
     return replace(desired, targets=targets)
 
 
+def read_canary(text: str) -> Selection:
+    """Read `KEY=VALUE`, a label, or a glob of paths.
+
+    Raises:
+        UsageError: it is neither.
+    """
+    key, labelled, value = text.partition("=")
+    if not key:
+        raise UsageError(
+            f"--canary takes KEY=VALUE or a glob of paths, such as tier=canary or acme/sandbox/*; not {text}"
+        )
+    return Selection(labels=((key, value),)) if labelled else Selection(targets=(text,))
+
+
+def selected_targets(plan: Plan, selection: Selection) -> frozenset[Target]:
+    """Return the targets of a plan that a selection selects by path and label."""
+    return frozenset(target.target for target in plan.targets if selects(selection, target))
+
+
 def read_shard(text: str) -> Shard:
     """Read `I/N`.
 
@@ -213,9 +232,7 @@ def _spans(selection: Selection, address: Address) -> bool:
 
 def _selected(targets: Iterable[DesiredTarget], selection: Selection) -> Iterator[DesiredTarget]:
     for target in targets:
-        if (selection.targets and not matches(target, selection.targets)) or matches(target, selection.excluded):
-            continue
-        if any(target.labels.get(key) != value for key, value in selection.labels):
+        if not selects(selection, target):
             continue
         if selection.sections or selection.only is not None:
             kept = tuple(section for section in target.sections if _wants(selection, section))
@@ -231,7 +248,14 @@ def _wants(selection: Selection, section: Section) -> bool:
     return selection.only is None or (section.target, section.kind) in selection.only
 
 
-def matches(target: DesiredTarget, globs: Iterable[str]) -> bool:
+def selects(selection: Selection, target: DesiredTarget | TargetPlan) -> bool:
+    """Return whether a selection selects a target by its path and its labels."""
+    if (selection.targets and not matches(target, selection.targets)) or matches(target, selection.excluded):
+        return False
+    return all(target.labels.get(key) == value for key, value in selection.labels)
+
+
+def matches(target: DesiredTarget | TargetPlan, globs: Iterable[str]) -> bool:
     """Return whether one of some globs matches the path or numeric ID of a target, or its level if it has neither."""
     names = {str(target.target.level if target.target.ref is None else target.target.ref), target.path or ""} - {""}
     return any(fnmatchcase(name.casefold(), glob.casefold()) for glob in globs for name in names)

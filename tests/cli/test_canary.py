@@ -1,0 +1,313 @@
+"""`apply --canary` and `--max-failures`: how a run over a fleet ends early, and what it leaves alone."""
+
+import json
+from pathlib import Path
+
+import pytest
+
+from reconciler.apply import FailureLimit
+from tests.cli_runner import CliRunner
+from tests.states import a_small_service
+
+FLEET = {"api": "", "lib": "", "web": ", labels: {tier: canary}"}
+
+
+@pytest.fixture(autouse=True)
+def _fleet(cli_runner: CliRunner) -> None:
+    """Three projects with a milestone each to create; the last in order is the canary."""
+    for name, labels in FLEET.items():
+        cli_runner.write(
+            f"manifests/{name}.yaml",
+            f"apiVersion: reconciler/v1\nkind: Project\nmetadata: {{path: acme/{name}{labels}}}\n"
+            "spec: {milestones: {v1: {}, v2: {}}}\n",
+        )
+
+
+def writes(cli_runner: CliRunner) -> list[str]:
+    log = cli_runner.sandbox.log()
+    return [
+        f"{entry['method']} {entry['target'].removeprefix('/api/v4/').partition('?')[0]}"
+        for entry in log
+        if entry["method"] != "GET"
+    ]
+
+
+def created(name: str) -> list[str]:
+    return [f"POST projects/acme%2F{name}/milestones"] * 2
+
+
+SKIPPED = """\
+project acme/api
+  + milestone "v1"                            skipped: the canary is not in order: project acme/web
+  + milestone "v2"                            skipped: the canary is not in order: project acme/web
+project acme/lib
+  + milestone "v1"                            skipped: the canary is not in order: project acme/web
+  + milestone "v2"                            skipped: the canary is not in order: project acme/web
+"""
+
+
+@pytest.mark.parametrize("dialect", ["deployed", "spec"])
+@pytest.mark.parametrize("selector", ["tier=canary", "ACME/w*"])
+def test_the_canary_comes_first_and_the_rest_only_if_it_is_in_order(
+    cli_runner: CliRunner, selector: str, dialect: str
+) -> None:
+    cli_runner.sandbox.replace_state(a_small_service(dialect))
+    cli_runner.sandbox.clear_log()
+    done = cli_runner(f"apply --yes --concurrency 1 --canary {selector}")
+    assert (done.code, done.err) == (0, "")
+    assert writes(cli_runner) == [*created("web"), *created("api"), *created("lib")]
+    requests = len(cli_runner.sandbox.log())
+
+    cli_runner.sandbox.replace_state(a_small_service(dialect))
+    cli_runner.sandbox.clear_log()
+    assert cli_runner("apply --yes --concurrency 1").code == 0
+    assert requests == len(cli_runner.sandbox.log())
+    assert cli_runner(f"apply --yes --canary {selector}").code == 0
+
+
+@pytest.mark.parametrize(
+    ("fault", "found"),
+    [
+        ("status=403,method=POST,match=acme%2Fweb,nth=2", "failed: POST projects/acme%2Fweb/milestones: 403 Forbidden"),
+        ("status=500,method=GET,match=acme%2Fweb,nth=2", "failed: applied, but cannot be verified: "),
+    ],
+)
+def test_a_change_of_the_canary_that_is_not_done_and_verified_ends_the_run(
+    cli_runner: CliRunner, fault: str, found: str
+) -> None:
+    cli_runner.sandbox.set_faults([fault + (",times=9" if "GET" in fault else "")])
+    done = cli_runner("apply --yes --canary tier=canary --report json=report.json --journal journal.jsonl")
+    assert done.code == 3
+    assert done.out.startswith(SKIPPED)
+    assert found in done.out
+    assert done.err.splitlines()[-1] == (
+        "the run ended before all changes: the canary is not in order: project acme/web"
+    )
+    assert writes(cli_runner) == created("web")
+    intents = [line for line in Path("journal.jsonl").read_text().splitlines() if '"intent"' in line]
+    assert len(intents) == 2
+
+    # what was skipped is carried out by the next run, as what failed
+    cli_runner.sandbox.set_faults([])
+    again = cli_runner("apply --yes --retry-failed report.json --canary tier=canary")
+    assert again.code == 0
+    assert cli_runner("drift").code == 0
+
+
+def test_a_problem_of_the_canary_ends_the_run_too_though_all_else_of_it_is_done(cli_runner: CliRunner) -> None:
+    cli_runner.sandbox.set_faults(["status=403,method=GET,match=acme%2Fweb"])
+    done = cli_runner("apply --yes --canary acme/web")
+    assert (done.code, writes(cli_runner)) == (1, [])
+    assert done.out.startswith(SKIPPED)
+    assert "4 skipped, 0 dropped by the service, 1 problem." in done.out
+    assert cli_runner("apply --yes --canary acme/web --allow-problems").code == 1
+    both = cli_runner("apply --yes --canary acme/[lw]*")
+    assert (both.code, writes(cli_runner)) == (3, created("lib"))
+    cli_runner.sandbox.set_faults(["status=403,method=GET,match=milestones"])
+    assert "the canary is not in order: project acme/api and 2 more\n" in cli_runner("apply --yes --canary *").err
+
+
+def test_a_canary_that_nobody_is_or_that_cannot_be_verified_is_refused(cli_runner: CliRunner) -> None:
+    done = cli_runner("apply --yes --canary tier=canaries")
+    assert (done.code, done.out, done.err, writes(cli_runner)) == (
+        1,
+        "",
+        "reconciler: nothing was changed: no target of the plan matches --canary tier=canaries\n",
+        [],
+    )
+    cli_runner.sandbox.clear_log()
+    refused = cli_runner("apply --yes --canary acme/web --no-verify")
+    assert (refused.code, refused.err) == (
+        64,
+        "reconciler: --canary does not go with --no-verify: only what was verified shows that all is well\n",
+    )
+    assert cli_runner("apply --yes --canary =canary").code == 64
+    assert cli_runner("apply --yes --canary", "").code == 64
+    assert cli_runner.sandbox.log() == []
+
+
+def test_a_saved_plan_knows_labels_and_paths(cli_runner: CliRunner) -> None:
+    cli_runner.write(
+        "manifests/set.yaml",
+        "apiVersion: reconciler/v1\nkind: ProjectSet\nmetadata: {name: all, labels: {stage: early}}\n"
+        "select: {group: acme, include: [acme/l*]}\nspec: {milestones: {v1: {}}}\n",
+    )
+    cli_runner.write(
+        "manifests/lib.yaml",
+        "apiVersion: reconciler/v1\nkind: Project\nmetadata: {id: 101}\nspec: {milestones: {v2: {}}}\n",
+    )
+    assert cli_runner("plan --out plan.json").code == 0
+    saved = json.loads(Path("plan.json").read_text())
+    assert [(each["ref"], each["path"], each["labels"]) for each in saved["targets"]] == [
+        ("acme/api", None, {}),
+        ("acme/web", None, {"tier": "canary"}),
+        (101, "acme/lib", {"stage": "early"}),
+    ]
+    cli_runner.sandbox.set_faults(["status=403,method=POST,match=101"])
+    for selector in ("stage=early", "acme/l?b", "101"):
+        done = cli_runner(f"apply --plan plan.json --yes --canary {selector}")
+        assert (done.code, "4 skipped" in done.out) == (3, True)
+    assert set(writes(cli_runner)) == {"POST projects/101/milestones"}
+
+
+APPROVALS = """\
+apiVersion: reconciler/v1
+kind: Group
+metadata: {path: acme, labels: {tier: GROUP}}
+spec: {approval_settings: {allow_author_approval: false}}
+---
+apiVersion: reconciler/v1
+kind: Project
+metadata: {path: acme/web, labels: {tier: canary}}
+spec: {approval_settings: {allow_author_approval: false}, milestones: {v1: {}}}
+"""
+
+GROUP = "groups/acme/merge_request_approval_setting"
+WEB = "projects/acme%2Fweb/"
+
+
+OF_GROUP = [f"{method} {GROUP}" for method in ("GET", "PUT", "GET")]
+OF_WEB = [f"{method} {WEB}milestones" for method in ("POST", "GET")]
+AGAIN = [f"GET {WEB}merge_request_approval_setting"]
+
+
+@pytest.mark.parametrize(
+    ("tier", "requests"), [("canary", [*OF_GROUP, *AGAIN, *OF_WEB]), ("other", [*OF_WEB, *OF_GROUP, *AGAIN])]
+)
+def test_settings_of_the_canary_that_depend_on_a_group_are_looked_at_after_the_group(
+    cli_runner: CliRunner, tier: str, requests: list[str]
+) -> None:
+    state = a_small_service("deployed")
+    state["projects"][2]["merge_request_approval_settings"] = {"allow_author_approval": False}
+    cli_runner.sandbox.replace_state(state)
+    for name in FLEET:
+        Path(f"manifests/{name}.yaml").unlink()
+    cli_runner.write("manifests/web.yaml", APPROVALS.replace("GROUP", tier))
+    cli_runner.sandbox.clear_log()
+    done = cli_runner("apply --yes --concurrency 1 --canary tier=canary")
+    assert (done.code, done.err) == (0, "")
+    assert (
+        done.out
+        == """\
+group acme
+  ~ approval settings                         done
+project acme/web
+  + milestone "v1"                            done
+Applied: 1 created, 1 updated, 0 deleted; 0 failed, 0 stale, 0 skipped, 0 dropped by the service, 0 problems. \
+9 requests made.
+"""
+    )
+    log = [f"{each['method']} {each['target'].removeprefix('/api/v4/')}" for each in cli_runner.sandbox.log()]
+    assert [line.partition("?")[0] for line in log[3:]] == requests
+
+
+def test_settings_that_a_group_still_locks_are_a_problem_of_the_canary(cli_runner: CliRunner) -> None:
+    state = a_small_service("deployed")
+    state["groups"][0]["merge_request_approval_settings"] = {"allow_author_approval": False}
+    cli_runner.sandbox.replace_state(state)
+    cli_runner.write("manifests/web.yaml", APPROVALS.replace("approval: false", "approval: true"))
+    done = cli_runner("apply --yes --canary tier=canary")
+    assert (done.code, writes(cli_runner)) == (3, created("web")[:1])
+    assert "skipped: the canary is not in order: project acme/web" in done.out
+    assert done.out.count("locked by group acme") == 1
+
+
+def test_so_many_failures_end_the_run_and_nothing_else_is_begun(cli_runner: CliRunner) -> None:
+    cli_runner.sandbox.set_faults(["status=400,method=POST,match=acme%2F"])
+    done = cli_runner("apply --yes --concurrency 1 --max-failures 3")
+    assert (done.code, done.err) == (3, "the run ended before all changes: --max-failures 3 was reached\n")
+    assert (
+        done.out
+        == """\
+project acme/api
+  + milestone "v1"                            failed: POST projects/acme%2Fapi/milestones: 400 Bad Request
+  + milestone "v2"                            failed: POST projects/acme%2Fapi/milestones: 400 Bad Request
+project acme/lib
+  + milestone "v1"                            failed: POST projects/acme%2Flib/milestones: 400 Bad Request
+  + milestone "v2"                            skipped: --max-failures 3 was reached
+project acme/web
+  + milestone "v1"                            skipped: --max-failures 3 was reached
+  + milestone "v2"                            skipped: --max-failures 3 was reached
+Applied: 0 created, 0 updated, 0 deleted; 3 failed, 0 stale, 3 skipped, 0 dropped by the service, 0 problems. \
+9 requests made.
+"""
+    )
+    cli_runner.sandbox.clear_log()
+    share = cli_runner("apply --yes --concurrency 1 --max-failures 20%")
+    assert share.err == "the run ended before all changes: --max-failures 20%, 2 of 6 changes, was reached\n"
+    assert (share.code, len(writes(cli_runner))) == (3, 2)
+
+
+def test_what_has_moved_since_the_plan_counts_as_a_failure(cli_runner: CliRunner) -> None:
+    assert cli_runner("plan --out plan.json").code == 0
+    state = cli_runner.sandbox.state()
+    for project in state["projects"][:2]:
+        project["milestones"] = [{"title": "v1"}, {"title": "v2"}]
+    cli_runner.sandbox.replace_state(state)
+    done = cli_runner("apply --plan plan.json --yes --concurrency 1 --max-failures 3")
+    assert done.code == 3
+    assert "0 failed, 3 stale, 3 skipped" in done.out
+    assert writes(cli_runner) == []
+
+
+CHANGED = """\
+apiVersion: reconciler/v1
+kind: Project
+metadata: {path: acme/api}
+spec: {milestones: {v1: {description: a}, v2: {description: b}}}
+"""
+
+
+def change_two(cli_runner: CliRunner, fault: str) -> None:
+    """Let two milestones of the first project be updated, and each update meet a fault."""
+    cli_runner.service(milestones=[{"title": "v1"}, {"title": "v2"}])
+    cli_runner.write("manifests/api.yaml", CHANGED)
+    cli_runner.sandbox.set_faults([f"{fault},method=PUT"])
+
+
+@pytest.mark.parametrize(
+    ("verify", "counts"), [("", "0 failed, 0 stale, 0 skipped"), ("--no-verify", "1 failed, 0 stale, 5 skipped")]
+)
+def test_a_change_whose_answer_was_lost_counts_only_if_nothing_shows_that_it_was_carried_out(
+    cli_runner: CliRunner, verify: str, counts: str
+) -> None:
+    change_two(cli_runner, "reset-after")
+    assert counts in cli_runner(f"apply --yes --concurrency 1 --max-failures 1 {verify}").out
+
+
+def test_what_the_service_drops_counts_as_soon_as_it_is_known(cli_runner: CliRunner) -> None:
+    change_two(cli_runner, "status=200")
+    done = cli_runner("apply --yes --concurrency 1 --max-failures 2")
+    assert done.code == 3
+    assert "0 failed, 0 stale, 4 skipped, 2 dropped by the service" in done.out
+
+
+def test_what_is_in_flight_at_the_last_failure_finishes(cli_runner: CliRunner) -> None:
+    slow = [f"slow,seconds=1,method=POST,match=acme%2F{name}" for name in ("lib", "web")]
+    faults = ["slow,seconds=0.3,method=POST,match=acme%2Fapi,nth=1", "status=403,method=POST,match=acme%2Fapi", *slow]
+    cli_runner.sandbox.set_faults(faults)
+    done = cli_runner("apply --yes --concurrency 3 --max-failures 1")
+    assert [
+        line.split()[-1 - 4 * ("skipped" in line)].rstrip(":") for line in done.out.splitlines() if "+" in line
+    ] == [
+        *("done", "Forbidden"),
+        *("done", "skipped"),
+        *("done", "skipped"),
+    ]
+
+
+@pytest.mark.parametrize("wrong", ["0", "0%", "101%", "-1", "1.5", "half", "%"])
+def test_a_limit_is_a_number_or_a_percentage(cli_runner: CliRunner, wrong: str) -> None:
+    done = cli_runner("apply --yes --max-failures", wrong)
+    assert (done.code, done.err.splitlines()[-1]) == (
+        64,
+        f"reconciler: --max-failures takes a number from 1, or a percentage such as 10%; not {wrong}",
+    )
+    assert writes(cli_runner) == []
+
+
+@pytest.mark.parametrize(
+    ("text", "planned", "number"), [("10%", 0, 1), ("10%", 10, 1), ("10%", 11, 2), ("100%", 7, 7), ("12", 3, 12)]
+)
+def test_a_percentage_is_of_the_planned_changes_and_rounded_up(text: str, planned: int, number: int) -> None:
+    assert FailureLimit(text, planned).number == number
