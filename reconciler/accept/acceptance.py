@@ -23,6 +23,10 @@ CONTRADICTION = "manifests that agree with what is live would have errors"
 UNASKED = Unknown("not looked up")
 
 
+Fault = tuple[Hashable, str]
+"""A document as it was read, or a target, and the section that has errors there."""
+
+
 @dataclass(frozen=True, slots=True)
 class Drift:
     """What manifests declare, what is live, and the plan between the two.
@@ -124,6 +128,7 @@ class _Rounds:
         read: by document of `current`, that of `base`, or the target whose new document it is.
         banned: the places of profiles and sets, each with a section that must not change there.
         given_up: by target and section, why nothing of it is accepted any more.
+        restated: targets, each with a section whose declared fields all go into the target's own document.
         made: the edits so far.
     """
 
@@ -137,6 +142,7 @@ class _Rounds:
     read: Mapping[Hashable, Document | Target] = field(default_factory=dict)
     banned: set[tuple[Place, str]] = field(default_factory=set)
     given_up: dict[tuple[Target, str], str] = field(default_factory=dict)
+    restated: set[tuple[Target, str]] = field(default_factory=set)
     made: set[Hashable] = field(default_factory=set)
 
     def run(self) -> list[Problem]:
@@ -182,10 +188,24 @@ class _Rounds:
     def _placed(self, wishes: Mapping[Target, Wishes]) -> list[Edit]:
         unreadable = {(t, s) for (t, s, _), part in self.live.parts.items() if isinstance(part, Unreadable)}
         known = {place for place in self.planned if place not in unreadable and place not in self.given_up}
-        return Placement(self.current.layered, wishes, known, self.closed, self.banned).place()
+        return Placement(self.current.layered, wishes, known, self.closed, self.banned, self.restated).place()
 
     def _make(self, edits: Sequence[Edit]) -> None:
-        """Make some edits; if manifests would have errors, drop those that are to blame."""
+        """Make some edits; if manifests would have errors, drop those that are to blame.
+
+        A field that a profile or set no longer needs stays there unless it must go: what changes above it may drop it.
+        """
+        changing = {(edit.document, edit.section) for edit in edits if not edit.is_needless}
+        now = [edit for edit in edits if not edit.is_needless or (edit.document, edit.section) in changing] or edits
+        faulty = self._attempt(now)
+        if faulty and len(now) < len(edits):
+            now = [*now, *self._blamed([edit for edit in edits if edit not in now], faulty)]
+            faulty = self._attempt(now)
+        if faulty:
+            self._drop(self._blamed(now, faulty) or now)
+
+    def _attempt(self, edits: Sequence[Edit]) -> Set[Fault]:
+        """Make some edits, unless manifests would have errors; return the targets and documents with errors."""
         pruned: dict[Document, set[str]] = {}
         for whole in self.current.layered:
             for layer in whole.layers:
@@ -196,20 +216,23 @@ class _Rounds:
         read: dict[Hashable, Document | Target] = {document: old for old, document in changed.items()}
         read |= {document: target for target, document in new.items()}
         if revised is None:
-            self._drop(self._blamed(edits, frozenset(read.get(each, each) for each in faulty)) or edits)
-            return
-        self.drafts, self.current, self.read = drafts, revised, read
+            return frozenset((read.get(each, each), section) for each, section in faulty)
         self.made.update(map(self._mark, edits))
+        self.drafts, self.current, self.read = drafts, revised, read
+        return frozenset()
 
-    def _blamed(self, edits: Iterable[Edit], faulty: Set[Hashable]) -> list[Edit]:
-        """Return the edits of faulty documents, and of any document of faulty targets."""
+    def _blamed(self, edits: Iterable[Edit], faulty: Set[Fault]) -> list[Edit]:
+        """Return the edits of faulty documents, and of any document of faulty targets, in the sections at fault."""
         documents = {
-            layer.document for whole in self.current.layered if whole.target in faulty for layer in whole.layers
+            (self.read.get(layer.document, layer.document), section)
+            for whole in self.current.layered
+            for target, section in faulty
+            if whole.target == target
+            for layer in whole.layers
         }
+        wrong = documents | faulty
         return [
-            edit
-            for edit in edits
-            if edit.document in documents or self._origin(edit) in faulty or not faulty.isdisjoint(edit.targets)
+            edit for edit in edits if {(each, edit.section) for each in (self._origin(edit), *edit.targets)} & wrong
         ]
 
     def _drop(self, edits: Sequence[Edit]) -> None:
@@ -217,7 +240,10 @@ class _Rounds:
         shared = [edit for edit in edits if edit.document is not None and edit.shared]
         self.banned.update((place_of(edit.document), edit.section) for edit in shared if edit.document is not None)
         if not shared:
-            self.given_up |= {(target, edit.section): CONTRADICTION for edit in edits for target in edit.targets}
+            places = {(target, edit.section) for edit in edits for target in edit.targets}
+            records = {place for place in places if self.drafts.specs[place[1]].items is None}
+            self.given_up |= dict.fromkeys((places - records) | (places & self.restated), CONTRADICTION)
+            self.restated |= records
 
     def _mark(self, edit: Edit) -> Hashable:
         return self._origin(edit), edit.steps, repr(edit.wish)
@@ -241,7 +267,8 @@ class _Rounds:
                         ),
                         given_up,
                     )
-                    yield each if isinstance(each, Problem) else Problem(each.address, reason)
+                    field_, remedy = (each.field, each.remedy) if isinstance(each, Problem) else (None, "")
+                    yield Problem(each.address, reason, field_, remedy if reason == getattr(each, "reason", "") else "")
 
     def _names(self, each: Change | Problem) -> tuple[Key | None, ...]:
         """Return the names under which an object may have been refused, and that of its whole section."""

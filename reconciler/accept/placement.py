@@ -34,6 +34,7 @@ class Edit:
         wish: what happens there; `Add` appends an entry to a list.
         targets: those that wish it.
         shared: whether the document is a profile or a set.
+        is_needless: whether it drops a field of a profile or set, which what changes above it may do as well.
     """
 
     document: Document | None
@@ -42,6 +43,7 @@ class Edit:
     wish: Put | Drop | Rename | Add
     targets: list[Target]
     shared: bool = False
+    is_needless: bool = False
 
     @property
     def section(self) -> str:
@@ -59,6 +61,8 @@ class Placement:
         known: the targets and sections of which everything was read: no other target agrees to anything.
         closed: the files that must not change, each with the reason.
         banned: the places of profiles and sets, each with a section that stays as it is there.
+        restated: targets, each with a section that their own documents are to declare as a whole, as they must where
+            they are read before it is known what profiles and sets they have.
     """
 
     wholes: Collection[Effective]
@@ -66,6 +70,7 @@ class Placement:
     known: Collection[tuple[Target, str]]
     closed: Mapping[str, str]
     banned: Collection[tuple[Place, str]]
+    restated: Collection[tuple[Target, str]] = ()
     edits: dict[tuple[Any, Steps], Edit] = field(default_factory=dict)
 
     @cached_property
@@ -86,6 +91,8 @@ class Placement:
             for steps, wish in wishes.items():
                 if steps[:2] not in replaced:
                     self._place(whole, steps, wish)
+            for section in {steps[0] for steps in wishes if (whole.target, steps[0]) in self.restated}:
+                self._restate(whole, section)
         return [*self.edits.values()]
 
     def _place(self, whole: Effective, steps: Steps, wish: Wish) -> None:
@@ -107,6 +114,18 @@ class Placement:
             case Drop():
                 self._drop_field(whole, steps, wish)
 
+    def _restate(self, whole: Effective, section: str) -> None:
+        """Declare all declared fields of a section in the target's own document."""
+        spec = whole.specs[section]
+        for name, value in whole.sections[section].items():
+            for keys in [(key,) for key in value] if isinstance(value, dict) else [()]:
+                steps = (section, name, *keys)
+                wish = self._wished(whole, steps)
+                if name not in spec.lists and not isinstance(wish, Drop):
+                    *_, (layer, at) = whole.declarations(steps)
+                    value_now = literal(value[keys[0]] if keys else value)
+                    self._override(whole, layer, steps, at, wish if isinstance(wish, Put) else Put(value_now))
+
     def _put(self, whole: Effective, steps: Steps, wish: Put) -> None:
         declarations = list(whole.declarations(steps)) if _is_declared(whole, steps) else []
         if not declarations:
@@ -123,38 +142,40 @@ class Placement:
         """Remove a declared field; another change of the target's own document may make one go that cannot be."""
         *_, (layer, at) = whole.declarations(steps)
         if not layer.title or self._agree(layer, at, wish):
-            self._edit(whole, layer, at, wish)
+            self._edit(whole, layer, at, wish, is_needless=bool(layer.title))
+        elif steps[-1] == OLD_NAMES:
+            self._override(whole, layer, steps, at, Put([]))
         else:
             self._refuse(whole, steps, f"{_where(layer, at)} declares {steps[-1]} for other targets too")
 
     def _drop_item(self, whole: Effective, steps: Steps, wish: Drop) -> None:
-        declarations = list(whole.declarations(steps))
+        """Remove an item from all layers that declare it, or else let it be null in the target's own document."""
+        declarations = _declaring(whole, steps)
         shared = [(layer, at) for layer, at in declarations if layer.title]
-        agreed = [(layer, at) for layer, at in shared if self._agree(layer, at, wish)]
-        for layer, at in agreed:
-            self._edit(whole, layer, at, wish)
-        kept = [(layer, at) for layer, at in shared if (layer, at) not in agreed and _value(layer, at) is not None]
-        own = [(layer, at) for layer, at in declarations if not layer.title]
-        if kept:
-            layer, at = kept[-1]
+        if all(self._agree(layer, at, wish) for layer, at in shared):
+            for layer, at in declarations:
+                self._edit(whole, layer, at, wish)
+        else:
+            layer, at = shared[-1]
             self._override(whole, layer, steps, at, Put(None))
-        elif own:
-            self._edit(whole, *own[0], wish)
 
     def _drop_entry(self, whole: Effective, steps: Steps, wish: Drop) -> None:
+        """Remove an entry from all layers that list it, or from none: their lists unite."""
         section, name, entry = steps
-        spec = whole.specs[section]
-        for layer in dict.fromkeys(whole.layers):
-            for index in range(len(layer.sections.get(section, {}).get(name, ()))):
-                at = (section, name, index)
-                if _steps_in(whole, layer, at) != steps:
-                    continue
-                if not layer.title or self._agree(layer, at, wish):
-                    self._edit(whole, layer, at, wish)
-                else:
-                    title = spec.lists[name].title
-                    reason = f"{_where(layer, at)} lists the {title} {entry} for other targets too, and lists unite"
-                    self._refuse(whole, steps, reason)
+        listing = [
+            (layer, (section, name, index))
+            for layer in dict.fromkeys(whole.layers)
+            for index in range(len(layer.sections.get(section, {}).get(name, ())))
+            if _steps_in(whole, layer, (section, name, index)) == steps
+        ]
+        for layer, at in listing:
+            if layer.title and not self._agree(layer, at, wish):
+                title = whole.specs[section].lists[name].title
+                reason = f"{_where(layer, at)} lists the {title} {entry} for other targets too, and lists unite"
+                self._refuse(whole, steps, reason)
+                return
+        for layer, at in listing:
+            self._edit(whole, layer, at, wish)
 
     def _revive(self, whole: Effective, steps: Steps, wish: Revive) -> None:
         """Replace a null by what is there, or remove it where another layer declares the item."""
@@ -210,17 +231,15 @@ class Placement:
         )
 
     def _agree_to_add(self, layer: Layer, written: Steps, wish: Add) -> bool:
-        """Whether all targets for which a layer prunes a section wish to add the same."""
-        section, *names = written
+        """Whether all targets of a layer that may have a section wish to add the same."""
+        section = written[0]
         if (place_of(layer.document), section) in self.banned:
             return False
-        for whole in self.members[layer]:
-            if section not in whole.sections or _pruning(whole) is not layer:
-                continue
-            name = names if len(names) == 2 else [whole.specs[section].normalize_key(names[0], whole.values)]
-            if (whole.target, section) not in self.known or self._wished(whole, (section, *name)) != wish:
-                return False
-        return True
+        return all(
+            (whole.target, section) in self.known and self._wished(whole, _added_to(whole, written)) == wish
+            for whole in self.members[layer]
+            if whole.target.level in whole.specs[section].kind.models
+        )
 
     def _wished(self, whole: Effective, steps: Steps) -> Wish | None:
         wishes = self.wishes.get(whole.target)
@@ -240,12 +259,14 @@ class Placement:
                     break
         self._edit(whole, own, written, wish)
 
-    def _edit(self, whole: Effective, layer: Layer, at: Steps, wish: Put | Drop | Rename | Add) -> None:
+    def _edit(
+        self, whole: Effective, layer: Layer, at: Steps, wish: Put | Drop | Rename | Add, *, is_needless: bool = False
+    ) -> None:
         reason = self.closed.get(layer.document.source.path)
         if reason is not None:
             self._refuse(whole, at, f"{_where(layer, at)} declares it, and {reason}")
             return
-        edit = Edit(layer.document, layer.document, at, wish, [whole.target], shared=bool(layer.title))
+        edit = Edit(layer.document, layer.document, at, wish, [whole.target], bool(layer.title), is_needless)
         self._note((layer.document, at), edit)
 
     def _note(self, key: tuple[Any, Steps], edit: Edit) -> None:
@@ -273,6 +294,12 @@ def _steps_in(whole: Effective, layer: Layer, at: Steps) -> Steps:
     return (section, spec.normalize_key(first, values), *(fill(step, values) for step in others))
 
 
+def _added_to(whole: Effective, written: Steps) -> Steps:
+    """Return the steps in the merged spec of a target to a new item that a layer writes; an entry is as it is."""
+    section, name, *entry = written
+    return (section, name if entry else whole.specs[section].normalize_key(name, whole.values), *entry)
+
+
 def _depends(whole: Effective, layer: Layer, steps: Steps) -> bool:
     """Whether a target would have something else without what a layer declares."""
     section, *names = steps
@@ -284,8 +311,15 @@ def _depends(whole: Effective, layer: Layer, steps: Steps) -> bool:
     if not _is_declared(whole, steps):
         return False
     *_, (top, _) = whole.declarations(steps)
-    is_wanted_item = len(names) == 1 and spec.items is not None and whole.sections[section][names[0]] is not None
-    return is_wanted_item or top is layer
+    is_item = len(names) == 1 and spec.items is not None
+    return top is layer or (is_item and any(each is layer for each, _ in _declaring(whole, steps)))
+
+
+def _declaring(whole: Effective, steps: Steps) -> list[tuple[Layer, Steps]]:
+    """Return the layers of which an item is merged, lowest first: those above the last null."""
+    declarations = list(whole.declarations(steps))
+    above = next((n for n in range(len(declarations), 0, -1) if _value(*declarations[n - 1]) is None), 0)
+    return declarations[above:]
 
 
 def _is_declared(whole: Effective, steps: Steps) -> bool:

@@ -78,7 +78,7 @@ def quoted(name: Key) -> str:
 def item_fields(found: Found) -> dict[str, Any]:
     """Return what a manifest declares of an object, without fields that have the service's default."""
     fields = _fields("", found, [])
-    defaults = found.resource.model_fields
+    defaults = type(found.resource).model_fields
     return {
         name: value for name, value in fields.items() if getattr(found.resource, name) != defaults[name].get_default()
     }

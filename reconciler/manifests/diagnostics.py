@@ -52,24 +52,26 @@ class Diagnostics:
 
     Attributes:
         located: all of them.
-        faulty: the targets whose merged specs have errors, and the documents that have errors of their own.
+        faulty: the targets whose merged specs have errors, and the documents that have errors of their own, each with
+            the section; without one, it is empty.
     """
 
     located: list[LocatedDiagnostic] = field(default_factory=list)
-    faulty: set[Hashable] = field(default_factory=set)
+    faulty: set[tuple[Hashable, str]] = field(default_factory=set)
     _advice: set[LocatedDiagnostic] = field(default_factory=set)
     _seen: set[LocatedDiagnostic] = field(default_factory=set)
     _first: dict[tuple[str, int, int, str], Hashable] = field(default_factory=dict)
 
     def add(self, document: Document, found: Diagnostic, by: Hashable = None) -> None:
         """Add a diagnostic of a document; `by` names the target that it is for, if only for one."""
-        self._add(document.find(found.steps, key=found.at_key), found, document if by is None else by)
+        section = str(found.steps[1]) if len(found.steps) > 1 and found.steps[0] == "spec" else ""
+        self._add(document.find(found.steps, key=found.at_key), found, document if by is None else by, section)
 
     def add_merged(self, whole: Effective, found: Diagnostic) -> None:
         """Add a diagnostic of a merged spec, in the layer that set the value."""
         layer, location = whole.find(found.steps, key=found.at_key)
         note = f" (for {whole.target})" if layer.title else ""
-        self._add(location, found, whole.target, note)
+        self._add(location, found, whole.target, str(found.steps[0]), note)
 
     def extend(self, found: Iterable[LocatedDiagnostic]) -> None:
         """Add diagnostics that have a place already."""
@@ -78,10 +80,10 @@ class Diagnostics:
                 self._seen.add(each)
                 self.located.append(each)
 
-    def _add(self, location: Location, found: Diagnostic, by: Hashable, note: str = "") -> None:
+    def _add(self, location: Location, found: Diagnostic, by: Hashable, section: str, note: str = "") -> None:
         position = location.position
         if found.severity == "error":
-            self.faulty.add(by)
+            self.faulty.add((by, section))
         if self._first.setdefault((location.source.path, position.line, position.column, found.severity), by) != by:
             return
         severity = "warning" if found.severity == "advice" else found.severity

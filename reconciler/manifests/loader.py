@@ -208,7 +208,7 @@ class Manifests:
 
     def revised(
         self, replaced: Mapping[Document, Document], added: Iterable[Document]
-    ) -> "tuple[Manifests | None, frozenset[Hashable]]":
+    ) -> "tuple[Manifests | None, frozenset[tuple[Hashable, str]]]":
         """Return the manifests with other documents, at the same knowledge of the service.
 
         Args:
@@ -216,7 +216,7 @@ class Manifests:
             added: further documents.
 
         Returns:
-            The manifests, None if they have errors; and the targets and documents that have them.
+            The manifests, None if they have errors; and the targets and documents at fault, each with the section.
         """
         with _collector_paused():
             index, diagnostics = self._index.without(replaced.keys()), Diagnostics()
@@ -224,9 +224,11 @@ class Manifests:
                 for each in index.add(document):
                     diagnostics.add(document, each)
             try:
-                return _manifests(index, diagnostics, self.files, *self._known), frozenset()
+                alone = _manifests(index, diagnostics, self.files)
+                whole = _manifests(index, diagnostics, self.files, *self._known) if any(self._known) else alone
             except ManifestErrors:
                 return None, frozenset(diagnostics.faulty)
+            return whole, frozenset()
 
     def effective(self, target: Target) -> dict[str, Any]:
         """Return the merged spec of a target as plain data of its own.
