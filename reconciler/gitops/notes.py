@@ -4,33 +4,13 @@ from collections.abc import Sequence
 from contextlib import suppress
 from dataclasses import dataclass
 from enum import StrEnum
-from typing import Protocol
-from urllib.parse import quote
 
-from reconciler.errors import BadAnswer, ConfigurationError, NotFound, ServiceError
-from reconciler.model.protocols import Json, Request
-
-LONGEST = 1_000_000
-"""Characters that the service accepts in one note."""
-
-TRIES = 3
-"""Attempts to post a note whose response is lost each time and which is then missing."""
+from reconciler.errors import ConfigurationError, NotFound
+from reconciler.gitops.keeping import LONGEST, Board, as_stored, keep_one, marker, own_user, project_path
+from reconciler.model.protocols import Request
 
 QUERY = "?order_by=created_at&sort=asc&activity_filter=only_comments"
 """The list's query: oldest first, without the service's own notes on events."""
-
-
-class Board(Protocol):
-    """The part of a client that notes need. Its methods raise `ServiceError`s and nothing else."""
-
-    def get(self, path: str) -> Json:
-        """See `protocols.Reader`."""
-
-    def visible(self, path: str) -> list[Json]:
-        """Return all items of all pages that the token may see, of a list that may hold others."""
-
-    def send(self, request: Request) -> Json:
-        """See `protocols.Service`."""
 
 
 class Posting(StrEnum):
@@ -56,7 +36,7 @@ class MergeRequest:
     @property
     def notes(self) -> str:
         """The path of its notes."""
-        return f"projects/{quote(self.project, safe='')}/merge_requests/{self.iid}/notes"
+        return f"{project_path(self.project)}/merge_requests/{self.iid}/notes"
 
     def __str__(self) -> str:
         """Return `acme/api!7`."""
@@ -79,29 +59,15 @@ def post_note(board: Board, place: MergeRequest, name: str, text: str) -> Postin
         ConfigurationError: the text is empty, or too long for a note.
         ServiceError: the note could not be posted.
     """
-    own = _Own(board, place, marker(name), _body(name, text))
-    left = TRIES
-    while True:
-        left -= 1
-        found = own.found()
-        try:
-            return own.keep(found) if found else own.post()
-        except ServiceError as error:
-            somebody_was_faster = isinstance(error, NotFound) if found else error.ambiguous
-            if not (somebody_was_faster and left):
-                raise
-
-
-def marker(name: str) -> str:
-    """Return the first line of a note of that name: an HTML comment, which is not shown."""
-    return f"<!-- reconciler note: {quote(name, safe=' /').replace('--', '-%2D')} -->"
+    own = _Own(board, place, marker("note", name), _body(name, text))
+    return keep_one(own.found, own.keep, own.post)
 
 
 def _body(name: str, text: str) -> str:
     """Return the note as the service stores it: without carriage returns and trailing blanks."""
     if not text.strip():
         raise ConfigurationError("the text is empty")
-    body = f"{marker(name)}\n\n{text}".replace("\r", "").rstrip()
+    body = as_stored(f"{marker('note', name)}\n\n{text}")
     if len(body) > LONGEST:
         raise ConfigurationError(
             f"a note may have {LONGEST:,} characters, and this one has {len(body):,}; "
@@ -135,7 +101,7 @@ class _Own:
                 case {"id": int(number), "body": str(body), "author": {"id": int(author)}, "system": False}:
                     if body.startswith(self.marker):
                         marked.append((author, _Note(number, body)))
-        user = self._user() if marked else None
+        user = own_user(self.board) if marked else None
         return sorted((note for author, note in marked if author == user), key=lambda note: note.id)
 
     def post(self) -> Posting:
@@ -152,9 +118,3 @@ class _Own:
             with suppress(NotFound):
                 self.board.send(Request("DELETE", f"{self.place.notes}/{each.id}"))
         return Posting.UNCHANGED if first.body == self.body and not others else Posting.UPDATED
-
-    def _user(self) -> int:
-        user = self.board.get("user")
-        if isinstance(user, dict) and isinstance(user.get("id"), int):
-            return int(user["id"])
-        raise BadAnswer("GET user", "unexpected response: the user has no numeric id")

@@ -9,7 +9,8 @@ from typing import Any
 import pytest
 
 from reconciler.errors import AnswerLost, BadAnswer, NotFound, ServerFailure
-from reconciler.gitops.notes import MergeRequest, Posting, marker, post_note
+from reconciler.gitops.keeping import marker
+from reconciler.gitops.notes import MergeRequest, Posting, post_note
 from tests.canned import answer, canned
 from tests.cli_runner import CliRunner
 from tests.service.connecting import connected
@@ -83,13 +84,13 @@ def test_each_name_has_a_note_of_its_own(cli_runner: CliRunner, monkeypatch: pyt
 
 @pytest.mark.parametrize("name", ["--> <b>", "a--b", "a---", "ä\n", "-", ">"])
 def test_a_name_cannot_end_the_comment_it_stands_in(name: str) -> None:
-    inside = marker(name).removeprefix("<!-- ").removesuffix(" -->")
+    inside = marker("note", name).removeprefix("<!-- ").removesuffix(" -->")
     assert not {"--", ">", "<", "\n"} & {inside[at : at + size] for at in range(len(inside)) for size in (1, 2)}
-    assert marker(name) != marker(f"{name} ")
+    assert marker("note", name) != marker("note", f"{name} ")
 
 
 def test_names_that_begin_alike_are_not_the_same(cli_runner: CliRunner) -> None:
-    noted(cli_runner, {"body": f"{marker('plan 1/5')}\n\nx"}, {"body": f"{marker('plan-b')}\n\nx"})
+    noted(cli_runner, {"body": f"{marker('note', 'plan 1/5')}\n\nx"}, {"body": f"{marker('note', 'plan-b')}\n\nx"})
     assert cli_runner("note --file note.md --name plan").out == "Note plan posted: 100!7\n"
 
 
