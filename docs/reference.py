@@ -64,7 +64,7 @@ ENVIRONMENT = {
     "CI_API_V4_URL": "The API URL of the service that runs a CI job; the default of `api_url` there. A different "
     "origin in `reconciler.yaml` is refused in the job.",
     "CI_JOB_URL": "Link to the job, at the end of what `--notify` posts. CI jobs set it.",
-    "RECONCILER_NOTE_TOKEN": "A token for `note` only, such as an access token of the project with the scope `api`.",
+    "RECONCILER_NOTE_TOKEN": "A token for `note` and `issue` only, such as an access token of the project with the scope `api`.",
     "CI_NODE_INDEX": "With `CI_NODE_TOTAL`, the default of `--shard I/N`. CI sets both in jobs with `parallel`.",
     "CI_NODE_TOTAL": "See `CI_NODE_INDEX`.",
     "CI": "If set, progress is one line in the log every ten seconds.",
@@ -164,22 +164,23 @@ def _configuration() -> Iterator[str]:
         "## reconciler.yaml\n\n"
         f"{getdoc(Configuration)}\n\n"
     )
-    options_of = {
-        each.name: each for name in COMMANDS for each in _command(name).params if isinstance(each, click.Option)
-    }
+    options = [each for name in COMMANDS for each in _command(name).params if isinstance(each, click.Option)]
+    flags = {each.name: f"`{each.opts[-1]}`" for each in options} | {"paths": "PATHS"}
     rows = []
-    for key, schema in Configuration.model_json_schema()["properties"].items():
-        option = options_of.get(key)
-        flag = f"`{option.opts[-1]}`" if option else "PATHS"
+    whole = Configuration.model_json_schema()
+    for key, schema in whole["properties"].items():
+        flag = flags.get(key, "")
         rows.append(
             [f"`{key}`", type_words(schema), schema["description"], f"`{in_yaml(schema['examples'][0])}`", flag]
         )
     yield table(["key", "takes", "means", "example", "flag"], rows)
+    for name, shape in whole["$defs"].items():
+        yield f"### {name}\n\n{shape['description']}\n\n{keys(shape)}"
     yield "## Environment\n\n"
     variables: dict[str, str] = dict(ENVIRONMENT)
-    for option in options_of.values():
+    for option in options:
         for variable in [option.envvar] if isinstance(option.envvar, str) else option.envvar or ():
-            variables[variable] = f"Same as `{option.opts[-1]}`. {option.help}".partition("  [")[0]
+            variables.setdefault(variable, f"Same as `{option.opts[-1]}`. {option.help}".partition("  [")[0])
     yield table(["variable", "means"], ([f"`{name}`", words] for name, words in sorted(variables.items())))
 
 

@@ -61,6 +61,18 @@ PerSeconds = Annotated[
 ]
 
 
+class IssueSettings(BaseModel):
+    """Settings of `reconciler issue`."""
+
+    model_config = ConfigDict(strict=True, extra="forbid")
+
+    assignees: dict[Text, dict[Text, list[Text]]] = Field(
+        {},
+        description="By a label's name and value, the usernames of those to assign where a target with it drifts.",
+        examples=[{"team": {"payments": ["alice"]}}],
+    )
+
+
 class Configuration(BaseModel):
     """Settings of the tool itself, for runs in this folder. Flags and the environment win over them."""
 
@@ -107,6 +119,11 @@ class Configuration(BaseModel):
         "",
         description="Command that `apply` runs for each created token, with one JSON line on stdin.",
         examples=["vault-put trigger-tokens"],
+    )
+    issue: IssueSettings = Field(
+        IssueSettings(),
+        description="Whom `reconciler issue` assigns, by `metadata.labels` of the targets: label, value, usernames.",
+        examples=[{"assignees": {"team": {"payments": ["alice"]}}}],
     )
 
 

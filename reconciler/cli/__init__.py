@@ -26,6 +26,7 @@ GROUPS: Mapping[str, Mapping[str, str]] = {
         "merge-plans": "documents",
         "merge-reports": "documents",
         "note": "note",
+        "issue": "note",
     },
     "Setup": {"doctor": "setup", "schema": "setup", "completion": "setup"},
     "Practice": {"demo": "sandbox", "sandbox": "sandbox"},

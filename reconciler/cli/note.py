@@ -1,15 +1,17 @@
-"""`reconciler note`."""
+"""`reconciler note` and `reconciler issue`."""
 
 import logging
 import os
-from collections.abc import Mapping
-from dataclasses import replace
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 import click
 from click.core import ParameterSource
 
+from reconciler import CONFIGURATION
 from reconciler.cli.options import CONNECTION, Given, command
 from reconciler.cli.outputs import write_stdout
 from reconciler.cli.session import Session
@@ -23,6 +25,8 @@ from reconciler.errors import (
 )
 
 if TYPE_CHECKING:
+    from reconciler.documents.plan_file import SavedPlan
+    from reconciler.gitops.issues import Drift, Memory
     from reconciler.gitops.notes import MergeRequest
     from reconciler.service import Client
 
@@ -31,14 +35,42 @@ LOG = logging.getLogger("reconciler")
 OWN_TOKEN = "RECONCILER_NOTE_TOKEN"  # noqa: S105 - the name of a variable
 """The variable for a token that is used for notes only."""
 
-WANTED = f"set {OWN_TOKEN} to a token with the scope api that may comment there"
+Responsible = Mapping[str, Mapping[str, Sequence[str]]]
+"""Usernames by the name and the value of a label."""
 
-ADVICE: Mapping[type[ReconcilerError], str] = {
-    Unauthorized: f"the token is not valid there (CI job tokens may not post notes): {WANTED}",
-    Forbidden: f"the token may not comment there: {WANTED}",
-    NotFound: f"there is no such merge request, or the token may not see it: {WANTED}",
-}
-"""The remedy for each refusal."""
+
+@dataclass(frozen=True, slots=True)
+class Subject:
+    """Words about what is kept on the service.
+
+    Attributes:
+        name: what it is.
+        place: where it is.
+        right: what the token must be allowed to do there.
+    """
+
+    name: str
+    place: str
+    right: str
+
+    @property
+    def wanted(self) -> str:
+        """The remedy for a token that does not suffice."""
+        return f"set {OWN_TOKEN} to a token with the scope api that may {self.right} there"
+
+    def remedy(self, error: ReconcilerError) -> str:
+        """Return the remedy for a refusal; empty if there is none."""
+        reasons = {
+            Unauthorized: f"the token is not valid there (CI job tokens may not {self.right}): ",
+            Forbidden: f"the token may not {self.right} there: ",
+            NotFound: f"there is no such {self.place}, or the token may not see it: ",
+        }
+        reason = next((words for kind, words in reasons.items() if isinstance(error, kind)), None)
+        return f"; {reason}{self.wanted}" if reason else ""
+
+
+NOTE = Subject("note", "merge request", "comment")
+ISSUE = Subject("issue", "project", "open issues")
 
 
 @command(CONNECTION, epilog="Example: reconciler note --file note.md --name plan")
@@ -81,14 +113,106 @@ def note(given: Given, *, file: Path, name: str, project: str | None, iid: int |
         place = _merge_request(project, iid)
         _refuse_link(file)
         text = read_file(file)
-        with _client(given) as client:
+        with _client(given, NOTE) as client:
             posting = post_note(client, place, name, text)
     except ReconcilerError as error:
-        advice = next((words for kind, words in ADVICE.items() if isinstance(error, kind)), None)
-        LOG.error("No note posted: %s%s", error, f"; {advice}" if advice else "")  # noqa: TRY400 - a message, no traceback
-        return 1 if strict else 0
+        return _refused("No note posted", NOTE, error, strict=strict)
     write_stdout(f"Note {name} {posting}: {place}\n")
     return 0
+
+
+@command(CONNECTION, epilog="Example: reconciler issue drift.json --project acme/settings")
+@click.argument("report", type=click.Path(path_type=Path, dir_okay=False))
+@click.option(
+    "--project",
+    envvar="CI_PROJECT_ID",
+    required=True,
+    metavar="PROJECT",
+    help="ID or path of the issue's project. The default in a CI job is the job's project.",
+)
+@click.option(
+    "--name",
+    default="drift",
+    show_default=True,
+    metavar="NAME",
+    help="Name of the issue: one issue of each name is kept.",
+)
+@click.option("--strict", is_flag=True, help="Exit with 1 if the service refuses.")
+def issue(given: Given, *, report: Path, project: str, name: str, strict: bool) -> int:
+    """Keep one issue about drift.
+
+    REPORT is the JSON report of `drift`. The issue is opened when something differs or is a problem, updated in place
+    with what is new, closed when everything is in order, and reopened when drift comes back. `issue.assignees` in
+    reconciler.yaml says whom to assign, by the labels of the targets.
+
+    The token is RECONCILER_NOTE_TOKEN, or else the usual one. If the service refuses, stderr says why, and the exit
+    code is 0 unless --strict is given.
+    """
+    from reconciler.gitops.issues import keep_issue
+
+    session = Session(given)
+    saved = session.read_plan(report)
+    try:
+        with _client(given, ISSUE) as client:
+            filed = keep_issue(client, project, name, _drift(saved, name))
+    except ReconcilerError as error:
+        return _refused("No issue kept", ISSUE, error, strict=strict)
+    for username in filed.unknown:
+        LOG.warning("nobody has the username %s; see issue.assignees in %s", username, CONFIGURATION)
+    write_stdout(f"Issue {name} {filed.filing}: {project}{'' if filed.iid is None else f'#{filed.iid}'}\n")
+    return 0
+
+
+def _refused(what: str, subject: Subject, error: ReconcilerError, *, strict: bool) -> int:
+    """Log why nothing is kept, and what to do; return the exit code."""
+    LOG.error("%s: %s%s", what, error, subject.remedy(error))
+    return 1 if strict else 0
+
+
+def _drift(saved: "SavedPlan", name: str) -> "Drift":
+    """Return what an issue tells about a plan."""
+    from reconciler.documents.comparison import seen_in
+    from reconciler.documents.plan_file import utc
+    from reconciler.gitops.issues import Drift, Memory
+
+    time = utc(saved.created_at)
+    settings: Mapping[str, Responsible] = (click.get_current_context().default_map or {}).get("issue", {})
+    return Drift(
+        Memory(time, seen_in(saved.plan)),
+        partial(_issue_text, saved),
+        partial(_assignees, saved, settings.get("assignees", {})),
+        title="Settings differ from the manifests" + ("" if name == "drift" else f": {name}"),
+        in_order=f"**In order since {time}: nothing differs from the manifests, and there are no problems.**",
+    )
+
+
+def _issue_text(saved: "SavedPlan", before: "Memory") -> str:
+    """Return the Markdown of an issue: what is new since it was last written, if it was, and everything."""
+    from reconciler.documents.comparison import unseen
+    from reconciler.documents.plan_file import utc
+    from reconciler.render import render_plan
+
+    job = os.environ.get("CI_JOB_URL")
+    found = f"This was found at {utc(saved.created_at)}{f' by {job}' if job else ''}."
+    parts = [
+        f"Live settings differ from the manifests. {found} reconciler updates this issue in place, and closes it when "
+        "everything is in order."
+    ]
+    news = unseen(saved, before.marks)
+    if before.marks and news.is_new:
+        new = replace(news.plan, known=None)
+        parts += [f"# New since {before.time}", render_plan(new, "markdown"), "# Everything"]
+    return "\n\n".join(part.strip() for part in (*parts, render_plan(saved, "markdown")))
+
+
+def _assignees(saved: "SavedPlan", responsible: "Responsible", before: "Memory") -> Sequence[str]:
+    """Return the usernames of those who are responsible for targets in which something is new."""
+    from reconciler.documents.comparison import unseen
+
+    news = unseen(saved, before.marks).plan
+    labels = [each.labels for each in news.targets if any(each.changes) or any(each.problems)]
+    found = (responsible.get(name, {}).get(value, ()) for each in labels for name, value in each.items())
+    return list(dict.fromkeys(username for usernames in found for username in usernames))
 
 
 def _refuse_link(file: Path) -> None:
@@ -121,7 +245,7 @@ def _merge_request(project: str | None, iid: int | None) -> "MergeRequest":
     return MergeRequest(project, iid)
 
 
-def _client(given: Given) -> "Client":
+def _client(given: Given, subject: Subject) -> "Client":
     """Return a client for the service that runs the CI job, which need not be the one whose settings are managed.
 
     Raises:
@@ -131,12 +255,14 @@ def _client(given: Given) -> "Client":
     own = "" if source("token_file") is ParameterSource.COMMANDLINE else os.environ.get(OWN_TOKEN, "").strip()
     if not (own or given.token_file or os.environ.get("RECONCILER_TOKEN")):
         raise ConfigurationError(
-            "no token (CI job tokens may not post notes, and pipelines of merge requests have no protected variables): "
-            f"{WANTED}"
+            f"no token (CI job tokens may not {subject.right}, and pipelines of merge requests have no protected "
+            f"variables): {subject.wanted}"
         )
     job = os.environ.get("CI_API_V4_URL")
     if job and source("api_url") is not ParameterSource.COMMANDLINE:
         if not own and given.api_url and given.api_url.rstrip("/") != job.rstrip("/"):
-            raise ConfigurationError(f"the token is for {given.api_url}, and the merge request is at {job}: {WANTED}")
+            raise ConfigurationError(
+                f"the token is for {given.api_url}, and the {subject.place} is at {job}: {subject.wanted}"
+            )
         given = replace(given, api_url=job)
     return open_client(given, token=own or None)

@@ -11,7 +11,6 @@ from reconciler.cli.notices import notify_of_drift, notify_of_plan, webhook
 from reconciler.cli.options import FORCE, LIMITS, NOTICE, PROBLEMS, RUN, Given, command
 from reconciler.cli.outputs import check_outputs
 from reconciler.cli.session import Session
-from reconciler.cli.settings import read_file
 from reconciler.errors import ConfigurationError, PlanRefused
 
 if TYPE_CHECKING:
@@ -90,21 +89,17 @@ def _baseline(session: Session, file: Path | None, api_url: str) -> "SavedPlan |
         ConfigurationError: the file cannot be read.
         PlanRefused: the file is not a plan, was edited, or is about another service.
     """
-    from reconciler.documents.plan_file import is_about, load_plan
+    from reconciler.documents.plan_file import is_about
 
     if file is None:
         return None
     try:
-        text = read_file(file)
+        before = session.read_plan(file)
     except ConfigurationError as error:
         if not isinstance(error.__cause__, FileNotFoundError):
             raise
         LOG.warning("%s does not exist; without a baseline everything is new", file)
         return None
-    try:
-        before = load_plan(text, session.kinds)
-    except PlanRefused as error:
-        raise PlanRefused(f"{file}: {error}") from error
     if not is_about(before.service, api_url):
         raise PlanRefused(f"{file}: the baseline is about {before.service!r}, and this is {api_url!r}")
     return before

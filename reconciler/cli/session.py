@@ -17,8 +17,8 @@ from reconciler.cli.exit_codes import ExitCode, heeding, of_plan, of_report
 from reconciler.cli.options import DEFAULT_PATHS, Given
 from reconciler.cli.outputs import attempt_all, is_terminal, write_stderr, write_stdout
 from reconciler.cli.progress import ToStderr, shown, welcomes_colour
-from reconciler.cli.settings import open_client, template_variables, tokens_of
-from reconciler.errors import OutputFailed, UsageError
+from reconciler.cli.settings import open_client, read_file, template_variables, tokens_of
+from reconciler.errors import OutputFailed, PlanRefused, UsageError
 from reconciler.system.files import save
 
 if TYPE_CHECKING:
@@ -135,6 +135,21 @@ class Session:
         from reconciler.planning.selection import Selection
 
         return Selection(self.given.targets, self.given.excluded, self.given.labels, self.given.sections)
+
+    def read_plan(self, file: Path) -> "SavedPlan":
+        """Return the plan that a file holds.
+
+        Raises:
+            ConfigurationError: the file cannot be read.
+            PlanRefused: it holds no plan, or an edited one; the message names the file.
+        """
+        from reconciler.documents.plan_file import load_plan
+
+        text = read_file(file)
+        try:
+            return load_plan(text, self.kinds)
+        except PlanRefused as error:
+            raise PlanRefused(f"{file}: {error}") from error
 
     def info(self, text: str) -> None:
         """Log a message for the person who watches, unless they asked for quiet."""

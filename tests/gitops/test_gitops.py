@@ -159,7 +159,7 @@ def test_a_merge_request_without_a_token_for_notes_is_planned_all_the_same(proje
     pipeline = project.in_merge_request(first)
     assert pipeline.run(PLAN) == [0]
     [plan] = pipeline.ran[PLAN]
-    assert "No note posted: no token (CI job tokens may not post notes" in plan.log
+    assert "No note posted: no token (CI job tokens may not comment" in plan.log
     assert project.notes() == []
 
 

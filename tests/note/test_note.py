@@ -297,7 +297,7 @@ def test_what_the_service_answers_where_nothing_can_be_posted_is_told_with_advic
         (
             "glcbt-x",
             "7",
-            f"GET {path}: 401 Unauthorized; the token is not valid there (CI job tokens may not post notes): {HOW}",
+            f"GET {path}: 401 Unauthorized; the token is not valid there (CI job tokens may not comment): {HOW}",
         ),
         (
             "ada-token",
@@ -373,7 +373,7 @@ def test_without_a_token_it_is_told_which(cli_runner: CliRunner, monkeypatch: py
     done = cli_runner("note --file note.md")
     assert (done.code, done.out) == (0, "")
     assert done.err == (
-        "No note posted: no token (CI job tokens may not post notes, and pipelines of merge requests have no protected "
+        "No note posted: no token (CI job tokens may not comment, and pipelines of merge requests have no protected "
         f"variables): {HOW}\n"
     )
 
