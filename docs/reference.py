@@ -64,7 +64,8 @@ ENVIRONMENT = {
     "CI_API_V4_URL": "The API URL of the service that runs a CI job; the default of `api_url` there. A different "
     "origin in `reconciler.yaml` is refused in the job.",
     "CI_JOB_URL": "Link to the job, at the end of what `--notify` posts. CI jobs set it.",
-    "RECONCILER_NOTE_TOKEN": "A token for `note` and `issue` only, such as an access token of the project with the scope `api`.",
+    "RECONCILER_NOTE_TOKEN": "A token for `note` and `issue` only, such as an access token of the project with the "
+    "scope `api`.",
     "CI_NODE_INDEX": "With `CI_NODE_TOTAL`, the default of `--shard I/N`. CI sets both in jobs with `parallel`.",
     "CI_NODE_TOTAL": "See `CI_NODE_INDEX`.",
     "CI": "If set, progress is one line in the log every ten seconds.",

@@ -1,0 +1,275 @@
+"""Merge requests of a project and the notes on them, as far as a pipeline and `accept` need them.
+
+The spec does not define these endpoints; they follow production servers. Whether the branches of a merge request exist,
+or differ, is not checked.
+"""
+
+from typing import Any, Literal
+
+from pydantic import ValidationInfo, model_validator
+
+from ..answers import Answer, Refusal, refused
+from ..call import Call
+from ..collection import PAGE, Collection, page_of
+from ..parameters import boolean, read, text
+from ..records import CountedItem, DatedItem, Username
+from ..state import DEVELOPER, MAINTAINER, REPORTER, Project, State
+from .instance import show_user
+
+LONGEST = 1_000_000
+"""Characters of a note."""
+
+_NOTES = (
+    text("order_by", values=("created_at", "updated_at")),
+    text("sort", values=("asc", "desc")),
+    text("activity_filter", values=("all_notes", "only_comments", "only_activity")),
+    *PAGE,
+)
+_State = Literal["opened", "closed", "merged"]
+_EVENTS: dict[str, _State] = {"close": "closed", "reopen": "opened"}
+_LIST = (
+    text("state", values=("opened", "closed", "merged", "all")),
+    text("source_branch"),
+    text("target_branch"),
+    text("sort", values=("asc", "desc")),
+    *PAGE,
+)
+_FIELDS = (text("description"), boolean("remove_source_branch"))
+
+
+class MergeRequest(CountedItem):
+    """One merge request. A state file may give its number alone."""
+
+    title: str = "Change something"
+    description: str | None = None
+    author: Username | None = None
+    source_branch: str = "change"
+    target_branch: str = "main"
+    state: _State = "opened"
+    remove_source_branch: bool | None = None
+
+    @model_validator(mode="before")
+    @classmethod
+    def _from_number(cls, value: Any) -> Any:
+        return {"iid": value} if type(value) is int else value
+
+
+class _MergeRequests(Collection[MergeRequest]):
+    """The merge requests of a project."""
+
+    def list_items(self, call: Call) -> Answer:
+        """Answer with merge requests, newest first."""
+        sent = read(call, *_LIST)
+        project = self.owner(call)
+        state = sent.get("state") or "all"
+        found = [
+            each
+            for each in self.section.of(project)
+            if state in ("all", each.state)
+            and sent.get("source_branch", each.source_branch) == each.source_branch
+            and sent.get("target_branch", each.target_branch) == each.target_branch
+        ]
+        found.sort(key=lambda each: (each.created_at, each.id), reverse=sent.get("sort") != "asc")
+        return page_of(call, found, lambda each: self.show(call, project, each))
+
+    def owner(self, call: Call) -> Project:
+        """Return the project, if the caller may see its merge requests."""
+        project = call.visible_project()
+        if project.visibility == "private":
+            call.require(project, REPORTER)
+        if not project.merge_requests_enabled:
+            raise refused(403, "403 Forbidden")
+        return project
+
+    def owner_to_write(self, call: Call) -> Project:
+        """Return the project, if the caller is a developer and it is not archived."""
+        project = self.owner(call)
+        call.require(project, DEVELOPER)
+        if call.state.is_archived(project):
+            raise refused(403, "403 Forbidden")
+        return project
+
+    def find(self, call: Call, owner: Project, key: int) -> MergeRequest:
+        """Return the merge request of that number within the project."""
+        for each in self.items(call, owner):
+            if each.iid == key:
+                return each
+        raise refused(404, "404 Not found")
+
+    def read_changes(self, call: Call) -> dict[str, Any]:
+        """Return what is to change; an event becomes the state."""
+        sent = read(call, *self.changes, any_of=[each.name for each in self.changes])
+        event = sent.pop("state_event", None)
+        return sent | ({"state": _EVENTS[event]} if event else {})
+
+    def make(self, call: Call, owner: Project, sent: dict[str, Any]) -> MergeRequest:
+        """Return a new merge request of the caller."""
+        return super().make(call, owner, sent | {"author": call.caller().username})
+
+    def check(self, call: Call, owner: Project, wanted: MergeRequest, before: MergeRequest | None) -> None:  # noqa: ARG002 - others look at the caller
+        """Refuse a merge request of a branch into itself, and a second open one of the same branches."""
+        branches = wanted.source_branch, wanted.target_branch
+        if branches[0] == branches[1]:
+            raise Refusal(422, {"message": ["You can't use same project/branch for source and target"]})
+        for each in self.section.of(owner):
+            is_other = each is not before and each.state == wanted.state == "opened"
+            if is_other and (each.source_branch, each.target_branch) == branches:
+                reason = f"Another open merge request already exists for this source branch: !{each.iid}"
+                raise Refusal(409, {"message": [reason]})
+
+    def show(self, call: Call, owner: Project, item: MergeRequest) -> dict[str, Any]:
+        """Return the record of a merge request, as production shows it."""
+        state = call.state
+        return {
+            "id": item.id,
+            "iid": item.iid,
+            "project_id": owner.id,
+            "title": item.title,
+            "description": item.description,
+            "state": item.state,
+            "created_at": state.show_time(item.created_at),
+            "updated_at": state.show_time(item.updated_at),
+            "source_branch": item.source_branch,
+            "target_branch": item.target_branch,
+            "author": show_user(state.user(item.author), call.url) if item.author else None,
+            "draft": item.title.startswith("Draft:"),
+            "detailed_merge_status": "preparing" if call.method == "POST" else "mergeable",
+            "force_remove_source_branch": item.remove_source_branch,
+            "web_url": f"{call.url}/{owner.path}/-/merge_requests/{item.iid}",
+        }
+
+
+MERGE_REQUESTS = _MergeRequests(
+    "merge_requests",
+    MergeRequest,
+    "/projects/:id/merge_requests",
+    part="merge_request_iid",
+    new=(*(text(name, required=True, blank=False) for name in ("source_branch", "target_branch", "title")), *_FIELDS),
+    changes=(text("title", blank=False), *_FIELDS, text("state_event", values=tuple(_EVENTS))),
+)
+
+
+class Note(DatedItem):
+    """One note; `merge_request` is a number in the project."""
+
+    merge_request: int
+    author: Username
+    body: str
+    system: bool = False
+    internal: bool = False
+
+
+def _on_merge_requests(notes: list[Note], info: ValidationInfo) -> list[Note]:
+    known = {each.iid for each in info.data.get("merge_requests", ())}
+    for note in notes:
+        if note.merge_request not in known:
+            raise ValueError(f"there is no merge request {note.merge_request}")
+    return notes
+
+
+class _Notes(Collection[Note]):
+    """The notes of a merge request; all notes of a project are in one section."""
+
+    def list_items(self, call: Call) -> Answer:
+        """Answer with notes, newest first; each page lacks the internal ones that the caller may not see."""
+        number = call.number("merge_request_iid")
+        sent = read(call, *_NOTES)
+        project = self.owner(call)
+        kept = {"only_comments": (False,), "only_activity": (True,)}.get(
+            sent.get("activity_filter") or "", (False, True)
+        )
+        found = [each for each in self.section.of(project) if each.merge_request == number and each.system in kept]
+        order = sent.get("order_by") or "created_at"
+        found.sort(key=lambda note: (getattr(note, order), note.id), reverse=sent.get("sort") != "asc")
+        answer = page_of(call, found, lambda note: note)
+        shown = [self.show(call, project, note) for note in answer.body if _may_see(call, project, note)]
+        return Answer(answer.status, shown, answer.headers)
+
+    def owner(self, call: Call) -> Project:
+        """Return the project of a merge request that the caller may see, else 404."""
+        number, project = call.number("merge_request_iid"), call.visible_project()
+        seen = project.visibility != "private" or call.state.access(call.user, project) >= REPORTER
+        if not (seen and project.merge_requests_enabled and _has(project, number)):
+            raise refused(404, "404 MergeRequest Not Found")
+        return project
+
+    def items(self, call: Call, owner: Project) -> list[Note]:
+        """Return the notes of the merge request that the caller may see."""
+        number = call.number("merge_request_iid")
+        return [each for each in self.section.of(owner) if each.merge_request == number and _may_see(call, owner, each)]
+
+    def make(self, call: Call, owner: Project, sent: dict[str, Any]) -> Note:
+        """Return a new note; carriage returns and trailing blanks are removed from its body."""
+        if call.state.is_archived(owner):
+            raise refused(403, "403 Forbidden")
+        body, author = _body(call.state, sent["body"]), call.caller().username
+        return Note(merge_request=call.number("merge_request_iid"), author=author, body=body)
+
+    def require_right(self, call: Call, owner: Project, item: Note) -> None:
+        """Allow the author and maintainers; nobody for notes that the service wrote."""
+        if item.system or call.state.is_archived(owner):
+            raise refused(403, "403 Forbidden")
+        if item.author != call.caller().username:
+            call.require(owner, MAINTAINER)
+
+    def check(self, call: Call, owner: Project, wanted: Note, before: Note | None) -> None:  # noqa: ARG002 - others look where
+        """Refuse an invalid body, in production with a Ruby hash."""
+        wanted.body = _body(call.state, wanted.body)
+
+    def show(self, call: Call, owner: Project, item: Note) -> dict[str, Any]:
+        """Return the record of a note, as production shows it."""
+        state = call.state
+        return {
+            "id": item.id,
+            "type": None,
+            "body": item.body,
+            "attachment": None,
+            "author": show_user(state.user(item.author), call.url),
+            "created_at": state.show_time(item.created_at),
+            "updated_at": state.show_time(item.updated_at),
+            "system": item.system,
+            "noteable_id": item.merge_request,
+            "noteable_type": "MergeRequest",
+            "project_id": owner.id,
+            "resolvable": False,
+            "confidential": item.internal,
+            "internal": item.internal,
+            "noteable_iid": item.merge_request,
+            "commands_changes": {},
+        }
+
+
+def _may_see(call: Call, project: Project, note: Note) -> bool:
+    return not note.internal or call.state.access(call.user, project) >= REPORTER
+
+
+def _body(state: State, sent: str | None) -> str:
+    body = (sent or "").replace("\r", "").rstrip()
+    reason = "" if body else "can't be blank"
+    if len(body) > LONGEST:
+        reason = f"is too long (maximum is {LONGEST} characters)"
+    if not reason:
+        return body
+    if state.deployed:
+        raise Refusal(400, {"message": f'400 Bad request - Note {{:note=>["{reason}"]}}'})
+    raise refused(400, {"note": [reason]})
+
+
+def _has(project: Project, number: int) -> bool:
+    return any(each.iid == number for each in MERGE_REQUESTS.section.of(project))
+
+
+NOTES = _Notes(
+    "merge_request_notes",
+    Note,
+    "/projects/:id/merge_requests/:merge_request_iid/notes",
+    part="note_id",
+    new=(text("body", required=True),),
+    changes=(text("body", blank=False),),
+    validator=_on_merge_requests,
+)
+SECTIONS = (MERGE_REQUESTS.section, NOTES.section)
+ROUTES = (
+    *MERGE_REQUESTS.routes("list", "get", "create", "update"),
+    *NOTES.routes("list", "create", "update", "delete"),
+)
