@@ -180,7 +180,7 @@ def test_a_token_in_the_environment_comes_before_the_file_that_the_configuration
         (
             "zzz: x\n",
             "reconciler.yaml:1:1: unknown key `zzz`; known are api_url, token_file, ca_file, insecure_http, paths, values, "
-            "env, concurrency, rate, max_wait, max_age, format, log_format, tokens_to and tokens_command",
+            "env, concurrency, rate, max_wait, max_age, format, log_format, tokens_to, tokens_command and issue",
         ),
         (
             "paths: x\ntoken: glpat-secret\n",
@@ -231,8 +231,8 @@ def test_a_wrong_configuration_file_is_refused_with_every_place_and_no_line_of_i
     assert (done.code, done.out, done.err) == (1, "", f"reconciler: {said}\n")
 
 
-def test_every_key_of_the_configuration_is_an_option_of_some_command() -> None:
-    names = {parameter.name for command in commands().values() for parameter in command.params}
+def test_every_key_of_the_configuration_is_an_option_of_some_command_or_a_command() -> None:
+    names = {parameter.name for command in commands().values() for parameter in command.params} | set(commands())
     assert set(Configuration.model_fields) - names == set()
 
 
