@@ -74,6 +74,10 @@ class Objects:
         before = change.replaces_ids
         return [each for each in namesakes if each.id not in before and (each.ours or not before)]
 
+    def keeps(self, number: int | None) -> bool:
+        """Return whether the object of an ID is there to stay; one that was deleted may fade away."""
+        return number in self.by_id and not (isinstance(self._part, Collection) and self._part.fades)
+
     def has_name(self, found: Found, *names: Key | None) -> bool:
         """Return whether an object has any of some names."""
         return not self._canonical(names).isdisjoint(self._canonical(found.names))
@@ -307,7 +311,7 @@ def unapplied(change: Change, live: Reread, made: int | None = None) -> str:
     if isinstance(objects, Unreadable):
         raise LookupError(objects.reason)  # noqa: TRY004  # nothing is of a wrong type here
     if isinstance(change, Delete):
-        return "it still exists" if change.read.id in objects.by_id else ""
+        return "it still exists" if objects.keeps(change.read.id) else ""
     if isinstance(change, Create) and made is None:
         found = objects.new(change)
     else:

@@ -73,6 +73,7 @@ ACCOUNTS = Collection(
     deleted_at="users",
     canonical_key=str.casefold,
     prunable=False,
+    fades=True,
     lost="its memberships, tokens and contributions",
 )
 

@@ -307,6 +307,7 @@ class Collection:
         vocabularies: the fields that hold names of what must be in another list, each with the path of that list below
             the target's. It is read only where a name is wanted that no object of the collection has yet.
         numbered: whether an object has no name but its place among all, which changes when others come and go.
+        fades: whether the service deletes objects by and by, so that one may be listed for a while.
         lost: what does not come back with an object that was deleted and is created again, such as its comments.
     """
 
@@ -346,6 +347,7 @@ class Collection:
     events: Mapping[str, str] = field(default_factory=dict)
     vocabularies: Mapping[str, str] = field(default_factory=dict)
     numbered: bool = False
+    fades: bool = False
     lost: str = ""
 
     is_collection: ClassVar[bool] = True

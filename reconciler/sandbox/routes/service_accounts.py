@@ -1,7 +1,7 @@
 """Service accounts of the instance (spec section 4.5): administrators list and create them.
 
 The spec is silent on how they are changed and deleted: by `PATCH`, where blank values are dropped, and as users are.
-Production shows the address in the list too.
+Production shows the address in the list too, and deletes by a job, which here has run after the next list.
 """
 
 from typing import Any
@@ -24,6 +24,7 @@ class Account(Item):
     name: str = "Service account user"
     email: str = ""
     unconfirmed_email: str | None = None
+    fading: bool = False
 
     def complete(self) -> None:
         """Have the name and the address that the service makes up."""
@@ -38,7 +39,9 @@ class _Accounts(Collection[Account]):
         owner = self.owner(call)
         found = sorted(self.section.of(owner), key=lambda each: getattr(each, sent.get("order_by") or "id"))
         found = found if sent.get("sort") == "asc" else found[::-1]
-        return page_of(call, found, lambda item: self.show(call, owner, item))
+        answer = page_of(call, found, lambda item: self.show(call, owner, item))
+        self.section.put(owner, [item for item in self.section.of(owner) if not item.fading])
+        return answer
 
     def make(self, call: Call, owner: Instance, sent: dict[str, Any]) -> Account:
         """Blank values count as none."""
@@ -47,6 +50,13 @@ class _Accounts(Collection[Account]):
     def read_changes(self, call: Call) -> dict[str, Any]:
         """Blank values are dropped."""
         return {name: value for name, value in super().read_changes(call).items() if value}
+
+    def remove(self, call: Call, owner: Instance, item: Account) -> None:
+        """Leave the account to the job in production."""
+        if call.state.deployed:
+            item.fading = call.changed = True
+        else:
+            super().remove(call, owner, item)
 
     def check(self, call: Call, owner: Instance, wanted: Account, before: Account | None) -> None:
         """Usernames and addresses are unique among all users, without regard to case."""
