@@ -28,7 +28,7 @@ GROUPS: Mapping[str, Mapping[str, str]] = {
         "note": "note",
         "issue": "note",
     },
-    "Setup": {"doctor": "setup", "schema": "setup", "completion": "setup"},
+    "Setup": {"init": "init", "doctor": "setup", "schema": "setup", "completion": "setup"},
     "Practice": {"demo": "sandbox", "sandbox": "sandbox"},
 }
 """The commands under the headings of `--help`, each with the module that it is in."""

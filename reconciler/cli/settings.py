@@ -79,7 +79,7 @@ def open_client(given: Given, *, brisk: bool = False, token: str | None = None) 
     )
     if brisk:
         policy = replace(policy, connect_timeout=5, read_timeout=10, tries=2, tries_unheard=1)
-    return Client(_api_url(given), token or _token(given), ca_file=given.ca_file, policy=policy)
+    return Client(checked_api_url(given), token or _token(given), ca_file=given.ca_file, policy=policy)
 
 
 def duration(option: str, text: str) -> "timedelta":
@@ -154,7 +154,12 @@ def _origin(url: str) -> tuple[str, str]:
     return parts.scheme, parts.netloc.lower().removesuffix({"http": ":80", "https": ":443"}.get(parts.scheme, ""))
 
 
-def _api_url(given: Given) -> str:
+def checked_api_url(given: Given) -> str:
+    """Return the URL of the service.
+
+    Raises:
+        ConfigurationError: there is none, or it is not safe; see `open_client`.
+    """
     if not given.api_url:
         raise ConfigurationError("no service: set RECONCILER_API_URL or --api-url, such as https://host/api/v4")
     url = urlsplit(given.api_url)

@@ -57,17 +57,26 @@ class ExportResult:
 
     Attributes:
         targets: how many were exported.
-        written: the files that changed, sorted.
+        texts: of the files that change, by path.
+        kept: the files that would have changed and are left alone.
+        rehearsal: the file with a state of the sandbox, if one was asked for.
         warnings: what the files lack, and why.
         whole: whether at least one section of every requested target could be read.
         archived: how many archived projects were left out.
     """
 
     targets: int
-    written: tuple[Path, ...]
+    texts: Mapping[Path, str]
+    kept: tuple[Path, ...]
+    rehearsal: Mapping[Path, str]
     warnings: tuple[str, ...]
     whole: bool
     archived: int
+
+    @property
+    def written(self) -> tuple[Path, ...]:
+        """The files that change, sorted."""
+        return tuple(sorted(self.texts))
 
 
 def run_export(
@@ -98,13 +107,41 @@ def run_export(
         ServiceError: none of the named targets can be read.
         OutputFailed: a file could not be written, or cannot be updated in place.
     """
+    done = draw_export(
+        request, reader, kinds, concurrency, folder=folder, layout=layout, state=state, progress=progress
+    )
+    save_inside(folder, done.texts)
+    for path, text in done.rehearsal.items():
+        save(path, text)
+    return done
+
+
+def draw_export(
+    request: ExportRequest,
+    reader: Reader,
+    kinds: Kinds,
+    concurrency: int,
+    *,
+    folder: Path,
+    layout: Layout = PLAIN,
+    state: Path | None = None,
+    keep: bool = False,
+    progress: Progress | None = None,
+) -> ExportResult:
+    """Return what `run_export` would write; with `keep`, leave files that exist alone.
+
+    Raises:
+        ManifestErrors, ServiceError, OutputFailed: see `run_export`.
+    """
     files = read_folder(folder, kinds, compact=layout.as_set)
     progress = progress or Progress()
     snapshot = read_all(request, reader, kinds, concurrency, progress)
     files = files.with_discovered(snapshot.targets, snapshot.members)
     progress.begin("writing manifests")
     exported = _Writing(files, snapshot, kinds, section_specs(kinds), layout).write(request)
-    texts = files.changed_texts()
+    changed = files.changed_texts()
+    kept = tuple(path for path in changed if keep and path in files.texts)
+    texts = {path: text for path, text in changed.items() if path not in kept}
     warnings = (
         *(
             f"{path} is a template and was not read: settings that it declares may now be declared twice"
@@ -115,10 +152,7 @@ def run_export(
         *disagreements({**files.texts, **texts}, snapshot.targets, snapshot.live, kinds, snapshot.members),
     )
     rehearsal = {} if state is None else {state: sandbox_state(snapshot, reader, kinds)}
-    save_inside(folder, texts)
-    for path, text in rehearsal.items():
-        save(path, text)
-    return ExportResult(len(exported), tuple(sorted(texts)), warnings, snapshot.whole, len(snapshot.archived))
+    return ExportResult(len(exported), texts, kept, rehearsal, warnings, snapshot.whole, len(snapshot.archived))
 
 
 @dataclass(frozen=True, slots=True)

@@ -20,6 +20,7 @@ from reconciler.documents.comparison import Comparison
 from reconciler.documents.plan_file import SavedPlan
 from reconciler.documents.report import Report
 from reconciler.errors import ConfigurationError
+from reconciler.gitops.scaffold import SCHEMAS
 from reconciler.manifests.documents import DOCUMENTS, levels_of
 from reconciler.manifests.layers import PRUNE
 from reconciler.model.kind import Kind, Kinds
@@ -90,6 +91,12 @@ def _document(type_: type) -> Schema:
         schema["properties"]["checksum"] = CHECKSUM
         schema["required"].append("checksum")
     return schema
+
+
+def editor_schemas(kinds: Kinds) -> dict[Path, str]:
+    """Return the files with the schemas of what people write, for editors."""
+    schemas = all_schemas(kinds)
+    return {SCHEMAS / name: schema_text(schemas[name]) for name in ("manifest.schema.json", "config.schema.json")}
 
 
 def write_schemas(folder: Path, kinds: Kinds) -> None:

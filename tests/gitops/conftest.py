@@ -36,7 +36,7 @@ class Project:
 
     def uses(self, component: str, **inputs: Any) -> None:
         """Take the jobs of a component."""
-        self.jobs = read_component(component).jobs(image="reconciler:1", **inputs)
+        self.jobs = read_component(component).jobs(**{"image": "reconciler:1", **inputs})
 
     def commits(self, **files: str) -> str:
         """Write manifests and commit them."""

@@ -49,6 +49,10 @@ class Runner:
         program.write_text(f'#!/bin/sh\nexec {sys.executable} -m reconciler "$@"\n')
         program.chmod(0o755)
 
+    def command(self, folder: Path, line: str, **variables: str) -> "subprocess.CompletedProcess[str]":
+        """Run one of our commands in a folder, as a person does."""
+        return self._shell(folder, [f"reconciler {line}"], variables)
+
     def run(self, job: Mapping[str, Any], variables: Mapping[str, str], needed: Mapping[str, str]) -> Ran:
         """Run a job.
 

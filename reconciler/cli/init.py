@@ -1,0 +1,83 @@
+"""`reconciler init`."""
+
+import os
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import click
+
+from reconciler.cli.exit_codes import of_targets
+from reconciler.cli.options import CONNECTION, SERVICE, Given, command
+from reconciler.cli.outputs import write_stdout
+from reconciler.cli.session import Session
+from reconciler.cli.settings import checked_api_url
+from reconciler.gitops.scaffold import COMPONENTS
+
+if TYPE_CHECKING:
+    from reconciler.export.run import ExportResult
+
+MANIFESTS = Path("manifests")
+
+
+@command(CONNECTION, SERVICE, epilog="Example: reconciler init --group acme")
+@click.option("--group", metavar="GROUP", help="Write the manifests of this group, as export --as-set does.")
+@click.option(
+    "--components",
+    default=COMPONENTS,
+    show_default=True,
+    metavar="PROJECT",
+    help="Project that holds the CI/CD components and the image of the jobs.",
+)
+@click.option("--image", metavar="IMAGE", help="Image of the jobs, if it is not in the registry of that project.")
+def init(given: Given, *, group: str | None, components: str, image: str | None) -> int:
+    """Set up a repository of manifests in this folder.
+
+    Writes reconciler.yaml, a pipeline (.gitlab-ci.yml), hooks for pre-commit, and schemas for editors. With --group,
+    also the manifests of the group, as export --group GROUP --as-set -o manifests does; their plan is empty.
+
+    Files that exist are left alone and named. Nothing is written outside of this folder, nor through a link. Exits
+    with 3 if a file or a part of the group is missing, and with 1 if nothing was written.
+    """
+    from reconciler.gitops.scaffold import FIRST, scaffold
+    from reconciler.kinds import all_kinds
+    from reconciler.model.wording import counted
+    from reconciler.schema import editor_schemas
+    from reconciler.system.files import A_LINK, is_linked, save_inside
+
+    session = Session(given)
+    here = Path()
+    exported = None if group is None else _export(session, group)
+    api_url = checked_api_url(given) if given.api_url else None
+    texts = scaffold(api_url, components, image) | editor_schemas(all_kinds())
+    if exported is not None:
+        texts |= exported.texts
+    elif not MANIFESTS.exists():
+        texts[MANIFESTS / "baseline.yaml"] = FIRST
+    linked = [path for path in texts if not os.path.lexists(path) and is_linked(path, [here])]
+    kept = [path for path in texts if os.path.lexists(path)] + [*(exported.kept if exported else ())]
+    new = {path: text for path, text in texts.items() if path not in {*linked, *kept}}
+    save_inside(here, new)
+    session.warn(exported.warnings if exported else ())
+    session.warn(f"{path} exists and is left as it is" for path in sorted(kept))
+    session.warn(f"{path}: {A_LINK}; it is not written" for path in sorted(linked))
+    write_stdout("".join(f"{path}\n" for path in sorted(new)))
+    targets = "" if exported is None else f"{counted(exported.targets, 'target')} exported; "
+    session.info(f"{targets}{counted(len(new), 'file')} written.")
+    return of_targets(complete=not linked and (exported is None or exported.whole), targets=new)
+
+
+def _export(session: Session, group: str) -> "ExportResult":
+    from reconciler.export.run import Layout, draw_export
+    from reconciler.export.targets import ExportRequest
+
+    with session.client() as client, session.watched(client) as progress:
+        return draw_export(
+            ExportRequest((group,)),
+            client,
+            session.kinds,
+            session.given.concurrency,
+            folder=MANIFESTS,
+            layout=Layout(as_set=True),
+            keep=True,
+            progress=progress,
+        )

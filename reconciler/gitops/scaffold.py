@@ -1,0 +1,81 @@
+"""The files of a new repository of manifests, except the manifests of a group. Pure."""
+
+import json
+from pathlib import Path
+
+from reconciler import CONFIGURATION, __version__
+from reconciler.manifests.yaml_writer import inline
+
+COMPONENTS = "tools/reconciler"
+"""The project with the CI/CD components and the image, if none is named."""
+
+SCHEMAS = Path("schemas")
+
+PIPELINE = """\
+# Checks and plans the manifests in merge requests, applies them after the merge, and checks for drift on a schedule.
+# The file templates/README.md of {components} explains the jobs, their inputs, and the variables that they need.
+include:
+  - component: $CI_SERVER_FQDN/{components}/gitops@{version}
+    inputs:
+      image: {image}
+
+# Apply each merge, even if the next one follows soon.
+workflow:
+  rules:
+    - if: $CI_COMMIT_BRANCH == $CI_DEFAULT_BRANCH
+      auto_cancel: {{on_new_commit: none}}
+    - when: always
+"""
+
+HOOKS = """\
+# Checks the manifests before each commit: pre-commit install
+repos:
+  - repo: local
+    hooks:
+      - id: reconciler-validate
+        name: validate manifests
+        entry: reconciler validate
+        language: system
+        pass_filenames: false
+        files: \\.(yaml|yml|yaml\\.j2)$
+      - id: reconciler-schema
+        name: check copies of reconciler's schemas
+        entry: reconciler schema --check schemas
+        language: system
+        pass_filenames: false
+        files: \\.schema\\.json$
+"""
+
+EDITOR = {
+    "yaml.schemas": {
+        f"{SCHEMAS}/manifest.schema.json": ["manifests/**/*.yaml", "manifests/**/*.yml"],
+        f"{SCHEMAS}/config.schema.json": CONFIGURATION,
+    }
+}
+
+FIRST = """\
+# Settings that others share by naming this profile: metadata: {profiles: [baseline]}
+apiVersion: reconciler/v1
+kind: Profile
+metadata: {name: baseline}
+spec: {}
+"""
+
+
+def scaffold(api_url: str | None, components: str, image: str | None) -> dict[Path, str]:
+    """Return the text of each file.
+
+    Args:
+        api_url: of the service; None to leave it to the environment.
+        components: the full path of the project with the CI/CD components.
+        image: of the jobs; None for the one in the registry of that project.
+    """
+    image = image or f"$CI_REGISTRY/{components}:{__version__}"
+    service = f"api_url: {inline(api_url)}" if api_url else "# api_url: https://gitlab.example.com/api/v4"
+    configuration = f"# yaml-language-server: $schema={SCHEMAS}/config.schema.json\n{service}\npaths: manifests\n"
+    return {
+        Path(CONFIGURATION): configuration,
+        Path(".gitlab-ci.yml"): PIPELINE.format(components=components, version=__version__, image=inline(image)),
+        Path(".pre-commit-config.yaml"): HOOKS,
+        Path(".vscode/settings.json"): json.dumps(EDITOR, indent=2) + "\n",
+    }

@@ -1,0 +1,121 @@
+"""`init`: an empty folder becomes a repository of manifests; files that exist are left alone."""
+
+import json
+from pathlib import Path
+
+import pytest
+
+from reconciler import __version__
+from tests.cli_runner import CliRunner
+from tests.export.exporting import contents
+
+SCAFFOLD = [
+    ".gitlab-ci.yml",
+    ".pre-commit-config.yaml",
+    ".vscode/settings.json",
+    "manifests/baseline.yaml",
+    "reconciler.yaml",
+    "schemas/config.schema.json",
+    "schemas/manifest.schema.json",
+]
+
+
+@pytest.fixture(autouse=True)
+def _empty_folder(cli_runner: CliRunner, monkeypatch: pytest.MonkeyPatch) -> None:
+    cli_runner.service(milestones=[{"title": "1.0"}])
+    Path("repository").mkdir()
+    monkeypatch.chdir("repository")
+
+
+def test_an_empty_folder_becomes_a_valid_repository_without_a_service(
+    cli_runner: CliRunner, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.delenv("RECONCILER_API_URL")
+    monkeypatch.delenv("RECONCILER_TOKEN")
+    done = cli_runner("init")
+    assert (done.code, done.out.splitlines(), done.err) == (0, SCAFFOLD, "7 files written.\n")
+    assert cli_runner("validate").out == "Valid: 1 document: 1 profile.\n"
+    assert cli_runner("schema --check schemas").code == 0
+    files = contents(Path())
+    assert files["reconciler.yaml"].splitlines()[1:] == [
+        "# api_url: https://gitlab.example.com/api/v4",
+        "paths: manifests",
+    ]
+    assert set(json.loads(files[".vscode/settings.json"])["yaml.schemas"]) == set(SCAFFOLD[5:])
+    again = cli_runner("init")
+    assert (again.code, again.out) == (0, "")
+    assert again.err.splitlines() == [
+        *(f"{name} exists and is left as it is" for name in SCAFFOLD if name != "manifests/baseline.yaml"),
+        "0 files written.",
+    ]
+    assert contents(Path()) == files
+
+
+def test_with_a_group_the_manifests_are_what_export_writes_and_plan_empty(cli_runner: CliRunner, dialect: str) -> None:
+    state = cli_runner.sandbox.state()
+    state["instance"]["dialect"] = dialect
+    cli_runner.sandbox.replace_state(state)
+    done = cli_runner("init --group acme --components platform/reconciler")
+    assert done.code == 0
+    assert "5 targets exported; 10 files written.\n" in done.err
+    files = contents(Path())
+    assert (
+        f"api_url: {cli_runner.sandbox.api_url}\n".replace("http:", '"http:').replace("v4\n", 'v4"\n')
+        in (files["reconciler.yaml"])
+    )
+    assert f"$CI_SERVER_FQDN/platform/reconciler/gitops@{__version__}\n" in files[".gitlab-ci.yml"]
+    assert f'image: "$CI_REGISTRY/platform/reconciler:{__version__}"\n' in files[".gitlab-ci.yml"]
+    drift = cli_runner("drift")
+    assert (drift.code, drift.out) == (0, "")
+    assert cli_runner("export --group acme --as-set -o ../elsewhere/manifests").code == 0
+    assert contents(Path("../elsewhere/manifests")) == contents(Path("manifests"))
+
+
+def test_files_that_exist_are_left_alone_and_named_and_the_rest_is_written(cli_runner: CliRunner) -> None:
+    mine = {
+        ".gitlab-ci.yml": "mine: {script: [make]}\n",
+        "manifests/acme/api.yaml": "apiVersion: reconciler/v1\nkind: Project\nmetadata: {path: acme/api}\n"
+        "spec: {milestones: {gone: {}}}\n",
+    }
+    for name, text in mine.items():
+        cli_runner.write(f"repository/{name}", text)
+    done = cli_runner("init --group acme")
+    assert done.code == 0
+    assert [line for line in done.err.splitlines() if "exists" in line] == [
+        f"{name} exists and is left as it is" for name in mine
+    ]
+    assert "project acme/api: a plan would still create milestone" in done.err
+    files = contents(Path())
+    assert {name: files[name] for name in mine} == mine
+    assert "exclude: [acme/api]" in files["manifests/sets/acme.yaml"]
+
+
+def test_nothing_is_written_through_a_link_nor_outside(cli_runner: CliRunner, tmp_path: Path) -> None:
+    outside = tmp_path / "outside"
+    outside.mkdir()
+    Path("schemas").symlink_to(outside)
+    Path("manifests").symlink_to(outside)
+    Path(".gitlab-ci.yml").symlink_to(outside / "ci.yml")
+    done = cli_runner("init --group acme")
+    assert done.code == 3
+    link = "a symbolic link leads there: change the file that it leads to; it is not written"
+    assert f"schemas/manifest.schema.json: {link}\n" in done.err
+    assert f"manifests/acme.yaml: {link}\n" in done.err
+    assert ".gitlab-ci.yml exists and is left as it is\n" in done.err
+    assert done.out.splitlines() == [".pre-commit-config.yaml", ".vscode/settings.json", "reconciler.yaml"]
+    assert [*outside.iterdir()] == []
+
+
+@pytest.mark.parametrize(
+    ("line", "message"),
+    [
+        ("--group acme/nowhere", "no such group"),
+        ("--api-url https://me:secret@example.com/api/v4", "not the URL of an API: example.com"),
+    ],
+)
+def test_where_the_service_refuses_nothing_is_written(cli_runner: CliRunner, line: str, message: str) -> None:
+    done = cli_runner(f"init {line}")
+    assert (done.code, done.out) == (1, "")
+    assert message in done.err
+    assert "secret" not in done.err
+    assert [*Path().iterdir()] == []
