@@ -187,7 +187,7 @@ class TargetRun:
         wanted = {section.kind: section for section in again}
         for section in self.target.sections:
             if section.section in wanted and not self.options.stop.reason:
-                planned = self._planned_again(wanted[section.section])
+                planned = replace(self._planned_again(wanted[section.section]), excepted=section.excepted)
                 stale = exceeding(planned, section) if self.options.recheck else {}
             else:
                 planned, stale = section, self._stale(section)

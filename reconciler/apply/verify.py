@@ -14,7 +14,7 @@ from reconciler.live.records import look_up_id, look_up_names
 from reconciler.model.diff import as_read, fields_of, moved, resource_of
 from reconciler.model.endpoints import ALONE, Collection, Reading, Siblings, Singleton
 from reconciler.model.kind import Kinds, Part
-from reconciler.model.plan import Change, Create, Delete, Update
+from reconciler.model.plan import Change, Create, Delete, Step, Update
 from reconciler.model.protocols import Json, Reader
 from reconciler.model.resource import Found, Resource
 from reconciler.model.state import LivePart, LiveState, Lookup, Reference, Section, Unknown, Unreadable, Vocabulary
@@ -22,7 +22,6 @@ from reconciler.model.targets import Address, Key, Target
 from reconciler.planning.parts import (
     DeclaredPart,
     Pair,
-    Step,
     by_birth,
     plan_creation,
     plan_deletion,

@@ -91,7 +91,7 @@ def compare(
     for target in then.targets:
         before.setdefault(successors.get(target.target.identity, target.target.identity), []).append(target)
     present = {target.target.identity for target in now.targets}
-    gone = [replace(former[0], sections=()) for name, former in before.items() if name not in present]
+    gone = [replace(former[0], sections=(), exceptions=()) for name, former in before.items() if name not in present]
     targets, losses = [], list[Loss]()
     changed = set()
     for target in (*now.targets, *gone):
@@ -104,8 +104,9 @@ def compare(
         if lost or name in present:
             losses += lost
             sections = tuple(_with_losses(target, [each for each in lost if each not in kept], kinds))
-            targets.append(replace(target, sections=sections))
-            if len(former) != 1 or _content(former[0].sections) != _content(sections):
+            present_one = replace(target, sections=sections)
+            targets.append(present_one)
+            if len(former) != 1 or _content(former[0]) != _content(present_one):
                 changed.add(target.target)
     ordered = tuple(sorted(targets, key=lambda target: target.target.order))
     return Comparison(replace(now, targets=ordered), frozenset(changed), tuple(losses))
@@ -118,9 +119,9 @@ def is_declared(loss: Loss, target: DesiredTarget | None, kinds: Kinds) -> bool:
     return part.identity(loss.name) in {part.identity(name) for name in names}
 
 
-def _content(sections: Iterable[Section]) -> list[tuple[str, Mapping[str, Any], bool]]:
-    """Return what sections declare, whatever the name of their target."""
-    return [(section.kind, section.wanted, section.prune) for section in sections]
+def _content(target: DesiredTarget) -> object:
+    """Return what is declared of a target, whatever its name."""
+    return target.exceptions, [(section.kind, section.wanted, section.prune) for section in target.sections]
 
 
 def _losses(target: DesiredTarget, former: Iterable[DesiredTarget], kinds: Kinds) -> Iterator[Loss]:

@@ -5,7 +5,7 @@ from collections.abc import Mapping, Sequence
 from types import MappingProxyType
 from typing import Annotated, Any, ClassVar, Literal, Self
 
-from pydantic import AfterValidator, BaseModel, ConfigDict, Field, WithJsonSchema, model_validator
+from pydantic import AfterValidator, BaseModel, BeforeValidator, ConfigDict, Field, WithJsonSchema, model_validator
 
 from reconciler.model.kind import GivenDay
 from reconciler.model.targets import LEVELS, Level, Target
@@ -53,6 +53,15 @@ ProjectPath = Annotated[
 ]
 Text = Annotated[str, Field(min_length=1)]
 Locked = Literal["all"] | list[Text]
+
+
+def _whole(name: object) -> object:
+    if isinstance(name, float):
+        raise ValueError(f"must be text: `{name}` is a number, quote it")  # noqa: TRY004 - pydantic takes no other
+    return name
+
+
+ItemName = Annotated[Text | Annotated[int, Field(gt=0)], BeforeValidator(_whole)]
 
 
 def _said(reason: str) -> str:
@@ -113,7 +122,7 @@ class ExceptionMetadata(Envelope):
     """A deviation that is accepted for a while: its differences are counted, not changed, and make no drift."""
 
     section: Text = Field(description="The section.", examples=["milestones"])
-    item: Text | Annotated[int, Field(gt=0)] | None = Field(
+    item: ItemName | None = Field(
         default=None,
         description="An item of the section, or an entry of its lists; all of them if left out.",
         examples=["2026.12"],

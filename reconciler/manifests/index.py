@@ -2,6 +2,7 @@
 
 from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from datetime import UTC, date, datetime
 from types import MappingProxyType
 from typing import Any
 
@@ -67,7 +68,8 @@ class DeclaredSet:
 class Index:
     """All documents: profiles and sets by name, targets by `Target.identity`.
 
-    `whole` is False if a document could not be read, and so a profile that is missing may be in there.
+    `whole` is False if a document could not be read, and so a profile that is missing may be in there. `today` is in
+    UTC: exceptions end.
     """
 
     specs: SectionSpecs
@@ -75,6 +77,7 @@ class Index:
     targets: dict[Any, DeclaredTarget] = field(default_factory=dict)
     sets: dict[str, DeclaredSet] = field(default_factory=dict)
     whole: bool = True
+    today: date = field(default_factory=lambda: datetime.now(UTC).date())
 
     @property
     def documents(self) -> Iterator[Document]:
@@ -139,7 +142,8 @@ class Index:
         if isinstance(metadata, TargetMetadata):
             target = Target(target.level, metadata.path or metadata.id)
             steps = ("metadata", "path" if metadata.path else "id")
-        layer, found = self._layer(document, declared.kind, "", declared.spec, alone=False)
+        beside = list(braces(document.value.get("metadata", {}).get("exceptions", []), ("metadata", "exceptions")))
+        layer, found = self._layer(document, declared.kind, "", declared.spec, alone=False, beside=beside)
         first = self.targets.setdefault(target.identity, DeclaredTarget(target, metadata, layer)).layer
         return found if first is layer else [*found, _second(steps, first, str(target))]
 
@@ -152,6 +156,7 @@ class Index:
         *,
         alone: bool = True,
         locks: Mapping[str, Any] = NO_LOCKS,
+        beside: Sequence[tuple[str, Steps, bool]] = (),
     ) -> tuple[Layer, list[Diagnostic]]:
         """Return a spec as a layer, without the sections that cannot be merged, and its errors and warnings.
 
@@ -162,6 +167,7 @@ class Index:
             spec: as written.
             alone: whether no target will check its sections.
             locks: as written.
+            beside: texts outside of the spec that may hold placeholders, as of `braces`.
         """
         levels = levels_of(kind)
         errors = {name: self._section_error(name, value, levels) for name, value in spec.items() if name != PRUNE}
@@ -171,7 +177,7 @@ class Index:
         found += [*faulty, *idle_locks(locks, sections, prune, self.specs)]
         texts = list(braces(sections, ("spec",)))
         placeholders: dict[str, Steps] = {}
-        for text, steps, at_key in texts:
+        for text, steps, at_key in (*texts, *beside):
             placeholders = dict.fromkeys(placeholders_in(text), steps) | placeholders
             message = misspelt_placeholder(text)
             if message:

@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING, Any
 
 from reconciler.errors import LocatedDiagnostic, ManifestErrors
 from reconciler.manifests.diagnostics import Diagnostic, Diagnostics
+from reconciler.manifests.exceptions import read_exceptions
 from reconciler.manifests.index import (
     Composition,
     DeclaredSet,
@@ -54,7 +55,7 @@ from reconciler.manifests.sources import (
 )
 from reconciler.manifests.validation import check_alone, check_section
 from reconciler.model.kind import Kinds
-from reconciler.model.state import DesiredState, DesiredTarget, Section
+from reconciler.model.state import DeclaredException, DesiredState, DesiredTarget, Section
 from reconciler.model.targets import LEVELS, Address, Key, Target
 from reconciler.system.terminal import escaped
 
@@ -436,7 +437,8 @@ def _canonical(each: Assembled) -> Any:
     """Return a target's desired state in an order that does not depend on the files."""
     whole = each.effective
     sections = {name: _unordered(whole.specs[name], section) for name, section in whole.sections.items()}
-    return [str(each.target.target), sections, sorted(whole.prune)]
+    exceptions = [[*map(str, (each.section, each.item, each.until)), *each.fields] for each in each.target.exceptions]
+    return [str(each.target.target), sections, sorted(whole.prune), *([sorted(exceptions)] if exceptions else [])]
 
 
 def _unordered(spec: SectionSpec, section: Mapping[str, Any]) -> Mapping[str, Any]:
@@ -470,7 +472,8 @@ def _assemble(compositions: list[Composition], index: Index, diagnostics: Diagno
             labels = {name: value for part in composition.parts for name, value in part.labels.items()}
             sections = tuple(_sections(whole, target, diagnostics))
             origin = layers[-1].document.origin
-            desired = DesiredTarget(target, sections, origin, MappingProxyType(labels), composition.path)
+            exceptions = tuple(_exceptions(index, whole, diagnostics))
+            desired = DesiredTarget(target, sections, origin, MappingProxyType(labels), composition.path, exceptions)
             assembled[target.identity] = Assembled(desired, whole)
         elif composition.parts[-1].priority is None:
             for name, section in layers[-1].sections.items():
@@ -496,6 +499,16 @@ def _sections(whole: Effective, target: Target, diagnostics: Diagnostics) -> Ite
             undeclared = f"{name} is to be pruned but not declared: write `{name}: {{}}` if nothing may exist there"
             message = level_error(name, target.level, whole.specs) or undeclared
             diagnostics.add_merged(whole, Diagnostic((PRUNE, number), message))
+
+
+def _exceptions(index: Index, whole: Effective, diagnostics: Diagnostics) -> Iterator[DeclaredException]:
+    """Yield the exceptions of a target's own document that are free of errors."""
+    own = index.targets.get(whole.target.identity)
+    if own is not None:
+        exceptions, found = read_exceptions(own, whole, index.today)
+        yield from exceptions
+        for each in found:
+            diagnostics.add(own.layer.document, each)
 
 
 def _check_shared(layer: Layer, whole: Effective, target: Target, diagnostics: Diagnostics) -> None:

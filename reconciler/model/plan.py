@@ -14,7 +14,7 @@ from pydantic import Field, computed_field
 
 from reconciler.model.diff import AsRead, Fields
 from reconciler.model.protocols import Request
-from reconciler.model.state import DeclaredException, Section
+from reconciler.model.state import DeclaredException, Lookup, Section
 from reconciler.model.targets import Address, Key, Level, Target
 
 Action = Literal["create", "update", "delete"]
@@ -178,6 +178,10 @@ class Excepted(Addressed):
     """Why the deviation is accepted."""
     origin: str = ""
     """Where the manifests declare the exception, as path:line."""
+
+
+Step = Change | Problem | Unmanaged | Excepted | Lookup
+"""One result of planning. A lookup is what must be asked for before its object can be planned."""
 
 
 @dataclass(frozen=True, slots=True)

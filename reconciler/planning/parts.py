@@ -3,19 +3,18 @@
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from datetime import UTC, datetime, timedelta
+from functools import partial
 from typing import Generic, TypeVar
 
 from reconciler.model.diff import as_read, become, differences, fields_of, only, quoted, uncompared, without
 from reconciler.model.endpoints import ALONE, Collection, Existing, New, Siblings, Singleton
-from reconciler.model.plan import Create, Delete, Problem, Unmanaged, Update
+from reconciler.model.plan import Create, Delete, Problem, Step, Unmanaged, Update
 from reconciler.model.resource import Found, Resource, Rotated
-from reconciler.model.state import LiveState, Lookup, Reference, Section, Unknown, Vocabulary
+from reconciler.model.state import DeclaredException, LiveState, Lookup, Reference, Section, Unknown, Vocabulary
 from reconciler.model.targets import Address, Key
+from reconciler.planning.exceptions import held_back, is_held
 
 PartType = TypeVar("PartType", bound=Singleton | Collection)
-
-Step = Create | Update | Delete | Problem | Unmanaged | Lookup
-"""One result of planning. A lookup is what must be asked for before its object can be planned."""
 
 NOTHING = 0
 """The ID of no object."""
@@ -36,6 +35,7 @@ class DeclaredPart(Generic[PartType]):
         live: its IDs, and when it was read.
         grace: see `DesiredState.grace`.
         siblings: the objects of the collection, where some refer to others.
+        exceptions: those of the section that are not over.
     """
 
     section: Section
@@ -43,6 +43,7 @@ class DeclaredPart(Generic[PartType]):
     live: LiveState
     grace: timedelta = timedelta()
     siblings: Siblings = ALONE
+    exceptions: tuple[DeclaredException, ...] = ()
 
     def address(self, name: Key | None = None) -> Address:
         """Return the address of an object, or of the part itself."""
@@ -51,6 +52,12 @@ class DeclaredPart(Generic[PartType]):
     def problem(self, name: Key | None, reason: str, remedy: str = "", *, field: str | None = None) -> Problem:
         """Return a problem of an object, or of the part itself."""
         return Problem(self.address(name), reason, field, remedy)
+
+    def held_back(
+        self, names: Iterable[Key], wanted: Resource, plan: Callable[[Resource], Iterator[Step]]
+    ) -> Iterator[Step]:
+        """Plan an object, less what exceptions hold back: see `exceptions.held_back`."""
+        return held_back(self.exceptions, self.part, names, wanted, plan) if self.exceptions else plan(wanted)
 
 
 @dataclass(frozen=True, slots=True)
@@ -133,6 +140,10 @@ def match(wanted: Mapping[Key, Resource], live: Iterable[Found], canonical: Call
 
 def plan_settings(at: DeclaredPart[Singleton], wanted: Resource, found: Found) -> Iterator[Step]:
     """Plan a settings record."""
+    return at.held_back((), wanted, partial(_plan_record, at, found))
+
+
+def _plan_record(at: DeclaredPart[Singleton], found: Found, wanted: Resource) -> Iterator[Step]:
     possible, problems = applicable(at, None, wanted, found)
     yield from problems
     if possible is None:
@@ -165,7 +176,8 @@ def plan_collection(
     ordered = at.part.arrange({name: wanted[name] for name in sorted(wanted, key=_order)}, live)
     declared = {name: resource for name, resource in ordered.items() if at.part.identity(name) not in itself}
     ids, unresolved = resolve(at, declared, live)
-    yield from unresolved.values()
+    for name, problem in unresolved.items():
+        yield from _unless_held(at, (name,), (problem,))
 
     def canonical(name: Key) -> Key:
         return ids.get(name, at.part.identity(name))
@@ -191,7 +203,7 @@ def plan_matches(
     live: Sequence[Found],
     *,
     ids: Mapping[Key, int],
-    unwanted: Iterable[Found],
+    unwanted: Sequence[Found],
 ) -> Iterator[Step]:
     """Plan the objects of a collection, matched with those that are live.
 
@@ -203,26 +215,46 @@ def plan_matches(
         ids: the numeric IDs of the targets that names refer to.
         unwanted: the leftover ones that are deleted.
     """
-    deleted = frozenset(map(id, unwanted))
+    going = {id(found) for found in unwanted}
+    held = {id(found) for found in unwanted if is_held(at.exceptions, at.part, found.names)}
+    deleted = frozenset(going - held)
     created: dict[Key, Key] = {}
     if at.part.has_siblings:
         at, present, matches = _related(at, present, matches, live)
         at = replace(at, siblings=replace(at.siblings, created=created, deleted=deleted))
     for name in _first_what_others_need(at.part, matches.missing, present):
-        for step in plan_creation(at, name, present[name], ids.get(name)):
+        creation = partial(plan_creation, at, name, target_id=ids.get(name))
+        for step in at.held_back((name, ids.get(name, name)), present[name], creation):
             if isinstance(step, Create):
                 created[at.part.identity(name)] = name
             yield step
-    for pair in matches.pairs:
-        yield from plan_pair(at, pair)
-    for conflict in matches.conflicts:
-        yield from plan_conflict(at, conflict)
+    yield from _plan_matched(at, matches)
     for found in sorted(matches.leftover, key=lambda found: str(found.names[0])):
-        if id(found) in deleted:
-            yield from plan_deletion(at, found)
+        if id(found) in going:
+            yield from _unless_held(at, found.names, plan_deletion(at, found))
         else:
             address = at.address(found.names[0])
             yield Unmanaged(address, found.id, at.part.grants_access, found.owner, found.last_used)
+
+
+def _plan_matched(at: DeclaredPart[Collection], matches: Matches) -> Iterator[Step]:
+    """Plan the objects that are there, and those that several may be."""
+
+    def pair(pair: Pair, wanted: Resource) -> Iterator[Step]:
+        return plan_pair(at, replace(pair, wanted=wanted))
+
+    def conflict(conflict: Conflict, wanted: Resource) -> Iterator[Step]:
+        return plan_conflict(at, replace(conflict, wanted=wanted))
+
+    for each in matches.pairs:
+        yield from at.held_back((each.name, *each.found.names), each.wanted, partial(pair, each))
+    for one in matches.conflicts:
+        yield from at.held_back((one.name,), one.wanted, partial(conflict, one))
+
+
+def _unless_held(at: DeclaredPart[Collection], names: Iterable[Key], steps: Iterable[Step]) -> Iterator[Step]:
+    """Return the steps of an object of which only the whole can be excepted."""
+    return at.held_back(names, Resource(), lambda _: iter(steps))
 
 
 def _related(
@@ -457,7 +489,8 @@ def _immutable(at: DeclaredPart[Collection], pair: Pair) -> Iterator[tuple[str, 
 def _path(at: DeclaredPart[Collection], name: Key) -> str | Problem | Reference:
     """Return the collection's path for writes, or why there is none."""
     target, suffix = at.section.target, at.part.item_suffix or at.part.suffix
-    if not at.part.needs_numeric_id or not isinstance(target.ref, str):
+    never_sent = is_held(at.exceptions, at.part, (name,))
+    if never_sent or not at.part.needs_numeric_id or not isinstance(target.ref, str):
         return target.url + suffix
     reference = Reference(target.level, target.ref.casefold())
     number = at.live.ids.get(reference, reference)
@@ -491,8 +524,10 @@ def resolve(
             ids[name] = number
         elif isinstance(number, Unknown) and resource is not None:
             unresolved[name] = at.problem(name, number.reason, number.remedy)
-        elif isinstance(number, Reference) and (resource is not None or hidden):
-            unresolved[name] = number
+        elif isinstance(number, Reference):
+            created = resource is not None and not is_held(at.exceptions, at.part, (name,))
+            if created or hidden:
+                unresolved[name] = number
     return ids, unresolved
 
 

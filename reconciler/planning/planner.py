@@ -6,10 +6,22 @@ from datetime import timedelta
 
 from reconciler.model.endpoints import Collection, Singleton
 from reconciler.model.kind import Kinds
-from reconciler.model.plan import Create, Delete, Plan, Problem, SectionPlan, TargetPlan, Unmanaged, Update
+from reconciler.model.plan import (
+    Create,
+    Delete,
+    Excepted,
+    Plan,
+    Problem,
+    SectionPlan,
+    Step,
+    TargetPlan,
+    Unmanaged,
+    Update,
+)
 from reconciler.model.resource import Found, Resource
 from reconciler.model.state import (
     Cause,
+    DeclaredException,
     DesiredState,
     DesiredTarget,
     LiveState,
@@ -20,7 +32,8 @@ from reconciler.model.state import (
     Vocabulary,
 )
 from reconciler.model.targets import Key, Level
-from reconciler.planning.parts import DeclaredPart, Step, plan_collection, plan_settings, without_itself
+from reconciler.planning.exceptions import active, less_excepted
+from reconciler.planning.parts import DeclaredPart, plan_collection, plan_settings, without_itself
 
 
 @dataclass(frozen=True, slots=True)
@@ -46,7 +59,8 @@ def make_plan(
     """
     planned = [plan_target(target, live, kinds, desired.grace, planners) for target in desired.targets]
     targets = tuple(target for target, _ in planned)
-    plan = Plan(targets, _dependent(desired, targets, kinds), _whole(desired, targets, kinds))
+    kept = less_excepted(desired, live.read_at.date(), kinds)
+    plan = Plan(targets, _dependent(kept, targets, kinds), _whole(kept, targets, kinds))
     return plan, frozenset(reference for _, missing in planned for reference in missing)
 
 
@@ -55,11 +69,17 @@ def plan_target(
 ) -> tuple[TargetPlan, frozenset[Lookup]]:
     """Plan one target; the second value is as of `make_plan`."""
     path = target.path if isinstance(target.target.ref, int) else None
-    empty = TargetPlan(target.target, (), target.origin, path=path, labels=dict(target.labels))
+    declared = {section.kind for section in target.sections}
+    exceptions = tuple(each for each in target.exceptions if each.section in declared)
+    empty = TargetPlan(target.target, (), target.origin, exceptions, path=path, labels=dict(target.labels))
     absent = _absence(target, live)
     if absent is not None:
         return replace(empty, sections=(absent,)), frozenset()
-    planned = [plan_section(section, live, kinds, grace, planners) for section in target.sections]
+    today = live.read_at.date()
+    planned = [
+        plan_section(section, live, kinds, grace, planners, exceptions=active(target, section.kind, today))
+        for section in target.sections
+    ]
     missing = frozenset(reference for _, references in planned for reference in references)
     return replace(empty, sections=tuple(section for section, _ in planned)), missing
 
@@ -70,6 +90,8 @@ def plan_section(
     kinds: Kinds,
     grace: timedelta = timedelta(),
     planners: PartPlanners = AS_DECLARED,
+    *,
+    exceptions: tuple[DeclaredException, ...] = (),
 ) -> tuple[SectionPlan, frozenset[Lookup]]:
     """Plan one section; the second value is as of `make_plan`."""
     found = 0
@@ -84,9 +106,9 @@ def plan_section(
                 problem = DeclaredPart(section, part, live).problem(None, f"cannot be read: {reason}", remedy)
                 unreadable.setdefault(reason, problem)
             case Singleton(), Resource() as wanted, Found() as record:
-                steps += planners.settings(DeclaredPart(section, part, live), wanted, record)
+                steps += planners.settings(DeclaredPart(section, part, live, exceptions=exceptions), wanted, record)
             case Collection(), Mapping() as wanted, tuple() as objects:
-                at = DeclaredPart(section, part, live, grace)
+                at = DeclaredPart(section, part, live, grace, exceptions=exceptions)
                 others = without_itself(at, objects)
                 found += len(others)
                 steps += planners.collection(at, wanted, others)
@@ -98,6 +120,7 @@ def plan_section(
         tuple(step for action in (Create, Update, Delete) for step in steps if isinstance(step, action)),
         (*unreadable.values(), *(step for step in steps if isinstance(step, Problem))),
         tuple(step for step in steps if isinstance(step, Unmanaged)),
+        tuple(step for step in steps if isinstance(step, Excepted)),
     )
     return planned, frozenset(step for step in steps if isinstance(step, Reference | Vocabulary))
 

@@ -10,12 +10,12 @@ from typing import Any
 from reconciler.model.diff import AsRead, Fields, fields_of, quoted, restorable
 from reconciler.model.endpoints import Collection, Singleton
 from reconciler.model.kind import Kinds, Part
-from reconciler.model.plan import Change, Create, Delete, Plan, Problem, Update
+from reconciler.model.plan import Change, Create, Delete, Plan, Problem, Step, Update
 from reconciler.model.protocols import Json
 from reconciler.model.resource import POLICIES, Found, Item, Resource, Wanted
 from reconciler.model.state import DesiredState, DesiredTarget, LiveState, Lookup, Section
 from reconciler.model.targets import Key, Level, Target
-from reconciler.planning.parts import DeclaredPart, Matches, Pair, Step, plan_matches, plan_settings
+from reconciler.planning.parts import DeclaredPart, Matches, Pair, plan_matches, plan_settings
 from reconciler.planning.planner import PartPlanners, make_plan
 
 STAYS = "it stays as it is"

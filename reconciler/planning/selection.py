@@ -211,7 +211,8 @@ def _kept(target: TargetPlan, addresses: Collection[Address]) -> Iterator[Sectio
             for problem in section.problems
             if problem.address in addresses or problem.address.name is None or not section.section
         )
-        yield replace(section, changes=changes, problems=problems)
+        excepted = tuple(each for each in section.excepted if each.address in addresses)
+        yield replace(section, changes=changes, problems=problems, excepted=excepted)
 
 
 def _with_problems(target: TargetPlan, problems: Iterable[Problem]) -> TargetPlan:

@@ -1,0 +1,145 @@
+"""Exceptions of documents: checked against what is declared, with names as the planner knows them."""
+
+from collections.abc import Iterator
+from datetime import date
+
+from reconciler.manifests.diagnostics import Diagnostic
+from reconciler.manifests.documents import ExceptionMetadata
+from reconciler.manifests.index import DeclaredTarget, level_error
+from reconciler.manifests.layers import OLD_NAMES, Effective, SectionSpec, field_path, fill
+from reconciler.manifests.locks import Lock, locks_of
+from reconciler.manifests.sources import Steps
+from reconciler.model.endpoints import Collection
+from reconciler.model.state import DeclaredException
+from reconciler.model.targets import Key
+from reconciler.model.wording import listed, unknown
+
+ABOVE: Steps = ("metadata", "exceptions")
+NO_EFFECT = ": this exception has no effect"
+
+
+def read_exceptions(
+    own: DeclaredTarget, whole: Effective, today: date
+) -> tuple[tuple[DeclaredException, ...], list[Diagnostic]]:
+    """Return the exceptions of a target's own document, and their errors and warnings.
+
+    Args:
+        own: the document.
+        whole: what is declared for the target.
+        today: the day, UTC.
+    """
+    exceptions: list[DeclaredException] = []
+    found: list[Diagnostic] = []
+    for number, written in enumerate(own.metadata.exceptions):
+        errors = list(_errors(written, whole))
+        if errors:
+            found += [each.below(*ABOVE, number) for each in errors]
+            continue
+        exception = _read(written, whole, own.layer.document.find((*ABOVE, number)).line)
+        exceptions.append(exception)
+        idle = list(_idle(exception, whole))
+        warnings = (*idle, *_end(exception, today), *([] if idle else _locked(exception, whole)))
+        found += [each.below(*ABOVE, number) for each in warnings]
+    return tuple(exceptions), found
+
+
+def _errors(written: ExceptionMetadata, whole: Effective) -> Iterator[Diagnostic]:
+    """Yield the errors in the names of an exception."""
+    level, name, item = whole.target.level, written.section, written.item
+    misplaced = level_error(name, level, whole.specs) if name in whole.specs else unknown("section", name, whole.specs)
+    if misplaced:
+        yield Diagnostic(("section",), misplaced)
+        return
+    spec = whole.specs[name]
+    if item is not None and spec.items is None and not spec.lists:
+        yield Diagnostic(("item",), f"{name} has no items: name `fields`, or leave this out")
+    elif isinstance(item, int) and spec.items is not None:
+        yield Diagnostic(("item",), f"must be text: `{item}` is a number, quote it")
+    if item is not None and spec.lists and written.fields:
+        yield Diagnostic(("fields",), "an entry of a list has no fields: leave this out")
+        return
+    model = spec.kind.models[level] if spec.items is None else spec.items.model
+    known = [field for field in model.model_fields if field != OLD_NAMES]
+    for number, field in enumerate(written.fields):
+        if field.partition(".")[0] not in known:
+            yield Diagnostic(("fields", number), unknown("field", field, known))
+
+
+def _read(written: ExceptionMetadata, whole: Effective, origin: str) -> DeclaredException:
+    """Return an exception with its placeholders filled in, and its item as the section names it."""
+    spec, item = whole.specs[written.section], written.item
+    if isinstance(item, str):
+        item = spec.normalize_key(item, whole.values)
+    reason = fill(written.reason, whole.values)
+    return DeclaredException(written.section, written.until, reason, item, tuple(written.fields), origin)
+
+
+def _idle(exception: DeclaredException, whole: Effective) -> Iterator[Diagnostic]:
+    """Yield a warning about an exception for something that is not declared; what is pruned need not be."""
+    name, item = exception.section, exception.item
+    if name not in whole.sections:
+        yield Diagnostic(("section",), f"{name} is not declared{NO_EFFECT}", "warning")
+    elif name not in whole.prune:
+        spec, section = whole.specs[name], whole.sections[name]
+        named = list(_named(spec, section, item))
+        if item is not None and not named:
+            yield Diagnostic(("item",), f"`{item}` is not declared{NO_EFFECT}", "warning")
+            return
+        for number, field in enumerate(exception.fields):
+            if not any(field_path(field, each) for each in (named if spec.items else [section])):
+                yield Diagnostic(("fields", number), f"`{field}` is not declared{NO_EFFECT}", "warning")
+
+
+def _named(spec: SectionSpec, section: object, item: Key | None) -> Iterator[object]:
+    """Yield the values of the items of a name, or the entries of it; of all items without a name."""
+    held = section if isinstance(section, dict) else {}
+    if spec.items:
+        yield from (value for name, value in held.items() if item is None or _same(spec.items, name, item))
+        return
+    for field, collection in spec.lists.items():
+        entries = held.get(field)
+        named = entries if isinstance(entries, list) else []
+        yield from (entry for entry in named if item is not None and _same(collection, entry, item))
+
+
+def _same(collection: Collection, name: Key, item: Key) -> bool:
+    return collection.identity(name) == collection.identity(item)
+
+
+def _end(exception: DeclaredException, today: date) -> Iterator[Diagnostic]:
+    """Yield a warning about an exception that has expired, or will within two weeks."""
+    if exception.is_over(today):
+        message = f"this exception expired on {exception.until}: its differences are changes again; remove it"
+        yield Diagnostic(("until",), message, "warning")
+    elif exception.ends_soon(today):
+        message = f"this exception expires on {exception.until}: its differences will be changes afterwards"
+        yield Diagnostic(("until",), message, "warning")
+
+
+def _locked(exception: DeclaredException, whole: Effective) -> Iterator[Diagnostic]:
+    """Yield that an exception covers what a profile or a set locks; only `validate` shows that."""
+    covered = [lock for lock in locks_of(whole) if _covers(exception, lock, whole)]
+    if covered:
+        named = listed(f"{'.'.join(map(str, lock.steps))}, locked by {lock}" for lock in covered)
+        yield Diagnostic((), f"this exception covers {named}", "advice")
+
+
+def _covers(exception: DeclaredException, lock: Lock, whole: Effective) -> bool:
+    """Return whether an exception is about a locked value."""
+    section, *inner = lock.steps
+    if section != exception.section:
+        return False
+    spec, fields = whole.specs[section], exception.fields
+    if spec.items is not None:
+        named = exception.item is None or _same(spec.items, inner[0], exception.item)
+        held = lock.value if isinstance(lock.value, dict) else {}
+        return named and (not fields or any(field.partition(".")[0] in held for field in fields))
+    if exception.item is not None:
+        return isinstance(lock.value, list)
+    locked = ".".join(map(str, inner))
+    return not fields or any(_is_in(field, locked) or _is_in(locked, field) for field in fields)
+
+
+def _is_in(field: str, other: str) -> bool:
+    """Return whether a field is another one, or a key of it."""
+    return f"{field}.".startswith(f"{other}.")

@@ -1,0 +1,143 @@
+"""Exceptions: the changes that they hold back, and the rest of what is wanted. Pure.
+
+An object with an excepted field is planned with and without it: the difference is held back.
+"""
+
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from dataclasses import replace
+from datetime import date
+
+from reconciler.model.diff import Fields, fields_of, without
+from reconciler.model.endpoints import Collection
+from reconciler.model.kind import Kinds, Part
+from reconciler.model.plan import Action, Change, Create, Delete, Excepted, Problem, Step, Update
+from reconciler.model.resource import POLICIES, Resource, Wanted
+from reconciler.model.state import DeclaredException, DesiredState, DesiredTarget, Lookup, Section
+from reconciler.model.targets import Key
+
+Exceptions = Sequence[DeclaredException]
+
+
+def active(target: DesiredTarget, section: str, today: date) -> tuple[DeclaredException, ...]:
+    """Return the exceptions of a section that are not over."""
+    return tuple(each for each in target.exceptions if each.section == section and not each.is_over(today))
+
+
+def covering(exceptions: Exceptions, part: Part, names: Iterable[Key]) -> tuple[DeclaredException, ...]:
+    """Return the exceptions that are about an object of a part, or about a field of it.
+
+    Args:
+        exceptions: those of the section.
+        part: where the object is.
+        names: all that it is called; none for a settings record.
+    """
+    if not isinstance(part, Collection):
+        return tuple(each for each in exceptions if each.item is None)
+    known = {part.identity(name) for name in names}
+    return tuple(each for each in exceptions if each.item is None or part.identity(each.item) in known)
+
+
+def is_held(exceptions: Exceptions, part: Part, names: Iterable[Key]) -> bool:
+    """Return whether an object is excepted as a whole, so that it is neither created nor changed nor deleted."""
+    return bool(_whole(covering(exceptions, part, names), part))
+
+
+def held_back(
+    exceptions: Exceptions,
+    part: Part,
+    names: Iterable[Key],
+    wanted: Resource,
+    plan: Callable[[Resource], Iterator[Step]],
+) -> Iterator[Step]:
+    """Plan an object, less what exceptions hold back of it, which is yielded as `Excepted`.
+
+    Args:
+        exceptions: see `covering`.
+        part: see `covering`.
+        names: see `covering`.
+        wanted: the declared fields.
+        plan: plans the object with these fields, or others.
+    """
+    about = covering(exceptions, part, names)
+    whole = _whole(about, part)
+    fields = [] if whole else _names(about, wanted)
+    if not whole and not fields:
+        yield from plan(wanted)
+        return
+    steps = list(plan(wanted))
+    kept = [step for step in steps if isinstance(step, Lookup)] if whole else list(plan(without(wanted, fields)))
+    for step in kept:
+        if isinstance(step, Problem) and step not in steps:
+            remedy = f"an exception holds back {', '.join(fields)}: except the whole object, or end the exception"
+            yield replace(step, remedy=remedy)
+        else:
+            yield step
+    yield from _excepted(steps, kept, whole or [each for each in about if _names([each], wanted)])
+
+
+def less_excepted(desired: DesiredState, today: date, kinds: Kinds) -> DesiredState:
+    """Return the desired state without excepted settings, to be planned again while it is applied.
+
+    Of a section with exceptions, objects are left out altogether: those of sections that are planned again are none.
+    """
+    targets = (
+        replace(
+            target,
+            sections=tuple(_less(section, active(target, section.kind, today), kinds) for section in target.sections),
+        )
+        if target.exceptions
+        else target
+        for target in desired.targets
+    )
+    return replace(desired, targets=tuple(targets))
+
+
+def _less(section: Section, exceptions: Exceptions, kinds: Kinds) -> Section:
+    wanted: dict[str, Wanted] = dict(section.wanted)
+    for name, declared in section.wanted.items() if exceptions else ():
+        part = kinds[section.kind].part(name)
+        about = covering(exceptions, part, ())
+        if isinstance(declared, Resource) and not _whole(about, part):
+            wanted[name] = without(declared, _names(about, declared))
+        else:
+            del wanted[name]
+    return replace(section, wanted=wanted)
+
+
+def _whole(about: Exceptions, part: Part) -> tuple[DeclaredException, ...]:
+    """Return the exceptions that cover all of an object; a section of several parts has fields of their names."""
+    return tuple(each for each in about if not each.fields or (part.name in each.fields and part.name != each.section))
+
+
+def _names(about: Exceptions, wanted: Resource) -> list[str]:
+    """Return the excepted ones of some fields, as `fields_of` names them."""
+    excepted = {field for each in about for field in each.fields}
+    declared = [*fields_of(wanted), *sorted(POLICIES & wanted.model_fields_set)]
+    return [name for name in declared if not excepted.isdisjoint((name, name.partition(".")[0]))]
+
+
+def _excepted(steps: Iterable[Step], kept: Sequence[Step], about: Exceptions) -> Iterator[Excepted]:
+    """Yield what the exceptions hold back: the steps less those that are kept."""
+    made = {(each.action, each.address): each for each in kept if isinstance(each, Create | Update | Delete)}
+    for step in steps:
+        if isinstance(step, Problem) and step not in kept:
+            yield _held(step, None, {}, {step.field: None} if step.field else {}, about)
+        elif isinstance(step, Create | Update | Delete):
+            before, after = _fields(step)
+            same = made.get((step.action, step.address))
+            if same is None:
+                yield _held(step, step.action, before, after, about)
+            elif lost := [name for name in after if name not in _fields(same)[1]]:
+                was = {name: before.get(name) for name in lost}
+                yield _held(step, "update", was, {name: after[name] for name in lost}, about)
+
+
+def _fields(change: Change) -> tuple[Fields, Fields]:
+    """Return the fields of a change as they were read and as they will be."""
+    return ({} if isinstance(change, Create) else change.before), ({} if isinstance(change, Delete) else change.after)
+
+
+def _held(step: Change | Problem, action: Action | None, before: Fields, after: Fields, about: Exceptions) -> Excepted:
+    reasons = dict.fromkeys(each.reason for each in about)
+    until = min(each.until for each in about)
+    return Excepted(step.address, action, before, after, until, "; ".join(reasons), about[0].origin)
