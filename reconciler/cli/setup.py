@@ -25,7 +25,7 @@ def doctor(given: Given, read_only: bool) -> int:
 
     Reports the token's type, owner, scopes and expiry, the service's version, and for every section whether it is
     readable and writable, with a fix for each obstacle. `unknown` means that the service does not say. The last lines
-    estimate the requests and the time of a plan and of its apply.
+    estimate the requests and the time of a plan and of its apply. With --verbose, each section of each target is shown.
 
     PATHS are files and folders; the default is the folder `manifests`. If there is none, only token and service are
     checked. Exits with 3 if a section cannot be read or written, and with 1 if no target can be checked.

@@ -3,10 +3,11 @@
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from itertools import groupby
+from operator import itemgetter
 from textwrap import wrap
 
 from reconciler.apply import Outcome, Status
-from reconciler.doctor import Costs, Diagnosis, Finding, SectionState, Verdict
+from reconciler.doctor import Costs, Diagnosis, Finding, SectionState, TargetState, Verdict
 from reconciler.documents.comparison import Comparison
 from reconciler.documents.plan_file import SavedPlan
 from reconciler.documents.report import Report, TargetReport
@@ -47,6 +48,9 @@ WIDTH = 42
 
 ABOUT = 42
 """The same for the subjects of the doctor's findings."""
+
+MANY = 3
+"""What is found alike in so many targets is shown once."""
 
 CHECKED = 11
 """How many columns are before them: the verdict and the blanks around it."""
@@ -128,13 +132,17 @@ def validation(diagnostics: Sequence[LocatedDiagnostic], documents: Mapping[str,
 
 
 def diagnosis(found: Diagnosis, style: Style) -> str:
-    """Return the findings about service, token and targets, a line each, and what the runs will cost."""
+    """Return the findings about service, token and targets, and what the runs will cost.
+
+    Of what is well in the targets, there is a line for each section; with `--verbose`, one for each of each target.
+    """
     lines = _checked(f"service {found.service.url}", map(_finding, found.service.findings), style)
     lines += _checked("token", map(_finding, found.token.findings), style)
     lines += _checked("manifests", map(_finding, found.manifests), style)
-    for target in found.targets:
-        of_sections = (each for section in target.sections for each in _section(section, told=not target.findings))
-        lines += _checked(str(target.target), (*map(_finding, target.findings), *of_sections), style)
+    if style.verbose:
+        lines += [line for each in found.targets for line in _checked(str(each.target), _checks(each), style)]
+    else:
+        lines += _together(found.targets, style)
     counts = found.counts
     numbers = f"{counted(counts.error, 'error')}, {counted(counts.warning, 'warning')}"
     lines += _folded(f"Doctor: {numbers}, {counts.unknown:,} unknown.", style)
@@ -227,6 +235,43 @@ Check = tuple[Verdict, str, str]
 
 def _finding(finding: Finding) -> Check:
     return finding.verdict, finding.about, "; ".join(filter(None, (finding.said, finding.remedy)))
+
+
+def _checks(target: TargetState) -> Iterator[Check]:
+    yield from map(_finding, target.findings)
+    for section in target.sections:
+        yield from _section(section, told=not target.findings)
+
+
+def _together(targets: Iterable[TargetState], style: Style) -> list[str]:
+    """Count what is well, by section; show once what is found alike in several targets, and then the rest of each."""
+    well = Counter[Check]()
+    alike: dict[Check, dict[str, Check]] = {}
+    for target in targets:
+        for verdict, about, said in _checks(target):
+            if verdict is Verdict.OK:
+                well[verdict, about, said] += 1
+            else:
+                place = target.target.url
+                everywhere = said.replace(place, f"{target.level}s/<path>/") if place else said
+                alike.setdefault((verdict, about, everywhere), {})[str(target.target)] = (verdict, about, said)
+    counts = (
+        (verdict, about, f"{said} ({counted(number, 'target')})") for (verdict, about, said), number in well.items()
+    )
+    lines = _checked("sections", sorted(counts, key=itemgetter(1)), style)
+    groups: dict[tuple[str, ...], list[Check]] = {}
+    alone: dict[str, list[Check]] = {str(target.target): [] for target in targets}
+    for check, places in alike.items():
+        if len(places) < MANY:
+            for place, own in places.items():
+                alone[place].append(own)
+        else:
+            groups.setdefault(tuple(places), []).append(check)
+    for (first, second, *others), checks in sorted(groups.items(), key=lambda group: (-len(group[0]), group[0])):
+        lines += _checked(f"{2 + len(others):,} targets ({first}, {second} and {len(others):,} more)", checks, style)
+    for place, checks in alone.items():
+        lines += _checked(place, checks, style)
+    return lines
 
 
 def _section(section: SectionState, *, told: bool) -> Iterator[Check]:

@@ -50,12 +50,19 @@ class Patient:
         self.begin()
         return self.ask(*arguments)
 
-    def ask(self, *arguments: str) -> Ended:
-        """Run the doctor."""
-        done = self.cli_runner("doctor --concurrency 1", *arguments)
+    def ask(self, *arguments: str, detail: str = "--verbose") -> Ended:
+        """Run the doctor, and leave out the requests that it shows."""
+        done = self.cli_runner(f"doctor --concurrency 1 {detail}", *arguments)
         assert "ada-token" not in done.out + done.err
         out = done.out.replace(self.cli_runner.sandbox.api_url, "URL")
-        return Ended(done.code, re.sub(r"\d+ ms per response", "N ms per response", out), done.err)
+        err = re.sub(r"GET \S+ (?!failed).*\n", "", done.err)
+        return Ended(done.code, re.sub(r"\d+ ms per response", "N ms per response", out), err)
+
+    def glance(self) -> list[str]:
+        """Run the doctor without details, and return what it says of the targets."""
+        lines = self.ask(detail="").out.splitlines()
+        assert (lines[: len(FRONT)], lines[-2].startswith("Doctor: ")) == (FRONT, True)
+        return lines[len(FRONT) : -2]
 
     def requests(self) -> list[str]:
         """Return the requests; all are GETs."""

@@ -589,3 +589,44 @@ def test_json_is_as_its_schema_says_and_the_same_each_time(patient: Patient) -> 
 def ok(about: str, said: str) -> dict[str, str]:
     """Return a finding that is ok."""
     return {"verdict": "ok", "about": about, "said": said, "remedy": ""}
+
+
+def test_what_is_well_is_a_line_for_each_section(patient: Patient) -> None:
+    patient.group("path: acme", "approval_settings: {allow_author_approval: true}")
+    for name in ("api", "lib", "web"):
+        patient.project(f"acme/{name}", "milestones: {one: {}}, approval_settings: {allow_author_approval: true}")
+    patient.begin()
+    assert patient.glance() == [
+        "sections",
+        "  ok       approval_settings                         read: yes, write: yes (4 targets)",
+        "  ok       milestones                                read: yes, write: yes (3 targets)",
+    ]
+    assert patient.ask("--quiet", detail="").out.count("\n") == 2
+
+
+def test_what_is_wrong_alike_in_many_targets_is_told_once_and_the_rest_by_target(patient: Patient) -> None:
+    for name in ("acme/api", "acme/lib", "acme/web", "acme/tools/cli"):
+        patient.project(name, "milestones: {one: {}}, job_token_scope: {enabled: true}", archived=True)
+    patient.state["projects"][2]["archived"] = False
+    patient.state["projects"][2]["milestones"] = [{"title": "one"}, {"title": "one"}]
+    patient.state["projects"][3]["merge_requests_enabled"] = patient.state["projects"][3]["issues_enabled"] = False
+    patient.begin()
+    patient.cli_runner.sandbox.set_faults(["status=501,match=job_token_scope"])
+    archived = "read: yes, write: no: the project is archived; unarchive it, or leave the section out"
+    off = "switched off in the project: issues and merge requests"
+    assert patient.glance() == [
+        "sections",
+        "  ok       milestones                                read: yes, write: yes (1 target)",
+        "4 targets (project acme/api, project acme/lib and 2 more)",
+        "  error    job_token_scope                           read: no, write: no: GET projects/<path>/job_token_scope: "
+        "501 Not Implemented; try again; if it fails again, check the logs of the service",
+        "project acme/api",
+        f"  error    milestones                                {archived}",
+        "project acme/lib",
+        f"  error    milestones                                {archived}",
+        "project acme/tools/cli",
+        f"  error    milestones                                read: no, write: no: {off}; switch issues and merge "
+        "requests on, or leave the section out",
+        "project acme/web",
+        '  error    milestone "one"                           2 objects have this name (IDs 1, 2); expected one',
+    ]
