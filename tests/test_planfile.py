@@ -44,6 +44,7 @@ def test_a_saved_plan_is_a_document_that_programs_can_read() -> None:
         "created_at": "2026-12-01T12:00:00Z",
         "tool_version": "0.1.0",
         "manifests_digest": "5f2c",
+        "commit": None,
         "requests_made": 8,
         "shard": None,
         "limits": {"allow_deletes": None, "max_changes": None},

@@ -39,6 +39,7 @@ if TYPE_CHECKING:
     from reconciler.apply import FailureLimit, TokenSink, WriteLog
     from reconciler.apply.journal import Intent, Journal
     from reconciler.documents.plan_file import SavedPlan
+    from reconciler.documents.report import Report
     from reconciler.model.kind import Kinds
     from reconciler.model.targets import Target
     from reconciler.service import Client
@@ -61,6 +62,7 @@ class ApplyFlags:
     journal: Path | None
     canary: str | None = None
     max_failures: str | None = None
+    mark_applied: bool = False
 
 
 NO_VERIFY = click.option("--no-verify", is_flag=True, help="Do not read the changed objects again afterwards.")
@@ -105,6 +107,11 @@ JOURNAL = click.option(
     help="Apply to these targets first, a label KEY=VALUE or a glob of paths; go on only if all is in order there.",
 )
 @click.option("--max-failures", metavar="N|P%", help="End the run at N failed changes, or at P % of the planned ones.")
+@click.option(
+    "--mark-applied",
+    is_flag=True,
+    help="After a complete apply, let `--since applied` mean the commit of its manifests.",
+)
 def apply(given: Given, **own: Any) -> int:
     """Apply a plan, new or saved, and verify the result.
 
@@ -119,6 +126,8 @@ def apply(given: Given, **own: Any) -> int:
     files = {"--plan": flags.plan_file, "--journal": flags.journal, "--tokens-to": flags.tokens_to}
     check_outputs(given, "report", *files.items())
     session, hook = Session(given), webhook(given)
+    if flags.mark_applied:
+        _check_mark(session, flags.plan_file)
     sink = _token_sink(given, flags)
     with session.client() as client, held_journal(flags.journal, client, session.kinds, sink) as journal:
         saved = _guarded(session, flags, _plan(session, flags, client))
@@ -226,7 +235,7 @@ def _plan(session: Session, flags: ApplyFlags, client: "Client") -> "SavedPlan":
 
     grace = duration("--grace", flags.grace)
     if flags.plan_file is None:
-        return draw(session, client, grace)
+        return draw(session, client, grace, commit=flags.mark_applied)
     max_age = duration("--max-age", flags.max_age)
     saved = load_plan(read_file(flags.plan_file), session.kinds)
     refuse_unless_current(saved, api_url=client.api_url, now=datetime.now(UTC), max_age=max_age)
@@ -335,7 +344,45 @@ def _carry_out(
             LOG.warning("the run ended before all changes: %s", stop.held)
     signal = next(iter(signals.came), None)
     incomplete = bool(failures or journal.unsettled)
-    return of_report(report, allow_problems=session.given.allow_problems, signal=signal, incomplete=incomplete)
+    code = of_report(report, allow_problems=session.given.allow_problems, signal=signal, incomplete=incomplete)
+    return _mark(session, saved, report, code) if flags.mark_applied else code
+
+
+def _check_mark(session: Session, plan_file: Path | None) -> None:
+    """Refuse to mark where there is no checkout, and warn of deletions that would be forgotten.
+
+    Raises:
+        ConfigurationError: there is none.
+    """
+    from reconciler.gitops.applied import is_marked
+
+    if is_marked(session.inputs.paths[0]) and plan_file is None and session.given.since != "applied":
+        LOG.warning(
+            "--mark-applied without --since applied forgets what is no longer declared since the last mark: it is not "
+            "deleted now, and not later"
+        )
+
+
+def _mark(session: Session, saved: "SavedPlan", report: "Report", code: int) -> int:
+    """Mark what a complete apply has applied, or say why not; return the exit code."""
+    from reconciler.gitops.applied import mark_applied
+
+    if code or any(report.problems):
+        reason = "not everything was done"
+    elif saved.shard:
+        reason = f"it is shard {saved.shard} alone"
+    elif saved.commit is None:
+        reason = saved.uncommitted or "the plan was narrowed, or its manifests were not as committed"
+    else:
+        try:
+            mark_applied(session.inputs.paths[0], saved.commit)
+        except ConfigurationError as error:
+            report_error(error)
+            return of_report(report, incomplete=True)
+        session.info(f"Commit {saved.commit[:12]} is marked as applied.")
+        return code
+    LOG.warning("This apply is not marked as applied: %s.", reason)
+    return code
 
 
 @dataclass(frozen=True, slots=True)

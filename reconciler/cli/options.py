@@ -124,7 +124,8 @@ class Given:
     since: str | None = FLEET.value(
         "--since",
         "REV",
-        "Only targets whose manifests changed since this git revision; objects no longer declared are deleted.",
+        "Only targets whose manifests changed since this git revision, or since the one `applied`; objects no longer "
+        "declared are deleted.",
         shell_complete=suggestions.revisions,
     )
     everything: bool = FLEET.flag("--all", "With --since: all targets, changed or not.")

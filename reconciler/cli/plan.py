@@ -38,7 +38,8 @@ def plan(given: Given, out: Path | None, detailed_exitcode: bool) -> int:
     check_outputs(given, "plan", ("--out", out))
     session, hook = Session(given), webhook(given)
     with session.client() as client:
-        saved = draw(session, client)
+        keeps = out is not None or "json" in {given.format, *(format_ for format_, _ in given.reports)}
+        saved = draw(session, client, commit=keeps)
     code = session.write_plan(saved, out, detailed=detailed_exitcode)
     notify_of_plan(hook, saved)
     return code

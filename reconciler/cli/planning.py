@@ -19,6 +19,7 @@ from reconciler.cli.settings import read_file
 from reconciler.documents.plan_file import SavedPlan, is_about
 from reconciler.documents.report import load_report
 from reconciler.errors import PlanRefused, ServiceError, UsageError
+from reconciler.gitops.applied import committed
 from reconciler.gitops.past import compare_with_past, read_past
 from reconciler.live.records import Discovery, discover, fetch_record
 from reconciler.manifests import Hidden, Manifests
@@ -44,14 +45,17 @@ from reconciler.service import Client
 
 LOG = logging.getLogger("reconciler")
 
+NARROWED = "it is narrowed to some targets, sections or changes"
 
-def draw(session: Session, client: Client, grace: timedelta = timedelta()) -> SavedPlan:
+
+def draw(session: Session, client: Client, grace: timedelta = timedelta(), *, commit: bool = False) -> SavedPlan:
     """Read the manifests and live state and return the plan. Nothing is written: see `planning.draw_plan`.
 
     Args:
         session: the run.
         client: the service.
         grace: see `DesiredState.grace`.
+        commit: whether the plan records the commit of the manifests.
     """
     given = session.given
     failed = failed_before(session)
@@ -80,7 +84,11 @@ def draw(session: Session, client: Client, grace: timedelta = timedelta()) -> Sa
     targets = (each.with_origins(fleet.manifests.origin) if any(each.problems) else each for each in plan.targets)
     plan = replace(plan, targets=tuple(targets))
     hints = rename_hints(plan, session.kinds, fleet.manifests.declaration)
-    return replace(_saved(session, client, plan, fleet.desired.digest, fleet.shard), hints=hints)
+    saved = replace(_saved(session, client, plan, fleet.desired.digest, fleet.shard), hints=hints)
+    if not commit:
+        return saved
+    known, why_not = ("", NARROWED) if given.narrowed else committed(session.inputs, fleet.manifests)
+    return replace(saved, commit=known or None, uncommitted=why_not)
 
 
 def draw_way_back(session: Session, client: Client, file: Path) -> SavedPlan:

@@ -59,12 +59,12 @@ def targets(context: click.Context, _parameter: click.Parameter, incomplete: str
 
 
 def revisions(_context: click.Context, _parameter: click.Parameter, incomplete: str) -> list[str]:
-    """Return the branches and tags of the git repository around the working directory."""
+    """Return the branches and tags of the git repository around the working directory, and the word `applied`."""
     from reconciler.system.processes import git, repository
 
     top = repository(Path())
     try:
-        found = git(top, REFERENCES).stdout.decode(errors="replace").split() if top else []
+        found = [*git(top, REFERENCES).stdout.decode(errors="replace").split(), "applied"] if top else []
     except OSError:
         return []
     return [name for name in found if name.startswith(incomplete)]

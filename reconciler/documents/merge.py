@@ -30,6 +30,7 @@ def merge_plans(parts: Mapping[str, SavedPlan], limits: Limits = NO_LIMITS) -> S
     return replace(
         plans[0],
         created_at=min(saved.created_at for saved in plans),
+        commit=plans[0].commit if len({saved.commit for saved in plans}) == 1 else None,
         requests_made=sum(saved.requests_made for saved in plans),
         shard=None,
         limits=limits,

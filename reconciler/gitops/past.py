@@ -11,9 +11,9 @@ from functools import partial
 from pathlib import Path
 from typing import Any
 
-from reconciler.errors import ManifestErrors
+from reconciler.errors import ManifestErrors, NeverApplied
 from reconciler.gitops.compare import Comparison, Identity, Loss, compare, is_declared, removed
-from reconciler.gitops.snapshot import Snapshot, is_as_then, snapshot
+from reconciler.gitops.snapshot import APPLIED_REF, Snapshot, is_as_then, snapshot
 from reconciler.live.records import Discovery, current_names
 from reconciler.manifests import Hidden, Inputs, Manifests, read_contents, read_elsewhere
 from reconciler.manifests.project_sets import Discovered
@@ -46,13 +46,21 @@ class Past:
     with_discovered: Callable[[Discovered, Mapping[Target, str]], Manifests]
 
 
-def read_past(inputs: Inputs, now: Manifests, revision: str) -> Past:
-    """Read the manifests of a revision, and warn of what cannot be compared.
+def read_past(inputs: Inputs, now: Manifests, revision: str) -> Past | None:
+    """Read the manifests of a revision, and warn of what cannot be compared; None if nothing was ever applied.
 
     Raises:
         ConfigurationError: the revision cannot be read.
     """
-    then = snapshot(revision, inputs.paths[0])
+    try:
+        then = snapshot(revision, inputs.paths[0])
+    except NeverApplied as error:
+        LOG.warning(
+            "%s: everything is planned, and nothing deleted; if another clone has it, `git fetch` it first: %s",
+            error,
+            f"git fetch origin +{APPLIED_REF}:{APPLIED_REF}",
+        )
+        return None
     _warn_unless_ancestor(then)
     objects = then.manifests(inputs.paths)
     _warn_of_moved_manifests(inputs, then, objects)

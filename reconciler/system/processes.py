@@ -75,8 +75,8 @@ def repository(path: Path) -> Path | None:
 def git(top: Path, arguments: Sequence[str], sent: bytes = b"") -> "subprocess.CompletedProcess[bytes]":
     """Run git in the top folder of a checkout; see `repository`.
 
-    Only for commands that read. Nothing is fetched, no hook or program of the repository's configuration runs, and
-    variables that point git to another repository are withheld.
+    Only for commands that read, or move a ref. Nothing is fetched, no hook or program of the repository's configuration
+    runs, and variables that point git to another repository are withheld.
 
     Raises:
         OSError: git is not installed.

@@ -129,7 +129,7 @@ def test_branches_and_tags_are_known_to_since(cli_runner: CliRunner) -> None:
     repo = repository(cli_runner.folder)
     repo.commit()
     repo.git("tag", "v1")
-    assert asked("reconciler plan --since") == ["main", "v1"]
+    assert asked("reconciler plan --since") == ["main", "v1", "applied"]
     assert asked("reconciler plan --since", "v") == ["v1"]
 
 

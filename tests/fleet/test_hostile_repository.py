@@ -243,7 +243,7 @@ def test_variables_of_git_do_not_change_what_is_read(
     done = cli_runner("plan --since HEAD")
     assert done.out.startswith(expected)
     assert done.err == ""
-    assert asked("reconciler plan --since") == ["main"]
+    assert asked("reconciler plan --since") == ["main", "applied"]
     assert not (cli_runner.folder / "trace").exists()
 
 
