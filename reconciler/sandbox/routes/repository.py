@@ -1,0 +1,372 @@
+"""The repository of a project: files, branches and commits (spec section 4.3), as far as a client commits manifests.
+
+Each commit keeps all files, and files are text. The spec defines commits alone; files and branches follow production.
+Differences: production describes what is missing from a commit in sentences of its own.
+"""
+
+import json
+from base64 import b64decode, b64encode
+from collections.abc import Iterator, Mapping
+from hashlib import sha1, sha256
+from typing import Any
+
+from pydantic import Field
+
+from ..answers import Answer, refused
+from ..call import Call, Route
+from ..collection import PAGE, page_of
+from ..parameters import Attribute, boolean, read, text
+from ..records import SEED, Record, Time
+from ..state import DEVELOPER, MAINTAINER, REPORTER, Project, Section
+
+ACTIONS = ("create", "update", "move", "delete", "chmod")
+_NEW = (
+    *(text(name) for name in ("start_branch", "start_sha", "author_name", "author_email")),
+    boolean("force"),
+    boolean("stats"),
+)
+
+
+class Commit(Record):
+    """One commit, with all files as they are after it."""
+
+    id: str
+    parent: str | None = None
+    message: str
+    author_name: str = "Root"
+    author_email: str = "root@example.com"
+    created_at: Time = SEED
+    files: dict[str, str] = Field(default_factory=dict)
+
+
+class Repository(Record):
+    """Commits, the oldest first, and the latest commit of each branch.
+
+    A state file may give files alone: they are in the first commit of the default branch.
+    """
+
+    files: dict[str, str] = Field(default_factory=dict)
+    commits: list[Commit] = Field(default_factory=list)
+    branches: dict[str, str] = Field(default_factory=dict)
+
+
+REPOSITORY: Section[Repository] = Section("repository", ("project",), Repository, Repository())
+
+
+def get_file(call: Call) -> Answer:
+    """`GET` and `HEAD /projects/:id/repository/files/:file_path`."""
+    sent = read(call, text("ref", required=True, blank=False))
+    project = _readable(call)
+    commit = _commit(project, sent["ref"])
+    if commit is None:
+        raise refused(404, "404 Commit Not Found")
+    path = call.parts["file_path"]
+    if path not in commit.files:
+        raise refused(404, "404 File Not Found")
+    content = commit.files[path].encode()
+    record = {
+        "file_name": path.rpartition("/")[2],
+        "file_path": path,
+        "size": len(content),
+        "encoding": "base64",
+        "content_sha256": sha256(content).hexdigest(),
+        "ref": sent["ref"],
+        "blob_id": sha1(b"blob %d\0" % len(content) + content, usedforsecurity=False).hexdigest(),
+        "commit_id": commit.id,
+        "last_commit_id": next(each.id for each in _commits_of(project, commit, path)),
+        "execute_filemode": False,
+    }
+    headers = [(f"x-gitlab-{name.replace('_', '-')}", str(value)) for name, value in record.items()]
+    return Answer(200, record | {"content": b64encode(content).decode()}, headers)
+
+
+def list_branches(call: Call) -> Answer:
+    """`GET /projects/:id/repository/branches`: by name."""
+    read(call, *PAGE)
+    project = _readable(call)
+    return page_of(call, sorted(_repository(project).branches), lambda name: _show_branch(call, project, name))
+
+
+def get_branch(call: Call) -> Answer:
+    """`GET /projects/:id/repository/branches/:branch`."""
+    project, name = _readable(call), call.parts["branch"]
+    if name not in _repository(project).branches:
+        raise refused(404, "404 Branch Not Found")
+    return Answer(200, _show_branch(call, project, name))
+
+
+def create_branch(call: Call) -> Answer:
+    """`POST /projects/:id/repository/branches`."""
+    sent = read(call, text("branch", required=True, blank=False), text("ref", required=True, blank=False))
+    project = _writable(call, sent["branch"])
+    commit = _commit(project, sent["ref"])
+    if sent["branch"] in _repository(project).branches:
+        raise refused(400, "Branch already exists")
+    if commit is None:
+        raise refused(400, f"Invalid reference name: {sent['ref']}")
+    _repository(project).branches[sent["branch"]] = commit.id
+    call.changed = True
+    return Answer(201, _show_branch(call, project, sent["branch"]))
+
+
+def list_commits(call: Call) -> Answer:
+    """`GET /projects/:id/repository/commits`: newest first, without totals; an unknown ref has none."""
+    sent = read(call, text("ref_name"), text("path"), *PAGE)
+    project = _readable(call)
+    if not _repository(project).branches:
+        raise refused(404, "404 Repository Not Found")
+    start = _commit(project, sent.get("ref_name") or project.default_branch)
+    path = (sent.get("path") or "").lstrip("/")
+    found = [] if start is None else list(_commits_of(project, start, path) if path else _ancestors(project, start))
+    answer = page_of(call, found, lambda commit: _show(call, project, commit))
+    kept = [header for header in answer.headers if not header[0].startswith("x-total")]
+    return Answer(answer.status, answer.body, kept)
+
+
+def get_commit(call: Call) -> Answer:
+    """`GET /projects/:id/repository/commits/:sha`: also by the name of a branch."""
+    project = _readable(call)
+    commit = _commit(project, call.parts["sha"])
+    if commit is None:
+        raise refused(404, "404 Commit Not Found")
+    return Answer(200, _show(call, project, commit) | _stats(project, commit) | {"last_pipeline": None})
+
+
+def create_commit(call: Call) -> Answer:
+    """`POST /projects/:id/repository/commits`: all actions, or none."""
+    sent = _read_commit(call)
+    project, name = _writable(call, sent["branch"]), sent["branch"]
+    repository = _repository(project)
+    onto = _start(project, sent)
+    known = _commit(project, onto) if onto else None
+    files = dict(known.files) if known else {}
+    for action in sent["actions"]:
+        _carry_out(project, known, action, files)
+    user, now = call.caller(), call.state.tick()
+    content = {
+        "parent": known.id if known else None,
+        "message": sent["commit_message"],
+        "author_name": sent.get("author_name") or user.name,
+        "author_email": sent.get("author_email") or user.emails[0],
+        "created_at": now,
+        "files": files,
+    }
+    commit = Commit(id=_digest(content), **content)
+    repository.commits.append(commit)
+    repository.branches[name] = commit.id
+    call.changed = True
+    stats = _stats(project, commit) if sent.get("stats", True) else {}
+    return Answer(201, _show(call, project, commit) | stats)
+
+
+def _read_commit(call: Call) -> dict[str, Any]:
+    """Return the attributes of a commit; 400 if one is missing or invalid."""
+    sent = read(call, *_NEW)
+    if not call.state.deployed:
+        required = (text("branch", required=True), text("commit_message", required=True))
+        sent |= read(call, *required, Attribute(_actions, "actions", required=True))
+    for name in ("branch", "commit_message"):
+        sent[name] = str(call.sent.get(name) or "")
+        if not sent[name]:
+            raise refused(400, f"400 Bad request - {name} is required")
+    actions = sent["actions"] = call.sent.get("actions")
+    if not isinstance(actions, list):
+        raise refused(400, "400 Bad request - actions must be an array")
+    if not actions:
+        raise refused(400, "400 Bad request - Provide at least one action, or set allow_empty to true")
+    for index, action in enumerate(actions):
+        reason = _fault(action)
+        if reason:
+            raise refused(400, f"400 Bad request - actions[{index}]{reason}")
+    if sent.get("start_branch") and sent.get("start_sha"):
+        raise refused(400, "400 Bad request - start_branch, start_sha are mutually exclusive")
+    return sent
+
+
+def _actions(given: Any) -> Any:
+    if not isinstance(given, list):
+        raise ValueError  # noqa: TRY004 - the one error by which a coercion refuses
+    return given
+
+
+def _fault(action: Mapping[str, Any]) -> str:
+    """Return what is wrong with the form of an action; empty if nothing is."""
+    name = action.get("action")
+    if not name:
+        return "[action] is required"
+    if name not in ACTIONS:
+        return f"[action] must be one of: {', '.join(ACTIONS)}"
+    if not action.get("file_path"):
+        return "[file_path] is required"
+    if name == "update" and action.get("content") is None:
+        return "[content] is required for update action"
+    if name == "move" and not action.get("previous_path"):
+        return "[previous_path] is required for move action"
+    return "" if action.get("encoding") in (None, "text", "base64") else "[encoding] must be text or base64"
+
+
+def _start(project: Project, sent: Mapping[str, Any]) -> str | None:
+    """Return the branch or commit on which a commit is made; None for the first one of a repository."""
+    repository, name = _repository(project), sent["branch"]
+    start = sent.get("start_sha") or sent.get("start_branch")
+    if not repository.branches:
+        return None
+    if start and start != name:
+        if name in repository.branches and not sent.get("force"):
+            said = f"A branch called '{name}' already exists. Switch to that branch in order to make changes"
+            raise refused(400, said)
+        if _commit(project, start) is None:
+            raise refused(400, f"Cannot find start_{'sha' if sent.get('start_sha') else 'branch'} '{start}'")
+        return str(start)
+    if name not in repository.branches:
+        raise refused(400, "You can only create or edit files when you are on a branch")
+    return str(name)
+
+
+def _carry_out(project: Project, onto: Commit | None, action: Mapping[str, Any], files: dict[str, str]) -> None:
+    """Change the files by one action; 400 if it does not fit them."""
+    name, path = action["action"], str(action["file_path"])
+    if ".." in path.split("/"):
+        raise refused(400, "Path cannot include directory traversal")
+    before = str(action["previous_path"]) if name == "move" else path
+    if name in ("create", "move") and path in files:
+        raise refused(400, "A file with this name already exists")
+    if name in ("create", "move") and any(each.startswith(f"{path}/") for each in files):
+        raise refused(400, "A directory with this name already exists")
+    if name != "create" and before not in files:
+        raise refused(400, "A file with this name doesn't exist")
+    seen = _commit(project, str(action["last_commit_id"])) if action.get("last_commit_id") else None
+    if onto is not None and seen is not None and before in seen.files and name != "create":
+        changed, as_seen = (next(_commits_of(project, each, before)) for each in (onto, seen))
+        if changed.id != as_seen.id:
+            raise refused(400, f"The file has changed since you started editing it: {before}")
+    content = files.pop(before, "")
+    if action.get("content") is not None:
+        content = str(action["content"])
+        content = b64decode(content).decode(errors="replace") if action.get("encoding") == "base64" else content
+    if name != "delete":
+        files[path] = content
+
+
+def _repository(project: Project) -> Repository:
+    """Return the repository; files of a state file become its first commit."""
+    repository = REPOSITORY.of(project)
+    if repository.files:
+        content: dict[str, Any] = {"message": "Initial commit", "files": repository.files}
+        repository.commits.append(Commit(id=_digest(content), **content))
+        repository.branches[project.default_branch] = repository.commits[-1].id
+        repository.files = {}
+    return repository
+
+
+def _commit(project: Project, ref: str) -> Commit | None:
+    """Return the commit of a branch, of its ID, or of HEAD."""
+    repository = _repository(project)
+    name = project.default_branch if ref == "HEAD" else ref
+    wanted = repository.branches.get(name, name)
+    return next((each for each in repository.commits if each.id == wanted), None)
+
+
+def _ancestors(project: Project, commit: Commit) -> Iterator[Commit]:
+    """Yield a commit, its parent, and so on."""
+    by_id = {each.id: each for each in _repository(project).commits}
+    each: Commit | None = commit
+    while each is not None:
+        yield each
+        each = by_id.get(each.parent or "")
+
+
+def _commits_of(project: Project, commit: Commit, path: str) -> Iterator[Commit]:
+    """Yield those commits, from this one back, that changed a file, or files in a folder."""
+    following: Commit | None = None
+    for each in [*_ancestors(project, commit), None]:
+        if following is not None and _below(following, path) != (_below(each, path) if each else {}):
+            yield following
+        following = each
+
+
+def _below(commit: Commit, path: str) -> dict[str, str]:
+    return {name: text for name, text in commit.files.items() if name == path or name.startswith(f"{path}/")}
+
+
+def _readable(call: Call) -> Project:
+    """Return the project, if the caller may read its code."""
+    project = call.visible_project()
+    if project.visibility == "private":
+        call.require(project, REPORTER)
+    return project
+
+
+def _writable(call: Call, branch: str) -> Project:
+    """Return the project, if the caller may push to the branch; the default branch is protected."""
+    project = call.project(DEVELOPER)
+    if call.state.is_archived(project):
+        raise refused(403, "403 Forbidden")
+    if branch == project.default_branch:
+        call.require(project, MAINTAINER, "403 Forbidden - You are not allowed to push into this branch")
+    return project
+
+
+def _digest(content: Mapping[str, Any]) -> str:
+    return sha1(json.dumps(content, sort_keys=True).encode(), usedforsecurity=False).hexdigest()
+
+
+def _show_branch(call: Call, project: Project, name: str) -> dict[str, Any]:
+    commit = _commit(project, name)
+    assert commit is not None  # noqa: S101 - a branch has one
+    is_default = name == project.default_branch
+    return {
+        "name": name,
+        "merged": False,
+        "protected": is_default,
+        "default": is_default,
+        "commit": _show(call, project, commit),
+        "web_url": f"{call.url}/{project.path}/-/tree/{name}",
+    }
+
+
+def _show(call: Call, project: Project, commit: Commit) -> dict[str, Any]:
+    time = call.state.show_time(commit.created_at)
+    people = {
+        f"{word}_{name}": value
+        for word in ("author", "committer")
+        for name, value in (("name", commit.author_name), ("email", commit.author_email))
+    }
+    return {
+        "id": commit.id,
+        "short_id": commit.id[:8],
+        "title": commit.message.partition("\n")[0],
+        "message": commit.message,
+        **people,
+        "authored_date": time,
+        "committed_date": time,
+        "created_at": time,
+        "parent_ids": [commit.parent] if commit.parent else [],
+        "trailers": {},
+        "extended_trailers": {},
+        "web_url": f"{call.url}/{project.path}/-/commit/{commit.id}",
+    }
+
+
+def _stats(project: Project, commit: Commit) -> dict[str, Any]:
+    """Return lines added and deleted, as many as the files have more or less."""
+    parent = _commit(project, commit.parent) if commit.parent else None
+    before = parent.files if parent else {}
+    added = deleted = 0
+    for path in {**before, **commit.files}:
+        old, new = (set(files.get(path, "").splitlines()) for files in (before, commit.files))
+        added, deleted = added + len(new - old), deleted + len(old - new)
+    return {"stats": {"additions": added, "deletions": deleted, "total": added + deleted}, "status": None}
+
+
+SECTIONS = (REPOSITORY,)
+_PATH = "/projects/:id/repository"
+ROUTES = (
+    Route("GET", f"{_PATH}/files/:file_path", get_file),
+    Route("GET", f"{_PATH}/branches", list_branches),
+    Route("POST", f"{_PATH}/branches", create_branch),
+    Route("GET", f"{_PATH}/branches/:branch", get_branch),
+    Route("GET", f"{_PATH}/commits", list_commits),
+    Route("GET", f"{_PATH}/commits/:sha", get_commit),
+    Route("POST", f"{_PATH}/commits", create_commit),
+)
