@@ -174,7 +174,7 @@ class Index:
         found = [Diagnostic(("spec", name), error, at_key=True) for name, error in errors.items() if error]
         sections = {name: spec[name] for name, error in errors.items() if not error}
         prune, faulty = _read_prune(spec[PRUNE], self.specs) if PRUNE in spec else (None, [])
-        found += [*faulty, *idle_locks(locks, sections, prune, self.specs)]
+        found += [*faulty, *(idle_locks(locks, sections, prune, self.specs) if locks else ())]
         texts = list(braces(sections, ("spec",)))
         placeholders: dict[str, Steps] = {}
         for text, steps, at_key in (*texts, *beside):

@@ -285,6 +285,11 @@ class Effective:
         """Whether any layer has `prune`, be it empty."""
         return any(layer.prune is not None for layer in self.layers)
 
+    @property
+    def has_locks(self) -> bool:
+        """Whether any layer locks anything."""
+        return any(layer.locks for layer in self.layers)
+
     def under(self, *layers: Layer) -> "Effective":
         """Merge further layers over this, without the sections that the target's level does not have."""
         sections, prune = dict(self.sections), self.prune

@@ -467,7 +467,7 @@ def _assemble(compositions: list[Composition], index: Index, diagnostics: Diagno
                 _check_shared(layer, whole, target, diagnostics)
             sets = [part for part in composition.parts if part.priority is not None]
             conflicts = set_conflicts(sets, whole, compared) if len(sets) > 1 else ()
-            for wanted, conflict in chain(conflicts, broken_locks(whole)):
+            for wanted, conflict in chain(conflicts, broken_locks(whole) if whole.has_locks else ()):
                 diagnostics.add_merged(wanted, conflict)
             labels = {name: value for part in composition.parts for name, value in part.labels.items()}
             sections = tuple(_sections(whole, target, diagnostics))

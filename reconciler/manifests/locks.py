@@ -46,7 +46,7 @@ def locks_of(whole: Effective) -> list[Lock]:
     """Return the locks of all layers, the lowest first."""
     found: list[Lock] = []
     merged = effective(whole.target, (), whole.specs, whole.values)
-    for layer in whole.layers if any(layer.locks for layer in whole.layers) else ():
+    for layer in whole.layers if whole.has_locks else ():
         merged = merged.under(layer)
         found += _locks(layer, merged)
     return found
@@ -69,8 +69,6 @@ def lock_on(whole: Effective, steps: Steps) -> Lock | None:
 
 def broken_locks(whole: Effective) -> Iterator[tuple[Effective, Diagnostic]]:
     """Yield an error for each value by which a layer changes what a lower one locks, with the layers up to there."""
-    if not any(layer.locks for layer in whole.layers):
-        return
     locks: list[Lock] = []
     merged = effective(whole.target, (), whole.specs, whole.values)
     for layer in whole.layers:
