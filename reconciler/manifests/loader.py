@@ -504,7 +504,7 @@ def _sections(whole: Effective, target: Target, diagnostics: Diagnostics) -> Ite
 def _exceptions(index: Index, whole: Effective, diagnostics: Diagnostics) -> Iterator[DeclaredException]:
     """Yield the exceptions of a target's own document that are free of errors."""
     own = index.targets.get(whole.target.identity)
-    if own is not None:
+    if own is not None and own.metadata.exceptions:
         exceptions, found = read_exceptions(own, whole, index.today)
         yield from exceptions
         for each in found:

@@ -75,6 +75,10 @@ class DesiredTarget:
     path: str | None = field(default=None, compare=False)
     exceptions: tuple[DeclaredException, ...] = ()
 
+    def excepts(self, section: str, today: date) -> tuple[DeclaredException, ...]:
+        """Return the exceptions of a section that are not over."""
+        return tuple(each for each in self.exceptions if each.section == section and not each.is_over(today))
+
 
 @dataclass(frozen=True, slots=True)
 class DesiredState:

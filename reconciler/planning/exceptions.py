@@ -12,15 +12,10 @@ from reconciler.model.endpoints import Collection
 from reconciler.model.kind import Kinds, Part
 from reconciler.model.plan import Action, Change, Create, Delete, Excepted, Problem, Step, Update
 from reconciler.model.resource import POLICIES, Resource, Wanted
-from reconciler.model.state import DeclaredException, DesiredState, DesiredTarget, Lookup, Section
+from reconciler.model.state import DeclaredException, DesiredState, Lookup, Section
 from reconciler.model.targets import Key
 
 Exceptions = Sequence[DeclaredException]
-
-
-def active(target: DesiredTarget, section: str, today: date) -> tuple[DeclaredException, ...]:
-    """Return the exceptions of a section that are not over."""
-    return tuple(each for each in target.exceptions if each.section == section and not each.is_over(today))
 
 
 def covering(exceptions: Exceptions, part: Part, names: Iterable[Key]) -> tuple[DeclaredException, ...]:
@@ -83,7 +78,7 @@ def less_excepted(desired: DesiredState, today: date, kinds: Kinds) -> DesiredSt
     targets = (
         replace(
             target,
-            sections=tuple(_less(section, active(target, section.kind, today), kinds) for section in target.sections),
+            sections=tuple(_less(section, target.excepts(section.kind, today), kinds) for section in target.sections),
         )
         if target.exceptions
         else target

@@ -32,7 +32,7 @@ from reconciler.model.state import (
     Vocabulary,
 )
 from reconciler.model.targets import Key, Level
-from reconciler.planning.exceptions import active, less_excepted
+from reconciler.planning.exceptions import less_excepted
 from reconciler.planning.parts import DeclaredPart, plan_collection, plan_settings, without_itself
 
 
@@ -59,7 +59,8 @@ def make_plan(
     """
     planned = [plan_target(target, live, kinds, desired.grace, planners) for target in desired.targets]
     targets = tuple(target for target, _ in planned)
-    kept = less_excepted(desired, live.read_at.date(), kinds)
+    excepts = any(target.exceptions for target in desired.targets)
+    kept = less_excepted(desired, live.read_at.date(), kinds) if excepts else desired
     plan = Plan(targets, _dependent(kept, targets, kinds), _whole(kept, targets, kinds))
     return plan, frozenset(reference for _, missing in planned for reference in missing)
 
@@ -77,7 +78,7 @@ def plan_target(
         return replace(empty, sections=(absent,)), frozenset()
     today = live.read_at.date()
     planned = [
-        plan_section(section, live, kinds, grace, planners, exceptions=active(target, section.kind, today))
+        plan_section(section, live, kinds, grace, planners, exceptions=target.excepts(section.kind, today))
         for section in target.sections
     ]
     missing = frozenset(reference for _, references in planned for reference in references)
