@@ -156,7 +156,7 @@ class Sandbox:
     def _serve(self, request: "_Request", exchange: "_Exchange") -> Answer | Insertion:
         """Call the endpoint of the request; an insertion is left for later."""
         fields = read_body(request.content_type, request.body)
-        route, parts = self._router.find(request.method, request.path)
+        route, parts = self._router.find(request.method, request.path, deployed=self._state.deployed)
         url = self._state.instance.url or f"http://{request.headers.get('host', 'localhost')}"
         sent = merged(request.query, fields)
         call = Call(self._state, route, request.target, parts, sent, request.headers, url.rstrip("/"))

@@ -35,7 +35,7 @@ def moment(text: str) -> datetime:
 
 def stamp(when: datetime) -> str:
     """Return `YYYY-MM-DDTHH:MM:SS.mmmZ`, the form in which moments are kept, since it sorts as text."""
-    return f"{when.year:04d}-{when:%m-%dT%H:%M:%S}.{when.microsecond // 1000:03d}Z"
+    return when.replace(tzinfo=None).isoformat(timespec="milliseconds") + "Z"
 
 
 def _read_date(value: Any) -> str:

@@ -152,9 +152,10 @@ class Place(Item):
 
 
 class Group(Place):
-    """A group."""
+    """A group. An old path is known to nobody: groups do not redirect."""
 
-    description: str = ""
+    description: str | None = None
+    renamed_from: list[str] = Field(default_factory=list)
 
     @field_validator("path")
     @classmethod

@@ -19,7 +19,6 @@ DETAILS = {
     "issues_enabled": True,
     "merge_requests_enabled": True,
     "marked_for_deletion_on": None,
-    "permissions": {"project_access": None, "group_access": {"access_level": 50, "notification_level": 3}},
 }
 
 
@@ -92,8 +91,9 @@ def test_a_bot_says_that_it_is_one(service: SandboxClient) -> None:
 
 def test_a_project_is_found_by_id_and_by_path_whatever_its_case(service: SandboxClient) -> None:
     service.given(a_service())
-    assert service.ask("GET /projects/101") == (200, {**LIB, **DETAILS})
-    assert service.ask("GET /projects/ACME%2FTeam%2Flib") == (200, {**LIB, **DETAILS})
+    roles = {"project_access": None, "group_access": {"access_level": 50, "notification_level": 3}}
+    assert service.ask("GET /projects/101") == (200, {**LIB, **DETAILS, "permissions": roles})
+    assert service.ask("GET /projects/ACME%2FTeam%2Flib") == (200, {**LIB, **DETAILS, "permissions": roles})
 
 
 def test_a_project_shows_its_switches_and_the_role_of_the_caller(service: SandboxClient) -> None:
@@ -159,7 +159,7 @@ def test_a_member_of_a_project_below_sees_the_group(service: SandboxClient) -> N
         "web_url": f"{HOST}/groups/acme/team",
         "name": "team",
         "path": "team",
-        "description": "",
+        "description": None,
         "visibility": "private",
         "avatar_url": None,
         "full_name": "acme / team",
@@ -200,9 +200,10 @@ def test_archived_projects_are_listed_with_the_others_unless_asked_apart(service
     ]
 
 
-def test_a_list_shows_whole_records(service: SandboxClient) -> None:
+def test_a_list_shows_whole_records_without_roles_unless_simple_ones_are_asked_for(service: SandboxClient) -> None:
     service.given(a_service())
     assert service.ask("GET /groups/11/projects") == (200, [{**LIB, **DETAILS}])
+    assert service.ask("GET /groups/11/projects?simple=true") == (200, [{**LIB, "visibility": "private"}])
 
 
 def test_an_order_that_is_none_is_refused(service: SandboxClient) -> None:

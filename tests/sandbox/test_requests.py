@@ -66,11 +66,13 @@ def test_a_path_that_is_none_is_not_found(service: SandboxClient) -> None:
     assert service.control("GET /elsewhere").json() == {"error": "404 Not Found"}
 
 
-def test_a_method_a_path_does_not_have_is_not_allowed(service: SandboxClient) -> None:
+def test_a_method_a_path_does_not_have_is_not_allowed_and_in_production_not_found(service: SandboxClient) -> None:
     service.given(a_service())
     response = service.response("POST /projects/100/job_token_scope")
     assert (response.status_code, response.json()) == (405, {"error": "405 Not Allowed"})
     assert response.headers["allow"] == "GET, PATCH"
+    service.given(a_service("deployed"))
+    assert service.ask("POST /projects/100/job_token_scope") == (404, {"error": "404 Not Found"})
 
 
 def test_a_head_is_a_get_without_a_body(service: SandboxClient) -> None:

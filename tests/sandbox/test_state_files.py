@@ -52,9 +52,10 @@ def test_absent_values_have_defaults_and_ids_are_assigned_in_order() -> None:
             "name": "acme",
             "visibility": "private",
             "archived": False,
-            "description": "",
+            "description": None,
             "created_at": SEED,
             "members": [],
+            "renamed_from": [],
         }
     ]
     assert [core(project) for project in found["projects"]] == [a_plain_project(1, "b"), a_plain_project(2, "a")]

@@ -14,16 +14,16 @@ SECRET = "glptt-1234567890"
 OURS = {"trigger_tokens": [{"id": 5, "description": "nightly", "owner": "ada", "token": SECRET}]}
 
 
-def user(number: int, username: str) -> dict[str, Any]:
+def user(number: int, username: str, dialect: str = "spec") -> dict[str, Any]:
     """The record of an owner."""
     return {
         "id": number,
         "username": username,
-        "public_email": "",
+        "public_email": "" if dialect == "spec" else None,
         "name": username.capitalize(),
         "state": "active",
         "locked": False,
-        "avatar_url": None,
+        "avatar_url": f"{HOST}/avatar.png",
         "web_url": f"{HOST}/{username}",
     }
 
@@ -44,7 +44,10 @@ def test_the_record_of_a_token_has_an_expiry_in_production_only(service: Sandbox
     assert service.ask(f"GET {TRIGGERS}") == (200, [NIGHTLY])
     service.given(a_service("deployed", web=OURS))
     times = {name: CREATED.replace("Z", ".000Z") for name in ("created_at", "updated_at")}
-    assert service.ask(f"GET {TRIGGERS}/5") == (200, {**NIGHTLY, **times, "expires_at": None})
+    assert service.ask(f"GET {TRIGGERS}/5") == (
+        200,
+        {**NIGHTLY, **times, "expires_at": None, "owner": user(2, "ada", "deployed")},
+    )
 
 
 @BOTH

@@ -111,7 +111,7 @@ def _pattern_faults(state: State, project: Project, pattern: str) -> list[str]:
         wrong.append("Repository path pattern is too long (maximum is 255 characters)")
     elif not (_DEPLOYED_PATTERN if state.deployed else _SPEC_PATTERN).fullmatch(pattern):
         wrong.append(_INVALID)
-    if state.deployed and not pattern.startswith(project.path.lower()):
+    if state.deployed and not pattern.lower().startswith(project.path.lower()):
         wrong.append(_ELSEWHERE)
     return wrong
 

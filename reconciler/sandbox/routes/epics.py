@@ -116,7 +116,7 @@ class _Epics(Collection[Epic]):
         found = [(owner, item) for owner in groups for item in self.items(call, owner)]
         field = sent.get("order_by") or "created_at"
         found.sort(key=lambda pair: (getattr(pair[1], field), pair[1].id), reverse=sent.get("sort") != "asc")
-        return page_of(call, found, lambda pair: self.show(call, *pair))
+        return page_of(call, found, lambda pair: self._show_below(call, group, *pair))
 
     def owner(self, call: Call) -> Group:
         """The group, if the caller may see it, and production's edition has epics; else 404 or 403."""
@@ -239,6 +239,13 @@ class _Epics(Collection[Epic]):
             "web_url": f"{call.url}/groups/{owner.path}/-/epics/{item.iid}",
         }
 
+    def _show_below(self, call: Call, group: Group, owner: Group, item: Epic) -> dict[str, Any]:
+        """The record in the list of a group above: its reference tells where it is."""
+        record = self.show(call, owner, item)
+        if owner is not group:
+            record["references"]["relative"] = record["references"]["full"]
+        return record
+
     def _fill(self, call: Call, owner: Group, wanted: Epic, sent: dict[str, Any]) -> None:
         """Set the attributes that were sent, and carry out the quick actions in the description."""
         wanted.title = (sent.get("title") or "").strip() if "title" in sent else wanted.title
@@ -252,6 +259,8 @@ class _Epics(Collection[Epic]):
             wanted.description = sent["description"] and _QUICK_ACTION.sub("", description).rstrip("\n")
         for event in events:
             wanted.state = _EVENTS.get(event, wanted.state)
+        if wanted.state == "opened" or wanted.closed_at is None:
+            wanted.closed_at = call.state.tick() if wanted.state == "closed" else None
         known = {label.name for group in call.state.groups_above(owner) for label in LABELS.section.of(group)}
         for name in wanted.labels:
             if name not in known:

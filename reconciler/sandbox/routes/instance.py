@@ -12,16 +12,16 @@ from ..parameters import boolean, read, text
 from ..state import Group, Project, State, User
 
 
-def show_user(user: User, url: str) -> dict[str, Any]:
+def show_user(state: State, user: User, url: str) -> dict[str, Any]:
     """Return a user as part of other records."""
     return {
         "id": user.id,
         "username": user.username,
-        "public_email": "",
+        "public_email": None if state.deployed else "",
         "name": user.name,
         "state": "active",
         "locked": False,
-        "avatar_url": None,
+        "avatar_url": f"{url}/avatar.png",
         "web_url": f"{url}/{user.username}",
     }
 
@@ -56,7 +56,7 @@ def show_basic_project(state: State, project: Project, url: str) -> dict[str, An
 def get_user(call: Call) -> Answer:
     """`GET /user`: the owner of the token."""
     user = call.caller()
-    record = show_user(user, call.url)
+    record = show_user(call.state, user, call.url)
     record.update(
         created_at=call.state.show_time(user.created_at),
         email=user.emails[0],
@@ -108,7 +108,11 @@ def get_token(call: Call) -> Answer:
 
 def get_project(call: Call) -> Answer:
     """`GET /projects/:id`."""
-    return Answer(200, _show_project(call, call.visible_project()))
+    project = call.visible_project()
+    record = _show_project(call, project)
+    if call.user is not None:
+        record["permissions"] = _permissions(call.state, project, call.user)
+    return Answer(200, record)
 
 
 def get_group(call: Call) -> Answer:
@@ -134,12 +138,16 @@ def get_group(call: Call) -> Answer:
 
 
 def list_projects(call: Call) -> Answer:
-    """`GET /groups/:id/projects`: projects that the caller can see; none is shared, so `with_shared` has no effect."""
+    """`GET /groups/:id/projects`: projects that the caller can see, without the caller's roles.
+
+    None is shared, so `with_shared` has no effect; `simple` asks for the limited record.
+    """
     wanted = read(
         call,
         boolean("include_subgroups"),
         boolean("with_shared"),
         boolean("archived"),
+        boolean("simple"),
         text("order_by", values=("id", "created_at")),
         text("sort", values=("asc", "desc")),
         *PAGE,
@@ -153,14 +161,14 @@ def list_projects(call: Call) -> Answer:
         and state.visible(call.user, project)
     ]
     found.sort(key=lambda project: project.id, reverse=wanted.get("sort") != "asc")
-    return page_of(call, found, lambda project: _show_project(call, project))
+    return page_of(call, found, lambda project: _show_project(call, project, simple=wanted.get("simple", False)))
 
 
-def _show_project(call: Call, project: Project) -> dict[str, Any]:
-    """Return the record of a project: the limited one without a token, else the whole one."""
+def _show_project(call: Call, project: Project, *, simple: bool = False) -> dict[str, Any]:
+    """Return the record of a project: the limited one if that was asked for, or without a token, else the whole one."""
     record = show_basic_project(call.state, project, call.url)
     record["visibility"] = project.visibility
-    return record if call.user is None else {**record, **_details(call.state, project, call.user)}
+    return record if simple or call.user is None else {**record, **_details(call.state, project)}
 
 
 def _show_namespace(state: State, project: Project, url: str) -> dict[str, Any]:
@@ -183,7 +191,7 @@ def _parent_id(state: State, group: Group) -> int | None:
     return parent.id if parent else None
 
 
-def _details(state: State, project: Project, user: User) -> dict[str, Any]:
+def _details(state: State, project: Project) -> dict[str, Any]:
     return {
         "visibility": project.visibility,
         "archived": state.is_archived(project),
@@ -194,7 +202,6 @@ def _details(state: State, project: Project, user: User) -> dict[str, Any]:
         "issues_enabled": project.issues_enabled,
         "merge_requests_enabled": project.merge_requests_enabled,
         "marked_for_deletion_on": None,
-        "permissions": _permissions(state, project, user),
     }
 
 

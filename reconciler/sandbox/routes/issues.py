@@ -121,7 +121,7 @@ class _Issues(Collection[Issue]):
     def show(self, call: Call, owner: Project, item: Issue) -> dict[str, Any]:
         """Return the record of an issue, as production shows it."""
         state = call.state
-        assignees = [show_user(state.user(name), call.url) for name in item.assignees]
+        assignees = [show_user(state, state.user(name), call.url) for name in item.assignees]
         return {
             "id": item.id,
             "iid": item.iid,
@@ -135,7 +135,7 @@ class _Issues(Collection[Issue]):
             "labels": [],
             "assignees": assignees,
             "assignee": next(iter(assignees), None),
-            "author": show_user(state.user(item.author), call.url),
+            "author": show_user(state, state.user(item.author), call.url),
             "type": "ISSUE",
             "issue_type": "issue",
             "confidential": False,
@@ -158,7 +158,7 @@ def list_users(call: Call) -> Answer:
     call.caller()
     name = (sent.get("username") or "").lower()
     found = [user for user in call.state.users.values() if name in ("", user.username.lower())]
-    return page_of(call, found, lambda user: show_user(user, call.url))
+    return page_of(call, found, lambda user: show_user(call.state, user, call.url))
 
 
 ISSUES = _Issues(

@@ -1,9 +1,11 @@
 """Service accounts of the instance (spec section 4.5): administrators list and create them.
 
 The spec is silent on how they are changed and deleted: by `PATCH`, where blank values are dropped, and as users are.
-Production shows the address in the list too, and deletes by a job, which here has run after the next list.
+Production shows the address in the list too, says more about usernames that cannot be, and deletes by a job, which
+here has run after the next list.
 """
 
+import re
 from typing import Any
 
 from ..answers import Answer, refused
@@ -15,6 +17,15 @@ from ..state import Instance
 
 _TEXTS = (text("name"), text("username"), text("email"))
 _LIST = (text("order_by", values=("id", "username")), text("sort", values=("asc", "desc")), *PAGE)
+
+
+_USERNAME = re.compile(r"(?![-_.])[\w.-]+(?<![-_.])(?<!\.git)(?<!\.atom)", re.ASCII)
+_MALFORMED = (
+    "Username can only include non-accented letters, digits, '_', '-' and '.'. It must not start with '-', '_', or "
+    "'.', nor end with '-', '_', '.', '.git', or '.atom'.",
+    "Username can contain only letters, digits, '_', '-' and '.'. "
+    "Cannot start with '-' or end in '.', '.git' or '.atom'.",
+)
 
 
 class Account(Item):
@@ -59,25 +70,32 @@ class _Accounts(Collection[Account]):
             super().remove(call, owner, item)
 
     def check(self, call: Call, owner: Instance, wanted: Account, before: Account | None) -> None:
-        """Usernames and addresses are unique among all users, without regard to case."""
+        """Usernames and addresses are unique among all users, without regard to case; usernames among groups too."""
         others: list[Account] = [each for each in self.section.of(owner) if each is not before]
         users = list(call.state.users_by_name.values())
-        taken = []
+        reasons = []
         if wanted.email and wanted.email in {each.email for each in others}.union(*(user.emails for user in users)):
-            taken.append("Email has already been taken")
-        if wanted.username.lower() in {each.username.lower() for each in others}.union(
-            user.username.lower() for user in users
-        ):
-            taken.append("Username has already been taken")
-        if taken:
-            raise refused(400, f"400 Bad request - {(' and ' if before is None else '. ').join(taken)}")
+            reasons.append("Email has already been taken")
+        names = {each.username for each in others} | {user.username for user in users}
+        reasons += self._against(call, wanted.username, names)
+        if reasons:
+            raise refused(400, f"400 Bad request - {(' and ' if before is None else '. ').join(reasons)}")
+
+    def _against(self, call: Call, username: str, names: set[str]) -> tuple[str, ...]:
+        """Return what is wrong with a username, if others have these names."""
+        deployed = call.state.deployed
+        if username in names or (not deployed and username.lower() in {name.lower() for name in names}):
+            return ("Username has already been taken",)
+        if username and username.lower() in {name.lower() for name in names} | call.state.groups_by_path.keys():
+            return ("A user, alias, or group already exists with that username.",)
+        return _MALFORMED if deployed and username and not _USERNAME.fullmatch(username) else ()
 
     def show(self, call: Call, owner: Instance, item: Account) -> dict[str, Any]:  # noqa: ARG002 - others show where
         """The record (spec section 2): the address is only in the answer to a creation."""
         record = {"id": item.id, "username": item.username, "name": item.name}
         if call.state.deployed:
             waiting = {"unconfirmed_email": item.unconfirmed_email} if item.unconfirmed_email else {}
-            return {**record, "public_email": "", "email": item.email, **waiting}
+            return {**record, "public_email": None, "email": item.email, **waiting}
         return record | ({"email": item.email} if call.method == "POST" else {})
 
 

@@ -91,7 +91,7 @@ class _Triggers(Collection[Trigger]):
             **super().show(call, owner, item),
             "last_used": state.show_time(item.last_used),
             "token": item.token if whole else item.token.removeprefix(PREFIX)[:4],
-            "owner": show_user(state.user(item.owner), call.url) if item.owner else None,
+            "owner": show_user(state, state.user(item.owner), call.url) if item.owner else None,
         }
         if not state.deployed:
             del record["expires_at"]
@@ -151,7 +151,7 @@ def _run(call: Call, project: Project, trigger: Trigger | None, user: User) -> d
         "before_sha": "0" * 40,
         "tag": False,
         "yaml_errors": None,
-        "user": show_user(user, call.url),
+        "user": show_user(call.state, user, call.url),
         "started_at": None,
         "finished_at": None,
         "committed_at": None,

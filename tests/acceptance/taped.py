@@ -1,0 +1,117 @@
+"""Recordings of a real service, as cassettes of vcrpy, and the client playing them without a network.
+
+vcrpy itself knows only the transports of httpx: here it plays what a pool of httpcore answers.
+"""
+
+import json
+from collections import deque
+from collections.abc import Iterator
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import httpcore
+import vcr
+from vcr import matchers
+from vcr.cassette import Cassette
+from vcr.request import Request
+from vcr.serializers import yamlserializer
+
+RECORDINGS = Path(__file__).parent / "recordings"
+NAMES = sorted(file.stem for file in RECORDINGS.glob("*.yaml"))
+SERVICE = "https://gitlab.example.com"
+API = f"{SERVICE}/api/v4"
+
+
+def same_content(one: Request, other: Request) -> None:
+    """Compare two bodies as vcrpy's matchers do: by an assertion. Clients differ in how they write JSON and no body."""
+    assert json.loads(one.body or b"null") == json.loads(other.body or b"null")
+
+
+MATCHERS = (matchers.method, matchers.path, matchers.query, same_content)
+
+
+@dataclass(frozen=True)
+class Exchange:
+    """One recorded request and its answer.
+
+    Attributes:
+        who: the user whose token was sent; None without a token.
+        target: the path with its query, as sent, without the API's own path.
+        sent: the body that was sent; it may be malformed JSON.
+        body: as received.
+    """
+
+    number: int
+    who: str | None
+    method: str
+    target: str
+    sent: bytes
+    status: int
+    headers: dict[str, str]
+    body: bytes
+
+    @property
+    def value(self) -> Any:
+        """The body as JSON; its text where it is none."""
+        try:
+            return json.loads(self.body)
+        except ValueError:
+            return self.body.decode()
+
+    def __str__(self) -> str:
+        return f"{self.number} {self.method} {self.target}"
+
+
+def tape_of(name: str) -> Cassette:
+    """Return a cassette that plays and does not record."""
+    file = str(RECORDINGS / f"{name}.yaml")
+    return Cassette.load(path=file, serializer=yamlserializer, match_on=MATCHERS, record_mode=vcr.mode.NONE)
+
+
+def exchanges(tape: Cassette) -> Iterator[Exchange]:
+    """Yield what a cassette holds, in the order in which it was recorded."""
+    for number, (request, response) in enumerate(zip(tape.requests, tape.responses, strict=True)):
+        token = request.headers.get("private-token", request.headers.get("PRIVATE-TOKEN"))
+        yield Exchange(
+            number,
+            token and token.removeprefix("withheld; of: "),
+            request.method,
+            request.uri.removeprefix(f"{API}/"),
+            request.body or b"",
+            response["status"]["code"],
+            {name.lower(): values[0] for name, values in response["headers"].items()},
+            response["body"]["string"],
+        )
+
+
+class NotRecorded(Exception):
+    """Another request was recorded."""
+
+
+class TapedPool(httpcore.ConnectionPool):
+    """A pool of connections that lead to a cassette, which is played in order: one recorded answer per request."""
+
+    def __init__(self, tape: Cassette) -> None:
+        super().__init__()
+        self._recorded = deque(zip(tape.requests, tape.responses, strict=True))
+
+    def skip(self) -> None:
+        """Leave out the next request."""
+        self._recorded.popleft()
+
+    def handle_request(self, request: httpcore.Request) -> httpcore.Response:
+        """Answer as recorded. Raises `NotRecorded` if the next recorded request is another one."""
+        url = request.url
+        content = b"".join(request.stream)  # type: ignore[arg-type]  # a stream of bytes: the client is synchronous
+        uri = f"{url.scheme.decode()}://{url.host.decode()}{url.target.decode()}"
+        recorded, response = self._recorded[0]
+        if not matchers.requests_match(Request(request.method.decode(), uri, content, {}), recorded, MATCHERS):
+            raise NotRecorded(uri)
+        self._recorded.popleft()
+        return httpcore.Response(
+            response["status"]["code"],
+            headers=[(name, values[0]) for name, values in response["headers"].items()],
+            content=response["body"]["string"],
+            extensions={"reason_phrase": (response["status"]["message"] or "").encode()},
+        )
