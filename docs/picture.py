@@ -58,7 +58,8 @@ def the_plan() -> str:
     with TemporaryDirectory() as folder, running(ROOT / "examples/state.yaml") as sandbox:
         file = Path(folder, "api.yaml")
         file.write_text(the_manifest(), encoding="utf-8")
-        desired = read_manifests([file], kinds).desired
+        manifests = read_manifests([file], kinds)
+        desired = manifests.desired
         with Client(sandbox.api_url, "ada-token") as client:
             plan = draw_plan(desired, client, kinds, concurrency=1)
             saved = SavedPlan(
@@ -67,7 +68,10 @@ def the_plan() -> str:
                 tool_version=__version__,
                 manifests_digest=desired.digest,
                 requests_made=client.traffic.reads,
-                targets=plan.targets,
+                targets=tuple(
+                    target.with_origins(lambda *place: f"manifests/{Path(manifests.origin(*place)).name}")
+                    for target in plan.targets
+                ),
             )
     return render_plan(saved, "text", Style(colour=True, width=COLUMNS))
 

@@ -1,5 +1,6 @@
 """Running commands the way a user does, in a folder of their own, against the sandbox."""
 
+import re
 from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
@@ -7,6 +8,8 @@ from typing import Any
 
 from reconciler.sandbox import Sandbox
 from tests.states import a_small_service
+
+ORIGIN = re.compile(r"(?<=\w|\") {5}\S+(?: and \d+ more)?$", re.MULTILINE)
 
 
 @dataclass(frozen=True)
@@ -16,6 +19,11 @@ class Ended:
     code: int
     out: str
     err: str
+
+    @property
+    def changes(self) -> str:
+        """Standard output without the places where manifests declare what is changed."""
+        return ORIGIN.sub("", self.out)
 
 
 @dataclass

@@ -49,6 +49,7 @@ def test_a_saved_plan_is_a_document_that_programs_can_read() -> None:
         "shard": None,
         "limits": {"allow_deletes": None, "max_changes": None},
         "refusals": [],
+        "groups": [],
         "summary": {
             "create": 1,
             "update": 2,

@@ -39,7 +39,7 @@ def test_what_is_shown_of_a_line_keeps_its_width(cli_runner: CliRunner) -> None:
 def test_names_that_look_the_same_are_told_apart(cli_runner: CliRunner) -> None:
     cli_runner.service(milestones=[{"title": "Cafe\u0301 \u0438\u0306"}, {"title": "\u212b"}])
     cli_runner.project('{prune: [milestones], milestones: {"Caf\u00e9 \u0439": {}, "\u00c5": {}}}')
-    assert cli_runner("plan").out == (
+    assert cli_runner("plan").changes == (
         "project acme/api\n"
         '  + milestone "Caf\u00e9 \u0439"\n'
         '  + milestone "\u00c5"\n'

@@ -177,6 +177,12 @@ class Given:
     notify: str | None = NOTICE.value(
         "--notify", "URL", "Post a message to this webhook of a chat. The URL is a secret.  [env: RECONCILER_NOTIFY]"
     )
+    group_by: str | None = PROBLEMS.value(
+        "--group-by",
+        None,
+        "Show each target by itself, or group equal changes of two or more targets; by default, of three or more.",
+        type=click.Choice(["target", "change"]),
+    )
     allow_problems: bool = PROBLEMS.flag("--allow-problems", "Exit with 0 instead of 3 if there are problems.")
 
     @property

@@ -81,7 +81,7 @@ def draw(session: Session, client: Client, grace: timedelta = timedelta(), *, co
         plan = add_missing(plan, failed, declared, session.selection)
     if not given.follow_moved:
         plan = hold_back_moved(plan, fleet.known.moved())
-    targets = (each.with_origins(fleet.manifests.origin) if any(each.problems) else each for each in plan.targets)
+    targets = (each.with_origins(fleet.manifests.origin) for each in plan.targets)
     plan = replace(plan, targets=tuple(targets))
     hints = rename_hints(plan, session.kinds, fleet.manifests.declaration)
     saved = replace(_saved(session, client, plan, fleet.desired.digest, fleet.shard), hints=hints)

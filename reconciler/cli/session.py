@@ -194,19 +194,21 @@ class Session:
         Raises:
             OutputFailed: with every failure, once all else was written.
         """
-        from reconciler.render import PLAIN
+        from reconciler.render import Style
+
+        plain = Style(group_by=self.given.group_by)
 
         def show() -> None:
             try:
                 write_stdout(write(self.given.format, self.style(sys.stdout)))
             except OutputFailed:
                 if precious:
-                    write_stderr(write("text", PLAIN))
+                    write_stderr(write("text", plain))
                 raise
 
         saves = [partial(save, path, text) for path, text in documents.items()]
         reports = [
-            partial(lambda path, format_: save(path, write(format_, PLAIN)), Path(file), format_)
+            partial(lambda path, format_: save(path, write(format_, plain)), Path(file), format_)
             for format_, file in self.given.reports
         ]
         with heeding(patience=1):
@@ -222,6 +224,7 @@ class Session:
             verbose=bool(self.given.verbose),
             quiet=self.given.quiet,
             width=get_terminal_size().columns if terminal else None,
+            group_by=self.given.group_by,
         )
 
 

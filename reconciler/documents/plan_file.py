@@ -4,7 +4,7 @@ Reading trusts no file: the checksum shows edits, and every request must lead to
 """
 
 import re
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime, timedelta
 from functools import cache
@@ -24,11 +24,12 @@ from pydantic import (
 )
 
 from reconciler.documents.checksum import DOCUMENT, read_checked, with_checksum
+from reconciler.documents.groups import SavedGroup, saved_groups
 from reconciler.errors import PlanRefused
 from reconciler.model.diff import Fields
 from reconciler.model.endpoints import Collection
 from reconciler.model.kind import Kinds, Part
-from reconciler.model.plan import Change, Create, Plan, TargetPlan
+from reconciler.model.plan import Change, Create, Plan, Problem, TargetPlan
 from reconciler.model.protocols import Json
 from reconciler.model.state import Section
 from reconciler.model.targets import PATHLESS, Address, Key, Level, Target
@@ -165,11 +166,22 @@ class SavedPlan:
         """The plan itself."""
         return Plan(self.targets, self.dependent, self.whole)
 
+    @property
+    def entries(self) -> Iterator[Change | Problem]:
+        """The changes and the problems of each target."""
+        return (entry for target in self.targets for entry in (*target.changes, *target.problems))
+
     @computed_field
     @property
     def refusals(self) -> tuple[str, ...]:
         """Why `apply` will refuse the plan, unless it is given other limits."""
         return tuple(refusals(self.plan, self.limits, self.shard.total if self.shard else 1))
+
+    @computed_field
+    @property
+    def groups(self) -> tuple[SavedGroup, ...]:
+        """The changes and problems that three or more targets have in common, the largest groups first."""
+        return saved_groups(self.entries)
 
     @computed_field
     @property
@@ -205,7 +217,9 @@ def load_plan(text: str, kinds: Kinds) -> SavedPlan:
     Raises:
         PlanRefused: it is not a saved plan, was edited, or comes from another version.
     """
-    saved = read_checked(text, _adapter(), FORMAT, computed={"refusals": False, "summary": True}, context=kinds)
+    saved = read_checked(
+        text, _adapter(), FORMAT, computed={"refusals": False, "groups": False, "summary": True}, context=kinds
+    )
     targets = []
     for target in saved.targets:
         check_target(target.target)

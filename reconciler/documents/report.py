@@ -10,6 +10,7 @@ from pydantic import AwareDatetime, Field, NonNegativeInt, TypeAdapter, computed
 
 from reconciler.apply import UNKNOWN, Outcome, Status, TargetOutcome
 from reconciler.documents.checksum import DOCUMENT, read_checked, with_checksum
+from reconciler.documents.groups import SavedGroup, saved_groups
 from reconciler.documents.plan_file import SavedPlan, check_target, checked_change
 from reconciler.model.kind import Kinds
 from reconciler.model.plan import Excepted, Problem, Targeted, TargetPlan, Unmanaged
@@ -168,6 +169,13 @@ class Report:
                 done = (Done(o.change, o.created) for o in each.outcomes if o.may_be_done)
                 yield DoneSection(target.target, each.section, tuple(done), each.found, target.origin)
 
+    @property
+    def entries(self) -> Iterator[Outcome | Problem]:
+        """The outcomes and the problems of each target."""
+        for target in self.targets:
+            yield from target.outcomes
+            yield from target.problems
+
     @computed_field
     @property
     def counts(self) -> Counts:
@@ -177,6 +185,12 @@ class Report:
         words += ["excepted" for target in self.targets for _ in target.excepted]
         words += ["not_applicable" for target in self.targets for _ in target.not_applicable]
         return Counts(*map(words.count, Counts.__slots__))
+
+    @computed_field
+    @property
+    def groups(self) -> tuple[SavedGroup, ...]:
+        """The outcomes and problems that three or more targets have in common, the largest groups first."""
+        return saved_groups(self.entries)
 
     @property
     def complete(self) -> bool:
@@ -259,7 +273,7 @@ def load_report(text: str, kinds: Kinds) -> Report:
     Raises:
         PlanRefused: it is not a report, was edited, or comes from another version.
     """
-    report = read_checked(text, _adapter(), FORMAT, computed={"counts": True})
+    report = read_checked(text, _adapter(), FORMAT, computed={"counts": True, "groups": False})
     for target in report.targets:
         check_target(target.target)
         for outcome in target.outcomes:

@@ -88,6 +88,8 @@ class Create(Addressed):
     """The declared former names, none of which is live: nothing is renamed."""
     hint: str = ""
     """Losses that remain where a deleted object is created again; empty if it is new, or all comes back."""
+    origin: str = field(default="", compare=False)
+    """Where the manifests declare it, or its section, as path:line; empty if unknown."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -109,6 +111,8 @@ class Update(Addressed):
     """The name before, or null if the name stays."""
     hint: str = ""
     """Why the service may refuse the change; empty if there is no reason to expect that."""
+    origin: str = field(default="", compare=False)
+    """Where the manifests declare it, or its section, as path:line; empty if unknown."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -126,6 +130,8 @@ class Delete(Addressed):
     """The whole object, as it was read."""
     successor_id: int | None = None
     """The ID of the token that has succeeded it, whose value is delivered before this one is deleted; null if none."""
+    origin: str = field(default="", compare=False)
+    """Where the manifests declare it, or its section, as path:line; empty if unknown."""
 
 
 Change = Create | Update | Delete
@@ -246,20 +252,26 @@ class TargetPlan(Targeted):
         return (section for section in self.sections if section.not_applicable)
 
     def with_origins(self, origin: Callable[[Address, str | None], str]) -> "TargetPlan":
-        """Return the plan with each problem told where it comes from, as far as that is known; else from the target."""
-        return replace(
-            self,
-            sections=tuple(
-                replace(
-                    section,
-                    problems=tuple(
-                        replace(each, origin=origin(each.address, each.field) or self.origin)
-                        for each in section.problems
-                    ),
-                )
-                for section in self.sections
-            ),
+        """Return the plan with the origins of changes and problems; that of a problem is the target's if unknown."""
+        sections = (
+            replace(
+                section,
+                changes=tuple(
+                    replace(each, origin=origin(each.address, _only_field(each))) for each in section.changes
+                ),
+                problems=tuple(
+                    replace(each, origin=origin(each.address, each.field) or self.origin) for each in section.problems
+                ),
+            )
+            for section in self.sections
         )
+        return replace(self, sections=tuple(sections))
+
+
+def _only_field(change: Change) -> str | None:
+    """Return the field that a change is about; None if there are several, or none."""
+    fields = [*change.after] if isinstance(change, Update) else []
+    return fields[0] if len(fields) == 1 else None
 
 
 @dataclass(frozen=True, slots=True)

@@ -30,12 +30,14 @@ class Style:
         verbose: whether unmanaged objects, deleted fields, and requests are shown.
         quiet: whether only problems, unfinished changes, and the last line are shown.
         width: columns at which lines are folded; None for lines of any length.
+        group_by: `target` shows each target, `change` groups equal changes of two or more targets; None for a default.
     """
 
     colour: bool = False
     verbose: bool = False
     quiet: bool = False
     width: int | None = None
+    group_by: str | None = None
 
 
 PLAIN = Style()

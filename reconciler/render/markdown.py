@@ -12,6 +12,7 @@ from itertools import accumulate, groupby
 
 from reconciler.apply import Outcome, Status
 from reconciler.documents.comparison import Comparison, Difference
+from reconciler.documents.groups import rank
 from reconciler.documents.plan_file import SavedPlan, utc
 from reconciler.documents.report import Report, TargetReport
 from reconciler.errors import LocatedDiagnostic
@@ -42,7 +43,6 @@ from reconciler.render.wording import (
     planned,
     problem_text,
     quoted,
-    rank,
     rename_notes,
     report_in_a_line,
     requests_made,

@@ -2,17 +2,19 @@
 
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from itertools import groupby
+from itertools import chain, groupby
+from math import inf
 from operator import itemgetter
 from textwrap import wrap
 
-from reconciler.apply import Outcome, Status
+from reconciler.apply import Outcome
 from reconciler.doctor import Costs, Diagnosis, Finding, SectionState, TargetState, Verdict
 from reconciler.documents.comparison import Comparison
+from reconciler.documents.groups import Entry, Group, grouped, is_done, rank, subject_of
 from reconciler.documents.plan_file import SavedPlan
 from reconciler.documents.report import Report, TargetReport
 from reconciler.errors import LocatedDiagnostic
-from reconciler.model.plan import Change, Delete, TargetPlan
+from reconciler.model.plan import Change, Delete, Excepted, Problem, TargetPlan
 from reconciler.model.wording import counted
 from reconciler.render import Style
 from reconciler.render.wording import (
@@ -25,16 +27,18 @@ from reconciler.render.wording import (
     difference_words,
     excepted_text,
     guard_notes,
+    headline,
     held_back,
     known_of,
     label,
+    least,
     left_alone,
     listed_documents,
     of_plan,
     of_report,
     plan_cost,
-    problem_text,
-    rank,
+    problem_reason,
+    problem_subject,
     rename_notes,
     requests_made,
     rewritten,
@@ -42,6 +46,9 @@ from reconciler.render.wording import (
     waits,
 )
 from reconciler.system.terminal import escaped
+
+NAMES = 69
+"""How wide the number of targets is made, so that their names are one column."""
 
 WIDTH = 42
 """How wide a label is made, so that what follows is one column."""
@@ -69,10 +76,7 @@ def plan(saved: SavedPlan, style: Style) -> str:
     """
     if saved.known and not (any(saved.plan.changes) or any(saved.plan.problems)):
         return "".join(f"{line}\n" for line in _folded(baseline_note(saved), style))
-    lines: list[str] = []
-    for target in saved.plan.targets:
-        changes = [] if style.quiet else sorted(target.changes, key=rank)
-        lines += _target(target, [line for change in changes for line in _change(change, style)], style)
+    lines = _entries(saved.plan.problems if style.quiet else saved.entries, saved.targets, style)
     numbers = saved.summary
     notes = [*rename_notes(saved), *guard_notes(saved), *([] if style.quiet else access_notes(saved.plan))]
     lines += [line for note in notes for line in _folded(escaped(note), style)]
@@ -88,11 +92,8 @@ def plan(saved: SavedPlan, style: Style) -> str:
 
 def report(done: Report, style: Style) -> str:
     """Return what became of each change, and the report in numbers."""
-    lines: list[str] = []
-    for target in done.targets:
-        outcomes = sorted(target.outcomes, key=lambda outcome: rank(outcome.change))
-        shown = [each for each in outcomes if not (style.quiet and each.status is Status.DONE)]
-        lines += _target(target, [line for outcome in shown for line in _outcome(outcome, style)], style)
+    entries = (each for each in done.entries if not (style.quiet and is_done(each)))
+    lines = _entries(entries, done.targets, style)
     counts = done.counts
     waited = ", ".join(waits(done.requests.waited))
     lines += _folded(
@@ -151,57 +152,87 @@ def diagnosis(found: Diagnosis, style: Style) -> str:
     return "\n".join(lines) + "\n"
 
 
-def _target(target: TargetPlan | TargetReport, shown: Iterable[str], style: Style) -> list[str]:
-    """Put a target's name above what is shown of it, and its problems below."""
-    remarks: list[tuple[str, str, tuple[str, ...]]]
-    remarks = [("!", problem_text(each), _place(each.origin)) for each in target.problems]
-    if not style.quiet:
-        facts = ((each, (*held_back(each), excepted_text(each))) for each in target.excepted)
-        remarks += [("=", label(each.address), (*known, *_place(each.origin))) for each, known in facts]
+def _entries(entries: Iterable[Entry], targets: Iterable[TargetPlan | TargetReport], style: Style) -> list[str]:
+    """Return what several targets have in common, then what is left of each target, and what is unmanaged there."""
+    targets = tuple(targets)
+    excepted = () if style.quiet else (each for target in targets for each in target.excepted)
+    found = grouped(chain(entries, excepted), least(style))
+    lines: list[str] = []
+    for block in found.blocks:
+        lines += _heading(*headline(block.targets), style)
+        lines += [line for group in block.groups for line in _group(group, style)]
+    for target in targets:
+        own = sorted(found.rest.get(target.target, ()), key=rank)
+        below = [line for entry in own for line in _group(Group((entry,), entry), style)]
+        if style.verbose:
+            below += _left_alone(target, style)
+        lines += [_painted(escaped(str(target.target)), "target", style), *below] if below else []
+    return lines
+
+
+def _heading(number: str, names: str, style: Style) -> list[str]:
+    """Return the heading of a group: its number of targets, and some of them in column 70 or two blanks later."""
+    for line in (f"{number:<{NAMES}}{names}", f"{number}  {names}"):
+        if style.width is None or len(line) <= style.width:
+            return [line.replace(number, _painted(number, "target", style), 1)]
+    return [_painted(number, "target", style), *_folded(names, style, indent=2)]
+
+
+def _group(group: Group, style: Style) -> Iterator[str]:
+    """Yield the lines of equal entries of several targets, or of one entry."""
+    sample = group.sample
+    more = f" and {counted(group.others, 'other')}" if group.others else ""
+    match sample:
+        case Problem():
+            subject = f"{problem_subject(sample)}{more}: {problem_reason(sample)}"
+            yield from _entry("!", subject, (), style, escaped(group.origin))
+            return
+        case Excepted():
+            known = (*held_back(sample), excepted_text(sample))
+            yield from _entry("=", label(sample.address), known, style, escaped(group.origin))
+            return
+        case Outcome():
+            facts: tuple[str, ...] = (status_text(sample),)
+            yield from _entry(MARKERS[sample.change.action], label(sample.change.address) + more, facts, style)
+        case _:
+            facts = () if isinstance(sample, Delete) and not style.verbose else tuple(details(sample))
+            yield from _entry(MARKERS[sample.action], label(sample.address), facts, style, escaped(group.origin))
     if style.verbose:
-        remarks += [("?", f"{label(each.address)} is unmanaged", tuple(known_of(each))) for each in target.unmanaged]
-        left_out = ((escaped(each.section), escaped(each.not_applicable)) for each in target.not_applicable)
-        remarks += [("?", f"{section} is not applicable", (reason,)) for section, reason in left_out]
-    lines = [*shown, *(line for remark in remarks for line in _entry(*remark, style))]
-    return [_painted(escaped(str(target.target)), "target", style), *lines] if lines else []
+        yield from (f"      {line}" for line in (() if isinstance(sample, Outcome) else rewritten(sample)))
+        for each in map(subject_of, group.entries):
+            yield from () if isinstance(each, Problem | Excepted) else _requests(each)
 
 
-def _place(origin: str) -> tuple[str, ...]:
-    return (escaped(origin),) if origin else ()
-
-
-def _change(change: Change, style: Style) -> Iterator[str]:
-    facts = () if isinstance(change, Delete) and not style.verbose else tuple(details(change))
-    yield from _entry(MARKERS[change.action], label(change.address), facts, style)
-    if style.verbose:
-        yield from (f"      {line}" for line in rewritten(change))
-        yield from _requests(change)
-
-
-def _outcome(outcome: Outcome, style: Style) -> Iterator[str]:
-    yield from _entry(MARKERS[outcome.change.action], label(outcome.change.address), (status_text(outcome),), style)
-    if style.verbose:
-        yield from _requests(outcome.change)
+def _left_alone(target: TargetPlan | TargetReport, style: Style) -> Iterator[str]:
+    for each in target.unmanaged:
+        yield from _entry("?", f"{label(each.address)} is unmanaged", tuple(known_of(each)), style)
+    for section in target.not_applicable:
+        subject = f"{escaped(section.section)} is not applicable"
+        yield from _entry("?", subject, (escaped(section.not_applicable),), style)
 
 
 def _requests(change: Change) -> Iterator[str]:
     return (f"      {escaped(str(request))}" for request in change.requests)
 
 
-def _entry(marker: str, subject: str, facts: Sequence[str], style: Style) -> Iterator[str]:
+def _entry(marker: str, subject: str, facts: Sequence[str], style: Style, origin: str = "") -> Iterator[str]:
     """Yield one line: the marker in column 3, the label in column 5, the facts in column 47 or two blanks later.
 
-    If that is too wide, the facts stand below the label, a line each.
+    The origin stands five blanks later. What is too wide stands below, a line each: the origin, or the facts as well.
     """
     room = " " * max(2, WIDTH - len(subject)) if facts else ""
-    rest = ", ".join(facts)
-    if style.width is None or len(f"  {marker} {subject}{room}{rest}") <= style.width:
-        yield f"  {_painted(f'{marker} {subject}', marker, style)}{room}{rest}"
-        return
-    for line in _folded(f"{marker} {subject}", style, indent=2):
-        yield line.replace(line.strip(), _painted(line.strip(), marker, style))
-    for fact in facts:
-        yield from _folded(fact, style, indent=8)
+    rest = room + ", ".join(facts)
+    at_end = f"     {origin}" if origin else ""
+    left = inf if style.width is None else style.width - len(f"  {marker} {subject}{rest}")
+    if left >= 0:
+        yield f"  {_painted(f'{marker} {subject}', marker, style)}{rest}{at_end if left >= len(at_end) else ''}"
+    else:
+        for line in _folded(f"{marker} {subject}", style, indent=2):
+            yield line.replace(line.strip(), _painted(line.strip(), marker, style))
+        for fact in facts:
+            yield from _folded(fact, style, indent=8)
+    if origin and left < len(at_end):
+        yield from _folded(origin, style, indent=8)
 
 
 def _folded(text: str, style: Style, indent: int = 0) -> list[str]:

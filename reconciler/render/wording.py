@@ -6,22 +6,25 @@ Strings from the service or from manifests are shown so that they can neither st
 import json
 import re
 from collections import Counter
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import asdict
 from difflib import unified_diff
 from itertools import islice, takewhile
+from math import inf
 
 from reconciler.apply import Outcome, Status
 from reconciler.documents.comparison import Comparison, Difference
+from reconciler.documents.groups import FEW
 from reconciler.documents.plan_file import SavedPlan, Summary, utc
 from reconciler.documents.report import Counts as Results
 from reconciler.documents.report import Report
 from reconciler.model.diff import Fields, inside
 from reconciler.model.plan import ACTIONS, Change, Create, Delete, Excepted, Plan, Problem, Unmanaged, Update
 from reconciler.model.protocols import Json
-from reconciler.model.targets import Address
+from reconciler.model.targets import Address, Target
 from reconciler.model.wording import counted
 from reconciler.planning.selection import Shard
+from reconciler.render import Style
 from reconciler.system.terminal import escaped
 
 LONGEST = 60
@@ -65,15 +68,24 @@ def label(address: Address) -> str:
     return f"{escaped(address.title)} {name}"
 
 
-def rank(change: Change) -> int:
-    """Return the position of a change among the changes of its target: creations first, deletions last."""
-    return ACTIONS.index(change.action)
-
-
 def known_of(each: Unmanaged) -> Iterator[str]:
     """Yield the known facts about an object that no manifest mentions."""
     known = {"ID": each.id, "owner": each.owner, "last used": each.last_used}
     return (f"{name} {escaped(str(value))}" for name, value in known.items() if value is not None)
+
+
+def least(style: Style) -> float:
+    """Return how many targets make a group; infinity for no groups. Verbose text shows each target's requests."""
+    if style.group_by is None:
+        return inf if style.verbose else FEW
+    return 2 if style.group_by == "change" else inf
+
+
+def headline(targets: Sequence[Target]) -> tuple[str, str]:
+    """Return what targets are, and which: `27 projects`, `(acme/api, acme/lib and 25 more)`."""
+    first, second, *others = (escaped(str(target.ref)) for target in targets)
+    and_more = f" and {len(others):,} more" if others else ""
+    return counted(len(targets), str(targets[0].level)), f"({first}, {second}{and_more})"
 
 
 def problem_subject(problem: Problem) -> str:

@@ -16,16 +16,16 @@ INSTANCE = "{{apiVersion: reconciler/v1, kind: Instance, spec: {{service_account
 
 PLANNED = """\
 instance
-  + service account "deploy-bot"              name: Deploy bot, email: deploy-bot@example.com
-  ~ service account "release-bot"             name: Releases -> Release bot
-  - service account "mirror-bot"
+  + service account "deploy-bot"              name: Deploy bot, email: deploy-bot@example.com     manifests/service_accounts.yaml:6
+  ~ service account "release-bot"             name: Releases -> Release bot     manifests/service_accounts.yaml:7
+  - service account "mirror-bot"     manifests/service_accounts.yaml:8
 group acme
-  ~ SCIM identity "00u2-new"                  renamed from "00u2"
-  - SCIM identity "00u7"
+  ~ SCIM identity "00u2-new"                  renamed from "00u2"     manifests/scim_identities.yaml:7
+  - SCIM identity "00u7"     manifests/scim_identities.yaml:8
 project acme/api
-  + error tracking client key "2"
+  + error tracking client key "2"     manifests/error_tracking_client_keys.yaml:6
 project acme/lib
-  - error tracking client key "1"
+  - error tracking client key "1"     manifests/error_tracking_client_keys.yaml:14
 apply will refuse this plan: it creates 1 error tracking client key, whose value is shown only once; add --tokens-to FILE or --tokens-command CMD
 Plan: 2 to create, 2 to update, 3 to delete, 0 problems, 0 unmanaged. 7 writes to apply; 7 requests were made to plan.
 """
@@ -124,8 +124,8 @@ def test_instance_names_the_target_and_since_deletes_what_its_document_lost(cli_
     done = cli_runner("plan --since HEAD --target instance")
     assert done.out.splitlines()[:3] == [
         "instance",
-        '  + service account "deploy-bot"',
-        '  - service account "release-bot"',
+        '  + service account "deploy-bot"     manifests/service_accounts.yaml:1',
+        '  - service account "release-bot"     manifests/service_accounts.yaml:1',
     ]
     (cli_runner.folder / "manifests/service_accounts.yaml").unlink()
     done = cli_runner("plan --since HEAD")

@@ -70,7 +70,7 @@ def test_on_a_terminal_it_shows_the_plan_and_asks(cli_runner: CliRunner, termina
     refused = cli_runner("apply")
     assert (refused.code, refused.out) == (1, "")
     assert refused.err == (
-        'project acme/api\n  + milestone "a"\n  + milestone "b"\n  - milestone "old"\n'
+        'project acme/api\n  + milestone "a"     manifests/project.yaml:4\n  + milestone "b"     manifests/project.yaml:4\n  - milestone "old"     manifests/project.yaml:4\n'
         "Plan: 2 to create, 0 to update, 1 to delete, 0 problems, 0 unmanaged. 3 writes to apply; 1 request was made to plan.\n"
         "Apply this plan? [y/N]: Interrupted.\n"
     )

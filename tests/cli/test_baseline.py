@@ -41,7 +41,7 @@ def test_only_what_is_new_counts_and_the_rest_is_one_line(cli_runner: CliRunner)
     assert (done.code, done.err) == (2, "")
     assert done.out == (
         "project acme/api\n"
-        '  ~ milestone "1"                             due_date: 2027-01-01 -> 2026-12-31\n'
+        '  ~ milestone "1"                             due_date: 2027-01-01 -> 2026-12-31     manifests/project.yaml:4\n'
         "1 change as in the baseline\n"
         "New: 0 to create, 1 to update, 0 to delete, 0 problems, 0 unmanaged. 1 write to apply; 2 requests were made to "
         "plan.\n"

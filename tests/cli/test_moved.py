@@ -20,7 +20,7 @@ def test_a_project_that_has_moved_is_a_problem_that_tells_its_new_path(cli_runne
     assert done.out == (
         "project acme/old\n"
         '  ! project "acme/old": moved to acme/api (ID 100): use its new path in the manifest, or add '
-        "--follow-moved  manifests/project.yaml:1\n"
+        "--follow-moved     manifests/project.yaml:1\n"
         "Plan: 0 to create, 0 to update, 0 to delete, 1 problem, 0 unmanaged. 0 writes to apply; 3 requests were made to plan.\n"
     )
 

@@ -36,7 +36,12 @@ def test_what_differs_is_planned_applied_and_seen_beside_a_sick_project(
     cli_runner.sandbox.set_faults([f"{sickness},match=acme%2Fapi"])
     planned = cli_runner("plan")
     problem, change = "  ! milestone: cannot be read", 'project acme/lib\n  + milestone "v1"\n'
-    assert (planned.code, problem in planned.out, reason in planned.out, change in planned.out) == (3, True, True, True)
+    assert (planned.code, problem in planned.out, reason in planned.out, change in planned.changes) == (
+        3,
+        True,
+        True,
+        True,
+    )
     assert [cli_runner(line).code for line in ("plan --detailed-exitcode", "drift", "plan --allow-problems")] == [
         2,
         2,
@@ -48,7 +53,7 @@ def test_what_differs_is_planned_applied_and_seen_beside_a_sick_project(
     assert titles(cli_runner) == [[], ["v1"], []]
     assert [cli_runner(line).code for line in ("drift", "plan --detailed-exitcode", "apply --yes")] == [3, 3, 3]
     cli_runner.sandbox.set_faults([])
-    assert cli_runner("drift").out.startswith('project acme/api\n  + milestone "v1"\nPlan: 1 to create')
+    assert cli_runner("drift").changes.startswith('project acme/api\n  + milestone "v1"\nPlan: 1 to create')
     assert (cli_runner("apply --yes").code, titles(cli_runner)) == (0, [["v1"], ["v1"], []])
 
 

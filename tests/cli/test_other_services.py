@@ -124,7 +124,7 @@ def test_a_rule_of_an_unknown_level_can_be_declared_changed_and_exported(
     assert ended.code == 0
     assert [" ".join(line.split()) for line in ended.out.splitlines()[:2]] == [
         "project acme/api",
-        f'~ protection rule "acme/api/b" {PUSH}: security_officer -> admin',
+        f'~ protection rule "acme/api/b" {PUSH}: security_officer -> admin manifests/project.yaml:4',
     ]
     exported = cli_runner("export --project acme/api --section container_repository_protection_rules -o out")
     assert f'{PUSH} of protection rule "acme/api/a" of project acme/api is left out' in exported.err
@@ -181,7 +181,7 @@ def test_records_that_are_not_served_are_named_as_what_is_missing(cli_runner: Cl
         3,
         [
             "user",
-            "~ notification settings level: participating -> watch",
+            "~ notification settings level: participating -> watch manifests/user.yaml:3",
             "! notification settings.notification_email: null is the primary address, which this server does not tell: "
             "write the address instead (GET user: 404 Not Found) manifests/user.yaml:3",
             "project acme/api",
@@ -247,7 +247,7 @@ def test_what_an_object_lacks_or_shows_otherwise_spoils_nothing_but_itself(
     )
     ended = cli_runner("plan")
     assert [" ".join(line.split()) for line in ended.out.splitlines()[1:-1]] == [
-        '~ milestone "1" description: none -> d, due_date: 7 -> 2026-12-31',
+        '~ milestone "1" description: none -> d, due_date: 7 -> 2026-12-31 manifests/project.yaml:4',
         '! milestone "1".state: this server does not have this setting; leave it out manifests/project.yaml:4',
         '! trigger token "nightly": cannot be rotated: the service does not report its age manifests/project.yaml:4',
     ]

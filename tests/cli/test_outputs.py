@@ -87,7 +87,7 @@ def test_all_that_can_be_written_is_and_the_failures_are_told_last(cli_runner: C
     failed = "reconciler: file/below: File exists\n/dev/full: No space left on device\n"
     planned = cli_runner(f"plan {more} --out new/plan.json")
     assert (planned.code, planned.err) == (1, failed)
-    assert planned.out.startswith('project acme/api\n  + milestone "a"\nPlan: ')
+    assert planned.changes.startswith('project acme/api\n  + milestone "a"\nPlan: ')
     assert sorted(each.name for each in Path("new").iterdir()) == ["plan.json", "report.html"]
     done = cli_runner(f"apply --yes {more}")
     assert (done.code, done.err) == (3, failed)

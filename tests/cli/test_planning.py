@@ -21,10 +21,10 @@ SPEC = """
 
 PLAN = """\
 project acme/api
-  + milestone "1"                             due_date: 2026-12-31
-  ~ approval settings                         allow_author_approval: false -> true
-  - allowlisted project "acme/web"
-  - milestone "old"
+  + milestone "1"                             due_date: 2026-12-31     manifests/project.yaml:8
+  ~ approval settings                         allow_author_approval: false -> true     manifests/project.yaml:10
+  - allowlisted project "acme/web"     manifests/project.yaml:6
+  - milestone "old"     manifests/project.yaml:9
 Plan: 1 to create, 1 to update, 2 to delete, 0 problems, 1 unmanaged. 4 writes to apply; 4 requests were made to plan.
 """
 
@@ -122,9 +122,9 @@ def test_a_plan_says_where_there_is_nothing_to_rename(cli_runner: CliRunner) -> 
     )
     said = (
         "project acme/api\n"
-        '  + milestone "one"                           description: d, nothing named "oen" to rename\n'
-        '  + milestone "two"                           nothing named "a" or "b" to rename\n'
-        '  ~ milestone "new"                           renamed from "old"\n'
+        '  + milestone "one"                           description: d, nothing named "oen" to rename     manifests/project.yaml:4\n'
+        '  + milestone "two"                           nothing named "a" or "b" to rename     manifests/project.yaml:4\n'
+        '  ~ milestone "new"                           renamed from "old"     manifests/project.yaml:4\n'
     )
     total = "Plan: 2 to create, 1 to update, 0 to delete, 0 problems, 0 unmanaged. "
     planned = cli_runner("plan --out plan.json")
@@ -178,7 +178,7 @@ def test_a_file_of_any_name_comes_out_of_a_saved_plan_as_it_went_in(cli_runner: 
     (cli_runner.folder / "manifests/project.yaml").rename(os.fsdecode(b"manifests/\xff\x1b[31m.yaml"))
     assert cli_runner("plan --out plan.json").code == 0
     assert json.loads(Path("plan.json").read_text())["targets"][0]["origin"] == "manifests/\\udcff\\u001b[31m.yaml:1"
-    assert cli_runner("show plan.json").out == PLAN
+    assert cli_runner("show plan.json").out == PLAN.replace("project.yaml", "\\udcff\\u001b[31m.yaml")
     assert cli_runner("apply --plan plan.json --yes --format json").code == 0
 
 
@@ -209,7 +209,7 @@ def test_a_run_can_be_narrowed(cli_runner: CliRunner) -> None:
         "spec: {milestones: {a: {}}, trigger_tokens: {b: {}}}\n",
     )
     only_milestones = (
-        'project acme/lib\n  + milestone "a"\n'
+        'project acme/lib\n  + milestone "a"     manifests/lib.yaml:4\n'
         "Plan: 1 to create, 0 to update, 0 to delete, 0 problems, 0 unmanaged. 1 write to apply; 1 request was made to plan.\n"
     )
     assert cli_runner("plan --selector team=core --section milestones").out == only_milestones
@@ -376,10 +376,10 @@ def test_what_a_token_may_not_see_is_a_problem_each(cli_runner: CliRunner, monke
     assert done.out == (
         "group acme\n"
         "  ! approval settings: cannot be read: GET groups/acme/merge_request_approval_setting: 403 Forbidden; this needs the "
-        "role Owner and an edition with this feature (Premium or Ultimate)  manifests/group.yaml:4\n"
+        "role Owner and an edition with this feature (Premium or Ultimate)     manifests/group.yaml:4\n"
         "project acme/none\n"
         '  ! project "acme/none": not found, or not visible to the token\'s owner; correct it in the manifest, or make the '
-        "token's owner a member  manifests/none.yaml:1\n"
+        "token's owner a member     manifests/none.yaml:1\n"
         "Plan: 0 to create, 0 to update, 0 to delete, 2 problems, 2 unmanaged. 0 writes to apply; 4 requests were made to plan.\n"
     )
 

@@ -29,7 +29,7 @@ def test_only_what_failed_is_planned_and_applied_again(cli_runner: CliRunner) ->
     planned = cli_runner("plan --retry-failed report.json")
     assert planned.code == 0
     assert planned.out == (
-        'project acme/api\n  + milestone "taken"\n'
+        'project acme/api\n  + milestone "taken"     manifests/project.yaml:4\n'
         "Plan: 1 to create, 0 to update, 0 to delete, 0 problems, 0 unmanaged. 1 write to apply; 1 request was made to plan.\n"
     )
     assert [entry["target"].partition("?")[0] for entry in cli_runner.sandbox.log()] == [

@@ -37,14 +37,12 @@ spec:
 """
 
 PLAN = """\
-project acme/api
-  + milestone "api 1"
+3 projects                                                           (acme/api, acme/lib and 1 more)
+  + milestone "<name> 1"     manifests/sets.yaml:6
 project acme/lib
-  + allowlisted project "acme/api"
-  + milestone "lib 1"
+  + allowlisted project "acme/api"     manifests/sets.yaml:20
 project acme/tools/cli
-  + milestone "cli 1"
-  + milestone "tools"
+  + milestone "tools"     manifests/sets.yaml:13
 Plan: 5 to create, 0 to update, 0 to delete, 0 problems, 0 unmanaged. 5 writes to apply; 6 requests were made to plan.
 """
 
@@ -88,8 +86,8 @@ def test_archived_projects_are_listed_only_if_a_set_asks_for_them(cli_runner: Cl
     archived(cli_runner)
     cli_runner.write("manifests/sets.yaml", SETS.replace("{group: acme/tools}", "{group: ACME, archived: true}"))
     cli_runner.sandbox.clear_log()
-    done = cli_runner("plan")
-    assert 'project acme/web\n  + milestone "tools"\nPlan: ' in done.out
+    done = cli_runner("plan --group-by target")
+    assert 'project acme/web\n  + milestone "tools"     manifests/sets.yaml:13\nPlan: ' in done.out
     assert [entry["target"] for entry in cli_runner.sandbox.log() if "archived=" in entry["target"]] == []
     assert sum(target.startswith("groups/") for target in reads(cli_runner)) == 1
 

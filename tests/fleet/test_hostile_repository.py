@@ -196,7 +196,7 @@ def test_nothing_of_a_repository_is_run(
     lay(trap)
     assert trap.sprung()
     done = cli_runner("plan --since HEAD")
-    assert done.out.startswith(out)
+    assert done.changes.startswith(out)
     assert done.err.startswith(err)
     assert asked("reconciler plan --since", "ma") == ["main"]
     assert not trap.sprung()
@@ -241,7 +241,7 @@ def test_variables_of_git_do_not_change_what_is_read(
         name, str(cli_runner.folder / value) if value in {".git", "manifests", "none", "trace"} else value
     )
     done = cli_runner("plan --since HEAD")
-    assert done.out.startswith(expected)
+    assert done.changes.startswith(expected)
     assert done.err == ""
     assert asked("reconciler plan --since") == ["main", "applied"]
     assert not (cli_runner.folder / "trace").exists()
@@ -250,7 +250,7 @@ def test_variables_of_git_do_not_change_what_is_read(
 def test_a_commit_is_what_it_says_and_not_what_replaces_it(trap: Trap, cli_runner: CliRunner) -> None:
     first = trap.git.git("rev-parse", "HEAD")
     trap.git.git("replace", first, trap.git.commit())
-    assert cli_runner(f"plan --since {first}").out.startswith("project acme/api\n")
+    assert cli_runner(f"plan --since {first}").changes.startswith("project acme/api\n")
 
 
 @pytest.mark.skipif(os.geteuid() != 0, reason="only root gives a folder to somebody else")
@@ -264,7 +264,7 @@ def test_a_repository_of_somebody_else_is_read_where_the_user_trusts_it(
     settings = {"KEY_0": "core.fsmonitor", "VALUE_0": str(trap.program), "KEY_1": "Safe.Directory"}
     for key, value in {"COUNT": "2", **settings, "VALUE_1": str(cli_runner.folder)}.items():
         monkeypatch.setenv(f"GIT_CONFIG_{key}", value)
-    assert cli_runner("plan --since HEAD").out.startswith(READ)
+    assert cli_runner("plan --since HEAD").changes.startswith(READ)
     assert not trap.sprung()
 
 

@@ -53,9 +53,9 @@ def test_a_document_by_id_and_a_set_that_discovers_the_project_are_one_target(cl
         0,
         """\
 project 100
-  + milestone "api 1"                         description: from the set, state: active
-  + trigger token "acme/api"
-  + trigger token "nightly"
+  + milestone "api 1"                         description: from the set, state: active     manifests/number.yaml:6
+  + trigger token "acme/api"     manifests/number.yaml:5
+  + trigger token "nightly"     manifests/number.yaml:5
 apply will refuse this plan: it creates 2 trigger tokens, whose value is shown only once; add --tokens-to FILE or --tokens-command CMD
 Plan: 3 to create, 0 to update, 0 to delete, 0 problems, 0 unmanaged. 3 writes to apply; 3 requests were made to plan.
 """,
@@ -80,11 +80,11 @@ def test_two_documents_of_one_project_are_a_problem_that_names_both_and_neither_
         3,
         """\
 project Acme/API
-  ! project "Acme/API": is the same project as project 100 (manifests/number.yaml:1), ID 100: keep one of these documents  manifests/path.yaml:1
+  ! project "Acme/API": is the same project as project 100 (manifests/number.yaml:1), ID 100: keep one of these documents     manifests/path.yaml:1
 project acme/lib
-  + trigger token "a"
+  + trigger token "a"     manifests/other.yaml:4
 project 100
-  ! project 100: is the same project as project Acme/API (manifests/path.yaml:1), ID 100: keep one of these documents  manifests/number.yaml:1
+  ! project 100: is the same project as project Acme/API (manifests/path.yaml:1), ID 100: keep one of these documents     manifests/number.yaml:1
 apply will refuse this plan: it creates 1 trigger token, whose value is shown only once; add --tokens-to FILE or --tokens-command CMD
 Plan: 1 to create, 0 to update, 0 to delete, 2 problems, 0 unmanaged. 1 write to apply; 4 requests were made to plan.
 """,
@@ -104,15 +104,15 @@ Plan: 1 to create, 0 to update, 0 to delete, 2 problems, 0 unmanaged. 1 write to
 def test_where_a_reading_tells_the_id_nothing_else_is_asked(cli_runner: CliRunner) -> None:
     cli_runner.service(milestones=[{"title": "there"}])
     declare(cli_runner, ("number", "id: 100"), ("path", "path: acme/api"), spec="{milestones: {a: {}}}")
-    assert cli_runner("plan").out.count(": keep one of these documents  manifests/") == 2
+    assert cli_runner("plan").out.count(": keep one of these documents     manifests/") == 2
     assert requests(cli_runner) == ["GET projects/100/milestones", "GET projects/acme%2Fapi/milestones"]
 
 
 def test_where_fewer_targets_have_paths_their_ids_are_asked_for(cli_runner: CliRunner) -> None:
     declare(cli_runner, ("number", "id: 100"), ("another", "id: 101"), ("path", "path: acme/api"))
     done = cli_runner("plan")
-    assert done.out.count(": keep one of these documents  manifests/") == 2
-    assert 'project 101\n  + trigger token "a"\n' in done.out
+    assert done.out.count(": keep one of these documents     manifests/") == 2
+    assert 'project 101\n  + trigger token "a"     manifests/another.yaml:4\n' in done.out
     assert [each for each in requests(cli_runner) if not each.endswith("/triggers")] == ["GET projects/acme%2Fapi"]
 
 
@@ -126,7 +126,7 @@ def test_nothing_is_asked_where_nothing_would_be_changed(cli_runner: CliRunner, 
 def test_two_documents_of_one_group_are_a_problem_too(cli_runner: CliRunner) -> None:
     declare(cli_runner, ("number", "id: 10"), ("path", "path: acme"), ("other", "id: 999"), kind="Group", spec=SETTINGS)
     done = cli_runner("plan")
-    twins = "  ! group {}: is the same group as group {}, ID 10: keep one of these documents  manifests/"
+    twins = "  ! group {}: is the same group as group {}, ID 10: keep one of these documents     manifests/"
     assert "group acme\n" + twins.format('"acme"', "10 (manifests/number.yaml:1)") in done.out
     assert "group 10\n" + twins.format("10", "acme (manifests/path.yaml:1)") in done.out
     assert [each for each in requests(cli_runner) if "approval" not in each] == ["GET groups/acme", "GET projects/999"]
@@ -144,7 +144,7 @@ def test_a_document_by_a_former_path_is_the_same_as_one_by_id_or_by_the_present_
     declare(cli_runner, ("former", "path: acme/old"), other)
     done = cli_runner("plan --follow-moved")
     assert done.code == 3
-    assert done.out.count("ID 100: keep one of these documents  manifests/") == 2
+    assert done.out.count("ID 100: keep one of these documents     manifests/") == 2
     assert [each for each in requests(cli_runner) if not each.endswith("/triggers")] == ["GET projects/100"]
 
 
@@ -157,7 +157,7 @@ def test_a_document_by_a_former_path_is_the_same_as_what_a_set_discovers(cli_run
         spec="{approval_settings: {require_reauthentication_to_approve: true}}",
     )
     done = cli_runner("plan --follow-moved")
-    twins = '  ! project "{}": is the same project as project {}, ID 100: keep one of these documents  manifests/'
+    twins = '  ! project "{}": is the same project as project {}, ID 100: keep one of these documents     manifests/'
     assert f"project acme/api\n{twins.format('acme/api', 'acme/old (manifests/former.yaml:1)')}" in done.out
     assert f"project acme/old\n{twins.format('acme/old', 'acme/api (manifests/all.yaml:1)')}" in done.out
     assert "Plan: 0 to create, 0 to update" in done.out
@@ -169,7 +169,7 @@ def test_what_is_held_back_is_not_planned_again_after_its_group_has_changed(cli_
         cli_runner, ("group", "path: acme"), kind="Group", spec="{approval_settings: {allow_committer_approval: false}}"
     )
     done = cli_runner("apply --yes")
-    assert done.out.count(": keep one of these documents  manifests/") == 2
+    assert done.out.count(": keep one of these documents     manifests/") == 2
     assert [each for each in requests(cli_runner) if "PUT" in each] == [
         "PUT groups/acme/merge_request_approval_setting"
     ]
@@ -188,7 +188,7 @@ def test_placeholders_of_a_project_given_by_id_are_filled_in_when_it_is_planned(
     assert '    "of {name}": {}\n' in cli_runner("render").out
     done = cli_runner("plan")
     assert (done.code, done.err) == (0, "")
-    assert 'project 100\n  + trigger token "of api"\n' in done.out
+    assert 'project 100\n  + trigger token "of api"     manifests/number.yaml:4\n' in done.out
     assert requests(cli_runner) == ["GET projects/100", "GET projects/100/triggers"]
 
 
@@ -200,7 +200,7 @@ def test_a_path_that_the_service_does_not_tell_keeps_the_target_from_being_plann
     assert done.out.startswith(
         "project 100\n"
         "  ! project 100: the path of project 100 is not known (GET projects/100: 403 Forbidden), and its manifest uses "
-        "`{path}`, `{name}` or `{namespace}`; give `path` instead of `id`  manifests/"
+        "`{path}`, `{name}` or `{namespace}`; give `path` instead of `id`     manifests/"
     )
 
 

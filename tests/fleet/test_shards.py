@@ -114,6 +114,12 @@ MANIFESTS = "".join(
 )
 
 
+TOGETHER = [
+    "4 projects                                                           (acme/api, acme/lib and 2 more)",
+    '  + milestone "m"                             done',
+]
+
+
 def test_plans_of_shards_are_put_together_and_applied_as_one(
     cli_runner: CliRunner, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -130,7 +136,7 @@ def test_plans_of_shards_are_put_together_and_applied_as_one(
     merged = cli_runner("merge-plans plan-3.json plan-1.json plan-2.json --out plan.json")
     assert (merged.code, merged.out, merged.err) == (0, whole, "")
     assert cli_runner("show plan.json").out == whole
-    assert cli_runner("apply --plan plan.json --yes").out.startswith('project acme/api\n  + milestone "m"')
+    assert cli_runner("apply --plan plan.json --yes").out.splitlines()[:2] == TOGETHER
     monkeypatch.setenv("CI_NODE_INDEX", "1")
     assert "0 to create" in cli_runner("plan --shard 1/1").out
 
@@ -141,13 +147,11 @@ def test_reports_of_shards_are_put_together(cli_runner: CliRunner) -> None:
         assert cli_runner(f"apply --yes --shard {number}/3 --report json=report-{number}.json").code == 0
     merged = cli_runner("merge-reports report-3.json report-2.json report-1.json --out report.json")
     assert (merged.code, merged.err) == (0, "")
-    assert merged.out == "".join(
-        f'project acme/{name}\n  + milestone "m"                             done\n'
-        for name in ("api", "lib", "tools/cli", "web")
-    ) + (
+    assert merged.out.splitlines() == [
+        *TOGETHER,
         "Applied: 4 created, 0 updated, 0 deleted; 0 failed, 0 stale, 0 skipped, 0 dropped by the service, 0 problems. "
-        "12 requests made.\n"
-    )
+        "12 requests made.",
+    ]
     assert cli_runner("show report.json").out == merged.out
     parts = [json.loads(Path(f"report-{number}.json").read_text()) for number in (1, 2, 3)]
     report = json.loads(Path("report.json").read_text())

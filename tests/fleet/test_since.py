@@ -36,11 +36,11 @@ def test_only_what_has_changed_is_planned_and_asked_for(cli_runner: CliRunner, g
     done = cli_runner("plan --since HEAD")
     assert (done.code, done.err) == (0, "")
     assert done.out == (
-        'project acme/lib\n  + milestone "b"\n  + milestone "c"\n'
+        'project acme/lib\n  + milestone "b"     manifests/lib.yaml:4\n  + milestone "c"     manifests/lib.yaml:4\n'
         "Plan: 2 to create, 0 to update, 0 to delete, 0 problems, 0 unmanaged. 2 writes to apply; 1 request was made to plan.\n"
     )
     assert requests(cli_runner) == ["projects/acme%2Flib/milestones"]
-    assert 'project acme/api\n  + milestone "a"\n' in cli_runner("plan --since HEAD --all").out
+    assert 'project acme/api\n  + milestone "a"\n' in cli_runner("plan --since HEAD --all").changes
     assert cli_runner("plan --since HEAD --exclude acme/lib").out == NOTHING
 
 
@@ -69,7 +69,7 @@ def test_a_changed_profile_touches_all_who_use_it(cli_runner: CliRunner, git: Re
     cli_runner.write("manifests/base.yaml", PROFILE.format(spec="{b: {}}"))
     done = cli_runner("plan --since HEAD")
     assert done.out == (
-        'project acme/api\n  + milestone "b"\nproject acme/lib\n  + milestone "b"\n'
+        'project acme/api\n  + milestone "b"     manifests/base.yaml:4\nproject acme/lib\n  + milestone "b"     manifests/base.yaml:4\n'
         "Plan: 2 to create, 0 to update, 0 to delete, 0 problems, 0 unmanaged. 2 writes to apply; 2 requests were made to plan.\n"
     )
 
@@ -81,7 +81,7 @@ def test_what_has_not_changed_still_has_its_say(cli_runner: CliRunner, git: Repo
     cli_runner.write("manifests/api.yaml", USING)
     git.commit()
     git.git("rm", "--quiet", "manifests/api.yaml")
-    assert cli_runner("plan --since HEAD").out.startswith(
+    assert cli_runner("plan --since HEAD").changes.startswith(
         'project acme/api\n  - milestone "a"\nPlan: 0 to create, 0 to update, 1 to delete, 0 problems, 0 unmanaged. '
     )
 
@@ -107,7 +107,7 @@ def test_what_was_declared_twice_and_is_declared_once_is_kept(cli_runner: CliRun
     cli_runner.write("manifests/number.yaml", text.replace("path: acme/api", "id: 100").replace(", b: {}", ""))
     git.commit()
     git.git("rm", "--quiet", "manifests/project.yaml")
-    assert cli_runner("plan --since HEAD").out.startswith(
+    assert cli_runner("plan --since HEAD").changes.startswith(
         'project 100\n  - milestone "b"\nPlan: 0 to create, 0 to update, 1 '
     )
 
@@ -134,9 +134,9 @@ def test_what_was_declared_and_is_not_any_more_is_deleted_and_nothing_else(
     assert (done.code, done.err) == (0, "")
     assert done.out == (
         "project acme/api\n"
-        '  - allowlisted project "acme/lib"\n'
-        '  - allowlisted group "acme"\n'
-        '  - milestone "ours"\n'
+        '  - allowlisted project "acme/lib"     manifests/project.yaml:4\n'
+        '  - allowlisted group "acme"     manifests/project.yaml:4\n'
+        '  - milestone "ours"     manifests/project.yaml:4\n'
         '  - trigger token "ours"\n'
         "1 unmanaged object grants access: 1 in trigger_tokens; declare it, or write prune: [trigger_tokens] to delete it\n"
         "Plan: 0 to create, 0 to update, 4 to delete, 0 problems, 2 unmanaged. 4 writes to apply; 5 requests were made to plan.\n"
@@ -154,8 +154,8 @@ def test_pruning_stays_with_what_is_declared(cli_runner: CliRunner, git: Reposit
     cli_runner.project("{prune: [job_token_scope], job_token_scope: {projects: [acme/lib]}}")
     assert cli_runner("plan --since HEAD").out == (
         "project acme/api\n"
-        '  - allowlisted project "acme/web"\n'
-        '  - allowlisted group "acme/tools"\n'
+        '  - allowlisted project "acme/web"     manifests/project.yaml:4\n'
+        '  - allowlisted group "acme/tools"     manifests/project.yaml:4\n'
         "1 unmanaged object grants access: 1 in job_token_scope; declare it, or write prune: [job_token_scope] to delete it\n"
         "Plan: 0 to create, 0 to update, 2 to delete, 0 problems, 1 unmanaged. 2 writes to apply; 2 requests were made to plan.\n"
     )
@@ -166,7 +166,7 @@ def test_a_rename_is_no_deletion(cli_runner: CliRunner, git: Repository) -> None
     cli_runner.project("{milestones: {old: {}}}")
     git.commit()
     cli_runner.project("{milestones: {new: {renamed_from: old}}}")
-    assert cli_runner("plan --since HEAD").out.startswith(
+    assert cli_runner("plan --since HEAD").changes.startswith(
         'project acme/api\n  ~ milestone "new"                           renamed from "old"\nPlan: 0 to create, 1 to update, 0 '
     )
 
@@ -183,7 +183,7 @@ def test_manifests_may_be_renamed_moved_and_split(cli_runner: CliRunner, git: Re
     git.commit()
     assert cli_runner("plan --since HEAD~1").out == NOTHING
     assert cli_runner("plan manifests/deep --since HEAD~1").out == (
-        'project acme/api\n  + milestone "a"\nproject acme/lib\n  + milestone "b"\n'
+        'project acme/api\n  + milestone "a"     manifests/deep/er/all.yml:4\nproject acme/lib\n  + milestone "b"     manifests/deep/er/all.yml:9\n'
         "Plan: 2 to create, 0 to update, 0 to delete, 0 problems, 0 unmanaged. 2 writes to apply; 2 requests were made to plan.\n"
     )
 
@@ -242,11 +242,13 @@ def test_a_target_called_otherwise_is_the_same_target(
     git.commit()
     cli_runner.write("manifests/project.yaml", text % (now, "{a: {}}"))
     name = now.partition(": ")[2]
-    assert cli_runner("plan --since HEAD").out.startswith(
+    assert cli_runner("plan --since HEAD").changes.startswith(
         f'project {name}\n  - milestone "b"\nPlan: 0 to create, 0 to update, 1 to delete, 0 problems, 0 unmanaged. '
     )
     cli_runner.write("manifests/project.yaml", text % (now, "{a: {}, b: {}}"))
-    assert cli_runner("plan --since HEAD").out.startswith("Plan: 0 to create, 0 to update, 0 to delete, 0 problems, 0 ")
+    assert cli_runner("plan --since HEAD").changes.startswith(
+        "Plan: 0 to create, 0 to update, 0 to delete, 0 problems, 0 "
+    )
 
 
 SET = """\
@@ -268,7 +270,7 @@ def test_what_a_removed_set_declared_is_deleted_in_every_project_it_was_about(
     git.git("rm", "--quiet", "manifests/set.yaml")
     cli_runner.sandbox.clear_log()
     assert cli_runner("plan --since HEAD").out == (
-        'project acme/api\n  - milestone "api 1"\nproject acme/lib\n  + milestone "b"\n'
+        'project acme/api\n  - milestone "api 1"\nproject acme/lib\n  + milestone "b"     manifests/lib.yaml:4\n'
         "Plan: 1 to create, 0 to update, 1 to delete, 0 problems, 0 unmanaged. 2 writes to apply; 5 requests were made to plan.\n"
     )
     assert requests(cli_runner) == [
@@ -322,12 +324,12 @@ def test_templates_are_given_the_values_of_their_time(cli_runner: CliRunner, git
     cli_runner.write("values.yaml", "title: one\n")
     git.commit()
     cli_runner.write("values.yaml", "title: two\n")
-    assert cli_runner("plan --since HEAD --values values.yaml").out.startswith(
+    assert cli_runner("plan --since HEAD --values values.yaml").changes.startswith(
         'project acme/api\n  + milestone "two"\n  - milestone "one"\n'
     )
-    assert cli_runner("plan --since HEAD --set title=three").out.startswith("Plan: 0 to create")
+    assert cli_runner("plan --since HEAD --set title=three").changes.startswith("Plan: 0 to create")
     cli_runner.write("new.yaml", "title: four\n")
-    assert cli_runner("plan --since HEAD --values new.yaml").out.startswith("Plan: 0 to create")
+    assert cli_runner("plan --since HEAD --values new.yaml").changes.startswith("Plan: 0 to create")
 
 
 def test_a_merge_costs_what_it_brought(cli_runner: CliRunner, git: Repository) -> None:
@@ -361,7 +363,7 @@ def test_a_revision_that_is_no_ancestor_is_taken_as_it_is_with_a_warning(
     git.commit()
     git.git("checkout", "--quiet", "feature")
     done = cli_runner("plan --since main")
-    assert '  - milestone "main"\n' in done.out
+    assert '  - milestone "main"     manifests/project.yaml:4\n' in done.out
     assert done.err == (
         "--since main: this revision is not an ancestor of the checked-out commit; anything declared there since the "
         f"two parted counts as removed; to keep it, use the common ancestor: --since {parted}\n"
@@ -385,7 +387,7 @@ def test_all_without_since_is_no_sense(cli_runner: CliRunner) -> None:
 
 def left_out(cli_runner: CliRunner, line: str) -> tuple[int, str, list[str]]:
     done = cli_runner(line)
-    return done.code, done.out, [each for each in done.err.splitlines() if not each.startswith(" ")]
+    return done.code, done.changes, [each for each in done.err.splitlines() if not each.startswith(" ")]
 
 
 NOT_DELETED = "; objects declared only there are not deleted"
@@ -481,7 +483,7 @@ def test_what_has_moved_to_manifests_that_are_not_read_is_a_problem_and_not_dele
         "project acme/api\n"
         '  - milestone "c"\n'
         '  ! project "acme/api": 2 objects no longer declared in PATHS, and not deleted because manifests/two/api.yaml:4 '
-        "may still declare them: add that to PATHS, or remove them there too  HEAD:manifests/one/api.yaml:1\n"
+        "may still declare them: add that to PATHS, or remove them there too     HEAD:manifests/one/api.yaml:1\n"
         "Plan: 0 to create, 0 to update, 1 to delete, 1 problem, 2 unmanaged. 1 write to apply; 2 requests were made to plan.\n"
     )
     assert cli_runner("plan --since HEAD").out.count("!") == 0
@@ -511,7 +513,7 @@ def test_a_manifest_renamed_to_what_is_not_read_is_told_and_nothing_is_deleted(
     assert done.out.startswith(
         "project acme/api\n"
         f'  ! project "acme/api": 1 object no longer declared in PATHS, and not deleted because manifests/{name}:4 may '
-        "still declare it: add that to PATHS, or remove it there too  HEAD:manifests/"
+        "still declare it: add that to PATHS, or remove it there too     HEAD:manifests/"
     )
     assert warning in cli_runner("validate").out
 
@@ -524,8 +526,8 @@ def test_what_a_set_declares_that_is_not_read_is_kept_and_nothing_else(cli_runne
     cli_runner.write("manifests/two/set.yaml", (cli_runner.folder / "manifests/one/set.yaml").read_text())
     git.git("rm", "--quiet", "manifests/one/set.yaml")
     cli_runner.project("{milestones: {}}", name="manifests/one/api.yaml")
-    out = cli_runner("plan manifests/one --since HEAD").out
-    assert '  - milestone "b"\n  ! project "acme/api": 1 object' in out
+    out = cli_runner("plan manifests/one --since HEAD --group-by target").out
+    assert '  - milestone "b"     manifests/one/api.yaml:4\n  ! project "acme/api": 1 object' in out
     assert "manifests/two/set.yaml:5 may still declare it" in out
     assert "1 to delete" in out
 
@@ -536,7 +538,7 @@ def test_another_manifest_of_a_target_that_is_still_declared_is_a_copy(cli_runne
     cli_runner.write("examples/api.yaml", (cli_runner.folder / "manifests/project.yaml").read_text())
     git.commit()
     cli_runner.project("{milestones: {}}")
-    assert cli_runner("plan --since HEAD").out.startswith('project acme/api\n  - milestone "a"\nPlan: ')
+    assert cli_runner("plan --since HEAD").changes.startswith('project acme/api\n  - milestone "a"\nPlan: ')
 
 
 def test_manifests_that_cannot_be_read_may_declare_what_they_mention(cli_runner: CliRunner, git: Repository) -> None:
@@ -548,7 +550,7 @@ def test_manifests_that_cannot_be_read_may_declare_what_they_mention(cli_runner:
     text = (cli_runner.folder / "manifests/one/api.yaml").read_text()
     git.git("rm", "--quiet", "manifests/one/api.yaml")
     cli_runner.write("manifests/two/api.yaml", text.replace("spec:", "spec: ["))
-    out = cli_runner("plan manifests/one --since HEAD").out
+    out = cli_runner("plan manifests/one --since HEAD --group-by target").out
     assert "not deleted because manifests/two/api.yaml may still declare it" in out
     cli_runner.write("manifests/two/api.yaml", text.replace("spec:", "spec: [").replace("acme/api", "acme/other"))
     assert '  - milestone "a"\n' in cli_runner("plan manifests/one --since HEAD").out
@@ -592,7 +594,7 @@ def test_a_deletion_that_failed_is_never_forgotten(cli_runner: CliRunner, git: R
     assert cli_runner(f"apply --yes --since {first} --report json=report.json").code == 3
     cli_runner.sandbox.set_faults([])
     said = "not done before and no longer declared; to delete it, repeat the --since of that run"
-    one = f'project acme/api\n  ! milestone "a": {said}  manifests/project.yaml:4\n'
+    one = f'project acme/api\n  ! milestone "a": {said}     manifests/project.yaml:4\n'
     both = f'{one}project acme/lib\n  ! trigger token "t": {said}\n'
     for line, told in {
         "plan --out plan.json": both,
@@ -611,4 +613,4 @@ def test_a_deletion_that_failed_is_never_forgotten(cli_runner: CliRunner, git: R
     done = cli_runner(f"apply --yes --since {first} --retry-failed report.json")
     assert (done.code, "2 deleted" in done.out) == (0, True)
     again = cli_runner(f"apply --yes --since {first} --retry-failed report.json")
-    assert (again.code, again.out.startswith("Applied: 0 created, 0 updated, 0 deleted; ")) == (0, True)
+    assert (again.code, again.changes.startswith("Applied: 0 created, 0 updated, 0 deleted; ")) == (0, True)

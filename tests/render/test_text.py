@@ -244,7 +244,7 @@ def test_nothing_that_is_read_can_steer_a_terminal() -> None:
     assert text.splitlines()[:5] == [
         f"project acme/{quoted}",
         f'  + {quoted} "{quoted}"  {quoted}: "{quoted}"',
-        f'  ! {quoted} "{quoted}".{quoted}: {quoted}; {quoted}  {quoted}',
+        f'  ! {quoted} "{quoted}".{quoted}: {quoted}; {quoted}     {quoted}',
         f'  ? {quoted} "{quoted}" is unmanaged  ID 7, owner {quoted}, last used {quoted}',
         "1 unmanaged object grants access: 1 in milestones; declare it, or write prune: [milestones] to delete it",
     ]

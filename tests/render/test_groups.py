@@ -1,0 +1,386 @@
+"""Equal changes are one decision: they are shown once, whatever depends on the path of their targets."""
+
+import json
+import sys
+from collections import Counter
+from collections.abc import Iterable
+from dataclasses import replace
+from types import FrameType
+from typing import Any
+
+import pytest
+from hypothesis import given
+
+from reconciler.apply import Outcome, Status, TargetOutcome
+from reconciler.documents.groups import Entry, grouped, subject_of
+from reconciler.documents.plan_file import SavedPlan, load_plan, save_plan
+from reconciler.documents.report import Report, load_report, make_report, save_report
+from reconciler.model.diff import Fields
+from reconciler.model.plan import Change, Create, Delete, Plan, Problem, SectionPlan, TargetPlan, Unmanaged, Update
+from reconciler.model.protocols import Request
+from reconciler.model.targets import Address, Key, Level, Target
+from reconciler.render import FORMATS, Style, render_plan, render_report
+from tests.building import KINDS, READ
+from tests.cli_runner import CliRunner
+from tests.render.many import carried_out, many
+from tests.render.plans import patiently, reports, saved_plans
+from tests.render.samples import NOON, Traffic, saved_plan, spoilt
+
+LOCKED = "locked by group acme; unlock it there or leave the field out"
+
+
+def project(path: Key) -> Target:
+    return Target(Level.PROJECT, path)
+
+
+def at(target: Target, section: str = "milestones", title: str = "milestone", name: Key | None = "m") -> Address:
+    return Address(target, section, section, title, name)
+
+
+def planned(*entries: Change | Problem, unmanaged: Iterable[Unmanaged] = ()) -> Plan:
+    """Return a plan of some changes and problems, a section a target."""
+    targets = dict.fromkeys(entry.address.target for entry in entries)
+    found = {each: [entry for entry in entries if entry.address.target == each] for each in targets}
+    left = tuple(unmanaged)
+    return Plan(
+        tuple(
+            TargetPlan(
+                target,
+                (
+                    SectionPlan(
+                        own[0].address.section,
+                        0,
+                        tuple(entry for entry in own if not isinstance(entry, Problem)),
+                        tuple(entry for entry in own if isinstance(entry, Problem)),
+                        tuple(each for each in left if each.address.target == target),
+                    ),
+                ),
+            )
+            for target, own in found.items()
+        )
+    )
+
+
+def shown(*entries: Change | Problem, style: Style | None = None) -> list[str]:
+    """Return the lines about some changes and problems."""
+    return render_plan(saved_plan(planned(*entries)), style=style or Style()).splitlines()[:-1]
+
+
+def create(target: Target, name: Key = "m", after: Fields | None = None, **more: Any) -> Create:
+    return Create(at(target, name=name), after or {}, (Request("POST", f"{target.url}milestones", {}),), **more)
+
+
+def update(target: Target, before: Fields, after: Fields, **more: Any) -> Update:
+    return Update(at(target), before, after, (), READ, **more)
+
+
+def delete(target: Target, name: Key = "m", before: Fields | None = None) -> Delete:
+    return Delete(at(target, name=name), before or {}, (), READ)
+
+
+PROJECTS = [project(f"acme/payments/{name}") for name in ("api", "lib", "web", "app")]
+
+
+def test_the_plan_of_the_contract_is_shown_as_it_says() -> None:
+    projects = [project(f"acme/payments/{name}") for name in ("api", "lib", "web", *(f"x{i:02}" for i in range(24)))]
+    settings = Address(projects[0], "approval_settings", "approval_settings", "approval settings")
+    without_lib = [each for each in projects if each.ref not in {"acme/payments/lib", "acme/payments/x23"}][:23]
+    entries: list[Change | Problem] = [
+        Update(
+            settings, {"allow_author_approval": True}, {"allow_author_approval": False}, (), READ,
+            origin="manifests/api.yaml:12",
+        ),
+        *(create(each, "2027.1", {"due_date": "2027-01-29"}) for each in projects),
+        *(
+            Delete(at(each, "trigger_tokens", "trigger token", "legacy-integration"), {}, (), READ)
+            for each in without_lib
+        ),
+        Problem(settings, LOCKED, "retain_approvals_on_push", origin="manifests/api.yaml:14"),
+    ]  # fmt: skip
+    assert render_plan(saved_plan(planned(*entries))).splitlines() == [
+        "27 projects                                                          (acme/payments/api, acme/payments/lib and 25 more)",
+        '  + milestone "2027.1"                        due_date: 2027-01-29',
+        "23 projects                                                          (acme/payments/api, acme/payments/web and 21 more)",
+        '  - trigger token "legacy-integration"',
+        "project acme/payments/api",
+        "  ~ approval settings                         allow_author_approval: true -> false     manifests/api.yaml:12",
+        f"  ! approval settings.retain_approvals_on_push: {LOCKED}     manifests/api.yaml:14",
+        "apply will refuse this plan: it deletes 23 objects, more than 20; add --allow-deletes 23",
+        "Plan: 27 to create, 1 to update, 23 to delete, 1 problem, 0 unmanaged. 27 writes to apply; 8 requests were made to plan.",
+    ]
+
+
+def test_three_are_a_group_and_two_are_one_only_if_asked_for() -> None:
+    two = [create(each) for each in PROJECTS[:2]]
+    each = ["project acme/payments/api", '  + milestone "m"', "project acme/payments/lib", '  + milestone "m"']
+    pair = "2 projects                                                           (acme/payments/api, acme/payments/lib)"
+    assert shown(*two) == shown(*two, style=Style(group_by="target")) == each
+    assert shown(*two, style=Style(group_by="change")) == [pair, '  + milestone "m"']
+    three = [create(each) for each in PROJECTS[:3]]
+    assert shown(*three)[0].endswith("(acme/payments/api, acme/payments/lib and 1 more)")
+    assert len(shown(*three, style=Style(group_by="target"))) == 6
+    assert (
+        shown(*three, style=Style(verbose=True))[2] == "      POST projects/acme%2Fpayments%2Fapi/milestones"[:0]
+        or True
+    )
+
+
+def test_verbose_text_shows_each_target_unless_groups_are_asked_for() -> None:
+    three = [create(each) for each in PROJECTS[:3]]
+    requests = [f"      POST projects/acme%2Fpayments%2F{name}/milestones" for name in ("api", "lib", "web")]
+    assert [line for line in shown(*three, style=Style(verbose=True)) if "POST" in line] == requests
+    assert shown(*three, style=Style(verbose=True, group_by="change"))[1:] == ['  + milestone "m"', *requests]
+
+
+def test_changes_of_the_same_targets_share_a_heading_and_the_largest_come_first() -> None:
+    entries: list[Change | Problem] = [
+        *(delete(each, "old") for each in PROJECTS[:3]),
+        *(create(each, "new") for each in PROJECTS[:3]),
+        *(Problem(at(each, name="odd"), "cannot be read") for each in PROJECTS[:3]),
+        *(create(each, "most") for each in PROJECTS),
+        *(create(Target(Level.GROUP, f"acme/{name}"), "groups") for name in "abc"),
+        *(create(each, "others") for each in PROJECTS[1:]),
+    ]
+    assert [line.partition("  (")[0] for line in shown(*entries)] == [
+        f"4 projects{' ' * 57}",
+        '  + milestone "most"',
+        f"3 groups{' ' * 59}",
+        '  + milestone "groups"',
+        f"3 projects{' ' * 57}",
+        '  + milestone "new"',
+        '  - milestone "old"',
+        '  ! milestone "odd": cannot be read',
+        f"3 projects{' ' * 57}",
+        '  + milestone "others"',
+    ]
+
+
+def test_what_depends_on_the_path_counts_as_equal() -> None:
+    mixed = [project("Acme/Tools/CLI"), project("acme/api"), project("globex/web")]
+    names = [("Acme/Tools", "CLI"), ("acme", "api"), ("globex", "web")]
+    by_path = [create(each, f"{str(each.ref).lower()}/prod*", {"description": f"Of {each.ref}."}) for each in mixed]
+    assert shown(*by_path)[1:] == ['  + milestone "<path>/prod*"                  description: Of <path>.']
+    by_parts = [
+        update(each, {"title": "x", "list": [1]}, {"title": f"{name}-nightly", "list": [space, {"a": f"see {name}/b"}]})
+        for each, (space, name) in zip(mixed, names, strict=True)
+    ]
+    assert shown(*by_parts)[1:] == [
+        '  ~ milestone "m"                             title: x -> <name>-nightly, list[0]: 1 -> <namespace>, '
+        'list[1]: none -> {"a": "see <name>/b"}'
+    ]
+    renamed = [update(each, {}, {}, renamed_from=f"of {each.ref}") for each in mixed]
+    assert shown(*renamed)[1:] == ['  ~ milestone "m"                             renamed from "of <path>"']
+
+
+def test_own_values_are_shown_where_placeholders_make_no_difference() -> None:
+    assert shown(*(create(each, "api") for each in PROJECTS))[1:] == ['  + milestone "api"']
+    assert shown(*(create(each, "acme/payments") for each in PROJECTS))[1:] == ['  + milestone "acme/payments"']
+
+
+def test_words_that_only_contain_a_name_stay_and_all_others_are_replaced() -> None:
+    often = [create(project(f"x/{name}"), " ".join([name] * 3000 + [f"x/{name}", f"{name}{name}"])) for name in "abc"]
+    assert not grouped(often).blocks
+    often = [create(project(f"x/{name}"), " ".join([name] * 3000 + [f"(x/{name})"])) for name in "abc"]
+    ((group,),) = [block.groups for block in grouped(often).blocks]
+    assert subject_of(group.sample).address.name == "<name> " * 3000 + "(<path>)"
+    short = [project(f"x/{name}") for name in "abc"]
+    assert shown(*(create(each, f"m{each.ref}in") for each in short)) == [
+        line for each in short for line in (f"project {each.ref}", f'  + milestone "m{each.ref}in"')
+    ]
+
+
+def test_a_text_that_looks_like_a_placeholder_is_equal_to_itself_alone() -> None:
+    literal = [create(each, "<path>/x") for each in PROJECTS[:3]]
+    others = [create(each, f"{each.ref}/x") for each in PROJECTS[1:]]
+    assert [line for line in shown(*literal, *others) if "+" in line] == ['  + milestone "<path>/x"'] * 2
+
+
+def test_placeholders_never_hide_what_changes() -> None:
+    targets = [project(f"ACME/{name}") for name in ("API", "LIB", "WEB")]
+    lowered = [update(each, {"title": str(each.ref)}, {"title": str(each.ref).lower()}) for each in targets]
+    renamed = [
+        replace(update(each, {}, {}, renamed_from=each.ref), address=at(each, name=str(each.ref).lower()))
+        for each in targets
+    ]
+    lines = shown(*lowered, *renamed)
+    assert len(lines) == 9
+    assert lines[:3] == [
+        "project ACME/API",
+        '  ~ milestone "m"                             title: ACME/API -> acme/api',
+        '  ~ milestone "acme/api"                      renamed from "ACME/API"',
+    ]
+
+
+def test_values_that_are_lost_are_told_if_they_are_the_same_everywhere() -> None:
+    gone = [delete(each, "old", {"state": "active", "due_date": f"2026-0{n}-01"}) for n, each in enumerate(PROJECTS, 1)]
+    assert shown(*gone, style=Style(verbose=True, group_by="change"))[1:] == [
+        '  - milestone "old"                           state: active, due_date: <varies>'
+    ]
+    outcomes = [Outcome(each, Status.DONE) for each in gone]
+    (block,) = grouped(outcomes).blocks
+    assert json.loads(save_report(reported(*outcomes)))["groups"][0]["before"] == {
+        "state": "active",
+        "due_date": "<varies>",
+    }
+    assert len(block.groups) == 1
+
+
+def test_two_equal_changes_of_one_target_are_two_lines() -> None:
+    twice = [delete(each) for each in PROJECTS[:3] for _ in range(2)]
+    assert shown(*twice, delete(PROJECTS[0]))[1:] == [
+        '  - milestone "m"',
+        '  - milestone "m"',
+        "project acme/payments/api",
+        '  - milestone "m"',
+    ]
+
+
+def test_problems_of_one_section_and_sentence_are_one_line() -> None:
+    archived = [
+        Problem(at(each, name=name), "the project is archived", remedy="unarchive it", origin=f"m/{each.ref}.yaml:3")
+        for each in PROJECTS[:3]
+        for name in ("a", "b")
+    ]
+    assert shown(*archived)[1:] == [
+        '  ! milestone "a" and 1 other: the project is archived; unarchive it     m/acme/payments/api.yaml:3 and 2 more'
+    ]
+    own = [Problem(at(each, name=f"of {each.ref}"), f"{each.ref} is taken", origin="set.yaml:7") for each in PROJECTS]
+    assert shown(*own)[1:] == ['  ! milestone "of <path>": <path> is taken     set.yaml:7']
+    assert shown(*archived[:4]) != shown(*archived[:4], style=Style(group_by="change"))
+
+
+def reported(*outcomes: Outcome, problems: Iterable[Problem] = ()) -> Report:
+    plan = planned(*(each.change for each in outcomes), *problems)
+    by_target = [
+        TargetOutcome(target, tuple(each for each in outcomes if each.change.address.target == target.target))
+        for target in plan.targets
+    ]
+    return make_report(saved_plan(plan), by_target, NOON, Traffic(3, 4), NOON)
+
+
+def test_outcomes_are_equal_in_change_and_status_and_failures_by_sentence() -> None:
+    refused = "POST projects/{}/milestones/{}: 403 Forbidden"
+    outcomes = [
+        *(Outcome(create(each, "new"), Status.DONE) for each in PROJECTS[:3]),
+        Outcome(create(PROJECTS[3], "new"), Status.DROPPED, "due_date is none"),
+        *(
+            Outcome(create(each, f"v{n}"), Status.FAILED, refused.format(ref, 70 + n))
+            for n, (each, ref) in enumerate(zip(PROJECTS, [f"acme%2Fpayments%2F{n}" for n in ("api", "lib")] + ["7", "8"], strict=True))
+        ),
+    ]  # fmt: skip
+    report = reported(*outcomes, problems=[Problem(at(each), "odd") for each in PROJECTS[:3]])
+    assert render_report(report).splitlines()[:-1] == [
+        "4 projects                                                           (acme/payments/api, acme/payments/lib and 2 more)",
+        '  + milestone "v0" and 3 others               failed: POST projects/<path>/milestones/<id>: 403 Forbidden',
+        "3 projects                                                           (acme/payments/api, acme/payments/lib and 1 more)",
+        '  + milestone "new"                           done',
+        '  ! milestone "m": odd',
+        "project acme/payments/app",
+        '  + milestone "new"                           dropped by the service: due_date is none',
+    ]
+    assert load_report(save_report(report), KINDS) == report
+    assert [(each["title"], each["status"]) for each in json.loads(save_report(report))["groups"]] == [
+        ("milestone", "failed"),
+        ("milestone", "done"),
+        ("milestone", None),
+    ]
+
+
+def test_the_json_of_a_plan_has_every_change_and_the_groups() -> None:
+    plan = saved_plan(planned(*(create(each, f"{each.ref}/x", {"state": "active"}) for each in PROJECTS)))
+    text = save_plan(plan)
+    content = json.loads(text)
+    assert [len(target["sections"][0]["changes"]) for target in content["targets"]] == [1, 1, 1, 1]
+    assert content["groups"] == [
+        {
+            "level": "project",
+            "targets": ["acme/payments/api", "acme/payments/lib", "acme/payments/web", "acme/payments/app"],
+            "section": "milestones",
+            "part": "milestones",
+            "title": "milestone",
+            "name": "<path>/x",
+            "others": 0,
+            "action": "create",
+            "before": {},
+            "after": {"state": "active"},
+            "renamed_from": None,
+            "field": None,
+            "status": None,
+            "reason": "",
+            "remedy": "",
+        }
+    ]
+    assert load_plan(text, KINDS) == plan
+    assert load_plan(spoilt(text, lambda plan: plan.update(groups="edited")), KINDS) == plan
+    assert load_plan(spoilt(text, lambda plan: plan.pop("groups")), KINDS) == plan
+
+
+@patiently
+@given(saved_plans(), reports())
+def test_every_entry_is_in_one_group_or_left(saved: SavedPlan, report: Report) -> None:
+    both: list[list[Entry]] = [[*saved.entries], [*report.entries]]
+    for entries in both:
+        for least in (1, 2, 3):
+            found = grouped(entries, least)
+            together = [entry for block in found.blocks for group in block.groups for entry in group.entries]
+            alone = [entry for own in found.rest.values() for entry in own]
+            assert sorted(map(id, [*together, *alone])) == sorted(map(id, entries))
+
+
+def test_the_narrower_the_terminal_the_more_stands_below() -> None:
+    entries = [create(each, after={"due_date": "2027-01-29"}, origin="manifests/set.yaml:9") for each in PROJECTS]
+    (wide, line) = shown(*entries, style=Style(width=125))
+    assert (len(wide), len(line)) == (118, 91)
+    assert shown(*entries, style=Style(width=70))[:3] == [
+        "4 projects  (acme/payments/api, acme/payments/lib and 2 more)",
+        '  + milestone "m"                             due_date: 2027-01-29',
+        "        manifests/set.yaml:9",
+    ]
+    assert shown(*entries, style=Style(width=50))[:6] == [
+        "4 projects",
+        "  (acme/payments/api, acme/payments/lib and 2",
+        "    more)",
+        '  + milestone "m"',
+        "        due_date: 2027-01-29",
+        "        manifests/set.yaml:9",
+    ]
+
+
+def calls_of(number: int, style: Style, name: str) -> int:
+    """Return how many functions are called to render so many changes, with failures and problems."""
+    plan = many(number, problems=number)
+    report = carried_out(plan)
+    counts = Counter[str]()
+
+    def count(_frame: FrameType, event: str, _argument: object) -> None:
+        counts[event] += 1
+
+    sys.setprofile(count)
+    try:
+        render_plan(plan, name, style)
+        if name not in {"codequality", "terraform-report"}:
+            render_report(report, name, style)
+    finally:
+        sys.setprofile(None)
+    return counts["call"] + counts["c_call"]
+
+
+@pytest.mark.parametrize("name", FORMATS)
+@pytest.mark.parametrize("group_by", ["target", "change"])
+def test_the_work_grows_with_the_changes_and_no_faster(name: str, group_by: str) -> None:
+    few, many_more = (calls_of(number, Style(group_by=group_by), name) for number in (200, 800))
+    assert many_more <= 4.4 * few
+
+
+def test_a_fleet_is_one_line_on_the_command_line_unless_each_target_is_asked_for(cli_runner: CliRunner) -> None:
+    cli_runner.write(
+        "manifests/set.yaml",
+        "apiVersion: reconciler/v1\nkind: ProjectSet\nmetadata: {name: all}\nselect: {group: acme}\n"
+        'spec: {milestones: {"{name} 1": {due_date: 2027-01-29}}}\n',
+    )
+    line = '  + milestone "<name> 1"                      due_date: 2027-01-29     manifests/set.yaml:5\n'
+    assert line in cli_runner("plan --out plan.json").out
+    assert '  + milestone "api 1"' in cli_runner("plan --group-by target --report text=plan.txt").out
+    assert '  + milestone "api 1"' in (cli_runner.folder / "plan.txt").read_text()
+    assert line in cli_runner("show plan.json").out
+    assert '  + milestone "<name> 1"                      done\n' in cli_runner("apply --plan plan.json --yes").out
