@@ -88,6 +88,7 @@ def test_a_saved_plan_is_a_document_that_programs_can_read() -> None:
                 "replaces_ids": [],
                 "former_names": [],
                 "hint": "",
+                "origin": "",
                 "requests": [
                     {
                         "method": "POST",
@@ -105,6 +106,7 @@ def test_a_saved_plan_is_a_document_that_programs_can_read() -> None:
                 "after": {"state": "closed"},
                 "renamed_from": "Nov 2026",
                 "hint": "",
+                "origin": "",
                 "read": {
                     "id": 31,
                     "names": ["Nov 2026"],
