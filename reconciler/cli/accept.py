@@ -1,6 +1,7 @@
 """`reconciler accept`."""
 
-from collections.abc import Iterable, Iterator
+import os
+from collections.abc import Iterable, Iterator, Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -10,7 +11,7 @@ from reconciler.cli.exit_codes import ExitCode
 from reconciler.cli.options import CONNECTION, DEFAULT_PATHS, MANIFESTS, PLACES, SELECTION, SERVICE, Given, command
 from reconciler.cli.outputs import write_stdout
 from reconciler.cli.session import Session
-from reconciler.errors import UsageError
+from reconciler.errors import ConfigurationError, UsageError
 
 if TYPE_CHECKING:
     from reconciler.accept import Acceptance
@@ -27,7 +28,20 @@ if TYPE_CHECKING:
 )
 @click.option("--diff", is_flag=True, help="Print what would change in the files, and write nothing.")
 @click.option("--detailed-exitcode", is_flag=True, help="With --diff: exit with 2 if a file would change.")
-def accept(given: Given, diff: bool, detailed_exitcode: bool) -> int:
+@click.option(
+    "--merge-request",
+    "project",
+    metavar="PROJECT",
+    help="Change no file here: commit to a branch of this project and keep one merge request.",
+)
+@click.option(
+    "--branch",
+    default="reconciler/accept",
+    show_default=True,
+    metavar="NAME",
+    help="The branch of --merge-request.",
+)
+def accept(given: Given, diff: bool, detailed_exitcode: bool, project: str | None, branch: str) -> int:
     """Write live values into the manifests where they differ.
 
     The plan is empty afterwards. A value is written where it is declared: into the profile or the set if all its
@@ -35,15 +49,23 @@ def accept(given: Given, diff: bool, detailed_exitcode: bool) -> int:
     stay, and what no manifest mentions stays unmentioned, unless its section is pruned.
 
     Differences that cannot be accepted, such as a value in a template, are reported, and the exit code is 3.
+
+    With --merge-request, the texts are committed through the service, on top of the project's default branch, with
+    paths relative to the root of the git checkout. The merge request is opened once, then updated in place.
     """
     if detailed_exitcode and not diff:
         raise UsageError("--detailed-exitcode goes with --diff")
+    if diff and project is not None:
+        raise UsageError("accept takes --diff or --merge-request, not both")
     session = Session(given)
     accepted = accept_drift(session)
     session.warn(refusals(accepted.refused))
     if diff:
         write_stdout("".join(accepted.diff()))
         return ExitCode.CHANGES_PENDING if detailed_exitcode and accepted.texts else ExitCode.IN_ORDER
+    if project is not None:
+        _propose(session, accepted, project, branch)
+        return exit_code(accepted)
     from reconciler.accept.files import write_texts
     from reconciler.model.wording import counted
 
@@ -53,6 +75,58 @@ def accept(given: Given, diff: bool, detailed_exitcode: bool) -> int:
         f"{counted(accepted.accepted, 'difference')} accepted; {counted(len(accepted.texts), 'file')} written."
     )
     return exit_code(accepted)
+
+
+def _propose(session: Session, accepted: "Acceptance", project: str, branch: str) -> None:
+    """Commit the texts to a branch of a project, and open or update its merge request."""
+    from reconciler.gitops.proposals import Place, Proposal, open_merge_request, propose
+    from reconciler.model.wording import counted
+
+    place = Place(project, branch)
+    files = counted(len(accepted.texts), "file")
+    with session.client() as client:
+        if not accepted.texts:
+            left_open = open_merge_request(client, place)
+            if left_open is not None:
+                session.warn([f"nothing is left to accept, and {project}!{left_open} is still open; close it"])
+            write_stdout("Merge request not needed: nothing to accept\n")
+            return
+        before, texts = _in_repository(accepted.before), _in_repository(accepted.texts)
+        title = f"Accept live values: {counted(accepted.accepted, 'difference')} in {files}"
+        proposal = Proposal(before, texts, title, _description(accepted, texts))
+        proposing, number = propose(client, place, proposal)
+    write_stdout(f"Merge request {proposing}: {project}!{number} ({files})\n")
+
+
+def _in_repository(texts: Mapping[Path, str]) -> dict[str, str]:
+    """Return texts by path in the git checkout around the working directory.
+
+    Raises:
+        ConfigurationError: there is no checkout, or a file is outside of it.
+    """
+    from reconciler.system.processes import repository
+
+    top = repository(Path())
+    if top is None:
+        raise ConfigurationError("--merge-request needs a git checkout: paths are relative to its root")
+    found = {}
+    for path, text in texts.items():
+        real = Path(os.path.realpath(path))
+        if not real.is_relative_to(top):
+            raise ConfigurationError(f"{path} is outside of the git checkout {top}")
+        found[real.relative_to(top).as_posix()] = text
+    return found
+
+
+def _description(accepted: "Acceptance", texts: Mapping[str, str]) -> str:
+    """Return Markdown that depends on nothing but what is accepted and refused."""
+    from reconciler.render.markdown import code
+
+    parts = ["`reconciler accept` proposes manifests that agree with the live values:"]
+    parts += ["\n".join(f"- {code(path)}" for path in texts)]
+    if accepted.refused:
+        parts += ["These differences stay:", "\n".join(f"- {code(text)}" for text in refusals(accepted.refused))]
+    return "\n\n".join(parts)
 
 
 def roots(given: Given) -> list[Path]:

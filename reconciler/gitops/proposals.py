@@ -1,0 +1,255 @@
+"""One merge request that proposes new texts of files: a branch with one commit on top of the default branch.
+
+The branch is ours: its commit names the digest of what it proposes, so that a second run makes no commit, and a commit
+of anybody else is never overwritten.
+"""
+
+import json
+import re
+from base64 import b64decode
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from enum import StrEnum
+from functools import cached_property, partial
+from hashlib import sha256
+from urllib.parse import quote, urlencode
+
+from reconciler.errors import BadAnswer, ConfigurationError, NotFound
+from reconciler.gitops.keeping import Board, as_stored, keep_one, project_path
+from reconciler.model.protocols import Json, Request
+
+BYTE_ORDER_MARK = "\ufeff"
+
+TRAILER = re.compile(r"^Reconciler-Proposal: ([0-9a-f]{64})$", re.MULTILINE)
+
+
+class Proposing(StrEnum):
+    """The result for the merge request."""
+
+    OPENED = "opened"
+    UPDATED = "updated"
+    UNCHANGED = "unchanged"
+
+
+@dataclass(frozen=True)
+class Proposal:
+    """New texts of files.
+
+    Attributes:
+        before: by path in the repository, the texts that were changed; a new file has none.
+        texts: by path in the repository, the new texts.
+        title: of the merge request and of the commit.
+        description: Markdown.
+    """
+
+    before: Mapping[str, str]
+    texts: Mapping[str, str]
+    title: str
+    description: str
+
+    @cached_property
+    def digest(self) -> str:
+        """SHA-256 (hex) of all texts."""
+        files = [[path, self.before.get(path), text] for path, text in sorted(self.texts.items())]
+        return sha256(json.dumps(files).encode()).hexdigest()
+
+    @property
+    def message(self) -> str:
+        """The message of the commit."""
+        return f"{self.title}\n\nReconciler-Proposal: {self.digest}"
+
+
+@dataclass(frozen=True, slots=True)
+class Place:
+    """Where the proposal is made.
+
+    Attributes:
+        project: the ID or the full path of the project.
+        branch: the branch to commit to.
+    """
+
+    project: str
+    branch: str
+
+    @property
+    def url(self) -> str:
+        """The path of the project's endpoints."""
+        return project_path(self.project)
+
+
+def propose(board: Board, place: Place, proposal: Proposal) -> tuple[Proposing, int]:
+    """Commit the texts to the branch, on top of the default branch, and open or update its merge request.
+
+    Nothing is committed if the branch has the same proposal already.
+
+    Returns:
+        What was done with the merge request, and its number.
+
+    Raises:
+        ConfigurationError: a file is not on the default branch as it was read, the branch has commits of others, or
+            the repository is empty; nothing was done.
+        ServiceError: the service refuses. There is no commit, or no merge request for it: a second run makes up for it.
+    """
+    own = _Own(board, place, proposal, _default_branch(board, place))
+    actions = own.actions()
+    committed = keep_one(own.committed, lambda _head: False, partial(own.commit, actions))
+    done, number = keep_one(own.merge_requests, own.keep, own.open)
+    return (Proposing.UPDATED if committed and done is Proposing.UNCHANGED else done), number
+
+
+def open_merge_request(board: Board, place: Place) -> int | None:
+    """Return the number of the open merge request of the branch; None if there is none."""
+    found = _numbers(board.visible(f"{place.url}/merge_requests?{_query(state='opened', source_branch=place.branch)}"))
+    return next(iter(found), None)
+
+
+def _default_branch(board: Board, place: Place) -> str:
+    project = board.get(place.url)
+    name = project.get("default_branch") if isinstance(project, dict) else None
+    if not isinstance(name, str):
+        raise ConfigurationError(f"{place.project} has no default branch: push a first commit")
+    if name == place.branch:
+        raise ConfigurationError(f"{name} is the default branch of {place.project}; name another one with --branch")
+    return name
+
+
+@dataclass(slots=True)
+class _Own:
+    """The branch and the merge request of a proposal.
+
+    Attributes:
+        board: the service.
+        place: the project and the branch.
+        proposal: what is proposed.
+        target: the default branch.
+        exists: whether the branch was there when it was last looked for.
+    """
+
+    board: Board
+    place: Place
+    proposal: Proposal
+    target: str
+    exists: bool = False
+
+    def actions(self) -> list[Json]:
+        """Return an action for each file.
+
+        Raises:
+            ConfigurationError: with each file that is not on the default branch as it was read.
+        """
+        actions: list[Json] = []
+        moved = []
+        for path, text in self.proposal.texts.items():
+            before = self.proposal.before.get(path)
+            found = self._read(path)
+            if found is None and before is None:
+                actions.append({"action": "create", "file_path": path, "content": text})
+            elif found is not None and before is not None and found[0].removeprefix(BYTE_ORDER_MARK) == before:
+                mark = BYTE_ORDER_MARK if found[0].startswith(BYTE_ORDER_MARK) else ""
+                content = {"content": mark + text, "last_commit_id": found[1]}
+                actions.append({"action": "update", "file_path": path, **content})
+            else:
+                moved.append(f"{path} {_fault(found is not None, before is not None)} {self.target}")
+        if moved:
+            raise ConfigurationError(
+                f"nothing was committed to {self.place.project}: {', '.join(moved)}; update the checkout and try again"
+            )
+        return actions
+
+    def committed(self) -> Sequence[str]:
+        """Return the message of the branch's last commit, if that is this proposal.
+
+        Raises:
+            ConfigurationError: it is nobody's proposal.
+        """
+        message = self._last_message()
+        self.exists = message is not None
+        if message is None:
+            return ()
+        made = TRAILER.search(message)
+        if made is None:
+            raise ConfigurationError(
+                f"the branch {self.place.branch} of {self.place.project} has commits of somebody else; merge or delete "
+                "it, or name another one with --branch"
+            )
+        return [message] if made[1] == self.proposal.digest else ()
+
+    def commit(self, actions: Sequence[Json]) -> bool:
+        """Make one commit on top of the default branch; it takes the place of an older proposal. Return True."""
+        body = {
+            "branch": self.place.branch,
+            "start_branch": self.target,
+            "commit_message": self.proposal.message,
+            "actions": list(actions),
+            "stats": False,
+            **({"force": True} if self.exists else {}),
+        }
+        self.board.send(Request("POST", f"{self.place.url}/repository/commits", body))
+        return True
+
+    def merge_requests(self) -> list[dict[str, Json]]:
+        """Return the open merge requests of the branch into the default branch, the oldest first."""
+        query = _query(state="opened", source_branch=self.place.branch, target_branch=self.target, sort="asc")
+        found = self.board.visible(f"{self.place.url}/merge_requests?{query}")
+        return [each for each in found if _numbers([each])]
+
+    def open(self) -> tuple[Proposing, int]:
+        """Open the merge request."""
+        branches = {"source_branch": self.place.branch, "target_branch": self.target, "remove_source_branch": True}
+        path = f"{self.place.url}/merge_requests"
+        made = self.board.send(Request("POST", path, branches | self._texts()))
+        for number in _numbers([made]):
+            return Proposing.OPENED, number
+        raise BadAnswer(f"POST {path}", "unexpected response: the merge request has no number")
+
+    def keep(self, found: Sequence[dict[str, Json]]) -> tuple[Proposing, int]:
+        """Update title and description of the first merge request, if they differ."""
+        first = found[0]
+        (number,) = _numbers([first])
+        texts = self._texts()
+        if all(first.get(name) == text for name, text in texts.items()):
+            return Proposing.UNCHANGED, number
+        self.board.send(Request("PUT", f"{self.place.url}/merge_requests/{number}", texts))
+        return Proposing.UPDATED, number
+
+    def _texts(self) -> dict[str, str]:
+        return {"title": self.proposal.title, "description": as_stored(self.proposal.description)}
+
+    def _last_message(self) -> str | None:
+        """Return the message of the branch's last commit; None if there is no such branch."""
+        path = f"{self.place.url}/repository/branches/{quote(self.place.branch, safe='')}"
+        try:
+            branch = self.board.get(path)
+        except NotFound:
+            return None
+        match branch:
+            case {"commit": {"message": str(message)}}:
+                return message
+        raise BadAnswer(f"GET {path}", "unexpected response: the branch has no commit")
+
+    def _read(self, path: str) -> tuple[str, str] | None:
+        """Return the text of a file on the default branch and the commit it was read at; None if there is no file."""
+        url = f"{self.place.url}/repository/files/{quote(path, safe='')}"
+        try:
+            file = self.board.get(f"{url}?{_query(ref=self.target)}")
+        except NotFound:
+            return None
+        match file:
+            case {"content": str(content), "commit_id": str(commit)}:
+                return b64decode(content).decode(errors="replace"), commit
+        raise BadAnswer(f"GET {url}", "unexpected response: the file has no content")
+
+
+def _fault(there: bool, expected: bool) -> str:
+    if not there:
+        return "is not on"
+    return "differs from" if expected else "is new here, and already on"
+
+
+def _query(**values: str) -> str:
+    return urlencode(values, quote_via=quote, safe="")
+
+
+def _numbers(merge_requests: Sequence[Json]) -> list[int]:
+    found = (each.get("iid") for each in merge_requests if isinstance(each, dict))
+    return [number for number in found if isinstance(number, int)]

@@ -1,0 +1,281 @@
+"""`accept --merge-request`: one commit on a branch, one merge request, and no file changed here."""
+
+from base64 import b64encode
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from reconciler.errors import BadAnswer, ConfigurationError, NotFound, Refused, ServiceError
+from reconciler.gitops.proposals import Place, Proposal, Proposing, propose
+from reconciler.model.protocols import Request
+from tests.cli_runner import CliRunner
+from tests.states import a_small_service
+
+ACCEPT = "accept --merge-request acme/web"
+API = "/api/v4/projects/acme%2Fweb"
+FILE = f"GET {API}/repository/files/manifests%2Fproject.yaml?ref=main"
+BRANCH = f"GET {API}/repository/branches/reconciler%2Faccept"
+COMMIT = f"POST {API}/repository/commits"
+LIST = f"GET {API}/merge_requests?state=opened&source_branch=reconciler%2Faccept&target_branch=main&sort=asc&per_page=100&page=1"
+OPEN = f"POST {API}/merge_requests"
+HEAD = "apiVersion: reconciler/v1\nkind: Project\nmetadata: {path: acme/api}\nspec: "
+DECLARED = '{milestones: {"1": {due_date: 2026-12-31}}}'
+
+
+@pytest.fixture(autouse=True, params=["spec", "deployed"])
+def _drifted(cli_runner: CliRunner, request: pytest.FixtureRequest) -> None:
+    """A checkout whose manifests are on the default branch of `acme/web`, and a due date that somebody moved."""
+    (cli_runner.folder / ".git").mkdir()
+    cli_runner.project(DECLARED)
+    state = a_small_service(request.param)
+    state["projects"][2]["repository"] = {"files": {"manifests/project.yaml": f"{HEAD}{DECLARED}\n", "README.md": "x"}}
+    cli_runner.sandbox.replace_state(state)
+    live(cli_runner, "2027-01-31")
+
+
+def live(cli_runner: CliRunner, due: str, **more: Any) -> None:
+    """Play somebody who moves the due date."""
+    state = cli_runner.sandbox.state()
+    state["projects"][0] |= {"milestones": [{"title": "1", "id": 1, "due_date": due}], **more}
+    cli_runner.sandbox.replace_state(state)
+
+
+def web(cli_runner: CliRunner) -> dict[str, Any]:
+    """Return the project with the repository."""
+    found: dict[str, Any] = cli_runner.sandbox.state()["projects"][2]
+    return found
+
+
+def on_branch(cli_runner: CliRunner, name: str = "reconciler/accept") -> dict[str, Any]:
+    """Return the last commit of a branch."""
+    repository = web(cli_runner)["repository"]
+    found: dict[str, Any] = next(each for each in repository["commits"] if each["id"] == repository["branches"][name])
+    return found
+
+
+def accept(cli_runner: CliRunner, more: str = "") -> tuple[int, str, list[str]]:
+    """Run the command; return its exit code, its output, and its requests for the repository and merge requests."""
+    cli_runner.sandbox.clear_log()
+    done = cli_runner(f"{ACCEPT} {more}")
+    log = [f"{each['method']} {each['target']}" for each in cli_runner.sandbox.log()]
+    return done.code, done.out + done.err, [each for each in log if API in each]
+
+
+def test_one_commit_and_one_merge_request(cli_runner: CliRunner) -> None:
+    mine = Path("manifests/project.yaml").read_text()
+    requests = [f"GET {API}", FILE, BRANCH, COMMIT, LIST, OPEN]
+    assert accept(cli_runner) == (0, "Merge request opened: acme/web!1 (1 file)\n", requests)
+    assert Path("manifests/project.yaml").read_text() == mine
+    commit, main = on_branch(cli_runner), on_branch(cli_runner, "main")
+    assert commit["parent"] == main["id"]
+    assert commit["files"] == {**main["files"], "manifests/project.yaml": mine.replace("2026-12-31", "2027-01-31")}
+    title = "Accept live values: 1 difference in 1 file"
+    assert commit["message"].splitlines()[0] == title
+    (request,) = web(cli_runner)["merge_requests"]
+    assert (request["title"], request["source_branch"], request["target_branch"], request["remove_source_branch"]) == (
+        title,
+        "reconciler/accept",
+        "main",
+        True,
+    )
+    assert request["description"] == (
+        "`reconciler accept` proposes manifests that agree with the live values:\n\n- `manifests/project.yaml`"
+    )
+    requests = [f"GET {API}", FILE, BRANCH, LIST]
+    assert accept(cli_runner) == (0, "Merge request unchanged: acme/web!1 (1 file)\n", requests)
+
+    live(cli_runner, "2027-02-28")
+    requests = [f"GET {API}", FILE, BRANCH, COMMIT, LIST]
+    assert accept(cli_runner) == (0, "Merge request updated: acme/web!1 (1 file)\n", requests)
+    commit = on_branch(cli_runner)
+    assert (commit["parent"], "2027-02-28" in commit["files"]["manifests/project.yaml"]) == (main["id"], True)
+
+    live(cli_runner, "2027-02-28", milestones=[{"title": "1", "due_date": "2027-02-28", "state": "closed"}])
+    cli_runner.project(DECLARED.replace("}}}", ", state: active}}}"))
+    state = cli_runner.sandbox.state()
+    state["projects"][2]["repository"] = {
+        "files": {"manifests/project.yaml": Path("manifests/project.yaml").read_text()}
+    }
+    state["projects"][2]["merge_requests"][0]["title"] = "Old title"
+    cli_runner.sandbox.replace_state(state)
+    requests = [f"GET {API}", FILE, BRANCH, COMMIT, LIST, f"PUT {API}/merge_requests/1"]
+    assert accept(cli_runner) == (0, "Merge request updated: acme/web!1 (1 file)\n", requests)
+
+
+def test_nothing_to_accept(cli_runner: CliRunner) -> None:
+    accept(cli_runner)
+    live(cli_runner, "2026-12-31")
+    said = "Merge request not needed: nothing to accept\n"
+    still_open = "nothing is left to accept, and acme/web!1 is still open; close it\n"
+    listed = f"GET {API}/merge_requests?state=opened&source_branch=reconciler%2Faccept&per_page=100&page=1"
+    assert accept(cli_runner) == (0, said + still_open, [listed])
+    state = cli_runner.sandbox.state()
+    state["projects"][2]["merge_requests"] = []
+    cli_runner.sandbox.replace_state(state)
+    assert accept(cli_runner)[1] == said
+
+
+def test_a_file_that_moved_on_the_default_branch_is_told_and_nothing_is_done(cli_runner: CliRunner) -> None:
+    cli_runner.write("manifests/other.yaml", HEAD.replace("acme/api", "acme/lib") + '{milestones: {"2": {}}}\n')
+    live(cli_runner, "2027-01-31", visibility="public")
+    state = cli_runner.sandbox.state()
+    state["projects"][2]["repository"] = {"files": {"manifests/project.yaml": "changed"}}
+    cli_runner.sandbox.replace_state(state)
+    code, said, requests = accept(cli_runner)
+    assert (code, said) == (
+        1,
+        "reconciler: nothing was committed to acme/web: manifests/other.yaml is not on main, manifests/project.yaml "
+        "differs from main; update the checkout and try again\n",
+    )
+    assert {request.partition(" ")[0] for request in requests} == {"GET"}
+    assert set(web(cli_runner)["repository"]["branches"]) == {"main"}
+
+
+def test_a_file_that_moves_between_reading_and_committing(cli_runner: CliRunner) -> None:
+    """The service compares it again: the first reading is answered from before somebody's push."""
+    cli_runner.sandbox.set_faults(["status=400,method=POST,match=commits,times=1"])
+    code, said, requests = accept(cli_runner)
+    assert (code, requests[-1]) == (1, COMMIT)
+    assert said.startswith("reconciler: POST projects/acme%2Fweb/repository/commits: 400 ")
+    assert cli_runner.sandbox.log()[-1]["body"]["actions"][0]["last_commit_id"] == on_branch(cli_runner, "main")["id"]
+
+
+def test_commits_of_others_are_never_overwritten(cli_runner: CliRunner) -> None:
+    accept(cli_runner)
+    state = cli_runner.sandbox.state()
+    repository = state["projects"][2]["repository"]
+    repository["commits"].append({**repository["commits"][-1], "id": "f" * 40, "message": "Mine"})
+    repository["branches"]["reconciler/accept"] = "f" * 40
+    cli_runner.sandbox.replace_state(state)
+    code, said, requests = accept(cli_runner)
+    assert (code, said, requests[-1]) == (
+        1,
+        "reconciler: the branch reconciler/accept of acme/web has commits of somebody else; merge or delete it, or name "
+        "another one with --branch\n",
+        BRANCH,
+    )
+    assert accept(cli_runner, "--branch other")[1] == "Merge request opened: acme/web!2 (1 file)\n"
+    assert accept(cli_runner, "--branch main")[:2] == (
+        1,
+        "reconciler: main is the default branch of acme/web; name another one with --branch\n",
+    )
+
+
+@pytest.mark.parametrize("match", ["commits", "merge_requests"])
+def test_a_lost_answer_is_looked_for(cli_runner: CliRunner, match: str) -> None:
+    cli_runner.sandbox.set_faults([f"reset-after,method=POST,match={match}"])
+    done = {"commits": "opened", "merge_requests": "updated"}[match]
+    assert accept(cli_runner)[:2] == (0, f"Merge request {done}: acme/web!1 (1 file)\n")
+    assert len(web(cli_runner)["repository"]["commits"]) == 2
+    assert len(web(cli_runner)["merge_requests"]) == 1
+
+
+def test_new_files_marks_and_what_is_refused(cli_runner: CliRunner) -> None:
+    """The file is in a folder of the checkout; its byte order mark stays; what cannot be accepted is told."""
+    profile = 'apiVersion: reconciler/v1\nkind: Profile\nmetadata: {name: p}\nspec: {milestones: {"1": {due_date: 2026-12-31}}}\n'
+    documents = [
+        f"{HEAD.replace('path', 'profiles: [p], path').replace('acme/api', path)}{{}}\n"
+        for path in ("acme/api", "acme/lib")
+    ]
+    text = "---\n".join([profile, *documents])
+    (cli_runner.folder / "manifests/project.yaml").unlink()
+    cli_runner.write("manifests/all.yaml", f"\ufeff{text}")
+    cli_runner.write("manifests/tokens.yaml.j2", HEAD.replace("acme/api", "acme/tools/cli") + "{milestones: {t: {}}}\n")
+    state = cli_runner.sandbox.state()
+    state["projects"][1]["milestones"] = [{"title": "1", "due_date": "2026-12-31"}]
+    state["projects"][2]["repository"] = {"files": {"manifests/all.yaml": f"\ufeff{text}"}}
+    cli_runner.sandbox.replace_state(state)
+    code, said, _ = accept(cli_runner)
+    assert code == 3
+    assert "Merge request opened: acme/web!1 (1 file)\n" in said
+    files = on_branch(cli_runner)["files"]
+    assert files["manifests/all.yaml"].startswith("\ufeff")
+    (request,) = web(cli_runner)["merge_requests"]
+    assert "These differences stay:\n\n- `not accepted: " in request["description"]
+
+
+def test_only_files_of_a_checkout_can_be_committed(cli_runner: CliRunner, monkeypatch: pytest.MonkeyPatch) -> None:
+    (cli_runner.folder / ".git").rmdir()
+    assert accept(cli_runner)[:2] == (
+        1,
+        "reconciler: --merge-request needs a git checkout: paths are relative to its root\n",
+    )
+    (cli_runner.folder / "inner/.git").mkdir(parents=True)
+    monkeypatch.chdir(cli_runner.folder / "inner")
+    code, said, _ = accept(cli_runner, "../manifests")
+    assert (code, "../manifests/project.yaml is outside of the git checkout " in said) == (1, True)
+    done = cli_runner(f"{ACCEPT} --diff")
+    assert (done.code, "accept takes --diff or --merge-request, not both" in done.err) == (64, True)
+
+
+class Board:
+    """A service whose answers are given."""
+
+    def __init__(self, answers: dict[str, Any]) -> None:
+        self.answers = answers
+        self.sent: list[str] = []
+
+    def get(self, path: str) -> Any:
+        found = self.answers.get(path.partition("?")[0])
+        if found is None:
+            raise NotFound(f"GET {path}", "404 Not Found", 404)
+        return found
+
+    def visible(self, path: str) -> list[Any]:
+        found: list[Any] = self.answers[path.partition("?")[0]].pop(0)
+        return found
+
+    def send(self, request: Request) -> Any:
+        self.sent.append(f"{request.method} {request.path}")
+        answer = self.answers.get(self.sent[-1])
+        if isinstance(answer, ServiceError):
+            raise answer
+        return answer
+
+
+P = "projects/1"
+TEXTS = Proposal({"a": "1"}, {"a": "2", "b": "3"}, "t", "d")
+
+
+def board(**more: Any) -> Board:
+    """A service with one of two files."""
+    file = {"content": b64encode(b"1").decode(), "commit_id": "c"}
+    answers = {P: {"default_branch": "main"}, f"{P}/repository/files/a": file, f"{P}/merge_requests": [[]]}
+    return Board(answers | {f"{P}/{path}" if " " not in path else path: value for path, value in more.items()})
+
+
+def test_a_merge_request_that_another_run_opens_meanwhile_is_updated() -> None:
+    another = Refused(f"POST {P}/merge_requests", "409 Another open merge request already exists", 409)
+    lists = [[], [{"iid": 7, "title": "t", "description": "other"}]]
+    service = board(merge_requests=lists, **{f"POST {P}/merge_requests": another})
+    assert propose(service, Place("1", "x"), TEXTS) == (Proposing.UPDATED, 7)
+    assert service.sent == [f"POST {P}/repository/commits", f"POST {P}/merge_requests", f"PUT {P}/merge_requests/7"]
+
+
+@pytest.mark.parametrize(
+    ("answers", "said"),
+    [
+        (
+            {"repository/branches/x": {}},
+            f"GET {P}/repository/branches/x: unexpected response: the branch has no commit",
+        ),
+        ({"repository/files/a": {}}, f"GET {P}/repository/files/a: unexpected response: the file has no content"),
+        ({}, f"POST {P}/merge_requests: unexpected response: the merge request has no number"),
+    ],
+)
+def test_an_odd_response_is_told(answers: dict[str, Any], said: str) -> None:
+    answers |= {"merge_requests": [[], [{}], []]}
+    with pytest.raises(BadAnswer) as raised:
+        propose(board(**answers), Place("1", "x"), TEXTS)
+    assert str(raised.value) == said
+
+
+def test_a_repository_without_a_commit_is_told() -> None:
+    service = board()
+    service.answers[P] = {"default_branch": None}
+    with pytest.raises(ConfigurationError, match="1 has no default branch: push a first commit"):
+        propose(service, Place("1", "x"), TEXTS)
+    service = board(**{"repository/files/b": {"content": "", "commit_id": "c"}})
+    with pytest.raises(ConfigurationError, match="b is new here, and already on main; update"):
+        propose(service, Place("1", "x"), TEXTS)
