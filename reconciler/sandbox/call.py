@@ -178,6 +178,11 @@ class Call:
         if self.state.access(self.user, place) < role:
             raise refused(403, message)
 
+    def require_open(self, place: Place) -> None:
+        """Refuse with 403 if the place or a group above is archived."""
+        if self.state.is_archived(place):
+            raise refused(403, "403 Forbidden")
+
     def number(self, part: str) -> int:
         """Return a part of the path that must be a whole number; else 400."""
         text = self.parts[part]

@@ -1,14 +1,14 @@
 """Pages of lists, and collections: the endpoints that most kinds share."""
 
 from collections.abc import Callable, Sequence
-from typing import Annotated, Any, Generic, TypeVar
+from typing import Annotated, Any, Generic, Literal, TypeVar
 from urllib.parse import parse_qsl, urlencode
 
 from pydantic import AfterValidator
 
 from .answers import Answer, refused
 from .call import Call, Insertion, Route
-from .parameters import Attribute, integer, read
+from .parameters import Attribute, integer, read, text
 from .records import CountedItem, DatedItem, Item
 from .state import MAINTAINER, Level, Section
 
@@ -31,7 +31,11 @@ class Collection(Generic[I]):
         path: of the list, below `/api/v4`. What `:id` in it names is the owner; without, it is the instance.
         on: what the items hang on, where that is more than the path says.
         part: the name of the item's number in the path.
+        number: which number that is: among all items of the service, or within the project or group.
         role: the least role for reading and writing; on the instance, only administrators do either.
+        filters: what a list takes, besides its order and page.
+        order: fields by which a list can be ordered, the first by default, and then the last first; without any, a
+            list is ordered by ID.
         new: what a creation takes.
         changes: what an update takes.
         validator: checks all items of an owner in a state file, as pydantic's `AfterValidator` does.
@@ -45,7 +49,10 @@ class Collection(Generic[I]):
         *,
         on: Sequence[Level] = (),
         part: str = "item_id",
+        number: Literal["id", "iid"] = "id",
         role: int = MAINTAINER,
+        filters: Sequence[Attribute] = (),
+        order: Sequence[str] = (),
         new: Sequence[Attribute] = (),
         changes: Sequence[Attribute] = (),
         validator: Callable[..., list[I]] | None = None,
@@ -59,7 +66,11 @@ class Collection(Generic[I]):
         self.path = path
         self.level = level
         self.part = part
+        self.number = number
         self.role = role
+        ordering = (text("order_by", values=tuple(order)), text("sort", values=("asc", "desc"))) if order else ()
+        self.filters = (*filters, *ordering)
+        self.order = tuple(order)
         self.new = tuple(new)
         self.changes = tuple(changes)
 
@@ -82,11 +93,10 @@ class Collection(Generic[I]):
         return tuple(found[name] for name in operations or found)
 
     def list_items(self, call: Call) -> Answer:
-        """Answer with a page of the owner's items, ordered by ID."""
-        read(call, *PAGE)
-        owner = self.owner(call)
-        found = sorted(self.items(call, owner), key=lambda item: item.id)
-        return page_of(call, found, lambda item: self.show(call, owner, item))
+        """Answer with a page of items."""
+        sent = read(call, *self.filters, *PAGE)
+        found = self.in_order(self.select(call, self.owner(call), sent), sent)
+        return page_of(call, found, lambda pair: self.show(call, *pair))
 
     def get(self, call: Call) -> Answer:
         """Answer with one item."""
@@ -150,6 +160,16 @@ class Collection(Generic[I]):
         """Return the owner in the path, if the caller may write its items; else 404 or 403."""
         return self.owner(call)
 
+    def select(self, call: Call, owner: Any, sent: dict[str, Any]) -> Sequence[tuple[Any, I]]:  # noqa: ARG002 - for overrides
+        """Return the items to be listed, each with its owner."""
+        return [(owner, item) for item in self.items(call, owner)]
+
+    def in_order(self, found: Sequence[tuple[Any, I]], sent: dict[str, Any]) -> list[tuple[Any, I]]:
+        """Return items, each with its owner, in the order that was asked for."""
+        by = sent.get("order_by") or next(iter(self.order), "id")
+        backwards = bool(self.order) and sent.get("sort") != "asc"
+        return sorted(found, key=lambda pair: (getattr(pair[1], by), pair[1].id), reverse=backwards)
+
     def items(self, call: Call, owner: Any) -> Sequence[I]:  # noqa: ARG002 - for overrides
         """Return the owner's items that the caller can see."""
         return self.section.of(owner)
@@ -161,7 +181,7 @@ class Collection(Generic[I]):
     def find(self, call: Call, owner: Any, key: Any) -> I:
         """Return the item with that key; else 404."""
         for item in self.items(call, owner):
-            if item.id == key:
+            if getattr(item, self.number) == key:
                 return item
         raise refused(404, "404 Not found")
 

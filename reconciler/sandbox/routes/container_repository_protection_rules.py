@@ -59,8 +59,7 @@ class _Rules(Collection[Rule]):
         """Answer with the rules, in production without pages."""
         if not call.state.deployed:
             return super().list_items(call)
-        project = self.owner(call)
-        return Answer(200, [self.show(call, project, rule) for rule in self.items(call, project)])
+        return Answer(200, [self.show(call, *pair) for pair in self.select(call, self.owner(call), {})])
 
     def read_new(self, call: Call) -> dict[str, Any]:
         """Refuse the empty string as a level."""
@@ -74,7 +73,8 @@ class _Rules(Collection[Rule]):
     def owner(self, call: Call) -> Project:
         """Return the project, if it is not archived and has a registry; else 403."""
         project = call.project(self.role)
-        if call.state.is_archived(project) or not project.container_registry_enabled:
+        call.require_open(project)
+        if not project.container_registry_enabled:
             raise refused(403, "403 Forbidden")
         return project
 

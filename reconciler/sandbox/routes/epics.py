@@ -38,12 +38,6 @@ _CHANGEABLE = (
     "start_date",
     "end_date",
 )
-_LIST = (
-    boolean("include_descendant_groups"),
-    text("order_by", values=("created_at", "updated_at", "title")),
-    text("sort", values=("asc", "desc")),
-    *PAGE,
-)
 _QUICK_ACTION = re.compile(r"^/(\w+).*\n?", re.MULTILINE)
 _DEEPEST = 7
 
@@ -108,15 +102,13 @@ class _Labels(Collection[Label]):
 class _Epics(Collection[Epic]):
     def list_items(self, call: Call) -> Answer:
         """Epics of the group and of those below it, if not asked otherwise; newest first."""
-        sent = read(call, *_LIST)
+        sent = read(call, *self.filters, *PAGE)
         group = self.owner(call)
         below = sent.get("include_descendant_groups", True)
         inside = f"{group.path}/" if below else group.path + "//"
         groups = [group, *(each for each in call.state.groups.values() if each.path.startswith(inside))]
         found = [(owner, item) for owner in groups for item in self.items(call, owner)]
-        field = sent.get("order_by") or "created_at"
-        found.sort(key=lambda pair: (getattr(pair[1], field), pair[1].id), reverse=sent.get("sort") != "asc")
-        return page_of(call, found, lambda pair: self._show_below(call, group, *pair))
+        return page_of(call, self.in_order(found, sent), lambda pair: self._show_below(call, group, *pair))
 
     def owner(self, call: Call) -> Group:
         """The group, if the caller may see it, and production's edition has epics; else 404 or 403."""
@@ -138,10 +130,9 @@ class _Epics(Collection[Epic]):
 
     def find(self, call: Call, owner: Group, key: int) -> Epic:
         """The epic of that number; else 404, and in production 403, for the right is asked of nothing."""
-        for item in self.items(call, owner):
-            if item.iid == key:
-                return item
-        raise refused(403, "403 Forbidden") if call.state.deployed else refused(404, "404 Not found")
+        if call.state.deployed and key not in {item.iid for item in self.items(call, owner)}:
+            raise refused(403, "403 Forbidden")
+        return super().find(call, owner, key)
 
     def require_right(self, call: Call, owner: Group, item: Epic) -> None:  # noqa: ARG002 - others look at the item
         """Owners and planners delete, and nobody in between."""
@@ -323,6 +314,9 @@ EPICS = _Epics(
     Epic,
     "/groups/:id/epics",
     part="epic_iid",
+    number="iid",
+    filters=(boolean("include_descendant_groups"),),
+    order=("created_at", "updated_at", "title"),
     new=(text("title", required=True), *_COMMON),
     changes=(text("title"), text("state_event", values=tuple(_EVENTS)), *_COMMON),
 )

@@ -24,9 +24,6 @@ _EVENTS: dict[str, _State] = {"close": "closed", "reopen": "opened"}
 _LIST = (
     text("state", values=("opened", "closed", "all")),
     integer("author_id"),
-    text("order_by", values=("created_at", "updated_at")),
-    text("sort", values=("asc", "desc")),
-    *PAGE,
 )
 _FIELDS = (text("title", blank=False), text("description"), integers("assignee_ids"))
 _QUICK_ACTION = re.compile(r"^/(close|reopen|title)\b[ \t]*(.*)\n?", re.MULTILINE)
@@ -46,20 +43,14 @@ class Issue(CountedItem):
 class _Issues(Collection[Issue]):
     """The issues of a project; where issues are off there are none, and none can be made."""
 
-    def list_items(self, call: Call) -> Answer:
-        """Answer with issues, newest first."""
-        sent = read(call, *_LIST)
-        project = call.visible_project()
-        state = call.state
+    def select(self, call: Call, owner: Project, sent: dict[str, Any]) -> list[tuple[Project, Issue]]:
+        """Return those of a state and of an author."""
         author, wanted = sent.get("author_id"), sent.get("state") or "all"
-        found = [
-            each
-            for each in self.items(call, project)
-            if wanted in ("all", each.state) and author in (None, state.user(each.author).id)
+        return [
+            (owner, each)
+            for each in self.items(call, owner)
+            if wanted in ("all", each.state) and author in (None, call.state.user(each.author).id)
         ]
-        order = sent.get("order_by") or "created_at"
-        found.sort(key=lambda each: (getattr(each, order), each.id), reverse=sent.get("sort") != "asc")
-        return page_of(call, found, lambda each: self.show(call, project, each))
 
     def owner(self, call: Call) -> Project:
         """Return the project, if the caller may see it."""
@@ -68,20 +59,14 @@ class _Issues(Collection[Issue]):
     def owner_to_write(self, call: Call) -> Project:
         """Return the project, if issues are on and it is not archived."""
         project = call.project(GUEST)
-        if not project.issues_enabled or call.state.is_archived(project):
+        call.require_open(project)
+        if not project.issues_enabled:
             raise refused(403, "403 Forbidden")
         return project
 
     def items(self, call: Call, owner: Project) -> list[Issue]:  # noqa: ARG002 - others look at the caller
         """Return the issues of the project."""
         return self.section.of(owner) if owner.issues_enabled else []
-
-    def find(self, call: Call, owner: Project, key: int) -> Issue:
-        """Return the issue of that number within the project."""
-        for each in self.items(call, owner):
-            if each.iid == key:
-                return each
-        raise refused(404, "404 Not found")
 
     def read_changes(self, call: Call) -> dict[str, Any]:
         """Return what is to change; an event becomes the state."""
@@ -166,6 +151,9 @@ ISSUES = _Issues(
     Issue,
     "/projects/:id/issues",
     part="issue_iid",
+    number="iid",
+    filters=_LIST,
+    order=("created_at", "updated_at"),
     new=(text("title", required=True, blank=False), *_FIELDS[1:]),
     changes=(*_FIELDS, text("state_event", values=tuple(_EVENTS))),
 )

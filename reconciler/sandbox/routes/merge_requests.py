@@ -19,20 +19,12 @@ from .instance import show_user
 LONGEST = 1_000_000
 """Characters of a note."""
 
-_NOTES = (
-    text("order_by", values=("created_at", "updated_at")),
-    text("sort", values=("asc", "desc")),
-    text("activity_filter", values=("all_notes", "only_comments", "only_activity")),
-    *PAGE,
-)
 _State = Literal["opened", "closed", "merged"]
 _EVENTS: dict[str, _State] = {"close": "closed", "reopen": "opened"}
 _LIST = (
     text("state", values=("opened", "closed", "merged", "all")),
     text("source_branch"),
     text("target_branch"),
-    text("sort", values=("asc", "desc")),
-    *PAGE,
 )
 _FIELDS = (text("description"), boolean("remove_source_branch"))
 
@@ -57,20 +49,16 @@ class MergeRequest(CountedItem):
 class _MergeRequests(Collection[MergeRequest]):
     """The merge requests of a project."""
 
-    def list_items(self, call: Call) -> Answer:
-        """Answer with merge requests, newest first."""
-        sent = read(call, *_LIST)
-        project = self.owner(call)
+    def select(self, call: Call, owner: Project, sent: dict[str, Any]) -> list[tuple[Project, MergeRequest]]:
+        """Return those of a state and of some branches."""
         state = sent.get("state") or "all"
-        found = [
-            each
-            for each in self.section.of(project)
+        return [
+            (owner, each)
+            for each in self.items(call, owner)
             if state in ("all", each.state)
             and sent.get("source_branch", each.source_branch) == each.source_branch
             and sent.get("target_branch", each.target_branch) == each.target_branch
         ]
-        found.sort(key=lambda each: (each.created_at, each.id), reverse=sent.get("sort") != "asc")
-        return page_of(call, found, lambda each: self.show(call, project, each))
 
     def owner(self, call: Call) -> Project:
         """Return the project, if the caller may see its merge requests."""
@@ -85,16 +73,8 @@ class _MergeRequests(Collection[MergeRequest]):
         """Return the project, if the caller is a developer and it is not archived."""
         project = self.owner(call)
         call.require(project, DEVELOPER)
-        if call.state.is_archived(project):
-            raise refused(403, "403 Forbidden")
+        call.require_open(project)
         return project
-
-    def find(self, call: Call, owner: Project, key: int) -> MergeRequest:
-        """Return the merge request of that number within the project."""
-        for each in self.items(call, owner):
-            if each.iid == key:
-                return each
-        raise refused(404, "404 Not found")
 
     def read_changes(self, call: Call) -> dict[str, Any]:
         """Return what is to change; an event becomes the state."""
@@ -144,6 +124,9 @@ MERGE_REQUESTS = _MergeRequests(
     MergeRequest,
     "/projects/:id/merge_requests",
     part="merge_request_iid",
+    number="iid",
+    filters=_LIST,
+    order=("created_at", "updated_at", "title"),
     new=(*(text(name, required=True, blank=False) for name in ("source_branch", "target_branch", "title")), *_FIELDS),
     changes=(text("title", blank=False), *_FIELDS, text("state_event", values=tuple(_EVENTS))),
 )
@@ -173,16 +156,14 @@ class _Notes(Collection[Note]):
     def list_items(self, call: Call) -> Answer:
         """Answer with notes, newest first; each page lacks the internal ones that the caller may not see."""
         number = call.number("merge_request_iid")
-        sent = read(call, *_NOTES)
+        sent = read(call, *self.filters, *PAGE)
         project = self.owner(call)
         kept = {"only_comments": (False,), "only_activity": (True,)}.get(
             sent.get("activity_filter") or "", (False, True)
         )
         found = [each for each in self.section.of(project) if each.merge_request == number and each.system in kept]
-        order = sent.get("order_by") or "created_at"
-        found.sort(key=lambda note: (getattr(note, order), note.id), reverse=sent.get("sort") != "asc")
-        answer = page_of(call, found, lambda note: note)
-        shown = [self.show(call, project, note) for note in answer.body if _may_see(call, project, note)]
+        answer = page_of(call, self.in_order([(project, each) for each in found], sent), lambda pair: pair)
+        shown = [self.show(call, *pair) for pair in answer.body if _may_see(call, *pair)]
         return Answer(answer.status, shown, answer.headers)
 
     def owner(self, call: Call) -> Project:
@@ -200,14 +181,14 @@ class _Notes(Collection[Note]):
 
     def make(self, call: Call, owner: Project, sent: dict[str, Any]) -> Note:
         """Return a new note; carriage returns and trailing blanks are removed from its body."""
-        if call.state.is_archived(owner):
-            raise refused(403, "403 Forbidden")
+        call.require_open(owner)
         body, author = _body(call.state, sent["body"]), call.caller().username
         return Note(merge_request=call.number("merge_request_iid"), author=author, body=body)
 
     def require_right(self, call: Call, owner: Project, item: Note) -> None:
         """Allow the author and maintainers; nobody for notes that the service wrote."""
-        if item.system or call.state.is_archived(owner):
+        call.require_open(owner)
+        if item.system:
             raise refused(403, "403 Forbidden")
         if item.author != call.caller().username:
             call.require(owner, MAINTAINER)
@@ -264,6 +245,8 @@ NOTES = _Notes(
     Note,
     "/projects/:id/merge_requests/:merge_request_iid/notes",
     part="note_id",
+    filters=(text("activity_filter", values=("all_notes", "only_comments", "only_activity")),),
+    order=("created_at", "updated_at"),
     new=(text("body", required=True),),
     changes=(text("body", blank=False),),
     validator=_on_merge_requests,

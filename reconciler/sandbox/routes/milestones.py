@@ -96,8 +96,7 @@ class _Milestones(Collection[Milestone]):
         """Return the project, if the caller is a planner and it is not archived; else 404 or 403."""
         project = self.owner(call)
         call.require(project, PLANNER)
-        if call.state.is_archived(project):
-            raise refused(403, "403 Forbidden")
+        call.require_open(project)
         return project
 
     def make(self, call: Call, owner: Project, sent: dict[str, Any]) -> Milestone:

@@ -26,8 +26,7 @@ class Identity(Item):
 class _Identities(Collection[Identity]):
     def list_items(self, call: Call) -> Answer:
         """All of them."""
-        owner = self.owner(call)
-        return Answer(200, [self.show(call, owner, item) for item in self.section.of(owner)])
+        return Answer(200, [self.show(call, *pair) for pair in self.select(call, self.owner(call), {})])
 
     def key(self, call: Call) -> str:
         """The external UID."""

@@ -10,13 +10,12 @@ from typing import Any
 
 from ..answers import Answer, refused
 from ..call import Call, Route
-from ..collection import PAGE, Collection, page_of
-from ..parameters import read, text
+from ..collection import Collection
+from ..parameters import text
 from ..records import Item
 from ..state import Instance
 
 _TEXTS = (text("name"), text("username"), text("email"))
-_LIST = (text("order_by", values=("id", "username")), text("sort", values=("asc", "desc")), *PAGE)
 
 
 _USERNAME = re.compile(r"(?![-_.])[\w.-]+(?<![-_.])(?<!\.git)(?<!\.atom)", re.ASCII)
@@ -45,12 +44,8 @@ class Account(Item):
 
 class _Accounts(Collection[Account]):
     def list_items(self, call: Call) -> Answer:
-        """Newest first, if nothing else is asked for."""
-        sent = read(call, *_LIST)
-        owner = self.owner(call)
-        found = sorted(self.section.of(owner), key=lambda each: getattr(each, sent.get("order_by") or "id"))
-        found = found if sent.get("sort") == "asc" else found[::-1]
-        answer = page_of(call, found, lambda item: self.show(call, owner, item))
+        """Let the job run that deletes accounts."""
+        answer, owner = super().list_items(call), call.state.instance
         self.section.put(owner, [item for item in self.section.of(owner) if not item.fading])
         return answer
 
@@ -99,7 +94,15 @@ class _Accounts(Collection[Account]):
         return record | ({"email": item.email} if call.method == "POST" else {})
 
 
-ACCOUNTS = _Accounts("service_accounts", Account, "/service_accounts", part="user_id", new=_TEXTS, changes=_TEXTS)
+ACCOUNTS = _Accounts(
+    "service_accounts",
+    Account,
+    "/service_accounts",
+    part="user_id",
+    order=("id", "username"),
+    new=_TEXTS,
+    changes=_TEXTS,
+)
 SECTIONS = (ACCOUNTS.section,)
 ROUTES = (
     *ACCOUNTS.routes("list", "create", "update", update="PATCH"),

@@ -54,8 +54,10 @@ class _Triggers(Collection[Trigger]):
 
     def owner(self, call: Call) -> Project:
         """Return the project, if the caller maintains it and it can run pipelines; else 404 or 403."""
-        project = call.visible_project()
-        _require_builds(call, project)
+        project = call.project(MAINTAINER)
+        call.require_open(project)
+        if not project.builds_enabled:
+            raise refused(403, "403 Forbidden")
         return project
 
     def items(self, call: Call, owner: Project) -> list[Trigger]:
@@ -171,13 +173,6 @@ def _run(call: Call, project: Project, trigger: Trigger | None, user: User) -> d
             "favicon": "/assets/ci_favicons/favicon_status_created.png",
         },
     }
-
-
-def _require_builds(call: Call, project: Project) -> None:
-    """Refuse with 403 anyone but maintainers, and everyone if the project is archived or without pipelines."""
-    call.require(project, MAINTAINER)
-    if call.state.is_archived(project) or not project.builds_enabled:
-        raise refused(403, "403 Forbidden")
 
 
 def _too_late(latest: str) -> Refusal:
