@@ -53,16 +53,16 @@ LEFT = {
 }
 
 HELD = """\
-  = notification settings                     level: global -> watch, excepted until 2999-03-01: On leave, manifests/api.yaml:15
-  = approval settings                         allow_author_approval: false -> true, excepted until 2999-03-01: A small team, manifests/api.yaml:13
-  = protection rule "acme/api/tmp*"           not deleted, excepted until 2999-03-01: A migration, manifests/api.yaml:14
-  = allowlisted project "acme/web"            not created, excepted until 2999-03-01: Until web has moved, manifests/api.yaml:11
-  = allowlisted project "acme/lib"            not deleted, excepted until 2999-03-01: Until lib has moved, manifests/api.yaml:10
-  = allowlisted group "acme"                  not created, excepted until 2999-03-01: Groups come later, manifests/api.yaml:12
-  = milestone "2026.12"                       not created, excepted until 2999-03-01: api is being re-planned, OPS-12, manifests/api.yaml:6
-  = milestone "Nov 2026"                      due_date: 2026-11-30 -> 2026-12-02, excepted until 2999-03-01: The date is open, manifests/api.yaml:7
-  = milestone "Someday"                       not deleted, excepted until 2999-03-01: Under review, manifests/api.yaml:8
-  = trigger token "legacy"                    not deleted, excepted until 2999-03-01: A partner uses it, manifests/api.yaml:9
+  = notification settings                     level: global -> watch, excepted until 2999-03-01: On leave     manifests/api.yaml:15
+  = approval settings                         allow_author_approval: false -> true, excepted until 2999-03-01: A small team     manifests/api.yaml:13
+  = protection rule "acme/api/tmp*"           not deleted, excepted until 2999-03-01: A migration     manifests/api.yaml:14
+  = allowlisted project "acme/web"            not created, excepted until 2999-03-01: Until web has moved     manifests/api.yaml:11
+  = allowlisted project "acme/lib"            not deleted, excepted until 2999-03-01: Until lib has moved     manifests/api.yaml:10
+  = allowlisted group "acme"                  not created, excepted until 2999-03-01: Groups come later     manifests/api.yaml:12
+  = milestone "2026.12"                       not created, excepted until 2999-03-01: api is being re-planned, OPS-12     manifests/api.yaml:6
+  = milestone "Nov 2026"                      due_date: 2026-11-30 -> 2026-12-02, excepted until 2999-03-01: The date is open     manifests/api.yaml:7
+  = milestone "Someday"                       not deleted, excepted until 2999-03-01: Under review     manifests/api.yaml:8
+  = trigger token "legacy"                    not deleted, excepted until 2999-03-01: A partner uses it     manifests/api.yaml:9
 """
 
 
@@ -99,10 +99,12 @@ def test_excepted_changes_are_reported_and_never_written_and_all_else_is(prepare
     assert (planned.code, planned.err) == (0, "")
     assert planned.out == (
         "project acme/api\n"
-        "  ~ approval settings                         allow_committer_approval: true -> false\n"
-        "  ~ job token scope                           enabled: false -> true\n"
-        '  ~ milestone "Nov 2026"                      description: none -> Other, state: active -> closed\n'
-        '  - milestone "Old"\n' + HELD + "Plan: 0 to create, 3 to update, 1 to delete, 0 problems, 0 unmanaged, "
+        "  ~ approval settings                         allow_committer_approval: true -> false     manifests/api.yaml:19\n"
+        "  ~ job token scope                           enabled: false -> true     manifests/api.yaml:21\n"
+        '  ~ milestone "Nov 2026"                      description: none -> Other, state: active -> closed     manifests/api.yaml:24\n'
+        '  - milestone "Old"     manifests/api.yaml:22\n'
+        + HELD
+        + "Plan: 0 to create, 3 to update, 1 to delete, 0 problems, 0 unmanaged, "
         f"10 excepted. 4 writes to apply; {reads} requests were made to plan.\n"
     )
     prepared.sandbox.clear_log()
@@ -131,7 +133,7 @@ def test_an_exception_that_has_expired_holds_nothing_back_and_is_warned_of(prepa
     for line in ("validate", "plan", "drift"):
         ended = prepared(line)
         assert (warning in ended.out + ended.err, ended.code) == (True, {"drift": 2}.get(line, 0))
-    assert '  - trigger token "legacy"\n' in prepared("plan").out
+    assert '  - trigger token "legacy"     manifests/api.yaml:25\n' in prepared("plan").out
     metrics = prepared("plan --format prometheus").out
     assert 'reconciler_plan_exceptions{level="project",group="acme",state="expired"} 1\n' in metrics
     assert 'reconciler_plan_exceptions{level="project",group="acme",state="active"} 9\n' in metrics
@@ -188,8 +190,8 @@ def test_something_that_cannot_be_planned_may_be_excepted_too(cli_runner: CliRun
     assert (planned.code, planned.out.splitlines()[1:3]) == (
         0,
         [
-            '  = allowlisted project "acme/gone"           not created, excepted until 2999-01-01: Not yet there, manifests/api.yaml:3',
-            '  = milestone "twice"                         excepted until 2999-01-01: Clean-up, manifests/api.yaml:3',
+            '  = allowlisted project "acme/gone"           not created, excepted until 2999-01-01: Not yet there     manifests/api.yaml:3',
+            '  = milestone "twice"                         excepted until 2999-01-01: Clean-up     manifests/api.yaml:3',
         ],
     )
     excepted(cli_runner, "", spec)
@@ -221,9 +223,9 @@ def test_a_rest_that_would_be_wrong_without_the_excepted_field_is_a_problem_that
         3,
         [
             '  ! milestone "v1".due_date: due_date must be after start_date, which is 2026-12-01; an exception holds '
-            "back due_date: except the whole object, or end the exception  manifests/api.yaml:4",
+            "back due_date: except the whole object, or end the exception     manifests/api.yaml:4",
             '  = milestone "v1"                            start_date: none -> 2026-12-01, due_date: 2026-11-30 -> '
-            "2026-12-31, excepted until 2999-01-01: Open, manifests/api.yaml:3",
+            "2026-12-31, excepted until 2999-01-01: Open     manifests/api.yaml:3",
         ],
     )
 

@@ -52,7 +52,11 @@ def test_a_deletion_that_failed_comes_up_again(cli_runner: CliRunner, git: Repos
     cli_runner.project("{milestones: {a: {}, b: {}, d: {}}}")
     commit = git.commit("Something else")
     planned = cli_runner("plan --since applied")
-    assert planned.out.splitlines()[:3] == ["project acme/api", '  + milestone "d"', '  - milestone "c"']
+    assert planned.out.splitlines()[:3] == [
+        "project acme/api",
+        '  + milestone "d"     manifests/project.yaml:4',
+        '  - milestone "c"     manifests/project.yaml:4',
+    ]
     assert cli_runner("apply --yes --since applied --mark-applied").code == 0
     assert (marked(git), titles(cli_runner)) == (commit, ["a", "b", "d"])
 
