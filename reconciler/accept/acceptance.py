@@ -3,6 +3,7 @@
 from collections.abc import Collection, Hashable, Iterable, Iterator, Mapping, Sequence, Set
 from dataclasses import dataclass, field, replace
 from difflib import unified_diff
+from itertools import product
 from pathlib import Path
 
 from reconciler.accept.drafts import Drafts, Unchangeable
@@ -12,13 +13,13 @@ from reconciler.manifests import Manifests
 from reconciler.manifests.sources import TEMPLATE, Document
 from reconciler.model.endpoints import Collection as Objects
 from reconciler.model.kind import Kinds
-from reconciler.model.plan import Change, Plan, Problem
+from reconciler.model.plan import Change, Plan, Problem, Update
 from reconciler.model.state import DesiredState, LiveState, Lookup, Reference, Unknown, Unreadable, Vocabulary
 from reconciler.model.targets import Key, Target
 from reconciler.planning.planner import make_plan
 
-IN_TEMPLATE = "a template is not changed: change it there"
-ODD_LAYOUT = "its layout cannot be kept when it is changed: change it there"
+IN_TEMPLATE = "in a template"
+ODD_LAYOUT = "whose layout would be lost"
 CONTRADICTION = "manifests that agree with what is live would have errors"
 UNASKED = Unknown("not looked up")
 
@@ -64,12 +65,14 @@ class Acceptance:
     Attributes:
         before: by path, the texts of the files that change, without a byte order mark; a new file has none.
         texts: by path, the new texts of the files that change, and those of new files; sorted.
+        targets: how many targets were compared.
         accepted: how many changes and problems of the plan are gone.
         refused: what is left of the plan, each with the reason; a change as a problem too.
     """
 
     before: Mapping[Path, str]
     texts: Mapping[Path, str]
+    targets: int
     accepted: int
     refused: tuple[Problem, ...]
 
@@ -110,7 +113,7 @@ def accept(drift: Drift, kinds: Kinds, files: ManifestFiles) -> Acceptance:
             closed[str(odd)] = ODD_LAYOUT
             continue
         before = {path: sources[str(path)].text for path in texts if str(path) in sources}
-        return Acceptance(before, texts, max(number - len(left), 0), (*held, *left))
+        return Acceptance(before, texts, len(targets) - len(out), max(number - len(left), 0), (*held, *left))
 
 
 @dataclass(slots=True)
@@ -258,22 +261,24 @@ class _Rounds:
             for section in target.sections:
                 given_up = self.given_up.get((target.target, section.section), CONTRADICTION)
                 refused = wishes.get(target.target, Wishes()).refused
-                for each in (*section.problems, *section.changes):
-                    reason = next(
-                        (
-                            refused[section.section, name]
-                            for name in self._names(each)
-                            if (section.section, name) in refused
-                        ),
-                        given_up,
-                    )
-                    field_, remedy = (each.field, each.remedy) if isinstance(each, Problem) else (None, "")
-                    yield Problem(each.address, reason, field_, remedy if reason == getattr(each, "reason", "") else "")
+                for problem in (*section.problems, *_as_problems(section.changes)):
+                    places = ((section.section, name, field_) for name, field_ in self._places(problem))
+                    reason = next((refused[place] for place in places if place in refused), given_up)
+                    remedy = problem.remedy if reason == problem.reason else ""
+                    yield replace(problem, reason=reason, remedy=remedy)
 
-    def _names(self, each: Change | Problem) -> tuple[Key | None, ...]:
-        """Return the names under which an object may have been refused, and that of its whole section."""
-        name, part = each.address.name, self.kinds[each.address.section].part(each.address.part)
-        return (None,) if name is None else (name, part.identity(name) if isinstance(part, Objects) else None, None)
+    def _places(self, problem: Problem) -> Iterator[tuple[Key | None, str | None]]:
+        """Yield the names and fields under which a difference may have been refused, the nearest first."""
+        name, part = problem.address.name, self.kinds[problem.address.section].part(problem.address.part)
+        identity = part.identity(name) if name is not None and isinstance(part, Objects) else None
+        yield from product(dict.fromkeys((name, identity, None)), dict.fromkeys((problem.field, None)))
+
+
+def _as_problems(changes: Iterable[Change]) -> Iterator[Problem]:
+    """Yield what is left of changes: of an update, one problem for each field."""
+    for change in changes:
+        for field_ in change.after if isinstance(change, Update) and change.renamed_from is None else (None,):
+            yield Problem(change.address, "", field_)
 
 
 def _unasked(live: LiveState, missing: Iterable[Lookup]) -> LiveState:

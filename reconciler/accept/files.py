@@ -9,10 +9,12 @@ from reconciler.errors import OutputFailed
 from reconciler.manifests.sources import UTF_8_MARK
 from reconciler.system.files import A_LINK, is_linked, naming, save_all
 
+BEHIND_A_LINK = "behind a symbolic link"
+
 
 def linked_files(files: Iterable[str], roots: Sequence[Path]) -> dict[str, str]:
     """Return the files that a link below the named files and folders leads to, each with the reason to leave it."""
-    return {file: A_LINK for file in files if is_linked(Path(file), roots)}
+    return {file: BEHIND_A_LINK for file in files if is_linked(Path(file), roots)}
 
 
 def write_texts(accepted: Acceptance, roots: Sequence[Path]) -> None:

@@ -3,7 +3,7 @@
 Pure.
 """
 
-from collections.abc import Collection, Mapping
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
 from typing import Any
@@ -11,6 +11,7 @@ from typing import Any
 from reconciler.accept.wishes import Add, Drop, Put, Rename, Revive, Wish, Wishes
 from reconciler.export.sharing import with_placeholder
 from reconciler.manifests.layers import OLD_NAMES, Effective, Layer, fill, literal
+from reconciler.manifests.locks import lock_on
 from reconciler.manifests.sources import Document, Steps
 from reconciler.model.targets import Target
 
@@ -85,7 +86,11 @@ class Placement:
     def place(self) -> list[Edit]:
         """Return the edits; a wish that has no place is refused, with the reason."""
         for whole in self.wholes:
+            self._refuse_locked(whole)
+        adds = []
+        for whole in self.wholes:
             wishes = self.wishes.get(whole.target, Wishes()).wishes
+            adds += [(whole, steps, wish) for steps, wish in wishes.items() if isinstance(wish, Add)]
             renames = {steps: wish for steps, wish in wishes.items() if isinstance(wish, Rename)}
             replaced = {steps for steps, wish in renames.items() if self._replace(whole, steps, wish)}
             for steps, wish in wishes.items():
@@ -93,7 +98,18 @@ class Placement:
                     self._place(whole, steps, wish)
             for section in {steps[0] for steps in wishes if (whole.target, steps[0]) in self.restated}:
                 self._restate(whole, section)
+        self._add(adds)
         return [*self.edits.values()]
+
+    def _refuse_locked(self, whole: Effective) -> None:
+        """Take out what a lock holds, so that nobody else counts on it."""
+        wishes = self.wishes.get(whole.target, Wishes()).wishes
+        for steps in sorted(wishes, key=len):
+            lock = lock_on(whole, steps)
+            if lock is not None:
+                for held in [each for each in wishes if each[: len(steps)] == steps]:
+                    del wishes[held]
+                self._refuse(whole, steps, f"locked by {lock}: change it there")
 
     def _place(self, whole: Effective, steps: Steps, wish: Wish) -> None:
         is_item = len(steps) == 2 and whole.specs[steps[0]].items is not None
@@ -105,8 +121,6 @@ class Placement:
                     self._edit(whole, layer, at, wish)
             case Revive():
                 self._revive(whole, steps, wish)
-            case Add():
-                self._add(whole, steps, wish)
             case Drop() if is_item:
                 self._drop_item(whole, steps, wish)
             case Drop() if len(steps) == 3 and steps[1] in whole.specs[steps[0]].lists:
@@ -146,7 +160,7 @@ class Placement:
         elif steps[-1] == OLD_NAMES:
             self._override(whole, layer, steps, at, Put([]))
         else:
-            self._refuse(whole, steps, f"{_where(layer, at)} declares {steps[-1]} for other targets too")
+            self._refuse(whole, steps, f"{_where(layer, at)} declares it for other targets too")
 
     def _drop_item(self, whole: Effective, steps: Steps, wish: Drop) -> None:
         """Remove an item from all layers that declare it, or else let it be null in the target's own document."""
@@ -188,20 +202,20 @@ class Placement:
         else:
             self._override(whole, layer, steps, at, Put(wish.fields))
 
-    def _add(self, whole: Effective, steps: Steps, wish: Add) -> None:
-        """Declare an object where the section is pruned."""
-        section, *names = steps
-        pruning = _pruning(whole)
-        spec = whole.specs[section]
-        written = (section, *(names if spec.items is None else [with_placeholder(spec, names[0], whole.target)]))
-        edit: Put | Add = Add(wish.value)
-        shared, own = written[:2], written[:2]
-        if spec.items is not None:
-            edit, own = Put(wish.value), (section, literal(names[0]))
-        if not pruning.title or not self._agree_to_add(pruning, written, wish):
-            self._override(whole, pruning, own, own, edit)
-        else:
-            self._edit(whole, pruning, shared, edit)
+    def _add(self, adds: Sequence[tuple[Effective, Steps, Add]]) -> None:
+        """Declare objects where their sections are pruned."""
+        added: set[tuple[Target, Steps]] = set()
+        for whole, steps, wish in adds:
+            layer, spec = _pruning(whole), whole.specs[steps[0]]
+            written = steps if spec.items is None else (steps[0], with_placeholder(spec, steps[1], whole.target))
+            if layer.title and (whole.target, steps) not in added and self._agree_to_add(layer, written, wish):
+                self._edit(whole, layer, written[:2], wish if spec.items is None else Put(wish.value))
+                added |= {(member.target, _added_to(member, written)) for member in self.members[layer]}
+        for whole, steps, wish in adds:
+            if (whole.target, steps) not in added:
+                is_item = whole.specs[steps[0]].items is not None
+                own = (steps[0], literal(steps[1])) if is_item else steps[:2]
+                self._override(whole, _pruning(whole), own, own, Put(wish.value) if is_item else wish)
 
     def _replace(self, whole: Effective, steps: Steps, wish: Rename) -> bool:
         """Replace an item by one of its former name in the own document, where others keep it; return whether."""
@@ -264,7 +278,8 @@ class Placement:
     ) -> None:
         reason = self.closed.get(layer.document.source.path)
         if reason is not None:
-            self._refuse(whole, at, f"{_where(layer, at)} declares it, and {reason}")
+            at = (*at[:-1], _steps_in(whole, layer, at)[-1]) if isinstance(at[-1], int) else at
+            self._refuse(whole, at, f"declared at {_where(layer, at)}, {reason}; change it there")
             return
         edit = Edit(layer.document, layer.document, at, wish, [whole.target], bool(layer.title), is_needless)
         self._note((layer.document, at), edit)
@@ -277,9 +292,11 @@ class Placement:
             noted.targets.extend(edit.targets)
 
     def _refuse(self, whole: Effective, steps: Steps, reason: str) -> None:
-        spec = whole.specs[steps[0]]
-        name = steps[1] if spec.items is not None else steps[2] if len(steps) > 2 and steps[1] in spec.lists else None
-        self.wishes[whole.target].refused[steps[0], name] = reason
+        section, *names = steps
+        spec = whole.specs[section]
+        name = names.pop(0) if spec.items is not None else names[-1] if names[0] in spec.lists else None
+        field_ = None if spec.items is None and names[0] in spec.lists else ".".join(names) or None
+        self.wishes[whole.target].refused[section, name, field_] = reason
 
 
 def _steps_in(whole: Effective, layer: Layer, at: Steps) -> Steps:

@@ -69,11 +69,11 @@ class Wishes:
 
     Attributes:
         wishes: by steps.
-        refused: by section and name of an object, why its difference cannot be accepted; without a name, the section's.
+        refused: by section, name of an object and field, why the difference cannot be accepted; None stands for any.
     """
 
     wishes: dict[Steps, Wish] = field(default_factory=dict)
-    refused: dict[tuple[str, Key | None], str] = field(default_factory=dict)
+    refused: dict[tuple[str, Key | None, str | None], str] = field(default_factory=dict)
 
     def collect(self, plan: SectionPlan, section: Section, whole: Effective, live: LiveState) -> None:
         """Add what makes the plan of a section empty.
@@ -210,15 +210,15 @@ class _Drift:
             if path in shown:
                 self._put(steps, Put(literal(shown[path])))
             elif path in found.unknown:
-                self._refuse(name, f"no manifest can declare the value of {path}")
+                self._refuse(name, "no manifest can declare its value", path)
             else:
                 self._put(steps, Drop())
 
     def _put(self, steps: Steps, wish: Wish) -> None:
         self.wishes.wishes[self.section.kind, *steps] = wish
 
-    def _refuse(self, name: Key | None, reason: str) -> None:
-        self.wishes.refused[self.section.kind, name] = reason
+    def _refuse(self, name: Key | None, reason: str, path: str | None = None) -> None:
+        self.wishes.refused[self.section.kind, name, path] = reason
 
     def _objects(self, part: Collection) -> list[Found]:
         read = self.live.parts[self.target, self.section.kind, part.name]

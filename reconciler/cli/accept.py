@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 import click
 
-from reconciler.cli.exit_codes import ExitCode
+from reconciler.cli.exit_codes import ExitCode, of_targets
 from reconciler.cli.options import CONNECTION, DEFAULT_PATHS, MANIFESTS, PLACES, SELECTION, SERVICE, Given, command
 from reconciler.cli.outputs import write_stdout
 from reconciler.cli.session import Session
@@ -74,7 +74,7 @@ def accept(given: Given, diff: bool, detailed_exitcode: bool, project: str | Non
     session.info(
         f"{counted(accepted.accepted, 'difference')} accepted; {counted(len(accepted.texts), 'file')} written."
     )
-    return exit_code(accepted)
+    return of_targets(complete=not accepted.refused, targets=accepted.targets)
 
 
 def _propose(session: Session, accepted: "Acceptance", project: str, branch: str) -> None:
@@ -171,19 +171,16 @@ def accept_drift(session: Session) -> "Acceptance":
     )
 
 
-def exit_code(accepted: "Acceptance") -> ExitCode:
-    """Return 3 if anything was refused."""
-    return ExitCode.IN_PART if accepted.refused else ExitCode.IN_ORDER
-
-
 def refusals(refused: "Iterable[Problem]") -> Iterator[str]:
     """Yield each difference that stays, with the targets that have it."""
-    from reconciler.render.wording import problem_text
+    from reconciler.render.wording import problem_reason, problem_text
 
-    equal: dict[str, list[str]] = {}
+    equal: dict[str, dict[str, None]] = {}
     for problem in refused:
-        equal.setdefault(problem_text(problem), []).append(str(problem.address.target))
+        target = problem.address.target
+        text = problem_reason(problem) if problem.address == target.address else problem_text(problem)
+        equal.setdefault(text, {})[str(target)] = None
     for text, targets in equal.items():
         first, *others = targets
         more = f" and {len(others)} more" if others else ""
-        yield f"not accepted: {text} ({first}{more})"
+        yield f"not accepted: {first}{more}: {text}"

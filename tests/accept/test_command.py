@@ -4,7 +4,10 @@ from typing import Any
 
 import pytest
 
+from reconciler.manifests.sources import open_source, read_mapping
+from tests.building import KINDS
 from tests.cli_runner import CliRunner
+from tests.conftest import EXAMPLES
 
 SEVEN = ("api", "lib", "web", "cli", "docs", "ops", "sdk")
 
@@ -106,3 +109,169 @@ def test_the_same_boolean_of_all_seven_is_one_line_of_the_profile(seven: CliRunn
     assert seven("accept").out == "manifests/fleet.yaml\n"
     assert seven("plan --detailed-exitcode").code == 0
     assert seven("accept --diff --detailed-exitcode").code == 0
+
+
+@pytest.mark.parametrize("kind", [name for name in KINDS if (EXAMPLES / f"{name}.yaml").is_file()])
+def test_what_the_example_of_a_kind_declares_otherwise_is_accepted(
+    cli_runner: CliRunner, monkeypatch: pytest.MonkeyPatch, dialect: str, kind: str
+) -> None:
+    state = read_mapping(open_source(str(EXAMPLES / "state.yaml")))
+    cli_runner.sandbox.replace_state({**state, "instance": {**state["instance"], "dialect": dialect}})
+    monkeypatch.setenv("RECONCILER_TOKEN", "root-token")
+    cli_runner.write("manifests/example.yaml", (EXAMPLES / f"{kind}.yaml").read_text())
+    assert cli_runner("accept").code == 0
+    assert cli_runner("plan --detailed-exitcode").code == 0
+    assert cli_runner("accept").out == ""
+    assert {each["method"] for each in cli_runner.sandbox.log()} == {"GET"}
+
+
+LOCKED = """apiVersion: reconciler/v1
+kind: Profile
+metadata:
+  name: baseline
+  locks: {approval_settings: [allow_author_approval], milestones: [m1]}
+spec:
+  approval_settings: {allow_author_approval: false, retain_approvals_on_push: true}
+  milestones: {m1: {state: active, renamed_from: m0}, m2: {state: active}}
+---
+apiVersion: reconciler/v1
+kind: Project
+metadata: {path: acme/api, profiles: [baseline]}
+spec: {}
+"""
+TEMPLATE = """apiVersion: reconciler/v1
+kind: Project
+metadata: {path: acme/lib}
+spec: {milestones: {m1: {state: active}}, job_token_scope: {projects: [acme/api]}}
+"""
+
+
+def test_what_a_lock_or_a_template_holds_is_told(cli_runner: CliRunner) -> None:
+    cli_runner.write("manifests/locked.yaml", LOCKED)
+    cli_runner.write("manifests/lib.yaml.j2", TEMPLATE)
+    cli_runner.service(merge_request_approval_settings={"allow_author_approval": True})
+    ended = cli_runner("accept")
+    assert (ended.code, ended.out) == (3, "manifests/locked.yaml\n")
+    assert (
+        ended.err
+        == """\
+not accepted: project acme/api: approval settings.allow_author_approval: locked by profile baseline (manifests/locked.yaml:5:31): change it there
+not accepted: project acme/api: milestone "m1": locked by profile baseline (manifests/locked.yaml:5:68): change it there
+not accepted: project acme/lib: allowlisted project "acme/api": declared at manifests/lib.yaml.j2:4, in a template; change it there
+not accepted: project acme/lib: milestone "m1": declared at manifests/lib.yaml.j2:4, in a template; change it there
+1 difference accepted; 1 file written.
+"""
+    )
+    changed = LOCKED.replace("approvals_on_push: true", "approvals_on_push: false").replace(
+        ", m2: {state: active}}", "}"
+    )
+    assert (cli_runner.folder / "manifests/locked.yaml").read_text() == changed
+
+
+def test_what_cannot_be_read_or_declared_is_told_and_all_else_accepted(cli_runner: CliRunner) -> None:
+    cli_runner.service(
+        container_registry_enabled=False,
+        milestones=[{"id": 1, "title": "2027.1"}, {"id": 2, "title": "Q1"}, {"id": 3, "title": "Q2"}],
+        trigger_tokens=[
+            {"id": 1, "description": "old", "owner": "ada", "created_at": "2020-01-01T00:00:00Z"},
+            {"id": 2, "description": "twin", "owner": "ada"},
+            {"id": 3, "description": "twin", "owner": "ada"},
+            {"id": 4, "description": "", "owner": "ada"},
+        ],
+    )
+    spec = """
+  prune: [trigger_tokens]
+  container_repository_protection_rules: {}
+  trigger_tokens: {old: {rotate_after: 90d}}
+  milestones: {"2027.1": {renamed_from: [Q1, Q3], state: closed}, "2027.2": {renamed_from: [Q2]}}
+  job_token_scope: {projects: [acme/nowhere]}"""
+    cli_runner.project(spec)
+    cli_runner.project("{milestones: {m: {}}}", "acme/gone", "manifests/gone.yaml")
+    ended = cli_runner("accept")
+    assert (ended.code, ended.out) == (3, "manifests/project.yaml\n")
+    assert (
+        ended.err
+        == """\
+not accepted: project acme/gone: not found, or not visible to the token's owner; correct it in the manifest, or make the token's owner a member
+not accepted: project acme/api: protection rule: cannot be read: switched off in the project: the container registry; switch the container registry on, or leave the section out
+not accepted: project acme/api: trigger token "old": a rotation is due, which `apply` carries out
+not accepted: project acme/api: trigger token "": a description must not be blank
+not accepted: project acme/api: trigger token "twin": 2 objects have this name
+3 differences accepted; 1 file written.
+"""
+    )
+    assert (
+        (cli_runner.folder / "manifests/project.yaml").read_text().partition("spec: ")[2]
+        == """
+  prune: [trigger_tokens]
+  container_repository_protection_rules: {}
+  trigger_tokens: {old: {rotate_after: 90d}}
+  milestones: {"2027.1": {state: active}, Q2: {}}
+"""
+    )
+
+
+def test_without_a_target_that_can_be_read_nothing_is_done(cli_runner: CliRunner) -> None:
+    cli_runner.project("{milestones: {m: {}}}", "acme/gone", "manifests/gone.yaml")
+    cli_runner.project("{milestones: {m: {}}}", "acme/api")
+    assert cli_runner("accept --target acme/gone").code == 1
+    assert cli_runner("accept --section milestones --exclude acme/gone").out == "manifests/project.yaml\n"
+    assert cli_runner("accept --detailed-exitcode").err == "reconciler: --detailed-exitcode goes with --diff\n"
+
+
+DRIFTED = "apiVersion: reconciler/v1\nkind: Project\nmetadata: {path: acme/%s}\nspec: {milestones: {m: {}}}\n"
+
+
+def test_files_are_written_whole_or_not_at_all_and_never_through_a_link(
+    cli_runner: CliRunner, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    api = cli_runner.write("manifests/acme/api.yaml", "")
+    api.write_bytes(b"\xef\xbb\xbf" + (DRIFTED % "api").replace("\n", "\r\n").encode())
+    outside = cli_runner.write("outside/lib.yaml", DRIFTED % "lib")
+    (cli_runner.folder / "manifests/lib.yaml").symlink_to(outside)
+    (cli_runner.folder / "manifests/more").symlink_to(cli_runner.write("elsewhere/web.yaml", DRIFTED % "web").parent)
+    ended = cli_runner("accept")
+    assert (ended.code, ended.out) == (3, "manifests/acme/api.yaml\n")
+    assert ended.err.splitlines()[:2] == [
+        'not accepted: project acme/lib: milestone "m": declared at manifests/lib.yaml:4, behind a symbolic link; change it there',
+        'not accepted: project acme/web: milestone "m": declared at manifests/more/web.yaml:4, behind a symbolic link; change it there',
+    ]
+    now = (DRIFTED % "api").replace("{m: {}}", "{}").replace("\n", "\r\n")
+    assert api.read_bytes() == b"\xef\xbb\xbf" + now.encode()
+    assert outside.read_text() == DRIFTED % "lib"
+
+
+def test_a_new_document_never_takes_the_place_of_something_else(cli_runner: CliRunner) -> None:
+    shared = """apiVersion: reconciler/v1
+kind: ProjectSet
+metadata: {name: all}
+select: {projects: [acme/api, acme/lib]}
+spec: {milestones: {m: {}}}
+"""
+    manifest = cli_runner.write("manifests/sets/all.yaml", shared)
+    cli_runner.service(milestones=[{"id": 1, "title": "m"}])
+    place = cli_runner.write("manifests/sets/acme/lib.yaml/stays", "")
+    ended = cli_runner("accept manifests")
+    assert (ended.code, ended.out) == (1, "")
+    assert ended.err.endswith("manifests/sets/acme/lib.yaml: Is a directory\n")
+    place.unlink()
+    place.parent.rmdir()
+    place.parent.write_text("# nothing\n")
+    ended = cli_runner("accept manifests")
+    assert ended.err.endswith("manifests/sets/acme/lib.yaml stands where a new document belongs; nothing was written\n")
+    place.parent.unlink()
+    place.parent.parent.rmdir()
+    (cli_runner.folder / "elsewhere").mkdir()
+    place.parent.parent.symlink_to(cli_runner.folder / "elsewhere")
+    ended = cli_runner("accept manifests")
+    assert ended.err.endswith(
+        "manifests/sets/acme/lib.yaml: a symbolic link leads there: change the file that it leads to; nothing was written\n"
+    )
+    place.parent.parent.unlink()
+    assert manifest.read_text() == shared
+    own = "apiVersion: reconciler/v1\nkind: Project\nmetadata: {path: acme/lib}\nspec:\n  milestones:\n    m: null\n"
+    assert cli_runner("accept manifests/sets/all.yaml").out == "manifests/sets/all.yaml\n"
+    assert manifest.read_text() == f"{shared}---\n{own}"
+    manifest.write_text(shared)
+    assert cli_runner("accept manifests").out == "manifests/sets/acme/lib.yaml\n"
+    assert place.parent.read_text() == own
