@@ -63,9 +63,10 @@ def accept(given: Given, diff: bool, detailed_exitcode: bool, project: str | Non
     if diff:
         write_stdout("".join(accepted.diff()))
         return ExitCode.CHANGES_PENDING if detailed_exitcode and accepted.texts else ExitCode.IN_ORDER
+    code = of_targets(complete=not accepted.refused, targets=accepted.targets)
     if project is not None:
         _propose(session, accepted, project, branch)
-        return exit_code(accepted)
+        return code
     from reconciler.accept.files import write_texts
     from reconciler.model.wording import counted
 
@@ -74,7 +75,7 @@ def accept(given: Given, diff: bool, detailed_exitcode: bool, project: str | Non
     session.info(
         f"{counted(accepted.accepted, 'difference')} accepted; {counted(len(accepted.texts), 'file')} written."
     )
-    return of_targets(complete=not accepted.refused, targets=accepted.targets)
+    return code
 
 
 def _propose(session: Session, accepted: "Acceptance", project: str, branch: str) -> None:

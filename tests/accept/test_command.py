@@ -223,7 +223,7 @@ DRIFTED = "apiVersion: reconciler/v1\nkind: Project\nmetadata: {path: acme/%s}\n
 
 
 def test_files_are_written_whole_or_not_at_all_and_never_through_a_link(
-    cli_runner: CliRunner, monkeypatch: pytest.MonkeyPatch
+    cli_runner: CliRunner,
 ) -> None:
     api = cli_runner.write("manifests/acme/api.yaml", "")
     api.write_bytes(b"\xef\xbb\xbf" + (DRIFTED % "api").replace("\n", "\r\n").encode())
