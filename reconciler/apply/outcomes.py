@@ -150,8 +150,8 @@ class Stop:
             self.event.set()
 
     def hold(self, reason: str) -> None:
-        """Begin nothing else; what is in flight goes on, with its waits and retries."""
-        self.held = self.reason or reason
+        """Begin nothing else; what is in flight goes on, with its waits and retries. The first reason stays."""
+        self.held = self.held if self.reason else reason
 
 
 class FailureLimit:

@@ -5,7 +5,7 @@ from pathlib import Path
 
 import pytest
 
-from reconciler.apply import FailureLimit
+from reconciler.apply import FailureLimit, Stop
 from tests.cli_runner import CliRunner
 from tests.states import a_small_service
 
@@ -294,6 +294,18 @@ def test_what_is_in_flight_at_the_last_failure_finishes(cli_runner: CliRunner) -
         *("done", "skipped"),
         *("done", "skipped"),
     ]
+
+
+def test_the_first_reason_to_end_a_run_is_told() -> None:
+    stop = Stop()
+    stop.cancel("a signal")
+    stop.hold("the canary")
+    assert (stop.reason, stop.held) == ("a signal", "")
+    stop = Stop()
+    stop.hold("the canary")
+    stop.hold("too many failures")
+    stop.cancel("a signal")
+    assert (stop.reason, stop.held, stop.event.is_set()) == ("the canary", "the canary", True)
 
 
 @pytest.mark.parametrize("wrong", ["0", "0%", "101%", "-1", "1.5", "half", "%"])
