@@ -10,11 +10,12 @@ from textwrap import wrap
 from reconciler.apply import Outcome
 from reconciler.doctor import Costs, Diagnosis, Finding, SectionState, TargetState, Verdict
 from reconciler.documents.comparison import Comparison
-from reconciler.documents.groups import Entry, Group, grouped, is_done, rank, subject_of
+from reconciler.documents.groups import FEW, Entry, Group, grouped, is_done, rank, subject_of
 from reconciler.documents.plan_file import SavedPlan
 from reconciler.documents.report import Report, TargetReport
 from reconciler.errors import LocatedDiagnostic
 from reconciler.model.plan import Change, Delete, Excepted, Problem, TargetPlan
+from reconciler.model.targets import Level, Target
 from reconciler.model.wording import counted
 from reconciler.render import Style
 from reconciler.render.wording import (
@@ -55,9 +56,6 @@ WIDTH = 42
 
 ABOUT = 42
 """The same for the subjects of the doctor's findings."""
-
-MANY = 3
-"""What is found alike in so many targets is shown once."""
 
 CHECKED = 11
 """How many columns are before them: the verdict and the blanks around it."""
@@ -274,34 +272,35 @@ def _checks(target: TargetState) -> Iterator[Check]:
         yield from _section(section, told=not target.findings)
 
 
-def _together(targets: Iterable[TargetState], style: Style) -> list[str]:
+def _together(targets: Sequence[TargetState], style: Style) -> list[str]:
     """Count what is well, by section; show once what is found alike in several targets, and then the rest of each."""
     well = Counter[Check]()
-    alike: dict[Check, dict[str, Check]] = {}
-    for target in targets:
-        for verdict, about, said in _checks(target):
+    alike: dict[tuple[Level, Check], dict[Target, Check]] = {}
+    for each in targets:
+        for verdict, about, said in _checks(each):
             if verdict is Verdict.OK:
                 well[verdict, about, said] += 1
             else:
-                place = target.target.url
-                everywhere = said.replace(place, f"{target.level}s/<path>/") if place else said
-                alike.setdefault((verdict, about, everywhere), {})[str(target.target)] = (verdict, about, said)
-    counts = (
+                place = each.target.url
+                everywhere = said.replace(place, f"{each.level}s/<path>/") if place else said
+                found = alike.setdefault((each.level, (verdict, about, everywhere)), {})
+                found[each.target] = verdict, about, said
+    counts = [
         (verdict, about, f"{said} ({counted(number, 'target')})") for (verdict, about, said), number in well.items()
-    )
+    ]
     lines = _checked("sections", sorted(counts, key=itemgetter(1)), style)
-    groups: dict[tuple[str, ...], list[Check]] = {}
-    alone: dict[str, list[Check]] = {str(target.target): [] for target in targets}
-    for check, places in alike.items():
-        if len(places) < MANY:
-            for place, own in places.items():
-                alone[place].append(own)
+    groups: dict[tuple[Target, ...], list[Check]] = {}
+    alone: dict[Target, list[Check]] = {each.target: [] for each in targets}
+    for (_, check), places in alike.items():
+        if len(places) < FEW:
+            for target, own in places.items():
+                alone[target].append(own)
         else:
             groups.setdefault(tuple(places), []).append(check)
-    for (first, second, *others), checks in sorted(groups.items(), key=lambda group: (-len(group[0]), group[0])):
-        lines += _checked(f"{2 + len(others):,} targets ({first}, {second} and {len(others):,} more)", checks, style)
-    for place, checks in alone.items():
-        lines += _checked(place, checks, style)
+    for those, checks in sorted(groups.items(), key=lambda group: (-len(group[0]), *map(str, group[0]))):
+        lines += _checked(" ".join(headline(those)), checks, style)
+    for target, checks in alone.items():
+        lines += _checked(str(target), checks, style)
     return lines
 
 

@@ -617,7 +617,7 @@ def test_what_is_wrong_alike_in_many_targets_is_told_once_and_the_rest_by_target
     assert patient.glance() == [
         "sections",
         "  ok       milestones                                read: yes, write: yes (1 target)",
-        "4 targets (project acme/api, project acme/lib and 2 more)",
+        "4 projects (acme/api, acme/lib and 2 more)",
         "  error    job_token_scope                           read: no, write: no: GET projects/<path>/job_token_scope: "
         "501 Not Implemented; try again; if it fails again, check the logs of the service",
         "project acme/api",
