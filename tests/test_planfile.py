@@ -50,6 +50,7 @@ def test_a_saved_plan_is_a_document_that_programs_can_read() -> None:
         "limits": {"allow_deletes": None, "max_changes": None},
         "refusals": [],
         "groups": [],
+        "archived": 0,
         "summary": {
             "create": 1,
             "update": 2,
@@ -58,6 +59,7 @@ def test_a_saved_plan_is_a_document_that_programs_can_read() -> None:
             "unmanaged": 3,
             "not_applicable": 0,
             "excepted": 0,
+            "archived": 0,
             "requests": 4,
         },
         "dependent": [],

@@ -26,6 +26,7 @@ from reconciler.manifests import Hidden, Manifests
 from reconciler.model.plan import Plan
 from reconciler.model.state import DesiredState
 from reconciler.model.targets import Address, Target
+from reconciler.planning.applicability import UnfitSections, find_unfit, with_unfit, without
 from reconciler.planning.causes import refuse_unless_api
 from reconciler.planning.guard import Limits
 from reconciler.planning.renames import rename_hints
@@ -63,7 +64,7 @@ def draw(session: Session, client: Client, grace: timedelta = timedelta(), *, co
         progress.begin("reading manifests")
         fleet = read_fleet(session, client, failed)
         plan = draw_plan(
-            replace(fleet.desired, grace=grace, forced=given.force_events),
+            replace(without(fleet.desired, fleet.unfit), grace=grace, forced=given.force_events),
             client,
             session.kinds,
             given.concurrency,
@@ -71,7 +72,7 @@ def draw(session: Session, client: Client, grace: timedelta = timedelta(), *, co
             progress=progress,
             api_url=client.api_url,
         )
-    plan = add_problems(plan, fleet.kept)
+    plan = add_problems(with_unfit(plan, fleet.unfit, session.kinds), fleet.kept)
     if failed is not None:
         plan = restrict(plan, failed)
         declared = {(target.target, section.kind) for target in fleet.known.targets for section in target.sections}
@@ -84,7 +85,8 @@ def draw(session: Session, client: Client, grace: timedelta = timedelta(), *, co
     targets = (each.with_origins(fleet.manifests.origin) for each in plan.targets)
     plan = replace(plan, targets=tuple(targets))
     hints = rename_hints(plan, session.kinds, fleet.manifests.declaration)
-    saved = replace(_saved(session, client, plan, fleet.desired.digest, fleet.shard), hints=hints)
+    saved = _saved(session, client, plan, fleet.desired.digest, fleet.shard)
+    saved = replace(saved, hints=hints, archived=len(fleet.archived))
     if not commit:
         return saved
     known, why_not = ("", NARROWED) if given.narrowed else committed(session.inputs, fleet.manifests)
@@ -158,6 +160,7 @@ class Fleet:
         known: what came to light on the way.
         shard: which part of the targets these are, if they were divided.
         kept: why some targets keep objects that are no longer declared.
+        unfit: the sections that targets cannot have; those that are skipped are not among the desired ones.
         manifests: where all of it is declared.
     """
 
@@ -165,7 +168,16 @@ class Fleet:
     known: Known
     shard: Shard | None
     kept: Mapping[Target, str]
+    unfit: UnfitSections
     manifests: Manifests
+
+    @property
+    def archived(self) -> frozenset[str]:
+        """The archived projects that sets leave out; the first shard alone counts them."""
+        if self.shard is not None and self.shard.number > 1:
+            return frozenset()
+        planned = {(target.path or str(target.target.ref)).casefold() for target in self.known.targets}
+        return self.manifests.archived_left_out - planned
 
 
 def read_fleet(session: Session, client: Client, failed: Iterable[Address] | None) -> Fleet:
@@ -197,7 +209,9 @@ def read_fleet(session: Session, client: Client, failed: Iterable[Address] | Non
     if shard is not None:
         desired = share(desired, whole, shard, session.kinds)
     known = Known(discovery.ids, whole.targets, _held(discovery), cache(partial(_moved_projects, client)))
-    return Fleet(desired, known, shard, kept, now)
+    unfit = find_unfit(desired, session.kinds)
+    skipped = {place: each for place, each in unfit.items() if each.skipped}
+    return Fleet(without(desired, skipped), known, shard, kept, unfit, now)
 
 
 def _shard(given: str | None) -> Shard | None:
@@ -221,7 +235,8 @@ def _discover(session: Session, revisions: Sequence[Manifests], client: Client) 
     for each in revisions:
         groups |= dict.fromkeys(each.groups_with_archived, True)
     pathless = {target for each in revisions for target in each.pathless}
-    discovery = discover(groups, client, session.given.concurrency, pathless)
+    switches = frozenset(key for kind in session.kinds.values() for key in kind.needs.switches)
+    discovery = discover(groups, client, session.given.concurrency, pathless, switches=switches)
     if discovery.groups and all(isinstance(each, Hidden) for each in discovery.groups.values()):
         refuse_unless_api(client, client.api_url)
     return discovery

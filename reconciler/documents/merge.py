@@ -34,6 +34,7 @@ def merge_plans(parts: Mapping[str, SavedPlan], limits: Limits = NO_LIMITS) -> S
         requests_made=sum(saved.requests_made for saved in plans),
         shard=None,
         limits=limits,
+        archived=sum(saved.archived for saved in plans),
         hints=united(hint for saved in plans for hint in saved.hints),
         targets=tuple(sorted((target for saved in plans for target in saved.targets), key=_order)),
         dependent=tuple(

@@ -105,6 +105,8 @@ class Summary:
     """How many sections are left out because their target cannot have them."""
     excepted: int
     """How many changes exceptions hold back."""
+    archived: int
+    """How many archived projects the sets left out, as far as the lists of projects show them."""
     requests: int
     """How many requests the changes take."""
 
@@ -150,6 +152,8 @@ class SavedPlan:
     """The part of the targets that the plan is about; null for all of them."""
     limits: Limits = NO_LIMITS
     """The limits that `apply` goes by, unless it is given others."""
+    archived: NonNegativeInt = 0
+    """How many archived projects the sets left out, as far as the lists of projects show them."""
     targets: tuple[TargetPlan, ...]
     """The instance, then the user, then groups, then projects."""
     dependent: tuple[KeptSection, ...] = ()
@@ -196,6 +200,7 @@ class SavedPlan:
             unmanaged=sum(1 for _ in self.plan.unmanaged),
             not_applicable=sum(1 for _ in self.plan.not_applicable),
             excepted=sum(1 for _ in self.plan.excepted),
+            archived=self.archived,
             requests=self.plan.cost,
         )
 

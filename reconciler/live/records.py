@@ -203,7 +203,12 @@ def current_names(
 
 
 def discover(
-    groups: Mapping[str, bool], reader: Reader, concurrency: int, pathless: Iterable[Target] = ()
+    groups: Mapping[str, bool],
+    reader: Reader,
+    concurrency: int,
+    pathless: Iterable[Target] = (),
+    *,
+    switches: frozenset[str] = frozenset(),
 ) -> Discovery:
     """List the projects of some groups (deployed behaviour, section 7.8), side by side, each group once.
 
@@ -212,6 +217,7 @@ def discover(
         reader: the service.
         concurrency: how many requests at once.
         pathless: targets given by ID whose paths are needed; each that no list shows is asked for.
+        switches: the keys of a project's record that tell whether a feature is on.
 
     Raises:
         ServiceError: one that `ENDS_A_RUN`. Any other failure makes a group `Hidden`.
@@ -221,7 +227,7 @@ def discover(
         archived[group.casefold()] = archived.get(group.casefold(), False) or wanted
 
     def ask(group: str) -> tuple[Member, ...] | Hidden:
-        return _list(group, reader, archived=archived[group])
+        return _list(group, reader, switches, archived=archived[group])
 
     found = ask_each(ask, archived, concurrency)
     ids = {
@@ -241,11 +247,11 @@ def discover(
     return Discovery({group: found[group.casefold()] for group in groups}, ids, paths, unknown)
 
 
-def _list(group: str, reader: Reader, *, archived: bool) -> tuple[Member, ...] | Hidden:
+def _list(group: str, reader: Reader, switches: frozenset[str], *, archived: bool) -> tuple[Member, ...] | Hidden:
     target = Target(Level.GROUP, group)
     path = f"{target.url}projects"
     query = QUERY.format(archived="" if archived else "&archived=false")
-    answer = answer_or_error(lambda: tuple(_member(entry, path) for entry in reader.pages(f"{path}?{query}")))
+    answer = answer_or_error(lambda: tuple(_member(entry, path, switches) for entry in reader.pages(f"{path}?{query}")))
     if not isinstance(answer, ServiceError):
         return answer
     reason = f"the projects of group {group} cannot be listed (GET {path}: {answer.reason})"
@@ -260,10 +266,16 @@ def _list(group: str, reader: Reader, *, archived: bool) -> tuple[Member, ...] |
     )
 
 
-def _member(entry: Json, path: str) -> Member:
+def is_off(value: Json) -> bool:
+    """Return whether a value in a project's record says that a feature is switched off."""
+    return value is False or value == "disabled"
+
+
+def _member(entry: Json, path: str, switches: frozenset[str]) -> Member:
     match entry:
         case {"path_with_namespace": str(full_path), "id": int(number)}:
-            return Member(full_path, bool(entry.get("archived")), number)
+            off = frozenset(key for key in switches if is_off(entry.get(key)))
+            return Member(full_path, bool(entry.get("archived")), number, off)
     raise BadAnswer(f"GET {path}", UNEXPECTED)
 
 

@@ -37,9 +37,10 @@ from reconciler.manifests.layers import (
     placeholders_in,
 )
 from reconciler.manifests.locks import idle_locks
-from reconciler.manifests.project_sets import Discovered, candidates, idle, passes, projects_by_path
+from reconciler.manifests.project_sets import Discovered, Member, candidates, idle, passes, projects_by_path
 from reconciler.manifests.sources import Document, Steps
 from reconciler.manifests.validation import check_alone, diagnose
+from reconciler.model.state import Listed
 from reconciler.model.targets import Level, Target
 from reconciler.model.wording import listed, one, unknown
 
@@ -277,11 +278,13 @@ class Composition:
         target: as its own document names it, if it has one.
         path: its full path; None for the user, and if only an ID is known.
         parts: the sets that select it, by priority, then its own document.
+        member: what a list of projects shows of it; None where none was read.
     """
 
     target: Target
     path: str | None
     parts: list[Contribution] = field(default_factory=list)
+    member: Member | None = None
 
     @property
     def layers(self) -> tuple[Layer, ...]:
@@ -298,6 +301,16 @@ class Composition:
     def nameless(self) -> bool:
         """Whether only the ID of the target is known."""
         return self.path is None and isinstance(self.target.ref, int)
+
+    @property
+    def listed(self) -> Listed | None:
+        """What a list of projects shows to be archived or off; a section is skipped unless some document objects."""
+        if self.member is None or not (self.member.archived or self.member.off):
+            return None
+        declared = {name for layer in self.layers for name in layer.sections}
+        strict = {name for part in self.parts if not part.skips for layer in part.layers for name in layer.sections}
+        owned = self.parts[-1].priority is None
+        return Listed(self.member.archived, self.member.off, frozenset() if owned else frozenset(declared - strict))
 
 
 def compose(
@@ -317,28 +330,26 @@ def compose(
         KeyError: a group is missing from `discovered`.
     """
     there = projects_by_path(discovered)
-    known = {**paths, **{Target(Level.PROJECT, number): path for path, number in there.values()}}
+    known = {**paths, **{Target(Level.PROJECT, each.id): each.path for each in there.values()}}
     targets: dict[Any, Composition] = {
-        identity: Composition(
-            each.target, each.target.ref if isinstance(each.target.ref, str) else known.get(each.target)
-        )
-        for identity, each in index.targets.items()
+        identity: _composition(each.target, known.get(each.target), there) for identity, each in index.targets.items()
     }
     projects = [each.path for each in targets.values() if each.target.level is Level.PROJECT and each.path]
     for declared in sorted(index.sets.values(), key=lambda each: (each.metadata.priority, each.metadata.name)):
         document, metadata = declared.layer.document, declared.metadata
         layers, missing = _profiles(metadata.profiles, None, index)
         whole = len(layers) == len(metadata.profiles)
-        contribution = Contribution((*layers, declared.layer), whole, metadata.labels, metadata.priority)
+        skips = declared.select.not_applicable == "skip"
+        contribution = Contribution((*layers, declared.layer), whole, metadata.labels, metadata.priority, skips)
         offered = candidates(declared.select, discovered, projects)
         selected = [path for path in offered if passes(declared.select, path)]
         for found in (*missing, *idle(declared.layer.title, declared.select, offered, discovered)):
             diagnostics.add(document, found)
         for folded, path in {path.casefold(): path for path in selected}.items():
             target = Target(Level.PROJECT, path)
-            _, number = there.get(folded, (path, None))
-            by_number = targets.get(Target(Level.PROJECT, number).identity)
-            composition = targets.get(target.identity) or by_number or Composition(target, path)
+            member = there.get(folded, Member(path))
+            by_number = targets.get(Target(Level.PROJECT, member.id).identity)
+            composition = targets.get(target.identity) or by_number or _composition(target, path, there)
             targets.setdefault(composition.target.identity, composition).parts.append(contribution)
     for identity, own in index.targets.items():
         composition = targets[identity]
@@ -348,6 +359,12 @@ def compose(
         whole = len(layers) == len(own.metadata.profiles)
         composition.parts.append(Contribution((*layers, own.layer), whole, own.metadata.labels))
     return sorted(targets.values(), key=lambda each: each.target.order)
+
+
+def _composition(target: Target, path: str | None, there: Mapping[str, Member]) -> Composition:
+    """Return a target without documents yet."""
+    path = target.ref if isinstance(target.ref, str) else path
+    return Composition(target, path, member=there.get(path.casefold()) if path else None)
 
 
 def _profiles(

@@ -252,12 +252,14 @@ class Contribution:
         whole: whether all the profiles exist and fit the target.
         labels: of the document.
         priority: of a set; None for the target's own document.
+        skips: whether sections that a target cannot have are left out.
     """
 
     layers: tuple[Layer, ...]
     whole: bool
     labels: Mapping[str, str]
     priority: int | None = None
+    skips: bool = False
 
 
 @dataclass(frozen=True, slots=True)

@@ -40,7 +40,7 @@ from reconciler.manifests.layers import (
     section_specs,
 )
 from reconciler.manifests.locks import Lock, broken_locks, lock_on
-from reconciler.manifests.project_sets import Discovered, Member, is_below, set_conflicts
+from reconciler.manifests.project_sets import Discovered, Member, archived_left_out, is_below, set_conflicts
 from reconciler.manifests.sources import (
     TEMPLATE,
     Document,
@@ -192,6 +192,13 @@ class Manifests:
     def pathless(self) -> tuple[Target, ...]:
         """The targets named by ID whose placeholders wait for their paths."""
         return tuple(each.target.target for each in self._assembled.values() if each.effective.values is None)
+
+    @property
+    def archived_left_out(self) -> frozenset[str]:
+        """The archived projects that sets leave out, as far as the lists of projects show them, in lower case."""
+        discovered, _ = self._known
+        sets = self._index.sets.values() if discovered else ()
+        return frozenset(path.casefold() for each in sets for path in archived_left_out(each.select, discovered or {}))
 
     def with_discovered(self, discovered: Discovered | None, paths: Mapping[Target, str] = NO_PATHS) -> "Manifests":
         """Return the manifests with all sets applied, and with placeholders filled in wherever a path is known.
@@ -473,7 +480,8 @@ def _assemble(compositions: list[Composition], index: Index, diagnostics: Diagno
             sections = tuple(_sections(whole, target, diagnostics))
             origin = layers[-1].document.origin
             exceptions = tuple(_exceptions(index, whole, diagnostics))
-            desired = DesiredTarget(target, sections, origin, MappingProxyType(labels), composition.path, exceptions)
+            about = (origin, MappingProxyType(labels), composition.path, exceptions, composition.listed)
+            desired = DesiredTarget(target, sections, *about)
             assembled[target.identity] = Assembled(desired, whole)
         elif composition.parts[-1].priority is None:
             for name, section in layers[-1].sections.items():

@@ -17,11 +17,12 @@ SOME = 3
 
 @dataclass(frozen=True, slots=True)
 class Member:
-    """A project of a group: full path, and the ID if the service was asked."""
+    """A project of a group: full path, and the ID and the keys of what is switched off if the service was asked."""
 
     path: str
     archived: bool = False
     id: int | None = None
+    off: frozenset[str] = frozenset()
 
 
 @dataclass(frozen=True, slots=True)
@@ -36,10 +37,18 @@ Discovered = Mapping[str, Iterable[Member] | Hidden]
 """By group, as sets name it, all projects of it and its subgroups."""
 
 
-def projects_by_path(discovered: Discovered | None) -> dict[str, tuple[str, int]]:
-    """Return the path and the ID of each discovered project, by its path in lower case."""
+def projects_by_path(discovered: Discovered | None) -> dict[str, Member]:
+    """Return each discovered project with an ID, by its path in lower case."""
     groups = [() if isinstance(found, Hidden) else found for found in (discovered or {}).values()]
-    return {each.path.casefold(): (each.path, each.id) for members in groups for each in members if each.id is not None}
+    return {each.path.casefold(): each for members in groups for each in members if each.id is not None}
+
+
+def archived_left_out(select: Selection, discovered: Discovered) -> Iterator[str]:
+    """Yield the paths of the archived projects that a set would select if they were not archived."""
+    found = discovered[select.group] if select.group and not select.archived else ()
+    for member in () if isinstance(found, Hidden) else found:
+        if member.archived and passes(select, member.path):
+            yield member.path
 
 
 def candidates(select: Selection, discovered: Discovered | None, documented: Iterable[str]) -> list[str]:

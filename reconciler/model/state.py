@@ -56,6 +56,21 @@ class DeclaredException:
 
 
 @dataclass(frozen=True, slots=True)
+class Listed:
+    """The state of a project, as far as a list of projects shows it.
+
+    Attributes:
+        archived: whether the project is archived.
+        off: the keys of its record whose features are switched off.
+        skipped: the sections that are left out where the project cannot have them; else that is a problem.
+    """
+
+    archived: bool = False
+    off: frozenset[str] = frozenset()
+    skipped: frozenset[str] = frozenset()
+
+
+@dataclass(frozen=True, slots=True)
 class DesiredTarget:
     """One user, group or project and all that is declared of it.
 
@@ -66,6 +81,7 @@ class DesiredTarget:
         labels: from `metadata.labels`.
         path: its full path, as far as it is known, also where the target is given by ID.
         exceptions: the accepted deviations, expired ones included.
+        listed: what a list of projects shows of it; None where none was read.
     """
 
     target: Target
@@ -74,6 +90,7 @@ class DesiredTarget:
     labels: Mapping[str, str] = field(default_factory=dict)
     path: str | None = field(default=None, compare=False)
     exceptions: tuple[DeclaredException, ...] = ()
+    listed: Listed | None = field(default=None, compare=False)
 
     def excepts(self, section: str, today: date) -> tuple[DeclaredException, ...]:
         """Return the exceptions of a section that are not over."""

@@ -11,7 +11,7 @@ from urllib.parse import urlsplit
 
 from reconciler.errors import ConfigurationError, ServiceError
 from reconciler.live.read import answer_or_error, side_by_side
-from reconciler.live.records import OTHER, TargetRecord, fetch_record, is_the_other
+from reconciler.live.records import OTHER, TargetRecord, fetch_record, is_off, is_the_other
 from reconciler.model.kind import Archived, Kinds, Needs, Role
 from reconciler.model.protocols import Json, Reader
 from reconciler.model.state import Cause, DesiredState, LiveState, PartAddress, Unreadable
@@ -89,7 +89,7 @@ def read_record(target: Target, reader: Reader, caller: Caller) -> ProjectRecord
         role=role,
         inherited=inherited,
         archived=archived if isinstance(archived, bool) else None,
-        off=frozenset(key for key, value in record.items() if value is False or value == "disabled"),
+        off=frozenset(key for key, value in record.items() if is_off(value)),
         nested=record["parent_id"] is not None if "parent_id" in record else None,
     )
 
@@ -289,17 +289,22 @@ def record_would_tell(target: Target, refused: Iterable[Needs]) -> bool:
     return target.level is Level.PROJECT and any(needs.roles for needs in refused)
 
 
+def unfit(needs: Needs, record: ProjectRecord) -> Iterator[Cause]:
+    """Yield why a project cannot have a section, whoever asks."""
+    if record.archived and needs.archived is Archived.CLOSED:
+        yield ARCHIVED
+    if needs.switches and record.off.issuperset(needs.switches):
+        words = " and ".join(needs.switches.values())
+        yield Cause(f"switched off in the project: {words}", f"switch {words} on, or leave the section out")
+
+
 def _causes(target: Target, needs: Needs, record: ProjectRecord, caller: Caller) -> Iterator[Cause]:
     """Yield what by itself explains a refusal to read."""
     if needs.licensed and caller.enterprise is False:
         yield NO_EDITION
     if needs.top_level and target.level is Level.GROUP and (record.nested or "/" in str(target.ref)):
         yield Cause("only groups at the top have these settings", "declare them there")
-    if record.archived and needs.archived is Archived.CLOSED:
-        yield ARCHIVED
-    if needs.switches and record.off.issuperset(needs.switches):
-        words = " and ".join(needs.switches.values())
-        yield Cause(f"switched off in the project: {words}", f"switch {words} on, or leave the section out")
+    yield from unfit(needs, record)
     least = needs.roles.get(target.level)
     if needs.same_to_read and least is not None and record.role is not None and record.role < least:
         yield role_missing(needs, target.level, record, caller)

@@ -124,7 +124,9 @@ def excepted_subject(each: Excepted) -> str:
 def left_alone(numbers: Summary | Results) -> str:
     """Return how much is not applicable and excepted, as a part of a list: `, 2 not applicable, 1 excepted`."""
     words = {"not applicable": numbers.not_applicable, "excepted": numbers.excepted}
-    return "".join(f", {number:,} {word}" for word, number in words.items() if number)
+    shown = "".join(f", {number:,} {word}" for word, number in words.items() if number)
+    archived = numbers.archived if isinstance(numbers, Summary) else 0
+    return shown + (f", {counted(archived, 'archived project')} left out" if archived else "")
 
 
 def status_text(outcome: Outcome) -> str:

@@ -1,0 +1,148 @@
+"""Sections that projects cannot have: left out and counted in sets, a problem elsewhere, and no request is made."""
+
+import json
+
+import pytest
+
+from tests.cli_runner import CliRunner
+from tests.states import a_small_service
+
+SET = """\
+apiVersion: reconciler/v1
+kind: ProjectSet
+metadata: {name: all}
+select: {group: acme, archived: true}
+spec:
+  container_repository_protection_rules: {"{path}/x*": {minimum_access_level_for_push: admin}}
+  milestones: {v1: {}}
+  trigger_tokens: {gone: null}
+"""
+
+OFF = {
+    "issues_enabled": False,
+    "merge_requests_enabled": False,
+    "builds_enabled": False,
+    "container_registry_enabled": False,
+}
+
+SECTIONS = ("container_repository_protection_rules", "milestones", "trigger_tokens")
+
+
+@pytest.fixture
+def fleet(cli_runner: CliRunner, dialect: str) -> CliRunner:
+    """A set of an archived project, one with everything off, one with half of it off, and a healthy one."""
+    state = a_small_service(dialect)
+    state["projects"][0] |= {"archived": True, "milestones": [{"title": "v1"}]}
+    state["projects"][1] |= OFF
+    state["projects"][2] |= {"issues_enabled": False}
+    cli_runner.sandbox.replace_state(state)
+    cli_runner.write("manifests/set.yaml", SET)
+    return cli_runner
+
+
+def asked(runner: CliRunner, project: str) -> list[str]:
+    """Return the requests about a project."""
+    name = project.replace("/", "%2F")
+    return [f"{each['method']} {each['target']}" for each in runner.sandbox.log() if f"/{name}" in each["target"]]
+
+
+def test_a_set_leaves_out_what_its_projects_cannot_have_and_asks_for_none_of_it(fleet: CliRunner) -> None:
+    fleet.sandbox.clear_log()
+    planned = fleet("plan")
+    assert planned.code == 0
+    assert planned.out.splitlines()[-1].startswith(
+        "Plan: 4 to create, 0 to update, 0 to delete, 0 problems, 0 unmanaged, 6 not applicable. "
+    )
+    assert "acme/api" not in planned.out
+    assert [asked(fleet, project) for project in ("acme/api", "acme/lib")] == [[], []]
+    off = "switched off in the project: "
+    shown = [line.strip() for line in fleet("plan", "--verbose").out.splitlines() if "applicable  " in line]
+    assert shown == [
+        "? container_repository_protection_rules is not applicable  the project is archived",
+        "? milestones is not applicable              the project is archived",
+        "? trigger_tokens is not applicable          the project is archived",
+        f"? container_repository_protection_rules is not applicable  {off}the container registry",
+        f"? milestones is not applicable              {off}issues and merge requests",
+        f"? trigger_tokens is not applicable          {off}CI/CD",
+    ]
+
+
+def test_all_formats_and_the_report_count_what_is_not_applicable(fleet: CliRunner) -> None:
+    content = json.loads(fleet("plan --format json --out plan.json").out)
+    assert content["summary"]["not_applicable"] == 6
+    archived = content["targets"][0]["sections"]
+    assert [(each["section"], each["not_applicable"]) for each in archived] == [
+        (name, "the project is archived") for name in SECTIONS
+    ]
+    assert ", 6 not applicable.\n" in fleet("plan --format markdown").out
+    assert ", 6 not applicable.</p>" in fleet("plan --format html").out
+    assert "milestones is not applicable: the project is archived\n" in fleet("plan --format junit").out
+    line = 'reconciler_plan_not_applicable_sections{level="project",group="acme",section="milestones"} 2\n'
+    assert line in fleet("plan --format prometheus").out
+    applied = fleet("apply --plan plan.json --yes --report json=report.json")
+    assert (applied.code, ", 0 problems, 6 not applicable. " in applied.out) == (0, True)
+    assert json.loads((fleet.folder / "report.json").read_text())["counts"]["not_applicable"] == 6
+    assert (fleet("drift").code, fleet("drift").out) == (0, "")
+
+
+def test_a_set_may_take_it_for_a_problem(fleet: CliRunner) -> None:
+    fleet.write("manifests/set.yaml", SET.replace("archived: true", "archived: true, not_applicable: problem"))
+    fleet.sandbox.clear_log()
+    planned = fleet("plan")
+    assert planned.code == 3
+    assert [line.strip() for line in planned.out.splitlines() if "  ! " in line] == [
+        f"! {what}: the project is archived; unarchive it, or leave the section out     manifests/set.yaml:{line}"
+        for what, line in (("protection rule", 6), ("trigger token", 8))
+    ] + [
+        "! protection rule: switched off in the project: the container registry; switch the container registry on, or "
+        "leave the section out     manifests/set.yaml:6",
+        "! milestone: switched off in the project: issues and merge requests; switch issues and merge requests on, or "
+        "leave the section out     manifests/set.yaml:7",
+        "! trigger token: switched off in the project: CI/CD; switch CI/CD on, or leave the section out     "
+        "manifests/set.yaml:8",
+    ]
+    assert asked(fleet, "acme/api") == ["GET /api/v4/projects/acme%2Fapi/milestones?per_page=100&page=1"]
+    assert asked(fleet, "acme/lib") == []
+
+
+def test_it_is_a_problem_of_a_project_that_has_a_document(fleet: CliRunner) -> None:
+    fleet.project("{milestones: {v1: {description: New}}}")
+    planned = fleet("plan --target acme/api --section milestones")
+    assert planned.out.splitlines()[:2] == [
+        "project acme/api",
+        "  ! milestone: the project is archived; unarchive it, or leave the section out     manifests/project.yaml:4",
+    ]
+    fleet.write("manifests/project.yaml", "apiVersion: reconciler/v1\nkind: Project\nmetadata: {id: 101}\n")
+    assert "project 101\n  ! protection rule: switched off in the project: " in fleet("plan").out
+
+
+def test_of_two_sets_that_declare_a_section_one_suffices_for_a_problem(fleet: CliRunner) -> None:
+    strict = SET.replace("name: all", "name: strict, priority: 1").replace("archived: true", "not_applicable: problem")
+    fleet.write("manifests/strict.yaml", strict.partition("spec:")[0] + "spec: {milestones: {v1: {}}}\n")
+    planned = fleet("plan --target acme/lib --verbose").out
+    assert [line.split(":")[0].split("  ")[1] for line in planned.splitlines()[1:-1]] == [
+        "! milestone",
+        "? container_repository_protection_rules is not applicable",
+        "? trigger_tokens is not applicable",
+    ]
+
+
+def test_archived_projects_that_a_set_left_out_are_counted_where_the_list_shows_them(fleet: CliRunner) -> None:
+    fleet.write("manifests/set.yaml", SET.replace("archived: true", "archived: false"))
+    one = SET.replace("name: all", "name: one").replace("archived: true", "archived: true, include: [acme/web]")
+    fleet.write("manifests/one.yaml", one)
+    left_out = ", 3 not applicable, 1 archived project left out. "
+    assert left_out in fleet("plan --out plan.json").out
+    assert left_out in fleet("show plan.json").out
+    assert json.loads(fleet("plan --format json").out)["summary"]["archived"] == 1
+    for number in (1, 2):
+        assert fleet(f"plan --shard {number}/2 --out {number}.json").code == 0
+    assert left_out in fleet("merge-plans 1.json 2.json").out
+    fleet.write("manifests/one.yaml", one.replace("archived: true, ", ""))
+    assert "archived" not in fleet("plan").out
+
+
+def test_the_doctor_says_nothing_of_what_is_left_out_and_names_what_is_a_problem(fleet: CliRunner) -> None:
+    assert "acme/lib" not in fleet("doctor").out
+    fleet.write("manifests/set.yaml", SET.replace("archived: true", "not_applicable: problem"))
+    assert "read: no, write: no: switched off in the project: CI/CD; " in fleet("doctor").out
