@@ -25,14 +25,32 @@ class Component:
     body: Mapping[str, Any]
 
     def jobs(self, **given: Any) -> dict[str, dict[str, Any]]:
-        """Return the jobs with the inputs filled in and the hidden job that they extend merged into each."""
+        """Return the jobs with the inputs filled in, those of included components first."""
         assert given.keys() <= self.inputs.keys()
+        for name, value in given.items():
+            allowed = self.inputs[name].get("options", [value])
+            assert value in allowed, f"{name}: {value}"
         values = {name: rules.get("default") for name, rules in self.inputs.items()} | given
         filled = _filled(self.body, values)
-        [hidden] = [name for name in filled if name.startswith(".")]
-        shared = filled.pop(hidden)
-        assert {job.pop("extends") for job in filled.values()} == {hidden}
-        return {name: shared | job for name, job in filled.items()}
+        jobs: dict[str, dict[str, Any]] = {}
+        for each in filled.pop("include", []):
+            name = each["local"].removeprefix("/templates/").removesuffix(".yml")
+            jobs |= read_component(name).jobs(**each["inputs"])
+        jobs |= filled
+        return {name: job | {"rules": _flat(job["rules"])} for name, job in jobs.items()}
+
+
+def child_jobs(text: str) -> dict[str, dict[str, Any]]:
+    """Return the jobs of the configuration of a child pipeline, with the hidden job that they extend merged into each."""
+    content = yaml.safe_load(text)
+    shared = {"image": content.pop("image")}
+    hidden = {name: content.pop(name) for name in [*content] if name.startswith(".")}
+    return {name: shared | hidden.get(job.pop("extends", ""), {}) | job for name, job in content.items()}
+
+
+def _flat(rules: Any) -> list[Any]:
+    """Return rules with those in nested lists, as the service reads them."""
+    return [each for rule in rules for each in (_flat(rule) if isinstance(rule, list) else [rule])]
 
 
 def read_component(name: str) -> Component:

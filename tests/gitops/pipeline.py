@@ -10,6 +10,8 @@ from pathlib import Path
 from tempfile import mkdtemp
 from typing import Any
 
+from tests.gitops.component import child_jobs
+
 PROJECT_DEPTH = "20"
 """How deep the service clones unless the job says otherwise."""
 
@@ -62,11 +64,20 @@ class Runner:
             needed: the artifacts it gets.
         """
         place = self._clone(variables)
+        cache = {
+            place / path: self.folder / f"cache {job['cache']['key']}" for path in job.get("cache", {}).get("paths", [])
+        }
+        for path, kept in cache.items():
+            if kept.exists():
+                path.parent.mkdir(exist_ok=True)
+                shutil.copy(kept, path)
         for path, text in needed.items():
             (place / path).parent.mkdir(parents=True, exist_ok=True)
             (place / path).write_text(text)
-        done = self._shell(place, [*job["before_script"], *job["script"]], variables)
+        done = self._shell(place, [*job.get("before_script", []), *job["script"]], variables)
         after = self._shell(place, job.get("after_script", []), variables)
+        for path, kept in cache.items():
+            shutil.copy(path, kept)
         artifacts = job.get("artifacts", {})
         files = {path: sorted(place.glob(path)) for path in artifacts.get("paths", [])}
         reports = {kind: place / path for kind, path in artifacts.get("reports", {}).items()}
@@ -119,12 +130,25 @@ class Pipeline:
         jobs: of the configuration.
         variables: what all of them have in their environment.
         ran: how each job ended, by name; a job with `parallel` ran that often.
+        parent: the pipeline that triggered this one.
     """
 
     runner: Runner
     jobs: Mapping[str, Mapping[str, Any]]
     variables: Mapping[str, str]
     ran: dict[str, list[Ran]] = field(default_factory=dict)
+    parent: "Pipeline | None" = None
+
+    def child(self, trigger: str) -> "Pipeline":
+        """Return the pipeline that a job triggers, whose configuration is an artifact of another job."""
+        job = self.jobs[trigger]
+        [included] = job["trigger"]["include"]
+        assert included["job"] in job["needs"]
+        [wrote] = self.ran[included["job"]]
+        assert wrote.code == 0, "only a green job's artifacts reach a child pipeline"
+        passed = {name: value.replace("$CI_PIPELINE_ID", "1") for name, value in job["variables"].items()}
+        variables = {**self.variables, **passed, "CI_PIPELINE_SOURCE": "parent_pipeline"}
+        return Pipeline(self.runner, child_jobs(wrote.artifacts[included["artifact"]]), variables, parent=self)
 
     def run(self, *names: str, **more: str) -> list[int]:
         """Run jobs, optionally with more variables; return their exit codes."""
@@ -137,7 +161,9 @@ class Pipeline:
     def _run(self, name: str, variables: Mapping[str, str]) -> Ran:
         job, artifacts = self.jobs[name], dict[str, str]()
         for need in [{"job": each} if isinstance(each, str) else each for each in job["needs"]]:
-            for ran in self.ran[need["job"]] if need.get("artifacts", True) else ():
+            whose = self.parent if need.get("pipeline") == "$PARENT_PIPELINE_ID" else self
+            assert whose is not None
+            for ran in whose.ran[need["job"]] if need.get("artifacts", True) else ():
                 artifacts |= ran.artifacts
         in_job = {key: str(value) for key, value in job.get("variables", {}).items()}
         return self.runner.run(job, {**in_job, **self.variables, **variables}, artifacts)

@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 import yaml
 
-from tests.gitops.component import ROOT, read_component
+from tests.gitops.component import ROOT, child_jobs, read_component
 
 NAMES = sorted(file.stem for file in (ROOT / "templates").glob("*.yml"))
 COMPONENTS = pytest.mark.parametrize("name", NAMES)
@@ -18,6 +18,7 @@ JOB_KEYWORDS = {
     "allow_failure",
     "artifacts",
     "before_script",
+    "cache",
     "environment",
     "image",
     "interruptible",
@@ -27,12 +28,30 @@ JOB_KEYWORDS = {
     "rules",
     "script",
     "stage",
+    "tags",
+    "trigger",
     "variables",
 }
 
 
+CHILD = "cat >> .reconciler/apply.yml <<'END'\n"
+"""The beginning of the line that writes a child pipeline."""
+
+
 def lines_of(job: dict[str, Any]) -> list[str]:
-    return [*job.get("before_script", []), *job["script"], *job.get("after_script", [])]
+    """Return the lines of a job, without the pipeline that it writes."""
+    lines = [*job.get("before_script", []), *job.get("script", []), *job.get("after_script", [])]
+    return [line for line in lines if not line.startswith(CHILD)]
+
+
+def jobs_of(name: str, **inputs: Any) -> dict[str, dict[str, Any]]:
+    """Return the jobs of a component, and those of the pipelines that it writes."""
+    jobs = read_component(name).jobs(image="i:1", **inputs)
+    written = [line for job in jobs.values() for line in job.get("script", []) if line.startswith(CHILD)]
+    for text in written:
+        child = child_jobs(text.removeprefix(CHILD).removesuffix("END\n"))
+        jobs |= {f"{job} in the child": each for job, each in child.items()}
+    return jobs
 
 
 def strings(node: Any) -> Iterator[str]:
@@ -46,7 +65,7 @@ def strings(node: Any) -> Iterator[str]:
 
 
 def test_these_are_the_components() -> None:
-    assert NAMES == ["gitops", "gitops-sharded"]
+    assert NAMES == ["apply", "drift", "gitops", "gitops-sharded", "plan", "validate"]
 
 
 @COMPONENTS
@@ -65,14 +84,16 @@ def test_a_component_holds_jobs_and_nothing_that_concerns_others(name: str) -> N
     assert [job for job in jobs if not job.startswith("mine-")] == []
     for job in jobs.values():
         assert set(job) <= JOB_KEYWORDS
-        assert {"image", "needs", "rules", "script", "stage"} <= set(job)
-        assert {each if isinstance(each, str) else each["job"] for each in job["needs"]} <= set(jobs)
-        assert job["artifacts"]["when"] == "always" if "artifacts" in job else True
+        assert {"needs", "rules", "stage"} <= set(job)
+        assert "trigger" in job or {"image", "script", "tags"} <= set(job)
+        assert name in {"apply", "gitops"} or {
+            each if isinstance(each, str) else each["job"] for each in job["needs"]
+        } <= set(jobs)
 
 
 @COMPONENTS
 def test_no_job_keeps_a_token_or_gives_its_artifacts_to_everybody(name: str) -> None:
-    for job in read_component(name).jobs(image="i:1").values():
+    for job in jobs_of(name).values():
         artifacts = job.get("artifacts", {})
         assert not artifacts.get("paths") or artifacts["access"] == "developer"
         assert [line for line in lines_of(job) if "--tokens-to" in line] == []
@@ -82,7 +103,7 @@ def test_no_job_keeps_a_token_or_gives_its_artifacts_to_everybody(name: str) -> 
 
 @COMPONENTS
 def test_only_apply_has_the_token_that_may_write(name: str) -> None:
-    for job, content in read_component(name).jobs(image="i:1").items():
+    for job, content in jobs_of(name).items():
         text = "\n".join(lines_of(content))
         asks = re.search(r"reconciler (plan|drift|apply) ", text)
         if asks:
@@ -93,7 +114,7 @@ def test_only_apply_has_the_token_that_may_write(name: str) -> None:
 
 @COMPONENTS
 def test_scripts_need_no_more_than_the_shell_of_any_image(name: str) -> None:
-    for job in read_component(name).jobs(image="i:1").values():
+    for job in jobs_of(name).values():
         script = "\n".join(lines_of(job)) + "\n"
         assert re.findall(r"\[\[|<<<|\bfunction\b|\$'|\w\(\)", script) == []
         done = subprocess.run(["sh", "-n"], input=script, text=True, capture_output=True, check=False)
@@ -109,7 +130,9 @@ def test_the_table_of_the_inputs_is_what_the_component_says(name: str) -> None:
             "must be given"
             if "default" not in rules
             else "none"
-            if default == ""
+            if default in ("", [])
+            else "see the file"
+            if isinstance(default, list)
             else f"`{yaml.safe_dump(default).split(chr(10))[0]}`"
         )
         rows.append(f"| `{key}` | {shown} | {rules['description']} |")
@@ -129,8 +152,9 @@ def test_two_of_them_fit_into_one_pipeline(name: str) -> None:
 def test_inputs_have_their_type_where_they_are_a_whole_value_and_are_text_elsewhere() -> None:
     jobs = read_component("gitops-sharded").jobs(image="i:1", shards=3, auto_apply=True)
     assert jobs["reconciler-plan"]["parallel"] == 3
-    assert "--parts 3 " in jobs["reconciler-review"]["script"][-1]
-    assert jobs["reconciler-approve"]["rules"][1] == {"if": '"true" == "true"'}
+    assert "--parts 3 " in jobs["reconciler-review"]["script"][1]
+    assert "--parts 3 " in jobs_of("gitops-sharded", shards=3)["reconciler-report in the child"]["script"][1]
+    assert 'test "true" = true' in jobs["reconciler-review"]["script"][2]
 
 
 @COMPONENTS
@@ -141,13 +165,39 @@ def test_a_fork_gets_no_token_and_only_the_default_branch_applies(name: str) -> 
         for rule in jobs[job]["rules"]:
             if "merge_request_event" in rule.get("if", ""):
                 assert rule["if"].endswith("&& $CI_PROJECT_ID == $CI_MERGE_REQUEST_PROJECT_ID")
-    gate = jobs["approve" if "approve" in jobs else "apply"]
-    assert gate["rules"] == [
-        {"if": '$CI_COMMIT_BRANCH != $CI_DEFAULT_BRANCH || $CI_PIPELINE_SOURCE == "schedule"', "when": "never"},
-        {"if": '"false" == "true"'},
-        {"when": "manual"},
-    ]
-    assert gate is jobs["apply"] or "approve" in str(jobs["apply"]["needs"])
+    if "apply" in jobs:
+        [rule] = jobs["apply"]["rules"]
+        assert rule["if"] == '$CI_COMMIT_BRANCH == $CI_DEFAULT_BRANCH && $CI_PIPELINE_SOURCE != "schedule"'
+        assert rule.get("when") == (None if "trigger" in jobs["apply"] else "manual")
+
+
+@COMPONENTS
+def test_each_job_that_writes_waits_for_the_others(name: str) -> None:
+    jobs = jobs_of(name)
+    writing = {
+        job: each.get("resource_group") for job, each in jobs.items() if "reconciler apply" in str(each.get("script"))
+    }
+    groups = [group for job, group in writing.items() if job != "reconciler-review"]
+    assert groups == {
+        "apply": ["reconciler"],
+        "gitops": ["reconciler"],
+        "gitops-sharded": ["reconciler-$CI_NODE_INDEX"],
+    }.get(name, [])
+
+
+def test_the_pipeline_that_gitops_writes_is_the_component_apply() -> None:
+    alone = read_component("apply").jobs(image="i:1")["reconciler-apply"]
+    child = jobs_of("gitops")["reconciler-apply in the child"]
+    for key in ("artifacts", "before_script", "environment", "image", "resource_group", "script", "stage"):
+        assert child[key] == alone[key]
+
+
+def test_rules_of_ones_own_come_before_those_of_each_job() -> None:
+    never = {"if": "$CI_COMMIT_TAG", "when": "never"}
+    for name in ("gitops", "gitops-sharded"):
+        jobs = read_component(name).jobs(image="i:1", rules=[never], tags=["docker"])
+        assert [job["rules"][0] for job in jobs.values()] == [never] * len(jobs)
+        assert {str(job["tags"]) for job in jobs.values() if "tags" in job} == {"['docker']"}
 
 
 def test_the_example_uses_the_component_as_it_is() -> None:

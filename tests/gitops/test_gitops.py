@@ -8,6 +8,7 @@ import pytest
 
 from tests.fleet.repository import Repository
 from tests.gitops.conftest import HOST, Project
+from tests.gitops.pipeline import Pipeline
 
 MANIFEST = """\
 apiVersion: reconciler/v1
@@ -15,7 +16,8 @@ kind: Project
 metadata: {path: acme/%s}
 spec: {milestones: %s}
 """
-PLAN, APPLY, DRIFT, VALIDATE = (f"reconciler-{name}" for name in ("plan", "apply", "drift", "validate"))
+NAMES = ("validate", "plan", "drift", "review", "apply")
+VALIDATE, PLAN, DRIFT, REVIEW, APPLY = (f"reconciler-{name}" for name in NAMES)
 
 
 def manifest(path: str, milestones: str) -> str:
@@ -29,7 +31,7 @@ def _component(project: Project) -> None:
 
 
 def test_the_component_has_these_jobs(project: Project) -> None:
-    assert list(project.jobs) == [VALIDATE, PLAN, APPLY, DRIFT]
+    assert list(project.jobs) == [VALIDATE, PLAN, DRIFT, REVIEW, APPLY]
 
 
 def settled(project: Project, milestones: str = '{"1.0": {due_date: 2026-12-31}}', *more: dict[str, str]) -> str:
@@ -38,6 +40,25 @@ def settled(project: Project, milestones: str = '{"1.0": {due_date: 2026-12-31}}
     state["projects"][0]["milestones"] = [{"title": "1.0", "due_date": "2026-12-31"}, *more]
     project.sandbox.replace_state(state)
     return project.commits(api=manifest("api", milestones))
+
+
+def applying(pipeline: Pipeline) -> Pipeline:
+    """Return the pipeline that applies what a pipeline has planned."""
+    assert pipeline.run(REVIEW) == [0]
+    return pipeline.child(APPLY)
+
+
+def apply_all(project: Project) -> None:
+    """Run a pipeline of the default branch from beginning to end."""
+    pipeline = project.on_main()
+    assert pipeline.run(PLAN) == [0]
+    assert applying(pipeline).run(APPLY) == [0]
+    project.writes()
+
+
+def marked(project: Project) -> str:
+    """Return the commit that is marked as applied in the project's repository; empty if none is."""
+    return project.repository.git("for-each-ref", "--format=%(objectname)", "refs/reconciler/applied")
 
 
 def somebody(project: Project, **fields: str) -> None:
@@ -49,6 +70,8 @@ def somebody(project: Project, **fields: str) -> None:
 
 def test_a_merge_request_is_planned_reviewed_merged_and_applied(project: Project) -> None:
     first = settled(project, '{"1.0": {due_date: 2026-12-31}, "2.0": {}}', {"title": "2.0"})
+    apply_all(project)
+    assert marked(project) == first
     project.repository.git("checkout", "--quiet", "-b", "change")
     project.commits(api=manifest("api", "{1.0: {}}"))
     pipeline = project.in_merge_request(first)
@@ -70,11 +93,12 @@ def test_a_merge_request_is_planned_reviewed_merged_and_applied(project: Project
 
     project.repository.git("checkout", "--quiet", "main")
     project.repository.git("merge", "--quiet", "--no-ff", "--message", "Merge", "change")
-    pipeline = project.on_main(before=first)
-    assert pipeline.run(PLAN) == [0]
+    pipeline = project.on_main()
+    assert pipeline.run(VALIDATE, PLAN) == [0, 0]
+    child = applying(pipeline)
     assert project.writes() == []
-    assert pipeline.run(APPLY) == [0]
-    [apply] = pipeline.ran[APPLY]
+    assert child.run(APPLY) == [0]
+    [apply] = child.ran[APPLY]
     assert project.writes() == [
         "POST projects/acme%2Fapi/milestones",
         "PUT projects/acme%2Fapi/milestones/1",
@@ -82,6 +106,72 @@ def test_a_merge_request_is_planned_reviewed_merged_and_applied(project: Project
     ]
     assert set(apply.artifacts) == {".reconciler/report.json", ".reconciler/report.html"}
     assert 'failures="0"' in apply.reports["junit"]
+    assert marked(project) == project.repository.git("rev-parse", "HEAD")
+
+
+def test_a_plan_that_does_nothing_leaves_nothing_for_anybody_to_start(project: Project) -> None:
+    settled(project)
+    pipeline = project.on_main()
+    assert pipeline.run(PLAN) == [0]
+    child = applying(pipeline)
+    assert (child.jobs[APPLY]["when"], child.jobs[APPLY]["tags"]) == ("on_success", ["docker"])
+    assert child.run(APPLY) == [0]
+    project.commits(api=manifest("api", '{"1.0": {due_date: 2026-12-18}}'))
+    pipeline = project.on_main()
+    assert pipeline.run(PLAN) == [0]
+    child = applying(pipeline)
+    assert (child.jobs[APPLY]["when"], child.jobs[APPLY]["allow_failure"]) == ("manual", False)
+    assert project.writes() == []
+    project.uses("gitops", auto_apply=True)
+    at_once = project.on_main()
+    at_once.ran[PLAN] = pipeline.ran[PLAN]
+    assert applying(at_once).jobs[APPLY]["when"] == "on_success"
+
+
+def test_what_was_never_applied_comes_up_again(project: Project) -> None:
+    settled(project, '{"1.0": {due_date: 2026-12-31}, "2.0": {}}', {"title": "2.0"})
+    apply_all(project)
+    project.commits(api=manifest("api", '{"1.0": {due_date: 2026-12-31}}'))  # nobody starts the apply of this one
+    last = project.commits(lib=manifest("lib", '{"1.0": {}}'))
+    pipeline = project.on_main()
+    assert pipeline.run(PLAN) == [0]
+    assert pipeline.ran[PLAN][0].reports["terraform"] == '{"create": 1, "update": 0, "delete": 1}\n'
+    assert applying(pipeline).run(APPLY) == [0]
+    assert marked(project) == last
+
+
+def test_a_mark_outside_of_the_branchs_past_deletes_nothing(project: Project) -> None:
+    settled(project, "{}", {"title": "2.0"})
+    project.repository.git("checkout", "--quiet", "-b", "elsewhere")
+    elsewhere = project.commits(api=manifest("api", '{"2.0": {}}'))
+    project.repository.git("checkout", "--quiet", "main")
+    project.repository.git("update-ref", "refs/reconciler/applied", elsewhere)
+    pipeline = project.on_main()
+    assert pipeline.run(PLAN) == [0]
+    assert pipeline.ran[PLAN][0].reports["terraform"] == '{"create": 0, "update": 0, "delete": 0}\n'
+
+
+def test_where_no_token_may_push_the_apply_counts_and_the_next_plan_covers_it_again(project: Project) -> None:
+    settled(project)
+    hook = project.repository.folder / ".git" / "hooks" / "pre-receive"
+    hook.parent.mkdir(exist_ok=True)
+    hook.write_text("#!/bin/sh\nexit 1\n")
+    hook.chmod(0o755)
+    pipeline = project.on_main()
+    assert pipeline.run(PLAN) == [0]
+    child = applying(pipeline)
+    assert child.run(APPLY) == [0]
+    assert "could not be marked as applied" in child.ran[APPLY][0].log
+    assert marked(project) == ""
+
+
+def test_with_the_push_before_a_pipeline_plans_what_was_pushed(project: Project) -> None:
+    project.uses("gitops", since="previous")
+    before = settled(project, '{"1.0": {due_date: 2026-12-31}, "2.0": {}}', {"title": "2.0"})
+    project.commits(api=manifest("api", '{"1.0": {due_date: 2026-12-31}}'))
+    pipeline = project.on_main(before=before)
+    assert pipeline.run(PLAN) == [0]
+    assert pipeline.ran[PLAN][0].reports["terraform"] == '{"create": 0, "update": 0, "delete": 1}\n'
 
 
 def test_links_that_a_merge_request_commits_are_neither_followed_nor_posted(project: Project, tmp_path: Path) -> None:
@@ -107,12 +197,15 @@ def test_links_that_a_merge_request_commits_are_neither_followed_nor_posted(proj
 
 def test_what_somebody_changes_after_the_plan_is_refused_and_fails_the_job(project: Project) -> None:
     before = settled(project)
+    apply_all(project)
     project.commits(api=manifest("api", '{"1.0": {due_date: 2026-12-18}, "2.0": {}}'))
-    pipeline = project.on_main(before=before)
+    pipeline = project.on_main()
     assert pipeline.run(PLAN) == [0]
+    child = applying(pipeline)
     somebody(project, due_date="2027-01-31")
-    assert pipeline.run(APPLY) == [3]
-    [apply] = pipeline.ran[APPLY]
+    assert child.run(APPLY) == [3]
+    assert marked(project) == before
+    [apply] = child.ran[APPLY]
     assert project.writes() == ["POST projects/acme%2Fapi/milestones"]
     assert json.loads(apply.artifacts[".reconciler/report.json"])["counts"]["stale"] == 1
 
@@ -136,17 +229,31 @@ def test_drift_is_a_warning_and_what_cannot_be_told_a_failure(project: Project) 
     assert project.writes() == []
 
 
+def test_with_a_baseline_drift_is_a_warning_once(project: Project) -> None:
+    project.uses("gitops", baseline=True)
+    settled(project)
+    somebody(project, due_date="2027-01-31")
+    assert project.on_main("schedule").run(DRIFT) == [2]
+    pipeline = project.on_main("schedule")
+    assert pipeline.run(DRIFT) == [0]
+    assert "1 change as in the baseline" in pipeline.ran[DRIFT][0].log
+    somebody(project, due_date="2027-02-28")
+    assert project.on_main("schedule").run(DRIFT) == [2]
+
+
 def test_a_created_token_goes_where_the_command_puts_it_and_nowhere_else(project: Project, tmp_path: Path) -> None:
     project.commits(api=manifest("api", "{}").replace("{milestones: {}}", "{trigger_tokens: {nightly: {}}}"))
     pipeline = project.on_main()
-    assert pipeline.run(PLAN, APPLY) == [0, 1]
+    assert pipeline.run(PLAN) == [0]
+    assert applying(pipeline).run(APPLY) == [1]
     assert project.writes() == []
     vault = tmp_path / "the vault"
     project.uses("gitops", tokens_command=f"sh -c 'cat >> \"{vault}\"'", auto_apply=True)
     with_command = project.on_main()
     with_command.ran[PLAN] = pipeline.ran[PLAN]
-    assert with_command.run(APPLY) == [0]
-    [apply] = with_command.ran[APPLY]
+    child = applying(with_command)
+    assert child.run(APPLY) == [0]
+    [apply] = child.ran[APPLY]
     value = json.loads(vault.read_text())["token"]
     assert value in str(project.sandbox.state())
     assert value not in apply.everything
@@ -172,9 +279,15 @@ def test_a_sick_project_is_noted_and_neither_stops_the_others_nor_hides_drift(pr
     assert "1 problem" in text
     assert "acme/nowhere" in text
     pipeline = project.on_main(before=first)
-    assert pipeline.run(PLAN, APPLY) == [3, 0]
+    assert pipeline.run(PLAN) == [3]
+    child = applying(pipeline)
+    assert child.run(APPLY) == [0]
     assert project.writes() == ["POST projects/acme%2Flib/milestones"]
-    assert "1 problem" in pipeline.ran[APPLY][0].log
+    assert "1 problem" in child.ran[APPLY][0].log
+    assert marked(project) == ""
+    project.uses("gitops", allow_problems=True)
+    assert project.in_merge_request(first).run(PLAN) == [0]
+    project.uses("gitops")
     pipeline = project.on_main("schedule")
     assert pipeline.run(DRIFT) == [3]
     somebody(project, due_date="2027-01-31")
@@ -214,10 +327,13 @@ def test_many_deletions_need_the_word_of_whoever_starts_the_job(project: Project
     state = project.sandbox.state()
     state["projects"][0]["milestones"] = [{"title": title} for title in titles]
     project.sandbox.replace_state(state)
-    before = project.commits(api=manifest("api", json.dumps({title: {} for title in titles})))
+    project.commits(api=manifest("api", json.dumps({title: {} for title in titles})))
+    apply_all(project)
     project.commits(api=manifest("api", json.dumps({title: {} for title in titles[:5]})))
-    pipeline = project.on_main(before=before)
-    assert pipeline.run(PLAN, APPLY) == [0, 1]
+    pipeline = project.on_main()
+    assert pipeline.run(PLAN) == [0]
+    child = applying(pipeline)
+    assert child.run(APPLY) == [1]
     assert project.writes() == []
-    assert pipeline.run(APPLY, RECONCILER_ALLOW_DELETES="5") == [0]
+    assert child.run(APPLY, RECONCILER_ALLOW_DELETES="5") == [0]
     assert len(project.writes()) == 5

@@ -16,8 +16,8 @@ kind: ProjectSet
 metadata: {name: all, profiles: [releases]}
 select: {group: acme, exclude: [acme/settings]}
 """
-NAMES = ("validate", "plan", "review", "approve", "apply", "report", "drift", "drift-report")
-VALIDATE, PLAN, REVIEW, APPROVE, APPLY, REPORT, DRIFT, TOGETHER = (f"fleet-{name}" for name in NAMES)
+NAMES = ("validate", "plan", "review", "apply", "drift", "drift-report", "approve", "report")
+VALIDATE, PLAN, REVIEW, APPLY, DRIFT, TOGETHER, APPROVE, REPORT = (f"fleet-{name}" for name in NAMES)
 
 
 def fleet(milestones: str) -> str:
@@ -31,7 +31,7 @@ def _component(project: Project) -> None:
 
 
 def test_the_component_has_these_jobs(project: Project) -> None:
-    assert list(project.jobs) == [VALIDATE, PLAN, REVIEW, APPROVE, APPLY, REPORT, DRIFT, TOGETHER]
+    assert list(project.jobs) == [VALIDATE, PLAN, REVIEW, APPLY, DRIFT, TOGETHER]
 
 
 def test_a_fleet_is_planned_approved_applied_and_watched_though_one_project_is_sick(project: Project) -> None:
@@ -49,25 +49,39 @@ def test_a_fleet_is_planned_approved_applied_and_watched_though_one_project_is_s
     project.commits(fleet=fleet('{"1.0": {}}') + "---\n" + MANIFEST % ("nowhere", '{"1.0": {}}'))
     pipeline = project.on_main(before=first)
     assert sorted(pipeline.run(PLAN)) == [0, 3]
-    assert pipeline.run(REVIEW, APPROVE) == [3, 0]
+    assert pipeline.run(REVIEW) == [0]
     assert "Plan: 4 to create" in pipeline.ran[REVIEW][0].log
+    child = pipeline.child(APPLY)
+    assert list(child.jobs) == [APPROVE, APPLY, REPORT]
+    assert child.jobs[APPROVE]["when"] == "manual"
+    assert child.run(APPROVE) == [0]
     assert project.writes() == []
-    assert pipeline.run(APPLY, REPORT) == [0] * 3
-    assert "Applied: 4 created" in pipeline.ran[REPORT][0].log
+    assert child.run(APPLY, REPORT) == [0] * 3
+    assert "Applied: 4 created" in child.ran[REPORT][0].log
     assert len(project.writes()) == 4
+    marks = ("for-each-ref", "--format=%(objectname)", "refs/reconciler/applied")
+    assert project.repository.git(*marks) == ""  # one project has a problem
+
+    last = project.commits(fleet=fleet('{"1.0": {}}'))
+    pipeline = project.on_main()
+    assert pipeline.run(PLAN, REVIEW) == [0] * 3
+    child = pipeline.child(APPLY)
+    assert child.jobs[APPROVE]["when"] == "on_success"
+    assert child.run(APPROVE, APPLY, REPORT) == [0] * 4
+    assert project.repository.git(*marks) == last
 
     state = project.sandbox.state()
     state["projects"][3]["milestones"] = []
     project.sandbox.replace_state(state)
     pipeline = project.on_main("schedule")
     assert sorted(pipeline.run(DRIFT)) == [0, 2]
-    assert pipeline.run(TOGETHER) == [3]
+    assert pipeline.run(TOGETHER) == [0]
     together = pipeline.ran[TOGETHER][0]
     assert set(together.artifacts) == {
         f".reconciler/{name}" for name in ("drift.json", "drift.html", "reconciler.prom")
     }
     assert 'failures="1"' in together.reports["junit"]
-    assert {name for name, job in project.jobs.items() if "allow_failure" in job} == {PLAN, REVIEW, DRIFT, TOGETHER}
+    assert {name for name, job in project.jobs.items() if "allow_failure" in job} == {PLAN, DRIFT, TOGETHER}
 
 
 def test_a_shard_that_fails_is_told_in_the_note_and_fails_the_review(project: Project) -> None:
