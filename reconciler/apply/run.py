@@ -22,16 +22,17 @@ from reconciler.apply.verify import (
     stale_reason,
     unapplied,
 )
-from reconciler.errors import AnswerLost, BadAnswer, NotFound, OutputFailed, Refused, ServiceError, Stopped
+from reconciler.errors import AnswerLost, BadAnswer, Forbidden, NotFound, OutputFailed, Refused, ServiceError, Stopped
 from reconciler.live.read import side_by_side
 from reconciler.model.diff import AsRead, as_read
 from reconciler.model.endpoints import ALONE, CREATED, Siblings
-from reconciler.model.kind import Kinds
+from reconciler.model.kind import Archived, Kinds
 from reconciler.model.plan import Change, Create, Delete, Plan, SectionPlan, TargetPlan, Update
 from reconciler.model.protocols import Json, Request, Service
 from reconciler.model.resource import Found
 from reconciler.model.state import LiveState, Section, Unreadable
 from reconciler.model.targets import Address, Level, Target
+from reconciler.planning.causes import ARCHIVED, NOBODY, ProjectRecord, read_record
 from reconciler.planning.planner import plan_section
 
 TRIES = 3
@@ -167,6 +168,8 @@ class TargetRun:
         self.made: dict[Address, int] = {}
         self.sections: list[SectionPlan] = []
         self.attempts: list[Attempt] = []
+        self.closed: dict[str, str] = {}
+        self.archived: bool | None = None
 
     @property
     def outcome(self) -> TargetOutcome:
@@ -244,8 +247,9 @@ class TargetRun:
         return forgery(change, part, found, related, self.verifier.look_up)
 
     def _carry_out(self, change: Change) -> Attempt:
-        if self.options.stop.reason:
-            return Attempt(Outcome(change, Status.SKIPPED, self.options.stop.reason))
+        skipped = self.options.stop.reason or self.closed.get(change.address.section)
+        if skipped:
+            return Attempt(Outcome(change, Status.SKIPPED, skipped))
         if isinstance(change, Delete) and (obstacle := self._deliver_successor(change)) is not None:
             return Attempt(obstacle)
         made: Made | None = None
@@ -267,9 +271,34 @@ class TargetRun:
                 return Attempt(Outcome(change, Status.SKIPPED, ENDED))
             doubt = error if error.ambiguous or isinstance(error, Refused | NotFound) else None
             unconfirmed = error.ambiguous or sent > 0
-            failed = Outcome(change, Status.FAILED, str(error), as_made(change, made), unconfirmed=unconfirmed)
+            reason = self._why(change, error)
+            failed = Outcome(change, Status.FAILED, reason, as_made(change, made), unconfirmed=unconfirmed)
             return Attempt(failed, made, doubt)
         return Attempt(Outcome(change, Status.DONE, created=as_made(change, made)), made)
+
+    def _why(self, change: Change, error: ServiceError) -> str:
+        """Return why a change failed; if an archived project refuses it, the rest of its section is closed.
+
+        Nothing that a plan reads shows that a project is archived: the first refusal takes one request for the cause.
+        """
+        section = change.address.section
+        needs = self.kinds[section].needs
+        if not isinstance(error, Forbidden) or needs.archived is Archived.OPEN or self.options.stop.reason:
+            return str(error)
+        if self.archived is None:
+            self.archived = self._is_archived()
+        if not self.archived:
+            return str(error)
+        self.closed[section] = ARCHIVED.reason
+        return f"{ARCHIVED.reason}; {ARCHIVED.remedy} ({error})"
+
+    def _is_archived(self) -> bool:
+        try:
+            record = read_record(self.target.target, self.service, NOBODY)
+        except ServiceError as error:
+            self.options.stop.after(error)
+            return False
+        return isinstance(record, ProjectRecord) and bool(record.archived)
 
     def _completed(self, change: Change, request: Request, made: Made | None) -> Request:
         """Return a request with the IDs of the objects that this run has created.

@@ -203,7 +203,7 @@ def check_section(whole: Effective, spec: SectionSpec, target: Target) -> tuple[
     """
     name = spec.kind.name
     value = whole.sections[name]
-    found = list(_check_names(spec, target, value))
+    found = [*_check_names(spec, target, value), *_check_top(spec, target)]
     section = None
     try:
         section = spec.check[target.level](value)
@@ -282,6 +282,14 @@ def _check_names(spec: SectionSpec, target: Target, section: Any) -> Iterator[Di
             yield Diagnostic(steps, error or str(warning), "error" if error else "warning", at_key, value=name)
     if at_key:
         yield from _old_name_errors(section)
+
+
+def _check_top(spec: SectionSpec, target: Target) -> Iterator[Diagnostic]:
+    """Yield advice for a subgroup, if some servers have the section for groups at the top only."""
+    if spec.kind.needs.top_level and target.level is Level.GROUP and "/" in str(target.ref):
+        top = str(target.ref).partition("/")[0]
+        message = f"some servers have {spec.kind.name} for groups at the top only: declare them in {top}"
+        yield Diagnostic((), message, "advice", at_key=True)
 
 
 def _empty_lists(spec: SectionSpec, section: Any) -> Iterator[Diagnostic]:

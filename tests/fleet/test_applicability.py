@@ -146,3 +146,29 @@ def test_the_doctor_says_nothing_of_what_is_left_out_and_names_what_is_a_problem
     assert "acme/lib" not in fleet("doctor").out
     fleet.write("manifests/set.yaml", SET.replace("archived: true", "not_applicable: problem"))
     assert "read: no, write: no: switched off in the project: CI/CD; " in fleet("doctor").out
+
+
+def test_an_archived_project_without_a_list_is_found_out_by_the_first_refusal(fleet: CliRunner) -> None:
+    fleet.write("manifests/set.yaml", "")
+    fleet.project("{milestones: {v1: null, v2: {}, v3: {}}, approval_settings: {allow_author_approval: true}}")
+    fleet.sandbox.clear_log()
+    applied = fleet("apply --yes")
+    assert applied.code == 3
+    assert [line for line in applied.out.splitlines() if "milestone" in line] == [
+        '  + milestone "v2"                            failed: the project is archived; unarchive it, or leave the section '
+        "out (POST projects/acme%2Fapi/milestones: 403 Forbidden)",
+        '  + milestone "v3"                            skipped: the project is archived',
+        '  - milestone "v1"                            skipped: the project is archived',
+    ]
+    assert asked(fleet, "acme/api").count("GET /api/v4/projects/acme%2Fapi") == 1
+
+
+@pytest.mark.parametrize("status", [501, 401])
+def test_a_refusal_whose_cause_cannot_be_asked_for_stays_as_it_is(fleet: CliRunner, status: int) -> None:
+    fleet.write("manifests/set.yaml", "")
+    fleet.project("{milestones: {v2: {}, v3: {}}}")
+    fleet.sandbox.set_faults([f"status={status},method=GET,match=acme%2Fapi,nth=2"])
+    applied = fleet("apply --yes --no-verify")
+    refused = "failed: POST projects/acme%2Fapi/milestones: 403 Forbidden\n"
+    assert (applied.code, applied.out.count(refused)) == (3, {501: 2, 401: 1}[status])
+    assert ("skipped: the service refuses the token" in applied.out) == (status == 401)

@@ -241,10 +241,12 @@ def test_an_archived_project_shows_its_milestones_and_refuses_to_change_them(eng
     plan = engine.plan(wanted)
     assert list(plan.problems) == []
     assert failures(engine.apply(plan)) == [
-        f"failed: milestone 1.1: POST {URL}: 403 Forbidden",
-        f"failed: milestone 1.0: PUT {URL}/1: 403 Forbidden",
-        f"failed: milestone 0.9: DELETE {URL}/2: 403 Forbidden",
+        "failed: milestone 1.1: the project is archived; unarchive it, or leave the section out "
+        f"(POST {URL}: 403 Forbidden)",
+        "skipped: milestone 1.0: the project is archived",
+        "skipped: milestone 0.9: the project is archived",
     ]
+    assert engine.requests() == [f'POST {URL} {{"title": "1.1"}}', "GET projects/acme%2Fapi"]
 
 
 def test_without_issues_and_merge_requests_milestones_cannot_be_read(engine: EngineDriver) -> None:
