@@ -58,7 +58,8 @@ class CheckContext:
     def caller(self) -> Caller:
         """The owner of the token."""
         token = self.service.token
-        return Caller(token.owner, token.admin, self.service.enterprise)
+        admin_mode = None if token.scopes is None else "admin_mode" in token.scopes
+        return Caller(token.owner, token.admin, self.service.enterprise, admin_mode)
 
     def needs(self, section: Section) -> Needs:
         """Return what a section needs to be read and written."""

@@ -23,6 +23,8 @@ MANY = 3
 """From so many targets on that fail alike, their group is asked about instead of each of them."""
 
 ARCHIVED = Cause("the project is archived", "unarchive it, or leave the section out")
+FORBIDDEN = 403
+NOT_LICENSED = "not in this edition, or no right to it (403 Forbidden)"
 NO_EDITION = Cause("the Community Edition has no such settings", "leave the section out")
 ADMINISTRATOR = "an administrator's token (with the scope admin_mode if the service uses admin mode)"
 TRY_AGAIN = "try again; if it fails again, check the logs of the service"
@@ -36,11 +38,14 @@ class Caller:
         name: the username; None if unknown.
         admin: whether an administrator; false if unknown.
         enterprise: whether the service has the code of the paid editions; None if unknown.
+        admin_mode: whether the token has the scope by which an administrator may see everything where the service uses
+            admin mode; None if unknown.
     """
 
     name: str | None = None
     admin: bool = False
     enterprise: bool | None = None
+    admin_mode: bool | None = None
 
     def __str__(self) -> str:
         """The username, or words for it."""
@@ -120,6 +125,9 @@ def why_absent(target: Target, reader: Reader, caller: Caller, *, licensed: bool
 
 def not_found(caller: Caller, *, licensed: bool = False, where: str = "") -> Cause:
     """Return as much as is known of a target that is not there or not visible."""
+    if caller.admin and caller.admin_mode is False:
+        hidden = f"not found{where}, or hidden from {caller}, an administrator, because the service uses admin mode"
+        return Cause(hidden, "correct it in the manifest, or use a token that has the scope admin_mode too")
     reason = f"not found{where}, or not visible to {caller}"
     if licensed:
         reason = f"not found, not visible to {caller}, or not in this edition"
@@ -153,6 +161,9 @@ def why_unread(unread: Unreadable, target: Target, needs: Needs, record: Project
     asks += [ADMINISTRATOR] if target.level is Level.INSTANCE else []
     asks += ["an edition with this feature (Premium or Ultimate)"] if needs.licensed else []
     remedy = f"this needs {' and '.join(asks)}" if asks else "check whether the service supports this section"
+    if needs.licensed and unread.status == FORBIDDEN:
+        # The record shows nothing against this target, so that the others of its group are refused for the same reason.
+        return Cause(NOT_LICENSED, f"{remedy}; otherwise leave the section out", inherited=record.role is not None)
     return Cause(unread.reason, remedy)
 
 
@@ -186,8 +197,10 @@ def find_causes(desired: DesiredState, live: LiveState, reader: Reader, kinds: K
         explained = [each.because(NO_EDITION, absent=False) for each in failures if each.may_lack_edition]
         failures = [each for each in failures if not each.may_lack_edition]
     if MANY <= sum(each.absent for each in failures) == len(desired.targets):
+        caller = _caller(reader)
+        scope = ", and the token's scope admin_mode if the service uses admin mode" if caller.admin else ""
         raise ConfigurationError(
-            f"none of the {len(failures)} targets is visible to {_name(reader)}: check the token and the service"
+            f"none of the {len(failures)} targets is visible to {caller}: check the token and the service{scope}"
         )
     batches: dict[object, list[_Failure]] = {}
     for failure in failures:
@@ -315,10 +328,11 @@ def _version(reader: Reader) -> Mapping[str, Json]:
     return answer if isinstance(answer, dict) else {}
 
 
-def _name(reader: Reader) -> Caller:
+def _caller(reader: Reader) -> Caller:
     answer = answer_or_error(lambda: reader.get("user"))
-    name = answer.get("username") if isinstance(answer, dict) else None
-    return Caller(name if isinstance(name, str) else None)
+    record = answer if isinstance(answer, dict) else {}
+    name = record.get("username")
+    return Caller(name if isinstance(name, str) else None, record.get("is_admin") is True)
 
 
 def _group(target: Target) -> str:

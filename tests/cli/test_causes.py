@@ -296,3 +296,29 @@ def test_entries_of_an_allowlist_that_are_none_are_told_with_their_line(
         'allowlisted group "acme/lib": this is a project, not a group; list it under `projects`     manifests/all.yaml:5',
         f'allowlisted group "nope": {hidden} (GET groups/nope: 404 Group Not Found); {elsewhere}',
     ]
+
+
+def test_settings_that_a_whole_group_is_refused_are_asked_about_once(
+    cli_runner: CliRunner, state: dict[str, Any]
+) -> None:
+    state["groups"][0]["members"].append({"user": "bob", "role": "maintainer"})
+    documents = fleet("approval_settings: {}", "api", "lib", "web")
+    planned(cli_runner, state, *documents)
+    cli_runner.sandbox.set_faults(["status=403,match=approval"])
+    cli_runner.sandbox.clear_log()
+    assert problems(cli_runner("plan --concurrency 1")) == [
+        "approval settings: cannot be read: not in this edition, or no right to it (403 Forbidden); this needs the role "
+        "Maintainer and an edition with this feature (Premium or Ultimate); otherwise leave the section out     "
+        "manifests/all.yaml:5 and 2 more"
+    ]
+    assert requests(cli_runner)[3:] == ["projects/acme%2Fapi"]
+
+
+def test_an_administrator_who_sees_nothing_is_reminded_of_admin_mode(
+    cli_runner: CliRunner, state: dict[str, Any], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("RECONCILER_TOKEN", "root-token")
+    assert planned(cli_runner, state, *fleet("milestones: {}", "one", "two", "three")).err == (
+        "reconciler: none of the 3 targets is visible to root: check the token and the service, and the token's scope "
+        "admin_mode if the service uses admin mode\n"
+    )

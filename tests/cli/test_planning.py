@@ -375,8 +375,8 @@ def test_what_a_token_may_not_see_is_a_problem_each(cli_runner: CliRunner, monke
     assert (done.code, done.err) == (3, "")
     assert done.out == (
         "group acme\n"
-        "  ! approval settings: cannot be read: GET groups/acme/merge_request_approval_setting: 403 Forbidden; this needs the "
-        "role Owner and an edition with this feature (Premium or Ultimate)     manifests/group.yaml:4\n"
+        "  ! approval settings: cannot be read: not in this edition, or no right to it (403 Forbidden); this needs the "
+        "role Owner and an edition with this feature (Premium or Ultimate); otherwise leave the section out     manifests/group.yaml:4\n"
         "project acme/none\n"
         '  ! project "acme/none": not found, or not visible to the token\'s owner; correct it in the manifest, or make the '
         "token's owner a member     manifests/none.yaml:1\n"

@@ -22,6 +22,8 @@ ALL = (
     "milestones: {{one: {{}}}}, trigger_tokens: {{nightly: {{}}}}"
 )
 """Every section that a project has."""
+TAKES = "this needs the role {} and an edition with this feature (Premium or Ultimate); otherwise leave the section out"
+NOT_LICENSED = "read: no, write: no: not in this edition, or no right to it (403 Forbidden)"
 FEW = "Measured: N ms per response, 1 request at once."
 
 
@@ -270,20 +272,18 @@ def test_groups_below_others_have_no_approval_settings_in_production(patient: Pa
 def test_a_group_at_the_top_that_refuses_says_what_it_takes(patient: Patient) -> None:
     patient.state["groups"][0]["members"] = [{"user": "ada", "role": "maintainer"}]
     patient.group("path: acme", "approval_settings: {allow_author_approval: true}")
-    request = "GET groups/acme/merge_request_approval_setting: 403 Forbidden"
-    takes = "this needs the role Owner and an edition with this feature (Premium or Ultimate)"
     assert told(patient.examine().out) == [
         "group acme",
-        f"  error    approval_settings                         read: no, write: no: {request}; {takes}",
+        f"  error    approval_settings                         {NOT_LICENSED}; {TAKES.format('Owner')}",
     ]
 
 
 def test_the_instance_says_that_it_takes_an_administrator(patient: Patient, monkeypatch: pytest.MonkeyPatch) -> None:
     patient.documents.append("apiVersion: reconciler/v1\nkind: Instance\nspec: {service_accounts: {}}\n")
     refused = (
-        "  error    service_accounts                          read: no, write: no: GET service_accounts: 403 Forbidden; "
+        f"  error    service_accounts                          {NOT_LICENSED}; "
         "this needs an administrator's token (with the scope admin_mode if the service uses admin mode) and an edition "
-        "with this feature (Premium or Ultimate)"
+        "with this feature (Premium or Ultimate); otherwise leave the section out"
     )
     assert told(patient.examine().out) == ["instance", refused]
     monkeypatch.setenv("RECONCILER_TOKEN", "root-token")
@@ -310,11 +310,20 @@ def test_a_feature_that_is_not_licensed_is_guessed_at_only_as_a_remedy(patient: 
     patient.begin()
     patient.cli_runner.sandbox.set_faults(["status=403,match=approval"])
     (_, said) = told(patient.ask().out)
-    takes = "this needs the role Maintainer and an edition with this feature (Premium or Ultimate)"
-    assert said.startswith(
-        "  error    approval_settings                         read: no, write: no: GET projects/acme%2F"
-    )
-    assert said.endswith(f"; {takes}")
+    assert said == f"  error    approval_settings                         {NOT_LICENSED}; {TAKES.format('Maintainer')}"
+
+
+def test_an_administrator_whose_token_lacks_admin_mode_is_told_so(
+    patient: Patient, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    patient.project("acme/none", "milestones: {one: {}}")
+    hidden = "not found, or hidden from root, an administrator, because the service uses admin mode"
+    monkeypatch.setenv("RECONCILER_TOKEN", "root-token")
+    for scopes, reason in ((["api"], hidden), (["api", "admin_mode"], "not found, or not visible to root")):
+        patient.state["users"][0]["tokens"] = [{"token": "root-token", "name": "ci", "scopes": scopes}]
+        patient.begin()
+        done = patient.ask()
+        assert (done.code, reason in done.out, "the scope admin_mode" in done.out) == (3, True, reason == hidden)
 
 
 def test_a_section_that_is_out_of_order_is_told_as_such(patient: Patient) -> None:
