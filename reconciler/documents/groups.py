@@ -10,6 +10,7 @@ from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cache
+from typing import Generic, TypeVar, cast
 from urllib.parse import quote
 
 from pydantic import NonNegativeInt
@@ -38,10 +39,11 @@ REQUEST = re.compile(r"\b((?:GET|POST|PUT|PATCH|DELETE) (?:group|project)s/)([^/
 """A request to a group or a project, as errors name it."""
 
 Entry = Change | Problem | Excepted | Outcome
+One = TypeVar("One", bound=Entry)
 
 
 @dataclass(frozen=True, slots=True)
-class Group:
+class Group(Generic[One]):
     """Entries of several targets that are equal, or that have the same reason.
 
     Attributes:
@@ -50,8 +52,8 @@ class Group:
         others: how many objects of other names have the same reason.
     """
 
-    entries: tuple[Entry, ...]
-    sample: Entry
+    entries: tuple[One, ...]
+    sample: One
     others: int = 0
 
     @property
@@ -67,15 +69,15 @@ class Group:
 
 
 @dataclass(frozen=True, slots=True)
-class Block:
+class Block(Generic[One]):
     """Groups that have the same targets: creations, updates, deletions, problems."""
 
     targets: tuple[Target, ...]
-    groups: tuple[Group, ...]
+    groups: tuple[Group[One], ...]
 
 
 @dataclass(frozen=True, slots=True)
-class Grouped:
+class Grouped(Generic[One]):
     """Entries by what they have in common.
 
     Attributes:
@@ -83,8 +85,8 @@ class Grouped:
         rest: what is in none of them, by target, in the order of the plan.
     """
 
-    blocks: tuple[Block, ...]
-    rest: Mapping[Target, Sequence[Entry]]
+    blocks: tuple[Block[One], ...]
+    rest: Mapping[Target, Sequence[One]]
 
 
 @dataclass(frozen=True, slots=True)
@@ -126,7 +128,7 @@ class SavedGroup:
     """The fix of a problem; empty if the reason contains it."""
 
 
-def grouped(entries: Iterable[Entry], least: float = FEW) -> Grouped:
+def grouped(entries: Iterable[One], least: float = FEW) -> Grouped[One]:
     """Put together the entries that are equal for at least so many targets.
 
     An entry goes where most others go, and with its own values rather than placeholders if that makes no difference.
@@ -135,14 +137,14 @@ def grouped(entries: Iterable[Entry], least: float = FEW) -> Grouped:
         entries: in the order of the plan.
         least: how many targets make a group; infinity for no groups.
     """
-    rest: dict[Target, list[Entry]] = {}
+    rest: dict[Target, list[One]] = {}
     for entry in entries:
         rest.setdefault(target_of(entry), []).append(entry)
     if len(rest) < least:
         return Grouped((), rest)
-    blocks: dict[tuple[Target, ...], list[Group]] = {}
+    blocks: dict[tuple[Target, ...], list[Group[One]]] = {}
     held: set[int] = set()
-    for group in _groups(rest, least):
+    for group in cast("Iterator[Group[One]]", _groups(rest, least)):
         blocks.setdefault(group.targets, []).append(group)
         held.update(map(id, group.entries))
     ordered = sorted(blocks.items(), key=lambda block: (-len(block[0]), [str(target) for target in block[0]]))
@@ -180,7 +182,7 @@ def rank(entry: Entry) -> int:
     return ACTIONS.index(subject.action)
 
 
-def _saved(group: Group) -> SavedGroup:
+def _saved(group: Group[Entry]) -> SavedGroup:
     outcome = group.sample if isinstance(group.sample, Outcome) else None
     subject = subject_of(group.sample)
     problem = subject if isinstance(subject, Problem) else None
@@ -204,7 +206,7 @@ def _saved(group: Group) -> SavedGroup:
     )
 
 
-def _groups(entries: Mapping[Target, Sequence[Entry]], least: float) -> Iterator[Group]:
+def _groups(entries: Mapping[Target, Sequence[Entry]], least: float) -> Iterator[Group[Entry]]:
     """Yield the groups, in the order of their first entries."""
     owns = cache(_Own)
     numbers: dict[str, int] = {}
@@ -235,7 +237,7 @@ def _keyed(entries: Iterable[Entry], own: "_Own", numbers: dict[str, int]) -> It
         yield entry, [numbers.setdefault(key, len(numbers)) for key in keys]
 
 
-def _group(entries: Sequence[Entry], shown: Callable[[Entry, int], Entry], depth: int) -> Group:
+def _group(entries: Sequence[Entry], shown: Callable[[Entry, int], Entry], depth: int) -> Group[Entry]:
     sample = shown(entries[0], depth)
     if not _is_by_reason(sample):
         return Group(tuple(entries), _without_varying(sample, [shown(entry, depth) for entry in entries]))

@@ -6,17 +6,18 @@ of a line, where they could be quick actions.
 
 import re
 from collections import Counter
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from itertools import accumulate, groupby
 
-from reconciler.apply import Outcome, Status
+from reconciler.apply import Outcome
 from reconciler.documents.comparison import Comparison, Difference
-from reconciler.documents.groups import rank
+from reconciler.documents.groups import Group, Grouped, One, grouped, is_done, rank
 from reconciler.documents.plan_file import SavedPlan, utc
-from reconciler.documents.report import Report, TargetReport
+from reconciler.documents.report import Report
 from reconciler.errors import LocatedDiagnostic
-from reconciler.model.plan import ACTIONS, Change, Excepted, Problem, TargetPlan, Update
+from reconciler.model.plan import ACTIONS, Change, Excepted, Problem, Update
+from reconciler.model.targets import Target
 from reconciler.model.wording import counted
 from reconciler.render import Style
 from reconciler.render.wording import (
@@ -35,17 +36,20 @@ from reconciler.render.wording import (
     excepted_subject,
     excepted_text,
     guard_notes,
+    headline,
     label,
+    least,
     left_alone,
     listed_documents,
     plan_cost,
     plan_in_a_line,
     planned,
-    problem_text,
+    problem_reason,
     quoted,
     rename_notes,
     report_in_a_line,
     requests_made,
+    subject,
     waits,
 )
 from reconciler.system.terminal import escaped
@@ -85,7 +89,7 @@ class Block:
         return f"{self.opening}{''.join(self.entries)}{self.closing}" if self.entries else ""
 
 
-def plan(saved: SavedPlan, _style: Style) -> str:
+def plan(saved: SavedPlan, style: Style) -> str:
     """Return what would be changed and what cannot be."""
     numbers = saved.summary
     notes = "".join(f"**{code(note)}**\n\n" for note in (*guard_notes(saved), *access_notes(saved.plan)))
@@ -96,13 +100,20 @@ def plan(saved: SavedPlan, _style: Style) -> str:
         f"{plan_cost(saved)} {counted(numbers.unmanaged, 'unmanaged object')}{left_alone(numbers)}.\n"
         f"Read from {code(saved.service)} at {utc(saved.created_at)}.\n\n"
     )
-    is_open = numbers.create + numbers.update + numbers.delete <= FEW
-    changes = (_group(target, list(target.changes), "to {}", is_open=is_open) for target in saved.plan.targets)
-    problems, renames, excepted = _problems(saved.plan.problems), _renames(saved), _excepted(saved.plan.excepted)
-    return fitted(head, [problems, renames, *changes, excepted])
+    changes = [*_together(grouped(saved.plan.changes, least(style)))]
+    is_open = sum(len(groups) for _, groups in changes) <= FEW
+    return fitted(
+        head,
+        [
+            _list("problem", saved.plan.problems, _problem, style),
+            _renames(saved),
+            *(_changes(targets, groups, "to {}", is_open=is_open) for targets, groups in changes),
+            _list("excepted change", saved.plan.excepted, _excepted, style),
+        ],
+    )
 
 
-def report(done: Report, _style: Style) -> str:
+def report(done: Report, style: Style) -> str:
     """Return what became of the changes: what is not done, what could not be planned, and what is done."""
     waited = ", ".join(map(code, waits(done.requests.waited)))
     head = (
@@ -111,7 +122,19 @@ def report(done: Report, _style: Style) -> str:
         f"{requests_made(done)} made{waited and f'; waited {waited}'}.\n"
         f"Written to {code(done.service)} from {utc(done.started_at)} to {utc(done.finished_at)}.\n\n"
     )
-    return fitted(head, [_unfinished(done.outcomes), _problems(done.problems), *map(_done, done.targets)])
+    unfinished = (each for each in done.outcomes if not is_done(each))
+    changes = (each.change for each in done.outcomes if is_done(each))
+    return fitted(
+        head,
+        [
+            _list("unfinished change", unfinished, _unfinished, style),
+            _list("problem", done.problems, _problem, style),
+            *(
+                _changes(targets, groups, "{}d", is_open=False)
+                for targets, groups in _together(grouped(changes, least(style)))
+            ),
+        ],
+    )
 
 
 def comparison(found: Comparison, _style: Style) -> str:
@@ -143,21 +166,42 @@ def _table(columns: Sequence[str], counts: Counts) -> str:
     return "\n".join(lines) + "\n\n"
 
 
-def _problems(problems: Iterable[Problem]) -> Block:
-    entries = [
-        f"- {code(str(each.address.target))}: {code(problem_text(each))}{each.origin and f' ({code(each.origin)})'}\n"
-        for each in problems
-    ]
-    return Block("problem", f"### {counted(len(entries), 'problem')}\n\n", tuple(entries))
+def _together(found: Grouped[One]) -> Iterator[tuple[Sequence[Target], Sequence[Group[One]]]]:
+    """Yield groups by their targets, then what is left of each target."""
+    yield from ((block.targets, block.groups) for block in found.blocks)
+    for target, entries in found.rest.items():
+        if entries:
+            yield (target,), [Group((entry,), entry) for entry in sorted(entries, key=rank)]
 
 
-def _excepted(held: Iterable[Excepted]) -> Block:
-    entries = [
-        f"- {code(str(each.address.target))}: {code(excepted_subject(each))}: "
-        f"{code(excepted_text(each))}{each.origin and f' ({code(each.origin)})'}\n"
-        for each in held
-    ]
-    return Block("excepted change", f"### {counted(len(entries), 'excepted change')}\n\n", tuple(entries))
+def _list(noun: str, entries: Iterable[One], words: Callable[[Group[One]], str], style: Style) -> Block:
+    """Return a block with a line for each group and for each entry that is in none."""
+    entries = tuple(entries)
+    lines = (
+        f"- {_which(targets)}: {words(group)}{_origin(group)}\n"
+        for targets, groups in _together(grouped(entries, least(style)))
+        for group in groups
+    )
+    return Block(noun, f"### {counted(len(entries), noun)}\n\n", tuple(lines))
+
+
+def _which(targets: Sequence[Target]) -> str:
+    if len(targets) == 1:
+        return code(str(targets[0]))
+    number, names = headline(targets)
+    return f"{number} ({code(names)})"
+
+
+def _origin(group: Group[One]) -> str:
+    return f" ({code(group.origin)})" if group.origin and not isinstance(group.sample, Outcome) else ""
+
+
+def _problem(group: Group[Problem]) -> str:
+    return code(f"{subject(group)}: {problem_reason(group.sample)}")
+
+
+def _excepted(group: Group[Excepted]) -> str:
+    return f"{code(excepted_subject(group.sample))}: {code(excepted_text(group.sample))}"
 
 
 def _renames(saved: SavedPlan) -> Block:
@@ -165,28 +209,24 @@ def _renames(saved: SavedPlan) -> Block:
     return Block("possible rename", f"### {counted(len(entries), 'possible rename')}\n\n", tuple(entries))
 
 
-def _unfinished(outcomes: Iterable[Outcome]) -> Block:
-    entries = [
-        f"- {code(str(each.change.address.target))}: {each.change.action} {code(label(each.change.address))}: "
-        f"{each.status}{f': {code(each.reason)}' if each.reason else ''}\n"
-        for each in outcomes
-        if each.status is not Status.DONE
-    ]
-    return Block("unfinished change", f"### {counted(len(entries), 'unfinished change')}\n\n", tuple(entries))
+def _unfinished(group: Group[Outcome]) -> str:
+    each = group.sample
+    return (
+        f"{each.change.action} {code(subject(group))}: {each.status}{f': {code(each.reason)}' if each.reason else ''}"
+    )
 
 
-def _done(target: TargetReport) -> Block:
-    changes = [each.change for each in target.outcomes if each.status is Status.DONE]
-    return _group(target, changes, "{}d", is_open=False)
-
-
-def _group(target: TargetPlan | TargetReport, changes: list[Change], verb: str, *, is_open: bool) -> Block:
-    """Return the changes of one target, shown by a click."""
+def _changes(targets: Sequence[Target], groups: Sequence[Group[Change]], verb: str, *, is_open: bool) -> Block:
+    """Return the changes of one target, or equal ones of several, shown by a click."""
+    changes = [group.sample for group in groups]
     numbers = Counter(change.action for change in changes)
-    words = (f"{numbers[action]:,} {verb.format(action)}" for action in ACTIONS if numbers[action])
-    title = f"{code_in_html(str(target.target))}: {', '.join(words)}"
-    entries = ("".join(_change(change)) for change in sorted(changes, key=rank))
-    return collapsible(title, "change", "diff", entries, is_open=is_open)
+    words = ", ".join(f"{numbers[action]:,} {verb.format(action)}" for action in ACTIONS if numbers[action])
+    if len(targets) == 1:
+        title = f"{code_in_html(str(targets[0]))}: {words}"
+    else:
+        number, names = headline(targets)
+        title = f"{number} ({code_in_html(names)}), each: {words}"
+    return collapsible(title, "change", "diff", ("".join(_change(change)) for change in changes), is_open=is_open)
 
 
 def _differing(target: str, differences: Sequence[Difference], *, is_open: bool) -> Block:

@@ -39,11 +39,11 @@ from reconciler.render.wording import (
     of_report,
     plan_cost,
     problem_reason,
-    problem_subject,
     rename_notes,
     requests_made,
     rewritten,
     status_text,
+    subject,
     waits,
 )
 from reconciler.system.terminal import escaped
@@ -170,31 +170,30 @@ def _entries(entries: Iterable[Entry], targets: Iterable[TargetPlan | TargetRepo
 
 def _heading(number: str, names: str, style: Style) -> list[str]:
     """Return the heading of a group: its number of targets, and some of them in column 70 or two blanks later."""
-    for line in (f"{number:<{NAMES}}{names}", f"{number}  {names}"):
+    for line in (f"{number:<{NAMES}}({names})", f"{number}  ({names})"):
         if style.width is None or len(line) <= style.width:
             return [line.replace(number, _painted(number, "target", style), 1)]
-    return [_painted(number, "target", style), *_folded(names, style, indent=2)]
+    return [_painted(number, "target", style), *_folded(f"({names})", style, indent=2)]
 
 
-def _group(group: Group, style: Style) -> Iterator[str]:
+def _group(group: Group[Entry], style: Style) -> Iterator[str]:
     """Yield the lines of equal entries of several targets, or of one entry."""
     sample = group.sample
-    more = f" and {counted(group.others, 'other')}" if group.others else ""
+    about = subject(group)
     match sample:
         case Problem():
-            subject = f"{problem_subject(sample)}{more}: {problem_reason(sample)}"
-            yield from _entry("!", subject, (), style, escaped(group.origin))
+            yield from _entry("!", f"{about}: {problem_reason(sample)}", (), style, escaped(group.origin))
             return
         case Excepted():
             known = (*held_back(sample), excepted_text(sample))
-            yield from _entry("=", label(sample.address), known, style, escaped(group.origin))
+            yield from _entry("=", about, known, style, escaped(group.origin))
             return
         case Outcome():
             facts: tuple[str, ...] = (status_text(sample),)
-            yield from _entry(MARKERS[sample.change.action], label(sample.change.address) + more, facts, style)
+            yield from _entry(MARKERS[sample.change.action], about, facts, style)
         case _:
             facts = () if isinstance(sample, Delete) and not style.verbose else tuple(details(sample))
-            yield from _entry(MARKERS[sample.action], label(sample.address), facts, style, escaped(group.origin))
+            yield from _entry(MARKERS[sample.action], about, facts, style, escaped(group.origin))
     if style.verbose:
         yield from (f"      {line}" for line in (() if isinstance(sample, Outcome) else rewritten(sample)))
         for each in map(subject_of, group.entries):
@@ -205,8 +204,8 @@ def _left_alone(target: TargetPlan | TargetReport, style: Style) -> Iterator[str
     for each in target.unmanaged:
         yield from _entry("?", f"{label(each.address)} is unmanaged", tuple(known_of(each)), style)
     for section in target.not_applicable:
-        subject = f"{escaped(section.section)} is not applicable"
-        yield from _entry("?", subject, (escaped(section.not_applicable),), style)
+        about = f"{escaped(section.section)} is not applicable"
+        yield from _entry("?", about, (escaped(section.not_applicable),), style)
 
 
 def _requests(change: Change) -> Iterator[str]:

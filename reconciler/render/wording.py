@@ -14,7 +14,7 @@ from math import inf
 
 from reconciler.apply import Outcome, Status
 from reconciler.documents.comparison import Comparison, Difference
-from reconciler.documents.groups import FEW
+from reconciler.documents.groups import FEW, Group, One, subject_of
 from reconciler.documents.plan_file import SavedPlan, Summary, utc
 from reconciler.documents.report import Counts as Results
 from reconciler.documents.report import Report
@@ -82,10 +82,17 @@ def least(style: Style) -> float:
 
 
 def headline(targets: Sequence[Target]) -> tuple[str, str]:
-    """Return what targets are, and which: `27 projects`, `(acme/api, acme/lib and 25 more)`."""
+    """Return what targets are, and which: `27 projects`, `acme/api, acme/lib and 25 more`."""
     first, second, *others = (escaped(str(target.ref)) for target in targets)
     and_more = f" and {len(others):,} more" if others else ""
-    return counted(len(targets), str(targets[0].level)), f"({first}, {second}{and_more})"
+    return counted(len(targets), str(targets[0].level)), f"{first}, {second}{and_more}"
+
+
+def subject(group: Group[One]) -> str:
+    """Return what a group is about: `milestone "2026.12"`, `milestone "a" and 3 others`."""
+    first = subject_of(group.sample)
+    name = problem_subject(first) if isinstance(first, Problem) else label(first.address)
+    return f"{name} and {counted(group.others, 'other')}" if group.others else name
 
 
 def problem_subject(problem: Problem) -> str:

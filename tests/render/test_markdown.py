@@ -15,12 +15,14 @@ from reconciler.documents.report import Report
 from reconciler.errors import LocatedDiagnostic
 from reconciler.model.plan import Plan, Problem, SectionPlan, TargetPlan
 from reconciler.model.targets import Address
-from reconciler.render import render_plan, render_report, render_validation
+from reconciler.render import Style, render_plan, render_report, render_validation
 from reconciler.render.markdown import LIMIT, Block, code, fitted
 from tests.render.hostile import EVIL, evil, hostile
 from tests.render.many import carried_out, many
 from tests.render.plans import patiently, reports, saved_plans
 from tests.render.samples import API, EMPTY, done, sample, saved_plan
+
+EACH = Style(group_by="target")
 
 
 def test_a_plan_begins_with_numbers_and_problems() -> None:
@@ -77,7 +79,7 @@ Read from `https://git.example.com/api/v4` at 2026-12-01T12:00:00Z.
 
 def test_many_changes_are_shown_by_a_click() -> None:
     assert render_plan(many(10), "markdown").count("<details open>\n") == 2
-    assert render_plan(many(15), "markdown").count("<details>\n") == 3
+    assert render_plan(many(15), "markdown", EACH).count("<details>\n") == 3
 
 
 def test_a_report_begins_with_what_is_not_done() -> None:
@@ -97,8 +99,8 @@ Written to `https://git.example.com/api/v4` from 2026-12-01T12:00:00Z to 2026-12
 
 ### 2 unfinished changes
 
-- `project acme/payments/api`: update `approval settings`: dropped by the service: `the service kept its own level`
 - `project acme/payments/api`: create `milestone "2026.12"`: failed
+- `project acme/payments/api`: update `approval settings`: dropped by the service: `the service kept its own level`
 
 ### 1 problem
 
@@ -175,8 +177,66 @@ def test_what_is_valid_is_counted() -> None:
     assert render_validation([WARNING], {"project": 2}, "markdown").startswith("## Valid: 1 warning\n\n<details>\n")
 
 
+def test_equal_changes_of_a_large_fleet_are_a_short_note() -> None:
+    plan = many(3335, problems=560)
+    assert render_plan(plan, "markdown") == (
+        """\
+## Plan: 667 to create, 2,001 to update, 667 to delete, 560 problems
+
+**`apply will refuse this plan: it deletes 667 objects, more than 20; add --allow-deletes 667`**
+
+| section | create | update | delete | problems |
+|---|---:|---:|---:|---:|
+| `approval_settings` | 0 | 667 | 0 | 560 |
+| `milestones` | 667 | 1334 | 0 | 0 |
+| `trigger_tokens` | 0 | 0 | 667 | 0 |
+
+3,335 writes to apply; 8 requests were made to plan. 667 unmanaged objects.
+Read from `https://git.example.com/api/v4` at 2026-12-01T12:00:00Z.
+
+### 560 problems
+
+- 560 projects (`acme/team-0/service-0, globex/team-1/service-1 and 558 more`): `approval settings.retain_approvals_on_push: locked by group acme; unlock it there or leave the field out`
+
+<details open>
+<summary>667 projects (<code>acme/team-0/service-0&#44; globex/team-1/service-1 and 665 more</code>), each: 1 to create, 3 to update, 1 to delete</summary>
+
+```diff
++ milestone "2026.01"
++     due_date: 2026-01-28
++     description: "Release 1.\\n- fast\\n- tiny\\n"
+~ approval settings
+-     allow_author_approval: true
++     allow_author_approval: false
+-     require_password_to_approve: false
++     require_password_to_approve: true
+~ milestone "2026.02"
+-     due_date: 2026-02-27
++     due_date: 2026-02-28
+-     description: "Release 2.\\n- fast\\n- small\\n"
++     description: "Release 2.\\n- fast\\n- tiny\\n"
+~ milestone "2026.03"
+-     due_date: 2026-03-27
++     due_date: 2026-03-28
+-     description: "Release 3.\\n- fast\\n- small\\n"
++     description: "Release 3.\\n- fast\\n- tiny\\n"
+- trigger token "legacy-integration"
+-     description: legacy-integration
+```
+
+</details>
+"""
+    )
+    note = render_report(carried_out(plan, every=2), "markdown")
+    assert note.count("\n") < 200
+    assert (
+        '- 333 projects (`globex/team-1/service-1, acme/team-3/service-3 and 331 more`): create `milestone "2026.01"`: '
+        "failed: `PUT projects/7/milestones/3: 500 Internal Server Error`\n"
+    ) in note
+
+
 def test_a_note_that_is_too_long_counts_exactly_what_it_leaves_out() -> None:
-    note = render_plan(many(5000, problems=9), "markdown")
+    note = render_plan(many(5000, problems=9), "markdown", EACH)
     (left_out,) = re.findall(r"\*\*Shortened: ([\d,]+) of 5,000 changes left out here\.\*\*", note)
     shown = len(re.findall(r'^[-+~] [a-z ]+(?: ".*")?$', note, re.MULTILINE))
     assert (shown + int(left_out.replace(",", "")), note.count("\n- `")) == (5000, 9)
@@ -185,7 +245,7 @@ def test_a_note_that_is_too_long_counts_exactly_what_it_leaves_out() -> None:
 
 
 def test_when_not_even_the_problems_fit_no_change_is_shown() -> None:
-    note = render_report(carried_out(many(5000, problems=1000), every=2), "markdown")
+    note = render_report(carried_out(many(5000, problems=1000), every=2), "markdown", EACH)
     (failures,) = re.findall(r"\*\*Shortened: ([\d,]+) of 2,500 unfinished changes, 1,000 of 1,000 problems, ", note)
     assert note.count("\n- `") + int(failures.replace(",", "")) == 2500
     assert "2,500 of 2,500 changes left out here.** The other reports of this run have all of it.\n\n### 2,500" in note
@@ -276,5 +336,5 @@ def test_every_string_is_shown_as_it_is() -> None:
 
 
 def test_groups_are_in_the_order_of_the_plan() -> None:
-    names = re.findall("service-([0-9]+)<", render_plan(many(100), "markdown"))
+    names = re.findall("service-([0-9]+)<", render_plan(many(100), "markdown", EACH))
     assert all(int(one) + 1 == int(next_) for one, next_ in pairwise(names))
