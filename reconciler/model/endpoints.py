@@ -424,9 +424,9 @@ class Collection:
 
     def identity(self, name: Key) -> Key:
         """Return the form in which two spellings of one object's name are equal; paths ignore case."""
-        if self.key_level is None:
-            return self.canonical_key(name)
-        return name.casefold() if isinstance(name, str) else name
+        if not isinstance(name, str):
+            return name  # that of a project or a group; a damaged plan may hold others
+        return self.canonical_key(name) if self.key_level is None else name.casefold()
 
     def name_error(self, name: Key) -> str | None:
         """Return what is wrong with a name and what would be right; None where it is fine."""
