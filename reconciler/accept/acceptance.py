@@ -182,16 +182,19 @@ class _Rounds:
         wishes: dict[Target, Wishes] = {}
         for each in plan.targets:
             for section in each.sections:
-                place = each.target, section.section
-                if (section.changes or section.problems) and place not in self.given_up:
+                if section.changes or section.problems:
                     wished = wishes.setdefault(each.target, Wishes())
-                    wished.collect(section, declared[place], wholes[each.target], self.live)
+                    declaration = declared[each.target, section.section]
+                    wished.collect(section, declaration, wholes[each.target], self.live)
         return wishes
 
     def _placed(self, wishes: Mapping[Target, Wishes]) -> list[Edit]:
         unreadable = {(t, s) for (t, s, _), part in self.live.parts.items() if isinstance(part, Unreadable)}
-        known = {place for place in self.planned if place not in unreadable and place not in self.given_up}
-        return Placement(self.current.layered, wishes, known, self.closed, self.banned, self.restated).place()
+        known = {place for place in self.planned if place not in unreadable}
+        placement = Placement(
+            self.current.layered, wishes, known, self.closed, self.banned, self.restated, self.given_up.keys()
+        )
+        return placement.place()
 
     def _make(self, edits: Sequence[Edit]) -> None:
         """Make some edits; if manifests would have errors, drop those that are to blame.

@@ -64,6 +64,7 @@ class Placement:
         banned: the places of profiles and sets, each with a section that stays as it is there.
         restated: targets, each with a section that their own documents are to declare as a whole, as they must where
             they are read before it is known what profiles and sets they have.
+        given_up: targets, each with a section that stays as it is.
     """
 
     wholes: Collection[Effective]
@@ -71,7 +72,8 @@ class Placement:
     known: Collection[tuple[Target, str]]
     closed: Mapping[str, str]
     banned: Collection[tuple[Place, str]]
-    restated: Collection[tuple[Target, str]] = ()
+    restated: Collection[tuple[Target, str]]
+    given_up: Collection[tuple[Target, str]]
     edits: dict[tuple[Any, Steps], Edit] = field(default_factory=dict)
 
     @cached_property
@@ -86,7 +88,7 @@ class Placement:
     def place(self) -> list[Edit]:
         """Return the edits; a wish that has no place is refused, with the reason."""
         for whole in self.wholes:
-            self._refuse_locked(whole)
+            self._leave(whole)
         adds = []
         for whole in self.wholes:
             wishes = self.wishes.get(whole.target, Wishes()).wishes
@@ -101,8 +103,8 @@ class Placement:
         self._add(adds)
         return [*self.edits.values()]
 
-    def _refuse_locked(self, whole: Effective) -> None:
-        """Take out what a lock holds, so that nobody else counts on it."""
+    def _leave(self, whole: Effective) -> None:
+        """Take out what a lock holds, and sections that are given up, so that no other target counts on them."""
         wishes = self.wishes.get(whole.target, Wishes()).wishes
         for steps in sorted(wishes, key=len):
             lock = lock_on(whole, steps)
@@ -110,6 +112,8 @@ class Placement:
                 for held in [each for each in wishes if each[: len(steps)] == steps]:
                     del wishes[held]
                 self._refuse(whole, steps, f"locked by {lock}: change it there")
+        for steps in [each for each in wishes if (whole.target, each[0]) in self.given_up]:
+            del wishes[steps]
 
     def _place(self, whole: Effective, steps: Steps, wish: Wish) -> None:
         is_item = len(steps) == 2 and whole.specs[steps[0]].items is not None
@@ -321,8 +325,6 @@ def _depends(whole: Effective, layer: Layer, steps: Steps) -> bool:
     """Whether a target would have something else without what a layer declares."""
     section, *names = steps
     spec = whole.specs[section]
-    if section not in whole.sections:
-        return False
     if len(names) == 2 and names[0] in spec.lists:
         return True
     if not _is_declared(whole, steps):

@@ -126,54 +126,55 @@ class _Drift:
 
     def add(self, change: Create | Update | Delete) -> None:
         """Wish for the opposite of a change."""
-        part, name = self.kind.part(change.address.part), change.address.name
-        match change, part:
-            case (Create(replaces_ids=(_, *_)), _) | (Delete(successor_id=int()), _):
+        part, name = self._part(change), change.address.name
+        match change:
+            case Create(replaces_ids=(_, *_)) | Delete(successor_id=int()):
                 self._refuse(name, ROTATION)
-            case Create(), Collection():
+            case Create():
                 self._drop(part, name)
-            case Update(renamed_from=former), _:
+            case Update(renamed_from=former):
                 if former is not None:
                     self._put((name,), Rename(str(literal(former))))
                 found = self._found(part, name if former is None else former)
                 self._put_fields(name, found, change.after)
-            case Delete(), Collection():
+            case _:
                 self._add(part, name)
 
     def solve(self, problem: Problem) -> None:
         """Wish for what makes a problem go away, where what is there can be declared."""
-        part, name = self.kind.part(problem.address.part), problem.address.name
+        part, name = self._part(problem), problem.address.name
         read = self.live.parts[self.target, self.section.kind, part.name]
-        declared = self.section.wanted[part.name]
+        declared: Any = self.section.wanted[part.name]
         if isinstance(read, Unreadable):
             self._refuse(name, problem.reason)
-        elif isinstance(read, Found) and isinstance(declared, Resource):
+        elif isinstance(read, Found):
             self._put_fields(None, read, differences(declared, read)[1])
-        elif isinstance(part, Collection) and isinstance(declared, Mapping):
-            self._solve_item(part, problem, None if name is None else declared.get(name))
+        else:
+            self._solve_item(part, problem, declared.get(name))
 
     def _solve_item(self, part: Collection, problem: Problem, wanted: Resource | None) -> None:
         name = problem.address.name
-        namesakes = self._named(part, name)
         former = [each for old in getattr(wanted, OLD_NAMES, ()) for each in self._named(part, old)]
-        match namesakes, former:
-            case [], []:
-                self._drop(part, name)
-            case [], [found]:
-                self._put((name,), Rename(str(literal(found.names[0]))))
-                self._put_fields(name, found, self._differing(part, wanted, found))
-            case [_], _ if wanted is None:
+        match wanted, self._named(part, name), former:
+            case None, [_], _:
                 self._add(part, name)
-            case [found], _ if former or self._differing(part, wanted, found):
-                self._put_fields(name, found, self._differing(part, wanted, found))
+            case Resource(), [], []:
+                self._drop(part, name)
+            case Resource() as resource, [], [found]:
+                self._put((name,), Rename(str(literal(found.names[0]))))
+                self._put_fields(name, found, self._differing(part, resource, found))
+            case Resource() as resource, [found], _ if former or self._differing(part, resource, found):
+                self._put_fields(name, found, self._differing(part, resource, found))
                 if former:
                     self._put((name, OLD_NAMES), Drop())
             case _:
                 self._refuse(name, problem.reason)
 
-    def _differing(self, part: Collection, wanted: Resource | None, found: Found) -> Mapping[str, Any]:
-        if wanted is None:
-            return {}
+    def _part(self, each: Create | Update | Delete | Problem) -> Any:
+        """Return the endpoint that a step of the plan is about."""
+        return self.kind.part(each.address.part)
+
+    def _differing(self, part: Collection, wanted: Resource, found: Found) -> Mapping[str, Any]:
         names = part.unique_name_of(self._objects(part)) if part.refers else {}
         return differences(part.referring(wanted, names), found)[1]
 

@@ -14,6 +14,7 @@ from reconciler.errors import ManifestErrors
 from reconciler.kinds.notification_settings import EVENT_NAMES
 from reconciler.manifests import Manifests, Member, read_contents
 from reconciler.manifests.yaml_writer import write_yaml
+from reconciler.model.kind import Kinds
 from reconciler.model.plan import Plan
 from reconciler.model.state import LiveState, Reference, Unknown
 from reconciler.model.targets import Level, Target
@@ -216,14 +217,14 @@ def check_each_hunk(accepted: Acceptance, after: Texts, state: LiveState) -> Non
             continue
 
 
-def read(texts: Texts) -> Manifests:
-    found = read_contents({path: text.encode() for path, text in texts.items()}, KINDS)
+def read(texts: Texts, kinds: Kinds = KINDS) -> Manifests:
+    found = read_contents({path: text.encode() for path, text in texts.items()}, kinds)
     paths = {Target(Level.PROJECT, number): path for number, path in PROJECTS.items()}
     return found.with_discovered({group: MEMBERS[group] for group in found.groups}, paths)
 
 
-def planned(manifests: Manifests, state: LiveState) -> Plan:
-    plan, missing = make_plan(manifests.desired, state, KINDS)
+def planned(manifests: Manifests, state: LiveState, kinds: Kinds = KINDS) -> Plan:
+    plan, missing = make_plan(manifests.desired, state, kinds)
     assert not missing
     return plan
 
@@ -236,9 +237,9 @@ def differences(plan: Plan) -> int:
     )
 
 
-def accepted_by(manifests: Manifests, state: LiveState) -> Acceptance:
-    drift = Drift(manifests, manifests.desired, planned(manifests, state), state)
-    return accept(drift, KINDS, ManifestFiles([Path("manifests")]))
+def accepted_by(manifests: Manifests, state: LiveState, kinds: Kinds = KINDS) -> Acceptance:
+    drift = Drift(manifests, manifests.desired, planned(manifests, state, kinds), state)
+    return accept(drift, kinds, ManifestFiles([Path("manifests")]))
 
 
 def without_one_hunk(accepted: Acceptance) -> Iterator[Texts]:
