@@ -6,6 +6,7 @@ from typing import Any
 import pytest
 
 from reconciler.model.targets import Level, Target
+from reconciler.planning.causes import NOT_LICENSED
 from tests.building import section
 from tests.cli_runner import CliRunner
 from tests.engine_driver import EngineDriver, failures
@@ -72,7 +73,7 @@ def test_a_taken_username_is_told_in_the_services_words(root: EngineDriver) -> N
 
 
 def test_only_administrators_see_them(engine: EngineDriver) -> None:
-    assert engine.problems(wanted({})) == ["service account.None: cannot be read: GET service_accounts: 403 Forbidden"]
+    assert engine.problems(wanted({})) == [f"service account.None: cannot be read: {NOT_LICENSED}"]
     with speaking_with(engine, "root-token"):
         assert engine.problems(wanted({})) == []
 
