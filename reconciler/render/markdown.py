@@ -27,6 +27,7 @@ from reconciler.render.wording import (
     WHOLE,
     Counts,
     access_notes,
+    alike,
     became,
     compared,
     comparison_in_a_line,
@@ -137,12 +138,11 @@ def report(done: Report, style: Style) -> str:
     )
 
 
-def comparison(found: Comparison, _style: Style) -> str:
+def comparison(found: Comparison, style: Style) -> str:
     """Return what is new, gone or different, by target."""
     head = f"## {comparison_in_a_line(found)}\n\n{compared(found)}.\n\n"
-    targets = groupby(found.differences, lambda each: each.address.target)
     is_open = len(found.differences) <= FEW
-    return fitted(head, [_differing(str(target), tuple(each), is_open=is_open) for target, each in targets])
+    return fitted(head, [_differing(*each, is_open=is_open) for each in alike(found, least(style))])
 
 
 def validation(diagnostics: Sequence[LocatedDiagnostic], documents: Mapping[str, int], _style: Style) -> str:
@@ -221,23 +221,27 @@ def _changes(targets: Sequence[Target], groups: Sequence[Group[Change]], verb: s
     changes = [group.sample for group in groups]
     numbers = Counter(change.action for change in changes)
     words = ", ".join(f"{numbers[action]:,} {verb.format(action)}" for action in ACTIONS if numbers[action])
+    entries = ("".join(_change(change)) for change in changes)
+    return collapsible(_title(targets, words), "change", "diff", entries, is_open=is_open)
+
+
+def _title(targets: Sequence[Target], words: str) -> str:
+    """Return the HTML above what one target has, or several have alike."""
     if len(targets) == 1:
-        title = f"{code_in_html(str(targets[0]))}: {words}"
-    else:
-        number, names = headline(targets)
-        title = f"{number} ({code_in_html(names)}), each: {words}"
-    return collapsible(title, "change", "diff", ("".join(_change(change)) for change in changes), is_open=is_open)
+        return f"{code_in_html(str(targets[0]))}: {words}"
+    number, names = headline(targets)
+    return f"{number} ({code_in_html(names)}), each: {words}"
 
 
-def _differing(target: str, differences: Sequence[Difference], *, is_open: bool) -> Block:
+def _differing(targets: Sequence[Target], differences: Sequence[Difference], *, is_open: bool) -> Block:
     numbers = Counter(each.news for each in differences)
-    words = (f"{numbers[news]:,} {news}" for news in ("new", "gone", "different") if numbers[news])
+    words = ", ".join(f"{numbers[news]:,} {news}" for news in ("new", "gone", "different") if numbers[news])
     entries = []
     for each in differences:
         marker, subject, facts = difference_words(each)
         lines = [f"{each.news} {marker} {clipped(subject)}", *(f"    {clipped(fact)}" for fact in facts)]
         entries.append("".join(f"{line}\n" for line in lines))
-    return collapsible(f"{code_in_html(target)}: {', '.join(words)}", "difference", "text", entries, is_open=is_open)
+    return collapsible(_title(targets, words), "difference", "text", entries, is_open=is_open)
 
 
 def _change(change: Change) -> Iterator[str]:

@@ -2,7 +2,7 @@
 
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from itertools import chain, groupby
+from itertools import chain
 from math import inf
 from operator import itemgetter
 from textwrap import wrap
@@ -21,6 +21,7 @@ from reconciler.render import Style
 from reconciler.render.wording import (
     MARKERS,
     access_notes,
+    alike,
     baseline_note,
     compared,
     comparison_in_a_line,
@@ -108,8 +109,10 @@ def report(done: Report, style: Style) -> str:
 def comparison(found: Comparison, style: Style) -> str:
     """Return what is new, gone or different in each target, and the comparison in numbers."""
     lines: list[str] = []
-    for target, differences in groupby([] if style.quiet else found.differences, lambda each: each.address.target):
-        lines.append(_painted(escaped(str(target)), "target", style))
+    for targets, differences in [] if style.quiet else alike(found, least(style)):
+        several = len(targets) > 1
+        name = _painted(escaped(str(targets[0])), "target", style)
+        lines += _heading(*headline(targets), style) if several else [name]
         for each in differences:
             marker, subject, facts = difference_words(each)
             head = f"{each.news:<{len('different')}} {_painted(marker, marker, style)} {subject}"

@@ -286,6 +286,21 @@ def difference_words(each: Difference) -> tuple[str, str, list[str]]:
             return MARKERS[item.action], label(each.address), facts or list(details(item))
 
 
+def alike(found: Comparison, few: float) -> list[tuple[tuple[Target, ...], list[Difference]]]:
+    """Return the differences by the targets that have them: those that read alike for so many targets only once."""
+    rows: dict[object, list[tuple[int, Difference]]] = {}
+    for index, each in enumerate(found.differences):
+        marker, subject, facts = difference_words(each)
+        rows.setdefault((each.level, each.news, marker, subject, *facts), []).append((index, each))
+    blocks: dict[tuple[Target, ...], list[tuple[int, Difference]]] = {}
+    for row in rows.values():
+        targets = tuple(dict.fromkeys(each.address.target for _, each in row))
+        for index, each in row[:1] if len(targets) >= few else row:
+            blocks.setdefault(targets if len(targets) >= few else (each.address.target,), []).append((index, each))
+    ordered = sorted(blocks.items(), key=lambda block: (-len(block[0]), [target.order for target in block[0]]))
+    return [(targets, [each for _, each in sorted(row, key=lambda pair: pair[0])]) for targets, row in ordered]
+
+
 def comparison_in_a_line(found: Comparison) -> str:
     """Return a comparison's numbers: `1 new, 2 gone, 0 different, 12 the same`."""
     numbers = found.summary

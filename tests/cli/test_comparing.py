@@ -124,6 +124,38 @@ def test_the_outcomes_of_two_reports(cli_runner: CliRunner) -> None:
     ]
 
 
+def test_what_reads_alike_for_three_targets_is_shown_once(cli_runner: CliRunner) -> None:
+    (cli_runner.folder / "manifests/project.yaml").unlink()
+    document = "apiVersion: reconciler/v1\nkind: Project\nmetadata: {path: acme/%s}\nspec: {milestones: {a: {}%s}}\n"
+    for name in ("api", "lib", "web"):
+        cli_runner.write(f"manifests/{name}.yaml", document % (name, ""))
+    cli_runner("plan --out old.json")
+    for name in ("api", "lib", "web"):
+        cli_runner.write(f"manifests/{name}.yaml", document % (name, ", b: {}, c: {}" if name == "lib" else ", b: {}"))
+    cli_runner("plan --out new.json")
+    last = "The plan of TIME, compared with that of TIME: 4 new, 0 gone, 0 different, 3 the same."
+    assert dated(cli_runner, "show new.json --since old.json")[1].splitlines() == [
+        "3 projects                                                           (acme/api, acme/lib and 1 more)",
+        '  new       + milestone "b"',
+        "project acme/lib",
+        '  new       + milestone "c"',
+        last,
+    ]
+    each = dated(cli_runner, "show new.json --since old.json --group-by target")[1].splitlines()
+    assert each == [
+        "project acme/api",
+        '  new       + milestone "b"',
+        "project acme/lib",
+        '  new       + milestone "b"',
+        '  new       + milestone "c"',
+        "project acme/web",
+        '  new       + milestone "b"',
+        last,
+    ]
+    note = dated(cli_runner, "show new.json --since old.json --format markdown")[1]
+    assert "<summary>3 projects (<code>acme/api&#44; acme/lib and 1 more</code>), each: 1 new</summary>" in note
+
+
 def test_two_objects_of_a_name_and_lists_within(cli_runner: CliRunner) -> None:
     epics = {
         "path": "acme",
