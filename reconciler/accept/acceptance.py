@@ -1,6 +1,6 @@
 """The way to an empty plan: place what the plan asks for, plan again, until nothing is left that can be accepted."""
 
-from collections.abc import Collection, Hashable, Iterable, Iterator, Mapping, Sequence, Set
+from collections.abc import Collection, Container, Hashable, Iterable, Iterator, Mapping, Sequence, Set
 from dataclasses import dataclass, field, replace
 from difflib import unified_diff
 from itertools import product
@@ -13,9 +13,10 @@ from reconciler.manifests import Manifests
 from reconciler.manifests.sources import TEMPLATE, Document
 from reconciler.model.endpoints import Collection as Objects
 from reconciler.model.kind import Kinds
-from reconciler.model.plan import Change, Plan, Problem, Update
+from reconciler.model.plan import Change, Plan, Problem, TargetPlan, Update
 from reconciler.model.state import DesiredState, LiveState, Lookup, Reference, Unknown, Unreadable, Vocabulary
 from reconciler.model.targets import Key, Target
+from reconciler.planning.applicability import find_unfit, with_unfit
 from reconciler.planning.planner import make_plan
 
 IN_TEMPLATE = "in a template"
@@ -37,12 +38,14 @@ class Drift:
         desired: the part of them that was planned: only these targets and sections are accepted.
         plan: of that part.
         live: what was read for the plan, and looked up.
+        inapplicable: the targets and sections that cannot be had, and that agree to anything.
     """
 
     manifests: Manifests
     desired: DesiredState
     plan: Plan
     live: LiveState
+    inapplicable: Set[tuple[Target, str]] = frozenset()
 
 
 @dataclass(frozen=True, slots=True)
@@ -97,15 +100,15 @@ def accept(drift: Drift, kinds: Kinds, files: ManifestFiles) -> Acceptance:
         files: where the manifests are.
     """
     manifests, targets = drift.manifests, drift.plan.targets
-    held = [problem for each in targets for problem in each.problems if problem.address == each.target.address]
-    out = {problem.address.target for problem in held}
+    out = {each.target for each in targets if any(problem.address == each.target.address for problem in each.problems)}
     planned = {(each.target, s.kind) for each in drift.desired.targets if each.target not in out for s in each.sections}
+    held = [each for each in drift.plan.problems if (each.address.target, each.address.section) not in planned]
     number = sum(1 for each in targets if each.target not in out for _ in (*each.changes, *each.problems))
     closed = {**files.closed, **{path: IN_TEMPLATE for path in manifests.files if path.endswith(TEMPLATE)}}
     sources = manifests.sources
     while True:
         drafts = Drafts(manifests.specs, files.roots)
-        rounds = _Rounds(manifests, planned, drift.live, kinds, drafts, closed, manifests)
+        rounds = _Rounds(manifests, planned, drift.inapplicable, drift.live, kinds, drafts, closed, manifests)
         left = rounds.run()
         try:
             texts = rounds.drafts.texts(sources)
@@ -113,7 +116,16 @@ def accept(drift: Drift, kinds: Kinds, files: ManifestFiles) -> Acceptance:
             closed[str(odd)] = ODD_LAYOUT
             continue
         before = {path: sources[str(path)].text for path in texts if str(path) in sources}
-        return Acceptance(before, texts, len(targets) - len(out), max(number - len(left), 0), (*held, *left))
+        new = _newly_unfit(rounds.current.desired, drift.inapplicable, kinds)
+        return Acceptance(before, texts, len(targets) - len(out), max(number - len(left), 0), (*held, *left, *new))
+
+
+def _newly_unfit(desired: DesiredState, inapplicable: Container[tuple[Target, str]], kinds: Kinds) -> Iterator[Problem]:
+    """Yield a problem for each section that was left out, and is not where its target has a document of its own."""
+    found = find_unfit(desired, kinds)
+    unfit = {place: each for place, each in found.items() if place in inapplicable and not each.skipped}
+    targets = dict.fromkeys(target for target, _ in unfit)
+    yield from with_unfit(Plan(tuple(TargetPlan(target, ()) for target in targets)), unfit, kinds).problems
 
 
 @dataclass(slots=True)
@@ -123,6 +135,7 @@ class _Rounds:
     Attributes:
         base: the manifests as they were read.
         planned: the targets and sections that are accepted.
+        inapplicable: see `Drift`.
         live: what was read.
         kinds: all kinds.
         drafts: the documents with all edits so far.
@@ -137,6 +150,7 @@ class _Rounds:
 
     base: Manifests
     planned: Collection[tuple[Target, str]]
+    inapplicable: Collection[tuple[Target, str]]
     live: LiveState
     kinds: Kinds
     drafts: Drafts
@@ -191,10 +205,16 @@ class _Rounds:
     def _placed(self, wishes: Mapping[Target, Wishes]) -> list[Edit]:
         unreadable = {(t, s) for (t, s, _), part in self.live.parts.items() if isinstance(part, Unreadable)}
         known = {place for place in self.planned if place not in unreadable}
-        placement = Placement(
-            self.current.layered, wishes, known, self.closed, self.banned, self.restated, self.given_up.keys()
-        )
-        return placement.place()
+        return Placement(
+            self.current.layered,
+            wishes,
+            known,
+            self.inapplicable,
+            self.closed,
+            self.banned,
+            self.restated,
+            self.given_up.keys(),
+        ).place()
 
     def _make(self, edits: Sequence[Edit]) -> None:
         """Make some edits; if manifests would have errors, drop those that are to blame.

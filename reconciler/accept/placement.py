@@ -60,6 +60,7 @@ class Placement:
         wholes: the merged specs of all targets.
         wishes: those of each target that has any.
         known: the targets and sections of which everything was read: no other target agrees to anything.
+        inapplicable: the targets and sections that cannot be had: they agree to anything.
         closed: the files that must not change, each with the reason.
         banned: the places of profiles and sets, each with a section that stays as it is there.
         restated: targets, each with a section that their own documents are to declare as a whole, as they must where
@@ -70,6 +71,7 @@ class Placement:
     wholes: Collection[Effective]
     wishes: Mapping[Target, Wishes]
     known: Collection[tuple[Target, str]]
+    inapplicable: Collection[tuple[Target, str]]
     closed: Mapping[str, str]
     banned: Collection[tuple[Place, str]]
     restated: Collection[tuple[Target, str]]
@@ -243,7 +245,7 @@ class Placement:
         if (place_of(layer.document), at[0]) in self.banned:
             return False
         return all(
-            (whole.target, at[0]) in self.known and self._wished(whole, steps) == wish
+            self._agrees(whole, steps, wish)
             for whole in self.members[layer]
             if _depends(whole, layer, steps := _steps_in(whole, layer, at))
         )
@@ -254,10 +256,14 @@ class Placement:
         if (place_of(layer.document), section) in self.banned:
             return False
         return all(
-            (whole.target, section) in self.known and self._wished(whole, _added_to(whole, written)) == wish
+            self._agrees(whole, _added_to(whole, written), wish)
             for whole in self.members[layer]
             if whole.target.level in whole.specs[section].kind.models
         )
+
+    def _agrees(self, whole: Effective, steps: Steps, wish: Wish) -> bool:
+        place = whole.target, steps[0]
+        return place in self.inapplicable or (place in self.known and self._wished(whole, steps) == wish)
 
     def _wished(self, whole: Effective, steps: Steps) -> Wish | None:
         wishes = self.wishes.get(whole.target)

@@ -1,6 +1,6 @@
 """From a plan to what would have to be declared instead, target by target, wherever that is to be written. Pure."""
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Container, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -91,7 +91,8 @@ class Wishes:
         for change in plan.changes:
             drift.add(change)
         for problem in plan.problems:
-            drift.solve(problem)
+            held = [each for each in plan.excepted if each.address == problem.address]
+            drift.solve(problem, {name for each in held for name in (*each.before, *each.after)})
 
 
 @dataclass(frozen=True, slots=True)
@@ -140,19 +141,21 @@ class _Drift:
             case _:
                 self._add(part, name)
 
-    def solve(self, problem: Problem) -> None:
-        """Wish for what makes a problem go away, where what is there can be declared."""
+    def solve(self, problem: Problem, excepted: Container[str]) -> None:
+        """Wish for what makes a problem go away, where what is there can be declared, without some fields."""
         part, name = self._part(problem), problem.address.name
         read = self.live.parts[self.target, self.section.kind, part.name]
         declared: Any = self.section.wanted[part.name]
         if isinstance(read, Unreadable):
             self._refuse(name, problem.reason)
         elif isinstance(read, Found):
-            self._put_fields(None, read, differences(declared, read)[1])
+            self._put_fields(None, read, [each for each in differences(declared, read)[1] if each not in excepted])
         else:
-            self._solve_item(part, problem, declared.get(name))
+            self._solve_item(part, problem, declared.get(name), excepted)
 
-    def _solve_item(self, part: Collection, problem: Problem, wanted: Resource | None) -> None:
+    def _solve_item(
+        self, part: Collection, problem: Problem, wanted: Resource | None, excepted: Container[str]
+    ) -> None:
         name = problem.address.name
         former = [each for old in getattr(wanted, OLD_NAMES, ()) for each in self._named(part, old)]
         match wanted, self._named(part, name), former:
@@ -162,9 +165,9 @@ class _Drift:
                 self._drop(part, name)
             case Resource() as resource, [], [found]:
                 self._put((name,), Rename(str(literal(found.names[0]))))
-                self._put_fields(name, found, self._differing(part, resource, found))
-            case Resource() as resource, [found], _ if former or self._differing(part, resource, found):
-                self._put_fields(name, found, self._differing(part, resource, found))
+                self._put_fields(name, found, self._differing(part, resource, found, excepted))
+            case Resource() as resource, [found], _ if former or self._differing(part, resource, found, excepted):
+                self._put_fields(name, found, self._differing(part, resource, found, excepted))
                 if former:
                     self._put((name, OLD_NAMES), Drop())
             case _:
@@ -174,9 +177,9 @@ class _Drift:
         """Return the endpoint that a step of the plan is about."""
         return self.kind.part(each.address.part)
 
-    def _differing(self, part: Collection, wanted: Resource, found: Found) -> Mapping[str, Any]:
+    def _differing(self, part: Collection, wanted: Resource, found: Found, excepted: Container[str]) -> list[str]:
         names = part.unique_name_of(self._objects(part)) if part.refers else {}
-        return differences(part.referring(wanted, names), found)[1]
+        return [each for each in differences(part.referring(wanted, names), found)[1] if each not in excepted]
 
     def _drop(self, part: Collection, name: Key | None) -> None:
         """Wish that an item, or each entry that stands for an object, is not declared."""
@@ -202,7 +205,7 @@ class _Drift:
             declared = next((key for key in self.merged if part.identity(key) == part.identity(shown)), None)
             self._put(*((shown,), Add(fields)) if declared is None else ((declared,), Revive(fields)))
 
-    def _put_fields(self, name: Key | None, found: Found, fields: Mapping[str, Any]) -> None:
+    def _put_fields(self, name: Key | None, found: Found, fields: Iterable[str]) -> None:
         shown = fields_of(found.resource)
         for path in fields:
             steps = (*(() if name is None else (name,)), *path.split(".", 1))

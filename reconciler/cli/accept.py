@@ -143,6 +143,7 @@ def accept_drift(session: Session) -> "Acceptance":
     from reconciler.accept import accept as accept_all
     from reconciler.accept.files import linked_files
     from reconciler.cli.planning import read_fleet
+    from reconciler.planning.applicability import with_unfit, without
     from reconciler.planning.run import read_and_plan
     from reconciler.planning.selection import hold_back_moved
 
@@ -150,8 +151,9 @@ def accept_drift(session: Session) -> "Acceptance":
     with session.client() as client, session.watched(client) as progress:
         progress.begin("reading manifests")
         fleet = read_fleet(session, client, None)
+        desired = without(fleet.desired, fleet.unfit)
         plan, live = read_and_plan(
-            fleet.desired,
+            desired,
             client,
             session.kinds,
             given.concurrency,
@@ -161,10 +163,12 @@ def accept_drift(session: Session) -> "Acceptance":
         )
         if not given.follow_moved:
             plan = hold_back_moved(plan, fleet.known.moved())
+        plan = with_unfit(plan, fleet.unfit, session.kinds)
+        inapplicable = {place for place, each in fleet.unfit.items() if each.skipped}
         progress.begin("comparing")
         folders = roots(given)
         files = ManifestFiles(folders, linked_files(fleet.manifests.files, folders))
-        accepted = accept_all(Drift(fleet.manifests, fleet.desired, plan, live), session.kinds, files)
+        accepted = accept_all(Drift(fleet.manifests, desired, plan, live, inapplicable), session.kinds, files)
     where = fleet.manifests.origin
     return replace(
         accepted,

@@ -8,6 +8,7 @@ from reconciler.manifests.sources import open_source, read_mapping
 from tests.building import KINDS
 from tests.cli_runner import CliRunner
 from tests.conftest import EXAMPLES
+from tests.states import a_small_service
 
 SEVEN = ("api", "lib", "web", "cli", "docs", "ops", "sdk")
 
@@ -275,3 +276,48 @@ spec: {milestones: {m: {}}}
     manifest.write_text(shared)
     assert cli_runner("accept manifests").out == "manifests/sets/acme/lib.yaml\n"
     assert place.parent.read_text() == own
+
+
+UNFIT = """apiVersion: reconciler/v1
+kind: ProjectSet
+metadata: {name: all}
+select: {group: acme}
+spec:
+  approval_settings: {allow_author_approval: true}
+  trigger_tokens: {gone: null}
+"""
+EXCEPTED = """---
+apiVersion: reconciler/v1
+kind: Project
+metadata:
+  path: acme/web
+  exceptions:
+    - {section: approval_settings, fields: [allow_author_approval], until: 2099-01-01, reason: OPS-12}
+"""
+
+
+def test_projects_without_a_section_agree_to_it_and_excepted_ones_do_not(cli_runner: CliRunner) -> None:
+    state = a_small_service("deployed")
+    state["projects"][0] |= {"builds_enabled": False}
+    for project in state["projects"][1:]:
+        project["trigger_tokens"] = [{"id": project["id"], "description": "gone", "owner": "ada"}]
+    cli_runner.sandbox.replace_state(state)
+    manifest = cli_runner.write("manifests/all.yaml", UNFIT)
+    assert cli_runner("accept").code == 0
+    accepted = UNFIT.replace("author_approval: true", "author_approval: false").replace("null", "{}")
+    assert manifest.read_text() == accepted
+    manifest.write_text(UNFIT + EXCEPTED)
+    ended = cli_runner("accept")
+    assert (ended.code, ended.out) == (
+        3,
+        "manifests/acme/api.yaml\nmanifests/acme/lib.yaml\nmanifests/acme/tools/cli.yaml\nmanifests/all.yaml\n",
+    )
+    assert (
+        ended.err
+        == """\
+not accepted: project acme/api: trigger token: switched off in the project: CI/CD; switch CI/CD on, or leave the section out
+6 differences accepted; 4 files written.
+"""
+    )
+    assert manifest.read_text() == (UNFIT + EXCEPTED).replace("null", "{}")
+    assert " 0 to create, 0 to update, 0 to delete, 1 problem," in cli_runner("plan").out
