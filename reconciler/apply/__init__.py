@@ -2,6 +2,7 @@
 
 from reconciler.apply.outcomes import (
     ENDED,
+    LEFT_OUT,
     UNKNOWN,
     ApplyOptions,
     FailureLimit,
@@ -12,12 +13,14 @@ from reconciler.apply.outcomes import (
     TargetOutcome,
     TokenSink,
     WriteLog,
+    with_left_out,
 )
 from reconciler.apply.recovery import recover
 from reconciler.apply.run import Application, apply_plan, planned_again, repeatable
 
 __all__ = [
     "ENDED",
+    "LEFT_OUT",
     "UNKNOWN",
     "Application",
     "ApplyOptions",
@@ -33,4 +36,5 @@ __all__ = [
     "planned_again",
     "recover",
     "repeatable",
+    "with_left_out",
 ]

@@ -1,8 +1,8 @@
 """The options of an apply, and the outcome of each change."""
 
 import re
-from collections.abc import Callable, Collection, Iterator
-from dataclasses import dataclass, field
+from collections.abc import Callable, Collection, Iterable, Iterator
+from dataclasses import dataclass, field, replace
 from enum import StrEnum
 from itertools import islice
 from threading import Event, Lock
@@ -12,7 +12,7 @@ from pydantic import Field
 
 from reconciler.errors import ScopeMissing, ServiceError, Unauthorized, WaitTooLong
 from reconciler.model.diff import AsRead
-from reconciler.model.plan import Change, SectionPlan, TargetPlan
+from reconciler.model.plan import Change, Plan, SectionPlan, TargetPlan
 from reconciler.model.progress import Progress
 from reconciler.model.protocols import Request
 from reconciler.model.targets import Address, Target
@@ -23,6 +23,8 @@ TokenSink = Callable[[Address, str], None]
 
 
 ENDED = "the run ended before this change"
+
+LEFT_OUT = "left out by quitting"
 
 UNKNOWN = "the run was interrupted; the result is unknown"
 
@@ -85,6 +87,29 @@ class TargetOutcome:
     def in_order(self) -> bool:
         """Whether all its changes are done and nothing of it is a problem."""
         return not any(self.plan.problems) and all(each.status is Status.DONE for each in self.outcomes)
+
+
+def with_left_out(outcomes: Iterable[TargetOutcome], left: Plan) -> list[TargetOutcome]:
+    """Return outcomes and, as skipped, the changes that were left out.
+
+    Args:
+        outcomes: of the changes that were carried out.
+        left: other changes of the same plan.
+    """
+    found = {each.plan.target: each for each in outcomes}
+    for target in left.targets:
+        if not any(target.changes):
+            continue
+        begun = found.get(target.target)
+        own = {section.section: (section, done) for section, done in begun.by_section} if begun else {}
+        pieces: list[tuple[SectionPlan, tuple[Outcome, ...]]] = []
+        for section in target.sections:
+            planned, done = own.get(section.section, (replace(section, changes=()), ()))
+            skipped = tuple(Outcome(change, Status.SKIPPED, LEFT_OUT) for change in section.changes)
+            pieces.append((replace(planned, changes=(*planned.changes, *section.changes)), (*done, *skipped)))
+        plan = replace(target, sections=tuple(section for section, _ in pieces))
+        found[target.target] = TargetOutcome(plan, tuple(each for _, outcomes in pieces for each in outcomes))
+    return list(found.values())
 
 
 class WriteLog(Protocol):

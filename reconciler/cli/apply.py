@@ -41,6 +41,7 @@ if TYPE_CHECKING:
     from reconciler.documents.plan_file import SavedPlan
     from reconciler.documents.report import Report
     from reconciler.model.kind import Kinds
+    from reconciler.model.plan import Plan
     from reconciler.model.targets import Target
     from reconciler.service import Client
     from reconciler.service.webhook import Webhook
@@ -63,6 +64,7 @@ class ApplyFlags:
     canary: str | None = None
     max_failures: str | None = None
     mark_applied: bool = False
+    interactive: bool = False
 
 
 NO_VERIFY = click.option("--no-verify", is_flag=True, help="Do not read the changed objects again afterwards.")
@@ -89,6 +91,9 @@ JOURNAL = click.option(
 @click.option("--plan", "plan_file", type=click.Path(path_type=Path), metavar="FILE", help="Apply this saved plan.")
 @click.option("--max-age", default="24h", metavar="TIME", show_default=True, help="Refuse an older saved plan.")
 @click.option("--yes", is_flag=True, help="Do not ask.")
+@click.option(
+    "-i", "--interactive", is_flag=True, help="Ask for each group of equal changes: yes, no, all, quit, details."
+)
 @NO_VERIFY
 @TOKENS_TO
 @TOKENS_COMMAND
@@ -115,6 +120,9 @@ JOURNAL = click.option(
 def apply(given: Given, **own: Any) -> int:
     """Apply a plan, new or saved, and verify the result.
 
+    With -i, what is left out by `no` is not in the report; what is left out by `quit` is skipped, and the exit code is
+    3. The guard checks the rest.
+
     With --canary, the other targets are skipped unless every change of the canary was done and verified, and none of
     its settings is a problem.
 
@@ -123,6 +131,7 @@ def apply(given: Given, **own: Any) -> int:
     """
     flags = ApplyFlags(**own | _overruled("tokens_to", "tokens_command"))
     _check(given, flags)
+    _check_interactive(flags)
     files = {"--plan": flags.plan_file, "--journal": flags.journal, "--tokens-to": flags.tokens_to}
     check_outputs(given, "report", *files.items())
     session, hook = Session(given), webhook(given)
@@ -130,12 +139,13 @@ def apply(given: Given, **own: Any) -> int:
         _check_mark(session, flags.plan_file)
     sink = _token_sink(given, flags)
     with session.client() as client, held_journal(flags.journal, client, session.kinds, sink) as journal:
-        saved = _guarded(session, flags, _plan(session, flags, client))
+        saved, left = _chosen(session, _limited(session, flags, _plan(session, flags, client)), ask=flags.interactive)
+        saved = _guarded(session, flags, saved)
         if flags.canary is not None and saved.targets and not _canary(flags, saved):
             raise PlanRefused(f"nothing was changed: no target of the plan matches --canary {flags.canary}")
-        if any(saved.plan.changes) and not flags.yes:
+        if any(saved.plan.changes) and not (flags.yes or flags.interactive):
             _ask(session, saved)
-        return _carry_out(session, flags, saved, client, sink=sink, journal=journal, hook=hook)
+        return _carry_out(session, flags, saved, client, sink=sink, journal=journal, hook=hook, left=left)
 
 
 @command(
@@ -181,7 +191,7 @@ def revert(given: Given, file: Path, out: Path | None, detailed_exitcode: bool, 
         return session.write_plan(saved, out, detailed=detailed_exitcode)
     sink = _token_sink(given, flags)
     with session.client() as client, held_journal(flags.journal, client, session.kinds, sink) as journal:
-        saved = _guarded(session, flags, draw_way_back(session, client, file))
+        saved = _guarded(session, flags, _limited(session, flags, draw_way_back(session, client, file)))
         return _carry_out(session, flags, saved, client, sink=sink, journal=journal, hook=None)
 
 
@@ -221,6 +231,13 @@ def _check(given: Given, flags: ApplyFlags) -> None:
         raise UsageError(f"{click.get_current_context().info_name} takes --tokens-to or --tokens-command, not both")
 
 
+def _check_interactive(flags: ApplyFlags) -> None:
+    if flags.interactive and flags.yes:
+        raise UsageError("apply takes -i or --yes, not both")
+    if flags.interactive and not is_terminal(sys.stdin):
+        raise UsageError("-i asks before each group of changes, and there is no terminal; leave it out, and add --yes")
+
+
 def _token_sink(given: Given, flags: ApplyFlags) -> "TokenSink | None":
     from reconciler.apply.token_sinks import TokenCommand, TokenFile
 
@@ -242,15 +259,9 @@ def _plan(session: Session, flags: ApplyFlags, client: "Client") -> "SavedPlan":
     return saved
 
 
-def _guarded(session: Session, flags: ApplyFlags, saved: "SavedPlan") -> "SavedPlan":
-    """Return the selected part of a plan, with its limits; the guard checks the whole plan.
-
-    Raises:
-        PlanRefused: it must not be applied.
-        UsageError: `--shard` asks for a shard of a plan that is already one.
-    """
+def _limited(session: Session, flags: ApplyFlags, saved: "SavedPlan") -> "SavedPlan":
+    """Return a plan with the limits of this run."""
     from reconciler.planning.guard import Limits
-    from reconciler.planning.selection import read_shard, share_plan
 
     given, allowed = session.given, saved.limits
     limits = Limits(
@@ -258,7 +269,29 @@ def _guarded(session: Session, flags: ApplyFlags, saved: "SavedPlan") -> "SavedP
         allowed.max_changes if given.max_changes is None else given.max_changes,
         sink=flags.tokens_to is not None or flags.tokens_command is not None,
     )
-    saved = replace(saved, limits=limits)
+    return replace(saved, limits=limits)
+
+
+def _chosen(session: Session, saved: "SavedPlan", *, ask: bool) -> "tuple[SavedPlan, Plan | None]":
+    """Return what is to be done of a plan, and what the person who was asked has left out without a decision."""
+    if not (ask and any(saved.plan.changes)):
+        return saved, None
+    from reconciler.cli.choosing import choose
+
+    chosen = choose(session, saved)
+    return chosen.plan, chosen.left
+
+
+def _guarded(session: Session, flags: ApplyFlags, saved: "SavedPlan") -> "SavedPlan":
+    """Return the selected part of a plan; the guard checks the whole plan.
+
+    Raises:
+        PlanRefused: it must not be applied.
+        UsageError: `--shard` asks for a shard of a plan that is already one.
+    """
+    from reconciler.planning.selection import read_shard, share_plan
+
+    given = session.given
     if saved.refusals:
         raise PlanRefused("the plan is refused, and nothing was changed: " + "\n".join(saved.refusals))
     if flags.plan_file is None or given.shard is None:
@@ -303,9 +336,10 @@ def _carry_out(
     sink: "TokenSink | None",
     journal: "HeldJournal",
     hook: "Webhook | None",
+    left: "Plan | None" = None,
 ) -> int:
     """Apply the plan, write the report, complete or not, and return the exit code."""
-    from reconciler.apply import ENDED, Application, ApplyOptions, Stop
+    from reconciler.apply import ENDED, Application, ApplyOptions, Stop, with_left_out
     from reconciler.documents.report import make_report
     from reconciler.render import render_report
 
@@ -331,7 +365,8 @@ def _carry_out(
                 signals.ignore()
         except KeyboardInterrupt:
             signals.ignore()
-        report = make_report(saved, application.outcomes, started, client.traffic)
+        outcomes = with_left_out(application.outcomes, left) if left else application.outcomes
+        report = make_report(saved, outcomes, started, client.traffic)
         failures = journal.failures
         try:
             session.write_result(partial(render_report, report), precious=bool(report.requests.writes))

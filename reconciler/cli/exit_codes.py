@@ -42,7 +42,7 @@ def of_plan(plan: "Plan", *, detailed: bool = False, allow_problems: bool = Fals
 def of_report(
     report: "Report", *, allow_problems: bool = False, signal: int | None = None, incomplete: bool = False
 ) -> int:
-    """Return the exit code for an apply: an error only if no write was begun and none was refused as stale.
+    """Return the exit code for an apply: an error only if no write was begun, none was stale, and none was left out.
 
     Args:
         report: what became of the changes.
@@ -50,13 +50,15 @@ def of_report(
         signal: the signal that came meanwhile; it counts only if it left something undone.
         incomplete: whether part of the report or of the journal could not be written.
     """
-    from reconciler.apply import Status
+    from reconciler.apply import LEFT_OUT, Status
 
     statuses = {outcome.status for outcome in report.outcomes}
     if signal is not None and statuses - {Status.DONE}:
         return of_signal(signal)
     if incomplete or statuses - {Status.DONE}:
-        return ExitCode.IN_PART if report.requests.writes or Status.STALE in statuses else ExitCode.ERROR
+        left_out = any(outcome.reason == LEFT_OUT for outcome in report.outcomes)
+        in_part = report.requests.writes or left_out or Status.STALE in statuses
+        return ExitCode.IN_PART if in_part else ExitCode.ERROR
     return ExitCode.IN_PART if any(report.problems) and not allow_problems else ExitCode.IN_ORDER
 
 

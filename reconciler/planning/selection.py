@@ -10,7 +10,7 @@ from pydantic import PositiveInt
 
 from reconciler.errors import UsageError
 from reconciler.model.kind import Kinds
-from reconciler.model.plan import Plan, Problem, SectionPlan, TargetPlan
+from reconciler.model.plan import Change, Plan, Problem, SectionPlan, TargetPlan
 from reconciler.model.state import DesiredState, DesiredTarget, Section
 from reconciler.model.targets import Address, Key, Level, Target
 
@@ -142,6 +142,33 @@ def share_plan(plan: Plan, shard: Shard, kinds: Kinds) -> Plan:
 def restrict(plan: Plan, addresses: Collection[Address]) -> Plan:
     """Return a plan less all changes of other addresses, and less the problems of other objects."""
     return replace(plan, targets=tuple(replace(t, sections=tuple(_kept(t, addresses))) for t in plan.targets))
+
+
+def keep_changes(plan: Plan, changes: Iterable[Change]) -> Plan:
+    """Return a plan with some of its changes; a section that loses one is not planned again: it would come back."""
+    kept = {id(change) for change in changes}
+    lost = {
+        (target.target, section.section)
+        for target in plan.targets
+        for section in target.sections
+        if any(id(change) not in kept for change in section.changes)
+    }
+    targets = (
+        replace(
+            target,
+            sections=tuple(
+                replace(section, changes=tuple(change for change in section.changes if id(change) in kept))
+                for section in target.sections
+            ),
+        )
+        for target in plan.targets
+    )
+    return replace(
+        plan,
+        targets=tuple(targets),
+        dependent=tuple(section for section in plan.dependent if (section.target, section.kind) not in lost),
+        whole=tuple(section for section in plan.whole if (section.target, section.kind) not in lost),
+    )
 
 
 def add_missing(

@@ -89,6 +89,12 @@ def plan(saved: SavedPlan, style: Style) -> str:
     return "\n".join(lines) + "\n"
 
 
+def changes(some: Sequence[Change], style: Style) -> str:
+    """Return some changes of a plan, without a line's end."""
+    targets = dict.fromkeys(each.address.target for each in some)
+    return "\n".join(_entries(some, (TargetPlan(target, ()) for target in targets), style))
+
+
 def report(done: Report, style: Style) -> str:
     """Return what became of each change, and the report in numbers."""
     entries = (each for each in done.entries if not (style.quiet and is_done(each)))

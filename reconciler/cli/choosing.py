@@ -1,0 +1,89 @@
+"""`apply -i`: which groups of equal changes to apply, asked on the terminal one by one."""
+
+import sys
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+
+import click
+
+from reconciler.cli.outputs import write_stderr
+from reconciler.cli.session import Session
+from reconciler.documents.groups import Group, grouped
+from reconciler.documents.plan_file import SavedPlan
+from reconciler.model.plan import Change, Plan
+from reconciler.model.wording import counted, listed
+from reconciler.planning.selection import keep_changes
+from reconciler.render import Style, render_plan
+from reconciler.render.text import changes
+from reconciler.render.wording import least
+
+ANSWERS = ("yes", "no", "all", "quit", "details")
+
+
+@dataclass(frozen=True, slots=True)
+class Chosen:
+    """What is to be done of a plan.
+
+    Attributes:
+        plan: with the chosen changes.
+        left: the plan of the changes that were not decided when the questions were ended.
+    """
+
+    plan: SavedPlan
+    left: Plan
+
+
+def choose(session: Session, saved: SavedPlan) -> Chosen:
+    """Show the problems and numbers of a plan, and ask for each group of its changes, and for each change in none.
+
+    Raises:
+        Abort: the terminal was closed, or Ctrl-C.
+    """
+    style = session.style(sys.stderr)
+    together = grouped(saved.plan.changes, least(style))
+    questions = [group for block in together.blocks for group in block.groups]
+    questions += [Group((each,), each) for entries in together.rest.values() for each in entries]
+    write_stderr(render_plan(saved, "text", replace(style, quiet=True)).rstrip("\n"))
+    chosen: list[Change] = []
+    for index, question in enumerate(questions):
+        answer = _ask(question, f"{index + 1} of {len(questions)}", style)
+        if answer == "quit":
+            return _chosen(saved, chosen, questions[index:])
+        if answer == "all":
+            chosen += [each for group in questions[index:] for each in group.entries]
+            break
+        chosen += question.entries if answer == "yes" else ()
+    return _chosen(saved, chosen, [])
+
+
+def _chosen(saved: SavedPlan, chosen: Sequence[Change], left: Sequence[Group[Change]]) -> Chosen:
+    undecided = [each for group in left for each in group.entries]
+    if len(chosen) == sum(1 for _ in saved.plan.changes):
+        return Chosen(saved, Plan(()))
+    plan = keep_changes(saved.plan, chosen)
+    rest = replace(
+        saved,
+        targets=plan.targets,
+        dependent=plan.dependent,
+        whole=plan.whole,
+        commit=None,
+        uncommitted="some of its changes were left out",
+    )
+    return Chosen(rest, keep_changes(saved.plan, undecided))
+
+
+def _ask(group: Group[Change], number: str, style: Style) -> str:
+    """Show a group of changes and return what to do about it."""
+    write_stderr(f"\n{changes(group.entries, replace(style, group_by='change', quiet=False, verbose=False))}")
+    question = f"{number}: apply {counted(len(group.entries), 'change')}? ({listed(ANSWERS, 'or')})"
+    while (answer := click.prompt(question, value_proc=_answer, err=True)) == "details":
+        write_stderr(changes(group.entries, replace(style, group_by="target", quiet=False, verbose=True)))
+    return str(answer)
+
+
+def _answer(text: str) -> str:
+    """Return the answer that a text begins, such as `y`."""
+    for answer in ANSWERS:
+        if text and answer.startswith(text.strip().lower()):
+            return answer
+    raise click.UsageError(f"answer {listed(ANSWERS, 'or')}")
