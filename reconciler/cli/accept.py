@@ -87,7 +87,7 @@ def _propose(session: Session, accepted: "Acceptance", project: str, branch: str
     files = counted(len(accepted.texts), "file")
     with session.client() as client:
         if not accepted.texts:
-            left_open = open_merge_request(client, place)
+            left_open = None if accepted.refused else open_merge_request(client, place)
             if left_open is not None:
                 session.warn([f"nothing is left to accept, and {project}!{left_open} is still open; close it"])
             write_stdout("Merge request not needed: nothing to accept\n")

@@ -10,6 +10,7 @@ from reconciler.errors import BadAnswer, ConfigurationError, NotFound, Refused, 
 from reconciler.gitops.proposals import Place, Proposal, Proposing, propose
 from reconciler.model.protocols import Request
 from tests.cli_runner import CliRunner
+from tests.service.connecting import connected
 from tests.states import a_small_service
 
 ACCEPT = "accept --merge-request acme/web"
@@ -110,6 +111,10 @@ def test_nothing_to_accept(cli_runner: CliRunner) -> None:
     still_open = "nothing is left to accept, and acme/web!1 is still open; close it\n"
     listed = f"GET {API}/merge_requests?state=opened&source_branch=reconciler%2Faccept&per_page=100&page=1"
     assert accept(cli_runner) == (0, said + still_open, [listed])
+    live(cli_runner, "2027-02-28", issues_enabled=False, merge_requests_enabled=False)
+    code, told, requests = accept(cli_runner)
+    assert (code, told.startswith(f"{said}not accepted: "), requests) == (3, True, []), "who cannot read does not know"
+    live(cli_runner, "2026-12-31", issues_enabled=True)
     state = cli_runner.sandbox.state()
     state["projects"][2]["merge_requests"] = []
     cli_runner.sandbox.replace_state(state)
@@ -133,12 +138,26 @@ def test_a_file_that_moved_on_the_default_branch_is_told_and_nothing_is_done(cli
 
 
 def test_a_file_that_moves_between_reading_and_committing(cli_runner: CliRunner) -> None:
-    """The service compares it again: the first reading is answered from before somebody's push."""
-    cli_runner.sandbox.set_faults(["status=400,method=POST,match=commits,times=1"])
-    code, said, requests = accept(cli_runner)
-    assert (code, requests[-1]) == (1, COMMIT)
-    assert said.startswith("reconciler: POST projects/acme%2Fweb/repository/commits: 400 ")
-    assert cli_runner.sandbox.log()[-1]["body"]["actions"][0]["last_commit_id"] == on_branch(cli_runner, "main")["id"]
+    """The service compares the file once more when it commits."""
+    path = "manifests/project.yaml"
+    with connected(cli_runner.sandbox.api_url, token="ada-token") as client:
+        commits = "projects/acme%2Fweb/repository/commits"
+
+        class Hurried:
+            """A client with somebody who pushes before each of its commits."""
+
+            get, visible = client.get, client.visible
+
+            def send(self, request: Request) -> Any:
+                action = {"action": "update", "file_path": path, "content": "pushed"}
+                client.send(Request("POST", commits, {"branch": "main", "commit_message": "x", "actions": [action]}))
+                return client.send(request)
+
+        proposal = Proposal({path: f"{HEAD}{DECLARED}\n"}, {path: "new"}, "t", "d")
+        with pytest.raises(Refused, match="The file has changed since you started editing it"):
+            propose(Hurried(), Place("acme/web", "reconciler/accept"), proposal)
+    assert set(web(cli_runner)["repository"]["branches"]) == {"main"}
+    assert web(cli_runner)["merge_requests"] == []
 
 
 def test_commits_of_others_are_never_overwritten(cli_runner: CliRunner) -> None:
