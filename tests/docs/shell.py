@@ -154,7 +154,7 @@ class Shell:
         assert origin not in self._services, f"port {options['port']} is in use"
         state = options["state"] or DEMO_STATE
         if options["generate"]:
-            state = generate(options["generate"], options["seed"])
+            state = generate(options["generate"], options["seed"] or 0)
             state["instance"]["dialect"] = options["dialect"]
         self._services[origin] = self._stack.enter_context(
             running(state, options["latency"], options["rate_limit"], options["faults"])
