@@ -110,6 +110,8 @@ def _manifests() -> Iterator[str]:
             if part in properties:
                 held = definitions[properties[part]["$ref"].rpartition("/")[2]]
                 yield f"{properties[part]['description']}\n\n{keys(held, f'key of `{part}`')}"
+    yield "### AcceptedDeviation\n\n" + definitions["AcceptedDeviation"]["description"] + "\n\n"
+    yield keys(definitions["AcceptedDeviation"], "key of an entry of `exceptions`")
     yield "## Sections\n\nSections stand under `spec`, next to `prune`.\n\n"
     prune = definitions["Profile"]["properties"]["spec"]["properties"]["prune"]
     yield keys({"properties": {"prune": prune}})

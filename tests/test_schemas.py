@@ -143,7 +143,7 @@ def test_an_editor_is_told_which_texts_are_dates() -> None:
     dated = [place for place, schema in properties(MANIFEST) if '"format": "date"' in json.dumps(schema)]
     models = ("milestones.Milestone", "epics.Epic")
     ends = [f"$defs.{model}.{name}" for model in models for name in ("start_date", "due_date")]
-    assert dated == ["$defs.ExceptionMetadata.until", *ends]
+    assert dated == ["$defs.AcceptedDeviation.until", *ends]
 
 
 def test_an_editor_is_told_how_an_age_is_written() -> None:

@@ -122,6 +122,7 @@ def _explanation(target: "DesiredTarget", manifests: "Manifests", field: str) ->
     for number, (place, value) in enumerate(origins, 1):
         wins = origins[-1][1] != effective or number == len(origins)
         lines.append(f"  {'*' if wins else ' '} {place:{width}}  {escaped(json.dumps(value, ensure_ascii=False))}")
+    lines += [f"  {escaped(each)}" for each in manifests.remarks(target.target, path)]
     return "\n".join(lines) + "\n"
 
 

@@ -118,7 +118,7 @@ LOCKS_ABOVE = "locks belong to Profile and ProjectSet: no layer is merged over a
 EXCEPTIONS_BELOW = "exceptions belong in the document of the one target that they are about"
 
 
-class ExceptionMetadata(Envelope):
+class AcceptedDeviation(Envelope):
     """A deviation that is accepted for a while: its differences are counted, not changed, and make no drift."""
 
     section: Text = Field(description="The section.", examples=["milestones"])
@@ -148,7 +148,7 @@ class UserMetadata(SharingMetadata):
         "locks": LOCKS_ABOVE,
     }
 
-    exceptions: list[ExceptionMetadata] = Field(
+    exceptions: list[AcceptedDeviation] = Field(
         default=[],
         description="Deviations that are accepted for a while: reported, counted, and not changed.",
         examples=[[{"section": "milestones", "item": "2026.12", "until": "2027-03-01", "reason": "OPS-12"}]],

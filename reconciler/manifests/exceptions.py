@@ -1,10 +1,10 @@
 """Exceptions of documents: checked against what is declared, with names as the planner knows them."""
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from datetime import date
 
 from reconciler.manifests.diagnostics import Diagnostic
-from reconciler.manifests.documents import ExceptionMetadata
+from reconciler.manifests.documents import AcceptedDeviation
 from reconciler.manifests.index import DeclaredTarget, level_error
 from reconciler.manifests.layers import OLD_NAMES, Effective, SectionSpec, field_path, fill
 from reconciler.manifests.locks import Lock, locks_of
@@ -43,7 +43,22 @@ def read_exceptions(
     return tuple(exceptions), found
 
 
-def _errors(written: ExceptionMetadata, whole: Effective) -> Iterator[Diagnostic]:
+def exceptions_on(
+    exceptions: Iterable[DeclaredException], whole: Effective, steps: Steps
+) -> Iterator[DeclaredException]:
+    """Yield the exceptions that are about a value of a merged spec, or about a part of it."""
+    name, *inner = steps
+    for each in exceptions:
+        if each.section != name:
+            continue
+        items = whole.specs[name].items
+        field = ".".join(map(str, inner[1:] if items else inner))
+        named = each.item is None or items is None or not inner or _same(items, inner[0], each.item)
+        if named and (not field or not each.fields or any(_overlap(field, other) for other in each.fields)):
+            yield each
+
+
+def _errors(written: AcceptedDeviation, whole: Effective) -> Iterator[Diagnostic]:
     """Yield the errors in the names of an exception."""
     level, name, item = whole.target.level, written.section, written.item
     misplaced = level_error(name, level, whole.specs) if name in whole.specs else unknown("section", name, whole.specs)
@@ -65,7 +80,7 @@ def _errors(written: ExceptionMetadata, whole: Effective) -> Iterator[Diagnostic
             yield Diagnostic(("fields", number), unknown("field", field, known))
 
 
-def _read(written: ExceptionMetadata, whole: Effective, origin: str) -> DeclaredException:
+def _read(written: AcceptedDeviation, whole: Effective, origin: str) -> DeclaredException:
     """Return an exception with its placeholders filled in, and its item as the section names it."""
     spec, item = whole.specs[written.section], written.item
     if isinstance(item, str):
@@ -137,9 +152,9 @@ def _covers(exception: DeclaredException, lock: Lock, whole: Effective) -> bool:
     if exception.item is not None:
         return isinstance(lock.value, list)
     locked = ".".join(map(str, inner))
-    return not fields or any(_is_in(field, locked) or _is_in(locked, field) for field in fields)
+    return not fields or any(_overlap(field, locked) for field in fields)
 
 
-def _is_in(field: str, other: str) -> bool:
-    """Return whether a field is another one, or a key of it."""
-    return f"{field}.".startswith(f"{other}.")
+def _overlap(field: str, other: str) -> bool:
+    """Return whether two fields are the same, or one is a key of the other."""
+    return f"{field}.".startswith(f"{other}.") or f"{other}.".startswith(f"{field}.")

@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Any
 
 from reconciler.errors import LocatedDiagnostic, ManifestErrors
 from reconciler.manifests.diagnostics import Diagnostic, Diagnostics
-from reconciler.manifests.exceptions import read_exceptions
+from reconciler.manifests.exceptions import exceptions_on, read_exceptions
 from reconciler.manifests.index import (
     Composition,
     DeclaredSet,
@@ -292,6 +292,26 @@ class Manifests:
         if whole is None or not isinstance(section, dict) or address.name not in section:
             return None
         return whole.effective.declaration((address.section, address.name), others)
+
+    def remarks(self, target: Target, path: Sequence[str | int]) -> list[str]:
+        """Return the lock that holds a field, and the exceptions that are about it, a line each.
+
+        Args:
+            target: the target.
+            path: the keys from the spec downwards.
+
+        Raises:
+            KeyError: no such target.
+        """
+        found = self._assembled[target.identity]
+        lock = lock_on(found.effective, tuple(path))
+        return [
+            *([f"locked by {lock}"] if lock else []),
+            *(
+                f"excepted until {each.until}: {each.reason} ({each.origin})"
+                for each in exceptions_on(found.target.exceptions, found.effective, tuple(path))
+            ),
+        ]
 
     def explain(self, target: Target, path: str | Sequence[str | int]) -> list[tuple[str, Any]]:
         """Return `path:line` and value of each layer that sets a field, lowest first; nothing if none does.

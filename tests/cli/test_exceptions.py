@@ -208,6 +208,14 @@ def test_a_new_object_is_created_without_its_excepted_fields(cli_runner: CliRunn
     assert (cli_runner("drift").code, summary(cli_runner)["excepted"]) == (0, 1)
 
 
+def test_an_excepted_field_that_does_not_differ_is_not_counted(cli_runner: CliRunner) -> None:
+    cli_runner.service(milestones=[{"id": 1, "title": "v1", "due_date": "2026-12-02"}])
+    exceptions = "{section: milestones, fields: [due_date], until: 2999-01-01, reason: Dates are open}"
+    excepted(cli_runner, exceptions, "{milestones: {v1: {due_date: 2026-12-02, description: First}}}")
+    numbers = summary(cli_runner)
+    assert (numbers["update"], numbers["excepted"]) == (1, 0)
+
+
 def milestones(runner: CliRunner) -> list[dict[str, Any]]:
     """Return the milestones of the project."""
     found: list[dict[str, Any]] = runner.sandbox.state()["projects"][0]["milestones"]

@@ -140,3 +140,28 @@ def test_exceptions_are_part_of_the_digest(folder: Folder) -> None:
         folder.put("a.yaml", f"{text}{exception}spec: {{milestones: {{}}}}\n")
         digests.append(folder.read().desired.digest)
     assert len({*digests}) == 2
+
+
+def test_what_is_locked_or_excepted_is_told_beside_the_layers_of_a_field(folder: Folder) -> None:
+    exceptions = [
+        "section: approval_settings, fields: [allow_author_approval]",
+        "section: milestones, item: v1, fields: [state]",
+        "section: notification_settings, fields: [events]",
+        "section: job_token_scope, item: acme/lib",
+    ]
+    said(folder, *exceptions)
+    read, target = folder.read(), Target(Level.PROJECT, "acme/api")
+
+    def remarks(*path: str) -> list[str]:
+        return read.remarks(target, path)
+
+    lines = [f"excepted until 2999-01-01: x (a.yaml:{number})" for number in range(23, 27)]
+    assert remarks("approval_settings", "allow_author_approval") == ["locked by profile base (a.yaml:6:25)", lines[0]]
+    assert remarks("approval_settings", "allow_committer_approval") == []
+    assert remarks("milestones") == [lines[1]]
+    assert remarks("milestones", "v1") == ["locked by profile base (a.yaml:8:18)", lines[1]]
+    assert remarks("milestones", "v1", "state") == ["locked by profile base (a.yaml:8:18)", lines[1]]
+    assert remarks("milestones", "gone") == ["locked by profile base (a.yaml:8:22)"]
+    assert remarks("notification_settings", "events", "new_note") == ["locked by profile base (a.yaml:9:36)", lines[2]]
+    assert remarks("job_token_scope", "projects") == ["locked by profile base (a.yaml:7:23)", lines[3]]
+    assert remarks("prune") == []

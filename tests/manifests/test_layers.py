@@ -358,8 +358,9 @@ metadata:
     approval_settings: [allow_author_approval]
     job_token_scope: all
     milestones: ["{path} ends", gone, prune]
+    trigger_tokens: [prune]
 spec:
-  prune: [milestones]
+  prune: [milestones, trigger_tokens]
   approval_settings: {allow_author_approval: false, allow_committer_approval: false}
   job_token_scope: {projects: [acme/lib]}
   milestones: {"{path} ends": {state: active}, gone: null}
