@@ -301,7 +301,13 @@ class _Objects:
 
     def _missing(self) -> dict[Key, Delete]:
         """Return the deleted objects that are created again, each under the name that it will have."""
-        gone = [(name, each) for each in self.deleted if (name := each.address.name) and each.read.id not in self.by_id]
+        named = [(name, each) for each in self.deleted if (name := each.address.name)]
+        gone = [(name, each) for name, each in named if each.read.id not in self.by_id]
+        if self.part.fades and len(gone) < len(named):
+            for name in dict(named).keys() - dict(gone).keys():
+                self._problem(
+                    name, "is still there: the service deletes such objects in the background", "revert again later"
+                )
         if self.part.numbered:
             created = sum(each.created is not None and each.created.id in self.by_id for each in self.created)
             again = len(self.live) - (self.found_before - len(gone) + created)
