@@ -10,7 +10,16 @@ from reconciler.model.diff import as_read, become, differences, fields_of, only,
 from reconciler.model.endpoints import ALONE, Collection, Existing, New, Siblings, Singleton
 from reconciler.model.plan import Create, Delete, Problem, Step, Unmanaged, Update
 from reconciler.model.resource import Found, Resource, Rotated
-from reconciler.model.state import DeclaredException, LiveState, Lookup, Reference, Section, Unknown, Vocabulary
+from reconciler.model.state import (
+    DeclaredException,
+    LiveState,
+    Lookup,
+    PartAddress,
+    Reference,
+    Section,
+    Unknown,
+    Vocabulary,
+)
 from reconciler.model.targets import Address, Key
 from reconciler.planning.exceptions import held_back, is_held
 
@@ -44,6 +53,11 @@ class DeclaredPart(Generic[PartType]):
     grace: timedelta = timedelta()
     siblings: Siblings = ALONE
     exceptions: tuple[DeclaredException, ...] = ()
+
+    @property
+    def place(self) -> PartAddress:
+        """Where the part is in live state."""
+        return self.section.target, self.section.kind, self.part.name
 
     def address(self, name: Key | None = None) -> Address:
         """Return the address of an object, or of the part itself."""

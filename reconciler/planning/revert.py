@@ -9,12 +9,12 @@ from typing import Any
 
 from reconciler.model.diff import AsRead, Fields, fields_of, quoted, restorable
 from reconciler.model.endpoints import Collection, Singleton
-from reconciler.model.kind import Kinds, Part
+from reconciler.model.kind import Kind, Kinds, Part
 from reconciler.model.plan import Change, Create, Delete, Plan, Problem, Step, Update
 from reconciler.model.protocols import Json
 from reconciler.model.resource import POLICIES, Found, Item, Resource, Wanted
-from reconciler.model.state import DesiredState, DesiredTarget, LiveState, Lookup, Section
-from reconciler.model.targets import Key, Level, Target
+from reconciler.model.state import DesiredState, DesiredTarget, LiveState, Lookup, PartAddress, Section
+from reconciler.model.targets import Key, Target
 from reconciler.planning.parts import DeclaredPart, Matches, Pair, plan_matches, plan_settings
 from reconciler.planning.planner import PartPlanners, make_plan
 
@@ -63,16 +63,21 @@ class WayBack:
 
     def __init__(self, sections: Iterable[DoneSection], kinds: Kinds, digest: str) -> None:
         self._kinds = kinds
-        self._done: dict[tuple[Target, str, str], list[Done]] = {}
+        self._objects: dict[PartAddress, list[Done]] = {}
         self._found: dict[tuple[Target, str], int] = {}
         origins: dict[Target, str] = {}
-        for section in sections:
-            if section.done:
-                origins.setdefault(section.target, section.origin)
-                place = section.target, section.kind
-                self._found[place] = self._found.get(place, 0) + section.found
-                for each in section.done:
-                    self._done.setdefault((*place, each.change.address.part), []).append(each)
+        for section in (each for each in sections if each.done):
+            origins.setdefault(section.target, section.origin)
+            where = section.target, section.kind
+            self._found[where] = self._found.get(where, 0) + section.found
+            for each in section.done:
+                self._objects.setdefault((*where, each.change.address.part), []).append(each)
+        self._settings = {
+            (target, kind, part): each.change
+            for (target, kind, part), done in self._objects.items()
+            for each in done
+            if isinstance(each.change, Update) and not kinds[kind].part(part).is_collection
+        }
         targets = (DesiredTarget(each, tuple(self._sections(each)), origins[each]) for each in origins)
         self.left = DesiredState(tuple(sorted(targets, key=lambda target: target.target.order)), digest)
 
@@ -93,26 +98,24 @@ class WayBack:
 
     def _sections(self, target: Target) -> Iterator[Section]:
         for name, kind in self._kinds.items():
-            done = [(part, self._done.get((target, name, part.name), ())) for part in kind.parts]
-            wanted = {part.name: self._left(target, name, part, each) for part, each in done if each}
+            left = {part.name: self._left(target, kind, part) for part in kind.parts}
+            wanted = {part: each for part, each in left.items() if each is not None}
             if wanted:
                 yield Section(target, name, wanted)
 
-    def _left(self, target: Target, kind: str, part: Part, done: Iterable[Done]) -> Wanted:
-        changes = [each.change for each in done]
-        if isinstance(part, Singleton):
-            fields = {name: value for each in changes if isinstance(each, Update) for name, value in each.after.items()}
-            return restorable(self._model(kind, part, target.level), fields)[0]
-        return {
+    def _left(self, target: Target, kind: Kind, part: Part) -> Wanted | None:
+        """Return what the apply left of a part; None if it did nothing there."""
+        place = target, kind.name, part.name
+        if place in self._settings:
+            model = part.model if kind.split else kind.models[target.level]
+            return restorable(model, self._settings[place].after)[0]
+        changes = [each.change for each in self._objects.get(place, ())]
+        left = {
             each.address.name: None if isinstance(each, Delete) else restorable(part.model, each.after)[0]
             for each in changes
             if each.address.name is not None
         }
-
-    def _model(self, kind: str, part: Singleton, level: Level) -> type[Resource]:
-        """Return the model of a settings record, which may differ from level to level."""
-        found: type[Resource] = part.model if self._kinds[kind].split else self._kinds[kind].models[level]
-        return found
+        return left or None
 
     def _before(self, section: Section, live: LiveState) -> Section:
         """Return a section with its settings as they were before the apply."""
@@ -121,24 +124,17 @@ class WayBack:
             part, found = self._kinds[section.kind].part(name), live.parts[section.target, section.kind, name]
             if isinstance(part, Singleton) and isinstance(found, Found):
                 at = DeclaredPart(section, part, live)
-                wanted[name] = former_values(at, None, self._update(at), found)[0]
+                wanted[name] = former_values(at, None, self._settings[at.place], found)[0]
         return replace(section, wanted=wanted)
 
-    def _update(self, at: DeclaredPart[Singleton]) -> Update:
-        (done,) = self._done[at.section.target, at.section.kind, at.part.name]
-        if not isinstance(done.change, Update):
-            raise TypeError(f"settings can only be updated, not {done.change.action}d")
-        return done.change
-
     def _plan_settings(self, at: DeclaredPart[Singleton], wanted: Resource, found: Found) -> Iterator[Step]:
-        yield from former_values(at, None, self._update(at), found)[1]
+        yield from former_values(at, None, self._settings[at.place], found)[1]
         yield from plan_settings(at, wanted, found)
 
     def _plan_collection(
         self, at: DeclaredPart[Collection], _left: Mapping[Key, Resource | None], live: Sequence[Found]
     ) -> Iterator[Step]:
-        done = self._done[at.section.target, at.section.kind, at.part.name]
-        return _Objects(at, done, live, self._found[at.section.target, at.section.kind]).plan()
+        return _Objects(at, self._objects[at.place], live, self._found[at.place[:2]]).plan()
 
 
 def former_values(

@@ -2,6 +2,7 @@
 
 import copy
 from collections.abc import Sequence
+from dataclasses import replace
 from datetime import UTC, datetime
 from typing import Any
 
@@ -12,17 +13,21 @@ from reconciler.apply import TargetOutcome
 from reconciler.documents.plan_file import load_plan, save_plan
 from reconciler.documents.report import Report, load_report, make_report, save_report
 from reconciler.live.read import read_part
-from reconciler.model.diff import fields_of
-from reconciler.model.plan import Plan
+from reconciler.model.diff import AsRead, fields_of
+from reconciler.model.plan import Create, Delete, Plan, Update
 from reconciler.model.resource import Found
-from reconciler.model.targets import Level, Target
-from reconciler.planning.revert import WayBack
+from reconciler.model.state import Section
+from reconciler.model.targets import Address, Level, Target
+from reconciler.planning.revert import Done, DoneSection, WayBack
 from reconciler.planning.run import draw_plan
 from reconciler.sandbox import Sandbox
-from tests.building import KINDS, USER
+from tests.building import ACME, API, KINDS, LIB, USER, live, section
 from tests.engine_driver import EngineDriver, failures
 from tests.render.samples import saved_plan
+from tests.states import a_small_service
 from tests.test_fewest_calls import (
+    DELETE,
+    PUSH,
     RULES,
     SCOPE,
     STATES_OF_ALL,
@@ -113,7 +118,7 @@ def test_all_that_the_examples_change_is_changed_back(sandbox: Sandbox, dialect:
         assert shown(engine, sandbox.state()) == after
 
 
-@thorough
+@settings(thorough, max_examples=40)
 @given(live=STATES_OF_ALL, wanted=WANTED_OF_ALL)
 def test_whatever_an_apply_does_is_undone_and_done_again(
     sandbox: Sandbox, dialect: str, live: dict[int, Plain], wanted: dict[int, Plain]
@@ -183,7 +188,7 @@ class Expected:
         """Return a whole project."""
 
         def members(name: str) -> set[int]:
-            was, left, now = (each[SCOPE][name] for each in (before, after, theirs))
+            was, left, now = (set[int](each[SCOPE][name]) for each in (before, after, theirs))
             return (now - (left - was)) | (was - left)
 
         names = [{*each["trigger_tokens"]} for each in (before, after, theirs)]
@@ -225,3 +230,187 @@ def test_whatever_others_change_since_stays_and_is_told(
         wanted_now = {number: expected.project(before[number], after[number], now[number]) for number in before}
         assert visible(found_in(sandbox.state())) == wanted_now
         assert bool(problems(back)) == bool(expected.conflicts), (problems(back), expected.conflicts)
+
+
+def epics(engine: EngineDriver) -> list[tuple[str, str | None, str]]:
+    """Return the epics of the group: title, title of the parent, state."""
+    found = engine.sandbox.state()["groups"][0]["epics"]
+    names = {each["id"]: each["title"] for each in found}
+    return sorted((each["title"], names.get(each["parent_id"]), each["state"]) for each in found)
+
+
+def test_epics_get_back_their_parents_and_names(sandbox: Sandbox, dialect: str) -> None:
+    state = a_small_service(dialect)
+    state["groups"][0]["epics"] = [
+        {"id": 1, "title": "Roadmap"},
+        {"id": 2, "title": "Child", "parent_id": 1},
+        {"id": 3, "title": "Gone", "parent_id": 1},
+        {"id": 4, "title": "Grandchild", "parent_id": 3},
+    ]
+    with EngineDriver(sandbox, state) as engine:
+        before = epics(engine)
+        wanted = {
+            "Plan": {"renamed_from": "Roadmap", "state": "closed"},
+            "New": {"parent": "Plan"},
+            "Child": {"parent": "New"},
+            "Grandchild": {"parent": None},
+            "Gone": None,
+        }
+        plan = engine.plan(section("epics", wanted, ACME))
+        outcomes = engine.apply(plan)
+        assert failures(outcomes) == []
+        after = epics(engine)
+        report = report_of(engine, plan, outcomes)
+        back = planned_back(engine, report)
+        assert problems(back) == []
+        undone = engine.apply(back)
+        assert failures(undone) == []
+        assert epics(engine) == before
+        forth = planned_back(engine, report_of(engine, back, undone))
+        assert failures(engine.apply(forth)) == []
+        assert epics(engine) == after
+
+
+def test_an_epic_to_which_somebody_refers_since_is_not_deleted(engine: EngineDriver) -> None:
+    plan = engine.plan(section("epics", {"New": {}, "Below": {"parent": "New"}}, ACME))
+    report = report_of(engine, plan, engine.apply(plan))
+    engine.step(section("epics", {"Theirs": {"parent": "Below"}}, ACME))
+    back = planned_back(engine, report)
+    assert (list(back.changes), problems(back)) == (
+        [],
+        [
+            'Below.None: is not deleted, for epic "Theirs" refers to it',
+            'New.None: is not deleted, for epic "Below" refers to it',
+        ],
+    )
+
+
+def test_a_group_comes_before_the_projects_that_inherit_from_it(sandbox: Sandbox) -> None:
+    state = a_small_service("deployed")
+    state["groups"][0]["merge_request_approval_settings"] = {"allow_author_approval": True}
+    state["projects"][0]["merge_request_approval_settings"] = {"allow_author_approval": False}
+    with EngineDriver(sandbox, state) as engine:
+        before = shown(engine, sandbox.state())
+        group = section("approval_settings", {"allow_author_approval": False, "retain_approvals_on_push": True}, ACME)
+        project = section("approval_settings", {"allow_committer_approval": True}, LIB)
+        plan = engine.plan(group, project)
+        outcomes = engine.apply(plan)
+        report = report_of(engine, plan, outcomes)
+        back = planned_back(engine, report)
+        assert problems(back) == []
+        assert failures(engine.apply(back)) == []
+        assert shown(engine, sandbox.state()) == before
+
+
+def test_client_keys_are_created_again_and_only_once(engine: EngineDriver) -> None:
+    keys = "error_tracking_client_keys"
+    engine.step(section(keys, {"count": 4}))
+    plan = engine.plan(section(keys, {"count": 1}, prune=True))
+    report = report_of(engine, plan, engine.apply(plan))
+    engine.tokens.clear()
+    back = planned_back(engine, report)
+    assert [(each.action, each.address.name) for each in back.changes] == [
+        ("create", "2"),
+        ("create", "3"),
+        ("create", "4"),
+    ]
+    assert failures(engine.apply(back)) == []
+    assert list(engine.tokens) == ["2", "3", "4"]
+    assert list(planned_back(engine, report).changes) == []
+
+
+def test_of_two_tokens_of_one_name_one_is_created_again(engine: EngineDriver) -> None:
+    state = engine.sandbox.state()
+    state["projects"][0]["trigger_tokens"] = [{"id": n, "description": "t", "owner": "ada"} for n in (7, 8)]
+    engine.sandbox.replace_state(state)
+    plan = engine.plan(section("trigger_tokens", {"t": None}))
+    report = report_of(engine, plan, engine.apply(plan))
+    back = planned_back(engine, report)
+    assert problems(back) == ["t.None: was deleted more than once, and is created again only once"]
+    assert [each.action for each in back.changes] == ["create"]
+    assert failures(engine.apply(back)) == []
+    again = planned_back(engine, report)
+    assert (list(again.changes), problems(again)) == ([], [])
+
+
+def undone(engine: EngineDriver, wanted: Section, then: Section, *, verify: bool = True) -> tuple[list[str], list[str]]:
+    """Apply a section, then another one as somebody else; return the changes and problems of the first's way back."""
+    plan = engine.plan(wanted)
+    report = report_of(engine, plan, engine.apply(plan, verify=verify))
+    assert failures(engine.apply(engine.plan(then))) == []
+    back = planned_back(engine, report)
+    return [f"{each.action} {each.address.name}" for each in back.changes], problems(back)
+
+
+def test_objects_that_others_renamed_or_deleted_are_left_alone(engine: EngineDriver) -> None:
+    engine.step(section("milestones", {"a": {}, "b": {}, "c": {}}))
+    wanted = {"new": {}, "a2": {"renamed_from": "a"}, "b": {"description": "ours"}, "c2": {"renamed_from": "c"}}
+    theirs = {"theirs": {"renamed_from": "new"}, "a": {}, "b": None, "c3": {"renamed_from": "c2"}}
+    assert undone(engine, section("milestones", wanted), section("milestones", theirs)) == (
+        [],
+        [
+            'new.None: was renamed since the apply, to "theirs", and is not deleted',
+            'a2.None: its former name "a" is taken',
+            "b.None: no longer exists, so that its former values cannot be restored",
+            'c2.None: was renamed since the apply, to "c3"',
+        ],
+    )
+
+
+def test_an_object_that_others_created_anew_under_its_name_is_taken_for_it(engine: EngineDriver) -> None:
+    engine.step(section("milestones", {"a": {}}))
+    plan = engine.plan(section("milestones", {"a": {"description": "ours"}, "b": {}}))
+    report = report_of(engine, plan, engine.apply(plan))
+    engine.step(section("milestones", {"a": None, "b": None}))
+    engine.step(section("milestones", {"a": {"description": "ours"}, "b": {}}))
+    back = planned_back(engine, report)
+    assert [(each.action, each.address.name) for each in back.changes] == [("update", "a"), ("delete", "b")]
+
+
+def test_the_settings_of_an_account_whose_address_is_not_shown_cannot_all_be_restored(sandbox: Sandbox) -> None:
+    with EngineDriver(sandbox, all_writes.service("spec")) as engine:
+        accounts = section(
+            "service_accounts", {"release-bot": {"name": "R", "email": "r@example.com"}}, Target(Level.INSTANCE)
+        )
+        plan = engine.plan(accounts)
+        back = planned_back(engine, report_of(engine, plan, engine.apply(plan)))
+        assert problems(back) == [
+            "release-bot.email: its former value is unknown, because this server does not show it"
+        ]
+
+
+READ_AS = AsRead(7, ("acme/api/*",), {PUSH: "auditor", DELETE: None}, {})
+
+
+def test_a_value_that_this_version_does_not_know_cannot_be_restored() -> None:
+    """Of what was updated and of what was deleted."""
+    place = (API, RULES, RULES)
+    at = Address(API, RULES, RULES, "protection rule", "acme/api/*")
+    update = Update(at, {PUSH: "auditor"}, {PUSH: "owner"}, (), READ_AS)
+    delete = Delete(at, {DELETE: "admin"}, (), replace(READ_AS, fields={PUSH: "auditor", DELETE: "admin"}))
+    answer = {"id": 7, "repository_path_pattern": "acme/api/*", PUSH: "owner", DELETE: None}
+    for change, now in ((update, [answer]), (delete, [])):
+        way_back = WayBack([DoneSection(API, RULES, (Done(change),), 1)], KINDS, "digest")
+        plan, _ = way_back.plan(way_back.left, live({place: now}), KINDS)
+        assert problems(plan) == [f'acme/api/*.{PUSH}: its former value "auditor" is not known to this version']
+        assert [each.action for each in plan.changes] == ([] if now else ["create"])
+
+
+def test_a_creation_whose_object_the_report_does_not_know_is_found_by_its_name() -> None:
+    """So are those of reports of older versions."""
+    place = (API, "trigger_tokens", "trigger_tokens")
+    at = Address(API, "trigger_tokens", "trigger_tokens", "trigger token", "t")
+    created = Create(at, {}, (), replaces_ids=(1,))
+    way_back = WayBack([DoneSection(API, "trigger_tokens", (Done(created),), 1)], KINDS, "digest")
+
+    def planned(*numbers: int) -> tuple[list[str], list[str]]:
+        answers = [{"id": n, "description": "t", "token": f"glptt-{n}", "created_at": None} for n in numbers]
+        plan, _ = way_back.plan(way_back.left, live({place: answers}), KINDS)
+        return [str(request) for each in plan.changes for request in each.requests], problems(plan)
+
+    assert planned(1) == ([], [])
+    assert planned(1, 2) == (["DELETE projects/acme%2Fapi/triggers/2"], [])
+    assert planned(1, 2, 3) == (
+        [],
+        ["t.None: several objects have this name, and the report does not tell which is new"],
+    )
