@@ -144,8 +144,7 @@ def accept_drift(session: Session) -> "Acceptance":
     from reconciler.accept.files import linked_files
     from reconciler.cli.planning import read_fleet
     from reconciler.planning.applicability import with_unfit, without
-    from reconciler.planning.run import read_and_plan
-    from reconciler.planning.selection import hold_back_moved
+    from reconciler.planning.run import hold_back_moved, read_and_plan
 
     given = session.given
     with session.client() as client, session.watched(client) as progress:
@@ -161,8 +160,7 @@ def accept_drift(session: Session) -> "Acceptance":
             progress=progress,
             api_url=client.api_url,
         )
-        if not given.follow_moved:
-            plan = hold_back_moved(plan, fleet.known.moved())
+        plan = hold_back_moved(plan, fleet.known.moved(), follow=given.follow_moved)
         plan = with_unfit(plan, fleet.unfit, session.kinds)
         inapplicable = {place for place, each in fleet.unfit.items() if each.skipped}
         progress.begin("comparing")

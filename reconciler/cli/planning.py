@@ -31,12 +31,11 @@ from reconciler.planning.causes import refuse_unless_api
 from reconciler.planning.guard import Limits
 from reconciler.planning.renames import rename_hints
 from reconciler.planning.revert import WayBack
-from reconciler.planning.run import Known, Move, draw_plan
+from reconciler.planning.run import Known, Move, draw_plan, hold_back_moved
 from reconciler.planning.selection import (
     Shard,
     add_missing,
     add_problems,
-    hold_back_moved,
     matches,
     read_shard,
     restrict,
@@ -80,8 +79,7 @@ def draw(session: Session, client: Client, grace: timedelta = timedelta(), *, co
             # The first shard alone reports what no manifest declares.
             failed = frozenset(each for each in failed if (each.target, each.section) in declared)
         plan = add_missing(plan, failed, declared, session.selection)
-    if not given.follow_moved:
-        plan = hold_back_moved(plan, fleet.known.moved())
+    plan = hold_back_moved(plan, fleet.known.moved(), follow=given.follow_moved)
     targets = (each.with_origins(fleet.manifests.origin) for each in plan.targets)
     plan = replace(plan, targets=tuple(targets))
     hints = rename_hints(plan, session.kinds, fleet.manifests.declaration)
@@ -118,8 +116,7 @@ def draw_way_back(session: Session, client: Client, file: Path) -> SavedPlan:
             api_url=client.api_url,
             make=way_back.plan,
         )
-    if not given.follow_moved:
-        plan = hold_back_moved(plan, moved())
+    plan = hold_back_moved(plan, moved(), follow=given.follow_moved)
     return _saved(session, client, plan, left.digest)
 
 
@@ -256,9 +253,10 @@ def _moved_projects(client: Client) -> dict[Target, Move]:
     moves = {}
     for (level, path), number in client.moved.items():
         try:
-            move = Move(number, fetch_record(Target(level, number), client).path)
+            record = fetch_record(Target(level, number), client)
+            move = Move(number, record.path, str(record.fields.get("marked_for_deletion_on") or ""))
         except ServiceError:
             move = Move(number)
-        LOG.warning("%s %s has moved to %s", level, path, move)
+        LOG.warning("%s %s %s %s", level, path, "is to be deleted, as" if move.doomed else "has moved to", move)
         moves[Target(level, path)] = move
     return moves

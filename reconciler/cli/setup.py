@@ -67,8 +67,8 @@ def _check_targets(session: Session, client: "Client", service: "ServiceCheck", 
     from reconciler.cli.planning import failed_before, read_fleet
     from reconciler.doctor import CheckContext, Costs, Diagnosis, chains_of_apply, check_targets, estimate
     from reconciler.live.read import read_live
-    from reconciler.planning.run import plan_from
-    from reconciler.planning.selection import hold_back_moved, restrict
+    from reconciler.planning.run import hold_back_moved, plan_from
+    from reconciler.planning.selection import restrict
     from reconciler.service import Rate
 
     given, kinds = session.given, session.kinds
@@ -79,8 +79,9 @@ def _check_targets(session: Session, client: "Client", service: "ServiceCheck", 
         live = read_live(fleet.desired, client, kinds, given.concurrency, progress)
         plan = plan_from(fleet.desired, live, client, kinds, given.concurrency, known=fleet.known)
         plan = plan if failed is None else restrict(plan, failed)
-        moved = {} if given.follow_moved else {target: str(move) for target, move in fleet.known.moved().items()}
-        plan = hold_back_moved(plan, moved)
+        found = {target: move.obstacle(follow=given.follow_moved) for target, move in fleet.known.moved().items()}
+        moved = {target: cause for target, cause in found.items() if cause is not None}
+        plan = hold_back_moved(plan, fleet.known.moved(), follow=given.follow_moved)
         reads = client.traffic.requests - client.traffic.retries
         context = CheckContext(fleet.desired, live, plan, kinds, service, moved, read_only)
         targets = check_targets(context, client, given.concurrency)

@@ -42,7 +42,7 @@ class CheckContext:
 
     Attributes:
         plan: for these targets, with its problems.
-        moved: the projects that have moved and are not written to, with their new paths.
+        moved: the projects that have moved and are not written to, each with the reason.
         read_only: whether only reading is checked.
     """
 
@@ -51,7 +51,7 @@ class CheckContext:
     plan: Plan
     kinds: Kinds
     service: ServiceCheck
-    moved: Mapping[Target, str]
+    moved: Mapping[Target, Cause]
     read_only: bool
 
     @property
@@ -115,8 +115,8 @@ def _check(target: DesiredTarget, planned: TargetPlan, record: Record | None, co
     fault, level = None, str(target.target.level)
     if target.target in context.moved:
         verdict = Verdict.WARNING if context.read_only else Verdict.ERROR
-        remedy = "use its new path in the manifest, or add --follow-moved"
-        fault = Finding(verdict, level, f"has moved to {context.moved[target.target]}", remedy)
+        moved = context.moved[target.target]
+        fault = Finding(verdict, level, moved.reason, moved.remedy)
     elif isinstance(record, Cause):
         fault = Finding(Verdict.ERROR, level, record.reason, record.remedy)
     sections = []

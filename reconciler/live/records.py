@@ -4,6 +4,7 @@ Each group that a set names is listed once a run. What comes of it goes to the m
 go to the planner.
 """
 
+import re
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field, replace
 from typing import TypeVar
@@ -22,6 +23,9 @@ QUERY = "include_subgroups=true&with_shared=false{archived}&order_by=id&sort=asc
 """Of the list of a group's projects."""
 
 Value = TypeVar("Value", int, str)
+DOOMED = re.compile(r"-deletion_scheduled-[0-9]+$")
+"""The end of the path of a project whose deletion is scheduled: the service renames it, and shows it in lists."""
+
 Result = TypeVar("Result")
 
 
@@ -251,7 +255,12 @@ def _list(group: str, reader: Reader, switches: frozenset[str], *, archived: boo
     target = Target(Level.GROUP, group)
     path = f"{target.url}projects"
     query = QUERY.format(archived="" if archived else "&archived=false")
-    answer = answer_or_error(lambda: tuple(_member(entry, path, switches) for entry in reader.pages(f"{path}?{query}")))
+
+    def ask() -> tuple[Member, ...]:
+        members = (_member(entry, path, switches) for entry in reader.pages(f"{path}?{query}"))
+        return tuple(each for each in members if not DOOMED.search(each.path))
+
+    answer = answer_or_error(ask)
     if not isinstance(answer, ServiceError):
         return answer
     reason = f"the projects of group {group} cannot be listed (GET {path}: {answer.reason})"

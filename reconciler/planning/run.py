@@ -15,6 +15,7 @@ from reconciler.model.progress import Progress
 from reconciler.model.protocols import Reader, TimedReader
 from reconciler.model.resource import Found, Resource
 from reconciler.model.state import (
+    Cause,
     DesiredState,
     DesiredTarget,
     LivePart,
@@ -42,14 +43,34 @@ class Move:
     Attributes:
         number: its numeric ID.
         path: its full path; None if unknown.
+        doomed: the day on which its deletion was scheduled, which renames it; empty if it is not scheduled.
     """
 
     number: int
     path: str | None = None
+    doomed: str = ""
 
     def __str__(self) -> str:
         """`acme/api (ID 100)`."""
         return f"ID {self.number}" if self.path is None else f"{self.path} (ID {self.number})"
+
+    def obstacle(self, *, follow: bool) -> Cause | None:
+        """Return why it is not written to; None if it is.
+
+        Args:
+            follow: whether projects that have moved are written to.
+        """
+        if self.doomed:
+            reason = f"scheduled for deletion since {self.doomed}, and called {self} until then"
+            return Cause(reason, "restore it, or remove it from the manifests")
+        moved = Cause(f"moved to {self}", "use its new path in the manifest, or add --follow-moved")
+        return None if follow else moved
+
+
+def hold_back_moved(plan: Plan, moved: Mapping[Target, Move], *, follow: bool) -> Plan:
+    """Hold back the targets that have moved and are not written to, each with the reason."""
+    found = {target: move.obstacle(follow=follow) for target, move in moved.items()}
+    return hold_back(plan, {target: f"{why.reason}: {why.remedy}" for target, why in found.items() if why})
 
 
 @dataclass(frozen=True, slots=True)

@@ -212,12 +212,6 @@ def hold_back(plan: Plan, reasons: Mapping[Target, str]) -> Plan:
     return add_problems(replace(plan, targets=targets, dependent=dependent), reasons)
 
 
-def hold_back_moved(plan: Plan, moved: Mapping[Target, object]) -> Plan:
-    """Hold back the targets that have moved, each with its new place."""
-    advice = "use its new path in the manifest, or add --follow-moved"
-    return hold_back(plan, {target: f"moved to {place}: {advice}" for target, place in moved.items()})
-
-
 def add_problems(plan: Plan, reasons: Mapping[Target, str]) -> Plan:
     """Return a plan in which some targets, each for its reason, are a problem too; their changes stay."""
     targets = (

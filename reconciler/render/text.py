@@ -306,7 +306,8 @@ def _together(targets: Sequence[TargetState], style: Style) -> list[str]:
         else:
             groups.setdefault(tuple(places), []).append(check)
     for those, checks in sorted(groups.items(), key=lambda group: (-len(group[0]), *map(str, group[0]))):
-        lines += _checked(" ".join(headline(those)), checks, style)
+        number, which = headline(those)
+        lines += _checked(f"{number} ({which})", checks, style)
     for target, checks in alone.items():
         lines += _checked(str(target), checks, style)
     return lines

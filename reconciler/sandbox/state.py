@@ -184,6 +184,7 @@ class Project(Place):
     builds_enabled: bool = True
     issues_enabled: bool = True
     merge_requests_enabled: bool = True
+    marked_for_deletion_on: str | None = None
 
     @field_validator("path")
     @classmethod

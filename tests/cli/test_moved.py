@@ -62,3 +62,27 @@ def test_a_group_that_has_moved_is_treated_like_a_project(
         done = cli_runner("apply --yes --follow-moved")
         assert (done.code, service.writes) == (0, ['PUT groups/11/notification_settings {"level":"watch"}'])
         assert cli_runner("plan --detailed-exitcode --follow-moved").code == 0
+
+
+@pytest.mark.parametrize("follow", ["", "--follow-moved"])
+def test_a_project_that_is_to_be_deleted_is_never_written_to(cli_runner: CliRunner, follow: str) -> None:
+    doomed = "acme/api-deletion_scheduled-100"
+    cli_runner.service(path=doomed, renamed_from=["acme/api"], marked_for_deletion_on="2026-11-20")
+    cli_runner.project("{milestones: {a: {}}}")
+    cli_runner.write(
+        "manifests/set.yaml",
+        "apiVersion: reconciler/v1\nkind: ProjectSet\nmetadata: {name: all}\n"
+        "select: {group: acme, include: ['acme/api*'], archived: true}\nspec: {milestones: {b: {}}}\n",
+    )
+    done = cli_runner(f"apply --yes {follow}")
+    assert (done.code, done.err.splitlines(keepends=True)[-1]) == (
+        3,
+        f"project acme/api is to be deleted, as {doomed} (ID 100)\n",
+    )
+    assert done.out.startswith(
+        "project acme/api\n"
+        f'  ! project "acme/api": scheduled for deletion since 2026-11-20, and called {doomed} (ID 100) until then: '
+        "restore it, or remove it from the manifests     manifests/project.yaml:1\nApplied: 0 created, "
+    )
+    assert f"scheduled for deletion since 2026-11-20, and called {doomed}" in cli_runner(f"doctor {follow}").out
+    assert cli_runner.sandbox.state()["projects"][0]["milestones"] == []

@@ -441,7 +441,7 @@ def test_a_project_that_has_moved_is_told_and_where_to(patient: Patient) -> None
     patient.project("old/api", "milestones: {one: {}}")
     patient.state["projects"][0]["renamed_from"] = ["old/api"]
     done = patient.examine()
-    where = "has moved to acme/api (ID 100); use its new path in the manifest, or add --follow-moved"
+    where = "moved to acme/api (ID 100); use its new path in the manifest, or add --follow-moved"
     assert (done.code, done.err) == (3, "project old/api has moved to acme/api (ID 100)\n")
     assert told(done.out) == [
         "project old/api",

@@ -200,6 +200,18 @@ def test_archived_projects_are_listed_with_the_others_unless_asked_apart(service
     ]
 
 
+def test_a_project_that_is_to_be_deleted_is_listed_unless_only_active_ones_are_asked_for(
+    service: SandboxClient,
+) -> None:
+    state = a_service()
+    state["projects"][0]["marked_for_deletion_on"] = "2026-11-20"
+    service.given(state)
+    query, doomed = "?include_subgroups=true", state["projects"][0]["id"]
+    assert doomed in ids(service, query)
+    assert doomed not in ids(service, query + "&archived=false")
+    assert service.ask(f"GET /projects/{doomed}")[1]["marked_for_deletion_on"] == "2026-11-20"
+
+
 def test_a_list_shows_whole_records_without_roles_unless_simple_ones_are_asked_for(service: SandboxClient) -> None:
     service.given(a_service())
     assert service.ask("GET /groups/11/projects") == (200, [{**LIB, **DETAILS}])

@@ -157,7 +157,7 @@ def list_projects(call: Call) -> Answer:
         project
         for project in state.projects.values()
         if group in (state.groups_above(project) if wanted.get("include_subgroups") else (state.group_of(project),))
-        and wanted.get("archived") in (None, state.is_archived(project))
+        and wanted.get("archived") in (None, state.is_archived(project) or bool(project.marked_for_deletion_on))
         and state.visible(call.user, project)
     ]
     found.sort(key=lambda project: project.id, reverse=wanted.get("sort") != "asc")
@@ -201,7 +201,7 @@ def _details(state: State, project: Project) -> dict[str, Any]:
         "jobs_enabled": project.builds_enabled,
         "issues_enabled": project.issues_enabled,
         "merge_requests_enabled": project.merge_requests_enabled,
-        "marked_for_deletion_on": None,
+        "marked_for_deletion_on": project.marked_for_deletion_on,
     }
 
 
