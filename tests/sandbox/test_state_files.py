@@ -86,6 +86,7 @@ def a_plain_project(number: int, name: str) -> dict[str, Any]:
         "builds_enabled": True,
         "issues_enabled": True,
         "merge_requests_enabled": True,
+        "marked_for_deletion_on": None,
     }
 
 
