@@ -43,7 +43,8 @@ def read_all(
         ServiceError: one that `ENDS_A_RUN`, or none of the named targets can be read.
     """
     progress.begin("looking for targets")
-    resolved = resolve_targets(request, reader, concurrency)
+    switches = frozenset(key for kind in kinds.values() for key in kind.needs.switches)
+    resolved = resolve_targets(request, reader, concurrency, switches)
     tasks = [
         (each.target, kind, part) for each in resolved.targets for kind, part in _parts(each.target, kinds, request)
     ]

@@ -12,8 +12,8 @@ from reconciler.export.files import Folder, document_path, named_path, read_fold
 from reconciler.export.read import LiveSnapshot, read_all
 from reconciler.export.sandbox_state import sandbox_state
 from reconciler.export.sections import Exported, Spec, export_target
-from reconciler.export.sharing import above, agrees, fewest_lines, hoist, lines_apart
-from reconciler.export.targets import ExportRequest
+from reconciler.export.sharing import NO_SECTIONS, Sections, above, agrees, fewest_lines, hoist, lines_apart
+from reconciler.export.targets import ExportRequest, ResolvedTarget
 from reconciler.export.update import update
 from reconciler.manifests import Member
 from reconciler.manifests.documents import profile_document, set_document, target_document
@@ -24,6 +24,7 @@ from reconciler.model.kind import Kinds
 from reconciler.model.progress import Progress
 from reconciler.model.protocols import Reader
 from reconciler.model.targets import Level
+from reconciler.planning.causes import ProjectRecord, unfit
 from reconciler.system.files import save, save_inside
 
 SHARE = 0.8
@@ -170,6 +171,8 @@ class _Writing:
         all_fields = self.layout.all_fields or not self.layout.as_set
         live = self.snapshot.live
         exported = [export_target(each, live, self.kinds, all_fields=all_fields) for each in self.snapshot.targets]
+        if self.layout.as_set:
+            exported = [each.without(self._unfit(each.resolved)) for each in exported]
         new, apart = [], set[str]()
         for each in exported:
             found = self.files.find(each.resolved)
@@ -237,15 +240,16 @@ class _Writing:
         """
         beneath = {each.resolved: self.files.beneath(each.resolved) for each in projects}
         current = {each.path for each in members if not each.archived}
+        lacking = {each.resolved: self._unfit(each.resolved) for each in projects}
         free = [each for each in projects if beneath[each.resolved] is None and each.resolved.path in current]
         existing, profile = self.files.manifests.project_set(group), self.files.profile(group)
-        added: Spec = {} if existing or profile else self._with_prune(fewest_lines(free, self.shapes))
+        added: Spec = {} if existing or profile else self._with_prune(fewest_lines(free, self.shapes, lacking))
         if not existing:
             beneath |= {each.resolved: profile or added for each in free}
         inside = set()
         for each in projects:
             lower = beneath[each.resolved]
-            own = self._above(lower, each) if lower else None
+            own = self._above(lower, each, lacking[each.resolved]) if lower else None
             if own is None or height(own, 2) > lines_apart(each.concise):
                 self._add_whole(each)
             else:
@@ -263,8 +267,17 @@ class _Writing:
             if added:
                 self.files.add(named_path(self.files.path, f"profiles/{group}"), profile_document(group, added))
 
-    def _above(self, profile: Spec, each: Exported) -> Spec | None:
-        own = above(profile, each, self.snapshot.live, self.kinds, self.shapes)
+    def _unfit(self, resolved: ResolvedTarget) -> Sections:
+        """Return the sections that a project cannot have, by what the list of the group shows."""
+        members = {each.id: each for found in self.snapshot.members.values() for each in found}
+        member = members.get(resolved.id) if resolved.target.level is Level.PROJECT else None
+        if member is None:
+            return NO_SECTIONS
+        record = ProjectRecord(archived=member.archived, off=member.off)
+        return frozenset(kind.name for kind in self.kinds.values() if any(unfit(kind.needs, record)))
+
+    def _above(self, profile: Spec, each: Exported, unfit: Sections = NO_SECTIONS) -> Spec | None:
+        own = above(profile, each, self.snapshot.live, self.kinds, unfit)
         return None if own is None else self._with_prune(own, profile, each.left_out)
 
     def _with_prune(self, spec: Spec, profile: Mapping[str, Any] = NOTHING, left_out: Collection[str] = ()) -> Spec:

@@ -1,7 +1,7 @@
 """From what was read of a target to the spec of a manifest, without what no manifest can declare."""
 
-from collections.abc import Iterable, Iterator, Mapping
-from dataclasses import dataclass
+from collections.abc import Container, Iterable, Iterator, Mapping
+from dataclasses import dataclass, replace
 from typing import Any
 
 from reconciler.export.targets import ResolvedTarget
@@ -35,6 +35,14 @@ class Exported:
     spec: Spec
     concise: Spec
     left_out: Mapping[str, tuple[str, ...]]
+
+    def without(self, sections: Container[str]) -> "Exported":
+        """Return the same without some sections."""
+        spec, concise = (
+            {name: section for name, section in each.items() if name not in sections}
+            for each in (self.spec, self.concise)
+        )
+        return replace(self, spec=spec, concise=concise)
 
 
 def export_target(resolved: ResolvedTarget, live: LiveState, kinds: Kinds, *, all_fields: bool = True) -> Exported:

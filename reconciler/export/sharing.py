@@ -8,12 +8,13 @@ an allowlist, nor an entry of such a list: all projects above the profile must h
 import re
 from collections import Counter
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
 from itertools import accumulate, chain
 from json import dumps
 from math import ceil
 from pathlib import Path
+from types import MappingProxyType
 from typing import Any, NamedTuple
 
 from pydantic import ValidationError
@@ -31,6 +32,7 @@ from reconciler.manifests.layers import (
     fill,
     literal,
     placeholder_values,
+    section_specs,
 )
 from reconciler.manifests.yaml_writer import height, write_yaml
 from reconciler.model.kind import Kinds
@@ -42,6 +44,12 @@ FEWEST = 2
 
 ROUNDING = 1e-9
 """How far 0.8 times 5 may be from 4."""
+
+Sections = frozenset[str]
+"""Names of sections."""
+
+NO_SECTIONS: Sections = frozenset()
+NOTHING_UNFIT: Mapping[ResolvedTarget, Sections] = MappingProxyType({})
 
 ENVELOPE = 4
 """The lines of a project's document around its sections."""
@@ -57,28 +65,33 @@ def hoist(projects: Sequence[Exported], shapes: SectionSpecs, share: float) -> S
     return spec if any(map(any, map(_values, spec.values()))) else {}
 
 
-def fewest_lines(projects: Sequence[Exported], shapes: SectionSpecs) -> Spec:
-    """Return the profile with which the documents of the projects, and those without it, have the fewest lines."""
-    best = _Common(_with_placeholders(projects, shapes), shapes)
+def fewest_lines(projects: Sequence[Exported], shapes: SectionSpecs, unfit: Mapping[ResolvedTarget, Sections]) -> Spec:
+    """Return the profile with which the documents of the projects, and those without it, have the fewest lines.
+
+    Args:
+        projects: those that may go with the profile.
+        shapes: of all sections.
+        unfit: the sections that some of them cannot have.
+    """
+    best = _Common(_with_placeholders(projects, shapes, unfit), shapes)
     while True:
-        in_the_way = sorted(best.in_the_way(), key=len)
-        together = accumulate(in_the_way, lambda one, other: one | other)
-        others = (
-            best.among([each for each in best.members if each not in left_out])
-            for left_out in chain(in_the_way, together)
-            if 0 < len(left_out) <= len(best.members) / 2
-        )
-        better = min(others, key=lambda each: each.lines, default=best)
+        better = min(best.others(), key=lambda each: each.lines, default=best)
         if better.lines >= best.lines:
             return best.spec
         best = better
 
 
-def above(profile: Spec, project: Exported, live: LiveState, kinds: Kinds, shapes: SectionSpecs) -> Spec | None:
-    """Return the spec of a project's own document above a profile; None if they do not go together."""
-    target = project.resolved.target
+def above(
+    profile: Spec, project: Exported, live: LiveState, kinds: Kinds, unfit: Sections = NO_SECTIONS
+) -> Spec | None:
+    """Return the spec of a project's own document above a profile; None if they do not go together.
+
+    Sections that the project cannot have are left out by the set that brings them, unless the project has a document.
+    """
+    target, shapes = project.resolved.target, section_specs(kinds)
     sections = [section for section in profile if section != PRUNE]
-    addresses = [(target, section, part.name) for section in sections for part in shapes[section].kind.parts]
+    read = [section for section in sections if section not in unfit]
+    addresses = [(target, section, part.name) for section in read for part in shapes[section].kind.parts]
     if any(isinstance(live.parts.get(address, Unreadable("")), Unreadable) for address in addresses):
         return None
     values = placeholder_values(project.resolved.path)
@@ -88,6 +101,8 @@ def above(profile: Spec, project: Exported, live: LiveState, kinds: Kinds, shape
     try:
         own = update(declared, project, live, shapes)
     except ValidationError:
+        return None
+    if own and not unfit.isdisjoint(sections):
         return None
     return own if agrees(profile, own, project.resolved, live, kinds) else None
 
@@ -115,11 +130,13 @@ class _Project:
         whole: the sections.
         concise: the same, as they are written.
         left_out: the sections of which something is left out.
+        unfit: the sections that it cannot have.
     """
 
     whole: Spec
     concise: Spec
-    left_out: frozenset[str]
+    left_out: Sections
+    unfit: Sections
 
     @property
     def lines(self) -> int:
@@ -142,17 +159,28 @@ class _Common:
         projects: all of them.
         shapes: of all sections.
         share: of the members that must have something in common.
-        chosen: the numbers of the members among the projects; None for all.
+        chosen: the members among the projects; None for all.
+        omitted: the sections that are not in the profile.
     """
 
     projects: Sequence[_Project]
     shapes: SectionSpecs
     share: float = 0
-    chosen: "Sequence[_Project] | None" = None
+    chosen: Sequence[_Project] | None = None
+    omitted: Sections = NO_SECTIONS
 
     def among(self, members: Sequence[_Project]) -> "_Common":
         """Return the profile of other members."""
-        return _Common(self.projects, self.shapes, self.share, members)
+        return replace(self, chosen=members)
+
+    def others(self) -> Iterator["_Common"]:
+        """Yield profiles without some projects that are in the way, and those with one section less."""
+        in_the_way = sorted(self._in_the_way(), key=len)
+        together = accumulate(in_the_way, lambda one, other: one | other)
+        for left_out in chain(in_the_way, together):
+            if 0 < len(left_out) <= len(self.members) / 2:
+                yield self.among([each for each in self.members if each not in left_out])
+        yield from (replace(self, omitted=self.omitted | {name}) for name in self.spec)
 
     @property
     def members(self) -> Sequence[_Project]:
@@ -171,7 +199,7 @@ class _Common:
             return {}
         spec: Spec = {}
         for name, shape in self.shapes.items():
-            if all(name in each.whole for each in self.members):
+            if name not in self.omitted and all(name in each.whole or name in each.unfit for each in self.members):
                 spec[name] = self._items(shape) if shape.items else self._fields(shape)
         return {name: section for name, section in spec.items() if section is not None}
 
@@ -186,15 +214,18 @@ class _Common:
     def lines_of(self, project: _Project) -> int:
         """Return how many lines a project's document has, without the profile if they do not go together."""
         own: Spec = {}
-        for name, concise in project.concise.items():
+        for name in dict.fromkeys((*project.concise, *self.spec)):
+            concise = project.concise.get(name, {})
             section = _above(self.shapes[name], self.spec[name], project) if name in self.spec else concise
             if section is None:
                 return project.lines
             if section or name not in self.spec:
                 own[name] = section
-        return ENVELOPE + height(own, 2) if own else 0
+        if not own:
+            return 0
+        return project.lines if not project.unfit.isdisjoint(self.spec) else ENVELOPE + height(own, 2)
 
-    def in_the_way(self) -> Iterator[set[_Project]]:
+    def _in_the_way(self) -> Iterator[set[_Project]]:
         """Yield the projects without which the profile may become longer, and all documents shorter."""
         for name, shape in self.shapes.items():
             having = [each for each in self.members if name in each.whole]
@@ -210,7 +241,7 @@ class _Common:
     def _fields(self, shape: SectionSpec) -> dict[str, Any] | None:
         """Return the fields of a section of settings."""
         name = shape.kind.name
-        sections = [each.whole[name] for each in self.members]
+        sections = [each.whole[name] for each in self.members if name in each.whole]
         usual = self._usual(shape, sections)
         flat = {field: value for field, value in usual.items() if not isinstance(value, dict)}
         choices = [self._choice(shape, value) for value in (usual, flat)]
@@ -235,7 +266,7 @@ class _Common:
         name = shape.kind.name
         having: dict[str, list[_Project]] = {}
         for each in self.members:
-            for key in each.whole[name]:
+            for key in each.whole.get(name, ()):
                 having.setdefault(key, []).append(each)
         items: dict[str, Any] = {}
         for key, projects in having.items():
@@ -254,7 +285,7 @@ class _Common:
         saved = -height({key: item}, 4)
         for each in self.members:
             own = _above_item(name, key, item, each)
-            alone = {key: each.concise[name][key]} if key in each.whole[name] else {}
+            alone = {key: each.concise[name][key]} if key in each.whole.get(name, ()) else {}
             saved += height(alone, 4) - (each.lines if own is None else height(own, 4))
         return saved
 
@@ -284,7 +315,7 @@ def _above(shape: SectionSpec, lower: Mapping[str, Any], project: _Project) -> d
     """Return a section of a project's own document above that of a profile; None if they do not go together."""
     name = shape.kind.name
     if name not in project.whole:
-        return None
+        return {} if name in project.unfit else None
     if not shape.items:
         own = _overlay(shape, lower, project.whole[name])
         return own if _sorted(shape, shape.merge(lower, own)) == _sorted(shape, project.whole[name]) else None
@@ -303,6 +334,8 @@ def _sorted(shape: SectionSpec, section: Mapping[str, Any]) -> dict[str, Any]:
 
 def _above_item(name: str, key: str, lower: Mapping[str, Any] | None, project: _Project) -> dict[str, Any] | None:
     """Return an item of a project's own document, by its key, above that of a profile; see `_above`."""
+    if name in project.unfit:
+        return {}
     fields = project.whole[name].get(key)
     if fields is None:
         return None if name in project.left_out else {key: None}
@@ -340,7 +373,9 @@ Context = tuple[str, ...]
 """Where a text stands: the section, then the field; of the key of an item, the section alone."""
 
 
-def _with_placeholders(projects: Sequence[Exported], shapes: SectionSpecs) -> list[_Project]:
+def _with_placeholders(
+    projects: Sequence[Exported], shapes: SectionSpecs, unfit: Mapping[ResolvedTarget, Sections] = NOTHING_UNFIT
+) -> list[_Project]:
     """Return the projects with placeholders for their paths wherever that makes more of them agree."""
     counts: Counter[tuple[Context, str]] = Counter()
     for project in projects:
@@ -356,7 +391,7 @@ def _with_placeholders(projects: Sequence[Exported], shapes: SectionSpecs) -> li
             return max(_forms(context, text, resolved, shapes), key=lambda form: counts[context, form])
 
         whole, concise = (_changed_spec(spec, shapes, usual) for spec in (project.spec, project.concise))
-        members.append(_Project(whole, concise, frozenset(project.left_out)))
+        members.append(_Project(whole, concise, frozenset(project.left_out), unfit.get(project.resolved, NO_SECTIONS)))
     return members
 
 

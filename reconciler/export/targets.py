@@ -85,8 +85,10 @@ def discovered_in(manifests: Manifests, members: Mapping[str, Sequence[Member]])
     return {group: tuple(each for each in known.values() if is_below(group, each.path)) for group in manifests.groups}
 
 
-def resolve_targets(request: ExportRequest, reader: Reader, concurrency: int) -> ResolvedTargets:
-    """Ask for the named groups and projects, once each, and list the projects of each group.
+def resolve_targets(
+    request: ExportRequest, reader: Reader, concurrency: int, switches: frozenset[str]
+) -> ResolvedTargets:
+    """Ask for the named groups and projects, once each, and list the projects of each group; see `discover`.
 
     Raises:
         ServiceError: one that `ENDS_A_RUN`, or none of the named ones can be read.
@@ -104,7 +106,7 @@ def resolve_targets(request: ExportRequest, reader: Reader, concurrency: int) ->
     targets = [ResolvedTarget(Target(level)) for level in request.pathless]
     targets += [_resolved(target.level, *answer) for target, answer in found.items()]
     groups = [path for target, (path, _) in found.items() if target.level is Level.GROUP]
-    listed = discover(dict.fromkeys(groups, True), reader, concurrency).groups
+    listed = discover(dict.fromkeys(groups, True), reader, concurrency, switches=switches).groups
     warnings += [found.reason for found in listed.values() if isinstance(found, Hidden)]
     members = {group: found for group, found in listed.items() if not isinstance(found, Hidden)}
     below = {member.id: member for found in members.values() for member in found}.values()

@@ -103,6 +103,25 @@ select: {group: acme, exclude: [acme/lib]}
     assert contents(Path("out")) == before
 
 
+def test_a_project_that_cannot_have_a_section_is_in_the_set_unless_it_deviates(
+    cli_runner: CliRunner, dialect: str
+) -> None:
+    bare = project(120, "acme/bare", container_registry_enabled=False)
+    both = project(121, "acme/both", container_registry_enabled=False, milestones=[])
+    cli_runner.sandbox.replace_state(service(dialect, bare, both))
+    asked = f"export --group acme --as-set -o out --section milestones --section {RULES}"
+    assert cli_runner(asked).code == 0
+    files = contents(Path("out"))
+    assert '"{path}/prod*"' in files["profiles/acme.yaml"]
+    assert "exclude: [acme/both]" in files["sets/acme.yaml"]
+    assert files["acme/both.yaml"] == HEAD.removesuffix("\n") % "acme/both" + " {milestones: {}}\n"
+    assert "acme/bare.yaml" not in files
+    drift = cli_runner("drift out")
+    assert (drift.code, drift.out) == (0, "")
+    assert "0 problems, 0 unmanaged, 1 not applicable" in cli_runner("plan out --quiet").out
+    assert cli_runner(asked).out == ""
+
+
 def lines(folder: str) -> int:
     return sum(text.count("\n") for text in contents(Path(folder)).values())
 
