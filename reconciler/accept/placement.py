@@ -136,15 +136,16 @@ class Placement:
 
     def _restate(self, whole: Effective, section: str) -> None:
         """Declare all declared fields of a section in the target's own document."""
-        spec = whole.specs[section]
-        for name, value in whole.sections[section].items():
-            for keys in [(key,) for key in value] if isinstance(value, dict) else [()]:
-                steps = (section, name, *keys)
-                wish = self._wished(whole, steps)
-                if name not in spec.lists and not isinstance(wish, Drop):
-                    *_, (layer, at) = whole.declarations(steps)
-                    value_now = literal(value[keys[0]] if keys else value)
-                    self._override(whole, layer, steps, at, wish if isinstance(wish, Put) else Put(value_now))
+        values = {
+            (section, name, *keys): value[keys[0]] if keys else value
+            for name, value in whole.sections[section].items()
+            for keys in ([(key,) for key in value] if isinstance(value, dict) else [()])
+        }
+        wishes = {steps: self._wished(whole, steps) for steps in values}
+        for steps in [each for each in values if not isinstance(wishes[each], Drop)]:
+            *_, (layer, at) = whole.declarations(steps)
+            wish = wishes[steps]
+            self._override(whole, layer, steps, at, wish if isinstance(wish, Put) else Put(literal(values[steps])))
 
     def _put(self, whole: Effective, steps: Steps, wish: Put) -> None:
         declarations = list(whole.declarations(steps)) if _is_declared(whole, steps) else []

@@ -285,3 +285,32 @@ def test_nothing_is_asked_for_what_comes_to_light_later() -> None:
         (),
         [project("acme/api", pruned.replace("acme/gone", "acme/web"), "")],
     )
+
+
+def test_events_above_a_level_that_changes_go_too() -> None:
+    level, events = (
+        "  notification_settings: {level: custom}\n",
+        "  notification_settings: {events: {new_issue: true}}\n",
+    )
+    fleet = profile(level) + profile(events, "more") + project("acme/api", profiles="base, more")
+    assert changed(fleet, of("notification_settings", {100: notified("watch")})) == (
+        f"-{level}+{level.replace('custom', 'watch')}-spec:\n-{events}+spec: {{}}\n"
+    )
+
+
+def test_what_cannot_be_written_to_the_service_can_be_declared() -> None:
+    locked = {"allow_author_approval": {"value": True, "locked": True, "inherited_from": "group"}}
+    settings = "  approval_settings: {allow_author_approval: false}\n"
+    assert changed(project("acme/api", settings, ""), of("approval_settings", {100: locked})) == (
+        f"-{settings}+{settings.replace('false', 'true')}"
+    )
+    item = "  milestones:\n    m: {state: closed}\n"
+    stateless = of("milestones", {100: [{"id": 1, "title": "m"}]})
+    assert changed(project("acme/api", item, ""), stateless) == "-    m: {state: closed}\n+    m: {}\n"
+    renamed = "  milestones:\n    new: {state: closed, renamed_from: m}\n"
+    both = stateless | of("milestones", {101: milestones("new", state="closed")})
+    assert changed(profile(renamed) + BOTH, both) == "+spec:\n+  milestones:\n+    new: null\n+    m: {}\n"
+    twins = [{"id": each, "description": "t", "token": "0123456789"} for each in (1, 2)]
+    assert reasons(project("acme/api", "  trigger_tokens: {t: {}}\n", ""), of("trigger_tokens", {100: twins})) == [
+        ("t", None, "2 objects have this name (IDs 1, 2); expected one")
+    ]

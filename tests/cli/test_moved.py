@@ -86,3 +86,9 @@ def test_a_project_that_is_to_be_deleted_is_never_written_to(cli_runner: CliRunn
     )
     assert f"scheduled for deletion since 2026-11-20, and called {doomed}" in cli_runner(f"doctor {follow}").out
     assert cli_runner.sandbox.state()["projects"][0]["milestones"] == []
+
+
+def test_its_live_values_are_accepted_only_when_that_is_asked_for(cli_runner: CliRunner) -> None:
+    assert cli_runner("accept").code == 1
+    assert cli_runner("accept --follow-moved").out == "manifests/project.yaml\n"
+    assert (cli_runner.folder / "manifests/project.yaml").read_text().endswith("spec: {milestones: {}}\n")
