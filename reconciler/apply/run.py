@@ -471,13 +471,23 @@ class TargetRun:
             reason = f"applied, but cannot be verified: {error}"
             return replace(outcome, status=Status.FAILED, reason=reason, unconfirmed=True)
         if attempt.doubt:
-            return outcome if lacking else self._found_done(attempt, attempt.doubt)
+            return self._still_there(attempt, attempt.doubt) if lacking else self._found_done(attempt, attempt.doubt)
         if lacking:
             return replace(outcome, status=Status.DROPPED, reason=lacking)
         if isinstance(change, Create) and made is not None and (first := elder(change, live, made.id)) is not None:
             reason = self._withdrawn(change, made, first)
             return replace(outcome, status=Status.FAILED, reason=reason, unconfirmed=True)
         return outcome
+
+    def _still_there(self, attempt: Attempt, doubt: ServiceError) -> Outcome:
+        """Return what became of a change that failed; of a removal of what is listed and not found, say why that is."""
+        outcome, change = attempt.outcome, attempt.outcome.change
+        refers = isinstance(change, Delete) and isinstance(doubt, NotFound)
+        level = collection_of(change.address, self.kinds).key_level if refers else None
+        if level is None:
+            return outcome
+        hidden = f"it is still listed, so this token cannot see that {level}; an owner who can see it can remove it"
+        return replace(outcome, reason=f"{outcome.reason}; {hidden}")
 
     def _found_done(self, attempt: Attempt, doubt: ServiceError) -> Outcome:
         """Return what became of a change that failed, or may have, and is nevertheless as wanted."""

@@ -289,7 +289,8 @@ def test_an_entry_that_cannot_be_seen_stays_if_it_is_a_project_and_goes_if_it_is
     put(engine, projects=[600, 101], groups=[60])
     value = wanted({}, prune=True)
     assert failures(engine.apply(engine.plan(value))) == [
-        f"failed: allowlisted project secret/vault: DELETE {WRITE}/allowlist/600: 404 Project Not Found"
+        f"failed: allowlisted project secret/vault: DELETE {WRITE}/allowlist/600: 404 Project Not Found; it is still "
+        "listed, so this token cannot see that project; an owner who can see it can remove it"
     ]
     assert kept(engine) == (True, [600], [])
 
