@@ -98,7 +98,7 @@ def _idle(exception: DeclaredException, whole: Effective) -> Iterator[Diagnostic
         spec, section = whole.specs[name], whole.sections[name]
         named = list(_named(spec, section, item))
         if item is not None and not named:
-            yield Diagnostic(("item",), f"`{item}` is not declared{NO_EFFECT}", "warning")
+            yield Diagnostic(("item",), f"`{item}` is not declared{NO_EFFECT} without --since", "warning")
             return
         for number, field in enumerate(exception.fields):
             if not any(field_path(field, each) for each in (named if spec.items else [section])):

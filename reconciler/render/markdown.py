@@ -36,6 +36,7 @@ from reconciler.render.wording import (
     differing,
     excepted_subject,
     excepted_text,
+    expiry_notes,
     guard_notes,
     headline,
     label,
@@ -93,7 +94,9 @@ class Block:
 def plan(saved: SavedPlan, style: Style) -> str:
     """Return what would be changed and what cannot be."""
     numbers = saved.summary
-    notes = "".join(f"**{code(note)}**\n\n" for note in (*guard_notes(saved), *access_notes(saved.plan)))
+    notes = "".join(
+        f"**{code(note)}**\n\n" for note in (*guard_notes(saved), *expiry_notes(saved), *access_notes(saved.plan))
+    )
     head = (
         f"## {plan_in_a_line(saved)}\n\n"
         f"{notes}"

@@ -341,6 +341,19 @@ def access_notes(plan: Plan) -> Iterator[str]:
         yield f"{subject} {verb} access: {numbers}; declare {them}, or write {prune} to delete {them}"
 
 
+def expiry_notes(saved: SavedPlan) -> Iterator[str]:
+    """Yield which exceptions have expired, and which will within two weeks; on a terminal these are warnings."""
+    today = saved.created_at.date()
+    exceptions = [each for target in saved.targets for each in target.exceptions]
+    for words, ended in (("has expired", True), ("expires within two weeks", False)):
+        places = [each.origin for each in exceptions if (each.is_over(today) if ended else each.ends_soon(today))]
+        if len(places) == 1:
+            yield f"1 exception {words}: {places[0]}"
+        elif places:
+            plural = words.replace("has", "have").replace("expires", "expire")
+            yield f"{len(places):,} exceptions {plural}, such as {places[0]}"
+
+
 def planned(plan: Plan) -> Counts:
     """Count the changes and problems of a plan."""
     return Counts(

@@ -134,6 +134,7 @@ def test_an_exception_that_has_expired_holds_nothing_back_and_is_warned_of(prepa
         ended = prepared(line)
         assert (warning in ended.out + ended.err, ended.code) == (True, {"drift": 2}.get(line, 0))
     assert '  - trigger token "legacy"     manifests/api.yaml:25\n' in prepared("plan").out
+    assert "**`1 exception has expired: manifests/api.yaml:9`**" in prepared("plan --format markdown").out
     metrics = prepared("plan --format prometheus").out
     assert 'reconciler_plan_exceptions{level="project",group="acme",state="expired"} 1\n' in metrics
     assert 'reconciler_plan_exceptions{level="project",group="acme",state="active"} 9\n' in metrics
@@ -150,6 +151,9 @@ def test_an_exception_is_warned_of_two_weeks_before_it_expires(cli_runner: CliRu
     assert [warning in said(cli_runner(line)) for line in ("validate", "plan", "drift")] == [True] * 3
     assert summary(cli_runner)["excepted"] == 1
     assert 'group="acme",state="expiring"} 1\n' in cli_runner("plan --format prometheus").out
+    excepted(cli_runner, f"{exception}, {exception.replace('v1', 'v2')}", "{milestones: {v1: {}, v2: {}}}")
+    page = cli_runner("plan --format html").out
+    assert "<p>2 exceptions expire within two weeks, such as manifests/api.yaml:3</p>" in page
     excepted(cli_runner, exception.replace(str(until), str(until + timedelta(days=15))), "{milestones: {v1: {}}}")
     assert "warning" not in said(cli_runner("validate"))
 

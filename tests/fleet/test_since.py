@@ -614,3 +614,29 @@ def test_a_deletion_that_failed_is_never_forgotten(cli_runner: CliRunner, git: R
     assert (done.code, "2 deleted" in done.out) == (0, True)
     again = cli_runner(f"apply --yes --since {first} --retry-failed report.json")
     assert (again.code, again.changes.startswith("Applied: 0 created, 0 updated, 0 deleted; ")) == (0, True)
+
+
+def test_a_changed_exception_touches_its_target_and_holds_back_a_loss(cli_runner: CliRunner, git: Repository) -> None:
+    def declare(exceptions: str, spec: str) -> None:
+        metadata = f"metadata: {{path: acme/api, exceptions: [{exceptions}]}}"
+        text = f"apiVersion: reconciler/v1\nkind: Project\n{metadata}\nspec: {spec}\n"
+        cli_runner.write("manifests/project.yaml", text)
+
+    exception = "{section: milestones, item: a, until: 2999-01-01, reason: Later}"
+    declare("", "{milestones: {a: {}, b: {}}}")
+    assert cli_runner("apply --yes").code == 0
+    git.commit()
+    declare(exception, "{milestones: {b: {}}}")
+    planned = cli_runner("plan --since HEAD")
+    assert planned.out.splitlines()[1:2] == [
+        '  = milestone "a"                             not deleted, excepted until 2999-01-01: Later     '
+        "manifests/project.yaml:3"
+    ]
+    assert (
+        "manifests/project.yaml:3:69: warning: `a` is not declared: this exception has no effect without --since"
+        in planned.err
+    )
+    git.commit()
+    assert cli_runner("plan --since HEAD").out == NOTHING
+    declare("", "{milestones: {b: {}}}")
+    assert "1 unmanaged. 0 writes to apply; 1 request was made to plan." in cli_runner("plan --since HEAD").out

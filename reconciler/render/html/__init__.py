@@ -31,6 +31,7 @@ from reconciler.render.wording import (
     became,
     excepted_subject,
     excepted_text,
+    expiry_notes,
     guard_notes,
     label,
     left_alone,
@@ -71,6 +72,7 @@ def plan(saved: SavedPlan, _style: Style) -> str:
     facts = [
         *rename_notes(saved),
         *guard_notes(saved),
+        *expiry_notes(saved),
         *access_notes(saved.plan),
         f"Read from {saved.service} at {utc(saved.created_at)}.",
         f"{plan_cost(saved)} {counted(saved.summary.unmanaged, 'unmanaged object')}{left_alone(saved.summary)}.",
