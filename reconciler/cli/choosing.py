@@ -40,9 +40,7 @@ def choose(session: Session, saved: SavedPlan) -> Chosen:
         Abort: the terminal was closed, or Ctrl-C.
     """
     style = session.style(sys.stderr)
-    together = grouped(saved.plan.changes, least(style))
-    questions = [group for block in together.blocks for group in block.groups]
-    questions += [Group((each,), each) for entries in together.rest.values() for each in entries]
+    questions = [*grouped(saved.plan.changes, least(style)).groups]
     write_stderr(render_plan(saved, "text", replace(style, quiet=True)).rstrip("\n"))
     chosen: list[Change] = []
     for index, question in enumerate(questions):

@@ -39,11 +39,11 @@ REQUEST = re.compile(r"\b((?:GET|POST|PUT|PATCH|DELETE) (?:group|project)s/)([^/
 """A request to a group or a project, as errors name it."""
 
 Entry = Change | Problem | Excepted | Outcome
-One = TypeVar("One", bound=Entry)
+One_co = TypeVar("One_co", bound=Entry, covariant=True)
 
 
 @dataclass(frozen=True, slots=True)
-class Group(Generic[One]):
+class Group(Generic[One_co]):
     """Entries of several targets that are equal, or that have the same reason.
 
     Attributes:
@@ -52,8 +52,8 @@ class Group(Generic[One]):
         others: how many objects of other names have the same reason.
     """
 
-    entries: tuple[One, ...]
-    sample: One
+    entries: tuple[One_co, ...]
+    sample: One_co
     others: int = 0
 
     @property
@@ -69,15 +69,15 @@ class Group(Generic[One]):
 
 
 @dataclass(frozen=True, slots=True)
-class Block(Generic[One]):
+class Block(Generic[One_co]):
     """Groups that have the same targets: creations, updates, deletions, problems."""
 
     targets: tuple[Target, ...]
-    groups: tuple[Group[One], ...]
+    groups: tuple[Group[One_co], ...]
 
 
 @dataclass(frozen=True, slots=True)
-class Grouped(Generic[One]):
+class Grouped(Generic[One_co]):
     """Entries by what they have in common.
 
     Attributes:
@@ -85,8 +85,14 @@ class Grouped(Generic[One]):
         rest: what is in none of them, by target, in the order of the plan.
     """
 
-    blocks: tuple[Block[One], ...]
-    rest: Mapping[Target, Sequence[One]]
+    blocks: tuple[Block[One_co], ...]
+    rest: Mapping[Target, Sequence[One_co]]
+
+    @property
+    def groups(self) -> Iterator[Group[One_co]]:
+        """All groups, then each entry that is in none, as a group of its own."""
+        yield from (group for block in self.blocks for group in block.groups)
+        yield from (Group((entry,), entry) for own in self.rest.values() for entry in own)
 
 
 @dataclass(frozen=True, slots=True)
@@ -128,7 +134,7 @@ class SavedGroup:
     """The fix of a problem; empty if the reason contains it."""
 
 
-def grouped(entries: Iterable[One], least: float = FEW) -> Grouped[One]:
+def grouped(entries: Iterable[One_co], least: float = FEW) -> Grouped[One_co]:
     """Put together the entries that are equal for at least so many targets.
 
     An entry goes where most others go, and with its own values rather than placeholders if that makes no difference.
@@ -137,14 +143,14 @@ def grouped(entries: Iterable[One], least: float = FEW) -> Grouped[One]:
         entries: in the order of the plan.
         least: how many targets make a group; infinity for no groups.
     """
-    rest: dict[Target, list[One]] = {}
+    rest: dict[Target, list[One_co]] = {}
     for entry in entries:
         rest.setdefault(target_of(entry), []).append(entry)
     if len(rest) < least:
         return Grouped((), rest)
-    blocks: dict[tuple[Target, ...], list[Group[One]]] = {}
+    blocks: dict[tuple[Target, ...], list[Group[One_co]]] = {}
     held: set[int] = set()
-    for group in cast("Iterator[Group[One]]", _groups(rest, least)):
+    for group in cast("Iterator[Group[One_co]]", _groups(rest, least)):
         blocks.setdefault(group.targets, []).append(group)
         held.update(map(id, group.entries))
     ordered = sorted(blocks.items(), key=lambda block: (-len(block[0]), [str(target) for target in block[0]]))

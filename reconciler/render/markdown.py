@@ -12,7 +12,7 @@ from itertools import accumulate, groupby
 
 from reconciler.apply import Outcome
 from reconciler.documents.comparison import Comparison, Difference
-from reconciler.documents.groups import Group, Grouped, One, grouped, is_done, rank
+from reconciler.documents.groups import Entry, Group, Grouped, One_co, grouped, is_done, rank
 from reconciler.documents.plan_file import SavedPlan, utc
 from reconciler.documents.report import Report
 from reconciler.errors import LocatedDiagnostic
@@ -169,7 +169,7 @@ def _table(columns: Sequence[str], counts: Counts) -> str:
     return "\n".join(lines) + "\n\n"
 
 
-def _together(found: Grouped[One]) -> Iterator[tuple[Sequence[Target], Sequence[Group[One]]]]:
+def _together(found: Grouped[One_co]) -> Iterator[tuple[Sequence[Target], Sequence[Group[One_co]]]]:
     """Yield groups by their targets, then what is left of each target."""
     yield from ((block.targets, block.groups) for block in found.blocks)
     for target, entries in found.rest.items():
@@ -177,7 +177,7 @@ def _together(found: Grouped[One]) -> Iterator[tuple[Sequence[Target], Sequence[
             yield (target,), [Group((entry,), entry) for entry in sorted(entries, key=rank)]
 
 
-def _list(noun: str, entries: Iterable[One], words: Callable[[Group[One]], str], style: Style) -> Block:
+def _list(noun: str, entries: Iterable[One_co], words: Callable[[Group[One_co]], str], style: Style) -> Block:
     """Return a block with a line for each group and for each entry that is in none."""
     entries = tuple(entries)
     lines = (
@@ -195,7 +195,7 @@ def _which(targets: Sequence[Target]) -> str:
     return f"{number} ({code(names)})"
 
 
-def _origin(group: Group[One]) -> str:
+def _origin(group: Group[Entry]) -> str:
     return f" ({code(group.origin)})" if group.origin and not isinstance(group.sample, Outcome) else ""
 
 

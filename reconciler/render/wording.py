@@ -14,7 +14,7 @@ from math import inf
 
 from reconciler.apply import Outcome, Status
 from reconciler.documents.comparison import Comparison, Difference
-from reconciler.documents.groups import FEW, Group, One, subject_of
+from reconciler.documents.groups import FEW, Entry, Group, subject_of
 from reconciler.documents.plan_file import SavedPlan, Summary, utc
 from reconciler.documents.report import Counts as Results
 from reconciler.documents.report import Report
@@ -88,7 +88,7 @@ def headline(targets: Sequence[Target]) -> tuple[str, str]:
     return counted(len(targets), str(targets[0].level)), f"{first}, {second}{and_more}"
 
 
-def subject(group: Group[One]) -> str:
+def subject(group: Group[Entry]) -> str:
     """Return what a group is about: `milestone "2026.12"`, `milestone "a" and 3 others`."""
     first = subject_of(group.sample)
     name = problem_subject(first) if isinstance(first, Problem) else label(first.address)

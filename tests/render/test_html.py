@@ -15,12 +15,15 @@ from reconciler.documents.plan_file import SavedPlan
 from reconciler.model.plan import Create, Delete, Plan, Problem, SectionPlan, TargetPlan, Update
 from reconciler.model.protocols import Json
 from reconciler.model.targets import Address
-from reconciler.render import render_plan, render_report
+from reconciler.render import Style, render_plan, render_report
 from tests.building import READ
 from tests.render.hostile import EVIL, evil, hostile
 from tests.render.many import carried_out, many
 from tests.render.plans import patiently, saved_plans
 from tests.render.samples import API, done, sample, saved_plan
+
+EACH = Style(group_by="target")
+"""Each change is a row of its own."""
 
 
 def data_of(page: str) -> dict[str, Any]:
@@ -74,7 +77,7 @@ def test_the_changes_stand_in_the_page_as_data() -> None:
         "sections": ["approval_settings", "milestones", "trigger_tokens"],
         "rows": [
             [
-                0,
+                [0],
                 0,
                 "update",
                 "approval settings",
@@ -84,7 +87,7 @@ def test_the_changes_stand_in_the_page_as_data() -> None:
                 "",
             ],
             [
-                0,
+                [0],
                 1,
                 "create",
                 'milestone "2026.12"',
@@ -94,7 +97,7 @@ def test_the_changes_stand_in_the_page_as_data() -> None:
                 "",
             ],
             [
-                0,
+                [0],
                 1,
                 "update",
                 'milestone "2026.11"',
@@ -104,7 +107,7 @@ def test_the_changes_stand_in_the_page_as_data() -> None:
                 "",
             ],
             [
-                0,
+                [0],
                 2,
                 "delete",
                 'trigger token "legacy-integration"',
@@ -148,7 +151,7 @@ def test_a_report_begins_with_what_is_unfinished() -> None:
 
 
 def test_many_problems_are_shown_by_a_click() -> None:
-    page = render_plan(many(100, problems=15), "html")
+    page = render_plan(many(100, problems=15), "html", EACH)
     first, rest = page.split("<details>\n<summary>5 more</summary>\n")
     assert (first.count('<li><span class="target">'), rest.count('<li><span class="target">')) == (10, 5)
 
@@ -267,3 +270,26 @@ def test_every_change_is_in_the_page(saved: SavedPlan) -> None:
     assert len(data_of(page)["rows"]) == sum(1 for _ in saved.plan.changes)
     listed = [*saved.plan.problems, *saved.plan.excepted]
     assert page.count('<li><span class="target">') == len(listed)
+
+
+def test_equal_changes_failures_and_problems_are_one_row_with_all_their_targets() -> None:
+    page = render_plan(many(20, problems=4), "html")
+    data = data_of(page)
+    assert [(row[0], row[2], row[3]) for row in data["rows"]] == [
+        ([0, 1, 2, 3], "create", 'milestone "2026.01"'),
+        ([0, 1, 2, 3], "update", "approval settings"),
+        ([0, 1, 2, 3], "update", 'milestone "2026.02"'),
+        ([0, 1, 2, 3], "update", 'milestone "2026.03"'),
+        ([0, 1, 2, 3], "delete", 'trigger token "legacy-integration"'),
+    ]
+    assert data["targets"][1:3] == ["project globex/team-1/service-1", "project initech/team-2/service-2"]
+    assert data["rows"][0][5] == ["4 requests, such as POST projects/acme%2Fteam-0%2Fservice-0/milestones"]
+    assert "<h2>4 problems</h2>" in page
+    assert (
+        '<span class="target">4 projects (acme/team-0/service-0, globex/team-1/service-1 and 2 more)</span> '
+        '<span class="what">approval settings.retain_approvals_on_push</span>'
+    ) in page
+    page = render_report(carried_out(many(40), 2), "html")
+    assert "<h2>20 unfinished changes</h2>" in page
+    failed = [row for row in data_of(page)["rows"] if row[6] == "failed"]
+    assert [(len(row[0]), row[3], row[4]) for row in failed][:1] == [(8, 'milestone "2026.02" and 1 other', [])]

@@ -13,7 +13,7 @@ from selenium.webdriver.common.keys import Keys
 from selenium.webdriver.support.select import Select
 
 from reconciler.model.plan import Plan
-from reconciler.render import render_plan, render_report
+from reconciler.render import Style, render_plan, render_report
 from tests.render.browser import DESKTOP, PHONE, Browser, browser
 from tests.render.hostile import EVIL, hostile
 from tests.render.many import carried_out, many
@@ -21,6 +21,9 @@ from tests.render.samples import sample, saved_plan
 
 ROW = "#list .row"
 LABELS = f"{ROW} .label"
+
+EACH = Style(group_by="target")
+"""Each change is a row of its own."""
 
 
 @pytest.fixture(scope="module")
@@ -69,7 +72,7 @@ def test_a_page_shows_its_changes_and_complains_of_nothing(chromium: Browser, tm
 
 
 def test_what_differs_is_marked_on_both_sides(chromium: Browser, tmp_path: Path) -> None:
-    chromium.open(written(tmp_path, render_plan(many(5), "html")))
+    chromium.open(written(tmp_path, render_plan(many(5), "html", EACH)))
     chromium.wait_for("return document.querySelectorAll('table.fields').length === 5")
     third = f"{ROW}:nth-child(3) .fields"
     assert chromium.texts(f"{third} th") == ["Field", "Before", "After", "due_date", "description"]
@@ -109,7 +112,7 @@ def test_words_are_compared(
 
 
 def test_the_list_is_filtered_and_sorted(chromium: Browser, tmp_path: Path) -> None:
-    chromium.open(written(tmp_path, render_report(carried_out(many(20), 10), "html")))
+    chromium.open(written(tmp_path, render_report(carried_out(many(20), 10), "html", EACH)))
 
     def choose(name: str, option: str) -> list[str]:
         Select(chromium.driver.find_element(By.ID, name)).select_by_visible_text(option)
@@ -135,8 +138,21 @@ def test_the_list_is_filtered_and_sorted(chromium: Browser, tmp_path: Path) -> N
     assert chromium.texts("#shown") == ["0 of 20 shown"]
 
 
+def test_a_group_is_found_by_each_of_its_targets_and_names_them_all(chromium: Browser, tmp_path: Path) -> None:
+    chromium.open(written(tmp_path, render_plan(many(20), "html")))
+    assert chromium.texts(f"{ROW} .target") == ["4 targets"] * 5
+    chromium.driver.find_element(By.ID, "text").send_keys("service-3 legacy")
+    chromium.wait_for("return document.getElementById('shown').textContent === '1 of 5 shown'")
+    Select(chromium.driver.find_element(By.ID, "target")).select_by_visible_text("project globex/team-1/service-1")
+    assert chromium.texts("#shown") == ["1 of 5 shown"]
+    assert chromium.texts(f"{ROW} .targets") == [
+        "project acme/team-0/service-0, project globex/team-1/service-1, project initech/team-2/service-2, "
+        "project acme/team-3/service-3"
+    ]
+
+
 def test_all_words_that_are_typed_are_looked_for_everywhere(chromium: Browser, tmp_path: Path) -> None:
-    chromium.open(written(tmp_path, render_plan(many(1000), "html")))
+    chromium.open(written(tmp_path, render_plan(many(1000), "html", EACH)))
     chromium.driver.find_element(By.ID, "text").send_keys("INITECH 2026-03-27 service-11")
     chromium.wait_for("return document.getElementById('shown').textContent.includes('of')")
     assert chromium.texts("#shown") == ["5 of 1000 shown"]
@@ -146,14 +162,14 @@ def test_all_words_that_are_typed_are_looked_for_everywhere(chromium: Browser, t
 
 
 def test_a_section_of_the_summary_leads_to_its_changes(chromium: Browser, tmp_path: Path) -> None:
-    chromium.open(written(tmp_path, render_plan(many(20), "html")))
+    chromium.open(written(tmp_path, render_plan(many(20), "html", EACH)))
     chromium.driver.find_element(By.CSS_SELECTOR, "[data-section=trigger_tokens] button").click()
     assert chromium.texts("#shown") == ["4 of 20 shown"]
     assert chromium.run("return document.activeElement.id") == "changes"
 
 
 def test_everything_can_be_reached_by_keyboard(chromium: Browser, tmp_path: Path) -> None:
-    chromium.open(written(tmp_path, render_plan(many(30), "html")))
+    chromium.open(written(tmp_path, render_plan(many(30), "html", EACH)))
     press(chromium, Keys.TAB)
     assert focused(chromium) == "Skip to the changes"
     press(chromium, Keys.ENTER, *[Keys.TAB] * 8)
@@ -247,7 +263,7 @@ def test_the_policy_forbids_other_scripts_and_every_connection(chromium: Browser
 
 
 def test_five_thousand_changes_stay_smooth(chromium: Browser, tmp_path: Path) -> None:
-    chromium.open(written(tmp_path, render_plan(many(5000), "html")))
+    chromium.open(written(tmp_path, render_plan(many(5000), "html", EACH)))
     assert chromium.run("return document.querySelectorAll(arguments[0]).length", ROW) == 5000
     chromium.run("""
         window.longest = 0;
@@ -265,7 +281,7 @@ def test_five_thousand_changes_stay_smooth(chromium: Browser, tmp_path: Path) ->
 
 
 def test_what_is_printed_is_open_and_closed_again(chromium: Browser, tmp_path: Path) -> None:
-    chromium.open(written(tmp_path, render_plan(many(100, problems=20), "html")))
+    chromium.open(written(tmp_path, render_plan(many(100, problems=20), "html", EACH)))
     count = (
         "return [document.querySelectorAll('details[open]').length, document.querySelectorAll('table.fields').length]"
     )

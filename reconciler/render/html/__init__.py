@@ -14,7 +14,8 @@ from itertools import accumulate, takewhile
 
 from jinja2 import Environment, PackageLoader, StrictUndefined, Template
 
-from reconciler.apply import Status
+from reconciler.apply import Outcome
+from reconciler.documents.groups import Entry, Group, grouped, is_done
 from reconciler.documents.plan_file import SavedPlan, utc
 from reconciler.documents.report import Report
 from reconciler.model.plan import Change, Create, Delete, Excepted, Problem
@@ -33,17 +34,18 @@ from reconciler.render.wording import (
     excepted_text,
     expiry_notes,
     guard_notes,
-    label,
+    headline,
+    least,
     left_alone,
     plan_cost,
     plan_in_a_line,
     planned,
     problem_reason,
-    problem_subject,
     rename_notes,
     report_in_a_line,
     requests_made,
     status_text,
+    subject,
     unused_names,
     waits,
 )
@@ -67,7 +69,7 @@ Field = tuple[str, str | None, str | None]
 """A field's name, its value before, and its value after; None for nothing."""
 
 
-def plan(saved: SavedPlan, _style: Style) -> str:
+def plan(saved: SavedPlan, style: Style) -> str:
     """Return a page about what would be changed and what cannot be."""
     facts = [
         *rename_notes(saved),
@@ -77,49 +79,65 @@ def plan(saved: SavedPlan, _style: Style) -> str:
         f"Read from {saved.service} at {utc(saved.created_at)}.",
         f"{plan_cost(saved)} {counted(saved.summary.unmanaged, 'unmanaged object')}{left_alone(saved.summary)}.",
     ]
+    problems = grouped(saved.plan.problems, least(style))
+    excepted = grouped(saved.plan.excepted, least(style))
     return _page(
         plan_in_a_line(saved),
         facts,
         troubles={
-            "problem": [_problem(each) for each in saved.plan.problems],
-            "excepted change": [_excepted(each) for each in saved.plan.excepted],
+            counted(saved.summary.problems, "problem"): [_problem(each) for each in problems.groups],
+            counted(saved.summary.excepted, "excepted change"): [_excepted(each) for each in excepted.groups],
         },
         columns=PLANNED,
         counts=planned(saved.plan),
-        changes=((change, "", "") for change in saved.plan.changes),
+        data=_data(grouped(saved.plan.changes, least(style)).groups),
     )
 
 
-def report(done: Report, _style: Style) -> str:
+def report(done: Report, style: Style) -> str:
     """Return a page about what became of the changes."""
     waited = ", ".join(waits(done.requests.waited))
     facts = [
         f"Written to {done.service} from {utc(done.started_at)} to {utc(done.finished_at)}.",
         f"{requests_made(done)} made.{waited and f' Waited {waited}.'}",
     ]
-    unfinished = [
-        (str(each.change.address.target), f"{each.change.action} {label(each.change.address)}", status_text(each))
-        for each in done.outcomes
-        if each.status is not Status.DONE
-    ]
+    unfinished = [each for each in done.outcomes if not is_done(each)]
+    problems = grouped(done.problems, least(style))
     return _page(
         report_in_a_line(done),
         facts,
-        troubles={f"{UNFINISHED} change": unfinished, "problem": [_problem(each) for each in done.problems]},
+        troubles={
+            counted(len(unfinished), f"{UNFINISHED} change"): [
+                _unfinished(each) for each in grouped(unfinished, least(style)).groups
+            ],
+            counted(done.counts.problems, "problem"): [_problem(each) for each in problems.groups],
+        },
         columns=BECAME,
         counts=became(done),
-        changes=((each.change, str(each.status), escaped(each.reason)) for each in done.outcomes),
+        data=_data(grouped(done.outcomes, least(style)).groups),
     )
 
 
-def _problem(problem: Problem) -> Trouble:
-    origin = problem.origin and f" ({problem.origin})"
-    return str(problem.address.target), problem_subject(problem), problem_reason(problem) + origin
+def _problem(group: Group[Problem]) -> Trouble:
+    return _which(group), subject(group), problem_reason(group.sample) + _origin(group)
 
 
-def _excepted(each: Excepted) -> Trouble:
-    origin = each.origin and f" ({each.origin})"
-    return str(each.address.target), excepted_subject(each), excepted_text(each) + origin
+def _excepted(group: Group[Excepted]) -> Trouble:
+    return _which(group), excepted_subject(group.sample), excepted_text(group.sample) + _origin(group)
+
+
+def _unfinished(group: Group[Outcome]) -> Trouble:
+    return _which(group), f"{group.sample.change.action} {subject(group)}", status_text(group.sample)
+
+
+def _which(group: Group[Entry]) -> str:
+    """Return the target of a group, or the number of its targets and some of them."""
+    targets = group.targets
+    return str(targets[0]) if len(targets) == 1 else "{} ({})".format(*headline(targets))
+
+
+def _origin(group: Group[Entry]) -> str:
+    return group.origin and f" ({group.origin})"
 
 
 def _page(
@@ -129,17 +147,17 @@ def _page(
     troubles: dict[str, list[Trouble]],
     columns: Sequence[str],
     counts: Counts,
-    changes: Iterable[tuple[Change, str, str]],
+    data: dict[str, list[Json]],
 ) -> str:
     """Fill in the template.
 
     Args:
         title: the page in one line.
         facts: where it comes from, a sentence each.
-        troubles: what needs attention, by what it is; shown first.
+        troubles: what needs attention, by how much there is of it; shown first.
         columns: what is counted.
         counts: by section and column.
-        changes: each with its status and the reason for it.
+        data: see `_data`.
     """
     files = {name: resources.files(__package__).joinpath(f"page.{name}").read_text("utf-8") for name in ("css", "js")}
     sections = sorted({section for section, _ in counts})
@@ -150,12 +168,12 @@ def _page(
         files=files,
         title=title,
         facts=facts,
-        troubles=[(counted(len(lines), noun), lines) for noun, lines in troubles.items() if lines],
+        troubles=[(number, lines) for number, lines in troubles.items() if lines],
         columns=[(name, SIGNS[name], column) for name, column in zip(names, columns, strict=True)],
         rows=[(section, numbers, [*_bars(names, numbers, rows)]) for section, numbers in rows],
         totals=[sum(column) for column in zip(*(numbers for _, numbers in rows), strict=True)],
         whole=WHOLE,
-        data=_data(changes),
+        data=data,
     )
 
 
@@ -188,18 +206,28 @@ def _bars(names: Sequence[str], numbers: Sequence[int], rows: Sequence[tuple[str
             yield name, f"{begin:.2f}", f"{width:.2f}"
 
 
-def _data(changes: Iterable[tuple[Change, str, str]]) -> dict[str, list[Json]]:
+def _data(groups: Iterable[Group[Change] | Group[Outcome]]) -> dict[str, list[Json]]:
     """Return the changes for the page's script: rows of texts that are safe to show, and of numbers of texts."""
     targets: dict[str, int] = {}
     sections: dict[str, int] = {}
     rows: list[Json] = []
-    for change, status, reason in changes:
-        target = targets.setdefault(escaped(str(change.address.target)), len(targets))
+    for group in groups:
+        change, status, reason = _outcome(group.sample)
+        own = [targets.setdefault(escaped(str(target)), len(targets)) for target in group.targets]
         section = sections.setdefault(escaped(change.address.section), len(sections))
-        requests = [escaped(str(request)) for request in change.requests]
-        fields = list(_fields(change))
-        rows.append((target, section, change.action, label(change.address), fields, requests, status, reason))
+        requests = [escaped(str(request)) for each in group.entries for request in _outcome(each)[0].requests]
+        if len(own) > 1 and requests:
+            requests = [f"{counted(len(requests), 'request')}, such as {requests[0]}"]
+        fields = [] if group.others else list(_fields(change))
+        rows.append((own, section, change.action, subject(group), fields, requests, status, reason))
     return {"targets": list(targets), "sections": list(sections), "rows": rows}
+
+
+def _outcome(entry: Change | Outcome) -> tuple[Change, str, str]:
+    """Return a change, what became of it, and why."""
+    if isinstance(entry, Outcome):
+        return entry.change, str(entry.status), escaped(entry.reason)
+    return entry, "", ""
 
 
 def _fields(change: Change) -> Iterator[Field]:

@@ -7,9 +7,9 @@
   const THEN = 250; // so many rows are built or opened at a time
   const LARGEST = 90000; // pairs of words that are compared at most
 
-  const rows = data.rows.map(([target, section, action, label, fields, requests, status, reason], index) => ({
-    index, action, label, fields, requests, status, reason,
-    target: data.targets[target], section: data.sections[section], node: null, words: null,
+  const rows = data.rows.map(([own, section, action, label, fields, requests, status, reason], index) => ({
+    index, action, label, fields, requests, status, reason, targets: own.map((target) => data.targets[target]),
+    target: own.length > 1 ? `${own.length} targets` : data.targets[own[0]], section: data.sections[section], node: null, words: null,
   }));
   const by = (id) => document.getElementById(id);
   const list = by("list");
@@ -48,6 +48,7 @@
     if (details.childElementCount > 1) return;
     const inside = make("div", { class: "inside" });
     if (row.reason) inside.append(make("p", { class: "why" }, `${row.status}: ${row.reason}`));
+    if (row.targets.length > 1) inside.append(make("p", { class: "targets" }, row.targets.join(", ")));
     if (row.fields.length) inside.append(compare(row));
     const requests = row.requests.length ? row.requests.join(", ") : "no request";
     inside.append(make("p", { class: "requests" }, `${row.section} \u00b7 ${requests}`));
@@ -125,8 +126,8 @@
   };
 
   function wordsOf(row) {
-    const { target, section, action, label, status, reason, fields, requests } = row;
-    row.words ??= [target, section, action, label, status, reason, ...fields.flat(), ...requests].join("\n").toLowerCase();
+    const { targets, section, action, label, status, reason, fields, requests } = row;
+    row.words ??= [...targets, section, action, label, status, reason, ...fields.flat(), ...requests].join("\n").toLowerCase();
     return row.words;
   }
 
@@ -135,7 +136,8 @@
     const chosen = filters.map((name) => [name, by(name).value]).filter(([, value]) => value);
     const direction = by("turn").getAttribute("aria-pressed") === "true" ? -1 : 1;
     const [, compared] = ORDERS[by("order").value];
-    shown = rows.filter((row) => chosen.every(([name, value]) => row[name] === value.slice(1))
+    const holds = (row, name, value) => (name === "target" ? row.targets.includes(value) : row[name] === value);
+    shown = rows.filter((row) => chosen.every(([name, value]) => holds(row, name, value.slice(1)))
       && wanted.every((word) => wordsOf(row).includes(word)));
     shown.sort((a, b) => direction * (compared(a, b) || a.index - b.index));
     by("shown").textContent = rows.length === shown.length ? `${rows.length} shown` : `${shown.length} of ${rows.length} shown`;
