@@ -63,7 +63,7 @@ def drift(given: Given, baseline: Path | None) -> int:
     new or gone since the baseline.
     """
     from reconciler.cli.planning import draw
-    from reconciler.documents.comparison import Unseen, seen_in, unseen
+    from reconciler.documents.comparison import Unseen, seen_before, unseen
     from reconciler.render import render_plan
 
     check_outputs(given, "plan", ("--baseline", baseline))
@@ -71,7 +71,7 @@ def drift(given: Given, baseline: Path | None) -> int:
     with session.client() as client:
         before = _baseline(session, baseline, client.api_url)
         saved = draw(session, client)
-    news = Unseen(saved, 0) if before is None else unseen(saved, seen_in(before.plan))
+    news = Unseen(saved, 0) if before is None else unseen(saved, seen_before(before, saved))
 
     def write(format_: str, style: "Style") -> str:
         return render_plan(saved if format_ == "json" else news.plan, format_, style)

@@ -241,6 +241,22 @@ def seen_in(plan: Plan) -> Counter[str]:
     return Counter(map(fingerprint, plan.changes)) + Counter(map(fingerprint, plan.problems))
 
 
+def seen_before(before: SavedPlan, now: SavedPlan) -> Counter[str]:
+    """Return the fingerprints of an earlier plan, as far as it is about sections that the present plan has too.
+
+    A run of some targets or sections, or of one shard, knows nothing about the others: they are not gone.
+    """
+    places = {
+        (target.target.identity, name)
+        for target in now.targets
+        for name in ("", *(section.section for section in target.sections))
+    }
+    items = (*before.plan.changes, *before.plan.problems)
+    return Counter(
+        fingerprint(each) for each in items if (each.address.target.identity, each.address.section) in places
+    )
+
+
 def unseen(saved: SavedPlan, seen: Seen) -> Unseen:
     """Compare a plan with what was seen before; of equal changes, so many are known as were seen."""
     left = Counter(seen)

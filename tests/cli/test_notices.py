@@ -90,6 +90,20 @@ def test_drift_notifies_only_if_the_state_has_changed(cli_runner: CliRunner, cha
     assert texts(chat) == []
 
 
+def test_what_a_run_does_not_look_at_is_not_gone(cli_runner: CliRunner, chat: Canned) -> None:
+    cli_runner.project("{milestones: {a: {}}, trigger_tokens: {t: {}}}", "acme/lib", "manifests/lib.yaml")
+    assert cli_runner("drift --report json=known.json").code == 2
+    texts(chat)
+    for narrow in (
+        "--target acme/api",
+        "--shard 1/2",
+        "--section milestones",
+        "--target acme/lib --section milestones",
+    ):
+        assert cli_runner(f"drift --baseline known.json {narrow}").code == 0
+    assert texts(chat) == []
+
+
 def test_many_targets_are_counted_and_names_mean_nothing_to_a_chat(cli_runner: CliRunner, chat: Canned) -> None:
     for number in range(12):
         cli_runner.project("{milestones: {a: {}}}", f"acme/<!here>-{number}", f"manifests/{number}.yaml")
