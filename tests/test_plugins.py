@@ -144,7 +144,7 @@ $ schema manifest | grep Deploy keys
               "description": "Deploy keys of a project, by title.",
 (0)
 $ doctor manifest.yaml | grep deploy_keys
-  ok       deploy_keys                               read: yes, write: yes
+  ok       deploy_keys                               read: yes, write: yes (1 target)
 (0)
 $ plan manifest.yaml --out plan.json
 project acme/payments/api

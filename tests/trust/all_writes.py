@@ -14,7 +14,7 @@ from tests.building import KINDS
 from tests.conftest import EXAMPLES
 from tests.engine_driver import PREFIX, EngineDriver, failures
 
-MADE_ANEW = ("id", "iid", "token", "created_at", "updated_at", "now")
+MADE_ANEW = ("id", "iid", "token", "created_at", "updated_at", "closed_at", "now")
 """Fields whose values differ from run to run, or with what was created and deleted in between."""
 
 
