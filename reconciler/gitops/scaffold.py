@@ -69,7 +69,7 @@ def scaffold(api_url: str | None, components: str, image: str | None) -> dict[Pa
         components: the full path of the project with the CI/CD components.
         image: of the jobs; None for the one in the registry of that project.
     """
-    from reconciler.manifests.yaml_writer import inline  # noqa: PLC0415 - `--help` starts without it
+    from reconciler.manifests.yaml_writer import inline  # noqa: PLC0415 - most commands start without it
 
     image = image or f"$CI_REGISTRY/{components}:{__version__}"
     service = f"api_url: {inline(api_url)}" if api_url else "# api_url: https://gitlab.example.com/api/v4"
