@@ -3,7 +3,7 @@
 Pure.
 """
 
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
 from typing import Any
@@ -77,6 +77,7 @@ class Placement:
     restated: Collection[tuple[Target, str]]
     given_up: Collection[tuple[Target, str]]
     edits: dict[tuple[Any, Steps], Edit] = field(default_factory=dict)
+    verdicts: dict[tuple[Layer, Steps, str], bool] = field(default_factory=dict)
 
     @cached_property
     def members(self) -> Mapping[Layer, list[Effective]]:
@@ -243,24 +244,32 @@ class Placement:
 
     def _agree(self, layer: Layer, at: Steps, wish: Wish) -> bool:
         """Whether all targets of a layer that depend on what it declares there wish the same."""
-        if (place_of(layer.document), at[0]) in self.banned:
-            return False
-        return all(
-            self._agrees(whole, steps, wish)
-            for whole in self.members[layer]
-            if _depends(whole, layer, steps := _steps_in(whole, layer, at))
-        )
+
+        def concerned(whole: Effective) -> Steps | None:
+            steps = _steps_in(whole, layer, at)
+            return steps if _depends(whole, layer, steps) else None
+
+        return self._all_agree(layer, at, wish, concerned)
 
     def _agree_to_add(self, layer: Layer, written: Steps, wish: Add) -> bool:
         """Whether all targets of a layer that may have a section wish to add the same."""
-        section = written[0]
-        if (place_of(layer.document), section) in self.banned:
-            return False
-        return all(
-            self._agrees(whole, _added_to(whole, written), wish)
-            for whole in self.members[layer]
-            if whole.target.level in whole.specs[section].kind.models
-        )
+
+        def concerned(whole: Effective) -> Steps | None:
+            may_have = whole.target.level in whole.specs[written[0]].kind.models
+            return _added_to(whole, written) if may_have else None
+
+        return self._all_agree(layer, written, wish, concerned)
+
+    def _all_agree(self, layer: Layer, at: Steps, wish: Wish, concerned: Callable[[Effective], Steps | None]) -> bool:
+        """Whether all targets of a layer that are concerned wish the same: many of them ask the same question."""
+        question = layer, at, repr(wish)
+        if question not in self.verdicts:
+            self.verdicts[question] = (place_of(layer.document), at[0]) not in self.banned and all(
+                steps is None or self._agrees(whole, steps, wish)
+                for whole in self.members[layer]
+                for steps in [concerned(whole)]
+            )
+        return self.verdicts[question]
 
     def _agrees(self, whole: Effective, steps: Steps, wish: Wish) -> bool:
         place = whole.target, steps[0]
