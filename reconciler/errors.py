@@ -15,7 +15,8 @@ ReconcilerError                 1
     ├── AnswerLost                  the connection broke or timed out; whether a write was carried out is unknown
     ├── BadAnswer                   a response that breaks the service's contract: HTML, broken JSON
     ├── Moved                       3xx: a redirect that is not followed, or a write to a project that has moved
-    ├── Unauthorized                401: the token is missing, wrong, expired or revoked
+    ├── Unauthorized                401: the token is missing, wrong, expired or revoked; ends a run
+    │   └── AccountClosed               403 to every request: the account of the token's owner is blocked
     ├── Forbidden                   403: the token may not do this
     │   └── ScopeMissing                the token lacks a scope; ends a run
     ├── NotFound                    404: it does not exist, or is not visible to the token
@@ -191,6 +192,12 @@ class Unauthorized(ServiceError):
     """401."""
 
     remedy = f"the token is wrong, expired or revoked: {NEW_TOKEN}"
+
+
+class AccountClosed(Unauthorized):
+    """403 to every request, with the service's explanation: a blocked account, or terms that must be accepted."""
+
+    remedy = "every request of the token's owner is refused: ask an administrator, or use a token of another user"
 
 
 class Forbidden(ServiceError):

@@ -10,6 +10,7 @@ from urllib.parse import urlsplit
 from reconciler.doctor.findings import Access, Finding, ServiceCheck, Token, TokenKind, Verdict
 from reconciler.errors import (
     NEW_TOKEN,
+    AccountClosed,
     AnswerLost,
     BadAnswer,
     Forbidden,
@@ -151,7 +152,8 @@ def _over_tls(api_url: str) -> str:
 
 
 def _refused(error: Unauthorized) -> Token:
-    return Token(findings=(Finding(Verdict.ERROR, "token", f"refused: {error.reason}", NEW_TOKEN),))
+    remedy = error.remedy if isinstance(error, AccountClosed) else NEW_TOKEN
+    return Token(findings=(Finding(Verdict.ERROR, "token", f"refused: {error.reason}", remedy),))
 
 
 def _token(record: Json | ServiceError, user: Json | ServiceError, today: date) -> Token:

@@ -202,6 +202,8 @@ class Call:
             raise _bad_token("Token was revoked. You have to re-authorize from the user.")
         if token.expires_at is not None and token.expires_at <= self.state.today():
             raise _bad_token("Token is expired. You can either do re-authorization or token refresh.")
+        if user.blocked:
+            raise refused(403, "403 Forbidden - Your account has been blocked.")
         suffices = {"api", *self.route.scopes}
         if token.kind == "job" and "any" not in suffices:
             raise refused(401, "401 Unauthorized")

@@ -85,6 +85,7 @@ class User(Item):
     name: str = ""
     admin: bool = False
     bot: bool = False
+    blocked: bool = False
     emails: list[str] = Field(default_factory=list, validate_default=True)
     created_at: Time = SEED
     tokens: list[Token] = Field(default_factory=list)

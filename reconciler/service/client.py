@@ -18,7 +18,7 @@ from urllib.parse import SplitResult, unquote, urljoin, urlsplit
 import httpx
 
 from reconciler import __version__
-from reconciler.errors import ConfigurationError, Moved, RateLimited, ServiceError
+from reconciler.errors import AccountClosed, ConfigurationError, Forbidden, Moved, RateLimited, ServiceError
 from reconciler.model.protocols import Json, Request
 from reconciler.model.targets import Level, Target
 from reconciler.service.connection import Connect, Connection, connection_pool, is_plain, tls_context
@@ -48,6 +48,11 @@ NO_RESPONSE = Response(0, "", {}, b"")
 FOLLOWED = frozenset({301, 302, 307, 308})
 
 PORTS = {"http": 80, "https": 443}
+
+FORBIDDEN = 403
+
+OWNER = "user"
+"""The path of the token's owner, which everybody may read."""
 
 _TARGET = re.compile(r"(group|project)s/([^/?]+)")
 
@@ -90,6 +95,8 @@ class Client:
         self._random = random or Random()  # noqa: S311 - spreads retries, keeps no secret
         self._limiter = Limiter(policy, self._clock, self.traffic, self.stop)
         self._moves = Moves()
+        self._closed: dict[str, bool] = {}
+        self._refusing = Lock()
         self._heard = False
         self._date = "", self._clock.now()
         self._headers = {
@@ -177,9 +184,27 @@ class Client:
                 error.ambiguous = in_doubt
                 error.reason = error.reason.replace(self._token, "[the token]")
                 words = explanation(response).replace(self._token, "[the token]")
+                if type(error) is Forbidden and path != OWNER and self._is_closed(error.reason, response.phrase):
+                    raise AccountClosed(request, error.reason, error.status) from error
                 rest = self._rest(error, pause, tries, words)
                 if not is_transient(method, error, in_doubt=doubtful) or not self._may_retry(error, tries):
                     raise
+
+    def _is_closed(self, reason: str, phrase: str) -> bool:
+        """Return whether the service refuses the token's owner everything, with the explanation of this refusal.
+
+        One request tells, and only the first refusal with an explanation costs it.
+        """
+        if reason in {"403", "403 Forbidden", f"403 {plain(phrase)}"}:
+            return False
+        with self._refusing:
+            if reason not in self._closed:
+                try:
+                    self.get(OWNER)
+                    self._closed[reason] = False
+                except ServiceError as error:
+                    self._closed[reason] = error.status == FORBIDDEN and error.reason == reason
+        return self._closed[reason]
 
     def _may_retry(self, error: ServiceError, tries: int) -> bool:
         policy = self._policy

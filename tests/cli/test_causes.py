@@ -4,6 +4,7 @@ from typing import Any
 
 import pytest
 
+from tests.between import Passing, between
 from tests.cli_runner import CliRunner, Ended
 from tests.engine_driver import PREFIX
 from tests.states import a_small_service
@@ -322,3 +323,38 @@ def test_an_administrator_who_sees_nothing_is_reminded_of_admin_mode(
         "reconciler: none of the 3 targets is visible to root: check the token and the service, and the token's scope "
         "admin_mode if the service uses admin mode\n"
     )
+
+
+@pytest.mark.parametrize("dialect", ["deployed", "spec"])
+def test_a_blocked_account_ends_the_run_at_the_first_refusal(
+    cli_runner: CliRunner, state: dict[str, Any], dialect: str
+) -> None:
+    state["instance"]["dialect"] = dialect
+    state["users"][2]["blocked"] = True
+    said = "403 Forbidden - Your account has been blocked"
+    remedy = "every request of the token's owner is refused: ask an administrator, or use a token of another user"
+    done = planned(cli_runner, state, *fleet("milestones: {a: {}}", "api", "lib", "web"))
+    assert (done.code, done.out) == (1, "")
+    assert done.err == f"reconciler: GET projects/acme%2Fapi/milestones: {said}; {remedy}\n"
+    assert requests(cli_runner) == ["projects/acme%2Fapi/milestones", "user"]
+    assert (
+        f"  error    token                                     refused: {said}.; {remedy}\n" in cli_runner("doctor").out
+    )
+
+
+def test_a_refusal_with_an_explanation_ends_nothing_if_others_are_answered(
+    cli_runner: CliRunner, state: dict[str, Any], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def explain(passing: Passing) -> None:
+        if "/milestones" in passing.request:
+            passing.status, passing.body = 403, b'{"message": "403 Forbidden - Not on a Sunday."}'
+
+    state["groups"][0]["members"].append({"user": "bob", "role": "maintainer"})
+    planned(cli_runner, state, *fleet("milestones: {a: {}}", "api", "lib", "web"))
+    with between(cli_runner.sandbox.api_url) as service:
+        service.alter = explain
+        monkeypatch.setenv("RECONCILER_API_URL", service.api_url)
+        cli_runner.sandbox.clear_log()
+        done = cli_runner("plan --concurrency 1")
+    assert (done.code, done.out.count("Not on a Sunday.")) == (3, 1)
+    assert requests(cli_runner).count("user") == 1

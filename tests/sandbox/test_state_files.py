@@ -40,6 +40,7 @@ def test_absent_values_have_defaults_and_ids_are_assigned_in_order() -> None:
             "name": "Ada",
             "admin": False,
             "bot": False,
+            "blocked": False,
             "emails": ["ada@example.com"],
             "created_at": SEED,
             "tokens": [],

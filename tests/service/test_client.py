@@ -10,6 +10,7 @@ from threading import Barrier
 import pytest
 
 from reconciler.errors import (
+    AccountClosed,
     AnswerLost,
     BadAnswer,
     ConfigurationError,
@@ -175,7 +176,7 @@ def test_each_request_is_logged_once_without_its_query_and_without_the_token(
 
 def test_a_service_that_repeats_the_token_is_not_repeated() -> None:
     said = answer("403 Forbidden", f'{{"message": "{TOKEN} may not do this"}}')
-    with canned(said) as server, connected(server.api_url) as client, pytest.raises(Forbidden) as raised:
+    with canned(said) as server, connected(server.api_url) as client, pytest.raises(AccountClosed) as raised:
         client.get("x")
     assert str(raised.value) == "GET x: 403 [the token] may not do this"
 
