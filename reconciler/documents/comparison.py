@@ -270,7 +270,9 @@ def unseen(saved: SavedPlan, seen: Seen) -> Unseen:
     targets = tuple(
         replace(target, sections=tuple(narrowed(section) for section in target.sections)) for target in saved.targets
     )
-    plan = replace(saved, targets=targets)
+    created = {change.address.section for target in targets for change in target.changes if change.action == "create"}
+    hints = tuple(hint for hint in saved.hints if hint.section in created)
+    plan = replace(saved, targets=targets, hints=hints)
     now, new = saved.summary, plan.summary
     changes = (now.create + now.update + now.delete) - (new.create + new.update + new.delete)
     known = Known(changes, now.problems - new.problems)

@@ -110,6 +110,17 @@ def test_a_baseline_of_another_service_is_refused(cli_runner: CliRunner, monkeyp
     )
 
 
+def test_a_likely_rename_is_told_once(cli_runner: CliRunner) -> None:
+    cli_runner.service(milestones=[{"title": "Nov 2026"}])
+    cli_runner.project('{prune: [milestones], milestones: {"nov-2026": {}}}')
+    assert "looks like a rename" in cli_runner("drift --report json=first.json").out
+    assert "looks like a rename" not in cli_runner("drift --baseline first.json --format markdown").out
+    cli_runner.service(milestones=[{"title": "NOV 2026", "id": 9}])
+    assert "looks like a rename" not in cli_runner("drift --baseline first.json").out
+    cli_runner.project('{prune: [milestones], milestones: {"nov_2026": {}}}')
+    assert "looks like a rename" in cli_runner("drift --baseline first.json").out
+
+
 def test_a_plan_in_order_is_silent_and_so_is_what_was_known_and_is_gone(cli_runner: CliRunner) -> None:
     cli_runner("drift --report json=first.json")
     cli_runner("apply --yes")
