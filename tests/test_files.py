@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from reconciler.errors import OutputFailed
-from reconciler.system.files import save
+from reconciler.system.files import is_linked, save
 from tests.limits import no_file_longer_than
 
 
@@ -77,3 +77,8 @@ def test_what_cannot_be_a_file_is_named(tmp_path: Path) -> None:
             save(tmp_path / name, "text")
         assert str(raised.value) == f"{tmp_path / name}: {said}"
     assert everything(tmp_path) == {"file": ""}
+
+
+def test_a_file_without_a_root_counts_as_linked(tmp_path: Path) -> None:
+    assert is_linked(tmp_path / "elsewhere" / "file", [tmp_path / "here"])
+    assert not is_linked(tmp_path / "here" / "file", [tmp_path / "here"])

@@ -78,7 +78,7 @@ def save_inside(folder: Path, texts: Mapping[Path, str]) -> None:
 def is_linked(path: Path, roots: Sequence[Path]) -> bool:
     """Whether a file, or a folder between it and the root that it is below, is a link; so is a file without a root."""
     root = next((root for root in roots if path.is_relative_to(root)), None)
-    if root is None or ".." in path.relative_to(root).parts:
+    if root is None:
         return True
     below = [path, *path.parents]
     return any(each.is_symlink() for each in below[: below.index(root)]) or (path == root and path.is_symlink())

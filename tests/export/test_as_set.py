@@ -160,6 +160,58 @@ def test_what_a_set_prunes_is_deleted_and_what_no_manifest_can_declare_is_not(cl
     assert plan.out.startswith("Plan: 0 to create, 0 to update, 8 to delete, 0 problems")
 
 
+def test_what_all_but_one_have_is_in_the_profile_even_if_no_manifest_can_say_it_of_the_one(
+    cli_runner: CliRunner,
+) -> None:
+    alike = {"milestones": [{"title": "1", "due_date": "2026-05-01"}], "trigger_tokens": [{"description": "t"}]}
+    token = {"description": "t", "owner": "ada"}
+    twice = {"id": 300, "path": "acme/twice", "trigger_tokens": [token, token], "milestones": alike["milestones"]}
+    contradictory = [{"title": "1", "start_date": "2026-06-01", "due_date": "2026-05-01"}]
+    odd = {"id": 301, "path": "acme/odd", "trigger_tokens": [token], "milestones": contradictory}
+    many = [
+        {"id": 200 + number, "path": f"acme/p{number}", "milestones": alike["milestones"], "trigger_tokens": [token]}
+        for number in range(20)
+    ]
+    cli_runner.sandbox.replace_state(a_small_service("deployed") | {"projects": [*many, twice, odd]})
+    asked = "export --group acme --as-set -o out --section milestones --section trigger_tokens"
+    assert cli_runner(asked).code == 0
+    files = contents(Path("out"))
+    assert [*files] == ["acme/odd.yaml", "acme/twice.yaml", "profiles/acme.yaml", "sets/acme.yaml"]
+    assert files["profiles/acme.yaml"].endswith(
+        '  milestones:\n    "1": {due_date: 2026-05-01}\n  trigger_tokens: {t: {}}\n'
+    )
+    assert "exclude: [acme/odd, acme/twice]" in files["sets/acme.yaml"]
+    drift = cli_runner("drift out")
+    assert (drift.code, drift.out) == (0, "")
+
+
+def test_a_value_that_no_two_have_is_not_in_the_profile(cli_runner: CliRunner) -> None:
+    projects = [
+        {"id": 200 + number, "path": f"acme/p{number}", "notification_settings": {"ada": {"level": level}}}
+        for number, level in enumerate(("watch", "mention", "disabled"))
+    ]
+    cli_runner.sandbox.replace_state(a_small_service("deployed") | {"projects": projects})
+    assert (
+        cli_runner("export --group acme --as-set -o out --section notification_settings --section milestones").code == 0
+    )
+    files = contents(Path("out"))
+    assert files["profiles/acme.yaml"].endswith("spec: {milestones: {}}\n")
+    assert files["acme/p0.yaml"].endswith("spec:\n  notification_settings: {level: watch}\n")
+
+
+def test_nothing_is_written_through_a_link(cli_runner: CliRunner, tmp_path: Path) -> None:
+    cli_runner.sandbox.replace_state(service("deployed"))
+    outside = tmp_path / "outside"
+    outside.mkdir()
+    Path("out").mkdir()
+    Path("out/acme").symlink_to(outside)
+    done = cli_runner("export --group acme -o out --section milestones")
+    assert (done.code, done.out) == (1, "")
+    assert "a symbolic link leads there: change the file that it leads to; nothing was written" in done.err
+    assert [*outside.iterdir()] == []
+    assert [*Path("out").iterdir()] == [Path("out/acme")]
+
+
 def test_all_fields_are_written_if_that_is_asked_for(cli_runner: CliRunner) -> None:
     cli_runner.sandbox.replace_state(service("deployed"))
     assert cli_runner("export --group acme --as-set --all-fields -o out --section milestones").code == 0
