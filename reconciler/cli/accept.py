@@ -137,8 +137,6 @@ def roots(given: Given) -> list[Path]:
 
 def accept_drift(session: Session) -> "Acceptance":
     """Read manifests and live state, and return the manifests that agree with it: see `reconciler.accept`."""
-    from dataclasses import replace
-
     from reconciler.accept import Drift, ManifestFiles
     from reconciler.accept import accept as accept_all
     from reconciler.accept.files import linked_files
@@ -166,12 +164,8 @@ def accept_drift(session: Session) -> "Acceptance":
         progress.begin("comparing")
         folders = roots(given)
         files = ManifestFiles(folders, linked_files(fleet.manifests.files, folders))
-        accepted = accept_all(Drift(fleet.manifests, desired, plan, live, inapplicable), session.kinds, files)
-    where = fleet.manifests.origin
-    return replace(
-        accepted,
-        refused=tuple(replace(each, origin=where(each.address, each.field)) for each in accepted.refused),
-    )
+        drift = Drift(fleet.manifests, desired, plan, live, inapplicable)
+        return accept_all(drift, session.kinds, files)
 
 
 def refusals(refused: "Iterable[Problem]") -> Iterator[str]:
