@@ -152,7 +152,8 @@ class _Own:
                 moved.append(f"{path} {_fault(found is not None, before is not None)} {self.target}")
         if moved:
             raise ConfigurationError(
-                f"nothing was committed to {self.place.project}: {', '.join(moved)}; update the checkout and try again"
+                f"nothing was committed to {self.place.project}: {', '.join(moved)}; "
+                f"bring the checkout in line with {self.target} and try again"
             )
         return actions
 

@@ -131,7 +131,7 @@ def test_a_file_that_moved_on_the_default_branch_is_told_and_nothing_is_done(cli
     assert (code, said) == (
         1,
         "reconciler: nothing was committed to acme/web: manifests/other.yaml is not on main, manifests/project.yaml "
-        "differs from main; update the checkout and try again\n",
+        "differs from main; bring the checkout in line with main and try again\n",
     )
     assert {request.partition(" ")[0] for request in requests} == {"GET"}
     assert set(web(cli_runner)["repository"]["branches"]) == {"main"}
@@ -296,5 +296,5 @@ def test_a_repository_without_a_commit_is_told() -> None:
     with pytest.raises(ConfigurationError, match="1 has no default branch: push a first commit"):
         propose(service, Place("1", "x"), TEXTS)
     service = board(**{"repository/files/b": {"content": "", "commit_id": "c"}})
-    with pytest.raises(ConfigurationError, match="b is new here, and already on main; update"):
+    with pytest.raises(ConfigurationError, match="b is new here, and already on main; bring"):
         propose(service, Place("1", "x"), TEXTS)
