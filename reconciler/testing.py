@@ -1,6 +1,6 @@
 """The test of a kind, ours or another package's: its whole life on the sandbox, in both of its dialects."""
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from json import dumps
 from pathlib import Path
@@ -9,19 +9,20 @@ from typing import Any
 
 from pydantic import TypeAdapter
 
-from reconciler.apply import ApplyOptions, Status, apply_plan
+from reconciler.apply import ApplyOptions, Outcome, Status, apply_plan
 from reconciler.export.sections import export_target
 from reconciler.export.targets import ResolvedTarget
 from reconciler.live.read import read_live, read_part
 from reconciler.manifests import read_manifests
-from reconciler.model.diff import become, only, without
+from reconciler.model.diff import become, fields_of, only, without
 from reconciler.model.endpoints import Collection
 from reconciler.model.kind import Kind
-from reconciler.model.plan import Change, Delete, Plan, Update
+from reconciler.model.plan import Change, Delete, Plan, SectionPlan, Update
 from reconciler.model.protocols import Json
-from reconciler.model.resource import Resource, Wanted
+from reconciler.model.resource import Found, Resource, Wanted
 from reconciler.model.state import DesiredState, DesiredTarget, Section
 from reconciler.model.targets import Key, Level, Target
+from reconciler.planning.revert import Done, DoneSection, WayBack
 from reconciler.planning.run import draw_plan
 from reconciler.sandbox import Sandbox, running
 from reconciler.sandbox.routes import routes
@@ -38,9 +39,9 @@ def check_kind(
 ) -> None:
     """Lead a kind through its life on the sandbox, in both of its dialects.
 
-    The example is applied, exported and read again. Then its objects are renamed, deleted, created with what a creation
-    needs and updated to what the example says, and pruned. Each step makes the requests that its plan shows and no
-    others, reads nothing twice, and leaves nothing to do.
+    The example is applied, reverted, applied again, exported and read again. Then its objects are renamed, deleted,
+    created with what a creation needs and updated to what the example says, and pruned. Each step makes the requests
+    that its plan shows and no others, reads nothing twice, and leaves nothing to do.
 
     Args:
         kind: the kind.
@@ -114,12 +115,16 @@ class _Life:
         self.kind, self.sandbox, self.client, self.dialect = kind, sandbox, client, dialect
         self.kinds = {kind.name: kind}
         self.step = ""
+        self.done: list[DoneSection] = []
 
     def lead(self, sections: Sequence[Section]) -> None:
         """Go through all of it."""
+        before = self.shown(sections)
         changed = {change.address.target for change in self.settle("apply the example", *sections)}
         same = [str(section.target) for section in sections if section.target not in changed]
         self.expect(not same, f"the example changes nothing of {', '.join(same)}: give it other values")
+        self.revert(before, sections)
+        self.settle("apply the example again", *sections)
         self.export(sections)
         self.meet_odd_responses(sections)
         part = self.kind.parts[0]
@@ -162,6 +167,34 @@ class _Life:
         self.expect(fine, f"no other name like {name!r} is valid: tried {', '.join(tried)}")
         return fine[0]
 
+    def revert(self, before: Mapping[tuple[Target, str], list[str]], sections: Sequence[Section]) -> None:
+        """See that the way back from the last apply leads back, as far as the API creates what was deleted."""
+        self.step = "revert"
+        way_back = WayBack(self.done, self.kinds, digest="")
+        back = draw_plan(way_back.left, self.client, self.kinds, 1, make=way_back.plan)
+        uncreatable = {part.name for part in self.kind.parts if isinstance(part, Collection) and part.create is None}
+        lost = {(each.address.target, each.address.part) for each in back.problems if each.address.part in uncreatable}
+        apply_plan(back, self.client, self.kinds, ApplyOptions(1, deliver=lambda *_: None))
+        after = self.shown(sections)
+        different = [
+            f"{part} of {target}"
+            for target, part in before.keys() - lost
+            if before[target, part] != after[target, part]
+        ]
+        self.expect(not different, f"not as before the apply: {', '.join(sorted(different))}")
+
+    def shown(self, sections: Sequence[Section]) -> dict[tuple[Target, str], list[str]]:
+        """Return what the service shows of each part, without the IDs of objects."""
+        live = read_live(_desired(sections), self.client, self.kinds, 1)
+        return {
+            (target, part): sorted(
+                f"{sorted(map(str, each.names))} {sorted(fields_of(each.resource).items())}"
+                for each in (found if isinstance(found, tuple) else (found,))
+                if isinstance(each, Found)
+            )
+            for (target, _, part), found in live.parts.items()
+        }
+
     def settle(self, step: str, *sections: Section) -> list[Change]:
         """Plan and apply; see that all is done as planned, and nothing left to do. Return the changes."""
         self.step = step
@@ -182,6 +215,11 @@ class _Life:
         shown = [str(request) for target in done for change in target.plan.changes for request in change.requests]
         self.expect(len(writes) == len(shown), f"writes {', '.join(writes)} instead of {', '.join(shown)}")
         self.see_nothing_left(sections)
+        self.done = [
+            DoneSection(target.plan.target, section.section, tuple(_done_in(section, target.outcomes)), section.found)
+            for target in done
+            for section in target.plan.sections
+        ]
         return list(plan.changes)
 
     def export(self, sections: Sequence[Section]) -> None:
@@ -249,6 +287,10 @@ class _Odd:
 def _desired(sections: Iterable[Section]) -> DesiredState:
     targets = {section.target: DesiredTarget(section.target, (section,)) for section in sections}
     return DesiredState(tuple(targets.values()), digest="")
+
+
+def _done_in(section: SectionPlan, outcomes: Iterable[Outcome]) -> Iterator[Done]:
+    return (Done(each.change, each.created) for each in outcomes if each.change in section.changes)
 
 
 def _renamed(item: Resource, name: Key) -> Resource:

@@ -39,6 +39,10 @@ def update_of_nothing(old: Existing) -> Requests:
     return (old.send({"description": old.found.resource.model_dump()["description"]}),)
 
 
+def update_without_nulls(old: Existing) -> Requests:
+    return (old.send({name: value for name, value in old.fields.items() if value is not None}),)
+
+
 @pytest.fixture
 def manifest(tmp_path: Path) -> Path:
     file = tmp_path / "milestones.yaml"
@@ -104,3 +108,22 @@ def test_a_route_that_the_sandbox_has_not_found_is_named(manifest: Path) -> None
     stray.ROUTES = (object(),)  # type: ignore[attr-defined]  # as a route module has it
     with pytest.raises(AssertionError, match="the sandbox does not serve stray: install the package"):
         check_kind(KIND, manifest, stray)
+
+
+def test_a_kind_whose_changes_cannot_be_undone_is_not_right(manifest: Path) -> None:
+    state = {
+        "users": [{"username": "checker", "tokens": ["check-token"]}],
+        "projects": [
+            {
+                "path": "acme/api",
+                "members": [{"user": "checker", "role": "owner"}],
+                "milestones": [{"title": "1.0", "due_date": "2026-12-31"}],
+            }
+        ],
+    }
+    check_kind(KIND, manifest, route, state=state)
+    with pytest.raises(AssertionError) as told:
+        check_kind(with_part(update=update_without_nulls), manifest, route, state=state)
+    assert str(told.value) == (
+        "milestones, revert (spec dialect): not as before the apply: milestones of project acme/api"
+    )

@@ -149,3 +149,31 @@ def test_a_report_about_another_service_is_refused(cli_runner: CliRunner) -> Non
     done = cli_runner(f"revert applied.json --api-url {url.replace('127.0.0.1', 'localhost')}")
     assert (done.code, done.out) == (1, "")
     assert "applied.json: the report is about" in done.err
+
+
+def test_the_merged_reports_of_shards_are_reverted_at_once(cli_runner: CliRunner) -> None:
+    before(cli_runner)
+    cli_runner.project("{milestones: {new: {}}}")
+    cli_runner.project("{milestones: {new: {}}}", "acme/lib", "manifests/lib.yaml")
+    for number in (1, 2):
+        assert cli_runner(f"apply --yes --shard {number}/2 --report json={number}.json").code == 0
+    assert cli_runner("merge-reports 1.json 2.json --out whole.json").code == 0
+    done = cli_runner("revert whole.json --yes -q")
+    assert done.out.splitlines()[-1].startswith("Applied: 0 created, 0 updated, 2 deleted; 0 failed")
+
+
+def test_a_report_of_nothing_leaves_nothing_to_revert(cli_runner: CliRunner) -> None:
+    assert cli_runner("apply --yes --report json=nothing.json").code == 0
+    cli_runner.sandbox.clear_log()
+    done = cli_runner("revert nothing.json --detailed-exitcode")
+    assert (done.code, done.err, cli_runner.sandbox.log()) == (0, "", [])
+
+
+def test_a_project_that_has_moved_is_not_written_to(cli_runner: CliRunner) -> None:
+    state = cli_runner.sandbox.state()
+    state["projects"][0] |= {"path": "acme/moved", "renamed_from": ["acme/api"]}
+    cli_runner.sandbox.replace_state(state)
+    planned = cli_runner("revert applied.json --section milestones")
+    assert planned.code == 3
+    assert "moved to acme/moved" in planned.out
+    assert cli_runner("revert applied.json --section milestones --follow-moved").code == 0

@@ -40,6 +40,7 @@ from tests.test_fewest_calls import (
     without_both_names,
 )
 from tests.trust import all_writes
+from tests.trust.test_fault_matrix import FAULTS
 
 
 def report_of(engine: EngineDriver, plan: Plan, outcomes: Sequence[TargetOutcome]) -> Report:
@@ -414,3 +415,22 @@ def test_a_creation_whose_object_the_report_does_not_know_is_found_by_its_name()
         [],
         ["t.None: several objects have this name, and the report does not tell which is new"],
     )
+
+
+@pytest.mark.parametrize("name", ["503", "reset after"])
+@pytest.mark.parametrize("kind", sorted({*KINDS} - {"scim_identities"}))
+def test_whatever_went_wrong_what_was_done_is_undone(sandbox: Sandbox, kind: str, name: str) -> None:
+    """Lasting faults, so that the answers of creations, updates and deletions stay lost."""
+    sections = list(all_writes.wanted(kind))
+    writes, _ = all_writes.undisturbed(sandbox, *sections)
+    for method, path in dict.fromkeys(writes):
+        with EngineDriver(sandbox, all_writes.service()) as engine:
+            before = shown(engine, sandbox.state())
+            plan = engine.plan(*sections)
+            sandbox.set_faults([FAULTS[name] | {"method": method, "match": path}])
+            outcomes = engine.apply(plan)
+            sandbox.set_faults([])
+            back = planned_back(engine, report_of(engine, plan, outcomes))
+            told = [each for each in problems(back) if not each.endswith("deletes such objects in the background")]
+            assert (told, failures(engine.apply(back))) == ([], [])
+            assert shown(engine, sandbox.state()) == before
