@@ -29,8 +29,8 @@ Declared = Callable[[Address, Sequence[Key]], tuple[str, tuple[str, ...]] | None
 Shape = tuple[str, ...]
 """Names of fields, sorted."""
 
-Signs = tuple[Collection[Hashable], ...]
-"""What an object has in common with others that it resembles, from the strongest sign to the weakest."""
+Signs = tuple[Callable[[], Collection[Hashable]], ...]
+"""Each returns what an object has in common with others that it resembles, from the strongest sign to the weakest."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -137,28 +137,38 @@ def _signs(change: Change, fields: Fields, shapes: Iterable[Shape]) -> Signs:
         fields: of the object.
         shapes: the fields to compare.
     """
-    path = str(change.address.target.ref).casefold()
-    words = WORD.findall(str(change.address.name).casefold().replace(path, ""))
-    numbers = tuple(int(word) for word in words if word.isdecimal())
-    text = "".join(words)
-    less_a_letter = {text, *(text[:at] + text[at + 1 :] for at in range(len(text)))}
-    contents = {(shape, json.dumps([fields.get(name) for name in shape], sort_keys=True)) for shape in shapes}
-    return (
-        {tuple(int(word) if word.isdecimal() else word for word in words)} - {()},
-        {content for content in contents if content[0]},
-        {(numbers, text) for text in less_a_letter} if len(text) >= FEW else set(),
-        contents - {content for content in contents if content[0]},
-    )
+    ref = change.address.target.ref
+    name = str(change.address.name).casefold()
+    # The patterns of a project begin with its path, and are not alike because of it.
+    words = WORD.findall(name.replace(ref.casefold(), "") if isinstance(ref, str) and "/" in ref else name)
+    compared = list(shapes)
+
+    def spelling() -> set[Hashable]:
+        return {tuple(int(word) if word.isdecimal() else word for word in words)} if words else set()
+
+    def contents() -> set[Hashable]:
+        shown = ((shape, [fields.get(name) for name in shape]) for shape in compared if shape)
+        return {(shape, json.dumps(values, sort_keys=True)) for shape, values in shown}
+
+    def less_a_letter() -> set[Hashable]:
+        text, numbers = "".join(words), tuple(int(word) for word in words if word.isdecimal())
+        shorter = (text[:at] + text[at + 1 :] for at in range(len(text)))
+        return {(numbers, each) for each in (text, *shorter)} if len(text) >= FEW else set()
+
+    def emptiness() -> set[Hashable]:
+        return {()} if () in compared else set()
+
+    return spelling, contents, less_a_letter, emptiness
 
 
 def _one_to_one(old: Sequence[Signs], new: Sequence[Signs]) -> Iterator[tuple[int, int]]:
     """Yield the positions of an old and a new object that share a sign with each other alone, strongest sign first."""
     went, came = dict(enumerate(old)), dict(enumerate(new))
-    for strength in range(4):
+    for strength in range(len(old[0]) if old else 0):
         by_sign: dict[Hashable, tuple[set[int], set[int]]] = {}
         for side, signs in enumerate((went, came)):
             for position, each in signs.items():
-                for sign in each[strength]:
+                for sign in each[strength]():
                     by_sign.setdefault(sign, (set(), set()))[side].add(position)
         to_new = _others(by_sign.values())
         to_old = _others((others, those) for those, others in by_sign.values())

@@ -103,6 +103,20 @@ def test_other_names_do_only_if_all_declared_fields_agree(old: str, new: str) ->
     assert renamed({old: LIVE}, {new: DUE}) == [f"{old} -> {new}"]
 
 
+@pytest.mark.parametrize("ref", ["acme/api", 2027])
+def test_the_path_of_the_project_is_no_likeness(ref: Key) -> None:
+    target = Target(Level.PROJECT, ref)
+
+    def hints(old: str, new: str) -> int:
+        read = AsRead(1, (old,), OTHER, {})
+        created = Create(address(new, target=target), DUE, ())
+        deleted = Delete(address(old, target=target), OTHER, (), read)
+        return len(rename_hints(plan(created, deleted), KINDS, declared))
+
+    assert hints("2027.1", "2027.01") == 1
+    assert hints("acme/api/a*", "acme/api/b*") == (ref == 2027)
+
+
 def test_it_must_be_one_to_one() -> None:
     assert renamed({"a": LIVE, "b": LIVE}, {"c": DUE}) == []
     assert renamed({"a": LIVE}, {"c": DUE, "d": DUE}) == []
