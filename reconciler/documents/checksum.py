@@ -9,6 +9,7 @@ import re
 from collections.abc import Iterable, Iterator, Mapping
 from hashlib import sha256
 from itertools import pairwise
+from json.encoder import encode_basestring_ascii
 from typing import TypeVar
 
 from pydantic import ConfigDict, TypeAdapter, ValidationError
@@ -57,7 +58,23 @@ def with_checksum(content: Mapping[str, Json]) -> str:
     It is ASCII, everything else escaped: safe to show on any terminal. Long lists stand below the rest.
     """
     ordered = dict(sorted(content.items(), key=lambda item: isinstance(item[1], list)))
-    return json.dumps({**ordered, "checksum": _digest(content)}, indent=2) + "\n"
+    return f"{_indented({**ordered, 'checksum': _digest(content)})}\n"
+
+
+def _indented(value: Json, start: str = "\n") -> str:
+    """Return what `json.dumps` with an indent of 2 returns, in a fraction of its time and memory."""
+    inner = f"{start}  "
+    match value:
+        case str():
+            return encode_basestring_ascii(value)
+        case dict() if value:
+            members = [
+                f"{inner}{encode_basestring_ascii(name)}: {_indented(each, inner)}" for name, each in value.items()
+            ]
+            return f"{{{','.join(members)}{start}}}"
+        case list() if value:
+            return f"[{','.join([inner + _indented(each, inner) for each in value])}{start}]"
+    return json.dumps(value)
 
 
 def read_checked(

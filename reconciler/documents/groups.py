@@ -221,7 +221,7 @@ def _groups(entries: Mapping[Target, Sequence[Entry]], least: float) -> Iterator
     found: dict[int, list[Entry]] = {}
     depths: dict[int, int] = {}
     for entry, keys in keyed:
-        depth = max(range(len(keys)), key=lambda depth: (sizes[keys[depth]], -depth))
+        depth = max(range(len(keys)), key=lambda depth: (sizes[keys[depth]], -depth)) if len(keys) > 1 else 0
         found.setdefault(keys[depth], []).append(entry)
         depths.setdefault(keys[depth], depth)
     for key, members in found.items():
@@ -297,12 +297,15 @@ class _Own:
         parts = [*_spellings(namespace, "<namespace>"), *_spellings(name, "<name>")]
         self._words = (whole, sorted([*whole, *parts], key=lambda word: -len(word[0])))
         self._ref = quote(str(target.ref), safe="")
+        self._marks = {f"{target.level}s/", *(word for word, _ in parts)}
 
     def keys(self, entry: Entry) -> list[str]:
         """Return text that is the same for equal entries, for each depth."""
         whole = _key(entry)
         if any(word in whole for word in PLACEHOLDERS):
             return [f"literal {whole}"]
+        if not any(mark in whole for mark in self._marks):
+            return [whole]
         return [whole, *(_key(self.shown(entry, depth)) for depth in DEPTHS[1:])]
 
     def shown(self, entry: Entry, depth: int) -> Entry:
