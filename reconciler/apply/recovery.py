@@ -5,7 +5,7 @@ from dataclasses import dataclass
 
 from reconciler.apply.journal import Intent, Interrupted
 from reconciler.apply.outcomes import Stop, TokenSink
-from reconciler.apply.verify import Lists, Reread, Verifier, unapplied
+from reconciler.apply.verify import Reread, Verifier
 from reconciler.errors import OutputFailed
 from reconciler.model.endpoints import Collection
 from reconciler.model.kind import Kinds, Part
@@ -46,7 +46,7 @@ def recover(interrupted: Interrupted, reader: Reader, kinds: Kinds, deliver: Tok
             if part is None:
                 yield Recovered(intent, "unknown; this version has no such section", settled=False)
             else:
-                yield _judge(intent, part, live, verifier.lists, deliver)
+                yield _judge(intent, part, live, verifier, deliver)
 
 
 def _part(intent: Intent, kinds: Kinds) -> Part | None:
@@ -54,15 +54,17 @@ def _part(intent: Intent, kinds: Kinds) -> Part | None:
     return next((part for part in parts if part.name == intent.part), None)
 
 
-def _judge(intent: Intent, part: Part, live: Reread, lists: Lists, deliver: TokenSink | None) -> Recovered:
+def _judge(intent: Intent, part: Part, live: Reread, verifier: Verifier, deliver: TokenSink | None) -> Recovered:
     change = intent.change
     try:
-        lacking = unapplied(change, live)
+        lacking = verifier.unapplied(change, live)
     except LookupError as error:
         return Recovered(intent, f"unknown; it could not be checked: {error}", settled=False)
     if not (isinstance(change, Create) and isinstance(part, Collection) and part.secret_field):
         return Recovered(intent, "it did not succeed" if lacking else "it succeeded")
-    values = [value for found, value in lists.secrets(part, change.address) if found.id not in change.replaces_ids]
+    values = [
+        value for found, value in verifier.lists.secrets(part, change.address) if found.id not in change.replaces_ids
+    ]
     if not values:
         return Recovered(intent, "it did not succeed")
     try:

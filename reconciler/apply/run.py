@@ -464,7 +464,7 @@ class TargetRun:
         """Return what became of a change by what the service shows of it."""
         outcome, change, made = attempt.outcome, attempt.outcome.change, attempt.made
         try:
-            lacking = unapplied(change, live, made.id if made else None)
+            lacking = (self.verifier.unapplied if attempt.doubt else unapplied)(change, live, made.id if made else None)
         except LookupError as error:
             if attempt.doubt:
                 return outcome

@@ -196,6 +196,17 @@ class Verifier:
             fields |= after if change.address.name is None else {change.address.name: after}
         return {(section, name): self._objects(section, name, after) for (section, name), after in wanted.items()}
 
+    def unapplied(self, change: Change, live: Reread, made: int | None = None) -> str:
+        """Return as `unapplied` what a change lacks that may not have been carried out.
+
+        An object that may fade away is looked at once more: if it is still there, nothing has deleted it.
+        """
+        lacking = unapplied(change, live, made, certain=False)
+        part = self.kinds[change.address.section].part(change.address.part)
+        if lacking and isinstance(change, Delete) and isinstance(part, Collection) and part.fades:
+            return unapplied(change, self.again([change]), certain=False)
+        return lacking
+
     def _objects(self, section: str, name: str, wanted: Mapping[str, Json]) -> Objects | Unreadable:
         part = self.kinds[section].part(name)
         live = self.read(part, wanted)
@@ -295,13 +306,14 @@ def _completed(step: Step, change: Change) -> Step:
     return step
 
 
-def unapplied(change: Change, live: Reread, made: int | None = None) -> str:
+def unapplied(change: Change, live: Reread, made: int | None = None, *, certain: bool = True) -> str:
     """Return what the service shows otherwise than a change wants it; empty where it is as wanted.
 
     Args:
         change: that was carried out, or may have been.
         live: what was read since.
         made: the ID of the object that it created, where that is known.
+        certain: whether the service has accepted it: then an object that is still there may fade away.
 
     Raises:
         LookupError: it is unknown, for the part cannot be read.
@@ -310,7 +322,8 @@ def unapplied(change: Change, live: Reread, made: int | None = None) -> str:
     if isinstance(objects, Unreadable):
         raise LookupError(objects.reason)  # noqa: TRY004  # nothing is of a wrong type here
     if isinstance(change, Delete):
-        return "it still exists" if objects.keeps(change.read.id) else ""
+        there = objects.keeps(change.read.id) if certain else change.read.id in objects.by_id
+        return "it still exists" if there else ""
     if isinstance(change, Create) and made is None:
         found = objects.new(change)
     else:

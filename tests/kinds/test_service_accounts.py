@@ -97,3 +97,12 @@ def test_an_export_of_the_instance_and_a_rehearsal_of_it(
         "out/instance.yaml", "{apiVersion: reconciler/v1, kind: Instance, spec: {service_accounts: {'{path}': {}}}}"
     )
     assert "the instance has no path" in cli_runner("validate out").out
+
+
+@pytest.mark.parametrize("dialect", ["deployed"], indirect=True)
+def test_a_deletion_that_was_refused_is_not_taken_for_one_that_takes_its_time(root: EngineDriver) -> None:
+    plan = root.plan(wanted({"Mirror-Bot": None}))
+    root.sandbox.set_faults(["status=503,method=DELETE"])
+    assert failures(root.apply(plan)) == [
+        "failed: service account Mirror-Bot: DELETE users/900: 503 Service Unavailable"
+    ]
