@@ -9,6 +9,7 @@ from reconciler.live.records import discover
 from reconciler.manifests import Hidden, Member
 from reconciler.model.state import Reference
 from reconciler.model.targets import Level
+from reconciler.service import Client
 from tests.canned import answer, canned
 from tests.cli_runner import CliRunner
 from tests.states import a_small_service
@@ -193,3 +194,15 @@ def test_a_group_that_is_not_there_is_hidden_and_a_wrong_token_ends_it_all() -> 
     assert hidden.absent
     with pytest.raises(Unauthorized):
         discover({"a/b": False}, Lists(Unauthorized("GET x", "401", 401)), 1)
+
+
+def test_where_the_list_is_silent_every_section_counts_as_applicable() -> None:
+    silent = '{"id": 1, "path_with_namespace": "acme/a"}'
+    telling = '{"id": 2, "path_with_namespace": "acme/b", "builds_access_level": "disabled", "issues_enabled": false}'
+    off = frozenset({"builds_access_level", "issues_enabled"})
+    with (
+        canned(answer("200 OK", f"[{silent}, {telling}]", x_next_page="")) as server,
+        Client(server.api_url, "t") as client,
+    ):
+        found = discover({"acme": True}, client, 1, switches=off | {"merge_requests_enabled"})
+    assert found.groups == {"acme": (Member("acme/a", id=1), Member("acme/b", id=2, off=off))}
