@@ -7,7 +7,7 @@ import pytest
 from reconciler.errors import ManifestErrors
 from reconciler.manifests.sources import open_source, read_mapping
 from reconciler.manifests.yaml_reader import read_positions
-from reconciler.manifests.yaml_writer import write_yaml
+from reconciler.manifests.yaml_writer import height, write_yaml
 from tests.manifests.conftest import Folder
 
 
@@ -36,7 +36,8 @@ def test_anything_else_is_told_apart(text: str, expected: str, folder: Folder) -
     assert str(caught.value) == expected
 
 
-def test_what_is_written_is_read_back_the_same() -> None:
+@pytest.mark.parametrize("compact", [False, True])
+def test_what_is_written_is_read_back_the_same(compact: bool) -> None:
     documents: list[dict[str, Any]] = [
         {"kind": "User", "spec": {"milestones": {"2026.10": None, "yes": {"description": "a: b # c\n\n  d"}}}},
         {
@@ -46,7 +47,51 @@ def test_what_is_written_is_read_back_the_same() -> None:
             "long": "x y " * 100,
         },
     ]
-    assert [root.value for root in read_positions(write_yaml(documents)).roots] == documents
+    written = write_yaml(documents, compact=compact)
+    assert [root.value for root in read_positions(written).roots] == documents
+
+
+def test_compact_text_has_short_collections_on_one_line_and_many_switches_like_text() -> None:
+    switches = {f"switch_number_{number}": number % 2 == 0 for number in range(12)}
+    document: dict[str, Any] = {
+        "spec": {
+            "short": {"a": 1, "b": [], "c": {}, "d": ["p", "q"]},
+            "nested": {"a": {"b": {"c": 1}}},
+            "long": {"text": "word " * 20, "more": "word " * 10},
+            "lines": {"text": "one\ntwo\n"},
+            "entries": [f"acme/a-project-with-a-name-{number}" for number in range(5)],
+            "switches": switches,
+        }
+    }
+    written = write_yaml([document], compact=True)
+    assert (
+        written
+        == f"""\
+spec:
+  short: {{a: 1, b: [], c: {{}}, d: [p, q]}}
+  nested:
+    a:
+      b: {{c: 1}}
+  long:
+    text: "{"word " * 20}"
+    more: "{"word " * 10}"
+  lines:
+    text: |
+      one
+      two
+  entries:
+    - acme/a-project-with-a-name-0
+    - acme/a-project-with-a-name-1
+    - acme/a-project-with-a-name-2
+    - acme/a-project-with-a-name-3
+    - acme/a-project-with-a-name-4
+  switches: {{switch_number_0: true, switch_number_1: false, switch_number_2: true, switch_number_3: false,
+    switch_number_4: true, switch_number_5: false, switch_number_6: true, switch_number_7: false, switch_number_8: true,
+    switch_number_9: false, switch_number_10: true, switch_number_11: false}}
+"""
+    )
+    assert height(document) == written.count("\n")
+    assert [root.value for root in read_positions(written).roots] == [document]
 
 
 def test_what_could_steer_a_terminal_is_written_as_an_escape() -> None:
