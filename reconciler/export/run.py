@@ -263,9 +263,13 @@ class _Writing:
         elif profile or added:
             excluded = sorted(current - (inside & {each.resolved.full_path for each in free}))
             select = {"group": group} | ({"exclude": [*map(escape, excluded)]} if excluded else {})
-            self.files.add(named_path(self.files.path, f"sets/{group}"), set_document(group, [group], select))
+            self.files.add(self._beside(group, "set"), set_document(group, [group], select))
             if added:
-                self.files.add(named_path(self.files.path, f"profiles/{group}"), profile_document(group, added))
+                self.files.add(self._beside(group, "profile"), profile_document(group, added))
+
+    def _beside(self, group: str, sort: str) -> Path:
+        """Return the file for what projects share: in the folder itself, beside which `accept` puts what deviates."""
+        return named_path(self.files.path, f"{group.replace('/', '.')}.{sort}")
 
     def _unfit(self, resolved: ResolvedTarget) -> Sections:
         """Return the sections that a project cannot have, by what the list of the group shows."""

@@ -87,7 +87,7 @@ def test_files_that_exist_are_left_alone_and_named_and_the_rest_is_written(cli_r
     assert "project acme/api: a plan would still create milestone" in done.err
     files = contents(Path())
     assert {name: files[name] for name in mine} == mine
-    assert "exclude: [acme/api]" in files["manifests/sets/acme.yaml"]
+    assert "exclude: [acme/api]" in files["manifests/acme.set.yaml"]
 
 
 def test_nothing_is_written_through_a_link_nor_outside(cli_runner: CliRunner, tmp_path: Path) -> None:

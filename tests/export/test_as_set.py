@@ -53,7 +53,7 @@ def test_what_projects_share_is_said_once_and_the_rest_where_it_differs(cli_runn
     assert contents(Path("out")) == {
         "acme.yaml": "apiVersion: reconciler/v1\nkind: Group\nmetadata: {path: acme}\nspec:\n"
         "  notification_settings: {level: global}\n",
-        "profiles/acme.yaml": """\
+        "acme.profile.yaml": """\
 apiVersion: reconciler/v1
 kind: Profile
 metadata: {name: acme}
@@ -67,7 +67,7 @@ spec:
     "{{name}}": {}
   trigger_tokens: {"deploy-{name}": {}}
 """,
-        "sets/acme.yaml": """\
+        "acme.set.yaml": """\
 apiVersion: reconciler/v1
 kind: ProjectSet
 metadata: {name: acme, profiles: [acme]}
@@ -112,8 +112,8 @@ def test_a_project_that_cannot_have_a_section_is_in_the_set_unless_it_deviates(
     asked = f"export --group acme --as-set -o out --section milestones --section {RULES}"
     assert cli_runner(asked).code == 0
     files = contents(Path("out"))
-    assert '"{path}/prod*"' in files["profiles/acme.yaml"]
-    assert "exclude: [acme/both]" in files["sets/acme.yaml"]
+    assert '"{path}/prod*"' in files["acme.profile.yaml"]
+    assert "exclude: [acme/both]" in files["acme.set.yaml"]
     assert files["acme/both.yaml"] == HEAD.removesuffix("\n") % "acme/both" + " {milestones: {}}\n"
     assert "acme/bare.yaml" not in files
     drift = cli_runner("drift out")
@@ -150,7 +150,7 @@ def test_what_a_set_prunes_is_deleted_and_what_no_manifest_can_declare_is_not(cl
     asked = "export --group acme --as-set --prune -o out --section milestones --section trigger_tokens"
     assert cli_runner(asked).code == 0
     files = contents(Path("out"))
-    assert files["profiles/acme.yaml"].splitlines()[4] == "  prune: [milestones, trigger_tokens]"
+    assert files["acme.profile.yaml"].splitlines()[4] == "  prune: [milestones, trigger_tokens]"
     assert files["acme/api.yaml"].startswith(HEAD % "acme/api" + "  prune: [milestones]\n")
     assert cli_runner("drift out").code == 0
     for each in state["projects"]:
@@ -176,11 +176,11 @@ def test_what_all_but_one_have_is_in_the_profile_even_if_no_manifest_can_say_it_
     asked = "export --group acme --as-set -o out --section milestones --section trigger_tokens"
     assert cli_runner(asked).code == 0
     files = contents(Path("out"))
-    assert [*files] == ["acme/odd.yaml", "acme/twice.yaml", "profiles/acme.yaml", "sets/acme.yaml"]
-    assert files["profiles/acme.yaml"].endswith(
+    assert [*files] == ["acme/odd.yaml", "acme/twice.yaml", "acme.profile.yaml", "acme.set.yaml"]
+    assert files["acme.profile.yaml"].endswith(
         '  milestones:\n    "1": {due_date: 2026-05-01}\n  trigger_tokens: {t: {}}\n'
     )
-    assert "exclude: [acme/odd, acme/twice]" in files["sets/acme.yaml"]
+    assert "exclude: [acme/odd, acme/twice]" in files["acme.set.yaml"]
     drift = cli_runner("drift out")
     assert (drift.code, drift.out) == (0, "")
 
@@ -195,7 +195,7 @@ def test_a_value_that_no_two_have_is_not_in_the_profile(cli_runner: CliRunner) -
         cli_runner("export --group acme --as-set -o out --section notification_settings --section milestones").code == 0
     )
     files = contents(Path("out"))
-    assert files["profiles/acme.yaml"].endswith("spec: {milestones: {}}\n")
+    assert files["acme.profile.yaml"].endswith("spec: {milestones: {}}\n")
     assert files["acme/p0.yaml"].endswith("spec:\n  notification_settings: {level: watch}\n")
 
 
@@ -217,7 +217,7 @@ def test_all_fields_are_written_if_that_is_asked_for(cli_runner: CliRunner) -> N
     assert cli_runner("export --group acme --as-set --all-fields -o out --section milestones").code == 0
     assert (
         '    "{{name}}": {description: null, start_date: null, due_date: null, state: active}\n'
-        in (contents(Path("out"))["profiles/acme.yaml"])
+        in (contents(Path("out"))["acme.profile.yaml"])
     )
 
 
@@ -240,12 +240,12 @@ def test_later_exports_keep_profile_and_set_and_let_projects_deviate_or_leave(cl
         "acme/new.yaml",
         "acme/tools/p1.yaml",
         "acme/tools/p2.yaml",
-        "sets/acme.yaml",
+        "acme.set.yaml",
     }
     gone = '  milestones: {"2027.1": null, "{{name}}": null}\n'
     assert files["acme/new.yaml"] == HEAD % "acme/new" + gone
     assert files["acme/tools/p1.yaml"] == HEAD % "acme/tools/p1" + gone
-    assert files["sets/acme.yaml"].endswith("exclude: [acme/lib, acme/more, acme/tools/p2]}\n")
+    assert files["acme.set.yaml"].endswith("exclude: [acme/lib, acme/more, acme/tools/p2]}\n")
     drift = cli_runner("drift out")
     assert (drift.code, drift.out) == (0, "")
 
@@ -254,7 +254,7 @@ def test_a_project_whose_path_no_manifest_takes_is_not_in_the_set(cli_runner: Cl
     cli_runner.sandbox.replace_state(service("deployed", {"id": 121, "path": "acme/odd path"}))
     assert cli_runner(f"export --group acme --as-set -o out --section {RULES}").code == 0
     files = contents(Path("out"))
-    assert "exclude: [acme/odd path]" in files["sets/acme.yaml"]
+    assert "exclude: [acme/odd path]" in files["acme.set.yaml"]
     assert "id: 121" in files["project-121.yaml"]
     assert cli_runner("drift out").code == 0
 
@@ -270,7 +270,7 @@ def test_projects_that_other_manifests_cover_are_not_in_the_set(cli_runner: CliR
     assert cli_runner("export --group acme --as-set -o out --section milestones").code == 0
     files = contents(Path("out"))
     assert 'spec: {milestones: {"2027.1": {description: Release of acme/web,' in theirs.read_text()
-    assert "exclude: [acme/tools/p3, acme/web]" in files["sets/acme.yaml"]
+    assert "exclude: [acme/tools/p3, acme/web]" in files["acme.set.yaml"]
     assert "2027.1" in files["acme/tools/p3.yaml"]
     assert cli_runner("drift out").code == 0
 
@@ -282,8 +282,8 @@ def test_a_profile_of_that_name_is_used_as_it_is(cli_runner: CliRunner) -> None:
     assert cli_runner("export --group acme --as-set -o out --section milestones").code == 0
     files = contents(Path("out"))
     assert files["p.yaml"] == profile
-    assert "sets/acme.yaml" in files
-    assert "profiles/acme.yaml" not in files
+    assert "acme.set.yaml" in files
+    assert "acme.profile.yaml" not in files
     assert "2027.1" in files["acme/tools/p3.yaml"]
 
 
