@@ -116,8 +116,9 @@ class Drafts:
         for path, value in self.added.values():
             source = existing.get(str(path))
             before = texts.get(str(path), "" if source is None else source.text)
-            parts = [before.rstrip("\n") + "\n"] if before else []
-            texts[str(path)] = NEXT.join([*parts, write_document(value)])
+            ends = "\r\n" if "\r\n" in before else "\n"
+            new = (NEXT if before else "") + write_document(value)
+            texts[str(path)] = (before.rstrip("\r\n") + ends if before else "") + new.replace("\n", ends)
         return {Path(path): text for path, text in sorted(texts.items())}
 
 

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 import click
 
-from reconciler.cli.exit_codes import ExitCode, of_targets
+from reconciler.cli.exit_codes import ExitCode, heeding, of_targets
 from reconciler.cli.options import CONNECTION, DEFAULT_PATHS, MANIFESTS, PLACES, SELECTION, SERVICE, Given, command
 from reconciler.cli.outputs import write_stdout
 from reconciler.cli.session import Session
@@ -70,7 +70,8 @@ def accept(given: Given, diff: bool, detailed_exitcode: bool, project: str | Non
     from reconciler.accept.files import write_texts
     from reconciler.model.wording import counted
 
-    write_texts(accepted, roots(given))
+    with heeding(patience=1):
+        write_texts(accepted, roots(given))
     write_stdout("".join(f"{path}\n" for path in accepted.texts))
     session.info(
         f"{counted(accepted.accepted, 'difference')} accepted; {counted(len(accepted.texts), 'file')} written."

@@ -273,6 +273,9 @@ spec: {milestones: {m: {}}}
     own = "apiVersion: reconciler/v1\nkind: Project\nmetadata: {path: acme/lib}\nspec:\n  milestones:\n    m: null\n"
     assert cli_runner("accept manifests/sets/all.yaml").out == "manifests/sets/all.yaml\n"
     assert manifest.read_text() == f"{shared}---\n{own}"
+    manifest.write_bytes(shared.replace("\n", "\r\n").encode())
+    assert cli_runner("accept manifests/sets/all.yaml").code == 0
+    assert manifest.read_bytes() == f"{shared}---\n{own}".replace("\n", "\r\n").encode()
     manifest.write_text(shared)
     assert cli_runner("accept manifests").out == "manifests/sets/acme/lib.yaml\n"
     assert place.parent.read_text() == own
