@@ -152,7 +152,11 @@ class Placement:
         declarations = list(whole.declarations(steps)) if _is_declared(whole, steps) else []
         if not declarations:
             *_, (layer, _) = whole.declarations(steps[:1])
-            self._override(whole, layer, steps, _as_written(steps), wish)
+            written = _as_written(steps)
+            if not layer.title or self._agree_to_add(layer, written, wish):
+                self._edit(whole, layer, written, wish)
+            else:
+                self._override(whole, layer, steps, written, wish)
             return
         layer, at = declarations[-1]
         if not layer.title or self._agree(layer, at, wish):
@@ -251,7 +255,7 @@ class Placement:
 
         return self._all_agree(layer, at, wish, concerned)
 
-    def _agree_to_add(self, layer: Layer, written: Steps, wish: Add) -> bool:
+    def _agree_to_add(self, layer: Layer, written: Steps, wish: Wish) -> bool:
         """Whether all targets of a layer that may have a section wish to add the same."""
 
         def concerned(whole: Effective) -> Steps | None:

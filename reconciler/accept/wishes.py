@@ -200,10 +200,18 @@ class _Drift:
             self._refuse(name, error or f"{len(self._named(part, shown))} objects have this name")
         elif self.whole.specs[self.section.kind].items is None:
             self._put((part.name, part.identity(shown)), Add(literal(shown)))
+            self._keep_empty()
         else:
             fields = literal(item_fields(found))
             declared = next((key for key in self.merged if part.identity(key) == part.identity(shown)), None)
             self._put(*((shown,), Add(fields)) if declared is None else ((declared,), Revive(fields)))
+
+    def _keep_empty(self) -> None:
+        """Declare the lists that are empty because the section is: once it has another key, they would be unmanaged."""
+        lists = [part for part in self.kind.parts if isinstance(part, Collection) and part.name in self.section.wanted]
+        for part in lists:
+            if part.name not in self.merged and not self._objects(part):
+                self._put((part.name,), Put([]))
 
     def _put_fields(self, name: Key | None, found: Found, fields: Iterable[str]) -> None:
         shown = fields_of(found.resource)

@@ -68,7 +68,7 @@ SECTIONS: dict[str, st.SearchStrategy[Any]] = {
         enabled=BOOLEANS,
         projects=st.lists(st.sampled_from(["acme/lib", 102, "acme/gone", "acme/web"]), unique=True),
         groups=st.lists(st.sampled_from(["acme", 11]), unique=True),
-    ),
+    ).filter(bool),
     "error_tracking_client_keys": st.integers(0, 2).map(lambda count: {"count": count}),
 }
 PRUNABLE = [name for name in SECTIONS if KINDS[name].prunable]

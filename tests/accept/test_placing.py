@@ -139,6 +139,16 @@ def test_what_a_pruned_section_lacks_goes_into_the_layer_that_prunes_it() -> Non
     )
 
 
+def test_lists_of_an_empty_pruned_section_stay_empty() -> None:
+    pruned = "  prune: [job_token_scope]\n  job_token_scope: {}\n"
+    none = of("job_token_scope", {100: [], 101: []}, "groups")
+    one = projects(api=[WEB]) | of("job_token_scope", {101: []}, "projects") | none
+    lists = "+  job_token_scope:\n+    groups: []\n+    projects:\n+      - acme/web\n"
+    assert changed(profile(pruned) + BOTH, one) == f"+spec:\n{lists}"
+    both = one | of("job_token_scope", {101: [WEB]}, "projects")
+    assert changed(profile(pruned) + BOTH, both) == f"-  job_token_scope: {{}}\n{lists}"
+
+
 def test_what_comes_to_light_later_goes_into_the_same_new_document() -> None:
     pruned = (
         "  prune: [job_token_scope]\n  job_token_scope: {projects: [acme/gone]}\n  milestones: {m1: {state: active}}\n"
@@ -259,9 +269,12 @@ def test_a_value_that_does_not_survive_being_declared_ends_the_attempt() -> None
 def test_a_count_that_nobody_declares_is_declared() -> None:
     pruned = "  prune: [error_tracking_client_keys]\n  error_tracking_client_keys: {}\n"
     keys = [{"id": 1, "place": "1"}, {"id": 2, "place": "2"}]
-    assert changed(profile(pruned) + project("acme/api"), of("error_tracking_client_keys", {100: keys}, "keys")) == (
-        "+spec:\n+  error_tracking_client_keys:\n+    count: 2\n"
+    found = of("error_tracking_client_keys", {100: keys, 101: keys}, "keys")
+    assert changed(profile(pruned) + BOTH, found) == (
+        "-  error_tracking_client_keys: {}\n+  error_tracking_client_keys:\n+    count: 2\n"
     )
+    found |= of("error_tracking_client_keys", {101: keys[:1]}, "keys")
+    assert changed(profile(pruned) + BOTH, found) == "+spec:\n+  error_tracking_client_keys:\n+    count: 2\n"
 
 
 def test_what_no_manifest_can_declare_or_nobody_shows_is_left() -> None:
