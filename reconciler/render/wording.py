@@ -121,6 +121,8 @@ def held_back(each: Excepted) -> Iterator[str]:
         yield from (f"{name}: {was} -> {will_be}" for name, was, will_be in differing(each))
     elif each.action is not None:
         yield f"not {each.action}d"
+    else:
+        yield from map(escaped, each.after)
 
 
 def excepted_subject(each: Excepted) -> str:

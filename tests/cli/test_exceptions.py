@@ -202,6 +202,23 @@ def test_something_that_cannot_be_planned_may_be_excepted_too(cli_runner: CliRun
     assert (cli_runner("plan").code, summary(cli_runner)["problems"]) == (3, 2)
 
 
+def test_a_field_that_a_group_locks_may_be_excepted(cli_runner: CliRunner, dialect: str) -> None:
+    state = a_small_service(dialect)
+    state["groups"][0]["merge_request_approval_settings"] = {"allow_author_approval": False}
+    cli_runner.sandbox.replace_state(state)
+    exceptions = "{section: approval_settings, fields: [allow_author_approval], until: 2999-01-01, reason: Until acme}"
+    excepted(cli_runner, exceptions, "{approval_settings: {allow_author_approval: true}}")
+    planned = cli_runner("plan")
+    assert (planned.code, planned.out.splitlines()[1]) == (
+        0,
+        "  = approval settings                         allow_author_approval, excepted until 2999-01-01: Until acme     "
+        "manifests/api.yaml:3",
+    )
+    assert (
+        json.loads(cli_runner("plan --format json").out)["targets"][0]["sections"][0]["excepted"][0]["action"] is None
+    )
+
+
 def test_a_new_object_is_created_without_its_excepted_fields(cli_runner: CliRunner) -> None:
     exceptions = "{section: milestones, fields: [due_date], until: 2999-01-01, reason: Dates are open}"
     excepted(cli_runner, exceptions, "{milestones: {v1: {due_date: 2026-12-02, description: First}}}")
