@@ -1,5 +1,6 @@
 """Sections that a plan cannot read: the cause, the remedy, the manifest's line, and the requests that finding out takes."""
 
+import json
 from typing import Any
 
 import pytest
@@ -358,3 +359,29 @@ def test_a_refusal_with_an_explanation_ends_nothing_if_others_are_answered(
         done = cli_runner("plan --concurrency 1")
     assert (done.code, done.out.count("Not on a Sunday.")) == (3, 1)
     assert requests(cli_runner).count("user") == 1
+
+
+def test_a_plan_has_the_words_of_the_doctor(cli_runner: CliRunner, state: dict[str, Any]) -> None:
+    maintainer = {"members": [{"user": "bob", "role": "maintainer"}]}
+    state["projects"][0] |= maintainer | {"archived": True, "builds_enabled": False}
+    state["projects"][1] |= {"members": [{"user": "bob", "role": "developer"}]}
+    state["projects"][2] |= maintainer | {"issues_enabled": False, "merge_requests_enabled": False}
+    state["groups"][1] |= {"members": [{"user": "bob", "role": "owner"}]}
+    tokens = "trigger_tokens: {nightly: {}}; approval_settings: {}; milestones: {}"
+    done = planned(
+        cli_runner,
+        state,
+        *fleet(tokens, "api", "lib", "web", "none"),
+        ("Group", "path: acme/tools", "approval_settings: {}"),
+        ("Group", "path: acme/tools/cli", "notification_settings: {level: watch}"),
+    )
+    plan = problems(done)
+    doctor = json.loads(cli_runner("doctor --read-only --format json").out)
+    told = {
+        f"{each['said']}; {each['remedy']}".replace("bob", NOBODY)
+        for target in doctor["targets"]
+        for each in (*target["findings"], *target["sections"])
+        if each["verdict"] == "error" and each["said"]
+    }
+    assert len(told) == 6
+    assert {words for words in told if not any(words in problem for problem in plan)} == set()
