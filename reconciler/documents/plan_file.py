@@ -295,7 +295,8 @@ def utc(time: datetime) -> str:
 
 
 def _part(address: Address, kinds: Kinds) -> Part:
-    for part in kinds[address.section].parts if address.section in kinds else ():
+    kind = kinds.get(address.section)
+    for part in kind.parts if kind and address.target.level in kind.models else ():
         if part.name == address.part:
             return part
     raise PlanRefused(

@@ -6,6 +6,7 @@ from typing import Any
 
 import pytest
 
+from reconciler.documents.checksum import with_checksum
 from tests.cli_runner import CliRunner
 from tests.trust.all_writes import essence
 
@@ -177,3 +178,17 @@ def test_a_project_that_has_moved_is_not_written_to(cli_runner: CliRunner) -> No
     assert planned.code == 3
     assert "moved to acme/moved" in planned.out
     assert cli_runner("revert applied.json --section milestones --follow-moved").code == 0
+
+
+def test_a_report_that_was_edited_is_refused(cli_runner: CliRunner) -> None:
+    content = json.loads(Path("applied.json").read_text())
+    content["targets"][0] |= {"level": "instance", "ref": None}
+    Path("applied.json").write_text(json.dumps(content))
+    assert "was edited after it was saved" in cli_runner("revert applied.json").err
+    del content["checksum"]
+    Path("applied.json").write_text(with_checksum(content))
+    done = cli_runner("revert applied.json")
+    assert (done.code, done.out) == (1, "")
+    assert done.err.startswith(
+        "reconciler: damaged, or made by another reconciler, or with a package that is not installed here: "
+    )
