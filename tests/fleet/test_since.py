@@ -640,3 +640,19 @@ def test_a_changed_exception_touches_its_target_and_holds_back_a_loss(cli_runner
     assert cli_runner("plan --since HEAD").out == NOTHING
     declare("", "{milestones: {b: {}}}")
     assert "1 unmanaged. 0 writes to apply; 1 request was made to plan." in cli_runner("plan --since HEAD").out
+
+
+def test_a_canary_that_no_commit_touches_is_among_all_targets(cli_runner: CliRunner, git: Repository) -> None:
+    cli_runner.project("{milestones: {a: {}}}")
+    cli_runner.project("{milestones: {b: {}}}", "acme/lib", "manifests/lib.yaml")
+    assert cli_runner("apply --yes").code == 0
+    git.commit()
+    assert cli_runner("apply --yes --since HEAD --canary acme/api").out.startswith("Applied: 0 created")
+    cli_runner.project("{milestones: {b: {}, c: {}}}", "acme/lib", "manifests/lib.yaml")
+    refused = cli_runner("apply --yes --since HEAD --canary acme/api")
+    assert (refused.code, refused.err) == (
+        1,
+        "reconciler: nothing was changed: no target of the plan matches --canary acme/api\n",
+    )
+    assert cli_runner("apply --yes --since HEAD --all --canary acme/api").code == 0
+    assert cli_runner("drift").code == 0
