@@ -3,6 +3,7 @@
 from collections.abc import Collection, Container, Hashable, Iterable, Iterator, Mapping, Sequence, Set
 from dataclasses import dataclass, field, replace
 from difflib import unified_diff
+from io import StringIO
 from itertools import product
 from pathlib import Path
 
@@ -282,11 +283,12 @@ class _Rounds:
         """Yield what is left of the plan, each with the reason."""
         for target in plan.targets:
             for section in target.sections:
-                given_up = self.given_up.get((target.target, section.section), CONTRADICTION)
+                given_up = self.given_up.get((target.target, section.section), "")
                 refused = wishes.get(target.target, Wishes()).refused
                 for problem in (*section.problems, *_as_problems(section.changes)):
                     places = ((section.section, name, field_) for name, field_ in self._places(problem))
                     reason = next((refused[place] for place in places if place in refused), given_up)
+                    reason = reason or problem.reason or CONTRADICTION
                     remedy = problem.remedy if reason == problem.reason else ""
                     yield replace(problem, reason=reason, remedy=remedy)
 
@@ -312,4 +314,5 @@ def _unasked(live: LiveState, missing: Iterable[Lookup]) -> LiveState:
 
 
 def _lines(text: str) -> list[str]:
-    return text.splitlines(keepends=True)
+    """Return the lines as `git` sees them: other characters that break lines may be within a text."""
+    return StringIO(text).readlines()

@@ -92,6 +92,7 @@ def test_one_boolean_of_one_project_becomes_a_document_of_six_lines(seven: CliRu
 
 def test_the_same_boolean_of_all_seven_is_one_line_of_the_profile(seven: CliRunner) -> None:
     with_allow(seven, dict.fromkeys(SEVEN, True))
+    assert seven("accept --diff --target acme/api").out.startswith("--- /dev/null\n+++ b/manifests/acme/api.yaml\n")
     assert seven("accept --diff").out == (
         "--- a/manifests/fleet.yaml\n"
         "+++ b/manifests/fleet.yaml\n"
@@ -237,6 +238,7 @@ def test_files_are_written_whole_or_not_at_all_and_never_through_a_link(
         'not accepted: project acme/lib: milestone "m": declared at manifests/lib.yaml:4, behind a symbolic link; change it there',
         'not accepted: project acme/web: milestone "m": declared at manifests/more/web.yaml:4, behind a symbolic link; change it there',
     ]
+    assert cli_runner("accept").out == ""
     now = (DRIFTED % "api").replace("{m: {}}", "{}").replace("\n", "\r\n")
     assert api.read_bytes() == b"\xef\xbb\xbf" + now.encode()
     assert outside.read_text() == DRIFTED % "lib"

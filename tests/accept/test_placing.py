@@ -83,6 +83,13 @@ def test_a_null_that_is_live_loses_its_null() -> None:
     assert changed(above, both) == "-  milestones:\n-    m1: null  # not here\n+  milestones: {}\n"
 
 
+def test_a_line_of_the_diff_is_a_line_of_the_file() -> None:
+    odd = project("acme/api", '  milestones:\n    m1: {state: closed, description: "a\u2028b"}\n', "")
+    found = of("milestones", {100: milestones("m1", description="a\u2028b")})
+    [line] = [each for each in accepted(odd, found).diff() if each.startswith("+ ")]
+    assert line == '+    m1: {state: active, description: "a\u2028b"}\n'
+
+
 def test_an_item_gets_its_former_name_back() -> None:
     renamed = "  milestones:\n    new:  # from old\n      renamed_from: old  # for now\n      state: active\n      description: x\n"
     both = of("milestones", {100: milestones("old", description="y"), 101: milestones("old", description="x")})
