@@ -62,7 +62,8 @@ def init(given: Given, *, group: str | None, components: str, image: str | None)
     session.warn(f"{path}: {A_LINK}; it is not written" for path in sorted(linked))
     write_stdout("".join(f"{path}\n" for path in sorted(new)))
     targets = "" if exported is None else f"{counted(exported.targets, 'target')} exported; "
-    session.info(f"{targets}{counted(len(new), 'file')} written.")
+    archived = f"; {counted(exported.archived, 'archived project')} left out" if exported and exported.archived else ""
+    session.info(f"{targets}{counted(len(new), 'file')} written{archived}.")
     return of_targets(complete=not linked and (exported is None or exported.whole), targets=new)
 
 

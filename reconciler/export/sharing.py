@@ -243,8 +243,8 @@ class _Common:
         name = shape.kind.name
         sections = [each.whole[name] for each in self.members if name in each.whole]
         usual = self._usual(shape, sections)
-        flat = {field: value for field, value in usual.items() if not isinstance(value, dict)}
-        choices = [self._choice(shape, value) for value in (usual, flat)]
+        of_all = {field: value for field, value in usual.items() if all(field in section for section in sections)}
+        choices = [self._choice(shape, value) for value in (usual, of_all)]
         return min(choices, key=lambda choice: choice.lines).value or None
 
     def _usual(self, shape: SectionSpec, sections: Sequence[Mapping[str, Any]]) -> dict[str, Any]:

@@ -54,10 +54,11 @@ def test_an_empty_folder_becomes_a_valid_repository_without_a_service(
 def test_with_a_group_the_manifests_are_what_export_writes_and_plan_empty(cli_runner: CliRunner, dialect: str) -> None:
     state = cli_runner.sandbox.state()
     state["instance"]["dialect"] = dialect
+    state["projects"].append({"id": 900, "path": "acme/old", "archived": True})
     cli_runner.sandbox.replace_state(state)
     done = cli_runner("init --group acme --components platform/reconciler")
     assert done.code == 0
-    assert "5 targets exported; 10 files written.\n" in done.err
+    assert "5 targets exported; 10 files written; 1 archived project left out.\n" in done.err
     files = contents(Path())
     assert (
         f"api_url: {cli_runner.sandbox.api_url}\n".replace("http:", '"http:').replace("v4\n", 'v4"\n')

@@ -7,6 +7,7 @@ from pathlib import Path
 import pytest
 
 from tests.fleet.repository import Repository
+from tests.gitops.component import read_component
 from tests.gitops.conftest import HOST, Project
 from tests.gitops.pipeline import Pipeline
 
@@ -227,6 +228,28 @@ def test_drift_is_a_warning_and_what_cannot_be_told_a_failure(project: Project) 
     project.variables["RECONCILER_READ_TOKEN"] = "taken-back"
     assert project.on_main("schedule").run(DRIFT) == [1]
     assert project.writes() == []
+
+
+def test_with_an_issue_drift_is_told_there(project: Project) -> None:
+    project.uses("gitops", issue=True)
+    settled(project)
+    somebody(project, due_date="2027-01-31")
+    pipeline = project.on_main("schedule")
+    assert pipeline.run(DRIFT) == [2]
+    assert "Issue drift opened" in pipeline.ran[DRIFT][0].log
+
+
+def test_components_of_one_job_make_a_pipeline_of_ones_own(project: Project) -> None:
+    before = settled(project)
+    jobs = (read_component(name).jobs(image="reconciler:1") for name in ("validate", "plan", "apply", "drift"))
+    project.jobs = {name: job for each in jobs for name, job in each.items()}
+    assert list(project.jobs) == [VALIDATE, PLAN, APPLY, DRIFT]
+    project.commits(api=manifest("api", '{"1.0": {due_date: 2026-12-18}}'))
+    assert project.in_merge_request(before).run(VALIDATE, PLAN) == [0, 0]
+    assert project.on_main().run(VALIDATE, PLAN, APPLY) == [0, 0, 0]
+    assert project.writes() == ["PUT projects/acme%2Fapi/milestones/1"]
+    assert marked(project) == project.repository.git("rev-parse", "HEAD")
+    assert project.on_main("schedule").run(DRIFT) == [0]
 
 
 def test_with_a_baseline_drift_is_a_warning_once(project: Project) -> None:
