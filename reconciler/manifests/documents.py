@@ -52,7 +52,15 @@ ProjectPath = Annotated[
     str, AfterValidator(_plausible_project_path), WithJsonSchema({"type": "string", "pattern": FULL_PATH})
 ]
 Text = Annotated[str, Field(min_length=1)]
-Locked = Literal["all"] | list[Text]
+
+
+def _lockable(names: object) -> object:
+    if names == "all" or (isinstance(names, list) and all(isinstance(name, str) and name for name in names)):
+        return names
+    raise ValueError("must be `all`, or a list of fields or items, such as [level]; quote numbers")
+
+
+Locked = Annotated[Literal["all"] | list[Text], BeforeValidator(_lockable)]
 
 
 def _whole(name: object) -> object:
