@@ -10,7 +10,7 @@ removes the two together. Code that restores such lines and comments is longer t
 """
 
 import json
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, Self
 
@@ -185,11 +185,9 @@ class _Editor:
                     if colon < 0:  # as in {key}
                         self.edits.append((value.end, value.end, ":"))
                     self._change(colon + 1 if colon >= 0 else value.end, node, value, before[key], after[name])
-        starts = [key.start for key in node.keys] or [value.start for value in node.values]
-        spans = list(zip(starts, (value.end for value in node.values), strict=True))
+        spans = _spans(node)
         if node.is_block:
-            for start, end in (span for span, stays in zip(spans, kept, strict=True) if not stays):
-                self.edits.append((self._line(start), self._next_line(end), ""))
+            self._remove_lines(span for span, stays in zip(spans, kept, strict=True) if not stays)
             self._insert_lines(node.end, block(new, node.column, self.indents))
         else:
             self._edit_flow(node, spans, kept, inline(new)[1:-1])
@@ -210,7 +208,10 @@ class _Editor:
         head, body = behind_key(after, parent.column, self.indents) if parent.is_block else (inline(after), "")
         if node.is_block and not node.anchor:
             self.edits.append((start, start, f" {head}" if head else ""))
-            self.edits.append((self._line(node.start), self._next_line(node.end), body))
+            if after in ({}, []):  # comments between the entries stay
+                self._remove_lines(_spans(node))
+            else:
+                self.edits.append((self._line(node.start), self._next_line(node.end), body))
         else:
             is_kept_apart = head and node.start < node.end
             self.edits.append((node.start, node.end, head) if is_kept_apart else (start, node.end, head and f" {head}"))
@@ -232,6 +233,10 @@ class _Editor:
         if new:
             self.edits.append((last, last, f", {new}"))
 
+    def _remove_lines(self, spans: Iterable[tuple[int, int]]) -> None:
+        """Remove the lines of entries of a block."""
+        self.edits += [(self._line(start), self._next_line(end), "") for start, end in spans]
+
     def _insert_lines(self, end: int, lines: str) -> None:
         """Insert lines behind the line on which a value ends."""
         if lines:
@@ -246,6 +251,12 @@ class _Editor:
 
     def _is_gone(self, node: _Node) -> bool:
         return any(start <= node.start < end for start, end, _ in self.edits)
+
+
+def _spans(node: _Node) -> list[tuple[int, int]]:
+    """Return where each entry of a mapping or a list starts and ends."""
+    starts = [key.start for key in node.keys] or [value.start for value in node.values]
+    return list(zip(starts, (value.end for value in node.values), strict=True))
 
 
 def _new_keys(before: Mapping[str, Any], after: Mapping[str, Any]) -> dict[str, Any]:

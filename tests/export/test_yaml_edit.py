@@ -40,6 +40,12 @@ def test_what_comes_between_brackets_is_written_on_their_line() -> None:
     assert changed == 'a: [x, {d: [two words, []]}]  # list\nb: {c: y, e: ["one\\ntwo"]}\n'
 
 
+def test_comments_between_entries_outlive_them() -> None:
+    text = "a:\n  # one\n  b: {}\n  # two\n  c: {}\n  # three\nd: [x]\n"
+    changed = edited_text(text, [{"a": {"b": {}, "c": {}}, "d": ["x"]}], {0: {"a": {}, "d": ["x"]}})
+    assert changed == "a: {}\n  # one\n  # two\n  # three\nd: [x]\n"
+
+
 def values(text: str) -> list[Any]:
     reading = Source("file", text).read()
     assert reading.errors == ()
