@@ -59,7 +59,7 @@ class Counts:
     stale: int
     """How many changes were refused because the live object had moved."""
     skipped: int
-    """How many changes were not begun because the run was ended."""
+    """How many changes were not begun because the run was ended, or the project is archived."""
     dropped: int
     """How many changes the service accepted and did not carry out."""
     problems: int
