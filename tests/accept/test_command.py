@@ -121,10 +121,19 @@ def test_what_the_example_of_a_kind_declares_otherwise_is_accepted(
     cli_runner.sandbox.replace_state({**state, "instance": {**state["instance"], "dialect": dialect}})
     monkeypatch.setenv("RECONCILER_TOKEN", "root-token")
     cli_runner.write("manifests/example.yaml", (EXAMPLES / f"{kind}.yaml").read_text())
+    asked = [requests_of(cli_runner, line) for line in ("plan", "accept --diff")]
+    assert asked[0] == asked[1]
     assert cli_runner("accept").code == 0
     assert cli_runner("plan --detailed-exitcode").code == 0
     assert cli_runner("accept").out == ""
     assert {each["method"] for each in cli_runner.sandbox.log()} == {"GET"}
+
+
+def requests_of(cli_runner: CliRunner, line: str) -> list[str]:
+    """Return the requests that a command makes, in no order."""
+    cli_runner.sandbox.clear_log()
+    cli_runner(line)
+    return sorted(f"{each['method']} {each['target']}" for each in cli_runner.sandbox.log())
 
 
 LOCKED = """apiVersion: reconciler/v1
