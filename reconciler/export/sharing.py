@@ -253,8 +253,7 @@ class _Common:
         for field in dict.fromkeys(chain.from_iterable(sections)):
             values = [section[field] for section in sections if field in section]
             if shape.merges_as_set(field):
-                if len(values) == len(sections):
-                    usual[field] = [entry for entry in values[0] if all(entry in others for others in values)]
+                usual[field] = [entry for entry in values[0] if all(entry in others for others in values)]
             elif all(isinstance(value, dict) for value in values):
                 usual |= {field: inner} if (inner := self._usual(shape, values)) else {}
             elif len(most := _most_frequent(values)) >= self.enough:
