@@ -58,6 +58,7 @@ def updated_text(source: Source, changes: Mapping[int, Any]) -> str:
     values = [root.value for root in source.read().roots]
     wanted = [changes.get(number, value) for number, value in enumerate(values)]
     text = edited_text(unix, values, changes)
+    text = text if unix.endswith("\n") else text.removesuffix("\n")
     reading = Source(source.path, text).read()
     if not reading.errors and [root.value for root in reading.roots] == wanted:
         return text.replace("\n", "\r\n") if unix != source.text else text

@@ -343,7 +343,7 @@ def test_what_an_anchor_that_goes_stood_for_is_written_wherever_it_was_meant(cli
     before = f"{HEAD}  milestones:\n    a: &m\n      due_date: &d 2026-01-01\n    b: *m\n    c: {{due_date: *d}}"
     live = [{"title": title, "due_date": "2026-01-01"} for title in "bc"]
     assert brought_up_to_date(cli_runner, before, milestones=live) == (
-        f"{HEAD}  milestones:\n    b: {{due_date: 2026-01-01}}\n    c: {{due_date: 2026-01-01}}\n"
+        f"{HEAD}  milestones:\n    b: {{due_date: 2026-01-01}}\n    c: {{due_date: 2026-01-01}}"
     )
     before = f"{HEAD}  milestones:\n    a: &m   # shared\n      due_date: 2026-01-01\n    b: *m\n"
     live = [{"title": "a", "due_date": "2026-12-31"}, {"title": "b", "due_date": "2026-01-01"}]

@@ -2,10 +2,11 @@
 
 from typing import Any
 
+import pytest
 from hypothesis import HealthCheck, example, given, settings
 from hypothesis import strategies as st
 
-from reconciler.export.yaml_edit import edited_text
+from reconciler.export.yaml_edit import edited_text, updated_text
 from reconciler.manifests.sources import Source
 from reconciler.manifests.yaml_writer import write_yaml
 from tests.export.lives import TEXTS
@@ -44,6 +45,12 @@ def test_comments_between_entries_outlive_them() -> None:
     text = "a:\n  # one\n  b: {}\n  # two\n  c: {}\n  # three\nd: [x]\n"
     changed = edited_text(text, [{"a": {"b": {}, "c": {}}, "d": ["x"]}], {0: {"a": {}, "d": ["x"]}})
     assert changed == "a: {}\n  # one\n  # two\n  # three\nd: [x]\n"
+
+
+@pytest.mark.parametrize("end", ["", "\n", "\r\n"])
+def test_a_last_line_ends_as_it_did(end: str) -> None:
+    text = f"a: b{end or chr(10)}c: d{end}"
+    assert updated_text(Source("file", text), {0: {"a": "x", "c": "d"}}) == text.replace("b", "x")
 
 
 def values(text: str) -> list[Any]:
