@@ -1,10 +1,12 @@
 """Deletions and creations that look like renames."""
 
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
 
 import pytest
 
 from reconciler.model.diff import AsRead, Fields
+from reconciler.model.endpoints import Collection
 from reconciler.model.plan import Change, Create, Delete, Plan, SectionPlan, TargetPlan
 from reconciler.model.targets import Address, Key, Level, Target
 from reconciler.planning.renames import RenameHint, rename_hints
@@ -147,6 +149,16 @@ def test_only_what_can_be_renamed_looks_like_it() -> None:
     old, new = changes({"gone": {}}, {"new": {}}, "trigger_tokens")[::-1]
     assert rename_hints(plan(rotated, old), KINDS, declared) == ()
     assert rename_hints(plan(new, settled), KINDS, declared) == ()
+
+
+def test_what_no_update_can_change_rules_a_rename_out() -> None:
+    kind = KINDS["milestones"]
+    part = kind.part("milestones")
+    assert isinstance(part, Collection)
+    kinds = {**KINDS, "milestones": replace(kind, parts=(replace(part, immutable=("due_date",)),))}
+    for live, expected in ((OTHER, 0), (LIVE, 1)):
+        found = changes({"2027.1": live}, {"2027.01": DUE}, "milestones")
+        assert len(rename_hints(plan(*found), kinds, declared)) == expected
 
 
 def test_a_place_is_named_once_with_all_former_names() -> None:
