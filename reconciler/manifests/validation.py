@@ -203,7 +203,8 @@ def check_section(whole: Effective, spec: SectionSpec, target: Target) -> tuple[
     """
     name = spec.kind.name
     value = whole.sections[name]
-    found = [*_check_names(spec, target, value), *_check_top(spec, target)]
+    names = [each for each in _check_names(spec, target, value) if not _is_shared_entry(each, spec, whole)]
+    found = [*names, *_check_top(spec, target)]
     section = None
     try:
         section = spec.check[target.level](value)
@@ -215,6 +216,14 @@ def check_section(whole: Effective, spec: SectionSpec, target: Target) -> tuple[
         found += [] if name in whole.prune else _empty_lists(spec, value)
     found = [each.below(name) for each in found if whole.values is not None or not _has_placeholder(each)]
     return None if any(each.severity == "error" for each in found) else section, found
+
+
+def _is_shared_entry(found: Diagnostic, spec: SectionSpec, whole: Effective) -> bool:
+    """Whether a warning is about an entry that a profile or set lists for many targets: some may need it."""
+    if found.severity == "error" or len(found.steps) != 2 or not spec.merges_as_set(found.steps[0]):
+        return False
+    layer, _ = whole.find((spec.kind.name, *found.steps))
+    return bool(layer.title)
 
 
 def check_alone(spec: SectionSpec, section: Any, levels: tuple[Level, ...]) -> list[Diagnostic]:
