@@ -249,9 +249,8 @@ def checked_change(change: Change, kinds: Kinds) -> Change:
         PlanRefused: there is no such section or part, or a request leads elsewhere.
     """
     part = _part(change.address, kinds)
-    paths = _paths(change.address.target, part)
     for request in change.requests:
-        if not paths.fullmatch(request.path):
+        if not _leads_to(request.path, change.address.target, part):
             raise PlanRefused(
                 f"damaged: {request.method} {request.path!r} does not lead to {part.title} of "
                 f"{str(change.address.target)!r}"
@@ -305,17 +304,23 @@ def _part(address: Address, kinds: Kinds) -> Part:
     )
 
 
-def _paths(target: Target, part: Part) -> re.Pattern[str]:
-    """Match the paths of a part: below the target, by path or by number, and then below the part.
+def _leads_to(path: str, target: Target, part: Part) -> bool:
+    """Return whether a path leads to a part: below the target, by path or by number, and then below the part."""
+    below = _below(tuple(part.suffixes), by_path=bool(part.path_field))
+    if path.startswith(target.url) and below.fullmatch(path, len(target.url)):
+        return True
+    numbered = re.match(rf"{target.level}s/[0-9]+/", path) if isinstance(target.ref, str) else None
+    return numbered is not None and below.fullmatch(path, numbered.end()) is not None
+
+
+@cache
+def _below(suffixes: tuple[str, ...], *, by_path: bool) -> re.Pattern[str]:
+    """Match what follows the target in the paths of a part.
 
     No step leads upwards: dots and escapes occur only where objects are named by them, and never alone.
     """
-    url = re.escape(target.url)
-    if isinstance(target.ref, str):
-        url = f"(?:{url}|{target.level}s/[0-9]+/)"
-    suffixes = "|".join(map(re.escape, part.suffixes))
-    step = r"(?!(?:\.|%2[Ee])+(?:/|$))[A-Za-z0-9_%.~-]+" if part.path_field else "[A-Za-z0-9_-]+"
-    return re.compile(rf"{url}(?:{suffixes})(?:/{step}|/\{{id\}})*")
+    step = r"(?!(?:\.|%2[Ee])+(?:/|$))[A-Za-z0-9_%.~-]+" if by_path else "[A-Za-z0-9_-]+"
+    return re.compile(rf"(?:{'|'.join(map(re.escape, suffixes))})(?:/{step}|/\{{id\}})*")
 
 
 def _place(api_url: str) -> tuple[str, str, str]:
