@@ -19,7 +19,7 @@ from benchmarks.tables import BEGIN, END, README, RESULTS, lines, text, write
 HERE = [name for name in ROWS if name != "peers"]
 """The rows that need nothing from elsewhere."""
 
-UNITS = {"cpu": "ms", "layers": "ms", "reading": "s", "memory": "MB", "section": "s"}
+UNITS = {"cpu": "ms", "layers": "ms", "reading": "s", "memory": "MB", "section": "s", "render": "s"}
 """Of the first figure of a row, where it is no ratio and no count."""
 
 

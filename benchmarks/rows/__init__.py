@@ -4,7 +4,19 @@ from collections.abc import Callable, Mapping
 
 from benchmarks.bench import Bench
 from benchmarks.figures import Figure
-from benchmarks.rows import counting, history, memory, pacing, parts, peers, reading, sections, starting, waiting
+from benchmarks.rows import (
+    counting,
+    history,
+    memory,
+    pacing,
+    parts,
+    peers,
+    reading,
+    rendering,
+    sections,
+    starting,
+    waiting,
+)
 
 Row = Callable[[Bench], list[Figure]]
 
@@ -19,5 +31,6 @@ ROWS: Mapping[str, Row] = {
     "since": history.since,
     "rate": pacing.rate,
     "section": sections.section,
+    "render": rendering.rendering,
     "peers": peers.peers,
 }
