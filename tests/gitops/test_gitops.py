@@ -124,9 +124,10 @@ def test_a_plan_that_does_nothing_leaves_nothing_for_anybody_to_start(project: P
     assert (child.jobs[APPLY]["when"], child.jobs[APPLY]["allow_failure"]) == ("manual", False)
     assert project.writes() == []
     project.uses("gitops", auto_apply=True)
-    at_once = project.on_main()
+    at_once = project.on_main(CI_RUNNER_TAGS="docker, linux")
     at_once.ran[PLAN] = pipeline.ran[PLAN]
-    assert applying(at_once).jobs[APPLY]["when"] == "on_success"
+    child = applying(at_once)
+    assert (child.jobs[APPLY]["when"], child.jobs[APPLY]["tags"]) == ("on_success", ["docker", "linux"])
 
 
 def test_what_was_never_applied_comes_up_again(project: Project) -> None:
