@@ -200,7 +200,7 @@ def _differences(content: Json, written: Json, path: tuple[str | int, ...] = ())
     elif isinstance(content, list) and isinstance(written, list) and len(content) == len(written):
         for index, pair in enumerate(zip(content, written, strict=True)):
             yield from _differences(*pair, (*path, index))
-    elif content != written:
+    else:
         yield f"{_place(path)} should be {json.dumps(written)}"
 
 

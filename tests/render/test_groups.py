@@ -5,6 +5,7 @@ import sys
 from collections import Counter
 from collections.abc import Iterable
 from dataclasses import replace
+from datetime import date
 from types import FrameType
 from typing import Any
 
@@ -16,7 +17,18 @@ from reconciler.documents.groups import Entry, grouped, subject_of
 from reconciler.documents.plan_file import SavedPlan, load_plan, save_plan
 from reconciler.documents.report import Report, load_report, make_report, save_report
 from reconciler.model.diff import Fields
-from reconciler.model.plan import Change, Create, Delete, Plan, Problem, SectionPlan, TargetPlan, Unmanaged, Update
+from reconciler.model.plan import (
+    Change,
+    Create,
+    Delete,
+    Excepted,
+    Plan,
+    Problem,
+    SectionPlan,
+    TargetPlan,
+    Unmanaged,
+    Update,
+)
 from reconciler.model.protocols import Request
 from reconciler.model.targets import Address, Key, Level, Target
 from reconciler.render import FORMATS, Style, render_plan, render_report
@@ -170,6 +182,30 @@ def test_what_depends_on_the_path_counts_as_equal() -> None:
     ]
     renamed = [update(each, {}, {}, renamed_from=f"of {each.ref}") for each in mixed]
     assert shown(*renamed)[1:] == ['  ~ milestone "m"                             renamed from "of <path>"']
+
+
+def test_what_is_deleted_and_what_is_excepted_counts_as_equal_too() -> None:
+    gone = [delete(each, f"{each.ref}/old", {"of": str(each.ref)}) for each in PROJECTS[:3]]
+    assert shown(*gone, style=Style(verbose=True, group_by="change"))[1:] == [
+        '  - milestone "<path>/old"                    of: <path>'
+    ]
+
+    def held(target: Target, before: str, after: str) -> Excepted:
+        return Excepted(at(target), "update", {"a": before}, {"a": after}, date(2027, 3, 1), f"see {target.ref}")
+
+    upper = [project(f"ACME/{name}") for name in ("API", "LIB", "WEB")]
+    for targets, number in (PROJECTS[:3], 1), (upper, 3):
+        befores = ["x" if number == 1 else str(each.ref).lower() for each in targets]
+        plans = [
+            TargetPlan(each, (SectionPlan("milestones", excepted=(held(each, before, str(each.ref)),)),))
+            for each, before in zip(targets, befores, strict=True)
+        ]
+        lines = render_plan(saved_plan(Plan(tuple(plans)))).splitlines()
+        assert sum("excepted until" in line for line in lines[:-1]) == number
+    assert (
+        lines[1]
+        == '  = milestone "m"                             a: acme/api -> ACME/API, excepted until 2027-03-01: see ACME/API'
+    )
 
 
 def test_own_values_are_shown_where_placeholders_make_no_difference() -> None:
