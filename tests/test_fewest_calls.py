@@ -356,7 +356,7 @@ def without_both_names(live: dict[int, Plain], wanted: dict[int, Plain]) -> None
 
 
 thorough = settings(
-    max_examples=80,
+    max_examples=50,
     deadline=None,
     suppress_health_check=[HealthCheck.function_scoped_fixture, HealthCheck.too_slow, HealthCheck.data_too_large],
 )

@@ -198,8 +198,8 @@ def _differences(content: Json, written: Json, path: tuple[str | int, ...] = ())
             elif name in content:
                 yield from _differences(content[name], written[name], (*path, name))
     elif isinstance(content, list) and isinstance(written, list) and len(content) == len(written):
-        for index, pair in enumerate(zip(content, written, strict=True)):
-            yield from _differences(*pair, (*path, index))
+        pairs = enumerate(zip(content, written, strict=True))
+        yield from (each for index, pair in pairs for each in _differences(*pair, (*path, index)))
     else:
         yield f"{_place(path)} should be {json.dumps(written)}"
 

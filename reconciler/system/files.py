@@ -31,16 +31,15 @@ def save(path: Path, text: str) -> None:
     Raises:
         OutputFailed: it could not be written.
     """
-    content = text.encode(errors="backslashreplace")
     with naming(path):
-        path.parent.mkdir(parents=True, exist_ok=True)
         if is_replaced(path):
-            _replace(path, content)
-        else:
-            # Unbuffered: after a signal, closing must not wait for the reader of a pipe.
-            with open(os.open(path, os.O_WRONLY | os.O_APPEND | os.O_NOCTTY), "wb", buffering=0) as file:  # noqa: PTH123 - a handle
-                while content:
-                    content = content[file.write(content) :]
+            save_all({path: text})
+            return
+        content = text.encode(errors="backslashreplace")
+        # Unbuffered: after a signal, closing must not wait for the reader of a pipe.
+        with open(os.open(path, os.O_WRONLY | os.O_APPEND | os.O_NOCTTY), "wb", buffering=0) as file:  # noqa: PTH123 - a handle
+            while content:
+                content = content[file.write(content) :]
 
 
 def save_all(texts: Mapping[Path, str]) -> None:
@@ -92,15 +91,6 @@ def is_replaced(path: Path) -> bool:
         return stat.S_ISREG(path.stat().st_mode)
     except OSError:
         return True
-
-
-def _replace(path: Path, content: bytes) -> None:
-    partial = _prepare(path, content)
-    try:
-        partial.replace(path)
-    except BaseException:
-        partial.unlink(missing_ok=True)
-        raise
 
 
 def _prepare(path: Path, content: bytes) -> Path:

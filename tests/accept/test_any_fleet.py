@@ -175,7 +175,7 @@ def answers(draw: st.DrawFn, path: str) -> dict[tuple[str, str], Any]:
 
 
 @settings(
-    max_examples=80,
+    max_examples=40,
     deadline=None,
     suppress_health_check=[HealthCheck.too_slow, HealthCheck.filter_too_much, HealthCheck.data_too_large],
 )

@@ -42,6 +42,16 @@ spec:
 """
 
 
+MISSPELT = """\
+apiVersion: reconciler/v1
+kind: Project
+metadata: {path: acme/api}
+spec:
+  approval_settings: {allow_author_approval: false}
+  milestones: {"2026.12": {description: "of {pat}"}}
+"""
+
+
 @pytest.fixture
 def seven(cli_runner: CliRunner) -> CliRunner:
     """A group of seven projects that agree with the manifests."""
@@ -155,6 +165,16 @@ kind: Project
 metadata: {path: acme/lib}
 spec: {milestones: {m1: {state: active}}, job_token_scope: {projects: [acme/api]}}
 """
+
+
+def test_a_document_with_a_warning_is_changed_like_any_other(seven: CliRunner) -> None:
+    seven.write("manifests/api.yaml", MISSPELT)
+    with_allow(seven, {"api": True})
+    state = seven.sandbox.state()
+    next(each for each in state["projects"] if each["path"] == "acme/api")["milestones"][0]["description"] = "of {pat}"
+    seven.sandbox.replace_state(state)
+    assert seven("accept").out == "manifests/api.yaml\n"
+    assert (seven.folder / "manifests/api.yaml").read_text() == MISSPELT.replace("false", "true")
 
 
 def test_what_a_lock_or_a_template_holds_is_told(cli_runner: CliRunner) -> None:

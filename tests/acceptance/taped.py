@@ -90,7 +90,10 @@ class NotRecorded(Exception):
 
 
 class TapedPool(httpcore.ConnectionPool):
-    """A pool of connections that lead to a cassette, which is played in order: one recorded answer per request."""
+    """A pool of connections that lead to a cassette, which is played in order: one recorded answer per request.
+
+    What the client asks after a refusal was not recorded: whether the token's owner is refused everything. It is not.
+    """
 
     def __init__(self, tape: Cassette) -> None:
         super().__init__()
@@ -106,6 +109,8 @@ class TapedPool(httpcore.ConnectionPool):
         content = b"".join(request.stream)  # type: ignore[arg-type]  # a stream of bytes: the client is synchronous
         uri = f"{url.scheme.decode()}://{url.host.decode()}{url.target.decode()}"
         recorded, response = self._recorded[0]
+        if uri == f"{API}/user" and recorded.uri != uri:
+            return httpcore.Response(200, content=b"{}", extensions={"reason_phrase": b"OK"})
         if not matchers.requests_match(Request(request.method.decode(), uri, content, {}), recorded, MATCHERS):
             raise NotRecorded(uri)
         self._recorded.popleft()

@@ -119,7 +119,7 @@ def test_all_that_the_examples_change_is_changed_back(sandbox: Sandbox, dialect:
         assert shown(engine, sandbox.state()) == after
 
 
-@settings(thorough, max_examples=40)
+@settings(thorough, max_examples=20)
 @given(live=STATES_OF_ALL, wanted=WANTED_OF_ALL)
 def test_whatever_an_apply_does_is_undone_and_done_again(
     sandbox: Sandbox, dialect: str, live: dict[int, Plain], wanted: dict[int, Plain]
@@ -210,7 +210,7 @@ class Expected:
         }
 
 
-@settings(thorough, max_examples=40, phases=[Phase.explicit, Phase.generate])
+@settings(thorough, max_examples=20, phases=[Phase.explicit, Phase.generate])
 @given(live=STATES_OF_ALL, wanted=WANTED_OF_ALL, theirs=WANTED_OF_ALL)
 def test_whatever_others_change_since_stays_and_is_told(
     sandbox: Sandbox, dialect: str, live: dict[int, Plain], wanted: dict[int, Plain], theirs: dict[int, Plain]

@@ -193,6 +193,13 @@ def test_values_are_shown_whole_and_without_special_characters() -> None:
     ]
 
 
+def test_a_creation_says_what_the_service_will_not_restore() -> None:
+    address = Address(API, "milestones", "milestones", "milestone", "x")
+    section = SectionPlan("milestones", 0, (Create(address, {"state": "active"}, (), hint="none of its issues <b>"),))
+    rows = data_of(render_plan(saved_plan(Plan((TargetPlan(API, (section,)),))), "html"))["rows"]
+    assert rows[0][4] == [["state", None, "active"], ["hint", None, "none of its issues <b>"]]
+
+
 def test_of_very_long_values_the_part_is_shown_in_which_they_differ() -> None:
     ((_, before, after),) = fields({"a": "x" * 20_000 + "y"}, {"a": "x" * 20_000 + "z" * 20_000})
     assert before == "…" + "x" * 100 + "y"
