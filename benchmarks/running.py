@@ -66,8 +66,9 @@ def run(
 
 
 def _environment(variables: Mapping[str, str]) -> dict[str, str]:
-    """The environment less what steers the tool, which is found here, installed or not."""
-    kept = {name: value for name, value in os.environ.items() if not name.startswith(("RECONCILER_", "CI"))}
+    """The environment less what steers the tool, which is found here, installed or not, or would slow it down."""
+    others = ("RECONCILER_", "CI", "COVERAGE_")
+    kept = {name: value for name, value in os.environ.items() if not name.startswith(others)}
     return {**kept, "PYTHONPATH": str(ROOT), **variables}
 
 

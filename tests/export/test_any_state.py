@@ -16,7 +16,7 @@ from tests.export.lives import LIVES, service
 from tests.test_fewest_calls import PROJECTS
 
 thorough = settings(
-    max_examples=6,
+    max_examples=4,
     deadline=None,
     phases=[Phase.explicit, Phase.generate],
     suppress_health_check=[HealthCheck.function_scoped_fixture, HealthCheck.too_slow, HealthCheck.data_too_large],
