@@ -32,14 +32,14 @@ Fault = tuple[Hashable, str]
 
 @dataclass(frozen=True, slots=True)
 class Drift:
-    """What manifests declare, what is live, and the plan between the two.
+    """Manifests and live state, and the plan between the two.
 
     Attributes:
         manifests: with all that is known of groups and paths.
         desired: the part of them that was planned: only these targets and sections are accepted.
         plan: of that part.
         live: what was read for the plan, and looked up.
-        inapplicable: the targets and sections that cannot be had, and that agree to anything.
+        inapplicable: sections that a target cannot have; such a target agrees to any value.
     """
 
     manifests: Manifests
@@ -92,11 +92,11 @@ class Acceptance:
 def accept(drift: Drift, kinds: Kinds, files: ManifestFiles) -> Acceptance:
     """Return the manifests for which the plan is empty, as far as that can be.
 
-    What cannot be accepted stays as it is: a rotation that is due, a section that cannot be read, a value in a
+    These differences cannot be accepted and stay: a rotation that is due, a section that cannot be read, a value in a
     template or under a lock, an entry of a list that a profile gives to other targets too.
 
     Args:
-        drift: what manifests and service disagree about.
+        drift: the differences between manifests and service.
         kinds: all kinds.
         files: where the manifests are.
     """

@@ -25,7 +25,8 @@ def write_texts(accepted: Acceptance, roots: Sequence[Path]) -> None:
         roots: the files and folders in which manifests are searched; nothing is written outside of them.
 
     Raises:
-        OutputFailed: a file has changed since it was read, stands where a new one belongs, or cannot be written.
+        OutputFailed: a file has changed since it was read, exists where a new one would be created, or cannot be
+            written.
     """
     texts = {}
     for path, text in accepted.texts.items():
@@ -36,7 +37,9 @@ def write_texts(accepted: Acceptance, roots: Sequence[Path]) -> None:
         before = accepted.before.get(path)
         mark = UTF_8_MARK if content is not None and content.startswith(UTF_8_MARK) else b""
         if content != (None if before is None else mark + before.encode()):
-            what = "stands where a new document belongs" if before is None else "has changed since it was read"
+            what = (
+                "exists, where a new document would be created" if before is None else "has changed since it was read"
+            )
             raise OutputFailed(f"{path} {what}; nothing was written")
         texts[path] = mark.decode() + text
     save_all(texts)

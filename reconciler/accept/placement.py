@@ -54,13 +54,13 @@ class Edit:
 
 @dataclass(frozen=True)
 class Placement:
-    """What all targets wish, and where it goes.
+    """The values that targets need, and the documents that they go into.
 
     Attributes:
         wholes: the merged specs of all targets.
         wishes: those of each target that has any.
         known: the targets and sections of which everything was read: no other target agrees to anything.
-        inapplicable: the targets and sections that cannot be had: they agree to anything.
+        inapplicable: sections that a target cannot have; such a target agrees to any value.
         closed: the files that must not change, each with the reason.
         banned: the places of profiles and sets, each with a section that stays as it is there.
         restated: targets, each with a section that their own documents are to declare as a whole, as they must where

@@ -1,4 +1,4 @@
-"""From a plan to what would have to be declared instead, target by target, wherever that is to be written. Pure."""
+"""From a plan to the values that each target would have to declare instead, in whichever document. Pure."""
 
 from collections.abc import Container, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field

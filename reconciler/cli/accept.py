@@ -17,6 +17,8 @@ if TYPE_CHECKING:
     from reconciler.accept import Acceptance
     from reconciler.model.plan import Problem
 
+BRANCH = "reconciler/accept"
+
 
 @command(
     MANIFESTS,
@@ -36,12 +38,10 @@ if TYPE_CHECKING:
 )
 @click.option(
     "--branch",
-    default="reconciler/accept",
-    show_default=True,
     metavar="NAME",
-    help="The branch of --merge-request.",
+    help=f"The branch of --merge-request, if not {BRANCH}.",
 )
-def accept(given: Given, diff: bool, detailed_exitcode: bool, project: str | None, branch: str) -> int:
+def accept(given: Given, diff: bool, detailed_exitcode: bool, project: str | None, branch: str | None) -> int:
     """Write live values into the manifests where they differ.
 
     The plan is empty afterwards. A value is written where it is declared: into the profile or the set if all its
@@ -57,6 +57,8 @@ def accept(given: Given, diff: bool, detailed_exitcode: bool, project: str | Non
         raise UsageError("--detailed-exitcode goes with --diff")
     if diff and project is not None:
         raise UsageError("accept takes --diff or --merge-request, not both")
+    if branch is not None and project is None:
+        raise UsageError("--branch goes with --merge-request")
     session = Session(given)
     accepted = accept_drift(session)
     session.warn(refusals(accepted.refused))
@@ -65,7 +67,7 @@ def accept(given: Given, diff: bool, detailed_exitcode: bool, project: str | Non
         return ExitCode.CHANGES_PENDING if detailed_exitcode and accepted.texts else ExitCode.IN_ORDER
     code = of_targets(complete=not accepted.refused, targets=accepted.targets)
     if project is not None:
-        _propose(session, accepted, project, branch)
+        _propose(session, accepted, project, branch or BRANCH)
         return code
     from reconciler.accept.files import write_texts
     from reconciler.model.wording import counted

@@ -22,7 +22,7 @@ ANSWERS = ("yes", "no", "all", "quit", "details")
 
 @dataclass(frozen=True, slots=True)
 class Chosen:
-    """What is to be done of a plan.
+    """The part of a plan that will be done.
 
     Attributes:
         plan: with the chosen changes.

@@ -290,7 +290,9 @@ spec: {milestones: {m: {}}}
     place.parent.rmdir()
     place.parent.write_text("# nothing\n")
     ended = cli_runner("accept manifests")
-    assert ended.err.endswith("manifests/sets/acme/lib.yaml stands where a new document belongs; nothing was written\n")
+    assert ended.err.endswith(
+        "manifests/sets/acme/lib.yaml exists, where a new document would be created; nothing was written\n"
+    )
     place.parent.unlink()
     place.parent.parent.rmdir()
     (cli_runner.folder / "elsewhere").mkdir()

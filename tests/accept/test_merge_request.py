@@ -226,6 +226,8 @@ def test_only_files_of_a_checkout_can_be_committed(cli_runner: CliRunner, monkey
     assert (code, "../manifests/project.yaml is outside of the git checkout " in said) == (1, True)
     done = cli_runner(f"{ACCEPT} --diff")
     assert (done.code, "accept takes --diff or --merge-request, not both" in done.err) == (64, True)
+    alone = cli_runner("accept --branch mine")
+    assert (alone.code, "--branch goes with --merge-request" in alone.err) == (64, True)
 
 
 class Board:
