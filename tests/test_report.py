@@ -45,6 +45,14 @@ def test_a_saved_report_tells_results_and_not_intentions() -> None:
         "manifests_digest": "5f2c",
         "shard": None,
         "requests": {"reads": 11, "writes": 4, "waited": {}},
+        "in_order": [
+            {
+                "level": "project",
+                "sections": ["milestones"],
+                "unmanaged": ["milestones"],
+                "targets": ["acme/payments/lib"],
+            }
+        ],
         "groups": [],
         "counts": NOTHING_COUNTED | {"updated": 1, "deleted": 1, "failed": 1, "dropped": 1, "problems": 1},
     }

@@ -16,7 +16,7 @@ from reconciler.documents.report import Report
 from reconciler.model.diff import Fields, inside
 from reconciler.model.plan import Addressed, Change, Create, Delete, Plan, Problem, SectionPlan, Update
 from reconciler.model.protocols import Json
-from reconciler.model.targets import Address, Key, Level
+from reconciler.model.targets import Address, Key, Level, Target
 
 T = TypeVar("T", Change, Problem)
 
@@ -132,7 +132,7 @@ def compare(old: SavedPlan | Report, new: SavedPlan | Report) -> Comparison:
     for subject, item, found in rest:
         if left[subject]:
             _, was = left[subject].pop(0)
-            places = tuple(_places(was, found))
+            places = tuple(_values(was, found))
             differences.append(Difference(_address(item), item, "different", was, found, places))
         else:
             differences.append(Difference(_address(item), item, "new", None, found))
@@ -195,7 +195,7 @@ def _address(item: Item) -> Address:
     return item.change.address if isinstance(item, Outcome) else item.address
 
 
-def _places(before: Fields, after: Fields) -> Iterator[Place]:
+def _values(before: Fields, after: Fields) -> Iterator[Place]:
     for name in {**before, **after}:
         was, now = before.get(name), after.get(name)
         if isinstance(was, list | dict) and isinstance(now, list | dict):
@@ -275,8 +275,17 @@ def unseen(saved: SavedPlan, seen: Seen) -> Unseen:
     plan = replace(saved, targets=targets, hints=hints)
     now, new = saved.summary, plan.summary
     changes = (now.create + now.update + now.delete) - (new.create + new.update + new.delete)
-    known = Known(changes, now.problems - new.problems)
+    known = Known(
+        changes,
+        now.problems - new.problems,
+        changed=_places(saved.plan.changes) - _places(plan.plan.changes),
+        troubled=_places(saved.plan.problems) - _places(plan.plan.problems),
+    )
     return Unseen(replace(plan, known=known), left.total())
+
+
+def _places(entries: Iterable[Change | Problem]) -> frozenset[tuple[Target, str]]:
+    return frozenset((each.address.target, each.address.section) for each in entries)
 
 
 def _take(left: Counter[str], mark: str) -> bool:

@@ -1,13 +1,14 @@
 """The plans, or the reports, of shards merged into one. Pure."""
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import replace
 from typing import TypeVar
 
 from reconciler.documents.plan_file import SavedPlan
-from reconciler.documents.report import Report, Requests, TargetReport
+from reconciler.documents.report import Report, Requests, TargetReport, alike
 from reconciler.errors import PlanRefused
 from reconciler.model.plan import TargetPlan
+from reconciler.model.targets import Target
 from reconciler.planning.guard import NO_LIMITS, Limits
 from reconciler.planning.renames import united
 from reconciler.planning.selection import Shard
@@ -66,6 +67,7 @@ def merge_reports(parts: Mapping[str, Report]) -> Report:
             waited={reason: round(sum(each.waited.get(reason, 0.0) for each in requests), 1) for reason in reasons},
         ),
         targets=tuple(sorted((target for report in reports for target in report.targets), key=_order)),
+        in_order=alike(group for report in reports for group in report.in_order),
         shard=None,
     )
 
@@ -83,10 +85,17 @@ def _check(parts: Mapping[str, Part]) -> None:
     _refuse_unless_all([part.shard for part in parts.values() if part.shard])
     files: dict[object, str] = {}
     for file, part in parts.items():
-        for target in part.targets:
-            first = files.setdefault(target.target.identity, file)
+        for target in _targets(part):
+            first = files.setdefault(target.identity, file)
             if first != file:
-                raise PlanRefused(f"cannot merge: {target.target} is in {first} and in {file}")
+                raise PlanRefused(f"cannot merge: {target} is in {first} and in {file}")
+
+
+def _targets(part: SavedPlan | Report) -> Iterator[Target]:
+    """Yield all targets of a plan or a report."""
+    yield from (target.target for target in part.targets)
+    for group in part.in_order if isinstance(part, Report) else ():
+        yield from (Target(group.level, ref) for ref in group.targets)
 
 
 def _refuse_unless_alike(what: str, parts: Mapping[str, Part], value: Callable[[Part], object]) -> None:

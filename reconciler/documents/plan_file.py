@@ -119,6 +119,10 @@ class Known:
     """Number of changes."""
     problems: int
     """Number of problems."""
+    changed: frozenset[tuple[Target, str]] = frozenset()
+    """The targets and sections of these changes."""
+    troubled: frozenset[tuple[Target, str]] = frozenset()
+    """Those of these problems."""
 
     @property
     def total(self) -> int:

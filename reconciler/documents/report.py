@@ -14,7 +14,7 @@ from reconciler.documents.groups import SavedGroup, saved_groups
 from reconciler.documents.plan_file import SavedPlan, check_target, checked_change
 from reconciler.model.kind import Kinds
 from reconciler.model.plan import Excepted, Problem, Targeted, TargetPlan, Unmanaged
-from reconciler.model.targets import Target
+from reconciler.model.targets import Key, Level, Target
 from reconciler.planning.revert import Done, DoneSection
 from reconciler.planning.selection import Shard
 
@@ -126,6 +126,20 @@ class TargetReport(Targeted):
         return (section for section in self.sections if section.not_applicable)
 
 
+@dataclass(frozen=True, slots=True)
+class InOrder:
+    """Targets that declare the same sections, of which nothing changed and nothing is a problem."""
+
+    level: Level
+    """The level of the targets."""
+    sections: tuple[str, ...]
+    """Their declared sections."""
+    unmanaged: tuple[str, ...]
+    """The sections that hold live objects that no manifest mentions."""
+    targets: tuple[Key | None, ...]
+    """Their full paths or numeric IDs; null for the instance and for the user behind the token."""
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Report:
     """The report of an apply."""
@@ -150,6 +164,8 @@ class Report:
     """The number of requests that the run made."""
     targets: tuple[TargetReport, ...]
     """Those with changes, problems, exceptions or sections that are not applicable, in the order of the plan."""
+    in_order: tuple[InOrder, ...] = ()
+    """The other targets of the plan, by what they declare."""
 
     @property
     def outcomes(self) -> Iterator[Outcome]:
@@ -226,7 +242,27 @@ def make_report(
         shard=saved.shard,
         requests=Requests(traffic.reads, traffic.writes, waited),
         targets=tuple(target for target in targets if _is_told(target)),
+        in_order=alike(_in_order(target) for target in targets if not _is_told(target)),
     )
+
+
+def alike(targets: Iterable[InOrder]) -> tuple[InOrder, ...]:
+    """Return targets that are in order, put together where they declare the same and hold the same unmanaged."""
+    together: dict[tuple[Level, tuple[str, ...], tuple[str, ...]], list[Target]] = {}
+    for each in targets:
+        found = together.setdefault((each.level, each.sections, each.unmanaged), [])
+        found += (Target(each.level, ref) for ref in each.targets)
+    groups = ((key, sorted(found, key=lambda target: target.order)) for key, found in together.items())
+    return tuple(
+        InOrder(*key, tuple(target.ref for target in found))
+        for key, found in sorted(groups, key=lambda group: group[1][0].order)
+    )
+
+
+def _in_order(target: TargetReport) -> InOrder:
+    sections = tuple(section.section for section in target.sections)
+    unmanaged = tuple(section.section for section in target.sections if section.unmanaged)
+    return InOrder(target.level, sections, unmanaged, (target.ref,))
 
 
 def _is_told(target: TargetReport) -> bool:
@@ -278,4 +314,7 @@ def load_report(text: str, kinds: Kinds) -> Report:
         check_target(target.target)
         for outcome in target.outcomes:
             checked_change(outcome.change, kinds)
+    for group in report.in_order:
+        for ref in group.targets:
+            check_target(Target(group.level, ref))
     return report

@@ -75,7 +75,8 @@ def plan_target(
     empty = TargetPlan(target.target, (), target.origin, exceptions, path=path, labels=dict(target.labels))
     absent = _absence(target, live)
     if absent is not None:
-        return replace(empty, sections=(absent,)), frozenset()
+        unread = tuple(SectionPlan(section.kind) for section in target.sections)
+        return replace(empty, sections=(absent, *unread)), frozenset()
     today = live.read_at.date()
     planned = [
         plan_section(section, live, kinds, grace, planners, exceptions=target.excepts(section.kind, today))

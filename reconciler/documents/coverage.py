@@ -1,0 +1,130 @@
+"""The fleet at a glance: what each target declares, and how each of its sections is. Pure."""
+
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import dataclass
+from enum import StrEnum
+from itertools import chain
+
+from reconciler.apply import Status
+from reconciler.documents.plan_file import Known, SavedPlan
+from reconciler.documents.report import Report, SectionReport
+from reconciler.model.plan import SectionPlan, TargetPlan
+from reconciler.model.targets import Target
+
+
+class State(StrEnum):
+    """The state of one section of one target, the worst first."""
+
+    PROBLEM = "problem"
+    CHANGES = "changes"
+    EXCEPTED = "excepted"
+    NOT_APPLICABLE = "not applicable"
+    UNMANAGED = "unmanaged"
+    IN_ORDER = "in order"
+    NOT_DECLARED = "not declared"
+
+
+SEVERITY = {state: number for number, state in enumerate(State)}
+
+AFTER = {
+    Status.DONE: State.IN_ORDER,
+    Status.FAILED: State.PROBLEM,
+    Status.DROPPED: State.PROBLEM,
+    Status.STALE: State.CHANGES,
+    Status.SKIPPED: State.CHANGES,
+}
+"""What a change leaves behind, by what became of it."""
+
+
+@dataclass(frozen=True, slots=True)
+class Row:
+    """One target.
+
+    Attributes:
+        target: which.
+        states: those of the matrix's sections, in their order.
+        path: the full path of a group or project that is declared by its ID, where it is known.
+    """
+
+    target: Target
+    states: tuple[State, ...]
+    path: str | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Matrix:
+    """All targets by all sections that any of them declares.
+
+    Attributes:
+        sections: their names, in alphabetical order.
+        rows: one for each target, in the order of a plan: the instance, the user, groups, projects.
+    """
+
+    sections: tuple[str, ...]
+    rows: tuple[Row, ...]
+
+
+def matrix(document: SavedPlan | Report) -> Matrix:
+    """Return what the targets of a plan, or of a report, declare, and the state of each section.
+
+    A problem of a whole target is one in each section that it declares; in all sections, where an older document does
+    not tell which these are. What a baseline has too counts as well. A report of an older version lacks the targets
+    that were in order.
+    """
+    found = dict(_targets(document))
+    names = tuple(sorted({name for own in found.values() for name in own} - {""}))
+    shared: dict[tuple[State, ...], tuple[State, ...]] = {}
+
+    def states(own: Mapping[str, State]) -> tuple[State, ...]:
+        if own.get("") is State.PROBLEM:
+            own = dict.fromkeys(own.keys() - {""} or names, State.PROBLEM)
+        row = tuple(own.get(name, State.NOT_DECLARED) for name in names)
+        return shared.setdefault(row, row)
+
+    paths = {each.target: each.path for each in document.targets if isinstance(each, TargetPlan)}
+    rows = (Row(target, states(own), paths.get(target)) for target, own in found.items())
+    return Matrix(names, tuple(sorted(rows, key=lambda row: row.target.order)))
+
+
+def _targets(document: SavedPlan | Report) -> Iterator[tuple[Target, Mapping[str, State]]]:
+    """Yield each target with the states of its sections; that of the whole target has an empty name."""
+    known = document.known if isinstance(document, SavedPlan) else None
+    for target in document.targets:
+        yield (
+            target.target,
+            {
+                each.section: _worst(chain(_states(each), _known_states(known, target.target, each.section)))
+                for each in target.sections
+            },
+        )
+    for group in document.in_order if isinstance(document, Report) else ():
+        quiet = {name: State.UNMANAGED if name in group.unmanaged else State.IN_ORDER for name in group.sections}
+        yield from ((Target(group.level, ref), quiet) for ref in group.targets)
+
+
+def _states(section: SectionPlan | SectionReport) -> Iterator[State]:
+    """Yield the states of what a section holds."""
+    if section.problems:
+        yield State.PROBLEM
+    if isinstance(section, SectionPlan):
+        yield from [State.CHANGES] if section.changes else []
+    else:
+        yield from (AFTER[outcome.status] for outcome in section.outcomes)
+    if section.excepted:
+        yield State.EXCEPTED
+    if section.not_applicable:
+        yield State.NOT_APPLICABLE
+    if section.unmanaged:
+        yield State.UNMANAGED
+
+
+def _known_states(known: Known | None, target: Target, section: str) -> Iterator[State]:
+    """Yield the states of what a section holds and a baseline has too."""
+    if known and (target, section) in known.troubled:
+        yield State.PROBLEM
+    if known and (target, section) in known.changed:
+        yield State.CHANGES
+
+
+def _worst(states: Iterable[State]) -> State:
+    return min(states, key=SEVERITY.__getitem__, default=State.IN_ORDER)
