@@ -1,6 +1,5 @@
 """The HTML file as a browser shows it: on a desktop and a phone, by mouse and keyboard, large and hostile."""
 
-import os
 from collections.abc import Iterator
 from itertools import product
 from pathlib import Path
@@ -30,14 +29,6 @@ EACH = Style(group_by="target")
 def chromium(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Browser]:
     with browser(tmp_path_factory.mktemp("profile")) as window:
         yield window
-
-
-@pytest.fixture
-def gallery(tmp_path: Path) -> Path:
-    """Where screenshots go: to `$RECONCILER_SCREENSHOTS`, if that is set."""
-    folder = Path(os.environ.get("RECONCILER_SCREENSHOTS", tmp_path))
-    folder.mkdir(parents=True, exist_ok=True)
-    return folder
 
 
 def written(folder: Path, page: str) -> Path:
@@ -212,7 +203,7 @@ def heard_of(node: dict[str, Any]) -> tuple[str, str]:
 
 @pytest.mark.parametrize("dark", [False, True])
 def test_text_is_easy_to_tell_from_its_background(chromium: Browser, tmp_path: Path, dark: bool) -> None:
-    chromium.open(written(tmp_path, render_report(carried_out(many(10, 1)), "html")), dark=dark)
+    chromium.open(written(tmp_path, render_report(carried_out(many(10, 1)), "html")), look="dark" if dark else "light")
     paper = luminance(chromium, "--paper")
     assert (paper < 0.1) is dark
     names = ("--ink", "--faint", "--create", "--update", "--delete", "--problems", "--unfinished")
@@ -296,18 +287,3 @@ def test_a_page_without_changes_has_no_controls(chromium: Browser, tmp_path: Pat
     chromium.open(written(tmp_path, render_plan(saved_plan(Plan(())), "html")))
     assert chromium.texts("#shown") == ["There is nothing to change."]
     assert chromium.run("return document.getElementById('controls').checkVisibility()") is False
-
-
-@pytest.mark.parametrize("number", [10, 5000])
-@pytest.mark.parametrize("dark", [False, True])
-@pytest.mark.parametrize(("device", "size"), [("desktop", DESKTOP), ("phone", PHONE)])
-def test_screenshots_are_taken(
-    chromium: Browser, tmp_path: Path, gallery: Path, number: int, dark: bool, device: str, size: tuple[int, int]
-) -> None:
-    chromium.open(written(tmp_path, render_report(carried_out(many(number, 3)), "html")), size, dark=dark)
-    name = f"{device}-{'dark' if dark else 'light'}-{number}"
-    for part, script in {"top": "scrollTo(0, 0)", "list": "document.getElementById('shown').scrollIntoView()"}.items():
-        chromium.run(script)
-        file = gallery / f"{name}-{part}.png"
-        assert chromium.driver.save_screenshot(str(file))
-        assert file.stat().st_size > 10_000

@@ -1,0 +1,218 @@
+"""Plans and reports of a whole fleet, of a chosen number of projects: what the pages must show well.
+
+Most projects are in order in most sections. The rest has everything that a page tells of: changes that many projects
+have in common and changes of one project alone, deletions, problems, exceptions, sections that are not applicable,
+and unmanaged objects.
+"""
+
+from collections.abc import Callable, Mapping
+from datetime import date, timedelta
+from functools import cache
+
+from reconciler.apply import ENDED, UNKNOWN, Outcome, Status, TargetOutcome
+from reconciler.documents.plan_file import SavedPlan
+from reconciler.documents.report import Report, make_report
+from reconciler.model.diff import AsRead, Fields
+from reconciler.model.plan import (
+    Change,
+    Create,
+    Delete,
+    Excepted,
+    Plan,
+    Problem,
+    SectionPlan,
+    TargetPlan,
+    Unmanaged,
+    Update,
+)
+from reconciler.model.protocols import Request
+from reconciler.model.targets import Address, Key, Level, Target
+from tests.render.samples import NOON, Traffic, saved_plan
+
+GROUPS = ("payments", "platform", "platform/tools", "web", "web/shop", "web/shop/checkout", "data/lake", "mobile")
+SINGULAR = {
+    "container_repository_protection_rules": "protection rule",
+    "job_token_scope": "allowed project",
+    "milestones": "milestone",
+    "trigger_tokens": "trigger token",
+}
+
+
+@cache
+def fleet(projects: int) -> SavedPlan:
+    """Return a plan for so many projects in the subgroups of one group."""
+    return saved_plan(Plan(tuple(_planned(number) for number in range(projects))))
+
+
+@cache
+def applied(projects: int) -> Report:
+    """Return the report of the plan, of which a few changes failed, were dropped, stale or skipped."""
+    endings = {
+        3: (Status.FAILED, "PUT {path}: 403 Forbidden; Maintainer is needed"),
+        11: (Status.DROPPED, "the service kept 2026-12-31"),
+        17: (Status.STALE, "due_date is 2027-03-01 now; it was 2026-12-31 when the plan was made"),
+        23: (Status.SKIPPED, "the project is archived"),
+    }
+
+    def outcome(change: Change, number: int) -> Outcome:
+        status, reason = endings.get(number % 40, (Status.DONE, ""))
+        return Outcome(change, status, reason.format(path=change.requests[0].path))
+
+    return _report(projects, outcome)
+
+
+@cache
+def interrupted(projects: int) -> Report:
+    """Return the report of an apply that ended after a third: one change is in doubt, the rest was not begun."""
+    third = sum(1 for _ in fleet(projects).plan.changes) // 3
+
+    def outcome(change: Change, number: int) -> Outcome:
+        if number < third:
+            return Outcome(change, Status.DONE)
+        if number == third:
+            return Outcome(change, Status.FAILED, UNKNOWN, unconfirmed=True)
+        return Outcome(change, Status.SKIPPED, ENDED)
+
+    return _report(projects, outcome)
+
+
+def _report(projects: int, outcome: Callable[[Change, int], Outcome]) -> Report:
+    numbers = iter(range(10**6))
+    saved = fleet(projects)
+    outcomes = [
+        TargetOutcome(each, tuple(outcome(change, next(numbers)) for change in each.changes)) for each in saved.targets
+    ]
+    return make_report(saved, outcomes, NOON, Traffic(projects * 6, projects * 2), NOON + timedelta(minutes=4))
+
+
+def _planned(number: int) -> TargetPlan:
+    """Return what happens to one project."""
+    project = Target(Level.PROJECT, f"acme/{GROUPS[number % len(GROUPS)]}/service-{number:04}")
+    sections = (
+        _approvals(project, number),
+        _rules(project, number),
+        _job_tokens(project, number),
+        _milestones(project, number),
+        _triggers(project, number),
+    )
+    return TargetPlan(project, sections, f"manifests/{project.ref}.yaml:1")
+
+
+def _approvals(project: Target, number: int) -> SectionPlan:
+    at = Address(project, "approval_settings", "approval_settings", "approval settings")
+    fields: dict[str, tuple[bool, bool]] = {}
+    if number % 3 == 0:
+        fields["allow_author_approval"] = True, False
+    if number % 100 == 9:
+        fields["require_password_to_approve"] = False, True
+    origin = "manifests/profiles/baseline.yaml:12"
+    problems = (
+        Problem(at, "locked by group acme/web", "retain_approvals_on_push", "unlock it there or leave it out", origin),
+    )
+    return SectionPlan(
+        "approval_settings",
+        1,
+        (_updated(at, fields, "merge_request_approval_setting", origin),) if fields else (),
+        problems if number % 25 == 4 else (),
+    )
+
+
+def _rules(project: Target, number: int) -> SectionPlan:
+    section = "container_repository_protection_rules"
+    if number % 8 == 7:
+        return SectionPlan(section, not_applicable="the container registry is switched off")
+    at = _at(project, section, f"{project.ref}/prod*")
+    after = {"minimum_access_level_for_push": "maintainer", "minimum_access_level_for_delete": "admin"}
+    url = f"{project.url}registry/protection/repository/rules"
+    if number % 50 == 12:
+        return SectionPlan(section, 1, (_created(at, after, url, "manifests/profiles/baseline.yaml:20"),))
+    return SectionPlan(section, 1)
+
+
+def _job_tokens(project: Target, number: int) -> SectionPlan:
+    section = "job_token_scope"
+    url = f"{project.url}job_token_scope/allowlist"
+    changes: list[Change] = []
+    if number % 10 == 1:
+        lib = _at(project, section, "acme/platform/lib", "projects")
+        changes.append(_created(lib, {}, url, "manifests/sets/services.yaml:18"))
+    if number % 90 == 5:
+        gone = _at(project, section, "acme/legacy/scripts", "projects")
+        changes.append(_deleted(gone, 800 + number, {}, url, "manifests/sets/services.yaml:16"))
+    left = (Unmanaged(_at(project, section, "acme/legacy/tools", "projects"), 77, grants_access=True),)
+    return SectionPlan(section, 4, tuple(changes), (), left if number % 20 == 6 else ())
+
+
+def _milestones(project: Target, number: int) -> SectionPlan:
+    url = f"{project.url}milestones"
+    if number % 200 == 150:
+        reason = "cannot be read: 403 Forbidden; Reporter is needed, and the token has Guest"
+        problem = Problem(
+            Address(project, "milestones", "milestones", "milestones"),
+            reason,
+            remedy="give the token's user the role Reporter in the project",
+            origin="manifests/profiles/baseline.yaml:30",
+        )
+        return SectionPlan("milestones", 0, (), (problem,))
+    changes: list[Change] = []
+    if number % 2 == 0:
+        after = {
+            "due_date": "2027-01-29",
+            "description": "Everything for the new provider.\n\n- rate limits\n- refunds",
+        }
+        changes.append(
+            _created(_at(project, "milestones", "2027.1"), after, url, "manifests/profiles/baseline.yaml:31")
+        )
+    if number % 5 == 2:
+        train = f"Release train {number}"
+        fields = {"due_date": ("2026-12-31", f"2027-01-{1 + number % 28:02}"), "description": (train, f"{train}, late")}
+        at = _at(project, "milestones", "2026.12")
+        changes.append(_updated(at, fields, "milestones/31", f"manifests/{project.ref}.yaml:9"))
+    if number % 40 == 8:
+        lost = {"state": "active", "due_date": "2026-11-30", "description": "The last release of the old provider."}
+        gone = _at(project, "milestones", f"Sprint {number // 40}")
+        changes.append(_deleted(gone, 300 + number, lost, url, f"manifests/{project.ref}.yaml:14"))
+    excepted = Excepted(
+        _at(project, "milestones", "2026.12"),
+        "update",
+        {"due_date": "2027-02-26"},
+        {"due_date": "2026-12-31"},
+        date(2027, 3, 1),
+        "Release is being re-planned, OPS-12",
+        f"manifests/{project.ref}.yaml:5",
+    )
+    return SectionPlan("milestones", 6, tuple(changes), (), (), (excepted,) if number % 60 == 13 else ())
+
+
+def _triggers(project: Target, number: int) -> SectionPlan:
+    gone = _at(project, "trigger_tokens", "legacy-integration")
+    deleted = _deleted(
+        gone,
+        900 + number,
+        {"owner": "ada", "last_used": "2025-03-04T10:00:00Z"},
+        f"{project.url}triggers",
+        "manifests/profiles/baseline.yaml:44",
+    )
+    left = Unmanaged(_at(project, "trigger_tokens", "nightly"), 71, True, "brian", "2026-11-30T03:00:00Z")
+    return SectionPlan("trigger_tokens", 2, (deleted,) if number % 30 == 0 else (), (), (left,) * (number % 45 == 2))
+
+
+def _at(project: Target, section: str, name: Key, part: str = "") -> Address:
+    return Address(project, section, part or section, SINGULAR[section], name)
+
+
+def _created(at: Address, after: Fields, url: str, origin: str) -> Create:
+    return Create(at, after, (Request("POST", url, dict(after)),), origin=origin)
+
+
+def _updated(at: Address, fields: Mapping[str, tuple[object, object]], url: str, origin: str) -> Update:
+    before = {name: values[0] for name, values in fields.items()}
+    after = {name: values[1] for name, values in fields.items()}
+    request = Request("PUT", f"{at.target.url}{url}", after)
+    return Update(at, before, after, (request,), AsRead(31, (at.name or "",), before, {}), origin=origin)
+
+
+def _deleted(at: Address, number: int, fields: Fields, url: str, origin: str) -> Delete:
+    return Delete(
+        at, fields, (Request("DELETE", f"{url}/{number}"),), AsRead(number, (at.name or "",), fields, {}), origin=origin
+    )

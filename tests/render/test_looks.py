@@ -1,0 +1,95 @@
+"""Each page in every look: light, dark and forced colours, on a desktop and a phone, of 10, 500 and 5,000 projects."""
+
+import os
+from collections.abc import Callable, Iterator
+from hashlib import sha256
+from itertools import product
+from pathlib import Path
+
+import pytest
+
+from reconciler.render import render_plan, render_report
+from tests.render.browser import AXE, AXE_DIGEST, LOOKS, SIZES, Browser, browser
+from tests.render.fleets import applied, fleet, interrupted
+from tests.render.hostile import NAMES, hostile
+from tests.render.many import carried_out
+
+PAGES: dict[str, Callable[[int], str]] = {
+    "plan": lambda projects: render_plan(fleet(projects), "html"),
+    "report": lambda projects: render_report(applied(projects), "html"),
+    "interrupted": lambda projects: render_report(interrupted(projects), "html"),
+}
+
+View = tuple[str, str]
+"""A device and a look."""
+
+FITS = "return [document.documentElement.scrollWidth, innerWidth]"
+
+
+@pytest.fixture(scope="module")
+def chromium(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Browser]:
+    with browser(tmp_path_factory.mktemp("profile")) as window:
+        yield window
+
+
+@pytest.fixture
+def gallery(tmp_path: Path) -> Path:
+    """Where screenshots go: to `$RECONCILER_SCREENSHOTS`, if that is set."""
+    folder = Path(os.environ.get("RECONCILER_SCREENSHOTS", tmp_path))
+    folder.mkdir(parents=True, exist_ok=True)
+    return folder
+
+
+@pytest.mark.parametrize(
+    ("projects", "views", "searched"),
+    [
+        (10, [*product(SIZES, LOOKS)], [*product(SIZES, ["light", "dark"])]),
+        (500, [("desktop", "dark"), ("phone", "light")], [("phone", "light")]),
+        (5000, [("desktop", "light"), ("phone", "forced")], []),
+    ],
+)
+@pytest.mark.parametrize("page", list(PAGES))
+def test_a_page_looks_right(
+    chromium: Browser, tmp_path: Path, gallery: Path, page: str, projects: int, views: list[View], searched: list[View]
+) -> None:
+    file = tmp_path / "page.html"
+    file.write_text(PAGES[page](projects), encoding="utf-8")
+    opened = ""
+    for device, look in views:
+        if device != opened:
+            chromium.open(file, SIZES[device], look)
+            opened = device
+        chromium.emulate("", look)
+        assert chromium.driver.save_screenshot(str(gallery / f"{page}-{projects}-{device}-{look}.png"))
+        assert chromium.run(FITS) == [SIZES[device][0]] * 2
+        assert chromium.loaded() == []
+        if (device, look) in searched:
+            assert chromium.obstacles() == []
+    assert chromium.complaints() == []
+
+
+SHAPE = "return [...document.body.querySelectorAll('*')].map((each) => `${each.tagName} ${each.className}`)"
+
+
+def test_hostile_names_change_nothing(chromium: Browser, tmp_path: Path, gallery: Path) -> None:
+    file = tmp_path / "page.html"
+    shapes: dict[str, list[str]] = {}
+    for kind, name in {"plain": "plain", **NAMES}.items():
+        file.write_text(render_report(carried_out(hostile(name), 2), "html"), encoding="utf-8")
+        for device, size in SIZES.items():
+            chromium.open(file, size)
+            chromium.driver.save_screenshot(str(gallery / f"hostile-{kind}-{device}.png"))
+            assert chromium.run(FITS) == [size[0], size[0]], kind
+            assert chromium.loaded() == [], kind
+        shapes[kind] = chromium.run(SHAPE)
+        assert shapes[kind] == shapes["plain"], kind
+        assert chromium.obstacles() == [], kind
+    assert chromium.complaints() == []
+
+
+def test_axe_core_is_what_its_publisher_distributes() -> None:
+    if not AXE.exists():
+        pytest.skip("axe-core is in the repository, and not in the sdist")
+    assert sha256(AXE.read_bytes()).hexdigest() == AXE_DIGEST
+    assert AXE.read_text(encoding="utf-8").startswith("/*! axe v4.14.1\n")
+    assert "axe-core) 4.14.1," in (AXE.parent / "README.md").read_text(encoding="utf-8")
