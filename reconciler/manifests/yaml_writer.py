@@ -1,9 +1,12 @@
-"""Plain values to YAML text that the manifest reader reads back to the same values, by ruamel.yaml's emitter.
+"""Plain values to YAML text that the manifest reader reads back to the same values.
 
-The emitter gets events rather than values: that is more than twice as fast as to represent values, and each scalar has
-the style that is chosen here. ruamel.yaml would leave text without quotes wherever YAML 1.2 does not need them, and
-readers of YAML 1.1 would misread some of it; it would fold long lines, write long keys behind a `?`, and print
-characters that could steer a terminal or turn text around as they are.
+Each scalar has the style that is chosen here: a word, text in double quotes, or lines below a `|`. Readers of YAML 1.1
+read them like those of YAML 1.2, long lines stay lines, and characters that could steer a terminal or turn text around
+are escapes.
+
+What is put into files that exist has their indents, and goes through ruamel.yaml's emitter. A new document has
+`STANDARD` ones and is written line by line: the emitter took half the time of a large export, and libyaml's cannot
+indent the dashes of a list. Both write the same text.
 """
 
 import json
@@ -49,6 +52,9 @@ MANY = 10
 
 LONG_LINE = re.compile(rf"^(?=.{{{WIDTH}}}.)( *)\w+: \{{(?:\w+: \w+(?:, )?)+\}}$", re.MULTILINE)
 
+TO_ESCAPE = re.compile(r"[^ !#-\[\]-~]")
+"""Characters that double quotes may not hold as they are; printable ones beyond ASCII may."""
+
 _TAG = Tag(suffix="tag:yaml.org,2002:str")
 """The emitter looks at the tag of empty text; no tag is written."""
 
@@ -71,7 +77,7 @@ def write_yaml(documents: Iterable[Mapping[str, Any]], *, compact: bool = False)
         compact: whether mappings and lists of single values are written on one line if they fit there; a mapping of
             many switches runs on over several lines.
     """
-    texts = (_emit(dict(document), STANDARD, is_compact=compact) for document in documents)
+    texts = ("".join(f"{line}\n" for line in _lines(document, 0, is_compact=compact)) for document in documents)
     return "---\n".join(LONG_LINE.sub(_wrapped, text) if compact else text for text in texts)
 
 
@@ -93,7 +99,7 @@ def height(value: Any, column: int = 0) -> int:
 def write_document(document: Mapping[str, Any]) -> str:
     """Return a short document, whose metadata take one line."""
     lines = (
-        f"{key}: {inline(value)}\n" if key == "metadata" else block({key: value}, 0, STANDARD)
+        f"{key}: {_on_one_line(value)}\n" if key == "metadata" else write_yaml([{key: value}])
         for key, value in document.items()
     )
     return "".join(lines)
@@ -115,6 +121,48 @@ def inline(value: Any) -> str:
     return _emit([value], Indents(dash=0), is_flow=True)[1:-2]
 
 
+def _lines(mapping: Mapping[str, Any], column: int, *, is_compact: bool) -> Iterator[str]:
+    """Yield the lines of a mapping at a column, without brackets."""
+    start, deeper = " " * column, column + STANDARD.mapping
+    for key, value in mapping.items():
+        word = f"{start}{_key(key)}:"
+        if isinstance(value, str) and _is_literal(value):
+            yield f"{word} |" if value.endswith("\n") else f"{word} |-"
+            inner = " " * deeper
+            yield from (line and inner + line for line in value.removesuffix("\n").split("\n"))
+        elif not (value and isinstance(value, dict | list)) or (
+            is_compact and (_fits(key, value, column) or _has_many_switches(value))
+        ):
+            yield f"{word} {_on_one_line(value)}"
+        elif isinstance(value, dict):
+            yield word
+            yield from _lines(value, deeper, is_compact=is_compact)
+        else:
+            yield word
+            dash = " " * (column + STANDARD.dash)
+            yield from (f"{dash}- {_on_one_line(entry)}" for entry in value)
+
+
+def _key(key: str) -> str:
+    return key if _is_simple(key) else _quoted(key)
+
+
+def _on_one_line(value: Any) -> str:
+    """Return a value with what it holds between brackets."""
+    match value:
+        case str():
+            return value if _is_simple(value) or DAY.fullmatch(value) else _quoted(value)
+        case dict():
+            return f"{{{', '.join(f'{_key(key)}: {_on_one_line(inner)}' for key, inner in value.items())}}}"
+        case list():
+            return f"[{', '.join(map(_on_one_line, value))}]"
+    return json.dumps(value)
+
+
+def _quoted(text: str) -> str:
+    return f'"{TO_ESCAPE.sub(_escape, text)}"'
+
+
 class _Emitter(RoundTripEmitter):
     """Writes each key before its colon."""
 
@@ -123,33 +171,30 @@ class _Emitter(RoundTripEmitter):
         return True
 
 
-def _emit(value: Any, indents: Indents, *, is_flow: bool = False, is_compact: bool = False) -> str:
+def _emit(value: Any, indents: Indents, *, is_flow: bool = False) -> str:
     yaml = YAML()
     yaml.Emitter = _Emitter
     yaml.width = sys.maxsize
     yaml.indent(mapping=indents.mapping, sequence=indents.dash + 2, offset=indents.dash)
     begin, end = (StreamStartEvent(), DocumentStartEvent()), (DocumentEndEvent(), StreamEndEvent())
     text = StringIO()
-    yaml.emit([*begin, *_events(value, is_flow=is_flow, column=0 if is_compact else None), *end], text)
-    return re.sub(r"[^\n -~]", _printable, text.getvalue())
+    yaml.emit([*begin, *_events(value, is_flow=is_flow), *end], text)
+    return re.sub(r"[^\n -~]", _escape, text.getvalue())
 
 
-def _events(value: Any, *, is_flow: bool, column: int | None = None) -> Iterator[Event]:
+def _events(value: Any, *, is_flow: bool) -> Iterator[Event]:
     """Yield the events of a value; what the entries of a list hold is written between brackets.
 
     Args:
         value: plain values.
         is_flow: whether it is written between brackets.
-        column: of its keys, if what fits on one line is to be written so.
     """
     match value:
         case dict():
             yield MappingStartEvent(None, None, implicit=True, flow_style=is_flow)
             for key, inner in value.items():
                 yield _scalar(key, None if _is_simple(key) else '"')
-                fits = column is not None and (_fits(key, inner, column) or _has_many_switches(inner))
-                deeper = None if column is None else column + STANDARD.mapping
-                yield from _events(inner, is_flow=is_flow or fits, column=deeper)
+                yield from _events(inner, is_flow=is_flow)
             yield MappingEndEvent()
         case list():
             yield SequenceStartEvent(None, None, implicit=True, flow_style=is_flow)
@@ -202,7 +247,11 @@ def _is_literal(text: str) -> bool:
     return "\n" in text and is_readable and lines[-1] != "" and not text[0].isspace()
 
 
-def _printable(character: re.Match[str]) -> str:
+def _escape(character: re.Match[str]) -> str:
     """Return a character of text in double quotes, or its escape; all others are printable."""
     code = ord(character[0])
-    return character[0] if character[0].isprintable() else f"\\u{code:04x}" if code < 0x10000 else f"\\U{code:08x}"
+    if character[0] in RoundTripEmitter.ESCAPE_REPLACEMENTS:
+        return f"\\{RoundTripEmitter.ESCAPE_REPLACEMENTS[character[0]]}"
+    if character[0].isprintable():
+        return character[0]
+    return f"\\x{code:02X}" if code < 0x100 else f"\\u{code:04x}" if code < 0x10000 else f"\\U{code:08x}"

@@ -7,7 +7,7 @@ import pytest
 from reconciler.errors import ManifestErrors
 from reconciler.manifests.sources import open_source, read_mapping
 from reconciler.manifests.yaml_reader import read_positions
-from reconciler.manifests.yaml_writer import height, write_yaml
+from reconciler.manifests.yaml_writer import STANDARD, block, height, write_yaml
 from tests.manifests.conftest import Folder
 
 
@@ -102,6 +102,7 @@ def test_what_could_steer_a_terminal_is_written_as_an_escape() -> None:
     assert written.replace("\n", "").isprintable()
     assert '"a\\u202eb":\n  - "\\e[2J"\n  - "\\U000e0001"\n' in written
     assert "- caf\u00e9\n" in written
+    assert block(documents[0], 0, STANDARD).lower() == written.lower()
     assert [root.value for root in read_positions(written).roots] == documents
 
 
@@ -147,5 +148,6 @@ def test_the_layout_depends_on_the_values_only() -> None:
     }
     shared = document["a"]
     assert write_yaml([document]) == LAYOUT
+    assert block(document, 0, STANDARD) == LAYOUT  # as in a file that exists
     assert write_yaml([{"a": shared}, {"a": shared}]) == f"{LAYOUT}---\n{LAYOUT}"
     assert [root.value for root in read_positions(LAYOUT).roots] == [document]
