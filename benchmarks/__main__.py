@@ -21,7 +21,9 @@ SIZES = {sizes.name: sizes for sizes in (FULL, QUICK, TINY)}
 @click.option("--quick", "sizes", flag_value="quick", help="Less work, in about a minute.")
 @click.option("--tiny", "sizes", flag_value="tiny", help="Hardly any work: to see whether all rows run.")
 @click.option("--json", "file", type=click.Path(path_type=Path, dir_okay=False), help="Write the results there too.")
-@click.option("--write", "into_readme", is_flag=True, help="Write them into benchmarks/README.md and results.json.")
+@click.option(
+    "--write", "into_readme", is_flag=True, help="Write these rows into benchmarks/README.md and results.json."
+)
 def main(rows: tuple[str, ...], sizes: str | None, file: Path | None, into_readme: bool) -> None:
     """Measure ROWS, or all there are."""
     results = Results(sizes or FULL.name)
@@ -42,7 +44,7 @@ def main(rows: tuple[str, ...], sizes: str | None, file: Path | None, into_readm
     if file is not None:
         write_json(results.as_json(), file)
     if into_readme and not failed:
-        write(results)
+        write(results, ROWS)
     sys.exit(1 if failed else 0)
 
 

@@ -2,7 +2,7 @@
 
 import os
 import platform
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from statistics import median
 from typing import Any
@@ -79,6 +79,27 @@ class Results:
     sizes: str
     rows: dict[str, list[Figure]] = field(default_factory=dict)
     seconds: dict[str, float] = field(default_factory=dict)
+
+    @classmethod
+    def from_json(cls, kept: Mapping[str, Any]) -> "Results":
+        """Return what `as_json` returned this of."""
+        rows = {
+            name: [
+                Figure(
+                    each["work"], tuple(each["samples"]), *(each[key] for key in ("unit", "target", "exactly", "about"))
+                )
+                for each in row["figures"]
+            ]
+            for name, row in kept["rows"].items()
+        }
+        return cls(kept["sizes"], rows, {name: row["seconds"] for name, row in kept["rows"].items()})
+
+    def completed(self, names: Iterable[str], earlier: "Results") -> "Results":
+        """Return the rows of some names, in this order: of earlier results those that were not measured again."""
+        earlier_rows = earlier.rows if earlier.sizes == self.sizes else {}
+        rows, seconds = {**earlier_rows, **self.rows}, {**earlier.seconds, **self.seconds}
+        found = [name for name in names if name in rows]
+        return Results(self.sizes, {name: rows[name] for name in found}, {name: seconds[name] for name in found})
 
     def as_json(self) -> dict[str, Any]:
         """All of it, and the machine."""

@@ -1,7 +1,7 @@
 """Results as text: a table for the terminal, and the same in the README, between its markers."""
 
 import json
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from pathlib import Path
 from typing import Any
 
@@ -54,8 +54,9 @@ def markdown(results: Results) -> str:
     return "\n".join([*("| " + " | ".join(line) + " |" for line in table), "", where, "", *notes, ""])
 
 
-def write(results: Results, readme: Path = README, file: Path = RESULTS) -> None:
-    """Write the results into the README, and beside it as JSON."""
+def write(results: Results, names: Iterable[str], readme: Path = README, file: Path = RESULTS) -> None:
+    """Write the results into the README, and beside it as JSON; rows that were not measured stay as they are there."""
+    results = results.completed(names, Results.from_json(json.loads(file.read_text(encoding="utf-8"))))
     before, _, rest = readme.read_text(encoding="utf-8").partition(BEGIN)
     _, _, after = rest.partition(END)
     readme.write_text(f"{before}{BEGIN}\n{markdown(results)}{END}{after}", encoding="utf-8")

@@ -5,6 +5,7 @@ from collections.abc import Callable, Mapping
 from benchmarks.bench import Bench
 from benchmarks.figures import Figure
 from benchmarks.rows import (
+    browsing,
     counting,
     history,
     memory,
@@ -32,5 +33,6 @@ ROWS: Mapping[str, Row] = {
     "rate": pacing.rate,
     "section": sections.section,
     "render": rendering.rendering,
+    "browser": browsing.browsing,
     "peers": peers.peers,
 }

@@ -40,8 +40,9 @@ SINGULAR = {
 
 @cache
 def fleet(projects: int) -> SavedPlan:
-    """Return a plan for so many projects in the subgroups of one group."""
-    return saved_plan(Plan(tuple(_planned(number) for number in range(projects))))
+    """Return a plan for one group and so many projects in its subgroups."""
+    planned = sorted(map(_planned, range(projects)), key=lambda each: each.target.order)
+    return saved_plan(Plan((_group(), *planned)))
 
 
 @cache
@@ -85,16 +86,24 @@ def _report(projects: int, outcome: Callable[[Change, int], Outcome]) -> Report:
     return make_report(saved, outcomes, NOON, Traffic(projects * 6, projects * 2), NOON + timedelta(minutes=4))
 
 
+def _group() -> TargetPlan:
+    """Return what happens to the group: nothing."""
+    sections = SectionPlan("approval_settings", 1), SectionPlan("milestones", 3)
+    return TargetPlan(Target(Level.GROUP, "acme"), sections, "manifests/acme.yaml:1")
+
+
 def _planned(number: int) -> TargetPlan:
-    """Return what happens to one project."""
+    """Return what happens to one project. Those of mobile declare neither tokens nor who may use them."""
     project = Target(Level.PROJECT, f"acme/{GROUPS[number % len(GROUPS)]}/service-{number:04}")
-    sections = (
+    sections: tuple[SectionPlan, ...] = (
         _approvals(project, number),
         _rules(project, number),
         _job_tokens(project, number),
         _milestones(project, number),
         _triggers(project, number),
     )
+    if number % len(GROUPS) == GROUPS.index("mobile"):
+        sections = tuple(each for each in sections if each.section not in ("job_token_scope", "trigger_tokens"))
     return TargetPlan(project, sections, f"manifests/{project.ref}.yaml:1")
 
 

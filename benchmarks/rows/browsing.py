@@ -1,0 +1,86 @@
+"""The HTML pages in a real browser: how long they take to open, and to show what a filter leaves."""
+
+from collections.abc import Callable, Mapping
+
+from benchmarks.bench import Bench
+from benchmarks.figures import Figure
+from benchmarks.running import Failed
+from reconciler.render import render_plan
+from tests.render.browser import MISSING, Browser, browser, found
+from tests.render.fleets import fleet
+
+PAGES: Mapping[str, Callable[[int], str]] = {"decision page": lambda projects: render_plan(fleet(projects), "html")}
+
+WORDS = ("service-0", "milestone 2027", "mobile/", "legacy", "train 7")
+"""What is typed into the search, one after the other: it leaves nearly all, some, and nearly nothing."""
+
+WATCH = """
+let changed = 0;
+new MutationObserver(() => { changed = performance.now(); })
+  .observe(document, { subtree: true, childList: true, characterData: true, attributes: true });
+const frame = () => new Promise((resolve) => requestAnimationFrame(() => setTimeout(resolve, 0, performance.now())));
+const pause = (milliseconds) => new Promise((resolve) => setTimeout(resolve, milliseconds));
+
+// Milliseconds of the page's clock at the first frame after which the page does not change any more.
+window.settled = async () => {
+  let shown = await frame();
+  for (let quiet = 0; quiet < 10; quiet += 1) {
+    const before = changed;
+    await pause(30);
+    if (before === changed) continue;
+    quiet = 0;
+    shown = await frame();
+  }
+  return shown;
+};
+window.opened = new Promise((resolve) => addEventListener("load", () => settled().then(resolve)));
+"""
+"""Runs in each page before its own script."""
+
+OPENED = """
+const painted = performance.getEntriesByName("first-contentful-paint")[0]?.startTime ?? 0;
+return Math.max(await window.opened, painted);
+"""
+
+FILTERED = """
+const box = document.getElementById("text");
+box.focus();
+box.value = args[0];
+const began = performance.now();
+box.dispatchEvent(new InputEvent("input", { bubbles: true }));
+return (await settled()) - began;
+"""
+
+
+def browsing(bench: Bench) -> list[Figure]:
+    """Open each page several times, and filter it by some words, of which the slowest counts.
+
+    Raises:
+        Failed: Chromium is not installed.
+    """
+    if found() is None:
+        raise Failed(MISSING)
+    with browser(bench.folder / "profile") as window:
+        window.driver.execute_cdp_cmd("Page.addScriptToEvaluateOnNewDocument", {"source": WATCH})
+        return [
+            figure
+            for page in PAGES
+            for projects in bench.sizes.browsed
+            for figure in _measured(window, bench, page, projects)
+        ]
+
+
+def _measured(window: Browser, bench: Bench, page: str, projects: int) -> list[Figure]:
+    file = bench.folder / f"{page}-{projects}.html"
+    file.write_text(PAGES[page](projects), encoding="utf-8")
+    opened, filtered = [], []
+    for _ in range(bench.sizes.repeat):
+        window.open(file)
+        opened.append(float(window.run_later(OPENED)) / 1000)
+        filtered.append(max(float(window.run_later(FILTERED, word)) for word in WORDS))
+    version = window.driver.capabilities["browserVersion"]
+    about = f"Chromium {version} without a window; {page}: {file.stat().st_size / 1e6:.2f} MB for {projects:,} projects"
+    return [
+        Figure(f"{page}, {projects:,} projects, opens", tuple(opened), "s", 1, about=about),
+        Figure(f"{page}, {projects:,} projects, filters", tuple(filtered), "ms", 100, about=about),
+    ]
