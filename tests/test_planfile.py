@@ -148,6 +148,7 @@ def test_a_saved_plan_is_a_document_that_programs_can_read() -> None:
             "before": {},
             "read": {"id": 71, "names": ["legacy-integration"], "fields": {}, "read_only": {}},
             "successor_id": None,
+            "losses": ["no use of it is recorded", "its value starts no more pipelines, and does not come back"],
             "origin": "",
             "requests": [{"method": "DELETE", "path": f"{project}/triggers/71", "body": None}],
         }

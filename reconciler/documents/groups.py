@@ -20,6 +20,7 @@ from reconciler.model.diff import Fields
 from reconciler.model.plan import ACTIONS, Action, Change, Create, Delete, Excepted, Problem, Update
 from reconciler.model.protocols import Json
 from reconciler.model.targets import Address, Key, Level, Target
+from reconciler.model.wording import counted
 
 FEW = 3
 """Equal changes of so many targets are shown once, unless something else is asked for."""
@@ -124,6 +125,8 @@ class SavedGroup:
     """The fields as they will be."""
     renamed_from: Key | None
     """The name before, or null if the name stays."""
+    losses: tuple[str, ...]
+    """What is lost with a deleted object; what is not lost everywhere, with the number of objects."""
     field: str | None
     """The field that a problem is about; null for the whole object."""
     status: Status | None
@@ -205,6 +208,7 @@ def _saved(group: Group[Entry]) -> SavedGroup:
         before=subject.before if isinstance(subject, Update | Delete) else {},
         after=subject.after if isinstance(subject, Create | Update) else {},
         renamed_from=subject.renamed_from if isinstance(subject, Update) else None,
+        losses=subject.losses if isinstance(subject, Delete) else (),
         field=problem.field if problem else None,
         status=outcome.status if outcome else None,
         reason=(outcome or problem or Problem(address, "")).reason,
@@ -274,17 +278,30 @@ def _with_name(entry: Entry, name: Key | None) -> Entry:
 
 
 def _without_varying(sample: Entry, all_: Iterable[Entry]) -> Entry:
-    """Return a deletion with those lost values that are the same everywhere; anything else as it is."""
+    """Return a deletion with those lost values that are the same everywhere; anything else as it is.
+
+    Of a loss that is not the same everywhere, the number of deletions with it is told.
+    """
     change = subject_of(sample)
     if not isinstance(change, Delete):
         return sample
-    lost = [subject.before for subject in map(subject_of, all_) if isinstance(subject, Delete)]
+    deleted = [subject for subject in map(subject_of, all_) if isinstance(subject, Delete)]
     before = {
-        name: value if all(name in each and each[name] == value for each in lost) else VARIES
+        name: value if all(name in each.before and each.before[name] == value for each in deleted) else VARIES
         for name, value in change.before.items()
     }
-    change = replace(change, before=before)
+    change = replace(change, before=before, losses=tuple(_losses(deleted)))
     return replace(sample, change=change) if isinstance(sample, Outcome) else change
+
+
+def _losses(deleted: Sequence[Delete]) -> Iterator[str]:
+    """Yield the losses of several deletions: first those of all, then the most frequent ones, and how many others."""
+    numbers = Counter(loss for each in deleted for loss in each.losses).most_common()
+    yield from (loss for loss, number in numbers if number == len(deleted))
+    some = [f"{loss} ({number:,} of {len(deleted):,})" for loss, number in numbers if number < len(deleted)]
+    yield from some[:FEW]
+    if len(some) > FEW:
+        yield f"and {counted(len(some) - FEW, 'other')}"
 
 
 class _Own:
@@ -331,7 +348,8 @@ class _Own:
             return change
         address = self._address(change, depth)
         if isinstance(change, Delete):
-            return replace(change, address=address, before=self._value(change.before, depth))
+            losses = tuple(self._text(each, depth) for each in change.losses)
+            return replace(change, address=address, before=self._value(change.before, depth), losses=losses)
         after, hint = self._value(change.after, depth), self._text(change.hint, depth)
         if isinstance(change, Create):
             former = tuple(self._value(name, depth) for name in change.former_names)

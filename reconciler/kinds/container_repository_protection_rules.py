@@ -86,6 +86,14 @@ def update(old: Existing) -> Requests:
     return (old.send(old.new_name | {name: level or "" for name, level in old.fields.items()}),)
 
 
+def losses(old: Existing) -> Iterator[str]:
+    """Another rule whose pattern matches the same repositories still holds."""
+    for verb, field in zip(("pushing", "deleting"), LEVEL_FIELDS, strict=True):
+        level = getattr(old.found.resource, field, None)
+        if level is not None:
+            yield f"{verb} no longer takes the role {level}, unless another rule says so"
+
+
 RULES = Collection(
     name="container_repository_protection_rules",
     title="protection rule",
@@ -98,6 +106,7 @@ RULES = Collection(
     key_error=pattern_error,
     key_warning=pattern_warning,
     lowers_placeholders=True,
+    losses=losses,
 )
 
 KIND = Kind(

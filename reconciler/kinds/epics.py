@@ -190,6 +190,15 @@ def _with_labels(fields: dict[str, Json]) -> dict[str, Json]:
     return fields | ({"labels": ",".join(fields["labels"])} if "labels" in fields else {})
 
 
+def losses(old: Existing) -> Iterator[str]:
+    """The list shows the children in the same group, and no issues."""
+    yield "its issues and child epics lose it, and its comments are deleted"
+    own = old.part.identity(old.found.names[0])
+    children = sum(parent == own for parent in old.siblings.above.values())
+    if children:
+        yield f"child epics in this group: {children}; before GitLab 16.11, they are deleted too"
+
+
 EPICS = Collection(
     name="epics",
     title="epic",
@@ -208,6 +217,7 @@ EPICS = Collection(
     refers=("parent",),
     vocabularies={"labels": "labels?include_ancestor_groups=true&only_group_labels=true"},
     lost="its issues, comments and children",
+    losses=losses,
 )
 
 

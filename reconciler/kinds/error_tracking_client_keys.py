@@ -1,10 +1,10 @@
 """Error tracking client keys of a project, which have neither name nor age: how many there are (spec 4.6)."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 
 from pydantic import Field
 
-from reconciler.model.endpoints import Collection, New, Reading, Requests
+from reconciler.model.endpoints import Collection, Existing, New, Reading, Requests
 from reconciler.model.kind import Kind, Needs, Rehearsed, Role
 from reconciler.model.protocols import Json
 from reconciler.model.resource import Found, Resource, Wanted
@@ -60,6 +60,11 @@ def rehearsal(read: Rehearsed) -> Mapping[str, Json]:
     return {"error_tracking_client_keys": [{"id": number} for number in read.numbers("keys")]}
 
 
+def losses(_old: Existing) -> Iterator[str]:
+    """The service does not tell who uses a key."""
+    yield "applications that report errors to its address are refused, and the address does not come back"
+
+
 KEYS = Collection(
     name="keys",
     title="error tracking client key",
@@ -76,6 +81,7 @@ KEYS = Collection(
     secret_field="sentry_dsn",  # noqa: S106 - the name of a field
     numbered=True,
     lost="its former address",
+    losses=losses,
 )
 
 KIND = Kind(

@@ -1,13 +1,13 @@
 """The CI job token scope of a project: the switch, and the allowlists of projects and of groups (spec 4.2)."""
 
 import re
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from typing import Annotated
 from urllib.parse import unquote, urlsplit
 
 from pydantic import Field
 
-from reconciler.model.endpoints import Collection, Singleton
+from reconciler.model.endpoints import Collection, Existing, Singleton
 from reconciler.model.kind import Kind, Needs, Rehearsed, Role
 from reconciler.model.protocols import Json
 from reconciler.model.resource import Found, Resource, Wanted
@@ -89,6 +89,19 @@ def project_warning(target: Target, entry: Key) -> str | None:
     return "a project may always reach itself: leave this entry out" if itself else None
 
 
+def project_losses(_old: Existing) -> Iterator[str]:
+    """The other list, and the switch, may still let the jobs in."""
+    yield "its CI jobs lose access with their job token, unless the limit is off or one of its groups is allowlisted"
+
+
+def group_losses(_old: Existing) -> Iterator[str]:
+    """As for a project."""
+    yield (
+        "the CI jobs of all its projects lose access with their job token, unless the limit is off or another entry "
+        "allows them"
+    )
+
+
 ENABLED = Singleton(
     name="enabled",
     title="job token scope",
@@ -111,6 +124,7 @@ PROJECTS = Collection(
     key_level=Level.PROJECT,
     grants_access=True,
     needs_numeric_id=True,
+    losses=project_losses,
 )
 
 GROUPS = Collection(
@@ -125,6 +139,7 @@ GROUPS = Collection(
     key_level=Level.GROUP,
     grants_access=True,
     needs_numeric_id=True,
+    losses=group_losses,
 )
 
 

@@ -5,7 +5,7 @@ from typing import Annotated, ClassVar, Literal
 
 from pydantic import BeforeValidator, Field
 
-from reconciler.model.endpoints import Collection
+from reconciler.model.endpoints import Collection, Existing
 from reconciler.model.kind import Archived, Day, Kind, Needs, Role
 from reconciler.model.protocols import Json
 from reconciler.model.resource import NOT_HERE, Found, Item, recognized
@@ -47,6 +47,11 @@ def decode(entry: Json) -> Found:
     return Found(milestone, read_only={} if "state" in entry else {"state": NOT_HERE}, unknown=unknown)
 
 
+def losses(_old: Existing) -> Iterator[str]:
+    """The service's list does not tell what hangs on a milestone."""
+    yield "its issues and merge requests lose it; the service does not report how many these are"
+
+
 MILESTONES = Collection(
     name="milestones",
     title="milestone",
@@ -56,6 +61,7 @@ MILESTONES = Collection(
     events={"active": "activate", "closed": "close"},
     canonical_key=str.strip,
     lost="its issues and merge requests",
+    losses=losses,
 )
 
 KIND = Kind(

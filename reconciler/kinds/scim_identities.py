@@ -1,9 +1,9 @@
 """SCIM identities of a group by external UID: renamed and unlinked here, created elsewhere (spec 4.12)."""
 
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from typing import ClassVar
 
-from reconciler.model.endpoints import Collection
+from reconciler.model.endpoints import Collection, Existing
 from reconciler.model.kind import Kind, Needs, Role
 from reconciler.model.resource import Item
 from reconciler.model.targets import Level
@@ -16,6 +16,11 @@ class Identity(Item):
         "extern_uid": "the external UID of an identity is its key",
         "active": "the identity provider decides whether an identity is active",
     }
+
+
+def losses(old: Existing) -> Iterator[str]:
+    """An identity links a user."""
+    yield f"the identity provider no longer manages the user with ID {old.found.id}; only it can link the user again"
 
 
 IDENTITIES = Collection(
@@ -32,6 +37,7 @@ IDENTITIES = Collection(
     method="PATCH",
     canonical_key=str.casefold,
     grants_access=True,
+    losses=losses,
 )
 
 KIND = Kind(

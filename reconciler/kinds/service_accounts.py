@@ -1,12 +1,12 @@
 """Service accounts of the instance, each known by its username (spec 4.5)."""
 
 import re
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from typing import Annotated, ClassVar
 
 from pydantic import AfterValidator, Field
 
-from reconciler.model.endpoints import Collection, Reading
+from reconciler.model.endpoints import Collection, Existing, Reading
 from reconciler.model.kind import Kind, Needs
 from reconciler.model.protocols import Json
 from reconciler.model.resource import Found, Item, recognized
@@ -60,6 +60,11 @@ def decode(entry: Json) -> Found:
     return Found(account, unknown=unknown, unshown={} if "email" in entry else {"email": "name"})
 
 
+def losses(_old: Existing) -> Iterator[str]:
+    """The list tells nothing of what an account does (deployed behaviour, section a)."""
+    yield "its tokens stop working, its memberships end, and its contributions move to the ghost user"
+
+
 ACCOUNTS = Collection(
     name="service_accounts",
     title="service account",
@@ -75,6 +80,7 @@ ACCOUNTS = Collection(
     prunable=False,
     fades=True,
     lost="its memberships, tokens and contributions",
+    losses=losses,
 )
 
 KIND = Kind(

@@ -1,9 +1,9 @@
 """Pipeline trigger tokens of a project, each known by its description, which need not be unique (spec 4.8)."""
 
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from typing import ClassVar
 
-from reconciler.model.endpoints import Collection
+from reconciler.model.endpoints import Collection, Existing
 from reconciler.model.kind import Archived, Kind, Needs, Role
 from reconciler.model.resource import Rotated
 from reconciler.model.targets import Level
@@ -23,6 +23,15 @@ def secret_is_complete(value: str) -> bool:
     return len(value) > 4
 
 
+def losses(old: Existing) -> Iterator[str]:
+    """A token counts as used when a pipeline was started with it. A null may also be a token never used."""
+    found = old.found
+    yield f"last used {found.last_used[:10]}" if found.last_used else "no use of it is recorded"
+    if not found.ours:
+        yield f"it belongs to {found.owner or 'another user'}"
+    yield "its value starts no more pipelines, and does not come back"
+
+
 TOKENS = Collection(
     name="trigger_tokens",
     title="trigger token",
@@ -34,6 +43,7 @@ TOKENS = Collection(
     secret_field="token",  # noqa: S106 - the name of a field
     secret_is_complete=secret_is_complete,
     lost="its former value",
+    losses=losses,
 )
 
 KIND = Kind(

@@ -205,6 +205,10 @@ def _delete(old: Existing) -> Requests:
     return (Request("DELETE", path),)
 
 
+def _losses(old: Existing) -> Iterable[str]:
+    return (f"does not come back: {old.part.lost}",) if old.part.lost else ()
+
+
 @dataclass(frozen=True, slots=True)
 class Singleton:
     """One settings record a target: it always exists, is read with one GET and updated with one request.
@@ -309,6 +313,8 @@ class Collection:
         numbered: whether an object has no name but its place among all, which changes when others come and go.
         fades: whether the service deletes objects by and by, so that one may be listed for a while.
         lost: what does not come back with an object that was deleted and is created again, such as its comments.
+        losses: what is lost with an object that is deleted, as far as its entry tells: a clause each, in which "it" is
+            the object. They do not name the object, so that they are alike for many; no request is made for them.
     """
 
     name: str
@@ -349,6 +355,7 @@ class Collection:
     numbered: bool = False
     fades: bool = False
     lost: str = ""
+    losses: Callable[[Existing], Iterable[str]] = _losses
 
     is_collection: ClassVar[bool] = True
     whole: ClassVar[bool] = False

@@ -130,6 +130,8 @@ class Delete(Addressed):
     """The whole object, as it was read."""
     successor_id: int | None = None
     """The ID of the token that has succeeded it, whose value is delivered before this one is deleted; null if none."""
+    losses: tuple[str, ...] = field(default=(), compare=False)
+    """What is lost with it, as far as the response tells: a clause each, about the object."""
     origin: str = field(default="", compare=False)
     """Where the manifests declare it, or its section, as path:line; empty if unknown."""
 

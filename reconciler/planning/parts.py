@@ -462,8 +462,10 @@ def plan_deletion(at: DeclaredPart[Collection], found: Found, successor_id: int 
     name = found.names[0]
     path = _path(at, name)
     if isinstance(path, str):
-        requests = at.part.delete(Existing(at.part, at.section.target, path, name, Resource(), found, at.siblings))
-        yield Delete(at.address(name), fields_of(found.resource), requests, as_read(found), successor_id)
+        old = Existing(at.part, at.section.target, path, name, Resource(), found, at.siblings)
+        losses = (*at.part.losses(old), *([] if successor_id is None else [f"its successor has the ID {successor_id}"]))
+        before, read = fields_of(found.resource), as_read(found)
+        yield Delete(at.address(name), before, at.part.delete(old), read, successor_id, losses)
     else:
         yield path
 

@@ -43,6 +43,7 @@ from reconciler.render.wording import (
     least,
     left_alone,
     listed_documents,
+    losses,
     plan_cost,
     plan_in_a_line,
     planned,
@@ -259,7 +260,8 @@ def _change(change: Change) -> Iterator[str]:
         if change.hint:
             yield f"!     {clipped(escaped(change.hint))}\n"
     else:
-        yield from (f"{MARKERS[change.action]}     {clipped(line)}\n" for line in details(change))
+        lines = (*details(change), *losses(change))
+        yield from (f"{MARKERS[change.action]}     {clipped(line)}\n" for line in lines)
 
 
 def _file(path: str, diagnostics: Sequence[LocatedDiagnostic]) -> Block:

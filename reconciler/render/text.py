@@ -36,6 +36,7 @@ from reconciler.render.wording import (
     least,
     left_alone,
     listed_documents,
+    losses,
     of_plan,
     of_report,
     plan_cost,
@@ -204,7 +205,8 @@ def _group(group: Group[Entry], style: Style) -> Iterator[str]:
             facts = () if isinstance(sample, Delete) and not style.verbose else tuple(details(sample))
             yield from _entry(MARKERS[sample.action], about, facts, style, escaped(group.origin))
     if style.verbose:
-        yield from (f"      {line}" for line in (() if isinstance(sample, Outcome) else rewritten(sample)))
+        for line in () if isinstance(sample, Outcome) else (*losses(sample), *rewritten(sample)):
+            yield from _folded(line, style, indent=6)
         for each in map(subject_of, group.entries):
             yield from () if isinstance(each, Problem | Excepted) else _requests(each)
 

@@ -162,6 +162,11 @@ def details(change: Change) -> Iterator[str]:
             yield from _fields(change.before)
 
 
+def losses(change: Change) -> Iterator[str]:
+    """Yield what is lost with an object that is deleted."""
+    yield from map(escaped, change.losses if isinstance(change, Delete) else ())
+
+
 def unused_names(change: Create) -> Iterator[str]:
     """Yield that nothing has one of the declared former names, if there are any."""
     if change.former_names:

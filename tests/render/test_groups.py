@@ -340,6 +340,7 @@ def test_the_json_of_a_plan_has_every_change_and_the_groups() -> None:
             "before": {},
             "after": {"state": "active"},
             "renamed_from": None,
+            "losses": [],
             "field": None,
             "status": None,
             "reason": "",

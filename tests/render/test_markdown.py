@@ -58,6 +58,8 @@ Read from `https://git.example.com/api/v4` at 2026-12-01T12:00:00Z.
 -     state: active
 +     state: closed
 - trigger token "legacy-integration"
+-     no use of it is recorded
+-     its value starts no more pipelines, and does not come back
 ```
 
 </details>
@@ -116,6 +118,8 @@ Written to `https://git.example.com/api/v4` from 2026-12-01T12:00:00Z to 2026-12
 -     state: active
 +     state: closed
 - trigger token "legacy-integration"
+-     no use of it is recorded
+-     its value starts no more pipelines, and does not come back
 ```
 
 </details>

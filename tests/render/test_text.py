@@ -43,6 +43,8 @@ def test_a_verbose_plan_names_requests_and_what_stays() -> None:
         '  ~ milestone "2026.11"                       renamed from "Nov 2026", state: active -> closed\n'
         "      PUT projects/acme%2Fpayments%2Fapi/milestones/31\n"
         '  - trigger token "legacy-integration"\n'
+        "      no use of it is recorded\n"
+        "      its value starts no more pipelines, and does not come back\n"
         "      DELETE projects/acme%2Fpayments%2Fapi/triggers/71\n"
         "  ! approval settings.retain_approvals_on_push: locked by group acme; unlock it there or leave the field out\n"
         '  ? milestone "Someday" is unmanaged          ID 32\n'
@@ -95,7 +97,7 @@ def test_no_line_is_wider_than_the_terminal_unless_a_word_is() -> None:
 
 def test_colour_repeats_what_the_markers_say() -> None:
     coloured = render_plan(sample(), style=Style(colour=True, verbose=True))
-    assert coloured.splitlines()[:11] == [
+    assert coloured.splitlines()[:13] == [
         "\x1b[1mproject acme/payments/api\x1b[0m",
         '  \x1b[32m+ milestone "2026.12"\x1b[0m                       due_date: 2026-12-31',
         "      POST projects/acme%2Fpayments%2Fapi/milestones",
@@ -104,6 +106,8 @@ def test_colour_repeats_what_the_markers_say() -> None:
         '  \x1b[33m~ milestone "2026.11"\x1b[0m                       renamed from "Nov 2026", state: active -> closed',
         "      PUT projects/acme%2Fpayments%2Fapi/milestones/31",
         '  \x1b[31m- trigger token "legacy-integration"\x1b[0m',
+        "      no use of it is recorded",
+        "      its value starts no more pipelines, and does not come back",
         "      DELETE projects/acme%2Fpayments%2Fapi/triggers/71",
         "  \x1b[1;35m! approval settings.retain_approvals_on_push: locked by group acme; unlock it there or leave the field out\x1b[0m",
         '  \x1b[2m? milestone "Someday" is unmanaged\x1b[0m          ID 32',
