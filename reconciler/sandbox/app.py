@@ -41,6 +41,8 @@ class Sandbox:
         self._in_flight = 0
         self._answered = 0
         self._router = Router(routes())
+        self._throttled: tuple[int, int] | None = None
+        self._throttle: RateLimit | None = None
         self._held: dict[str, list[tuple[_Exchange, asyncio.Future[Answer]]]] = {}
         self.set_latency(latency_ms)
         self.set_rate_limit(rate_limit)
@@ -139,8 +141,9 @@ class Sandbox:
         self._log.append(entry)
         exchange = _Exchange(entry)
         too_many = None
-        if self._rate_limit is not None:
-            exchange.headers, too_many = self._rate_limit.count(token_in(request.headers, {}) or "")
+        limit = self._limit()
+        if limit is not None:
+            exchange.headers, too_many = limit.count(token_in(request.headers, {}) or "")
         if too_many:
             exchange.answer = too_many
             return exchange
@@ -152,6 +155,13 @@ class Sandbox:
         except Refusal as refusal:
             exchange.answer = refusal.answer
         return exchange
+
+    def _limit(self) -> RateLimit | None:
+        """Return the limit in force: that of the settings of the instance, else the one given to the sandbox."""
+        throttle = self._state.instance.throttle
+        if throttle != self._throttled:
+            self._throttled, self._throttle = throttle, RateLimit(*throttle) if throttle else None
+        return self._throttle or self._rate_limit
 
     def _serve(self, request: "_Request", exchange: "_Exchange") -> Answer | Insertion:
         """Call the endpoint of the request; an insertion is left for later."""

@@ -6,6 +6,7 @@ What is sent but not declared is ignored. Only what was sent is given back, null
 import json
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from datetime import date
 from functools import partial
 from typing import Any
 from urllib.parse import parse_qsl, unquote
@@ -195,8 +196,16 @@ def _integers(value: Any) -> list[int]:
     return [number for part in parts if (number := _integer(part)) is not None]
 
 
+def _texts(value: Any) -> list[str]:
+    return [_text(part) for part in (value if isinstance(value, list) else str(value).split(",")) if part]
+
+
 def _time(value: Any) -> str | None:
     return None if value == "" else stamp(moment(str(value)))
+
+
+def _day(value: Any) -> str | None:
+    return None if value == "" else date.fromisoformat(str(value)).isoformat()
 
 
 text = partial(Attribute, _text)
@@ -205,7 +214,11 @@ boolean = partial(Attribute, _boolean)
 """True or false, or one of the words for them; the empty string is null."""
 integer = partial(Attribute, _integer)
 """A whole number, its digits, or a number whose fraction is cut off; the empty string is null."""
+texts = partial(Attribute, _texts)
+"""A list of strings, or one string of them with commas between."""
 integers = partial(Attribute, _integers)
 """A list of whole numbers, or one string of them with commas between."""
+day = partial(Attribute, _day)
+"""A date, `YYYY-MM-DD`; the empty string is null."""
 time = partial(Attribute, _time)
 """A moment in ISO 8601, as it is kept; the empty string is null."""

@@ -5,7 +5,7 @@ Endpoints read and change the same models, and a dump writes them out again.
 
 from collections.abc import Callable, Mapping
 from datetime import UTC, date, datetime
-from typing import Annotated, Any, Self, TypeVar, get_args
+from typing import Annotated, Any, ClassVar, Self, TypeVar, get_args
 
 from pydantic import (
     AfterValidator,
@@ -117,7 +117,13 @@ class Record(BaseModel):
 
 
 class Item(Record):
-    """A numbered thing; `id` is unique among all of its class in the service, and 0 until it is assigned."""
+    """A numbered thing; `id` is unique among all of its class in the service, and 0 until it is assigned.
+
+    Attributes:
+        counted_with: another class, if the IDs are unique among both.
+    """
+
+    counted_with: ClassVar["type[Item] | None"] = None
 
     id: Annotated[int, Field(gt=0)] = 0
 

@@ -4,22 +4,23 @@ The section of a kind is a field of its owner, under the kind's name. Modules in
 names no kind.
 """
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
-from typing import Any, Generic, Literal, Self, TypeVar
+from typing import Annotated, Any, Generic, Literal, Self, TypeVar
 
 from pydantic import Field, ValidationInfo, field_validator, model_validator
 
 from .records import SEED, Date, Item, Numbers, Record, Time, Username, loading, moment, stamp
 
+I = TypeVar("I", bound=Item)  # noqa: E741 - an item
 T = TypeVar("T")
 Role = Literal["guest", "planner", "reporter", "developer", "maintainer", "owner"]
 Dialect = Literal["spec", "deployed"]
 Visibility = Literal["private", "internal", "public"]
 Level = Literal["instance", "user", "group", "project"]
 GUEST, PLANNER, REPORTER, DEVELOPER, MAINTAINER, OWNER, ADMIN = 10, 15, 20, 30, 40, 50, 60
-ROLES: dict[str, int] = {
+ROLES: dict[Role, int] = {
     "guest": GUEST,
     "planner": PLANNER,
     "reporter": REPORTER,
@@ -37,6 +38,16 @@ class Instance(Record):
     url: str | None = None
     version: str = "18.9.0-ee"
     revision: str = "5a0d6b0c1f2"
+    throttle_authenticated_api_enabled: bool = False
+    throttle_authenticated_api_requests_per_period: Annotated[int, Field(gt=0)] = 7200
+    throttle_authenticated_api_period_in_seconds: Annotated[int, Field(gt=0)] = 3600
+
+    @property
+    def throttle(self) -> tuple[int, int] | None:
+        """How many requests a user may send in how many seconds, if that is limited."""
+        if not self.throttle_authenticated_api_enabled:
+            return None
+        return self.throttle_authenticated_api_requests_per_period, self.throttle_authenticated_api_period_in_seconds
 
     @property
     def enterprise(self) -> bool:
@@ -126,6 +137,7 @@ class Place(Item):
     name: str = ""
     visibility: Visibility = "private"
     archived: bool = False
+    marked_for_deletion_on: str | None = None
     created_at: Time = SEED
     members: list[Member] = Field(default_factory=list)
 
@@ -146,6 +158,11 @@ class Place(Item):
         if key in state.users_by_name or key in state.groups_by_path or key in state.projects_by_path:
             raise ValueError(f"the path {path!r} is taken")
         return path
+
+    @property
+    def owners(self) -> list[Member]:
+        """Its direct members with that role."""
+        return [member for member in self.members if member.role == "owner"]
 
     def role_of(self, user: "User") -> int:
         """Return the user's role as a direct member, as a number; 0 for none."""
@@ -185,7 +202,6 @@ class Project(Place):
     builds_enabled: bool = True
     issues_enabled: bool = True
     merge_requests_enabled: bool = True
-    marked_for_deletion_on: str | None = None
 
     @field_validator("path")
     @classmethod
@@ -234,7 +250,8 @@ class Section(Generic[T]):
 class State:
     """Everything, with indexes. While a file is loaded, its models register themselves here."""
 
-    def __init__(self) -> None:
+    def __init__(self, user: type[User] = User, group: type[Group] = Group, project: type[Project] = Project) -> None:
+        self._user, self._group, self._project = user, group, project
         self.instance = Instance()
         self.users: dict[int, User] = {}
         self.groups: dict[int, Group] = {}
@@ -258,6 +275,7 @@ class State:
 
     def numbers(self, sort: type[Item], within: str = "") -> Numbers:
         """Return the source of IDs for a class of items; `within` a path, for numbers within that project or group."""
+        sort = sort.counted_with or sort
         return self._numbers.setdefault((sort.__module__, sort.__name__, within), Numbers())
 
     def settle(self) -> None:
@@ -328,6 +346,77 @@ class State:
             return True
         return user is not None and isinstance(place, Group) and place.path in self._reachable(user)
 
+    def add_user(self, values: dict[str, Any]) -> User:
+        """Add a user with these values, which have been checked."""
+        return self._add(self.users, self._user, values)
+
+    def add_group(self, values: dict[str, Any]) -> Group:
+        """Add a group with these values, which have been checked."""
+        return self._add(self.groups, self._group, values)
+
+    def add_project(self, values: dict[str, Any]) -> Project:
+        """Add a project with these values, which have been checked."""
+        return self._add(self.projects, self._project, values)
+
+    def move(self, place: Place, path: str) -> None:
+        """Give a place and all that lies in it another path: projects are still found at the old one, groups not."""
+        start, renamed = len(place.path), {}
+        for each in self.below(place):
+            index: dict[str, Any] = self.groups_by_path if isinstance(each, Group) else self.projects_by_path
+            del index[each.path.lower()]
+            if isinstance(each, Project):
+                each.renamed_from = [*each.renamed_from, each.path]
+                self.moved[each.path.lower()] = each
+            renamed[each.path] = each.path = path + each.path[start:]
+            index[each.path.lower()] = each
+        self._numbers = {
+            (module, name, renamed.get(within, within)): numbers
+            for (module, name, within), numbers in self._numbers.items()
+        }
+        self.forget_access()
+
+    def below(self, place: Place) -> list[Place]:
+        """Return the place, and all that lies in it."""
+        return [each for each in self._places() if f"{each.path}/".lower().startswith(f"{place.path}/".lower())]
+
+    def remove(self, place: Place) -> None:
+        """Remove a place, and all that lies in it."""
+        for each in self.below(place):
+            if isinstance(each, Project):
+                del self.projects[each.id], self.projects_by_path[each.path.lower()]
+                self.moved = {old: project for old, project in self.moved.items() if project is not each}
+            else:
+                del self.groups[each.id], self.groups_by_path[each.path.lower()]
+        self.forget_access()
+
+    def remove_user(self, user: User, sections: Iterable["Section[Any]"]) -> None:
+        """Remove a user, their tokens, memberships and projects, and what is theirs in these sections everywhere."""
+        for project in [each for each in self.projects.values() if each.parent_path.lower() == user.username.lower()]:
+            self.remove(project)
+        for place in self._places():
+            place.members = [each for each in place.members if each.user != user.username]
+            for section in sections:
+                _forget(user.username, getattr(place, section.name, None))
+        for token in user.tokens:
+            del self.tokens[token.token], self.users_by_token[token.token]
+        del self.users[user.id], self.users_by_name[user.username.lower()]
+        self.forget_access()
+
+    def forget_access(self) -> None:
+        """Find out anew who may do what: members or places have changed."""
+        self._access.clear()
+        self._reach.clear()
+
+    def _places(self) -> list[Place]:
+        return [*self.groups.values(), *self.projects.values()]
+
+    def _add(self, items: dict[int, I], sort: type[I], values: dict[str, Any]) -> I:
+        item = sort.model_validate({**values, "created_at": self.tick()}, context=self)
+        item.id = self.numbers(sort).give()
+        items[item.id] = item
+        self.forget_access()
+        return item
+
     def _find_access(self, user: User, place: Place) -> int:
         if user.admin:
             return ADMIN
@@ -338,11 +427,18 @@ class State:
     def _reachable(self, user: User) -> set[str]:
         """Return the paths of the groups in or below which the user is a member."""
         if user.username not in self._reach:
-            places: list[Place] = [*self.groups.values(), *self.projects.values()]
             self._reach[user.username] = {
-                group.path for place in places if place.role_of(user) for group in self.groups_above(place)
+                group.path for place in self._places() if place.role_of(user) for group in self.groups_above(place)
             }
         return self._reach[user.username]
+
+
+def _forget(username: str, data: Any) -> None:
+    """Remove what is a user's from a section: by their name, or as its owner or author."""
+    if isinstance(data, dict):
+        data.pop(username, None)
+    elif isinstance(data, list):
+        data[:] = [each for each in data if username not in (getattr(each, "owner", ""), getattr(each, "author", ""))]
 
 
 def _is_path(key: str) -> bool:

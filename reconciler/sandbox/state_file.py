@@ -51,7 +51,8 @@ def read_state(source: Mapping[str, Any] | Path, dialect: Dialect | None = None)
 
 def load(value: Any, dialect: Dialect | None = None) -> State:
     """Return a state from the content of a file, in that dialect if one is given. Raises `StateError`."""
-    state, models = State(), _models()
+    models = _models()
+    state = State(models.user, models.group, models.project)
     try:
         file: Any = models.file.model_validate({} if value is None else value, context=state)
     except ValidationError as error:

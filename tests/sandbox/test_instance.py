@@ -167,6 +167,7 @@ def test_a_member_of_a_project_below_sees_the_group(service: SandboxClient) -> N
         "created_at": CREATED,
         "parent_id": 10,
         "archived": False,
+        "marked_for_deletion_on": None,
     }
     assert service.ask("GET /groups/Acme%2FTeam", user="dev") == (200, team)
     assert service.ask("GET /groups/10", user="max")[1]["parent_id"] is None

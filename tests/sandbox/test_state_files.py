@@ -32,6 +32,9 @@ def test_absent_values_have_defaults_and_ids_are_assigned_in_order() -> None:
         "url": None,
         "version": "18.9.0-ee",
         "revision": "5a0d6b0c1f2",
+        "throttle_authenticated_api_enabled": False,
+        "throttle_authenticated_api_requests_per_period": 7200,
+        "throttle_authenticated_api_period_in_seconds": 3600,
     }
     assert [core(user) for user in found["users"]] == [
         {
@@ -53,6 +56,7 @@ def test_absent_values_have_defaults_and_ids_are_assigned_in_order() -> None:
             "name": "acme",
             "visibility": "private",
             "archived": False,
+            "marked_for_deletion_on": None,
             "description": None,
             "created_at": SEED,
             "members": [],

@@ -9,7 +9,7 @@ from ..answers import Answer, refused
 from ..call import Call, Route
 from ..collection import PAGE, page_of
 from ..parameters import boolean, read, text
-from ..state import Group, Project, State, User
+from ..state import Group, Project, State, Token, User
 
 
 def show_user(state: State, user: User, url: str) -> dict[str, Any]:
@@ -88,28 +88,29 @@ def get_token(call: Call) -> Answer:
     if token.kind != "personal":
         reason = "This endpoint requires token type to be a personal access token"
         raise refused(400, f"400 Bad request - {reason}")
-    return Answer(
-        200,
-        {
-            "id": token.id,
-            "name": token.name,
-            "revoked": token.revoked,
-            "created_at": call.state.show_time(token.created_at),
-            "description": None,
-            "scopes": list(token.scopes),
-            "user_id": user.id,
-            "last_used_at": None,
-            "active": True,
-            "expires_at": token.expires_at,
-            "last_used_ips": [],
-        },
-    )
+    return Answer(200, {**show_token(call.state, user, token), "last_used_ips": []})
+
+
+def show_token(state: State, user: User, token: Token) -> dict[str, Any]:
+    """Return the record of a user's token, without its value."""
+    return {
+        "id": token.id,
+        "name": token.name,
+        "revoked": token.revoked,
+        "created_at": state.show_time(token.created_at),
+        "description": None,
+        "scopes": list(token.scopes),
+        "user_id": user.id,
+        "last_used_at": None,
+        "active": token.expires_at is None or token.expires_at > state.today(),
+        "expires_at": token.expires_at,
+    }
 
 
 def get_project(call: Call) -> Answer:
     """`GET /projects/:id`."""
     project = call.visible_project()
-    record = _show_project(call, project)
+    record = show_project(call, project)
     if call.user is not None:
         record["permissions"] = _permissions(call.state, project, call.user)
     return Answer(200, record)
@@ -117,24 +118,7 @@ def get_project(call: Call) -> Answer:
 
 def get_group(call: Call) -> Answer:
     """`GET /groups/:id`."""
-    group = call.visible_group()
-    return Answer(
-        200,
-        {
-            "id": group.id,
-            "web_url": f"{call.url}/groups/{group.path}",
-            "name": group.name,
-            "path": group.slug,
-            "description": group.description,
-            "visibility": group.visibility,
-            "avatar_url": None,
-            "full_name": " / ".join(reversed([each.name for each in call.state.groups_above(group)])),
-            "full_path": group.path,
-            "created_at": call.state.show_time(group.created_at),
-            "parent_id": _parent_id(call.state, group),
-            "archived": call.state.is_archived(group),
-        },
-    )
+    return Answer(200, show_group(call, call.visible_group()))
 
 
 def list_projects(call: Call) -> Answer:
@@ -161,10 +145,29 @@ def list_projects(call: Call) -> Answer:
         and state.visible(call.user, project)
     ]
     found.sort(key=lambda project: project.id, reverse=wanted.get("sort") != "asc")
-    return page_of(call, found, lambda project: _show_project(call, project, simple=wanted.get("simple", False)))
+    return page_of(call, found, lambda project: show_project(call, project, simple=wanted.get("simple", False)))
 
 
-def _show_project(call: Call, project: Project, *, simple: bool = False) -> dict[str, Any]:
+def show_group(call: Call, group: Group) -> dict[str, Any]:
+    """Return the record of a group."""
+    return {
+        "id": group.id,
+        "web_url": f"{call.url}/groups/{group.path}",
+        "name": group.name,
+        "path": group.slug,
+        "description": group.description,
+        "visibility": group.visibility,
+        "avatar_url": None,
+        "full_name": " / ".join(reversed([each.name for each in call.state.groups_above(group)])),
+        "full_path": group.path,
+        "created_at": call.state.show_time(group.created_at),
+        "parent_id": _parent_id(call.state, group),
+        "archived": call.state.is_archived(group),
+        "marked_for_deletion_on": group.marked_for_deletion_on,
+    }
+
+
+def show_project(call: Call, project: Project, *, simple: bool = False) -> dict[str, Any]:
     """Return the record of a project: the limited one if that was asked for, or without a token, else the whole one."""
     record = show_basic_project(call.state, project, call.url)
     record["visibility"] = project.visibility

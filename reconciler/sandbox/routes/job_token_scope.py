@@ -74,7 +74,7 @@ class _Allowlist:
         """Answer with a page of the list, ordered by ID."""
         read(call, *PAGE)
         project = call.project(MAINTAINER)
-        numbers = [*self.entries(project)]
+        numbers = [*self.entries(call.state, project)]
         if self.what == "project" and call.state.deployed:
             numbers.append(project.id)
         targets = self.targets(call.state)
@@ -92,7 +92,7 @@ class _Allowlist:
                 f"400 Bad request - The target_{self.what} that you are attempting to access does not exist or you "
                 "don't have permission to perform this action",
             )
-        entries = self.entries(project)
+        entries = self.entries(call.state, project)
         self.require_absent(call.state, entries, number)
         if len(entries) >= MOST:
             direction = " in this direction" if self.what == "project" else ""
@@ -119,17 +119,19 @@ class _Allowlist:
         call.require(project, MAINTAINER, "403 Forbidden - Insufficient permissions to modify the job token scope")
         if self.what == "project" and number == project.id:
             raise refused(400, "400 Bad request - Source project cannot be removed from the job token scope")
-        entries = self.entries(project)
+        entries = self.entries(call.state, project)
         if number not in entries:
             raise refused(400, f"400 Bad request - Target {self.what} is not in the job token scope")
         entries.remove(number)
         call.changed = True
         return Answer(204)
 
-    def entries(self, project: Project) -> list[int]:
-        """Return the IDs on the list."""
+    def entries(self, state: State, project: Project) -> list[int]:
+        """Return the IDs on the list, without those of projects and groups that were removed."""
         scope = SCOPE.of(project)
-        return scope.project_allowlist if self.what == "project" else scope.group_allowlist
+        found = scope.project_allowlist if self.what == "project" else scope.group_allowlist
+        found[:] = [number for number in found if number in self.targets(state)]
+        return found
 
     def targets(self, state: State) -> Mapping[int, Place]:
         """Return the projects or groups that can be on the list."""

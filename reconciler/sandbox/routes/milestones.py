@@ -1,4 +1,6 @@
-"""Project milestones (spec section 4.11): titles are unique over a project and the groups above it.
+"""Milestones (spec section 4.11): titles are unique over a project and the groups above it.
+
+The spec has those of projects only; those of groups follow production servers.
 
 Differences: production says what is wrong in one string with a Ruby hash in it, wants at least one attribute in a
 `PUT`, knows the state `all`, reads dates in other forms, where what it cannot read is no date, and answers a promotion
@@ -38,7 +40,7 @@ _FILTERS = (
     integers("ids"),
     *(text(name) for name in ("title", "search", "search_title", "sort", "containing_date", "start_date", "end_date")),
     *(time(name) for name in ("updated_before", "updated_after")),
-    *(boolean(name) for name in _ANCESTORS),
+    *(boolean(name) for name in (*_ANCESTORS, "include_descendants")),
     *PAGE,
 )
 _STATE = [text("state", values=("active", "closed", *more)) for more in ((), ("all", ""))]
@@ -64,7 +66,7 @@ class Milestone(CountedItem):
 
 
 class _Milestones(Collection[Milestone]):
-    """A project's milestones; those of groups count for the uniqueness of titles, and are listed with `_ANCESTORS`."""
+    """The milestones of a project or group; those of the groups above are listed with `_ANCESTORS`."""
 
     def list_items(self, call: Call) -> Answer:
         """Answer with milestones by due date, or as `sort` says, newest first among equals."""
@@ -72,9 +74,11 @@ class _Milestones(Collection[Milestone]):
         if sent.keys() >= set(_ANCESTORS):
             key = "error" if call.state.deployed else "message"
             raise Refusal(400, {key: f"{', '.join(_ANCESTORS)} are mutually exclusive"})
-        project = self.owner(call)
+        owner = self.owner(call)
         ancestors = any(sent.get(name) for name in _ANCESTORS)
-        places = [project, *(call.state.groups_above(project) if ancestors else ())]
+        places = _with_groups_above(call.state, owner) if ancestors else [owner]
+        if self.level == "group" and sent.get("include_descendants"):
+            places += [place for place in call.state.below(owner) if place is not owner]
         found = [
             (place, each) for place in places for each in self.section.of(place) if _matches(each, sent, ancestors)
         ]
@@ -85,21 +89,23 @@ class _Milestones(Collection[Milestone]):
             found.sort(key=lambda pair: getattr(pair[1], _SORTS[wanted]) is None)
         return page_of(call, found, lambda pair: self.show(call, *pair))
 
-    def owner(self, call: Call) -> Project:
-        """Return the project, if the caller can see it and issues or merge requests are on; else 404 or 403."""
+    def owner(self, call: Call) -> Place:
+        """Return the owner, if the caller can see it and, in a project, issues or merge requests are on."""
+        if self.level == "group":
+            return call.visible_group()
         project = call.visible_project()
         if not (project.issues_enabled or project.merge_requests_enabled):
             raise refused(403, "403 Forbidden")
         return project
 
-    def owner_to_write(self, call: Call) -> Project:
-        """Return the project, if the caller is a planner and it is not archived; else 404 or 403."""
-        project = self.owner(call)
-        call.require(project, PLANNER)
-        call.require_open(project)
-        return project
+    def owner_to_write(self, call: Call) -> Place:
+        """Return the owner, if the caller is a planner and it is not archived; else 404 or 403."""
+        owner = self.owner(call)
+        call.require(owner, PLANNER)
+        call.require_open(owner)
+        return owner
 
-    def make(self, call: Call, owner: Project, sent: dict[str, Any]) -> Milestone:
+    def make(self, call: Call, owner: Place, sent: dict[str, Any]) -> Milestone:
         """Return a new milestone, which is always active. No index keeps titles unique."""
         wanted = Milestone.model_construct(title="")
         wrong = _fill(wanted, sent, call.state) | _title_faults(call.state, wanted.title, owner)
@@ -111,8 +117,8 @@ class _Milestones(Collection[Milestone]):
         """Change a milestone; the state is saved first, even if the rest is refused."""
         number = self.key(call)
         sent = read(call, *_CHANGES, any_of=_CHANGEABLE if call.state.deployed else ())
-        project = self.owner_to_write(call)
-        milestone = self.find(call, project, number)
+        owner = self.owner_to_write(call)
+        milestone = self.find(call, owner, number)
         self.require_unmodified(call, milestone)
         state = _EVENTS.get(sent.get("state_event") or "", milestone.state)
         if state != milestone.state:
@@ -120,12 +126,12 @@ class _Milestones(Collection[Milestone]):
         wanted = milestone.model_copy()
         wrong = _fill(wanted, sent, call.state)
         if wanted.title != milestone.title:
-            wrong.update(_title_faults(call.state, wanted.title, project))
+            wrong.update(_title_faults(call.state, wanted.title, owner))
         if wrong:
             raise _refuse(call.state, "update", wrong)
         if wanted != milestone:
             self.save(call, milestone, wanted)
-        return Answer(200, self.show(call, project, milestone))
+        return Answer(200, self.show(call, owner, milestone))
 
     def require_unmodified(self, call: Call, item: Milestone) -> None:
         """Refuse with 412 in the spec only: production does not honour the header for milestones."""
@@ -157,7 +163,8 @@ class _Milestones(Collection[Milestone]):
         Milestones of the same title in subgroups and their projects stay.
         """
         number = self.key(call)
-        project, state = self.owner_to_write(call), call.state
+        project, state = call.visible_project(), call.state
+        self.owner_to_write(call)
         group = state.group_of(project)
         if group is None:
             raise refused(403, "403 Forbidden")
@@ -246,10 +253,14 @@ def _day(given: str) -> str | None:
     return None
 
 
-def _title_faults(state: State, title: str, project: Project) -> dict[str, list[str]]:
+def _with_groups_above(state: State, place: Place) -> list[Place]:
+    return [place, *(group for group in state.groups_above(place) if group is not place)]
+
+
+def _title_faults(state: State, title: str, owner: Place) -> dict[str, list[str]]:
     if not title:
         return {"title": ["can't be blank"]}
-    places = (project, *state.groups_above(project))
+    places = {id(each): each for each in (*state.below(owner), *_with_groups_above(state, owner))}.values()
     taken = any(each.title == title for place in places for each in MILESTONES.section.of(place))
     return {"title": [_TAKEN]} if taken else {}
 
@@ -270,10 +281,19 @@ MILESTONES = _Milestones(
     part="milestone_id",
     new=_NEW,
 )
+OF_GROUPS = _Milestones(
+    "milestones",
+    Milestone,
+    "/groups/:id/milestones",
+    on=("group", "project"),
+    part="milestone_id",
+    new=_NEW,
+)
 _ONE = "/projects/:id/milestones/:milestone_id"
 SECTIONS = (MILESTONES.section,)
 ROUTES = (
     *MILESTONES.routes(),
+    *OF_GROUPS.routes(),
     *(
         Route("GET", f"{_ONE}/{name}", MILESTONES.list_nothing)
         for name in ("issues", "merge_requests", "burndown_events")

@@ -1,19 +1,19 @@
 """Service accounts of the instance (spec section 4.5): administrators list and create them.
 
-The spec is silent on how they are changed and deleted: by `PATCH`, where blank values are dropped, and as users are.
-Production shows the address in the list too, says more about usernames that cannot be, and deletes by a job, which
-here has run after the next list.
+The spec is silent on how they are changed and deleted: by `PATCH`, where blank values are dropped, and as users are,
+see `users`. Production shows the address in the list too, says more about usernames that cannot be, and deletes by a
+job, which here has run after the next list.
 """
 
 import re
 from typing import Any
 
 from ..answers import Answer, refused
-from ..call import Call, Route
+from ..call import Call
 from ..collection import Collection
 from ..parameters import text
 from ..records import Item
-from ..state import Instance
+from ..state import Instance, User
 
 _TEXTS = (text("name"), text("username"), text("email"))
 
@@ -29,6 +29,8 @@ _MALFORMED = (
 
 class Account(Item):
     """One account; `unconfirmed_email` is an address that waits for its confirmation."""
+
+    counted_with = User
 
     username: str = ""
     name: str = "Service account user"
@@ -52,6 +54,12 @@ class _Accounts(Collection[Account]):
     def make(self, call: Call, owner: Instance, sent: dict[str, Any]) -> Account:
         """Blank values count as none."""
         return super().make(call, owner, {name: value for name, value in sent.items() if value})
+
+    def find(self, call: Call, owner: Instance, key: Any) -> Account:
+        """Refuse other users with 400."""
+        if key in call.state.users:
+            raise refused(400, "400 Bad request - User is not a service account")
+        return super().find(call, owner, key)
 
     def read_changes(self, call: Call) -> dict[str, Any]:
         """Blank values are dropped."""
@@ -104,7 +112,4 @@ ACCOUNTS = _Accounts(
     changes=_TEXTS,
 )
 SECTIONS = (ACCOUNTS.section,)
-ROUTES = (
-    *ACCOUNTS.routes("list", "create", "update", update="PATCH"),
-    Route("DELETE", "/users/:user_id", ACCOUNTS.delete),
-)
+ROUTES = ACCOUNTS.routes("list", "create", "update", update="PATCH")

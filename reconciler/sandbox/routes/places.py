@@ -1,0 +1,231 @@
+"""Groups and projects that are created, changed, archived and deleted.
+
+The spec does not define these endpoints; they follow production servers. A deletion takes a place to another path,
+where it waits; a second one, with `permanently_remove`, ends it at once, since the sandbox has no jobs. A top-level
+group waits for ever, unless its only owner is deleted.
+"""
+
+import json
+import re
+from collections.abc import Mapping
+from typing import Any
+
+from ..answers import Answer, Refusal, refused
+from ..call import Call, Insertion, Route
+from ..parameters import boolean, integer, read, text
+from ..state import DEVELOPER, MAINTAINER, OWNER, Group, Place, Project, State
+from .instance import show_group, show_project
+
+KEYWORDS = frozenset({"-", "blob", "commits", "edit", "new", "raw", "tree", "wikis"})
+"""Some of the words that no path may end in: the service's own addresses have them there."""
+
+_TAKEN = ["has already been taken"]
+_VISIBILITIES = ("private", "internal", "public")
+_TEXTS = (text("name"), text("path"), text("description"), text("visibility", values=_VISIBILITIES))
+_SWITCHES = {
+    "builds_access_level": "builds_enabled",
+    "container_registry_access_level": "container_registry_enabled",
+    "issues_access_level": "issues_enabled",
+    "merge_requests_access_level": "merge_requests_enabled",
+}
+_PROJECT = (*_TEXTS, *(text(name, values=("disabled", "private", "enabled")) for name in _SWITCHES))
+_DELETION = (boolean("permanently_remove"), text("full_path"))
+
+
+def create_group(call: Call) -> Insertion:
+    """`POST /groups`: in a group for its maintainers, at the top for everybody; the caller becomes an owner."""
+    sent = read(call, text("name", required=True), text("path", required=True), *_TEXTS[2:], integer("parent_id"))
+    user, state = call.caller(), call.state
+    parent = state.groups.get(sent["parent_id"]) if sent.get("parent_id") else None
+    if sent.get("parent_id"):
+        if parent is None or not state.visible(user, parent):
+            raise refused(404, "404 Group Not Found")
+        call.require(parent, MAINTAINER)
+    values: dict[str, Any] = {
+        "path": f"{parent.path}/{sent['path']}" if parent else sent["path"],
+        "name": sent["name"],
+        "description": sent.get("description"),
+        "visibility": sent.get("visibility") or "private",
+        "members": [{"user": user.username, "role": "owner"}],
+    }
+
+    def insert() -> Answer:
+        wrong = _wrong_group(state, values["path"], values["name"])
+        if parent and _is_above(values["visibility"], parent):
+            wrong["visibility_level"] = [
+                f"{values['visibility']} is not allowed since the parent group has a {parent.visibility} visibility."
+            ]
+        if wrong:
+            raise _unsaved("save", wrong)
+        call.changed = True
+        return Answer(201, show_group(call, state.add_group(values)))
+
+    return insert
+
+
+def update_group(call: Call) -> Answer:
+    """`PUT /groups/:id`: name, path, description and visibility."""
+    sent = read(call, *_TEXTS)
+    group = call.group(OWNER)
+    path, name = _path_of(group, sent), sent.get("name") or group.name
+    wrong = _wrong_group(call.state, path, name, group)
+    if wrong:
+        raise _unsaved("update", wrong)
+    _change(call, group, path, sent)
+    return Answer(200, show_group(call, group))
+
+
+def delete_group(call: Call) -> Answer:
+    """`DELETE /groups/:id`."""
+    sent = read(call, *_DELETION)
+    group = call.group(OWNER)
+    if sent.get("permanently_remove") and not group.parent_path:
+        raise refused(400, "`permanently_remove` option is only available for subgroups.")
+    return _delete(call, group, "subgroup" if group.parent_path else "group", sent)
+
+
+def create_project(call: Call) -> Insertion:
+    """`POST /projects`: in a group for its developers, or in the caller's own namespace."""
+    sent = read(call, *_PROJECT, integer("namespace_id"), any_of=("name", "path"))
+    user, state = call.caller(), call.state
+    group = state.groups.get(sent["namespace_id"]) if sent.get("namespace_id") else None
+    if sent.get("namespace_id"):
+        if group is None:
+            raise refused(400, {"base": ["undefined method `organization_id' for nil"]})
+        if state.access(user, group) < DEVELOPER:
+            raise refused(400, {"namespace": ["is not valid"]})
+    slug = sent.get("path") or re.sub(r"[^\w.]+", "-", sent["name"].lower()).strip("-")
+    visibility = sent.get("visibility") or "private"
+    values: dict[str, Any] = {
+        "path": f"{group.path if group else user.username}/{slug}",
+        "name": sent.get("name") or slug,
+        "description": sent.get("description"),
+        "visibility": group.visibility if group and _is_above(visibility, group) else visibility,  # lowered silently
+        **_switched(sent),
+    }
+
+    def insert() -> Answer:
+        wrong = _wrong_project(state, values["path"], values["name"])
+        if wrong:
+            raise refused(400, wrong)
+        call.changed = True
+        return Answer(201, show_project(call, state.add_project(values)))
+
+    return insert
+
+
+def update_project(call: Call) -> Answer:
+    """`PUT /projects/:id`: name, path, description, visibility, and what is switched on."""
+    sent = read(call, *_PROJECT)
+    project = call.project(MAINTAINER)
+    path, name = _path_of(project, sent), sent.get("name") or project.name
+    wrong = _wrong_project(call.state, path, name, project)
+    if wrong:
+        raise refused(400, wrong)
+    _change(call, project, path, sent)
+    return Answer(200, show_project(call, project))
+
+
+def archive_project(call: Call) -> Answer:
+    """`POST /projects/:id/archive`, and `unarchive`."""
+    project = call.project(OWNER)
+    project.archived = not call.route.path.endswith("/unarchive")
+    call.changed = True
+    return Answer(201, show_project(call, project))
+
+
+def delete_project(call: Call) -> Answer:
+    """`DELETE /projects/:id`."""
+    sent = read(call, *_DELETION)
+    return _delete(call, call.project(OWNER), "project", sent)
+
+
+def _is_above(visibility: str, group: Group) -> bool:
+    return _VISIBILITIES.index(visibility) > _VISIBILITIES.index(group.visibility)
+
+
+def _is_free(state: State, path: str, this: Place | None) -> bool:
+    """Whether no user, group or project has the path, other than this one."""
+    key = path.lower()
+    found = [each[key] for each in (state.users_by_name, state.groups_by_path, state.projects_by_path) if key in each]
+    return found in ([], [this])
+
+
+def _is_named(places: Mapping[int, Place], path: str, name: str, this: Place | None) -> bool:
+    """Whether one of the places beside that path has that name, other than this one."""
+    parent = path.rpartition("/")[0].lower()
+    return any(
+        each.name == name and each is not this and each.parent_path.lower() == parent for each in places.values()
+    )
+
+
+def _wrong_group(state: State, path: str, name: str, this: Group | None = None) -> dict[str, list[str]]:
+    wrong = {"name": _TAKEN} if "/" in path and _is_named(state.groups, path, name, this) else {}
+    slug = path.rpartition("/")[2]
+    if slug in KEYWORDS:
+        wrong["path"] = [f"{slug} is a reserved name"]
+    elif not _is_free(state, path, this):
+        wrong["path"] = _TAKEN
+    return wrong
+
+
+def _wrong_project(state: State, path: str, name: str, this: Project | None = None) -> dict[str, list[str]]:
+    named = {"project_namespace.name": _TAKEN, "name": _TAKEN} if _is_named(state.projects, path, name, this) else {}
+    return named if _is_free(state, path, this) else {**named, "path": _TAKEN}
+
+
+def _unsaved(verb: str, wrong: dict[str, list[str]]) -> Refusal:
+    """400 with a Ruby hash, as production tells it."""
+    pairs = (f":{name}=>[{', '.join(map(json.dumps, reasons))}]" for name, reasons in wrong.items())
+    return refused(400, f"Failed to {verb} group {{{', '.join(pairs)}}}")
+
+
+def _path_of(place: Place, sent: dict[str, Any]) -> str:
+    """Return the full path that the place shall have."""
+    slug = sent.get("path") or place.slug
+    return f"{place.parent_path}/{slug}" if place.parent_path else slug
+
+
+def _change(call: Call, place: Place, path: str, sent: dict[str, Any]) -> None:
+    before = place.model_copy()
+    for name, value in {**sent, **_switched(sent)}.items():
+        if name in ("name", "description", "visibility", *_SWITCHES.values()):
+            setattr(place, name, value)
+    if path != place.path:
+        call.require(place, OWNER)
+        call.state.move(place, path)
+    call.changed = place != before
+
+
+def _switched(sent: dict[str, Any]) -> dict[str, bool]:
+    return {_SWITCHES[name]: sent[name] != "disabled" for name in _SWITCHES if sent.get(name)}
+
+
+def _delete(call: Call, place: Place, word: str, sent: dict[str, Any]) -> Answer:
+    """Take a place to the path where it waits; or, from there, remove it with all that lies in it."""
+    if sent.get("permanently_remove"):
+        if not place.marked_for_deletion_on:
+            raise refused(400, f"{word.removeprefix('sub').capitalize()} must be marked for deletion first.")
+        if sent.get("full_path") != place.path:
+            raise refused(400, f"`full_path` is incorrect. You must enter the complete path for the {word}.")
+        call.state.remove(place)
+    elif place.marked_for_deletion_on:
+        raise refused(400, f"{word.removeprefix('sub').capitalize()} has already been marked for deletion")
+    else:
+        place.marked_for_deletion_on = call.state.today()
+        place.name = f"{place.name}-deletion_scheduled-{place.id}"
+        call.state.move(place, f"{place.path}-deletion_scheduled-{place.id}")
+    call.changed = True
+    return Answer(202, {"message": "202 Accepted"})
+
+
+ROUTES = (
+    Route("POST", "/groups", create_group),
+    Route("PUT", "/groups/:id", update_group),
+    Route("DELETE", "/groups/:id", delete_group),
+    Route("POST", "/projects", create_project),
+    Route("PUT", "/projects/:id", update_project),
+    Route("DELETE", "/projects/:id", delete_project),
+    Route("POST", "/projects/:id/archive", archive_project),
+    Route("POST", "/projects/:id/unarchive", archive_project),
+)

@@ -1,0 +1,154 @@
+"""Users and their tokens, which administrators make and delete, and the members of groups and projects.
+
+The spec does not define these endpoints; they follow production servers, whose jobs are done at once here: a deleted
+user is gone with all that is theirs, with `hard_delete` also the groups that have no other owner.
+"""
+
+from hashlib import sha256
+
+from ..answers import Answer, refused
+from ..call import Call, Route, invalid
+from ..parameters import boolean, day, integer, read, text, texts
+from ..state import MAINTAINER, OWNER, ROLES, Member, Place, Role, Token, User
+from . import sections
+from .instance import show_token, show_user
+from .service_accounts import ACCOUNTS
+
+SCOPES = ("api", "read_api", "read_user", "admin_mode", "sudo", "self_rotate")
+_LEVELS: dict[int, Role] = {number: name for name, number in ROLES.items()}
+_PASSWORDS = ("password", "reset_password", "force_random_password")
+_NEW_USER = (*(text(name, required=True) for name in ("email", "name", "username")), boolean("admin"))
+_NEW_TOKEN = (text("name", required=True), texts("scopes", required=True), day("expires_at"))
+
+
+def create_user(call: Call) -> Answer:
+    """`POST /users`; the address counts as verified."""
+    sent = read(call, *_NEW_USER, any_of=_PASSWORDS)
+    call.instance()
+    state = call.state
+    if any(sent["email"] in user.emails for user in state.users.values()):
+        raise refused(409, "Email has already been taken")
+    if sent["username"].lower() in state.users_by_name.keys() | state.groups_by_path.keys():
+        raise refused(409, "Username has already been taken")
+    values = {name: sent[name] for name in ("username", "name")}
+    user = state.add_user({**values, "emails": [sent["email"]], "admin": bool(sent.get("admin"))})
+    call.changed = True
+    record = {"email": sent["email"], "is_admin": user.admin, "created_at": state.show_time(user.created_at)}
+    return Answer(201, {**show_user(state, user, call.url), **record})
+
+
+def get_user(call: Call) -> Answer:
+    """`GET /users/:user_id`."""
+    number = call.number("user_id")
+    call.caller()
+    return Answer(200, show_user(call.state, _user(call, number), call.url))
+
+
+def delete_user(call: Call) -> Answer:
+    """`DELETE /users/:user_id`, which is for service accounts too; 409 for the only owner of a group."""
+    sent = read(call, boolean("hard_delete"))
+    number = call.number("user_id")
+    call.instance()
+    state = call.state
+    if number not in state.users:
+        return ACCOUNTS.delete(call)
+    user = state.users[number]
+    alone = [group for group in state.groups.values() if [each.user for each in group.owners] == [user.username]]
+    if alone and not sent.get("hard_delete"):
+        raise refused(409, "User cannot be removed while is the sole-owner of a group")
+    for group in alone:
+        if group.id in state.groups:  # it may have lain in one of the others
+            state.remove(group)
+    state.remove_user(user, sections())
+    call.changed = True
+    return Answer(204)
+
+
+def create_token(call: Call) -> Answer:
+    """`POST /users/:user_id/personal_access_tokens`; a day in the past makes a token that has expired."""
+    sent = read(call, *_NEW_TOKEN)
+    if not sent["scopes"] or not set(sent["scopes"]) <= set(SCOPES):
+        raise invalid(call.state, {"scopes": "does not have a valid value"})
+    number = call.number("user_id")
+    call.instance()
+    state, user = call.state, _user(call, number)
+    token = Token.model_validate(
+        {
+            "token": f"glpat-{sha256(f'{user.id} {len(state.tokens)}'.encode()).hexdigest()[:20]}",
+            "name": sent["name"],
+            "scopes": sent["scopes"],
+            "expires_at": sent.get("expires_at"),
+            "created_at": state.tick(),
+        },
+        context=state,
+    )
+    user.tokens.append(token)
+    state.users_by_token[token.token] = user
+    call.changed = True
+    return Answer(201, {**show_token(state, user, token), "token": token.token})
+
+
+def add_member(call: Call) -> Answer:
+    """`POST /groups/:id/members` for owners, `POST /projects/:id/members` for maintainers, but for owners of it."""
+    levels = tuple(_LEVELS)
+    sent = read(call, integer("user_id"), text("username"), integer("access_level", required=True, values=levels))
+    place, state, level = _managed(call), call.state, sent["access_level"]
+    if level == OWNER:
+        call.require(place, OWNER)
+    user = state.users.get(sent.get("user_id") or 0) or state.users_by_name.get((sent.get("username") or "").lower())
+    if user is None:
+        raise refused(404, "404 User Not Found")
+    if place.role_of(user):
+        raise refused(409, "Member already exists")
+    for group in state.groups_above(place):
+        if group.role_of(user) > level:
+            role = _LEVELS[group.role_of(user)].capitalize()
+            reason = f"should be greater than or equal to {role} inherited membership from group {group.path}"
+            raise refused(400, {"access_level": [reason]})
+    place.members.append(Member(user=user.username, role=_LEVELS[level]))
+    state.forget_access()
+    call.changed = True
+    record = {"access_level": level, "expires_at": None, "membership_state": "active"}
+    return Answer(201, {**show_user(state, user, call.url), **record})
+
+
+def remove_member(call: Call) -> Answer:
+    """`DELETE /groups/:id/members/:user_id`, and for projects."""
+    number = call.number("user_id")
+    place = _managed(call)
+    name = _user(call, number, "404 Not found").username
+    kept = [each for each in place.members if each.user != name]
+    if len(kept) == len(place.members):
+        raise refused(404, "404 Not found")
+    place.members = kept
+    call.state.forget_access()
+    call.changed = True
+    return Answer(204)
+
+
+def _user(call: Call, number: int, message: str = "404 User Not Found") -> User:
+    user = call.state.users.get(number)
+    if user is None:
+        raise refused(404, message)
+    return user
+
+
+def _managed(call: Call) -> Place:
+    """Return the group or project in the path, if the caller may manage its members."""
+    return call.group(OWNER) if call.route.path.startswith("/groups/") else call.project(MAINTAINER)
+
+
+ROUTES = (
+    Route("POST", "/users", create_user),
+    Route("GET", "/users/:user_id", get_user, scopes=("read_user",)),
+    Route("DELETE", "/users/:user_id", delete_user),
+    Route("POST", "/users/:user_id/personal_access_tokens", create_token),
+    *(
+        route
+        for level in ("groups", "projects")
+        for route in (
+            Route("POST", f"/{level}/:id/members", add_member),
+            Route("DELETE", f"/{level}/:id/members/:user_id", remove_member),
+        )
+    ),
+)

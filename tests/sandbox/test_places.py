@@ -1,0 +1,132 @@
+"""Groups and projects that are made, changed, archived and deleted; most answers are compared with recorded ones too."""
+
+from typing import Any
+
+import pytest
+
+from .sandbox_client import Answer, SandboxClient, a_service
+
+TAKEN = ["has already been taken"]
+
+
+@pytest.fixture
+def acme(service: SandboxClient, dialect: str) -> SandboxClient:
+    """The small service, in each dialect."""
+    return service.given(a_service(dialect))
+
+
+def unsaved(verb: str, reason: str) -> Answer:
+    return 400, {"message": f"Failed to {verb} group {{{reason}}}"}
+
+
+def test_the_life_of_a_group(acme: SandboxClient) -> None:
+    status, made = acme.ask("POST /groups", {"name": "New", "path": "New", "parent_id": 10, "description": "d"})
+    assert (status, made["id"], made["full_path"], made["full_name"]) == (201, 13, "acme/New", "acme / New")
+    assert (made["visibility"], made["description"]) == ("private", "d")
+    assert acme.ask("POST /groups/13/milestones", {"title": "first"})[1]["iid"] == 1
+    status, changed = acme.ask("PUT /groups/13", {"path": "newer", "name": "Newer", "visibility": "internal"})
+    assert (status, changed["full_path"], changed["name"]) == (200, "acme/newer", "Newer")
+    assert changed["visibility"] == "internal"
+    assert acme.ask("GET /groups/acme%2Fnew")[0] == 404
+    assert acme.ask("POST /groups/acme%2Fnewer/milestones", {"title": "second"})[1]["iid"] == 2
+    assert acme.ask("PUT /groups/13", {"name": "Newer"})[0] == 200
+    assert acme.ask("PUT /groups/13", {"path": "Web"}) == unsaved("update", ':path=>["has already been taken"]')
+    assert acme.ask("DELETE /groups/13?permanently_remove=true") == (
+        400,
+        {"message": "Group must be marked for deletion first."},
+    )
+    assert acme.ask("DELETE /groups/13") == (202, {"message": "202 Accepted"})
+    waiting = acme.ask("GET /groups/13")[1]
+    assert waiting["marked_for_deletion_on"] == "2026-03-01"
+    assert waiting["full_path"] == "acme/newer-deletion_scheduled-13"
+    assert acme.ask("DELETE /groups/13") == (400, {"message": "Group has already been marked for deletion"})
+    assert acme.ask("DELETE /groups/13?permanently_remove=true&full_path=acme/newer") == (
+        400,
+        {"message": "`full_path` is incorrect. You must enter the complete path for the subgroup."},
+    )
+    assert acme.ask(f"DELETE /groups/13?permanently_remove=true&full_path={waiting['full_path']}")[0] == 202
+    assert acme.ask("GET /groups/13")[0] == 404
+    assert acme.changes()[-6:] == [True, False, False, False, True, False]
+
+
+def test_a_group_that_cannot_be_made(acme: SandboxClient) -> None:
+    def post(user: str = "ada", **values: Any) -> Answer:
+        return acme.ask("POST /groups", {"name": "x", "path": "x", **values}, user=user)
+
+    assert post(path="team", name="team", parent_id=10) == unsaved(
+        "save", ':name=>["has already been taken"], :path=>["has already been taken"]'
+    )
+    assert post(path="ACME", name="acme") == unsaved("save", ':path=>["has already been taken"]')
+    assert post(path="raw") == unsaved("save", ':path=>["raw is a reserved name"]')
+    assert post(parent_id=10, visibility="public") == unsaved(
+        "save", ':visibility_level=>["public is not allowed since the parent group has a private visibility."]'
+    )
+    assert post(parent_id=99) == (404, {"message": "404 Group Not Found"})
+    assert post(parent_id=12) == (404, {"message": "404 Group Not Found"})
+    assert post("dev", parent_id=10)[0] == 403
+    assert post("dev")[0] == 201
+    assert acme.ask("DELETE /groups/far?permanently_remove=1", user="eve") == (
+        400,
+        {"message": "`permanently_remove` option is only available for subgroups."},
+    )
+
+
+def test_the_life_of_a_project(acme: SandboxClient) -> None:
+    status, made = acme.ask("POST /projects", {"name": "Big App!", "namespace_id": 10, "visibility": "public"})
+    assert (status, made["id"], made["path_with_namespace"]) == (201, 103, "acme/big-app")
+    assert made["visibility"] == "private"
+    switches = {"issues_access_level": "disabled", "builds_access_level": "private"}
+    status, changed = acme.ask("PUT /projects/103", {"path": "app", **switches})
+    assert (status, changed["path_with_namespace"], changed["issues_enabled"]) == (200, "acme/app", False)
+    assert changed["jobs_enabled"] is True
+    assert acme.response("GET /projects/acme%2Fbig-app").headers["location"].endswith("/projects/103")
+    assert acme.ask("POST /projects/103/archive")[1]["archived"] is True
+    assert acme.ask("POST /projects/103/unarchive")[1]["archived"] is False
+    assert acme.ask("PUT /projects/100", {"path": "else"}, user="max")[0] == 403
+    assert acme.ask("PUT /projects/103", {"name": "web"}) == (
+        400,
+        {"message": {"project_namespace.name": TAKEN, "name": TAKEN}},
+    )
+    assert acme.ask("PATCH /projects/100/job_token_scope", {"enabled": True})[0] == 204
+    assert acme.ask("POST /projects/100/job_token_scope/allowlist", {"target_project_id": 103})[0] == 201
+    assert acme.ask("DELETE /projects/103")[0] == 202
+    path = "acme/app-deletion_scheduled-103"
+    assert acme.ask("GET /projects/103")[1]["path_with_namespace"] == path
+    assert acme.ask(f"DELETE /projects/103?permanently_remove=true&full_path={path}")[0] == 202
+    assert acme.ask("GET /projects/103")[0] == acme.ask("GET /projects/acme%2Fbig-app")[0] == 404
+    listed = acme.ask("GET /projects/100/job_token_scope/allowlist")[1]
+    assert 103 not in [each["id"] for each in listed]
+
+
+def test_a_project_of_ones_own_and_projects_that_cannot_be_made(acme: SandboxClient) -> None:
+    assert acme.ask("POST /projects", {"path": "mine"}, user="dev")[1]["path_with_namespace"] == "dev/mine"
+    assert acme.ask("POST /projects", {"path": "team", "name": "t", "namespace_id": 10}) == (
+        400,
+        {"message": {"path": TAKEN}},
+    )
+    for user, namespace in (("gus", 10), ("dev", 12)):
+        refused = acme.ask("POST /projects", {"path": "x", "namespace_id": namespace}, user=user)
+        assert refused == (400, {"message": {"namespace": ["is not valid"]}})
+
+
+def test_a_group_that_moves_takes_all_below_with_it(acme: SandboxClient) -> None:
+    assert acme.ask("PUT /groups/acme", {"path": "Emca"})[0] == 200
+    assert acme.ask("GET /groups/emca%2Fteam")[1]["full_path"] == "Emca/team"
+    assert acme.response("GET /projects/acme%2Fteam%2Flib").headers["location"].endswith("/projects/101")
+    assert acme.ask("DELETE /groups/emca") == (202, {"message": "202 Accepted"})
+    assert acme.ask("GET /projects/101")[1]["path_with_namespace"] == "Emca-deletion_scheduled-10/team/lib"
+
+
+def test_milestones_of_a_group_know_those_below(acme: SandboxClient) -> None:
+    assert acme.ask("POST /projects/101/milestones", {"title": "low"})[0] == 201
+    assert acme.ask("POST /groups/acme/milestones", {"title": "low"})[0] == 400
+    assert acme.ask("POST /groups/acme/milestones", {"title": "high"})[0] == 201
+    assert acme.ask("POST /groups/11/milestones", {"title": "high"})[0] == 400
+
+    def titles(query: str) -> list[str]:
+        return [each["title"] for each in acme.ask(f"GET /groups/{query}")[1]]
+
+    assert titles("acme/milestones") == ["high"]
+    assert titles("acme/milestones?include_descendants=true") == ["high", "low"]
+    assert titles("11/milestones?include_ancestors=true") == ["high"]
+    assert acme.ask("GET /groups/acme/milestones", user="eve")[0] == 404
