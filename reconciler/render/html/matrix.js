@@ -23,7 +23,7 @@ function createMatrix(container, data, select) {
   const URGENT = 3; // so many of the states ask for attention
   const SOME = 40; // groups are open at first as long as no more rows are shown
   const SEARCHED = 12; // so many targets have a field to search them
-  const BEYOND = 8; // so many rows are kept above and below those in sight
+  const BEYOND = 4; // so many rows are kept above and below those in sight
   const PRINTED = 100; // so many rows are printed at most
   const ITSELF = "the group itself"; // the row of a group's own settings, below the group
   const NOTHING = { group: null, target: null, section: null, state: null };
