@@ -1,21 +1,27 @@
 "use strict";
+
+// The page: cards from the data that stands in it, and the filters, whose values stand in the URL's fragment.
+// Every text goes into the page as text, never as markup.
+
 (() => {
   const data = JSON.parse(document.getElementById("data").textContent);
-  const SIGNS = { create: "+", update: "~", delete: "\u2212" };
-  const FEW = 20; // so many changes are open from the beginning
-  const PART = 50; // so many rows are laid out together, and the first of them before the page is shown
-  const THEN = 250; // so many rows are built or opened at a time
-  const LARGEST = 90000; // pairs of words that are compared at most
+  const CARDS = 30; // so many cards are shown first, and added at the end of the list
+  const TARGETS = 50; // so many rows of a card are shown first
+  const MORE_TARGETS = 500; // so many are added by a click
+  const PENDING = ["delete", "create", "update", "failed", "dropped", "stale", "skipped"]; // `apply` would do them
 
-  const rows = data.rows.map(([own, section, action, label, fields, requests, status, reason], index) => ({
-    index, action, label, fields, requests, status, reason, targets: own.map((target) => data.targets[target]),
-    target: own.length > 1 ? `${own.length} targets` : data.targets[own[0]], section: data.sections[section], node: null, words: null,
-  }));
   const by = (id) => document.getElementById(id);
-  const list = by("list");
-  const filters = ["target", "section", "action", "status"];
-  let shown = [];
-  let turn = 0;
+  const targets = data.targets.map((name) => ({ name, words: name.toLowerCase(), path: name.slice(name.indexOf(" ") + 1) }));
+  const cards = data.cards.map((card) => ({ reason: "", remedy: "", fields: [], requests: "", sections: [], ...card }));
+  const byId = new Map(cards.map((card) => [card.id, card]));
+
+  const FILTERS = ["kind", "group", "target", "section", "state"];
+  const view = { q: "", kind: "", group: "", target: "", section: "", state: "", open: new Set() };
+  let shown = []; // what the filters leave: a card and those of its rows that match
+  let built = 0; // how many of them are in the page
+  let matrix = null;
+
+  // --- Small helpers ---------------------------------------------------------------------------------------------
 
   function make(tag, attributes, ...children) {
     const node = document.createElement(tag);
@@ -24,159 +30,8 @@
     return node;
   }
 
-  function brief({ fields }) {
-    const line = (text) => (text.length > 40 ? text.slice(0, 39) + "\u2026" : text).replaceAll("\n", " ");
-    return fields.map(([name, before, after]) => {
-      if (before !== null && after !== null) return `${name}: ${line(before)} \u2192 ${line(after)}`;
-      return `${name}: ${line(before ?? after)}`;
-    }).join(", ");
-  }
-
-  function build(row) {
-    const action = make("span", { class: `action ${row.action}`, "data-sign": SIGNS[row.action] }, row.action);
-    const label = make("span", { class: "label" }, row.label);
-    if (row.status && row.status !== "done") label.append(make("span", { class: "status" }, row.status));
-    const details = make("details", {}, make("summary", {}, action, label,
-      make("span", { class: "target" }, row.target), make("span", { class: "brief", "aria-hidden": "true" }, brief(row))));
-    details.addEventListener("toggle", () => fill(row));
-    row.node = make("div", { class: "row", role: "listitem" }, details);
-    return row.node;
-  }
-
-  function fill(row) {
-    const details = row.node.firstChild;
-    if (details.childElementCount > 1) return;
-    const inside = make("div", { class: "inside" });
-    if (row.reason) inside.append(make("p", { class: "why" }, `${row.status}: ${row.reason}`));
-    if (row.targets.length > 1) inside.append(make("p", { class: "targets" }, row.targets.join(", ")));
-    if (row.fields.length) inside.append(compare(row));
-    const requests = row.requests.length ? row.requests.join(", ") : "no request";
-    inside.append(make("p", { class: "requests" }, `${row.section} \u00b7 ${requests}`));
-    details.append(inside);
-  }
-
-  function compare({ action, fields }) {
-    const columns = { create: ["After"], update: ["Before", "After"], delete: ["Before"] }[action];
-    const head = ["Field", ...columns].map((name) => make("th", { scope: "col", role: "columnheader" }, name));
-    const body = fields.map(([name, before, after]) => {
-      const cells = before !== null && after !== null ? mark(before, after) : [[before ?? after]];
-      return make("tr", { role: "row", class: "fields-row" }, make("th", { scope: "row", role: "rowheader" }, name),
-        ...cells.map((parts, index) => make("td", { role: "cell", "data-label": columns[index].toLowerCase() }, ...parts)));
-    });
-    return make("table", { class: "fields", role: "table" },
-      make("thead", { role: "rowgroup" }, make("tr", { role: "row" }, ...head)), make("tbody", { role: "rowgroup" }, ...body));
-  }
-
-  // The words of two texts, those that the other has not as <del> and <ins>.
-  function mark(before, after) {
-    const split = (text) => text.match(/[\p{L}\p{N}_]+|\s+|[^\p{L}\p{N}_\s]/gu) ?? [];
-    const one = split(before);
-    const two = split(after);
-    let start = 0;
-    while (start < one.length && start < two.length && one[start] === two[start]) start += 1;
-    let end = 0;
-    while (end < one.length - start && end < two.length - start && one.at(-1 - end) === two.at(-1 - end)) end += 1;
-    const kept = common(one.slice(start, one.length - end), two.slice(start, two.length - end));
-    const parts = (words, tag, side) => {
-      const held = new Set(kept.map((pair) => pair[side] + start));
-      const isKept = (index) => index < start || index >= words.length - end || held.has(index);
-      return runs(words, isKept).map(([text, same]) => (same ? text : make(tag, {}, text)));
-    };
-    return [parts(one, "del", 0), parts(two, "ins", 1)];
-  }
-
-  // The places of the longest common subsequence; none of texts that differ too much to compare.
-  function common(one, two) {
-    if (one.length * two.length > LARGEST) return [];
-    const width = two.length + 1;
-    const best = new Uint32Array((one.length + 1) * width);
-    for (let i = one.length - 1; i >= 0; i -= 1) {
-      for (let j = two.length - 1; j >= 0; j -= 1) {
-        const here = i * width + j;
-        best[here] = one[i] === two[j] ? best[here + width + 1] + 1 : Math.max(best[here + width], best[here + 1]);
-      }
-    }
-    const pairs = [];
-    for (let i = 0, j = 0; i < one.length && j < two.length;) {
-      if (one[i] === two[j]) pairs.push([i++, j++]);
-      else if (best[(i + 1) * width + j] >= best[i * width + j + 1]) i += 1;
-      else j += 1;
-    }
-    return pairs;
-  }
-
-  function runs(words, isKept) {
-    const found = [];
-    words.forEach((word, index) => {
-      const same = isKept(index);
-      if (found.length && found.at(-1)[1] === same) found.at(-1)[0] += word;
-      else found.push([word, same]);
-    });
-    return found;
-  }
-
-  const collator = new Intl.Collator(undefined, { numeric: true });
-  const RANKS = { create: 0, update: 1, delete: 2 };
-  const ORDERS = {
-    plan: ["as planned", () => 0],
-    target: ["target", (a, b) => collator.compare(a.target, b.target)],
-    section: ["section", (a, b) => collator.compare(a.section, b.section)],
-    action: ["action", (a, b) => RANKS[a.action] - RANKS[b.action]],
-    text: ["text", (a, b) => collator.compare(a.label, b.label)],
-  };
-
-  function wordsOf(row) {
-    const { targets, section, action, label, status, reason, fields, requests } = row;
-    row.words ??= [...targets, section, action, label, status, reason, ...fields.flat(), ...requests].join("\n").toLowerCase();
-    return row.words;
-  }
-
-  function choose() {
-    const wanted = by("text").value.toLowerCase().split(/\s+/).filter(Boolean);
-    const chosen = filters.map((name) => [name, by(name).value]).filter(([, value]) => value);
-    const direction = by("turn").getAttribute("aria-pressed") === "true" ? -1 : 1;
-    const [, compared] = ORDERS[by("order").value];
-    const holds = (row, name, value) => (name === "target" ? row.targets.includes(value) : row[name] === value);
-    shown = rows.filter((row) => chosen.every(([name, value]) => holds(row, name, value.slice(1)))
-      && wanted.every((word) => wordsOf(row).includes(word)));
-    shown.sort((a, b) => direction * (compared(a, b) || a.index - b.index));
-    by("shown").textContent = rows.length === shown.length ? `${rows.length} shown` : `${shown.length} of ${rows.length} shown`;
-    show();
-  }
-
-  // Put the rows into the list, the first at once and the others bit by bit, so that the page never stands still.
-  function show() {
-    turn += 1;
-    const mine = turn;
-    list.replaceChildren();
-    add(0, PART);
-    const more = (from) => {
-      if (mine !== turn || from >= shown.length) return;
-      add(from, from + THEN);
-      setTimeout(more, 0, from + THEN);
-    };
-    setTimeout(more, 0, PART);
-  }
-
-  // Add rows by parts: the browser lays out those parts that are near, and passes over the others.
-  function add(from, to) {
-    for (let part = from; part < Math.min(to, shown.length); part += PART) {
-      const nodes = shown.slice(part, part + PART).map((row) => row.node ?? build(row));
-      list.append(make("div", { class: "part", role: "none" }, ...nodes));
-    }
-  }
-
-  // Open or close rows bit by bit.
-  function toggle(open, from = 0, mine = turn) {
-    if (mine !== turn) return;
-    for (const row of shown.slice(from, from + THEN)) (row.node ?? build(row)).firstChild.open = open;
-    if (from + THEN < shown.length) setTimeout(toggle, 0, open, from + THEN, mine);
-  }
-
-  function offer(name, values) {
-    const select = by(name);
-    select.append(...values.map((value) => make("option", { value: `=${value}` }, value || "whole target")));
-    select.closest("label").hidden = values.length < 2;
+  function counted(number, noun) {
+    return `${number.toLocaleString("en")} ${noun}${number === 1 ? "" : "s"}`;
   }
 
   function later(milliseconds, task) {
@@ -187,62 +42,404 @@
     };
   }
 
-  function listen() {
-    by("text").addEventListener("input", later(120, choose));
-    for (const name of [...filters, "order"]) by(name).addEventListener("change", choose);
-    by("controls").addEventListener("submit", (event) => event.preventDefault());
-    by("controls").addEventListener("reset", () => {
-      by("turn").setAttribute("aria-pressed", "false");
-      setTimeout(choose, 0);
-    });
-    by("turn").addEventListener("click", () => {
-      by("turn").setAttribute("aria-pressed", String(by("turn").getAttribute("aria-pressed") !== "true"));
-      choose();
-    });
-    by("all").addEventListener("click", () => {
-      const open = by("all").textContent === "Open all";
-      by("all").textContent = open ? "Close all" : "Open all";
-      toggle(open);
-    });
-    let closed = [];
-    addEventListener("beforeprint", () => {
-      turn += 1;
-      list.replaceChildren();
-      add(0, shown.length);
-      shown.forEach(fill);
-      closed = [...document.querySelectorAll("details:not([open])")];
-      for (const details of closed) details.open = true;
-    });
-    addEventListener("afterprint", () => closed.forEach((details) => { details.open = false; }));
+  // --- Filtering -------------------------------------------------------------------------------------------------
+
+  // All words of a card but those of its targets, put together when they are first looked for.
+  function wordsOf(card) {
+    card.words ??= [
+      card.kind, card.title, card.reason, card.remedy, card.requests, ...card.fields.flat(),
+      ...card.sections.map((section) => data.sections[section]),
+      ...new Set(card.rows.flatMap(([, , label, origin]) => [data.texts[label], data.texts[origin]])),
+    ].join("\n").toLowerCase();
+    return card.words;
   }
 
-  function link() {
-    for (const cell of document.querySelectorAll("[data-section]")) {
-      const section = cell.dataset.section;
-      if (!data.sections.includes(section)) continue;
-      const button = make("button", { type: "button", class: "link", title: "Show its changes" }, ...cell.childNodes);
+  // Return for each target whether a test holds; null if there is no test.
+  function targetsThat(test) {
+    return test && targets.map(test);
+  }
+
+  function isBelow(group, path) {
+    return path === group || path.startsWith(`${group}/`);
+  }
+
+  function matches() {
+    const { kind, group, target, section, state } = view;
+    const words = view.q.toLowerCase().split(/\s+/).filter(Boolean)
+      .map((word) => [word, targetsThat((each) => each.words.includes(word))]);
+    const place = targetsThat((group || target)
+      && (({ name, path }) => (!target || name === target) && (!group || isBelow(group, path))));
+    const number = section ? data.sections.indexOf(section) : null;
+    const found = [];
+    for (const card of cards) {
+      if (kind && card.kind !== kind) continue;
+      if (state && data.kinds[card.kind].state !== state) continue;
+      if (number !== null && !card.sections.includes(number)) continue;
+      // A word that the card itself does not have must be in the names of the targets.
+      const inTargets = words.filter(([word]) => !wordsOf(card).includes(word)).map(([, those]) => those);
+      if (place) inTargets.push(place);
+      const isSection = ([, own]) => number === null || own === number;
+      const rows = inTargets.length || (number !== null && card.sections.length > 1)
+        ? card.rows.filter((row) => inTargets.every((those) => those[row[0]]) && isSection(row)) : card.rows;
+      if (rows.length) found.push({ card, rows });
+    }
+    return found;
+  }
+
+  function applyFilter(changes) {
+    for (const [name, value] of Object.entries(changes)) view[name] = value ?? "";
+    show();
+    remember();
+  }
+
+  // --- The list of cards -----------------------------------------------------------------------------------------
+
+  function show() {
+    shown = matches();
+    built = 0;
+    by("list").replaceChildren();
+    addCards(CARDS);
+    const all = shown.length === cards.length;
+    by("shown").textContent = !cards.length ? "There is nothing to decide."
+      : !shown.length ? `${nothing()} There are ${counted(cards.length, "card")} without the filters.`
+        : `${all ? "" : `${shown.length.toLocaleString("en")} of `}${counted(cards.length, "card")} shown`;
+    showFilters();
+    matrix?.show({ group: view.group || null, target: view.target || null, section: view.section || null, state: view.state || null });
+  }
+
+  function nothing() {
+    const own = Object.values(data.kinds).some(({ state }) => state === view.state);
+    return view.state && !own ? `There is nothing to decide where the state is “${view.state}”.` : "No card matches the filters.";
+  }
+
+  // Add cards to the end of the list, each below the heading of its kind.
+  function addCards(number) {
+    for (const each of shown.slice(built, built + number)) {
+      const { kind } = each.card;
+      if (by("list").lastElementChild?.dataset.kind !== kind) by("list").append(makePart(kind));
+      by("list").lastElementChild.append(makeCard(each));
+    }
+    built = Math.min(built + number, shown.length);
+    by("more").hidden = built === shown.length;
+    by("more").textContent = `Show more: ${counted(shown.length - built, "card")} left`;
+  }
+
+  function makePart(kind) {
+    const rows = shown.filter(({ card }) => card.kind === kind).flatMap((each) => each.rows);
+    const title = make("h2", { id: `kind-${kind}` }, data.kinds[kind].heading, " ", make("span", { class: "count" }, amount(kind, rows)));
+    return make("section", { class: "part", "data-kind": kind, "aria-labelledby": `kind-${kind}` }, title);
+  }
+
+  // Return how much some rows are about: `40 objects in 12 projects`, `12 projects`.
+  function amount(kind, rows) {
+    const those = new Set(rows.map(([target]) => target));
+    const levels = new Set([...those].map((target) => targets[target].name.split(" ")[0]));
+    const noun = levels.size > 1 ? "target" : [...levels][0];
+    const places = counted(those.size, noun);
+    if (rows.length === those.size) return places;
+    return `${counted(rows.length, kind === "problem" ? "problem" : "change")} in ${places}`;
+  }
+
+  function makeCard({ card, rows }) {
+    const { id, kind, title } = card;
+    const isOne = card.rows.length === 1;
+    const all = isOne ? targets[rows[0][0]].name : amount(kind, card.rows);
+    const count = rows.length < card.rows.length ? `${amount(kind, rows)} of ${all}` : all;
+    const button = make("button", { type: "button", id: `open-${id}`, "aria-expanded": "false", "aria-controls": `in-${id}` },
+      make("span", { class: "sign", "aria-hidden": "true" }, data.kinds[kind].sign),
+      make("span", { class: "title" }, title), make("span", { class: "count" }, count));
+    const inside = make("div", { class: "inside", id: `in-${id}`, hidden: "" });
+    const node = make("article", { class: "card", "data-kind": kind, "data-card": id, "aria-labelledby": `open-${id}` },
+      make("h3", {}, button), ...summary(card, rows), inside);
+    const turn = (open) => {
+      if (open && !inside.childElementCount) inside.append(...contents(card, rows));
+      inside.hidden = !open;
+      button.setAttribute("aria-expanded", String(open));
+    };
+    button.addEventListener("click", () => {
+      const open = inside.hidden;
+      view.open[open ? "add" : "delete"](id);
+      turn(open);
+      remember();
+    });
+    turn(view.open.has(id));
+    return node;
+  }
+
+  // What is seen of a card that is closed.
+  function summary({ reason, remedy, fields }, rows) {
+    const lines = [];
+    if (reason) lines.push(make("p", { class: "reason" }, reason));
+    if (remedy) lines.push(make("p", { class: "remedy" }, make("strong", {}, "Fix: "), remedy));
+    if (fields.length) lines.push(make("p", { class: "brief" }, ...brief(fields)));
+    if (rows.length > 1) {
+      const names = [...new Set(rows.slice(0, 9).map(([target]) => targets[target].path))].slice(0, 3).join(", ");
+      lines.push(make("p", { class: "places" }, rows.length > 3 ? `${names} …` : names));
+    }
+    return lines;
+  }
+
+  function brief(fields) {
+    const line = (text) => (text.length > 60 ? text.slice(0, 59) + "\u2026" : text).replaceAll("\n", " ");
+    return fields.slice(0, 4).flatMap(([name, before, after]) => {
+      const values = before !== null && after !== null
+        ? [make("del", {}, line(before)), " → ", make("ins", {}, line(after))] : [line(before ?? after)];
+      return [make("span", { class: "field" }, make("span", { class: "name" }, `${name}: `), ...values), " "];
+    }).concat(fields.length > 4 ? [`and ${fields.length - 4} more`] : []);
+  }
+
+  // --- An open card ----------------------------------------------------------------------------------------------
+
+  function contents(card, rows) {
+    const parts = [];
+    if (card.fields.length) parts.push(compare(card));
+    parts.push(...listTargets(card, rows));
+    if (card.requests) parts.push(make("p", { class: "requests" }, card.requests));
+    const command = commandFor([{ card, rows }]);
+    parts.push(make("div", { class: "actions" },
+      copyButton("Copy link", () => linkTo(new URLSearchParams({ card: card.id }))),
+      copyButton("Copy command", () => command), make("code", {}, command.length > 200 ? `${command.slice(0, 199)}…` : command)));
+    return parts;
+  }
+
+  function listTargets(card, rows) {
+    const list = make("ul", { class: "targets", "aria-label": "Targets" });
+    const more = make("button", { type: "button", class: "more" });
+    const add = (number) => {
+      const from = list.childElementCount;
+      list.append(...rows.slice(from, from + number).map(makeRow));
+      const left = rows.length - list.childElementCount;
+      more.textContent = `Show ${Math.min(left, MORE_TARGETS).toLocaleString("en")} of ${left.toLocaleString("en")} more`;
+      more.hidden = !left;
+    };
+    more.addEventListener("click", () => {
+      const next = list.childElementCount;
+      add(MORE_TARGETS);
+      list.children[next].tabIndex = -1;
+      list.children[next].focus();
+    });
+    add(TARGETS);
+    return [list, more];
+  }
+
+  function makeRow([target, , label, origin]) {
+    const row = make("li", {}, make("span", { class: "target" }, targets[target].name));
+    if (label) row.append(" ", make("span", { class: "label" }, data.texts[label]));
+    if (origin) row.append(" ", make("span", { class: "origin" }, data.texts[origin]));
+    return row;
+  }
+
+  function compare({ fields }) {
+    const columns = [["Before", fields.some((field) => field[1] !== null)], ["After", fields.some((field) => field[2] !== null)]]
+      .flatMap(([name, has]) => (has ? [name] : []));
+    const head = ["Field", ...columns].map((name) => make("th", { scope: "col" }, name));
+    const mark = (runs, tag) => runs.map(([text, same]) => (same ? text : make(tag, {}, text)));
+    const body = fields.map(([name, before, after]) => {
+      let cells = [[before ?? after]];
+      if (before !== null && after !== null) {
+        const [was, willBe] = compareWords(before, after);
+        cells = [mark(was, "del"), mark(willBe, "ins")];
+      } else if (columns.length > 1) {
+        cells = [[before ?? ""], [after ?? ""]];
+      }
+      return make("tr", {}, make("th", { scope: "row" }, name),
+        ...cells.map((parts, index) => make("td", { "data-label": columns[index].toLowerCase() }, ...parts)));
+    });
+    return make("table", { class: "fields" }, make("thead", {}, make("tr", {}, ...head)), make("tbody", {}, ...body));
+  }
+
+  // --- Links and commands ----------------------------------------------------------------------------------------
+
+  // What the filters and the open cards are, as the URL's fragment has it.
+  function fragment() {
+    const found = new URLSearchParams();
+    for (const name of ["q", ...FILTERS]) if (view[name]) found.append(name, view[name]);
+    for (const id of view.open) found.append("card", id);
+    return found;
+  }
+
+  function linkTo(parameters) {
+    return `${location.href.split("#")[0]}#${parameters}`;
+  }
+
+  const remember = later(150, () => history.replaceState(null, "", linkTo(fragment())));
+
+  // Show what the URL's fragment says.
+  function recall() {
+    const found = new URLSearchParams(location.hash.slice(1));
+    for (const name of ["q", ...FILTERS]) view[name] = found.get(name) ?? "";
+    if (!data.kinds[view.kind]) view.kind = "";
+    view.open = new Set(found.getAll("card").filter((id) => byId.has(id)));
+    by("text").value = view.q;
+    show();
+    const [first] = view.open;
+    const place = shown.findIndex(({ card }) => card.id === first);
+    if (place < 0) return;
+    if (place >= built) addCards(place + 1 - built);
+    by(`open-${first}`).scrollIntoView({ block: "center" });
+    by(`open-${first}`).focus({ preventScroll: true });
+  }
+
+  // Return the command line that does, or that looks at, what some cards are about.
+  function commandFor(some) {
+    const words = ["reconciler", some.some(({ card }) => PENDING.includes(card.kind)) ? "apply" : "plan"];
+    const all = some.length === cards.length && some.every(({ card, rows }) => rows === card.rows);
+    if (!all) {
+      const rows = some.flatMap((each) => each.rows);
+      for (const target of new Set(rows.map((row) => row[0]))) words.push("--target", asGlob(targets[target].path));
+      const sections = [...new Set(rows.map((row) => data.sections[row[1]]))];
+      if (!sections.includes("")) for (const section of sections) words.push("--section", section);
+    }
+    return words.map(quoted).join(" ");
+  }
+
+  // Return a glob that matches nothing else.
+  function asGlob(text) {
+    return text.replace(/[[*?]/g, "[$&]");
+  }
+
+  function quoted(word) {
+    return /^[\w@%+=:,./-]+$/.test(word) ? word : `'${word.replaceAll("'", "'\\''")}'`;
+  }
+
+  function copyButton(name, text) {
+    const button = make("button", { type: "button" }, name);
+    button.addEventListener("click", () => copy(button, text()));
+    return button;
+  }
+
+  async function copy(button, text) {
+    const name = button.textContent;
+    let said = "Copied";
+    try {
+      await navigator.clipboard.writeText(text);
+    } catch {
+      said = copyBySelection(text) ? said : "Not copied";
+    }
+    button.textContent = said;
+    by("said").textContent = said;
+    setTimeout(() => {
+      button.textContent = name;
+      by("said").textContent = "";
+    }, 1500);
+  }
+
+  // Browsers that do not let a page from disk use the clipboard let it copy what is selected.
+  function copyBySelection(text) {
+    const area = make("textarea", { class: "aside" });
+    const before = document.activeElement;
+    area.value = text;
+    document.body.append(area);
+    area.select();
+    const done = document.execCommand("copy");
+    area.remove();
+    before.focus();
+    return done;
+  }
+
+  // --- Controls --------------------------------------------------------------------------------------------------
+
+  // Show which filters are set, each with a button that removes it.
+  function showFilters() {
+    const chosen = FILTERS.filter((name) => view[name]);
+    by("chosen").hidden = !chosen.length;
+    by("chosen").replaceChildren(...chosen.map((name) => {
+      const text = name === "kind" ? data.kinds[view.kind].heading : name === "target" ? view.target : `${name} ${view[name]}`;
+      const button = make("button", { type: "button", "aria-label": `Remove the filter ${text}` }, text, make("span", { "aria-hidden": "true" }, " ×"));
       button.addEventListener("click", () => {
-        by("section").value = `=${section}`;
-        choose();
-        by("changes").focus();
-        by("changes").scrollIntoView();
+        applyFilter({ [name]: "" });
+        by("text").focus();
+      });
+      return make("li", {}, button);
+    }));
+    for (const tile of document.querySelectorAll("button.tile")) tile.setAttribute("aria-pressed", String(tile.dataset.kind === view.kind));
+    by("section").value = view.section ? `=${view.section}` : "";
+  }
+
+  // Turn the numbers of the verdict and the names of the sections into buttons that filter.
+  function makeButtons() {
+    for (const tile of document.querySelectorAll(".tile")) {
+      const { kind } = tile.dataset;
+      if (!cards.some((card) => card.kind === kind)) continue;
+      const button = make("button", { type: "button", class: "tile", "data-kind": kind, "aria-pressed": "false" }, ...tile.childNodes);
+      button.addEventListener("click", () => applyFilter({ kind: view.kind === kind ? "" : kind }));
+      tile.replaceWith(button);
+    }
+    for (const cell of document.querySelectorAll("th[data-section]")) {
+      const { section } = cell.dataset;
+      if (!section || !data.sections.includes(section)) continue;
+      const button = make("button", { type: "button", class: "link" }, ...cell.childNodes);
+      button.addEventListener("click", () => {
+        applyFilter({ section });
+        by("decisions").focus();
       });
       cell.append(button);
     }
+    for (const button of document.querySelectorAll("[data-copy]")) {
+      button.hidden = false;
+      button.addEventListener("click", () => copy(button, button.dataset.copy));
+    }
   }
 
-  if (!rows.length) {
-    by("shown").textContent = "There is nothing to change.";
-    return;
+  // --- Keyboard --------------------------------------------------------------------------------------------------
+
+  // Focus the next card, or the one before.
+  function move(step) {
+    const buttons = () => [...by("list").querySelectorAll(".card h3 button")];
+    const card = document.activeElement.closest?.(".card");
+    const here = card ? buttons().indexOf(card.querySelector("h3 button")) : step > 0 ? -1 : 0;
+    if (here + step >= buttons().length) addCards(CARDS);
+    const next = buttons()[Math.max(0, here + step)];
+    next?.focus();
+    next?.scrollIntoView({ block: "nearest" });
   }
-  offer("target", [...data.targets].sort(collator.compare));
-  offer("section", [...data.sections].sort(collator.compare));
-  offer("action", Object.keys(SIGNS).filter((action) => rows.some((row) => row.action === action)));
-  offer("status", [...new Set(rows.map((row) => row.status))].sort());
-  by("order").append(...Object.entries(ORDERS).map(([value, [name]]) => make("option", { value }, name)));
-  by("controls").hidden = false;
+
+  function escape() {
+    const card = document.activeElement.closest?.(".card");
+    if (document.activeElement === by("text")) {
+      by("text").value = "";
+      applyFilter({ q: "" });
+      by("text").blur();
+    } else if (card && view.open.has(card.dataset.card)) {
+      const button = card.querySelector("h3 button");
+      button.click();
+      button.focus();
+    }
+  }
+
+  function listen() {
+    by("text").addEventListener("input", later(60, () => applyFilter({ q: by("text").value })));
+    by("section").addEventListener("change", () => applyFilter({ section: by("section").value.slice(1) }));
+    by("controls").addEventListener("submit", (event) => event.preventDefault());
+    by("copy-link").addEventListener("click", () => copy(by("copy-link"), linkTo(fragment())));
+    by("copy-command").addEventListener("click", () => copy(by("copy-command"), commandFor(shown)));
+    by("ask").addEventListener("click", () => by("help").showModal());
+    by("more").addEventListener("click", () => addCards(CARDS));
+    new IntersectionObserver((seen) => {
+      if (seen.some((each) => each.isIntersecting) && !by("more").hidden) addCards(CARDS);
+    }, { rootMargin: "600px" }).observe(by("more"));
+    addEventListener("hashchange", recall);
+    const keys = {
+      "/": () => { by("text").focus(); by("text").select(); }, j: () => move(1), k: () => move(-1), "?": () => by("help").showModal(), Escape: escape,
+    };
+    addEventListener("keydown", (event) => {
+      const isTyping = event.target.matches?.("input, select, textarea") && event.key !== "Escape";
+      if (isTyping || by("help").open || event.ctrlKey || event.metaKey || event.altKey || !Object.hasOwn(keys, event.key)) return;
+      event.preventDefault();
+      keys[event.key]();
+    });
+  }
+
+  if (data.matrix) {
+    by("fleet").hidden = false;
+    matrix = createMatrix(by("matrix"), data.matrix, applyFilter);
+  }
+  if (cards.length) {
+    const names = data.sections.filter(Boolean).sort();
+    by("section").append(...names.map((name) => make("option", { value: `=${name}` }, name)));
+    for (const id of ["controls", "copy-link", "copy-command", "ask"]) by(id).hidden = false;
+  }
+  makeButtons();
   listen();
-  link();
-  choose();
-  if (rows.length <= FEW) by("all").click();
+  recall();
 })();

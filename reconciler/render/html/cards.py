@@ -1,0 +1,285 @@
+"""The cards of a page: equal changes, problems and outcomes put together, the biggest risk first. Pure.
+
+A card is one decision. What is not done has one card for each reason, whatever it is about.
+"""
+
+import json
+from collections import Counter
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass
+from hashlib import sha256
+from itertools import takewhile
+from math import inf
+from typing import Any
+
+from reconciler.apply import ENDED, UNKNOWN, Outcome
+from reconciler.documents.groups import Entry, Group, grouped, is_done, subject_of, target_of
+from reconciler.documents.plan_file import SavedPlan
+from reconciler.documents.report import Report
+from reconciler.model.plan import Change, Create, Delete, Excepted, Problem
+from reconciler.model.protocols import Json
+from reconciler.model.wording import counted
+from reconciler.render import Style
+from reconciler.render.wording import excepted_subject, excepted_text, subject, unused_names
+from reconciler.system.terminal import escaped, escaped_lines
+
+LONGEST = 10_000
+"""How many characters of a value are shown."""
+
+CONTEXT = 100
+"""How many of them stand before the first difference of two longer ones."""
+
+Field = tuple[str, str | None, str | None]
+"""A field's name, its value before, and its value after; None for nothing."""
+
+
+@dataclass(frozen=True, slots=True)
+class Kind:
+    """A sort of card.
+
+    Attributes:
+        name: marks its cards, in style sheets and links too.
+        sign: repeats what its colour says.
+        heading: stands above its cards.
+        state: of the cells of the matrix in which they are.
+    """
+
+    name: str
+    sign: str
+    heading: str
+    state: str
+
+
+DONE = (
+    Kind("deleted", "\u2212", "Deleted", "in order"),
+    Kind("created", "+", "Created", "in order"),
+    Kind("updated", "~", "Updated", "in order"),
+)
+UNFINISHED = (
+    Kind("failed", "\u00d7", "Failed", "problem"),
+    Kind("dropped", "\u00d7", "Dropped by the service", "problem"),
+    Kind("stale", "\u00d7", "Stale", "changes"),
+    Kind("skipped", "\u00bb", "Skipped", "changes"),
+)
+PROBLEM = Kind("problem", "!", "Problems", "problem")
+EXCEPTED = Kind("excepted", "=", "Excepted", "excepted")
+PLANNED = (
+    Kind("delete", "\u2212", "Deletions", "changes"),
+    PROBLEM,
+    Kind("create", "+", "Creations", "changes"),
+    Kind("update", "~", "Updates", "changes"),
+    EXCEPTED,
+)
+
+
+@dataclass(frozen=True, slots=True)
+class Card:
+    """One decision.
+
+    Attributes:
+        kind: the name of its kind.
+        title: says it in a sentence.
+        entries: what it is about.
+        subject: what each entry is about, if that is the same; placeholders stand for what depends on its target.
+        reason: why something is not done, or held back.
+        remedy: the fix of a problem.
+        fields: the values, if these are the same for all entries.
+    """
+
+    kind: str
+    title: str
+    entries: Sequence[Entry]
+    subject: str
+    reason: str = ""
+    remedy: str = ""
+    fields: Sequence[Field] = ()
+
+
+def of_plan(saved: SavedPlan, style: Style) -> list[Card]:
+    """Return what a plan would do, and what cannot be planned."""
+    plan, least = saved.plan, _least(style)
+    cards = [_change(group) for group in grouped(plan.changes, least).groups]
+    return _ordered([*cards, *_left(plan.problems, plan.excepted, least)], PLANNED)
+
+
+def of_report(report: Report, style: Style) -> list[Card]:
+    """Return what became of a plan. Where the run was interrupted, what is done comes first."""
+    least = _least(style)
+    done = grouped((each for each in report.outcomes if is_done(each)), least).groups
+    undone = grouped((each for each in report.outcomes if not is_done(each)), least).groups
+    excepted = (each for target in report.targets for each in target.excepted)
+    cards = [
+        *(_unfinished(groups) for groups in _by_reason(undone, least)),
+        *(_change(group) for group in done),
+        *_left(report.problems, excepted, least),
+    ]
+    return _ordered(cards, kinds_of(report))
+
+
+def kinds_of(report: Report) -> tuple[Kind, ...]:
+    """Return the kinds of cards that a report may have, in the order in which they are shown."""
+    if is_interrupted(report):
+        return *DONE, *UNFINISHED, PROBLEM, EXCEPTED
+    return *UNFINISHED, PROBLEM, *DONE, EXCEPTED
+
+
+def is_interrupted(report: Report) -> bool:
+    """Return whether a signal ended the run before everything was done."""
+    return any(outcome.reason in {ENDED, UNKNOWN} for outcome in report.outcomes)
+
+
+def data(cards: Iterable[Card]) -> dict[str, Any]:
+    """Return cards for the page's script.
+
+    Texts are safe to show. Each row is about one entry: the numbers of its target, of its section, of what it is about
+    where that is not what the title says, and of the place that declares it.
+    """
+    targets, sections, texts = _Numbers(), _Numbers(), _Numbers([""])
+    found: list[dict[str, Any]] = []
+    seen = Counter[str]()
+    for card in cards:
+        rows = [_row(each, card, targets, sections, texts) for each in card.entries]
+        each: dict[str, Any] = {
+            "kind": card.kind,
+            "title": card.title,
+            "sections": [*dict.fromkeys(row[1] for row in rows)],
+            "reason": card.reason,
+            "remedy": card.remedy,
+            "fields": card.fields,
+            "requests": _requests(card.entries),
+        }
+        each = {key: value for key, value in each.items() if value}
+        found.append({"id": _id(card, seen), **each, "rows": rows})
+    return {"targets": list(targets), "sections": list(sections), "texts": list(texts), "cards": found}
+
+
+def _least(style: Style) -> float:
+    """Return how many targets make a group. One decision is one card, however many targets it is about."""
+    return inf if style.group_by == "target" else 1
+
+
+def _ordered(cards: Iterable[Card], kinds: Sequence[Kind]) -> list[Card]:
+    """Put cards in the order of their kinds, the largest ones of each first."""
+    order = {kind.name: number for number, kind in enumerate(kinds)}
+    return sorted(cards, key=lambda card: (order[card.kind], -len(card.entries)))
+
+
+def _change(group: Group[Change] | Group[Outcome]) -> Card:
+    """Return the card of a change, planned or done."""
+    about = subject(group)
+    if isinstance(group.sample, Outcome):
+        change, kind = group.sample.change, group.sample.word
+    else:
+        change, kind = group.sample, str(group.sample.action)
+    return Card(kind, f"{kind.capitalize()} {about}", group.entries, about, fields=[*_fields(change)])
+
+
+def _left(problems: Iterable[Problem], excepted: Iterable[Excepted], least: float) -> Iterator[Card]:
+    """Yield the cards of what cannot be planned, and of what is held back."""
+    for group in grouped(problems, least).groups:
+        about, reason = subject(group), escaped(group.sample.reason)
+        yield Card("problem", f"{about}: {reason}", group.entries, about, remedy=escaped(group.sample.remedy))
+    for held in grouped(excepted, least).groups:
+        title, about = excepted_subject(held.sample), subject(held)
+        yield Card("excepted", title, held.entries, about, reason=excepted_text(held.sample))
+
+
+def _by_reason(groups: Iterable[Group[Outcome]], least: float) -> Iterable[list[Group[Outcome]]]:
+    """Put together the groups that are not done for the same reason, unless each target is to be shown."""
+    found: dict[object, list[Group[Outcome]]] = {}
+    for group in groups:
+        alone = len(found) if least == inf else None
+        found.setdefault((group.sample.status, group.sample.reason, alone), []).append(group)
+    return found.values()
+
+
+def _unfinished(groups: Sequence[Group[Outcome]]) -> Card:
+    """Return the card of changes that are not done for one reason."""
+    first = groups[0].sample
+    entries = [entry for group in groups for entry in group.entries]
+    about = subject(groups[0]) if len(groups) == 1 else ""
+    what = f"{first.change.action.capitalize()} {about}" if about else counted(len(entries), "change")
+    reason = escaped(first.reason)
+    fields = [*_fields(first.change)] if about and not groups[0].others else []
+    return Card(first.word, f"{what}: {reason}" if reason else what, entries, about, fields=fields)
+
+
+class _Numbers(dict[str, int]):
+    """Texts with their numbers, from 0."""
+
+    def __init__(self, texts: Iterable[str] = ()) -> None:
+        super().__init__((text, number) for number, text in enumerate(texts))
+
+    def __missing__(self, text: str) -> int:
+        return self.setdefault(text, len(self))
+
+
+def _row(entry: Entry, card: Card, targets: _Numbers, sections: _Numbers, texts: _Numbers) -> list[int]:
+    address = subject_of(entry).address
+    about = subject(Group((entry,), entry))
+    if isinstance(entry, Outcome) and not is_done(entry) and not card.subject:
+        about = f"{entry.change.action} {about}"
+    shown = "" if about == card.subject else about
+    return [
+        targets[escaped(str(address.target))],
+        sections[escaped(address.section)],
+        texts[shown],
+        texts[escaped(subject_of(entry).origin)],
+    ]
+
+
+def _requests(entries: Sequence[Entry]) -> str:
+    """Return the requests of changes: one of them if there are several targets."""
+    changes = [each for each in map(subject_of, entries) if not isinstance(each, Problem | Excepted)]
+    requests = [escaped(str(request)) for change in changes for request in change.requests]
+    if len(changes) > 1 and requests:
+        return f"{counted(len(requests), 'request')}, such as {requests[0]}"
+    return ", ".join(requests)
+
+
+def _id(card: Card, seen: Counter[str]) -> str:
+    """Return what names a card in links: the same for the same decision, also in the page of another day."""
+    alone = str(target_of(card.entries[0])) if len(card.entries) == 1 else ""
+    text = json.dumps([card.kind, card.title, card.reason, card.fields, alone])
+    seen[text] += 1
+    return sha256(f"{seen[text]}{text}".encode()).hexdigest()[:12]
+
+
+def _fields(change: Change) -> Iterator[Field]:
+    if isinstance(change, Create):
+        shown = ((name, value) for name, value in change.after.items() if value is not None)
+        yield from ((escaped(name), None, _clipped(_text(value), 0)) for name, value in shown)
+        yield from (("renamed_from", None, _clipped(note, 0)) for note in unused_names(change))
+        if change.hint:
+            yield "hint", None, escaped(change.hint)
+    elif isinstance(change, Delete):
+        shown = ((name, value) for name, value in change.before.items() if value is not None)
+        yield from ((escaped(name), _clipped(_text(value), 0), None) for name, value in shown)
+    else:
+        if change.renamed_from is not None:
+            yield "name", escaped(str(change.renamed_from)), escaped(str(change.address.name))
+        for name, after in change.after.items():
+            yield escaped(name), *_both(_text(change.before.get(name)), _text(after))
+        if change.hint:
+            yield "hint", None, escaped(change.hint)
+
+
+def _text(value: Json) -> str:
+    """Return a value as text of one or more lines: null as `none`, JSON where it is neither that nor a text."""
+    if value is None:
+        return "none"
+    return escaped_lines(value if isinstance(value, str) else json.dumps(value, ensure_ascii=False, indent=2)) or '""'
+
+
+def _both(before: str, after: str) -> tuple[str, str]:
+    """Shorten two long texts so that what is shown of them differs."""
+    start = 0
+    if max(len(before), len(after)) > LONGEST:
+        same = takewhile(lambda pair: pair[0] == pair[1], zip(before, after, strict=False))
+        start = max(0, sum(1 for _ in same) - CONTEXT)
+    return _clipped(before, start), _clipped(after, start)
+
+
+def _clipped(text: str, start: int) -> str:
+    rest = text[start : start + LONGEST]
+    return f"{'…' if start else ''}{rest}{'…' if len(text) > start + LONGEST else ''}"
