@@ -233,7 +233,7 @@ def test_every_format_names_the_shard_and_a_job_is_told_where_that_came_from(
     named = {
         "json": '"shard": {\n    "number": 1,\n    "total": 3\n  }',
         "markdown": "## Plan for shard 1/3: 3 to create\n",
-        "html": "<h1>Plan for shard 1/3: 3 to create</h1>",
+        "html": "<title>Plan for shard 1/3: 3 to create</title>",
         "junit": '<testsuite name="reconciler plan, shard 1/3" ',
         "prometheus": 'reconciler_plan_shard{shard="1/3"} 1\n',
     }
@@ -252,7 +252,7 @@ def test_every_format_names_the_shard_and_a_job_is_told_where_that_came_from(
     )
     named |= {
         "markdown": "## Applied shard 1/3: 3 created\n",
-        "html": "<h1>Applied shard 1/3: 3 created</h1>",
+        "html": "<title>Applied shard 1/3: 3 created</title>",
         "junit": '<testsuite name="reconciler apply, shard 1/3" ',
         "prometheus": 'reconciler_apply_shard{shard="1/3"} 1\n',
     }

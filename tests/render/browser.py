@@ -135,10 +135,7 @@ class Browser:
         return pdf.count(b"/Type /Page\n")
 
 
-COMPLETE = """
-const shown = document.getElementById("shown")?.textContent ?? "";
-return !/^[0-9]/.test(shown) || document.querySelectorAll("#list .row").length === parseInt(shown);
-"""
+COMPLETE = "return document.readyState === 'complete' && document.getElementById('shown').textContent !== ''"
 
 
 def found() -> tuple[str, str] | None:

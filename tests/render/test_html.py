@@ -8,22 +8,26 @@ from hashlib import sha256
 from html.parser import HTMLParser
 from typing import Any
 
+import pytest
 from hypothesis import example, given
 
-from reconciler.apply import Status
+from reconciler.apply import ENDED, Status
 from reconciler.documents.plan_file import SavedPlan
+from reconciler.documents.report import Report
 from reconciler.model.plan import Create, Delete, Plan, Problem, SectionPlan, TargetPlan, Update
 from reconciler.model.protocols import Json
-from reconciler.model.targets import Address
+from reconciler.model.targets import Address, Level, Target
+from reconciler.planning.guard import Limits
 from reconciler.render import Style, render_plan, render_report
 from tests.building import READ
+from tests.render.fleets import applied, fleet, interrupted
 from tests.render.hostile import EVIL, evil, hostile
 from tests.render.many import carried_out, many
 from tests.render.plans import patiently, saved_plans
 from tests.render.samples import API, done, sample, saved_plan
 
 EACH = Style(group_by="target")
-"""Each change is a row of its own."""
+"""Each change is a card of its own."""
 
 
 def data_of(page: str) -> dict[str, Any]:
@@ -33,140 +37,322 @@ def data_of(page: str) -> dict[str, Any]:
     return data
 
 
-def body_of(page: str) -> str:
-    """Return what stands in the page before the changes."""
-    return page[page.index("<header>") : page.index('<section id="changes"')]
+def cards_of(page: str, *, kind: str = "") -> list[dict[str, Any]]:
+    """Return the cards, without the names that links have for them."""
+    cards = [each for each in data_of(page)["cards"] if each["kind"].startswith(kind)]
+    return [{key: value for key, value in card.items() if key != "id"} for card in cards]
 
 
-def test_a_page_begins_with_the_plan_in_a_line_problems_and_numbers() -> None:
-    assert body_of(render_plan(sample(), "html")) == (
+def verdict_of(page: str) -> list[str]:
+    """Return the headline, the advice, and the notes."""
+    verdict = page[page.index("<header") : page.index('<ul class="tiles"')]
+    return re.findall(r"<(?:h1|p|p class=\"advice\"|code)>(.*?)</", verdict)
+
+
+def tiles_of(page: str) -> dict[str, str]:
+    """Return the numbers below the headline."""
+    found = re.findall(r'data-kind="(\w+)"><span class="number">([\d,]+)<', page)
+    return dict(found)
+
+
+def test_a_page_begins_with_a_verdict_and_numbers() -> None:
+    page = render_plan(sample(), "html")
+    assert page[page.index("<title>") : page.index("</title>")] == (
+        "<title>Plan: 1 to create, 2 to update, 1 to delete, 1 problem"
+    )
+    assert page[page.index("<header") : page.index("<noscript>")] == (
         """\
-<header>
-<h1>Plan: 1 to create, 2 to update, 1 to delete, 1 problem</h1>
-<p>Read from https://git.example.com/api/v4 at 2026-12-01T12:00:00Z.</p>
-<p>4 writes to apply; 8 requests were made to plan. 3 unmanaged objects.</p>
+<header class="verdict" data-tone="care">
+<p class="crumbs"><strong>reconciler</strong> <span>Plan</span> <span>https://git.example.com/api/v4</span> <time datetime="2026-12-01T12:00:00Z">2026-12-01T12:00:00Z</time></p>
+<h1>Deletes 1 object in 1 project; 1 problem</h1>
+<p class="advice">Review the deletions first. Not all of a deleted object can be restored.</p>
+<ul class="tiles" aria-label="Numbers">
+<li><span class="tile" data-kind="delete"><span class="number">1</span> <span class="word"><span class="sign" aria-hidden="true">\u2212</span> Deletions</span></span></li>
+<li><span class="tile" data-kind="problem"><span class="number">1</span> <span class="word"><span class="sign" aria-hidden="true">!</span> Problems</span></span></li>
+<li><span class="tile" data-kind="create"><span class="number">1</span> <span class="word"><span class="sign" aria-hidden="true">+</span> Creations</span></span></li>
+<li><span class="tile" data-kind="update"><span class="number">2</span> <span class="word"><span class="sign" aria-hidden="true">~</span> Updates</span></span></li>
+</ul>
 </header>
 <main>
-<section class="troubles">
-<h2>1 problem</h2>
-<ul>
-<li><span class="target">project acme/payments/api</span> <span class="what">approval settings.retain_approvals_on_push</span> <span class="why">locked by group acme; unlock it there or leave the field out</span></li>
-</ul>
-</section>
-<section class="numbers">
-<h2>By section</h2>
-<div class="scroll" tabindex="0" role="region" aria-label="Numbers by section">
-<table>
-<thead><tr><th scope="col">section</th><th scope="col"><span class="sign create" aria-hidden="true">+</span> <span class="word">create</span></th><th scope="col"><span class="sign update" aria-hidden="true">~</span> <span class="word">update</span></th><th scope="col"><span class="sign delete" aria-hidden="true">\u2212</span> <span class="word">delete</span></th><th scope="col"><span class="sign problems" aria-hidden="true">!</span> <span class="word">problems</span></th><td class="chart"></td></tr></thead>
-<tbody>
-<tr><th scope="row" data-section="approval_settings">approval_settings</th><td class="zero">0</td><td>1</td><td class="zero">0</td><td>1</td><td class="chart"><svg viewBox="0 0 100 8" preserveAspectRatio="none" aria-hidden="true"><rect class="update" x="0.00" width="50.00" height="8"/><rect class="problems" x="50.00" width="50.00" height="8"/></svg></td></tr>
-<tr><th scope="row" data-section="milestones">milestones</th><td>1</td><td>1</td><td class="zero">0</td><td class="zero">0</td><td class="chart"><svg viewBox="0 0 100 8" preserveAspectRatio="none" aria-hidden="true"><rect class="create" x="0.00" width="50.00" height="8"/><rect class="update" x="50.00" width="50.00" height="8"/></svg></td></tr>
-<tr><th scope="row" data-section="trigger_tokens">trigger_tokens</th><td class="zero">0</td><td class="zero">0</td><td>1</td><td class="zero">0</td><td class="chart"><svg viewBox="0 0 100 8" preserveAspectRatio="none" aria-hidden="true"><rect class="delete" x="0.00" width="50.00" height="8"/></svg></td></tr>
-</tbody>
-<tfoot><tr><th scope="row">all</th><td>1</td><td>2</td><td>1</td><td>1</td><td class="chart"></td></tr></tfoot>
-</table>
-</div>
-</section>
+<section id="decisions" tabindex="-1" aria-label="Decisions">
 """
     )
+    about = page[page.index('<section class="numbers"') : page.index("</main>")]
+    rows = re.findall(r"<tr>.*?</tr>", about)
+    assert [re.sub("(<[^>]+>)+", "|", row).strip("|") for row in rows] == [
+        "section|+| |create|~| |update|\u2212| |delete|!| |problems",
+        "approval_settings|0|1|0|1",
+        "milestones|1|1|0|0",
+        "trigger_tokens|0|0|1|0",
+        "all|1|2|1|1",
+    ]
+    assert re.findall("<p>(.*)</p>", about) == [
+        "Read from https://git.example.com/api/v4 at 2026-12-01T12:00:00Z.",
+        "4 writes to apply; 8 requests were made to plan. 3 unmanaged objects.",
+    ]
 
 
-def test_the_changes_stand_in_the_page_as_data() -> None:
-    assert data_of(render_plan(sample(), "html")) == {
-        "targets": ["project acme/payments/api"],
-        "sections": ["approval_settings", "milestones", "trigger_tokens"],
-        "rows": [
-            [
-                [0],
-                0,
-                "update",
-                "approval settings",
-                [["allow_author_approval", "true", "false"]],
-                ["PUT projects/acme%2Fpayments%2Fapi/merge_request_approval_setting"],
-                "",
-                "",
-            ],
-            [
-                [0],
-                1,
-                "create",
-                'milestone "2026.12"',
-                [["due_date", None, "2026-12-31"]],
-                ["POST projects/acme%2Fpayments%2Fapi/milestones"],
-                "",
-                "",
-            ],
-            [
-                [0],
-                1,
-                "update",
-                'milestone "2026.11"',
-                [["name", "Nov 2026", "2026.11"], ["state", "active", "closed"]],
-                ["PUT projects/acme%2Fpayments%2Fapi/milestones/31"],
-                "",
-                "",
-            ],
-            [
-                [0],
-                2,
-                "delete",
-                'trigger token "legacy-integration"',
-                [],
-                ["DELETE projects/acme%2Fpayments%2Fapi/triggers/71"],
-                "",
-                "",
-            ],
-        ],
+def test_the_cards_stand_in_the_page_as_data_the_biggest_risk_first() -> None:
+    page = render_plan(sample(), "html")
+    data = data_of(page)
+    assert [data[key] for key in ("targets", "sections", "texts")] == [
+        ["project acme/payments/api"],
+        ["trigger_tokens", "approval_settings", "milestones"],
+        [""],
+    ]
+    assert cards_of(page) == [
+        {
+            "kind": "delete",
+            "title": 'Delete trigger token "legacy-integration"',
+            "sections": [0],
+            "requests": "DELETE projects/acme%2Fpayments%2Fapi/triggers/71",
+            "rows": [[0, 0, 0, 0]],
+        },
+        {
+            "kind": "problem",
+            "title": "approval settings.retain_approvals_on_push: locked by group acme; "
+            "unlock it there or leave the field out",
+            "sections": [1],
+            "rows": [[0, 1, 0, 0]],
+        },
+        {
+            "kind": "create",
+            "title": 'Create milestone "2026.12"',
+            "sections": [2],
+            "fields": [["due_date", None, "2026-12-31"]],
+            "requests": "POST projects/acme%2Fpayments%2Fapi/milestones",
+            "rows": [[0, 2, 0, 0]],
+        },
+        {
+            "kind": "update",
+            "title": "Update approval settings",
+            "sections": [1],
+            "fields": [["allow_author_approval", "true", "false"]],
+            "requests": "PUT projects/acme%2Fpayments%2Fapi/merge_request_approval_setting",
+            "rows": [[0, 1, 0, 0]],
+        },
+        {
+            "kind": "update",
+            "title": 'Update milestone "2026.11"',
+            "sections": [2],
+            "fields": [["name", "Nov 2026", "2026.11"], ["state", "active", "closed"]],
+            "requests": "PUT projects/acme%2Fpayments%2Fapi/milestones/31",
+            "rows": [[0, 2, 0, 0]],
+        },
+    ]
+    assert data["kinds"]["delete"] == {
+        "name": "delete",
+        "sign": "\u2212",
+        "heading": "Deletions",
+        "state": "changes",
     }
+    assert data["matrix"] == {
+        "targets": ["project acme/payments/api", "project acme/payments/lib"],
+        "sections": ["approval_settings", "milestones", "trigger_tokens"],
+        "states": ["problem", "changes", "excepted", "not applicable", "unmanaged", "in order", "not declared"],
+        "cells": "011646",
+    }
+
+
+def planned(
+    *changes: Create | Update | Delete, problems: tuple[Problem, ...] = (), limits: Limits | None = None
+) -> str:
+    """Return the page of a plan for one project."""
+    section = SectionPlan("milestones", 1, changes, problems)
+    return render_plan(replace(saved_plan(Plan((TargetPlan(API, (section,)),))), limits=limits or Limits()), "html")
+
+
+AT = Address(API, "milestones", "milestones", "milestone", "x")
+NEW, CHANGED, GONE = Create(AT, {"a": 1}, ()), Update(AT, {"a": 1}, {"a": 2}, (), READ), Delete(AT, {"a": 1}, (), READ)
+LOCKED = Problem(AT, "locked by group acme", remedy="unlock it there")
+
+
+@pytest.mark.parametrize(
+    ("page", "tone", "said"),
+    [
+        (planned(), "calm", ["Nothing to change", "The service is as the manifests declare."]),
+        (
+            planned(problems=(LOCKED,)),
+            "care",
+            ["Nothing to change, but 1 problem", "The manifests declare what cannot be planned."],
+        ),
+        (
+            planned(NEW, CHANGED),
+            "go",
+            ["Creates 1 object and updates 1 object, deletes nothing", "There is no problem. The plan can be applied."],
+        ),
+        (
+            planned(NEW, problems=(LOCKED,)),
+            "care",
+            [
+                "Creates 1 object, deletes nothing; 1 problem",
+                "The changes can be applied. The problems hold up nothing else.",
+            ],
+        ),
+        (
+            planned(NEW, limits=Limits(max_changes=0)),
+            "stop",
+            [
+                "Refused: creates 1 object, deletes nothing",
+                "Nothing is changed until this is resolved.",
+                "apply will refuse this plan: it makes 1 change, more than --max-changes 0",
+            ],
+        ),
+        (
+            planned(GONE, limits=Limits(allow_deletes=3)),
+            "care",
+            [
+                "Deletes 1 object in 1 project",
+                "Review the deletions first. Not all of a deleted object can be restored.",
+                "apply may delete up to 3 objects: --allow-deletes 3",
+            ],
+        ),
+    ],
+    ids=["calm", "problem", "go", "problem and change", "refused", "deletion"],
+)
+def test_the_verdict_on_a_plan(page: str, tone: str, said: list[str]) -> None:
+    assert f'data-tone="{tone}">' in page
+    assert verdict_of(page) == said
+
+
+def test_deletions_of_several_levels_are_in_targets() -> None:
+    group = Target(Level.GROUP, "acme")
+    there = Delete(replace(AT, target=group), {}, (), READ)
+    targets = (TargetPlan(group, (SectionPlan("milestones", 1, (there,)),)), *saved_plan(Plan(())).targets)
+    own = TargetPlan(API, (SectionPlan("milestones", 1, (GONE,)),))
+    page = render_plan(saved_plan(Plan((*targets, own))), "html")
+    assert verdict_of(page)[0] == "Deletes 2 objects in 2 targets"
+
+
+def without_problems(report: Report) -> Report:
+    (target,) = report.targets
+    sections = tuple(replace(each, problems=()) for each in target.sections)
+    return replace(report, targets=(replace(target, sections=sections),))
+
+
+RETRY = "reconciler apply --retry-failed report.json"
+
+
+@pytest.mark.parametrize(
+    ("report", "tone", "said"),
+    [
+        (
+            done(),
+            "care",
+            ["All 4 changes are done; 1 problem", "The problems are declared settings that no plan holds."],
+        ),
+        (
+            replace(done(), targets=()),
+            "calm",
+            ["Nothing to change", "Nothing was written."],
+        ),
+        (
+            done((Status.FAILED, "no"), (Status.SKIPPED, ENDED)),
+            "care",
+            [
+                "Interrupted: 2 of 4 changes are done; 1 problem",
+                "2 changes not done. To go on, with the JSON report of this run:",
+                RETRY,
+            ],
+        ),
+        (
+            done(*[(Status.FAILED, "no")] * 4),
+            "stop",
+            [
+                "0 of 4 changes are done; 1 problem",
+                "4 changes not done. To go on, with the JSON report of this run:",
+                RETRY,
+            ],
+        ),
+        (
+            done(*[(Status.FAILED, "no")] * 3),
+            "care",
+            [
+                "1 of 4 changes is done; 1 problem",
+                "3 changes not done. To go on, with the JSON report of this run:",
+                RETRY,
+            ],
+        ),
+        (without_problems(done()), "go", ["All 4 changes are done", "Nothing is left to do."]),
+    ],
+    ids=["problem", "empty", "interrupted", "failed", "in part", "done"],
+)
+def test_the_verdict_on_an_apply(report: Report, tone: str, said: list[str]) -> None:
+    page = render_report(report, "html")
+    assert f'data-tone="{tone}">' in page
+    assert verdict_of(page) == said
 
 
 def test_a_report_begins_with_what_is_unfinished() -> None:
     report = done((Status.DROPPED, "the service kept its own level"), (Status.FAILED, ""))
     page = render_report(replace(report, requests=replace(report.requests, waited={"the rate limit": 2})), "html")
-    assert body_of(page).startswith(
-        """\
-<header>
-<h1>Applied: 1 updated, 1 deleted, 1 failed, 1 dropped by the service, 1 problem</h1>
-<p>Written to https://git.example.com/api/v4 from 2026-12-01T12:00:00Z to 2026-12-01T12:01:00Z.</p>
-<p>15 requests made. Waited 2.0 s for the rate limit.</p>
-</header>
-<main>
-<section class="troubles">
-<h2>2 unfinished changes</h2>
-<ul>
-<li><span class="target">project acme/payments/api</span> <span class="what">update approval settings</span> <span class="why">dropped by the service: the service kept its own level</span></li>
-<li><span class="target">project acme/payments/api</span> <span class="what">create milestone &#34;2026.12&#34;</span> <span class="why">failed</span></li>
-</ul>
-</section>
-<section class="troubles">
-<h2>1 problem</h2>
-"""
-    )
-    assert [row[6:] for row in data_of(page)["rows"]] == [
-        ["dropped by the service", "the service kept its own level"],
-        ["failed", ""],
-        ["done", ""],
-        ["done", ""],
+    assert "<title>Applied: 1 updated, 1 deleted, 1 failed, 1 dropped by the service, 1 problem</title>" in page
+    assert "<p>15 requests made. Waited 2.0 s for the rate limit.</p>" in page
+    assert tiles_of(page) == {
+        "failed": "1",
+        "dropped": "1",
+        "problem": "1",
+        "deleted": "1",
+        "created": "0",
+        "updated": "1",
+    }
+    assert [card["title"] for card in cards_of(page)] == [
+        'Create milestone "2026.12"',
+        "Update approval settings: the service kept its own level",
+        "approval settings.retain_approvals_on_push: locked by group acme; unlock it there or leave the field out",
+        'Deleted trigger token "legacy-integration"',
+        'Updated milestone "2026.11"',
     ]
 
 
-def test_many_problems_are_shown_by_a_click() -> None:
-    page = render_plan(many(100, problems=15), "html", EACH)
-    first, rest = page.split("<details>\n<summary>5 more</summary>\n")
-    assert (first.count('<li><span class="target">'), rest.count('<li><span class="target">')) == (10, 5)
+def test_one_reason_is_one_card_whatever_is_not_done_for_it() -> None:
+    page = render_report(interrupted(10), "html")
+    kinds = [card["kind"] for card in cards_of(page)]
+    assert list(dict.fromkeys(kinds)) == ["deleted", "created", "updated", "failed", "skipped", "problem"]
+    (skipped,) = cards_of(page, kind="skipped")
+    data = data_of(page)
+    number = len(skipped["rows"])
+    assert skipped["title"] == f"{number} changes: {ENDED}"
+    shown = {(data["sections"][section], data["texts"][about]) for _, section, about, _ in skipped["rows"]}
+    assert {
+        ("approval_settings", "update approval settings"),
+        ("job_token_scope", 'create allowed project "acme/platform/lib"'),
+    } <= shown
+    (failed,) = cards_of(page, kind="failed")
+    assert "the result is unknown" in failed["title"]
+    each = cards_of(render_report(interrupted(10), "html", EACH), kind="skipped")
+    assert [len(card["rows"]) for card in each] == [1] * number
 
 
-def test_a_plan_without_changes_is_a_page_too() -> None:
-    assert body_of(render_plan(saved_plan(Plan(())), "html")) == (
-        """\
-<header>
-<h1>Plan: nothing to change</h1>
-<p>Read from https://git.example.com/api/v4 at 2026-12-01T12:00:00Z.</p>
-<p>0 writes to apply; 8 requests were made to plan. 0 unmanaged objects.</p>
-</header>
-<main>
-"""
+def test_values_that_differ_between_targets_are_not_shown_as_those_of_all() -> None:
+    page = render_report(applied(500), "html")
+    titles = {card["title"]: "fields" in card for card in cards_of(page, kind="failed")}
+    assert set(titles.values()) == {True, False}
+
+
+def test_a_link_leads_to_the_same_decision_on_another_day() -> None:
+    def ids(page: str) -> dict[str, str]:
+        return {card["id"]: card["title"] for card in data_of(page)["cards"]}
+
+    one, two = ids(render_plan(fleet(10), "html")), ids(render_plan(fleet(11), "html"))
+    assert {key: title for key, title in two.items() if key in one} == one
+    assert len(ids(render_plan(fleet(10), "html", EACH))) == len(data_of(render_plan(fleet(10), "html", EACH))["cards"])
+
+
+def test_without_script_the_cards_are_a_list_of_some() -> None:
+    page = render_plan(many(120), "html", EACH)
+    assert page.count("\n<li>Update ") + page.count("\n<li>Create ") + page.count("\n<li>Delete ") == 100
+    assert "<p>20 more.</p>" in page
+    small = render_plan(planned_with_remedy(), "html")
+    assert "<li>milestone &#34;x&#34;: locked by group acme; unlock it there (1)</li>" in small
+    assert " more.</p>" not in small
+    assert (
+        "<ul>" not in render_plan(saved_plan(Plan(())), "html").partition("<noscript>")[2].partition("</noscript>")[0]
     )
+
+
+def planned_with_remedy() -> SavedPlan:
+    return saved_plan(Plan((TargetPlan(API, (SectionPlan("milestones", 1, (), (LOCKED,)),)),)))
 
 
 def test_a_target_that_cannot_be_seen_has_a_line_of_its_own() -> None:
@@ -179,8 +365,8 @@ def fields(before: dict[str, Json], after: dict[str, Json]) -> list[list[str | N
     """What the page shows of an update."""
     address = Address(API, "milestones", "milestones", "milestone", "x")
     section = SectionPlan("milestones", 1, (Update(address, before, after, (), READ),))
-    rows = data_of(render_plan(saved_plan(Plan((TargetPlan(API, (section,)),))), "html"))["rows"]
-    return list(rows[0][4])
+    (card,) = cards_of(render_plan(saved_plan(Plan((TargetPlan(API, (section,)),))), "html"))
+    return list(card["fields"])
 
 
 def test_values_are_shown_whole_and_without_special_characters() -> None:
@@ -196,8 +382,8 @@ def test_values_are_shown_whole_and_without_special_characters() -> None:
 def test_a_creation_says_what_the_service_will_not_restore() -> None:
     address = Address(API, "milestones", "milestones", "milestone", "x")
     section = SectionPlan("milestones", 0, (Create(address, {"state": "active"}, (), hint="none of its issues <b>"),))
-    rows = data_of(render_plan(saved_plan(Plan((TargetPlan(API, (section,)),))), "html"))["rows"]
-    assert rows[0][4] == [["state", None, "active"], ["hint", None, "none of its issues <b>"]]
+    (card,) = cards_of(render_plan(saved_plan(Plan((TargetPlan(API, (section,)),))), "html"))
+    assert card["fields"] == [["state", None, "active"], ["hint", None, "none of its issues <b>"]]
 
 
 def test_of_very_long_values_the_part_is_shown_in_which_they_differ() -> None:
@@ -211,8 +397,8 @@ def test_what_is_none_is_not_shown_of_what_is_created_and_deleted() -> None:
     address = Address(API, "milestones", "milestones", "milestone", "x")
     changes = Create(address, {"a": None, "b": 1}, ()), Delete(address, {"a": None, "b": 1}, (), READ)
     plan = Plan((TargetPlan(API, (SectionPlan("milestones", 1, changes),)),))
-    rows = data_of(render_plan(saved_plan(plan), "html"))["rows"]
-    assert [row[4] for row in rows] == [[["b", None, "1"]], [["b", "1", None]]]
+    cards = cards_of(render_plan(saved_plan(plan), "html"))
+    assert [card["fields"] for card in cards] == [[["b", "1", None]], [["b", None, "1"]]]
 
 
 class Reader(HTMLParser):
@@ -245,10 +431,9 @@ def test_the_page_loads_nothing_and_runs_only_its_own_script() -> None:
     def digest(text: str) -> str:
         return f"'sha256-{b64encode(sha256(text.encode()).digest()).decode()}'"
 
-    # what follows the last script is no script
-    (style,), (_, script) = page.styles, page.scripts[:2]
+    (style,), (_, *scripts) = page.styles, page.scripts
     assert page.policy == (
-        f"default-src 'none'; style-src {digest(style)}; script-src {digest(script)}; "
+        f"default-src 'none'; style-src {digest(style)}; script-src {' '.join(map(digest, scripts))}; "
         "base-uri 'none'; form-action 'none'"
     )
     assert page.attributes.isdisjoint({"src", "style", "action", "onclick", "onload", "onerror"})
@@ -267,36 +452,38 @@ def test_no_string_breaks_out(text: str) -> None:
     ]:
         assert Reader(page).tags == Reader(harmless).tags
         assert not re.search("[<>&]", page[page.index('id="data">') + 10 :].partition("</script>")[0])
-        assert len(data_of(page)["rows"]) == 3
+        assert sum(len(card["rows"]) for card in data_of(page)["cards"]) == 4
 
 
 @patiently
 @given(saved_plans())
 def test_every_change_is_in_the_page(saved: SavedPlan) -> None:
-    page = render_plan(saved, "html")
-    assert len(data_of(page)["rows"]) == sum(1 for _ in saved.plan.changes)
-    listed = [*saved.plan.problems, *saved.plan.excepted]
-    assert page.count('<li><span class="target">') == len(listed)
+    plan = saved.plan
+    number = sum(1 for each in (plan.changes, plan.problems, plan.excepted) for _ in each)
+    for style in (EACH, Style()):
+        cards = data_of(render_plan(saved, "html", style))["cards"]
+        assert sum(len(card["rows"]) for card in cards) == number
+        assert len({card["id"] for card in cards}) == len(cards)
+        assert style is not EACH or len(cards) == number
 
 
-def test_equal_changes_failures_and_problems_are_one_row_with_all_their_targets() -> None:
+def test_equal_changes_failures_and_problems_are_one_card_with_all_their_targets() -> None:
     page = render_plan(many(20, problems=4), "html")
     data = data_of(page)
-    assert [(row[0], row[2], row[3]) for row in data["rows"]] == [
-        ([0, 1, 2, 3], "create", 'milestone "2026.01"'),
-        ([0, 1, 2, 3], "update", "approval settings"),
-        ([0, 1, 2, 3], "update", 'milestone "2026.02"'),
-        ([0, 1, 2, 3], "update", 'milestone "2026.03"'),
-        ([0, 1, 2, 3], "delete", 'trigger token "legacy-integration"'),
+    assert [(card["title"], [row[0] for row in card["rows"]]) for card in data["cards"]] == [
+        ('Delete trigger token "legacy-integration"', [0, 1, 2, 3]),
+        (
+            "approval settings.retain_approvals_on_push: locked by group acme; unlock it there or leave the field out",
+            [0, 1, 2, 3],
+        ),
+        ('Create milestone "2026.01"', [0, 1, 2, 3]),
+        ("Update approval settings", [0, 1, 2, 3]),
+        ('Update milestone "2026.02"', [0, 1, 2, 3]),
+        ('Update milestone "2026.03"', [0, 1, 2, 3]),
     ]
     assert data["targets"][1:3] == ["project globex/team-1/service-1", "project initech/team-2/service-2"]
-    assert data["rows"][0][5] == ["4 requests, such as POST projects/acme%2Fteam-0%2Fservice-0/milestones"]
-    assert "<h2>4 problems</h2>" in page
-    assert (
-        '<span class="target">4 projects (acme/team-0/service-0, globex/team-1/service-1 and 2 more)</span> '
-        '<span class="what">approval settings.retain_approvals_on_push</span>'
-    ) in page
+    assert data["cards"][2]["requests"] == "4 requests, such as POST projects/acme%2Fteam-0%2Fservice-0/milestones"
     page = render_report(carried_out(many(40), 2), "html")
-    assert "<h2>20 unfinished changes</h2>" in page
-    failed = [row for row in data_of(page)["rows"] if row[6] == "failed"]
-    assert [(len(row[0]), row[3], row[4]) for row in failed][:1] == [(8, 'milestone "2026.02" and 1 other', [])]
+    assert [(card["title"], len(card["rows"]), "fields" in card) for card in cards_of(page, kind="failed")] == [
+        ("20 changes: PUT projects/7/milestones/3: 500 Internal Server Error", 20, False)
+    ]

@@ -6,7 +6,7 @@ from which `page.js` builds those that are looked at.
 
 from base64 import b64encode
 from collections import Counter
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import asdict
 from functools import cache
 from hashlib import sha256
@@ -14,6 +14,7 @@ from importlib import resources
 
 from jinja2 import Environment, PackageLoader, StrictUndefined, Template
 
+from reconciler.documents.coverage import SEVERITY, Matrix, State, matrix
 from reconciler.documents.plan_file import SavedPlan, utc
 from reconciler.documents.report import Report
 from reconciler.model.protocols import Json
@@ -58,13 +59,16 @@ ALWAYS = {"delete", "create", "update", "deleted", "created", "updated"}
 
 def plan(saved: SavedPlan, style: Style) -> str:
     """Return a page about what would be changed and what cannot be."""
+    guards = [*guard_notes(saved)]
+    split = len(guards) - len(saved.refusals)
     return _page(
         title=plan_in_a_line(saved),
         of=of_plan(saved),
         service=saved.service,
         time=utc(saved.created_at),
         verdict=verdict.of_plan(saved),
-        notes=[*guard_notes(saved), *rename_notes(saved), *expiry_notes(saved), *access_notes(saved.plan)],
+        refusals=guards[split:],
+        notes=[*guards[:split], *rename_notes(saved), *expiry_notes(saved), *access_notes(saved.plan)],
         facts=[
             f"Read from {saved.service} at {utc(saved.created_at)}.",
             f"{plan_cost(saved)} {counted(saved.summary.unmanaged, 'unmanaged object')}{left_alone(saved.summary)}.",
@@ -73,6 +77,7 @@ def plan(saved: SavedPlan, style: Style) -> str:
         shown=cards.of_plan(saved, style),
         columns=PLANNED,
         counts=planned(saved.plan),
+        fleet=matrix(saved),
     )
 
 
@@ -85,6 +90,7 @@ def report(done: Report, style: Style) -> str:
         service=done.service,
         time=utc(done.finished_at),
         verdict=verdict.of_report(done),
+        refusals=[],
         notes=[],
         facts=[
             f"Written to {done.service} from {utc(done.started_at)} to {utc(done.finished_at)}.",
@@ -94,11 +100,18 @@ def report(done: Report, style: Style) -> str:
         shown=cards.of_report(done, style),
         columns=BECAME,
         counts=became(done),
+        fleet=matrix(done),
     )
 
 
 def _page(
-    *, kinds: Sequence[Kind], shown: Sequence[Card], columns: Sequence[str], counts: Counts, **values: object
+    *,
+    kinds: Sequence[Kind],
+    shown: Sequence[Card],
+    columns: Sequence[str],
+    counts: Counts,
+    fleet: Matrix,
+    **values: object,
 ) -> str:
     """Fill in the templates.
 
@@ -107,6 +120,7 @@ def _page(
         shown: all cards.
         columns: what is counted by section.
         counts: by section and column.
+        fleet: the state of each section of each target.
         values: see the templates.
     """
     sections = sorted({section for section, _ in counts})
@@ -126,8 +140,22 @@ def _page(
         whole=WHOLE,
         cards=shown,
         few=WITHOUT_SCRIPT,
-        data=cards.data(shown) | {"kinds": {each.name: asdict(each) for each in kinds}},
+        data={
+            **cards.data(shown),
+            "kinds": {each.name: asdict(each) for each in kinds},
+            "matrix": _cells(fleet),
+        },
     )
+
+
+def _cells(fleet: Matrix) -> Mapping[str, Json]:
+    """Return the matrix for the page's script: a digit for each cell, row by row, that is the number of its state."""
+    return {
+        "targets": [escaped(str(row.target)) for row in fleet.rows],
+        "sections": [*map(escaped, fleet.sections)],
+        "states": [*State],
+        "cells": "".join(str(SEVERITY[state]) for row in fleet.rows for state in row.states),
+    }
 
 
 def _files(names: Iterable[str]) -> list[str]:

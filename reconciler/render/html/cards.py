@@ -12,7 +12,8 @@ from itertools import takewhile
 from math import inf
 from typing import Any
 
-from reconciler.apply import ENDED, UNKNOWN, Outcome
+from reconciler.apply import ENDED, UNKNOWN, Outcome, Status
+from reconciler.documents.coverage import AFTER, State
 from reconciler.documents.groups import Entry, Group, grouped, is_done, subject_of, target_of
 from reconciler.documents.plan_file import SavedPlan
 from reconciler.documents.report import Report
@@ -47,27 +48,27 @@ class Kind:
     name: str
     sign: str
     heading: str
-    state: str
+    state: State
 
 
 DONE = (
-    Kind("deleted", "\u2212", "Deleted", "in order"),
-    Kind("created", "+", "Created", "in order"),
-    Kind("updated", "~", "Updated", "in order"),
+    Kind("deleted", "\u2212", "Deleted", State.IN_ORDER),
+    Kind("created", "+", "Created", State.IN_ORDER),
+    Kind("updated", "~", "Updated", State.IN_ORDER),
 )
 UNFINISHED = (
-    Kind("failed", "\u00d7", "Failed", "problem"),
-    Kind("dropped", "\u00d7", "Dropped by the service", "problem"),
-    Kind("stale", "\u00d7", "Stale", "changes"),
-    Kind("skipped", "\u00bb", "Skipped", "changes"),
+    Kind("failed", "\u00d7", "Failed", AFTER[Status.FAILED]),
+    Kind("dropped", "\u00d7", "Dropped by the service", AFTER[Status.DROPPED]),
+    Kind("stale", "\u00d7", "Stale", AFTER[Status.STALE]),
+    Kind("skipped", "\u00bb", "Skipped", AFTER[Status.SKIPPED]),
 )
-PROBLEM = Kind("problem", "!", "Problems", "problem")
-EXCEPTED = Kind("excepted", "=", "Excepted", "excepted")
+PROBLEM = Kind("problem", "!", "Problems", State.PROBLEM)
+EXCEPTED = Kind("excepted", "=", "Excepted", State.EXCEPTED)
 PLANNED = (
-    Kind("delete", "\u2212", "Deletions", "changes"),
+    Kind("delete", "\u2212", "Deletions", State.CHANGES),
     PROBLEM,
-    Kind("create", "+", "Creations", "changes"),
-    Kind("update", "~", "Updates", "changes"),
+    Kind("create", "+", "Creations", State.CHANGES),
+    Kind("update", "~", "Updates", State.CHANGES),
     EXCEPTED,
 )
 
@@ -200,8 +201,13 @@ def _unfinished(groups: Sequence[Group[Outcome]]) -> Card:
     about = subject(groups[0]) if len(groups) == 1 else ""
     what = f"{first.change.action.capitalize()} {about}" if about else counted(len(entries), "change")
     reason = escaped(first.reason)
-    fields = [*_fields(first.change)] if about and not groups[0].others else []
+    alike = all(_values(entry.change) == _values(entries[0].change) for entry in entries)
+    fields = [*_fields(first.change)] if alike and about and not groups[0].others else []
     return Card(first.word, f"{what}: {reason}" if reason else what, entries, about, fields=fields)
+
+
+def _values(change: Change) -> tuple[Json, Json]:
+    return getattr(change, "before", None), getattr(change, "after", None)
 
 
 class _Numbers(dict[str, int]):

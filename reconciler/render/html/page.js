@@ -10,6 +10,8 @@
   const MORE_TARGETS = 500; // so many are added by a click
   const PENDING = ["delete", "create", "update", "failed", "dropped", "stale", "skipped"]; // `apply` would do them
 
+  const LOST = { delete: "Will be lost", deleted: "Lost" };
+
   const by = (id) => document.getElementById(id);
   const targets = data.targets.map((name) => ({ name, words: name.toLowerCase(), path: name.slice(name.indexOf(" ") + 1) }));
   const cards = data.cards.map((card) => ({ reason: "", remedy: "", fields: [], requests: "", sections: [], ...card }));
@@ -167,11 +169,11 @@
   }
 
   // What is seen of a card that is closed.
-  function summary({ reason, remedy, fields }, rows) {
+  function summary({ kind, reason, remedy, fields }, rows) {
     const lines = [];
     if (reason) lines.push(make("p", { class: "reason" }, reason));
     if (remedy) lines.push(make("p", { class: "remedy" }, make("strong", {}, "Fix: "), remedy));
-    if (fields.length) lines.push(make("p", { class: "brief" }, ...brief(fields)));
+    if (fields.length) lines.push(make("p", { class: "brief" }, ...(LOST[kind] ? [make("strong", {}, `${LOST[kind]}: `)] : []), ...brief(fields)));
     if (rows.length > 1) {
       const names = [...new Set(rows.slice(0, 9).map(([target]) => targets[target].path))].slice(0, 3).join(", ");
       lines.push(make("p", { class: "places" }, rows.length > 3 ? `${names} …` : names));
@@ -204,10 +206,11 @@
 
   function listTargets(card, rows) {
     const list = make("ul", { class: "targets", "aria-label": "Targets" });
+    const origins = new Set(rows.map((row) => row[3]));
     const more = make("button", { type: "button", class: "more" });
     const add = (number) => {
       const from = list.childElementCount;
-      list.append(...rows.slice(from, from + number).map(makeRow));
+      list.append(...rows.slice(from, from + number).map((row) => makeRow(row, origins.size > 1)));
       const left = rows.length - list.childElementCount;
       more.textContent = `Show ${Math.min(left, MORE_TARGETS).toLocaleString("en")} of ${left.toLocaleString("en")} more`;
       more.hidden = !left;
@@ -219,13 +222,15 @@
       list.children[next].focus();
     });
     add(TARGETS);
-    return [list, more];
+    const [origin] = origins;
+    const declared = origins.size === 1 && origin ? [make("p", { class: "origin" }, "Declared at ", data.texts[origin])] : [];
+    return [list, more, ...declared];
   }
 
-  function makeRow([target, , label, origin]) {
+  function makeRow([target, , label, origin], isWhole) {
     const row = make("li", {}, make("span", { class: "target" }, targets[target].name));
     if (label) row.append(" ", make("span", { class: "label" }, data.texts[label]));
-    if (origin) row.append(" ", make("span", { class: "origin" }, data.texts[origin]));
+    if (origin && isWhole) row.append(" ", make("span", { class: "origin" }, data.texts[origin]));
     return row;
   }
 
@@ -408,7 +413,7 @@
   }
 
   function listen() {
-    by("text").addEventListener("input", later(60, () => applyFilter({ q: by("text").value })));
+    by("text").addEventListener("input", () => applyFilter({ q: by("text").value }));
     by("section").addEventListener("change", () => applyFilter({ section: by("section").value.slice(1) }));
     by("controls").addEventListener("submit", (event) => event.preventDefault());
     by("copy-link").addEventListener("click", () => copy(by("copy-link"), linkTo(fragment())));
@@ -430,7 +435,7 @@
     });
   }
 
-  if (data.matrix) {
+  if (data.matrix.targets.length && window.createMatrix) {
     by("fleet").hidden = false;
     matrix = createMatrix(by("matrix"), data.matrix, applyFilter);
   }

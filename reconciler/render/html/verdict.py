@@ -1,13 +1,12 @@
 """The first thing that a page says: what would happen or has happened, whether it is safe, and what to do next."""
 
-from collections.abc import Iterable
+from collections.abc import Sequence
 from dataclasses import dataclass
 
-from reconciler.apply import Outcome, Status
-from reconciler.documents.groups import is_done, subject_of, target_of
+from reconciler.documents.groups import is_done
 from reconciler.documents.plan_file import SavedPlan
 from reconciler.documents.report import Report
-from reconciler.model.plan import ACTIONS, Change, Delete
+from reconciler.model.plan import ACTIONS, Delete
 from reconciler.model.wording import counted, listed
 from reconciler.render.html.cards import is_interrupted
 
@@ -41,13 +40,14 @@ def of_plan(saved: SavedPlan) -> Verdict:
     deletions = [each for each in changes if isinstance(each, Delete)]
     counts = {action: sum(each.action == action for each in changes) for action in ACTIONS}
     parts = [f"{action}s {counted(counts[action], 'object')}" for action in ("create", "update") if counts[action]]
-    headline = f"{deleted(deletions)}" if deletions else f"{listed(parts).capitalize()}, deletes nothing"
+    headline = _deleted(deletions) if deletions else f"{listed(parts).capitalize()}, deletes nothing"
     headline += f"; {problems}" if problems else ""
     if saved.refusals:
-        advice = "Nothing will be changed until this is resolved."
-        return Verdict("stop", f"{headline}. apply will refuse this plan", advice)
+        return Verdict(
+            "stop", f"Refused: {headline[0].lower()}{headline[1:]}", "Nothing is changed until this is resolved."
+        )
     if deletions:
-        return Verdict("care", headline, "Review the deletions first: what a deleted object held does not come back.")
+        return Verdict("care", headline, "Review the deletions first. Not all of a deleted object can be restored.")
     if problems:
         return Verdict("care", headline, "The changes can be applied. The problems hold up nothing else.")
     return Verdict("go", headline, "There is no problem. The plan can be applied.")
@@ -70,19 +70,15 @@ def of_report(report: Report) -> Verdict:
     headline += f"; {problems}" if problems else ""
     if is_interrupted(report):
         headline = f"Interrupted: {headline}"
-    skipped = sum(outcome.status is Status.SKIPPED for outcome in outcomes)
-    failed = len(outcomes) - done - skipped
-    parts = [f"{counted(failed, 'change')} failed"] if failed else []
-    parts += [f"{counted(skipped, 'change')} not begun"] if skipped else []
-    advice = f"{listed(parts).capitalize()}."
+    left = counted(len(outcomes) - done, "change")
+    advice = f"{left} not done. To go on, with the JSON report of this run:"
     command = "reconciler apply --retry-failed report.json"
-    return Verdict("care" if done else "stop", headline, f"{advice} To go on, with the JSON report of this run:", command)
+    return Verdict("care" if done else "stop", headline, advice, command)
 
 
-def deleted(deletions: Iterable[Change | Outcome]) -> str:
+def _deleted(deletions: Sequence[Delete]) -> str:
     """Return how much is deleted: `Deletes 12 objects in 3 projects`."""
-    each = list(deletions)
-    targets = {target_of(one) for one in each}
-    levels = {target.level for target in targets}
-    noun = str(levels.pop()) if len(levels) == 1 else "target"
-    return f"Deletes {counted(len([*map(subject_of, each)]), 'object')} in {counted(len(targets), noun)}"
+    targets = {each.address.target for each in deletions}
+    levels = {str(target.level) for target in targets}
+    places = counted(len(targets), levels.pop() if len(levels) == 1 else "target")
+    return f"Deletes {counted(len(deletions), 'object')} in {places}"
