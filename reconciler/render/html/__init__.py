@@ -4,24 +4,18 @@ The verdict, what must be known before, and the numbers stand in the page as the
 from which `page.js` builds those that are looked at.
 """
 
-from base64 import b64encode
 from collections import Counter
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import asdict
-from functools import cache
-from hashlib import sha256
-from importlib import resources
 
-from jinja2 import Environment, PackageLoader, StrictUndefined, Template
-
-from reconciler.documents.coverage import SEVERITY, Matrix, State, matrix
+from reconciler.documents.coverage import Matrix, matrix
 from reconciler.documents.plan_file import SavedPlan, utc
 from reconciler.documents.report import Report
-from reconciler.model.protocols import Json
 from reconciler.model.wording import counted
 from reconciler.render import Style
 from reconciler.render.html import cards, verdict
 from reconciler.render.html.cards import Card, Kind
+from reconciler.render.html.document import cells, document
 from reconciler.render.wording import (
     BECAME,
     PLANNED,
@@ -42,7 +36,6 @@ from reconciler.render.wording import (
     requests_made,
     waits,
 )
-from reconciler.system.terminal import escaped
 
 STYLES = ("page.css",)
 SCRIPTS = ("compare.js", "page.js")
@@ -128,11 +121,10 @@ def _page(
     sizes = Counter[str]()
     for card in shown:
         sizes[card.kind] += len(card.entries)
-    return _template().render(
-        values,
-        digest=_digest,
-        styles=_files(STYLES),
-        scripts=_files(SCRIPTS),
+    return document(
+        "page.html",
+        styles=STYLES,
+        scripts=SCRIPTS,
         tiles=[(kind, sizes[kind.name]) for kind in kinds if sizes[kind.name] or kind.name in ALWAYS],
         columns=[(column, SIGNS[column], column) for column in columns],
         rows=rows,
@@ -143,45 +135,7 @@ def _page(
         data={
             **cards.data(shown),
             "kinds": {each.name: asdict(each) for each in kinds},
-            "matrix": _cells(fleet),
+            "matrix": cells(fleet),
         },
+        **values,
     )
-
-
-def _cells(fleet: Matrix) -> Mapping[str, Json]:
-    """Return the matrix for the page's script: a digit for each cell, row by row, that is the number of its state."""
-    return {
-        "targets": [escaped(str(row.target)) for row in fleet.rows],
-        "sections": [*map(escaped, fleet.sections)],
-        "states": [*State],
-        "cells": "".join(str(SEVERITY[state]) for row in fleet.rows for state in row.states),
-    }
-
-
-def _files(names: Iterable[str]) -> list[str]:
-    return [resources.files(__package__).joinpath(name).read_text("utf-8") for name in names]
-
-
-def _digest(text: str) -> str:
-    """Return how the page's policy names a style sheet or a script."""
-    return b64encode(sha256(text.encode()).digest()).decode()
-
-
-@cache
-def _template() -> Template:
-    environment = Environment(
-        loader=PackageLoader("reconciler.render", "html"),
-        autoescape=True,
-        finalize=_shown,
-        undefined=StrictUndefined,
-        trim_blocks=True,
-        lstrip_blocks=True,
-        keep_trailing_newline=True,
-    )
-    environment.policies["json.dumps_kwargs"] = {"ensure_ascii": False, "separators": (",", ":")}
-    return environment.get_template("page.html")
-
-
-def _shown(value: Json) -> Json:
-    """Return what an expression of the template shows; jinja2 escapes it for HTML then."""
-    return escaped(value) if type(value) is str else value
