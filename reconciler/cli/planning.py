@@ -11,6 +11,7 @@ from datetime import UTC, datetime, timedelta
 from functools import cache, partial
 from hashlib import sha256
 from pathlib import Path
+from types import MappingProxyType
 
 from reconciler import __version__
 from reconciler.apply import Status
@@ -20,7 +21,7 @@ from reconciler.documents.plan_file import SavedPlan, is_about
 from reconciler.documents.report import load_report
 from reconciler.errors import PlanRefused, ServiceError, UsageError
 from reconciler.gitops.applied import committed
-from reconciler.gitops.past import compare_with_past, read_past
+from reconciler.gitops.past import compare_with_past
 from reconciler.live.records import Discovery, discover, fetch_record
 from reconciler.manifests import Hidden, Manifests
 from reconciler.model.plan import Plan
@@ -45,6 +46,7 @@ from reconciler.service import Client
 
 LOG = logging.getLogger("reconciler")
 
+NOTHING: Mapping[str, str] = MappingProxyType({})
 NARROWED = "it is narrowed to some targets, sections or changes"
 
 
@@ -61,7 +63,7 @@ def draw(session: Session, client: Client, grace: timedelta = timedelta(), *, co
     failed = failed_before(session)
     with session.watched(client) as progress:
         progress.begin("reading manifests")
-        fleet = read_fleet(session, client, failed)
+        fleet = read_fleet(session, client, failed, partly=True)
         plan = draw_plan(
             replace(without(fleet.desired, fleet.unfit), grace=grace, forced=given.force_events),
             client,
@@ -87,7 +89,7 @@ def draw(session: Session, client: Client, grace: timedelta = timedelta(), *, co
     saved = replace(saved, hints=hints, archived=len(fleet.archived))
     if not commit:
         return saved
-    known, why_not = ("", NARROWED) if given.narrowed else committed(session.inputs, fleet.manifests)
+    known, why_not = ("", NARROWED) if given.narrowed else committed(session.inputs, fleet.manifests, fleet.read)
     return replace(saved, commit=known or None, uncommitted=why_not)
 
 
@@ -153,12 +155,13 @@ class Fleet:
     """The targets of a run.
 
     Attributes:
-        desired: the targets; the digest is that of all there are.
+        desired: the targets; the digest is that of all there are, with `--since` that of all files.
         known: what came to light on the way.
         shard: which part of the targets these are, if they were divided.
         kept: why some targets keep objects that are no longer declared.
         unfit: the sections that targets cannot have; those that are skipped are not among the desired ones.
         manifests: where all of it is declared.
+        read: by file, the ID of what was read as an object of the git repository, as far as known.
     """
 
     desired: DesiredState
@@ -167,6 +170,7 @@ class Fleet:
     kept: Mapping[Target, str]
     unfit: UnfitSections
     manifests: Manifests
+    read: Mapping[str, str]
 
     @property
     def archived(self) -> frozenset[str]:
@@ -177,8 +181,14 @@ class Fleet:
         return self.manifests.archived_left_out - planned
 
 
-def read_fleet(session: Session, client: Client, failed: Iterable[Address] | None) -> Fleet:
+def read_fleet(session: Session, client: Client, failed: Iterable[Address] | None, *, partly: bool = False) -> Fleet:
     """Read the manifests, list the groups of project sets, and narrow the targets to the selected ones.
+
+    Args:
+        session: the run.
+        client: the service.
+        failed: what alone is planned; None for everything.
+        partly: whether manifests that have not changed since a revision may be left out.
 
     Raises:
         ManifestErrors: with every error of every file.
@@ -188,8 +198,11 @@ def read_fleet(session: Session, client: Client, failed: Iterable[Address] | Non
     given, shard = session.given, _shard(session.given.shard)
     if given.everything and given.since is None:
         raise UsageError("--all goes with --since; without it, all targets are planned anyway")
-    now = session.manifests()
-    past = None if given.since is None else read_past(session.inputs, now, given.since)
+    if given.since is None:
+        revisions, now, past = None, session.manifests(), None
+    else:
+        revisions = session.revisions(given.since, partly=partly and not (given.narrowed or given.everything or shard))
+        now, past = revisions.now, revisions.past
     discovery = _discover(session, [now, past.manifests] if past else [now], client)
     if now.groups or now.pathless:
         reported = now.warnings
@@ -197,6 +210,8 @@ def read_fleet(session: Session, client: Client, failed: Iterable[Address] | Non
         session.warn(warning for warning in now.warnings if warning not in reported)
     comparison, kept = compare_with_past(now, past, discovery, client, given.concurrency) if past else (None, {})
     whole = comparison.desired if comparison else now.desired
+    if revisions:
+        whole = replace(whole, digest=revisions.digest)
     for glob in given.excluded:
         if not any(matches(target, [glob]) for target in whole.targets):
             LOG.warning("--exclude %s matches no target", glob)
@@ -208,7 +223,7 @@ def read_fleet(session: Session, client: Client, failed: Iterable[Address] | Non
     known = Known(discovery.ids, whole.targets, _held(discovery), cache(partial(_moved_projects, client)))
     unfit = find_unfit(desired, session.kinds)
     skipped = {place: each for place, each in unfit.items() if each.skipped}
-    return Fleet(without(desired, skipped), known, shard, kept, unfit, now)
+    return Fleet(without(desired, skipped), known, shard, kept, unfit, now, revisions.objects if revisions else NOTHING)
 
 
 def _shard(given: str | None) -> Shard | None:

@@ -24,6 +24,7 @@ from reconciler.system.files import save
 if TYPE_CHECKING:
     from reconciler.documents.plan_file import SavedPlan
     from reconciler.documents.report import Report
+    from reconciler.gitops.past import Revisions
     from reconciler.manifests import Inputs, Manifests
     from reconciler.model.kind import Kinds
     from reconciler.model.progress import Progress
@@ -80,6 +81,13 @@ class Session:
         )
         self.warn(() if quiet else found.warnings)
         return found
+
+    def revisions(self, revision: str, *, partly: bool) -> "Revisions":
+        """Read the manifests now and at a git revision: see `read_revisions`."""
+        from reconciler.gitops.past import read_revisions
+
+        secrets = tokens_of(self.given)
+        return read_revisions(self.inputs, revision, partly=partly, secrets=secrets, warn=self.warn)
 
     def warn(self, warnings: "Iterable[object]") -> None:
         """Log warnings."""

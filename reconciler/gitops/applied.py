@@ -3,23 +3,31 @@
 Only a complete apply moves it: a deletion that failed, or whose apply never ran, is still between it and the next plan.
 """
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from pathlib import Path
+from types import MappingProxyType
 
 from reconciler.errors import ConfigurationError
 from reconciler.gitops.snapshot import APPLIED_REF, Snapshot, is_as_then, snapshot
 from reconciler.manifests import Inputs, Manifests
 from reconciler.system.processes import git, repository
 
+NOT_KEPT: Mapping[str, str] = MappingProxyType({})
 
-def committed(inputs: Inputs, now: Manifests) -> tuple[str, str]:
+
+def committed(inputs: Inputs, now: Manifests, read: Mapping[str, str] = NOT_KEPT) -> tuple[str, str]:
     """Return the commit that holds the manifests just as they were read; or an empty text, and why there is none.
 
     Values that are no files, of `--set` and `--env`, are not compared.
+
+    Args:
+        inputs: what the manifests are read from.
+        now: the manifests.
+        read: by file, the ID of what was read as an object of the repository; the others are read again.
     """
     try:
         head = snapshot("HEAD", inputs.paths[0])
-        different = next(_different(head, inputs, now), "")
+        different = next(_different(head, inputs, now, read), "")
     except ConfigurationError:
         return "", "its manifests are in no commit of a git checkout"
     return ("", f"{different} is not as committed") if different else (head.commit, "")
@@ -53,9 +61,12 @@ def mark_applied(path: Path, commit: str) -> None:
         raise ConfigurationError(f"commit {commit} was applied, and could not be marked as applied: {message}")
 
 
-def _different(head: Snapshot, inputs: Inputs, now: Manifests) -> Iterator[str]:
+def _different(head: Snapshot, inputs: Inputs, now: Manifests, read: Mapping[str, str]) -> Iterator[str]:
     """Yield the manifests and files of values that differ from those of a commit, or are in only one of both."""
     objects = head.manifests(inputs.paths)
-    yield from (name for name in now.files if name not in objects or not is_as_then(name, objects[name]))
+    for name in now.files:
+        then = objects.get(name, "")
+        if not (read[name] == then if name in read else is_as_then(name, then)):
+            yield name
     yield from objects.keys() - {*now.files}
     yield from (name for name in inputs.values_files if head.file(Path(name)) != Path(name).read_bytes())

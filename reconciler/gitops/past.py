@@ -3,21 +3,23 @@
 As few files as possible are read, for most are the same in both revisions.
 """
 
+import hashlib
+import json
 import logging
 import os
-from collections.abc import Callable, Hashable, Iterable, Mapping
+from collections.abc import Callable, Collection, Hashable, Iterable, Mapping
 from dataclasses import dataclass, replace
-from functools import partial
+from functools import cache, partial
 from pathlib import Path
 from typing import Any
 
 from reconciler.errors import ManifestErrors, NeverApplied
 from reconciler.gitops.compare import Comparison, Identity, Loss, compare, is_declared, removed
-from reconciler.gitops.snapshot import APPLIED_REF, Snapshot, is_as_then, snapshot
+from reconciler.gitops.snapshot import APPLIED_REF, Snapshot, object_id, snapshot
 from reconciler.live.records import Discovery, current_names
-from reconciler.manifests import Hidden, Inputs, Manifests, read_contents, read_elsewhere
+from reconciler.manifests import Hidden, Inputs, Manifests, Part, read_contents, read_elsewhere, read_found
 from reconciler.manifests.project_sets import Discovered
-from reconciler.manifests.sources import MANIFEST
+from reconciler.manifests.sources import MANIFEST, read_all, search
 from reconciler.model.protocols import Reader
 from reconciler.model.targets import Target
 from reconciler.system.terminal import escaped
@@ -46,36 +48,90 @@ class Past:
     with_discovered: Callable[[Discovered, Mapping[Target, str]], Manifests]
 
 
-def read_past(inputs: Inputs, now: Manifests, revision: str) -> Past | None:
-    """Read the manifests of a revision, and warn of what cannot be compared; None if nothing was ever applied.
+@dataclass(frozen=True, slots=True)
+class Revisions:
+    """The manifests now and at another revision.
+
+    Attributes:
+        now: the manifests; maybe without targets that have not changed.
+        past: the manifests of the revision; None if nothing was ever applied.
+        objects: by file that git had at the revision, the ID of its present content as an object of the repository.
+        digest: SHA-256 (hex) of all files, values and variables.
+    """
+
+    now: Manifests
+    past: Past | None
+    objects: Mapping[str, str]
+    digest: str
+
+
+def read_revisions(
+    inputs: Inputs, revision: str, *, partly: bool = False, secrets: Collection[str] = (), warn: Callable[..., None]
+) -> Revisions:
+    """Read the manifests now and of a revision, and warn of what cannot be compared.
+
+    Args:
+        inputs: what the manifests are read from.
+        revision: as the user names it.
+        partly: whether unchanged files may be left out where nothing that has changed depends on them.
+        secrets: texts that no message shows.
+        warn: logs the warnings about the manifests of now.
 
     Raises:
+        ManifestErrors: with all errors of the files that are read.
         ConfigurationError: the revision cannot be read.
     """
+    found = search(inputs.paths)
+    contents = read_all(found.files)
+    values = inputs.values()
+    reading: dict[str, Any] = {"values": values, "env_names": inputs.env_names, "secrets": secrets}
+    digest = _digest(contents, values, inputs.env_names)
+
+    @cache
+    def whole() -> Manifests:
+        manifests = read_found(found, inputs.kinds, contents, **reading)
+        warn(manifests.warnings)
+        return manifests
+
     try:
         then = snapshot(revision, inputs.paths[0])
     except NeverApplied as error:
+        now = whole()
         LOG.warning(
             "%s: everything is planned, and nothing deleted; if another clone has it, `git fetch` it first: %s",
             error,
             f"git fetch origin +{APPLIED_REF}:{APPLIED_REF}",
         )
-        return None
-    _warn_unless_ancestor(then)
+        return Revisions(now, None, {}, digest)
     objects = then.manifests(inputs.paths)
+    present_objects = {name: object_id(content, objects[name]) for name, content in contents.items() if name in objects}
+    same = {name for name, id_ in present_objects.items() if id_ == objects[name]}
+    new, old = {*found.files} - same, {name: id_ for name, id_ in objects.items() if name not in same}
+    present = Part(found, contents, new, inputs.kinds, **reading) if partly else whole()
+    _warn_unless_ancestor(then)
     _warn_of_moved_manifests(inputs, then, objects)
     files = _Files(inputs, then)
-    same = {name for name in now.files if name in objects and is_as_then(name, objects[name])}
-    shared = now.shared_files
-    if shared <= same and files.values == inputs.values():
-        changed = {name: id_ for name, id_ in objects.items() if name not in same}
-        few = changed | {name: objects[name] for name in shared}
-        past = files.read(few)
-        names = {f"{revision}:{name}" for name in changed}
-        if not files.left_out and not past.shared_files & names:
-            touched = past.declared_in(names) | now.declared_in(set(now.files) - same)
-            return Past(inputs, then, past, touched, partial(files.read, few))
-    return Past(inputs, then, files.read(objects), None, partial(files.read, objects))
+    if present.shared_files <= same and files.values == values:
+        few = old | {name: objects[name] for name in present.shared_files}
+        declared = present.declared_in(new)
+        before = files.read(few, among=declared)
+        names = {f"{revision}:{name}" for name in old}
+        if not files.left_out and not before.shared_files & names:
+            former = before.declared_in(names)
+            part = present.manifests(former) if isinstance(present, Part) else None
+            if part is not None:
+                warn(part.warnings)
+            past = Past(inputs, then, before, frozenset(former | declared), partial(files.read, few, among=declared))
+            return Revisions(part or whole(), past, present_objects, digest)
+    past = Past(inputs, then, files.read(objects), None, partial(files.read, objects))
+    return Revisions(whole(), past, present_objects, digest)
+
+
+def _digest(contents: Mapping[str, bytes], values: Mapping[str, Any], env_names: Iterable[str]) -> str:
+    """Return a SHA-256 (hex) of all that manifests are made from, in whatever order the files are found."""
+    files = {path: hashlib.sha256(content).hexdigest() for path, content in contents.items()}
+    variables = {name: os.environ.get(name) for name in env_names}
+    return hashlib.sha256(json.dumps([files, values, variables], sort_keys=True, default=str).encode()).hexdigest()
 
 
 def compare_with_past(
@@ -176,8 +232,10 @@ class _Files:
         objects: Mapping[str, str],
         discovered: Discovered | None = None,
         paths: Mapping[Target, str] | None = None,
+        *,
+        among: Collection[Hashable] | None = None,
     ) -> Manifests:
-        """Read files, given the object of each; see `Manifests.with_discovered`.
+        """Read files, given the object of each; see `Manifests.with_discovered` and `read_contents`.
 
         Raises:
             ManifestErrors: an error remains that is in none of the files.
@@ -187,7 +245,8 @@ class _Files:
             try:
                 contents = self._then.contents({name: objects[name] for name in names})
                 env_names = self._inputs.env_names
-                found = read_contents(contents, self._inputs.kinds, values=self.values or {}, env_names=env_names)
+                kinds, values = self._inputs.kinds, self.values or {}
+                found = read_contents(contents, kinds, values=values, env_names=env_names, among=among)
                 return found if discovered is None else found.with_discovered(discovered, paths or {})
             except ManifestErrors as errors:
                 wrong = {diagnostic.path for diagnostic in errors.diagnostics if diagnostic.severity == "error"}

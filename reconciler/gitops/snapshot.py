@@ -135,12 +135,16 @@ class Snapshot:
 def is_as_then(path: str, then: str) -> bool:
     """Whether a file on disk equals an object of the repository."""
     try:
-        content = Path(path).read_bytes()
+        return object_id(Path(path).read_bytes(), then) == then
     except OSError:
         return False
-    digest = hashlib.new("sha1" if len(then) == SHA_1 else "sha256", usedforsecurity=False)
+
+
+def object_id(content: bytes, like: str) -> str:
+    """Return the ID of a file's content as an object of the repository; `like` is an ID of the same repository."""
+    digest = hashlib.new("sha1" if len(like) == SHA_1 else "sha256", usedforsecurity=False)
     digest.update(b"blob %d\0" % len(content) + content)
-    return digest.hexdigest() == then
+    return digest.hexdigest()
 
 
 def snapshot(revision: str, path: Path) -> Snapshot:

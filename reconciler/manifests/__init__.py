@@ -7,7 +7,16 @@ from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
-    from reconciler.manifests.loader import Elsewhere, Inputs, Manifests, read_contents, read_elsewhere, read_manifests
+    from reconciler.manifests.loader import (
+        Elsewhere,
+        Inputs,
+        Manifests,
+        Part,
+        read_contents,
+        read_elsewhere,
+        read_found,
+        read_manifests,
+    )
     from reconciler.manifests.project_sets import Hidden, Member
     from reconciler.manifests.sources import is_manifest
 
@@ -17,9 +26,11 @@ __all__ = [
     "Inputs",
     "Manifests",
     "Member",
+    "Part",
     "is_manifest",
     "read_contents",
     "read_elsewhere",
+    "read_found",
     "read_manifests",
 ]
 

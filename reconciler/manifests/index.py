@@ -459,15 +459,12 @@ def path_levels(index: Index, diagnostics: Diagnostics) -> PathLevels:
 
 def misplaced_references(whole: Effective, levels: PathLevels) -> Iterator[Diagnostic]:
     """Yield an error for each project in a list of groups, and each group in a list of projects."""
-    for name, section in whole.sections.items():
-        lists = whole.specs[name].lists
-        for part in lists.keys() & (section.keys() if isinstance(section, dict) else ()):
-            level = lists[part].key_level
-            for number, entry in enumerate(section[part] if level and isinstance(section[part], list) else ()):
-                error = _level_conflict(entry, level, levels) if level and isinstance(entry, str) else None
-                if error:
-                    right = next(key for key, each in lists.items() if each.key_level not in {None, level})
-                    yield Diagnostic((name, part, number), f"{error}: list it under `{right}`")
+    for steps, level, path in whole.references:
+        error = _level_conflict(path, level, levels)
+        if error:
+            lists = whole.specs[steps[0]].lists
+            right = next(key for key, each in lists.items() if each.key_level not in {None, level})
+            yield Diagnostic(steps, f"{error}: list it under `{right}`")
 
 
 def _level_conflict(path: str, level: Level, levels: PathLevels) -> str | None:

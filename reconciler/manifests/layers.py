@@ -292,6 +292,17 @@ class Effective:
         """Whether any layer locks anything."""
         return any(layer.locks for layer in self.layers)
 
+    @property
+    def references(self) -> Iterator[tuple[Steps, Level, str]]:
+        """The paths in lists of groups and of projects, each with the steps to it and the level that it should have."""
+        for name, section in self.sections.items():
+            lists = self.specs[name].lists
+            for part in lists.keys() & (section.keys() if isinstance(section, dict) else ()):
+                level = lists[part].key_level
+                for number, entry in enumerate(section[part] if level and isinstance(section[part], list) else ()):
+                    if level and isinstance(entry, str):
+                        yield (name, part, number), level, entry
+
     def under(self, *layers: Layer) -> "Effective":
         """Merge further layers over this, without the sections that the target's level does not have."""
         sections, prune = dict(self.sections), self.prune

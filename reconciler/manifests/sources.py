@@ -1,7 +1,8 @@
 """Files of manifests: found, bounded, read as text, with locations in them that are safe to print."""
 
 import os
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
+from contextlib import suppress
 from dataclasses import dataclass, field
 from functools import lru_cache
 from pathlib import Path
@@ -48,7 +49,8 @@ class Search:
     files: list[str] = field(default_factory=list)
     errors: list[LocatedDiagnostic] = field(default_factory=list)
     passed_over: list[str] = field(default_factory=list)
-    _seen: set[str] = field(default_factory=lambda: {os.path.realpath(CONFIGURATION)})
+    _configuration: str = field(default_factory=lambda: os.path.realpath(CONFIGURATION))
+    _seen: set[str] = field(default_factory=set)
 
     def add(self, path: str) -> None:
         """Add a file whatever its name, or all manifests of a folder that are not hidden."""
@@ -57,7 +59,7 @@ class Search:
             real = os.path.realpath(path)
             count = self._add_folder(path, real, {real})
         except NotADirectoryError:
-            if real == os.path.realpath(CONFIGURATION):
+            if real == self._configuration:
                 self._error(path, "is the tool's own configuration, not a manifest: leave it out")
             self._add_file(path, real)
         except (OSError, ValueError) as error:
@@ -83,7 +85,7 @@ class Search:
                         count += self._add_folder(path, target, visited)
                     except OSError as error:
                         self._error(path, f"cannot be read: {_reason(error)}")
-            elif entry.name.endswith(SUFFIXES) and target != os.path.realpath(CONFIGURATION):
+            elif entry.name.endswith(SUFFIXES) and target != self._configuration:
                 count += 1
                 if entry.is_file() or not Path(path).exists():
                     self._add_file(path, target)
@@ -107,7 +109,7 @@ class Search:
             self.passed_over.append(path)
 
     def _add_file(self, path: str, real: str) -> None:
-        if real not in self._seen:
+        if real not in self._seen and real != self._configuration:
             self._seen.add(real)
             self.files.append(path)
 
@@ -211,10 +213,7 @@ def open_source(path: str, content: bytes | None = None, secrets: tuple[str, ...
     """
     if content is None:
         try:
-            with open(path, "rb") as file:  # noqa: PTH123 - six times as fast as a Path, for ten thousand files
-                content = file.read(USUAL)
-                if len(content) == USUAL:
-                    content += file.read(LARGEST + 1 - USUAL)
+            content = read_bytes(path)
         except (OSError, ValueError) as error:
             raise ManifestErrors([located(path, f"cannot be read: {_reason(error)}")]) from None
     if len(content) > LARGEST:
@@ -229,6 +228,26 @@ def open_source(path: str, content: bytes | None = None, secrets: tuple[str, ...
     if "\0" in text:
         raise ManifestErrors([located(path, "is not text: it holds null bytes")])
     return Source(path, text, secrets)
+
+
+def read_bytes(path: str) -> bytes:
+    """Read a file, or of one that is larger than 5 MiB as much as shows that.
+
+    Raises:
+        OSError, ValueError: it cannot be read.
+    """
+    with open(path, "rb") as file:  # noqa: PTH123 - six times as fast as a Path, for ten thousand files
+        content = file.read(USUAL)
+        return content if len(content) < USUAL else content + file.read(LARGEST + 1 - USUAL)
+
+
+def read_all(paths: Iterable[str]) -> dict[str, bytes]:
+    """Read files; those that cannot be read are absent: opening one as a source says why."""
+    contents = {}
+    for path in paths:
+        with suppress(OSError, ValueError):
+            contents[path] = read_bytes(path)
+    return contents
 
 
 def _reason(error: OSError | ValueError) -> str:
