@@ -125,7 +125,7 @@ class Given:
         "--since",
         "REV",
         "Only targets whose manifests changed since this git revision, or since the one `applied`; objects no longer "
-        "declared are deleted.",
+        "declared are deleted. Unchanged files are not checked: use `validate`.",
         shell_complete=suggestions.revisions,
     )
     everything: bool = FLEET.flag("--all", "With --since: all targets, changed or not.")

@@ -157,7 +157,7 @@ class Report:
     tool_version: str
     """The version of the reconciler that made the plan."""
     manifests_digest: str
-    """SHA-256 of the desired state that the plan leads to."""
+    """SHA-256 of the desired state that the plan leads to; with `--since`, of all manifests, values and variables."""
     shard: Shard | None = None
     """The part of the targets that the plan was about; null for all of them."""
     requests: Requests

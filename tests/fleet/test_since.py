@@ -1,5 +1,6 @@
 """`--since`: only targets that differ are planned, and objects no longer declared are deleted. On real repositories."""
 
+import json
 import os
 
 import pytest
@@ -656,3 +657,30 @@ def test_a_canary_that_no_commit_touches_is_among_all_targets(cli_runner: CliRun
     )
     assert cli_runner("apply --yes --since HEAD --all --canary acme/api").code == 0
     assert cli_runner("drift").code == 0
+
+
+def test_a_file_that_has_not_changed_is_read_only_if_it_matters(cli_runner: CliRunner, git: Repository) -> None:
+    broken = "apiVersion: reconciler/v1\nkind: Project\nmetadata: {path: acme/%s}\nspec: {milestone: {}}\n"
+    cli_runner.project("{milestones: {a: {}}}")
+    cli_runner.write("manifests/lib.yaml", broken % "lib")
+    cli_runner.write("manifests/second.yaml", broken % "api")
+    git.commit()
+    assert cli_runner("plan --since HEAD").out == NOTHING
+    cli_runner.project("{job_token_scope: {projects: [acme/web]}}")
+    errors = {line: cli_runner(line) for line in ("plan --since HEAD", "validate")}
+    assert "manifests/second.yaml:3:18: project acme/api is already declared at " in errors["plan --since HEAD"].err
+    assert [(each.out + each.err).count("unknown section `milestone`") for each in errors.values()] == [1, 2]
+    (cli_runner.folder / "manifests/second.yaml").unlink()
+    git.commit()
+    cli_runner.project("{job_token_scope: {projects: [acme/web]}, milestones: {}}")
+    done = cli_runner("plan --since HEAD --out plan.json")
+    assert (done.code, done.err) == (0, "")
+    assert done.changes.startswith('project acme/api\n  + allowlisted project "acme/web"\n')
+    digest = json.loads((cli_runner.folder / "plan.json").read_text())["manifests_digest"]
+    cli_runner.write("manifests/lib.yaml", f"# a comment\n{broken % 'lib'}")
+    assert cli_runner("plan --since HEAD").code == 1
+    git.commit()
+    assert cli_runner("plan --since HEAD --report json=later.json").out == NOTHING
+    later = json.loads((cli_runner.folder / "later.json").read_text())
+    assert (later["manifests_digest"] == digest, later["commit"]) == (False, git.git("rev-parse", "HEAD"))
+    assert cli_runner("apply --plan plan.json --yes").code == 0

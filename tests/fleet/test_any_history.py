@@ -1,0 +1,126 @@
+"""`--since` reads only the files that matter, and plans what it would plan if it read them all: over random histories."""
+
+import json
+import re
+import shutil
+from typing import Any
+
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
+
+from tests.cli_runner import CliRunner
+from tests.fleet.repository import Repository
+
+PATHS = {"a": "acme/api", "b": "acme/lib", "c": "acme/Web", "d": "acme/tools/cli"}
+"""By file, the project that it usually declares."""
+ERROR = re.compile(r"^(?:reconciler: )?(manifests/\S+?):(\d+:\d+): (?!warning)", re.MULTILINE)
+EVERYTHING = ["--target", "*"]
+"""Selects all targets, and takes all files."""
+HEAD = "apiVersion: reconciler/v1\nkind: "
+
+ITEMS = st.dictionaries(st.sampled_from("abc"), st.sampled_from(["{}", "{state: closed}", "null"]), max_size=2).map(
+    lambda items: f"{{{', '.join(f'{name}: {item}' for name, item in items.items())}}}"
+)
+SPECS = st.one_of(
+    ITEMS.map("{{milestones: {}}}".format),
+    ITEMS.map("{{prune: [milestones], milestones: {}}}".format),
+    st.sampled_from(["acme/lib", "ACME/web", "acme/api", "101", "102", "acme/tools"]).map(
+        "{{job_token_scope: {{projects: [{}]}}}}".format
+    ),
+    st.sampled_from(["{job_token_scope: {groups: [acme/tools]}}", "{milestones: {'{name}-1': {}}}"]),
+)
+
+
+def project(path: str) -> st.SearchStrategy[str]:
+    metadata = st.sampled_from([f"path: {path}", f"path: {path}, profiles: [base]"])
+    return st.tuples(metadata, SPECS).map(lambda drawn: f"{HEAD}Project\nmetadata: {{{drawn[0]}}}\nspec: {drawn[1]}\n")
+
+
+def profile(word: str) -> st.SearchStrategy[str]:
+    return ITEMS.map(lambda items: f"{HEAD}{word}\nmetadata: {{name: base}}\nspec: {{milestones: {items}}}\n")
+
+
+PROFILES = st.one_of(profile("Profile"), profile('"Profil\\x65"'))
+OTHERS = st.one_of(
+    st.sampled_from(sorted({*PATHS.values(), "acme/tools"})).flatmap(project),
+    PROFILES,
+    st.sampled_from(["id: 102", "id: 100, profiles: [base]"]).flatmap(
+        lambda metadata: SPECS.map(lambda spec: f"{HEAD}Project\nmetadata: {{{metadata}}}\nspec: {spec}\n")
+    ),
+    st.sampled_from(["projects: [acme/api, acme/lib]", "group: acme/tools", "group: acme"]).flatmap(
+        lambda which: ITEMS.map(
+            lambda items: (
+                f"{HEAD}ProjectSet\nmetadata: {{name: s}}\nselect: {{{which}}}\nspec: {{milestones: {items}}}\n"
+            )
+        )
+    ),
+    st.sampled_from(["acme", "acme/tools", "acme/lib"]).map(
+        lambda path: f"{HEAD}Group\nmetadata: {{path: {path}}}\nspec: {{notification_settings: {{level: watch}}}}\n"
+    ),
+    st.sampled_from(["watch", "mention"]).map(
+        lambda level: f"{HEAD}User\nspec: {{notification_settings: {{level: {level}}}}}\n"
+    ),
+    st.just(f"{HEAD}Project [\n"),
+)
+TEMPLATES = project("acme/more").map(lambda text: text.replace("milestones: {", "milestones: {'{{ title }}': {}, "))
+FOLDER = st.fixed_dictionaries(
+    {"base": PROFILES, **{name: project(path) for name, path in PATHS.items()}},
+    optional={"e": st.one_of(*[OTHERS] * 5, TEMPLATES)},
+)
+
+
+def edit(files: dict[str, str], data: st.DataObject) -> dict[str, str]:
+    """Change a few files."""
+    edited = dict(files)
+    for name in data.draw(st.lists(st.sampled_from(sorted(files)), min_size=1, max_size=2, unique=True)):
+        match data.draw(st.sampled_from(["other", "append", "rename", "remove", "comment", *["rewrite"] * 4])):
+            case "rewrite":
+                edited[name] = data.draw(project(PATHS[name]) if name in PATHS else OTHERS)
+            case "other":
+                edited[name] = data.draw(OTHERS)
+            case "append":
+                edited[name] += "---\n" + data.draw(OTHERS)
+            case "rename":
+                edited[f"{name}-renamed"] = edited.pop(name)
+            case "remove":
+                del edited[name]
+            case _:
+                edited[name] = f"# changed\n{edited[name]}"
+    return edited
+
+
+def planned(cli_runner: CliRunner, line: str, *more: str) -> tuple[int, Any, set[tuple[str, str]]]:
+    """Return the exit code, the plan without its time, and the errors in manifests, each with its file."""
+    done = cli_runner(f"{line} --set title=x --format json --group-by target", *more)
+    plan = json.loads(done.out) if done.out else {}
+    for key in ("checksum", "created_at", "commit", "uncommitted"):
+        plan.pop(key, None)
+    return done.code, plan, set(ERROR.findall(done.err))
+
+
+@settings(max_examples=30, deadline=None, suppress_health_check=list(HealthCheck))
+@given(then=FOLDER, data=st.data())
+def test_any_history_is_planned_as_if_all_files_were_read(
+    cli_runner: CliRunner, git: Repository, then: dict[str, str], data: st.DataObject
+) -> None:
+    def write(files: dict[str, str]) -> None:
+        shutil.rmtree(cli_runner.folder / "manifests", ignore_errors=True)
+        for name, text in files.items():
+            cli_runner.write(f"manifests/{name}.yaml{'.j2' if '{{ title' in text else ''}", text)
+
+    write(then)
+    git.commit()
+    git.git("update-ref", "refs/reconciler/applied", "HEAD")
+    now = edit(then, data)
+    write(now)
+    cli_runner.service(milestones=[{"title": "a"}, {"title": "b"}])
+    line = f"plan --since {data.draw(st.sampled_from(['HEAD', 'applied']))}"
+    code, plan, errors = planned(cli_runner, line)
+    code_of_all, plan_of_all, all_errors = planned(cli_runner, line, *EVERYTHING)
+    if code == code_of_all:
+        assert plan == plan_of_all
+        assert errors <= all_errors
+    else:
+        unchanged = {name for name in then if then[name] == now.get(name)}
+        assert (code_of_all, plan_of_all, errors) == (1, {}, set())
+        assert {file.removeprefix("manifests/").partition(".yaml")[0] for file, _ in all_errors} <= unchanged
