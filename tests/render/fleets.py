@@ -38,6 +38,14 @@ SINGULAR = {
 }
 
 
+LOSSES = {
+    "job_token_scope": ("its CI jobs lose access with their job token",),
+    "milestones": ("its issues and merge requests lose it; the service does not report how many these are",),
+    "trigger_tokens": ("last used 2025-03-04", "its value starts no more pipelines, and does not come back"),
+}
+"""What is lost with an object of a section, as the kinds say it."""
+
+
 @cache
 def fleet(projects: int) -> SavedPlan:
     """Return a plan for one group and so many projects in its subgroups."""
@@ -222,6 +230,6 @@ def _updated(at: Address, fields: Mapping[str, tuple[object, object]], url: str,
 
 
 def _deleted(at: Address, number: int, fields: Fields, url: str, origin: str) -> Delete:
-    return Delete(
-        at, fields, (Request("DELETE", f"{url}/{number}"),), AsRead(number, (at.name or "",), fields, {}), origin=origin
-    )
+    requests = (Request("DELETE", f"{url}/{number}"),)
+    read = AsRead(number, (at.name or "",), fields, {})
+    return Delete(at, fields, requests, read, losses=LOSSES[at.section], origin=origin)
