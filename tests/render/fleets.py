@@ -30,6 +30,7 @@ from reconciler.model.targets import Address, Key, Level, Target
 from tests.render.samples import NOON, Traffic, saved_plan
 
 GROUPS = ("payments", "platform", "platform/tools", "web", "web/shop", "web/shop/checkout", "data/lake", "mobile")
+NAMES = ("api", "ledger", "worker", "lib", "docs", "gateway", "search")
 SINGULAR = {
     "container_repository_protection_rules": "protection rule",
     "job_token_scope": "allowed project",
@@ -102,7 +103,9 @@ def _group() -> TargetPlan:
 
 def _planned(number: int) -> TargetPlan:
     """Return what happens to one project. Those of mobile declare neither tokens nor who may use them."""
-    project = Target(Level.PROJECT, f"acme/{GROUPS[number % len(GROUPS)]}/service-{number:04}")
+    again = number // (len(GROUPS) * len(NAMES))
+    name = f"{NAMES[number % len(NAMES)]}{f'-{again + 1}' if again else ''}"
+    project = Target(Level.PROJECT, f"acme/{GROUPS[number % len(GROUPS)]}/{name}")
     sections: tuple[SectionPlan, ...] = (
         _approvals(project, number),
         _rules(project, number),

@@ -157,7 +157,7 @@ def test_filters_come_from_numbers_sections_and_the_address_and_can_be_removed(
     assert chromium.run("return document.activeElement.id") == "decisions"
     for fragment, found in {
         "group=acme/web&kind=skipped": "acme/web/",
-        "target=project%20acme/payments/service-0000": "acme/payments/service-0000",
+        "target=project%20acme/payments/api": "acme/payments/api",
         "kind=none&state=problem&q=unlock": "acme/web",
     }.items():
         chromium.open(file, fragment=fragment)
