@@ -37,8 +37,8 @@ from reconciler.render.wording import (
     waits,
 )
 
-STYLES = ("page.css",)
-SCRIPTS = ("compare.js", "page.js")
+STYLES = ("page.css", "matrix.css")
+SCRIPTS = ("compare.js", "matrix.js", "page.js")
 
 SIGNS = {kind.name: kind.sign for kind in (*cards.PLANNED, *cards.DONE)} | {"problems": "!", "unfinished": "\u00d7"}
 """These repeat what the colours of the columns say."""

@@ -21,7 +21,7 @@ from reconciler.model.plan import Change, Create, Delete, Excepted, Problem
 from reconciler.model.protocols import Json
 from reconciler.model.wording import counted
 from reconciler.render import Style
-from reconciler.render.wording import excepted_subject, excepted_text, subject, unused_names
+from reconciler.render.wording import excepted_subject, excepted_text, losses, subject, unused_names
 from reconciler.system.terminal import escaped, escaped_lines
 
 LONGEST = 10_000
@@ -85,6 +85,7 @@ class Card:
         reason: why something is not done, or held back.
         remedy: the fix of a problem.
         fields: the values, if these are the same for all entries.
+        losses: what is lost by a deletion: a clause each.
     """
 
     kind: str
@@ -94,6 +95,7 @@ class Card:
     reason: str = ""
     remedy: str = ""
     fields: Sequence[Field] = ()
+    losses: Sequence[str] = ()
 
 
 def of_plan(saved: SavedPlan, style: Style) -> list[Card]:
@@ -133,25 +135,27 @@ def data(cards: Iterable[Card]) -> dict[str, Any]:
     """Return cards for the page's script.
 
     Texts are safe to show. Each row is about one entry: the numbers of its target, of its section, of what it is about
-    where that is not what the title says, and of the place that declares it.
+    where that is not what the title says, of the place that declares it, and of losses that other entries do not have.
     """
-    targets, sections, texts = _Numbers(), _Numbers(), _Numbers([""])
-    found: list[dict[str, Any]] = []
+    rows = _Rows()
     seen = Counter[str]()
+    found: list[dict[str, Any]] = []
     for card in cards:
-        rows = [_row(each, card, targets, sections, texts) for each in card.entries]
-        each: dict[str, Any] = {
+        own = rows.of(card)
+        told: dict[str, Any] = {
+            "id": _id(card, seen),
             "kind": card.kind,
             "title": card.title,
-            "sections": [*dict.fromkeys(row[1] for row in rows)],
+            "sections": [*dict.fromkeys(row[1] for row in own)],
             "reason": card.reason,
             "remedy": card.remedy,
             "fields": card.fields,
+            "losses": card.losses,
             "requests": _requests(card.entries),
+            "rows": own,
         }
-        each = {key: value for key, value in each.items() if value}
-        found.append({"id": _id(card, seen), **each, "rows": rows})
-    return {"targets": list(targets), "sections": list(sections), "texts": list(texts), "cards": found}
+        found.append({key: value for key, value in told.items() if value})
+    return {"targets": [*rows.targets], "sections": [*rows.sections], "texts": [*rows.texts], "cards": found}
 
 
 def _least(style: Style) -> float:
@@ -172,7 +176,8 @@ def _change(group: Group[Change] | Group[Outcome]) -> Card:
         change, kind = group.sample.change, group.sample.word
     else:
         change, kind = group.sample, str(group.sample.action)
-    return Card(kind, f"{kind.capitalize()} {about}", group.entries, about, fields=[*_fields(change)])
+    title = f"{kind.capitalize()} {about}"
+    return Card(kind, title, group.entries, about, fields=[*_fields(change)], losses=[*losses(change)])
 
 
 def _left(problems: Iterable[Problem], excepted: Iterable[Excepted], least: float) -> Iterator[Card]:
@@ -199,7 +204,7 @@ def _unfinished(groups: Sequence[Group[Outcome]]) -> Card:
     first = groups[0].sample
     entries = [entry for group in groups for entry in group.entries]
     about = subject(groups[0]) if len(groups) == 1 else ""
-    what = f"{first.change.action.capitalize()} {about}" if about else counted(len(entries), "change")
+    what = f"{first.change.action.capitalize()} {about}" if about else str(first.status).capitalize()
     reason = escaped(first.reason)
     alike = all(_values(entry.change) == _values(entries[0].change) for entry in entries)
     fields = [*_fields(first.change)] if alike and about and not groups[0].others else []
@@ -213,25 +218,38 @@ def _values(change: Change) -> tuple[Json, Json]:
 class _Numbers(dict[str, int]):
     """Texts with their numbers, from 0."""
 
-    def __init__(self, texts: Iterable[str] = ()) -> None:
-        super().__init__((text, number) for number, text in enumerate(texts))
-
     def __missing__(self, text: str) -> int:
         return self.setdefault(text, len(self))
 
 
-def _row(entry: Entry, card: Card, targets: _Numbers, sections: _Numbers, texts: _Numbers) -> list[int]:
-    address = subject_of(entry).address
+class _Rows:
+    """The rows of cards, and the texts that they name by number."""
+
+    def __init__(self) -> None:
+        self.targets, self.sections, self.texts = _Numbers(), _Numbers(), _Numbers({"": 0})
+
+    def of(self, card: Card) -> list[list[int]]:
+        """Return the rows of a card, one for each entry."""
+        lost = [[*losses(change)] if isinstance(change := subject_of(each), Delete) else [] for each in card.entries]
+        shared = set.intersection(*map(set, lost))
+        return [
+            [
+                self.targets[escaped(str(target_of(entry)))],
+                self.sections[escaped(subject_of(entry).address.section)],
+                self.texts[_about(entry, card)],
+                self.texts[escaped(subject_of(entry).origin)],
+                self.texts["; ".join(loss for loss in own if loss not in shared)],
+            ]
+            for entry, own in zip(card.entries, lost, strict=True)
+        ]
+
+
+def _about(entry: Entry, card: Card) -> str:
+    """Return what an entry is about; empty if the title of its card says it."""
     about = subject(Group((entry,), entry))
     if isinstance(entry, Outcome) and not is_done(entry) and not card.subject:
         about = f"{entry.change.action} {about}"
-    shown = "" if about == card.subject else about
-    return [
-        targets[escaped(str(address.target))],
-        sections[escaped(address.section)],
-        texts[shown],
-        texts[escaped(subject_of(entry).origin)],
-    ]
+    return "" if about == card.subject else about
 
 
 def _requests(entries: Sequence[Entry]) -> str:

@@ -6,15 +6,16 @@
 (() => {
   const data = JSON.parse(document.getElementById("data").textContent);
   const CARDS = 30; // so many cards are shown first, and added at the end of the list
+  const PRINTED = 200; // so many are printed
   const TARGETS = 50; // so many rows of a card are shown first
   const MORE_TARGETS = 500; // so many are added by a click
   const PENDING = ["delete", "create", "update", "failed", "dropped", "stale", "skipped"]; // `apply` would do them
 
-  const LOST = { delete: "Will be lost", deleted: "Lost" };
+  const LOST = { delete: "What will be lost", deleted: "What was lost" };
 
   const by = (id) => document.getElementById(id);
   const targets = data.targets.map((name) => ({ name, words: name.toLowerCase(), path: name.slice(name.indexOf(" ") + 1) }));
-  const cards = data.cards.map((card) => ({ reason: "", remedy: "", fields: [], requests: "", sections: [], ...card }));
+  const cards = data.cards.map((card) => ({ reason: "", remedy: "", fields: [], losses: [], requests: "", sections: [], ...card }));
   const byId = new Map(cards.map((card) => [card.id, card]));
 
   const FILTERS = ["kind", "group", "target", "section", "state"];
@@ -49,9 +50,9 @@
   // All words of a card but those of its targets, put together when they are first looked for.
   function wordsOf(card) {
     card.words ??= [
-      card.kind, card.title, card.reason, card.remedy, card.requests, ...card.fields.flat(),
+      card.kind, card.title, card.reason, card.remedy, card.requests, ...card.losses, ...card.fields.flat(),
       ...card.sections.map((section) => data.sections[section]),
-      ...new Set(card.rows.flatMap(([, , label, origin]) => [data.texts[label], data.texts[origin]])),
+      ...[...new Set(card.rows.flatMap(([, , ...numbers]) => numbers))].map((number) => data.texts[number]),
     ].join("\n").toLowerCase();
     return card.words;
   }
@@ -88,10 +89,17 @@
     return found;
   }
 
-  function applyFilter(changes) {
+  // Take up filters, and show what is left. The matrix marks itself what is chosen in it.
+  function applyFilter(changes, isFromMatrix = false) {
     for (const [name, value] of Object.entries(changes)) view[name] = value ?? "";
     show();
+    if (!isFromMatrix) markMatrix();
     remember();
+  }
+
+  function markMatrix() {
+    const orNull = (name) => view[name] || null;
+    matrix?.show({ group: orNull("group"), target: orNull("target"), section: orNull("section"), state: orNull("state") });
   }
 
   // --- The list of cards -----------------------------------------------------------------------------------------
@@ -106,7 +114,6 @@
       : !shown.length ? `${nothing()} There are ${counted(cards.length, "card")} without the filters.`
         : `${all ? "" : `${shown.length.toLocaleString("en")} of `}${counted(cards.length, "card")} shown`;
     showFilters();
-    matrix?.show({ group: view.group || null, target: view.target || null, section: view.section || null, state: view.state || null });
   }
 
   function nothing() {
@@ -123,7 +130,11 @@
     }
     built = Math.min(built + number, shown.length);
     by("more").hidden = built === shown.length;
-    by("more").textContent = `Show more: ${counted(shown.length - built, "card")} left`;
+    nameMore("Show more: ", " left");
+  }
+
+  function nameMore(before, after) {
+    by("more").textContent = `${before}${counted(shown.length - built, "card")}${after}`;
   }
 
   function makePart(kind) {
@@ -169,11 +180,12 @@
   }
 
   // What is seen of a card that is closed.
-  function summary({ kind, reason, remedy, fields }, rows) {
+  function summary({ kind, reason, remedy, fields, losses }, rows) {
     const lines = [];
     if (reason) lines.push(make("p", { class: "reason" }, reason));
     if (remedy) lines.push(make("p", { class: "remedy" }, make("strong", {}, "Fix: "), remedy));
-    if (fields.length) lines.push(make("p", { class: "brief" }, ...(LOST[kind] ? [make("strong", {}, `${LOST[kind]}: `)] : []), ...brief(fields)));
+    if (losses.length) lines.push(make("ul", { class: "losses", "aria-label": LOST[kind] }, ...losses.map((loss) => make("li", {}, loss))));
+    if (fields.length) lines.push(make("p", { class: "brief" }, ...brief(fields)));
     if (rows.length > 1) {
       const names = [...new Set(rows.slice(0, 9).map(([target]) => targets[target].path))].slice(0, 3).join(", ");
       lines.push(make("p", { class: "places" }, rows.length > 3 ? `${names} …` : names));
@@ -227,9 +239,10 @@
     return [list, more, ...declared];
   }
 
-  function makeRow([target, , label, origin], isWhole) {
+  function makeRow([target, , label, origin, losses], isWhole) {
     const row = make("li", {}, make("span", { class: "target" }, targets[target].name));
     if (label) row.append(" ", make("span", { class: "label" }, data.texts[label]));
+    if (losses) row.append(" ", make("span", { class: "losses" }, data.texts[losses]));
     if (origin && isWhole) row.append(" ", make("span", { class: "origin" }, data.texts[origin]));
     return row;
   }
@@ -277,6 +290,7 @@
     view.open = new Set(found.getAll("card").filter((id) => byId.has(id)));
     by("text").value = view.q;
     show();
+    markMatrix();
     const [first] = view.open;
     const place = shown.findIndex(({ card }) => card.id === first);
     if (place < 0) return;
@@ -424,6 +438,11 @@
       if (seen.some((each) => each.isIntersecting) && !by("more").hidden) addCards(CARDS);
     }, { rootMargin: "600px" }).observe(by("more"));
     addEventListener("hashchange", recall);
+    addEventListener("beforeprint", () => {
+      addCards(Math.max(0, PRINTED - built));
+      nameMore("", " more");
+    });
+    addEventListener("afterprint", () => addCards(0));
     const keys = {
       "/": () => { by("text").focus(); by("text").select(); }, j: () => move(1), k: () => move(-1), "?": () => by("help").showModal(), Escape: escape,
     };
@@ -435,9 +454,9 @@
     });
   }
 
-  if (data.matrix.targets.length && window.createMatrix) {
+  if (data.matrix.targets.length > 1) {
     by("fleet").hidden = false;
-    matrix = createMatrix(by("matrix"), data.matrix, applyFilter);
+    matrix = createMatrix(by("matrix"), data.matrix, (choice) => applyFilter(choice, true));
   }
   if (cards.length) {
     const names = data.sections.filter(Boolean).sort();
