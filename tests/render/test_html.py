@@ -105,15 +105,19 @@ def test_the_cards_stand_in_the_page_as_data_the_biggest_risk_first() -> None:
             "kind": "delete",
             "title": 'Delete trigger token "legacy-integration"',
             "sections": [0],
+            "losses": [
+                "no use of it is recorded",
+                "its value starts no more pipelines, and does not come back",
+            ],
             "requests": "DELETE projects/acme%2Fpayments%2Fapi/triggers/71",
-            "rows": [[0, 0, 0, 0]],
+            "rows": [[0, 0, 0, 0, 0]],
         },
         {
             "kind": "problem",
             "title": "approval settings.retain_approvals_on_push: locked by group acme; "
             "unlock it there or leave the field out",
             "sections": [1],
-            "rows": [[0, 1, 0, 0]],
+            "rows": [[0, 1, 0, 0, 0]],
         },
         {
             "kind": "create",
@@ -121,7 +125,7 @@ def test_the_cards_stand_in_the_page_as_data_the_biggest_risk_first() -> None:
             "sections": [2],
             "fields": [["due_date", None, "2026-12-31"]],
             "requests": "POST projects/acme%2Fpayments%2Fapi/milestones",
-            "rows": [[0, 2, 0, 0]],
+            "rows": [[0, 2, 0, 0, 0]],
         },
         {
             "kind": "update",
@@ -129,7 +133,7 @@ def test_the_cards_stand_in_the_page_as_data_the_biggest_risk_first() -> None:
             "sections": [1],
             "fields": [["allow_author_approval", "true", "false"]],
             "requests": "PUT projects/acme%2Fpayments%2Fapi/merge_request_approval_setting",
-            "rows": [[0, 1, 0, 0]],
+            "rows": [[0, 1, 0, 0, 0]],
         },
         {
             "kind": "update",
@@ -137,7 +141,7 @@ def test_the_cards_stand_in_the_page_as_data_the_biggest_risk_first() -> None:
             "sections": [2],
             "fields": [["name", "Nov 2026", "2026.11"], ["state", "active", "closed"]],
             "requests": "PUT projects/acme%2Fpayments%2Fapi/milestones/31",
-            "rows": [[0, 2, 0, 0]],
+            "rows": [[0, 2, 0, 0, 0]],
         },
     ]
     assert data["kinds"]["delete"] == {
@@ -314,8 +318,8 @@ def test_one_reason_is_one_card_whatever_is_not_done_for_it() -> None:
     (skipped,) = cards_of(page, kind="skipped")
     data = data_of(page)
     number = len(skipped["rows"])
-    assert skipped["title"] == f"{number} changes: {ENDED}"
-    shown = {(data["sections"][section], data["texts"][about]) for _, section, about, _ in skipped["rows"]}
+    assert skipped["title"] == f"Skipped: {ENDED}"
+    shown = {(data["sections"][section], data["texts"][about]) for _, section, about, *_ in skipped["rows"]}
     assert ("approval_settings", "update approval settings") in shown
     (failed,) = cards_of(page, kind="failed")
     assert "the result is unknown" in failed["title"]
@@ -327,6 +331,20 @@ def test_values_that_differ_between_targets_are_not_shown_as_those_of_all() -> N
     page = render_report(applied(500), "html")
     titles = {card["title"]: "fields" in card for card in cards_of(page, kind="failed")}
     assert set(titles.values()) == {True, False}
+
+
+def test_losses_of_all_deletions_are_those_of_the_card_and_others_those_of_the_target() -> None:
+    def gone(path: str, *losses: str) -> TargetPlan:
+        target = Target(Level.PROJECT, path)
+        change = Delete(replace(AT, target=target), {}, (), READ, losses=losses)
+        return TargetPlan(target, (SectionPlan("milestones", 1, (change,)),))
+
+    page = render_plan(
+        saved_plan(Plan((gone("a/b", "<b>it</b> is gone", "3 issues"), gone("a/c", "<b>it</b> is gone")))), "html"
+    )
+    (card,), texts = cards_of(page), data_of(page)["texts"]
+    assert card["losses"] == ["<b>it</b> is gone", "3 issues (1 of 2)"]
+    assert [texts[row[4]] for row in card["rows"]] == ["3 issues", ""]
 
 
 def test_a_link_leads_to_the_same_decision_on_another_day() -> None:
@@ -430,9 +448,9 @@ def test_the_page_loads_nothing_and_runs_only_its_own_script() -> None:
     def digest(text: str) -> str:
         return f"'sha256-{b64encode(sha256(text.encode()).digest()).decode()}'"
 
-    (style,), (_, *scripts) = page.styles, page.scripts
+    styles, (_, *scripts) = page.styles, page.scripts
     assert page.policy == (
-        f"default-src 'none'; style-src {digest(style)}; script-src {' '.join(map(digest, scripts))}; "
+        f"default-src 'none'; style-src {' '.join(map(digest, styles))}; script-src {' '.join(map(digest, scripts))}; "
         "base-uri 'none'; form-action 'none'"
     )
     assert page.attributes.isdisjoint({"src", "style", "action", "onclick", "onload", "onerror"})
@@ -484,5 +502,5 @@ def test_equal_changes_failures_and_problems_are_one_card_with_all_their_targets
     assert data["cards"][2]["requests"] == "4 requests, such as POST projects/acme%2Fteam-0%2Fservice-0/milestones"
     page = render_report(carried_out(many(40), 2), "html")
     assert [(card["title"], len(card["rows"]), "fields" in card) for card in cards_of(page, kind="failed")] == [
-        ("20 changes: PUT projects/7/milestones/3: 500 Internal Server Error", 20, False)
+        ("Failed: PUT projects/7/milestones/3: 500 Internal Server Error", 20, False)
     ]

@@ -11,6 +11,7 @@
   const MORE_TARGETS = 500; // so many are added by a click
   const PENDING = ["delete", "create", "update", "failed", "dropped", "stale", "skipped"]; // `apply` would do them
 
+  const MANY = 5; // so many targets of a command may become one glob
   const LOST = { delete: "What will be lost", deleted: "What was lost" };
 
   const by = (id) => document.getElementById(id);
@@ -212,7 +213,7 @@
     const command = commandFor([{ card, rows }]);
     parts.push(make("div", { class: "actions" },
       copyButton("Copy link", () => linkTo(new URLSearchParams({ card: card.id }))),
-      copyButton("Copy command", () => command), make("code", {}, command.length > 200 ? `${command.slice(0, 199)}…` : command)));
+      copyButton("Copy command", () => command), make("code", {}, command.length > 300 ? `${command.slice(0, 299)}…` : command)));
     return parts;
   }
 
@@ -305,11 +306,31 @@
     const all = some.length === cards.length && some.every(({ card, rows }) => rows === card.rows);
     if (!all) {
       const rows = some.flatMap((each) => each.rows);
-      for (const target of new Set(rows.map((row) => row[0]))) words.push("--target", asGlob(targets[target].path));
-      const sections = [...new Set(rows.map((row) => data.sections[row[1]]))];
-      if (!sections.includes("")) for (const section of sections) words.push("--section", section);
+      const sections = new Set(rows.map((row) => row[1]));
+      for (const glob of globsFor(rows, sections)) words.push("--target", glob);
+      const names = [...sections].map((section) => data.sections[section]);
+      if (!names.includes("")) for (const name of names) words.push("--section", name);
     }
     return words.map(quoted).join(" ");
+  }
+
+  // Return globs for the targets of some rows: `group/*` where nothing else below a group has a card in the sections.
+  function globsFor(rows, sections) {
+    const pathsOf = (some) => [...new Set(some.map(([target]) => targets[target].path))];
+    const chosen = pathsOf(rows);
+    const groupsOf = (path) => [...path.matchAll(/\//g)].map(({ index }) => path.slice(0, index));
+    const sizes = (paths) => {
+      const found = new Map();
+      for (const group of paths.flatMap(groupsOf)) found.set(group, (found.get(group) ?? 0) + 1);
+      return found;
+    };
+    const mine = sizes(chosen);
+    const all = sizes(pathsOf(cards.flatMap((card) => card.rows.filter(([, section]) => sections.has(section)))));
+    const isWhole = (group) => mine.get(group) >= MANY && mine.get(group) === all.get(group);
+    return new Set(chosen.map((path) => {
+      const group = groupsOf(path).find(isWhole);
+      return group === undefined ? asGlob(path) : `${asGlob(group)}/*`;
+    }));
   }
 
   // Return a glob that matches nothing else.
