@@ -63,9 +63,14 @@ ENVIRONMENT = {
     "RECONCILER_TOKEN": "The token. It has no flag, because flags are visible in the list of processes.",
     "CI_API_V4_URL": "The API URL of the service that runs a CI job; the default of `api_url` there. A different "
     "origin in `reconciler.yaml` is refused in the job.",
+    "CI_COMMIT_SHA": "The commit to which links to the manifests lead, unless the plan has its own. CI jobs set it.",
     "CI_JOB_URL": "Link to the job, at the end of what `--notify` posts. CI jobs set it.",
+    "CI_PIPELINE_URL": "The pipeline that reports link to. CI jobs set it.",
+    "CI_PROJECT_URL": "The project that holds the manifests, for links to their lines; without it, `repository_url`.",
+    "CI_SERVER_URL": "The web interface for links in reports, if the job runs on the same service; else `web_url`.",
     "RECONCILER_NOTE_TOKEN": "A token for `note` and `issue` only, such as an access token of the project with the "
     "scope `api`.",
+    "CI_MERGE_REQUEST_PROJECT_URL": "With `CI_MERGE_REQUEST_IID`, the merge request that reports link to.",
     "CI_NODE_INDEX": "With `CI_NODE_TOTAL`, the default of `--shard I/N`. CI sets both in jobs with `parallel`.",
     "CI_NODE_TOTAL": "See `CI_NODE_INDEX`.",
     "CI": "If set, progress is one line in the log every ten seconds.",

@@ -14,7 +14,7 @@ from reconciler.manifests.sources import Document, located, open_source, read_ma
 from reconciler.manifests.validation import diagnose
 from reconciler.model.resource import read_duration
 from reconciler.model.wording import closest, listed
-from reconciler.render import FORMATS
+from reconciler.render import FORMATS, WEB_ADDRESS
 
 DURATION = "^[0-9]+[smhd]$"
 RATE = r"^[0-9]+/[0-9]+(\.[0-9]+)?$"
@@ -58,6 +58,13 @@ PerSeconds = Annotated[
     str,
     PlainValidator(_matching(RATE, "must be N/SECONDS, such as 600/60")),
     WithJsonSchema({"type": "string", "pattern": RATE}),
+]
+
+
+WebAddress = Annotated[
+    str,
+    PlainValidator(_matching(WEB_ADDRESS, "must be a web address, such as https://gitlab.example.com")),
+    WithJsonSchema({"type": "string", "pattern": f"^{WEB_ADDRESS}$"}),
 ]
 
 
@@ -119,6 +126,16 @@ class Configuration(BaseModel):
         "",
         description="Command that `apply` runs for each created token, with one JSON line on stdin.",
         examples=["vault-put trigger-tokens"],
+    )
+    web_url: WebAddress = Field(
+        "",
+        description="The service's web interface, for links in reports. A CI job of the same service knows it.",
+        examples=["https://gitlab.example.com"],
+    )
+    repository_url: WebAddress = Field(
+        "",
+        description="The web page of the project that holds the manifests, for links to their lines. CI jobs know it.",
+        examples=["https://gitlab.example.com/acme/settings"],
     )
     issue: IssueSettings = Field(
         IssueSettings(),

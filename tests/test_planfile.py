@@ -108,6 +108,7 @@ def test_a_saved_plan_is_a_document_that_programs_can_read() -> None:
                 "after": {"state": "closed"},
                 "renamed_from": "Nov 2026",
                 "hint": "",
+                "page": "",
                 "origin": "",
                 "read": {
                     "id": 31,
@@ -149,6 +150,7 @@ def test_a_saved_plan_is_a_document_that_programs_can_read() -> None:
             "read": {"id": 71, "names": ["legacy-integration"], "fields": {}, "read_only": {}},
             "successor_id": None,
             "losses": ["no use of it is recorded", "its value starts no more pipelines, and does not come back"],
+            "page": "",
             "origin": "",
             "requests": [{"method": "DELETE", "path": f"{project}/triggers/71", "body": None}],
         }

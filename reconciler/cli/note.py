@@ -154,7 +154,7 @@ def issue(given: Given, *, report: Path, project: str, name: str, strict: bool) 
     saved = session.read_plan(report)
     try:
         with _client(given, ISSUE) as client:
-            filed = keep_issue(client, project, name, _drift(saved, name))
+            filed = keep_issue(client, project, name, _drift(saved, name, session))
     except ReconcilerError as error:
         return _refused("No issue kept", ISSUE, error, strict=strict)
     for username in filed.unknown:
@@ -169,7 +169,7 @@ def _refused(what: str, subject: Subject, error: ReconcilerError, *, strict: boo
     return 1 if strict else 0
 
 
-def _drift(saved: "SavedPlan", name: str) -> "Drift":
+def _drift(saved: "SavedPlan", name: str, session: Session) -> "Drift":
     """Return what an issue tells about a plan."""
     from reconciler.documents.comparison import seen_in
     from reconciler.documents.plan_file import utc
@@ -179,19 +179,20 @@ def _drift(saved: "SavedPlan", name: str) -> "Drift":
     settings: Mapping[str, Responsible] = (click.get_current_context().default_map or {}).get("issue", {})
     return Drift(
         Memory(time, seen_in(saved.plan)),
-        partial(_issue_text, saved),
+        partial(_issue_text, saved, session),
         partial(_assignees, saved, settings.get("assignees", {})),
         title="Settings differ from the manifests" + ("" if name == "drift" else f": {name}"),
         in_order=f"**In order since {time}: nothing differs from the manifests, and there are no problems.**",
     )
 
 
-def _issue_text(saved: "SavedPlan", before: "Memory") -> str:
+def _issue_text(saved: "SavedPlan", session: Session, before: "Memory") -> str:
     """Return the Markdown of an issue: what is new since it was last written, if it was, and everything."""
     from reconciler.documents.comparison import unseen
     from reconciler.documents.plan_file import utc
-    from reconciler.render import render_plan
+    from reconciler.render import Style, render_plan
 
+    style = Style(links=session.links)
     job = os.environ.get("CI_JOB_URL")
     found = f"This was found at {utc(saved.created_at)}{f' by {job}' if job else ''}."
     parts = [
@@ -201,8 +202,8 @@ def _issue_text(saved: "SavedPlan", before: "Memory") -> str:
     news = unseen(saved, before.marks)
     if before.marks and news.is_new:
         new = replace(news.plan, known=None)
-        parts += [f"# New since {before.time}", render_plan(new, "markdown"), "# Everything"]
-    return "\n\n".join(part.strip() for part in (*parts, render_plan(saved, "markdown")))
+        parts += [f"# New since {before.time}", render_plan(new, "markdown", style), "# Everything"]
+    return "\n\n".join(part.strip() for part in (*parts, render_plan(saved, "markdown", style)))
 
 
 def _assignees(saved: "SavedPlan", responsible: "Responsible", before: "Memory") -> Sequence[str]:

@@ -2,6 +2,7 @@
 
 import json
 import logging
+import os
 import sys
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import contextmanager
@@ -12,6 +13,8 @@ from pathlib import Path
 from shutil import get_terminal_size
 from types import MappingProxyType
 from typing import TYPE_CHECKING, TextIO
+
+import click
 
 from reconciler.cli.exit_codes import ExitCode, heeding, of_plan, of_report
 from reconciler.cli.options import DEFAULT_PATHS, Given
@@ -32,6 +35,7 @@ if TYPE_CHECKING:
     from reconciler.model.targets import Address
     from reconciler.planning.selection import Selection
     from reconciler.render import Style
+    from reconciler.render.links import Links
     from reconciler.service import Client
 
 LOG = logging.getLogger("reconciler")
@@ -204,7 +208,7 @@ class Session:
         """
         from reconciler.render import Style
 
-        plain = Style(group_by=self.given.group_by)
+        plain = Style(group_by=self.given.group_by, links=self.links)
 
         def show() -> None:
             try:
@@ -233,7 +237,17 @@ class Session:
             quiet=self.given.quiet,
             width=get_terminal_size().columns if terminal else None,
             group_by=self.given.group_by,
+            links=self.links,
         )
+
+    def links(self, document: "SavedPlan | Report") -> "Links":
+        """Return the links of a plan or a report, by the variables of a CI job and `reconciler.yaml`."""
+        from reconciler.render.links import Links, Places
+
+        here = Path.cwd()
+        root = next((each for each in (here, *here.parents) if (each / ".git").exists()), here)
+        settings = getattr(click.get_current_context(silent=True), "default_map", None) or {}
+        return Links(document, Places.of(os.environ, settings, self.kinds, root=str(root), folder=str(here)))
 
 
 class _JsonLines(logging.Formatter):

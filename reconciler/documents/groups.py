@@ -126,7 +126,7 @@ class SavedGroup:
     renamed_from: Key | None
     """The name before, or null if the name stays."""
     losses: tuple[str, ...]
-    """What is lost with a deleted object; what is not lost everywhere, with the number of objects."""
+    """The losses that come with a deletion; a loss that is not the same everywhere has its number of objects."""
     field: str | None
     """The field that a problem is about; null for the whole object."""
     status: Status | None

@@ -133,4 +133,8 @@ KIND = Kind(
         licensed=True,
         top_level=True,
     ),
+    pages={
+        Level.GROUP: "{target}/-/edit#js-merge-request-approval-settings",
+        Level.PROJECT: "{target}/-/settings/merge_requests#js-merge-request-approval-settings",
+    },
 )

@@ -121,4 +121,5 @@ KIND = Kind(
         archived=Archived.CLOSED,
         switches={"container_registry_access_level": "the container registry"},
     ),
+    pages={Level.PROJECT: "{target}/-/settings/packages_and_registries#container-registry-settings"},
 )

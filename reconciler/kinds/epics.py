@@ -218,6 +218,7 @@ EPICS = Collection(
     vocabularies={"labels": "labels?include_ancestor_groups=true&only_group_labels=true"},
     lost="its issues, comments and children",
     losses=losses,
+    page="-/epics/{iid}",
 )
 
 
@@ -243,4 +244,5 @@ KIND = Kind(
     order=10,
     rehearsal=rehearsal,
     needs=Needs(roles={Level.GROUP: Role.PLANNER}, same_to_read=False, licensed=True),
+    pages={Level.GROUP: "{target}/-/epics"},
 )

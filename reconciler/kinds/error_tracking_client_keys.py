@@ -95,4 +95,5 @@ KIND = Kind(
     order=9,
     rehearsal=rehearsal,
     needs=Needs(roles={Level.PROJECT: Role.MAINTAINER}),
+    pages={Level.PROJECT: "{target}/-/settings/operations#js-error-tracking-settings"},
 )

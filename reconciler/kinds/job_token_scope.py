@@ -165,4 +165,5 @@ KIND = Kind(
     order=4,
     rehearsal=rehearsal,
     needs=Needs(roles={Level.PROJECT: Role.MAINTAINER}),
+    pages={Level.PROJECT: "{target}/-/settings/ci_cd#js-token-access"},
 )

@@ -62,6 +62,7 @@ MILESTONES = Collection(
     canonical_key=str.strip,
     lost="its issues and merge requests",
     losses=losses,
+    page="-/milestones/{iid}",
 )
 
 KIND = Kind(
@@ -77,4 +78,5 @@ KIND = Kind(
         archived=Archived.READ_ONLY,
         switches={"issues_enabled": "issues", "merge_requests_enabled": "merge requests"},
     ),
+    pages={Level.PROJECT: "{target}/-/milestones"},
 )

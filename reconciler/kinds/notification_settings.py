@@ -190,4 +190,5 @@ KIND = Kind(
     order=1,
     beneath=beneath,
     rehearsal=rehearsal,
+    pages=dict.fromkeys((Level.USER, Level.GROUP, Level.PROJECT), "-/profile/notifications"),
 )

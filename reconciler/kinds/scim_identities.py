@@ -48,4 +48,5 @@ KIND = Kind(
     parts=(IDENTITIES,),
     order=8,
     needs=Needs(roles={Level.GROUP: Role.OWNER}),
+    pages={Level.GROUP: "{target}/-/saml"},
 )

@@ -91,4 +91,5 @@ KIND = Kind(
     parts=(ACCOUNTS,),
     order=7,
     needs=Needs(licensed=True),
+    pages={Level.INSTANCE: "admin/application_settings/service_accounts"},
 )

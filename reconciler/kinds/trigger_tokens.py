@@ -58,4 +58,5 @@ KIND = Kind(
         archived=Archived.CLOSED,
         switches={"builds_access_level": "CI/CD"},
     ),
+    pages={Level.PROJECT: "{target}/-/settings/ci_cd#js-pipeline-triggers"},
 )

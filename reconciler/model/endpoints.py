@@ -315,6 +315,7 @@ class Collection:
         lost: what does not come back with an object that was deleted and is created again, such as its comments.
         losses: what is lost with an object that is deleted, as far as its entry tells: a clause each, in which "it" is
             the object. They do not name the object, so that they are alike for many; no request is made for them.
+        page: the web page of an object, below that of its target, with `{iid}` for its number there.
     """
 
     name: str
@@ -356,6 +357,7 @@ class Collection:
     fades: bool = False
     lost: str = ""
     losses: Callable[[Existing], Iterable[str]] = _losses
+    page: str = ""
 
     is_collection: ClassVar[bool] = True
     whole: ClassVar[bool] = False
@@ -394,7 +396,8 @@ class Collection:
             raise ValueError(path_id)
         owner_id = number_shown(entry.get(f"{target.level}_id"))
         more = {} if self.secret_field is None else self._ownership(found, entry.get(self.secret_field), entry)
-        return replace(found, id=number, names=names, path_id=path_id, owner_id=owner_id, **more)
+        iid = number_shown(entry.get("iid")) if self.page else None
+        return replace(found, id=number, names=names, path_id=path_id, iid=iid, owner_id=owner_id, **more)
 
     def _ownership(self, found: Found, secret: Json, entry: Mapping[str, Json]) -> dict[str, Any]:
         """Return to whom an object with a secret belongs: its owner and administrators see the secret whole."""
@@ -408,6 +411,10 @@ class Collection:
             "last_used": last_used if isinstance(last_used, str) else None,
             "read_only": found.read_only if ours else {**found.read_only, "renamed_from": ANOTHERS.format(self.title)},
         }
+
+    def page_of(self, found: Found) -> str:
+        """Return the web page of an object, below that of its target; empty if it is unknown."""
+        return "" if found.iid is None else self.page.format(iid=found.iid)
 
     def with_names(self, live: tuple[Found, ...]) -> tuple[Found, ...]:
         """Return objects whose references are names instead of IDs, where only one object has that name."""

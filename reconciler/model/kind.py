@@ -135,6 +135,8 @@ class Kind:
         rehearsal: how what was read of the section stands in a state of the sandbox; None where each part stands there
             under its own name.
         needs: what the service asks of whoever reads and writes it.
+        pages: by level, the page of the service's web interface that shows the section, with `{target}` for the page
+            of the target; without it, the page is the same for all.
     """
 
     name: str
@@ -149,6 +151,7 @@ class Kind:
     beneath: Callable[[Mapping[str, Any], Mapping[str, Any]], Mapping[str, Any]] = lambda lower, _upper: lower
     rehearsal: Callable[[Rehearsed], Mapping[str, Json]] | None = None
     needs: Needs = Needs()
+    pages: Mapping[Level, str] = field(default_factory=dict)
 
     def part(self, name: str) -> Part:
         """Return the part of that name."""

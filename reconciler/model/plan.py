@@ -111,6 +111,8 @@ class Update(Addressed):
     """The name before, or null if the name stays."""
     hint: str = ""
     """Why the service may refuse the change; empty if there is no reason to expect that."""
+    page: str = field(default="", compare=False)
+    """Its web page, below that of the target, such as `-/milestones/3`; empty if it has none, or it is unknown."""
     origin: str = field(default="", compare=False)
     """Where the manifests declare it, or its section, as path:line; empty if unknown."""
 
@@ -131,7 +133,9 @@ class Delete(Addressed):
     successor_id: int | None = None
     """The ID of the token that has succeeded it, whose value is delivered before this one is deleted; null if none."""
     losses: tuple[str, ...] = field(default=(), compare=False)
-    """What is lost with it, as far as the response tells: a clause each, about the object."""
+    """The losses that come with it, as far as the response tells: a clause each, about the object."""
+    page: str = field(default="", compare=False)
+    """Its web page, below that of the target, such as `-/milestones/3`; empty if it has none, or it is unknown."""
     origin: str = field(default="", compare=False)
     """Where the manifests declare it, or its section, as path:line; empty if unknown."""
 

@@ -119,6 +119,7 @@ class Found:
             record.
         id: its own numeric ID, where it has one.
         path_id: what paths name it by, where that is not its ID; URL-encoded.
+        iid: its number within its target, if the response has it.
         owner_id: the numeric ID of the project it belongs to, if the response has it.
         created_at: when it was created, if the response has it and it matters.
         ours: whether it belongs to the user behind the token; False where it holds a secret that is not shown whole.
@@ -135,6 +136,7 @@ class Found:
     names: tuple[Key, ...] = ()
     id: int | None = None
     path_id: str | None = None
+    iid: int | None = None
     owner_id: int | None = None
     created_at: datetime | None = None
     ours: bool = True

@@ -416,7 +416,8 @@ def plan_pair(at: DeclaredPart[Collection], pair: Pair) -> Iterator[Step]:
         if isinstance(path, str):
             existing = Existing(at.part, at.section.target, path, pair.name, only(possible, after), found, at.siblings)
             requests = at.part.update(existing)
-            yield Update(at.address(pair.name), before, after, requests, as_read(found), pair.former)
+            page = at.part.page_of(found)
+            yield Update(at.address(pair.name), before, after, requests, as_read(found), pair.former, page=page)
         else:
             yield path
 
@@ -465,7 +466,8 @@ def plan_deletion(at: DeclaredPart[Collection], found: Found, successor_id: int 
         old = Existing(at.part, at.section.target, path, name, Resource(), found, at.siblings)
         losses = (*at.part.losses(old), *([] if successor_id is None else [f"its successor has the ID {successor_id}"]))
         before, read = fields_of(found.resource), as_read(found)
-        yield Delete(at.address(name), before, at.part.delete(old), read, successor_id, losses)
+        page = at.part.page_of(found)
+        yield Delete(at.address(name), before, at.part.delete(old), read, successor_id, losses, page)
     else:
         yield path
 

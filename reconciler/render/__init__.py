@@ -16,9 +16,13 @@ if TYPE_CHECKING:
     from reconciler.documents.comparison import Comparison
     from reconciler.documents.plan_file import SavedPlan
     from reconciler.documents.report import Report
+    from reconciler.render.links import Links
 
 FORMATS = ("codequality", "html", "json", "junit", "markdown", "prometheus", "terraform-report", "text")
 """Each has a module of its name in this package."""
+
+WEB_ADDRESS = r"https?://(\[[0-9A-Fa-f:.]+\]|[A-Za-z0-9._-]+)(:[0-9]+)?(/[A-Za-z0-9._~%/+-]*)?"
+"""What reports link to: nothing in it means anything to Markdown or HTML, and it holds no password."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -31,6 +35,7 @@ class Style:
         quiet: whether only problems, unfinished changes, and the last line are shown.
         width: columns at which lines are folded; None for lines of any length.
         group_by: `target` shows each target, `change` groups equal changes of two or more targets; None for a default.
+        links: returns the links of a plan or a report; None for none. See `links.links_of`.
     """
 
     colour: bool = False
@@ -38,6 +43,7 @@ class Style:
     quiet: bool = False
     width: int | None = None
     group_by: str | None = None
+    links: "Callable[[SavedPlan | Report], Links] | None" = None
 
 
 PLAIN = Style()

@@ -12,7 +12,7 @@ from itertools import accumulate, groupby
 
 from reconciler.apply import Outcome
 from reconciler.documents.comparison import Comparison, Difference
-from reconciler.documents.groups import Entry, Group, Grouped, One_co, grouped, is_done, rank
+from reconciler.documents.groups import Entry, Group, Grouped, One_co, grouped, is_done, rank, subject_of
 from reconciler.documents.plan_file import SavedPlan, utc
 from reconciler.documents.report import Report
 from reconciler.errors import LocatedDiagnostic
@@ -20,6 +20,7 @@ from reconciler.model.plan import ACTIONS, Change, Excepted, Problem, Update
 from reconciler.model.targets import Target
 from reconciler.model.wording import counted
 from reconciler.render import Style
+from reconciler.render.links import Links, links_of
 from reconciler.render.wording import (
     BECAME,
     MARKERS,
@@ -94,7 +95,7 @@ class Block:
 
 def plan(saved: SavedPlan, style: Style) -> str:
     """Return what would be changed and what cannot be."""
-    numbers = saved.summary
+    numbers, links = saved.summary, links_of(saved, style)
     notes = "".join(
         f"**{code(note)}**\n\n" for note in (*guard_notes(saved), *expiry_notes(saved), *access_notes(saved.plan))
     )
@@ -103,39 +104,39 @@ def plan(saved: SavedPlan, style: Style) -> str:
         f"{notes}"
         f"{_table(PLANNED, planned(saved.plan))}"
         f"{plan_cost(saved)} {counted(numbers.unmanaged, 'unmanaged object')}{left_alone(numbers)}.\n"
-        f"Read from {code(saved.service)} at {utc(saved.created_at)}.\n\n"
+        f"Read from {code(saved.service)} at {utc(saved.created_at)}{_pipeline(links)}.\n\n"
     )
     changes = [*_together(grouped(saved.plan.changes, least(style)))]
     is_open = sum(len(groups) for _, groups in changes) <= FEW
     return fitted(
         head,
         [
-            _list("problem", saved.plan.problems, _problem, style),
+            _list("problem", saved.plan.problems, _problem, style, links),
             _renames(saved),
-            *(_changes(targets, groups, "to {}", is_open=is_open) for targets, groups in changes),
-            _list("excepted change", saved.plan.excepted, _excepted, style),
+            *(_changes(targets, groups, "to {}", links, is_open=is_open) for targets, groups in changes),
+            _list("excepted change", saved.plan.excepted, _excepted, style, links),
         ],
     )
 
 
 def report(done: Report, style: Style) -> str:
     """Return what became of the changes: what is not done, what could not be planned, and what is done."""
-    waited = ", ".join(map(code, waits(done.requests.waited)))
+    waited, links = ", ".join(map(code, waits(done.requests.waited))), links_of(done, style)
     head = (
         f"## {report_in_a_line(done)}\n\n"
         f"{_table(BECAME, became(done))}"
         f"{requests_made(done)} made{waited and f'; waited {waited}'}.\n"
-        f"Written to {code(done.service)} from {utc(done.started_at)} to {utc(done.finished_at)}.\n\n"
+        f"Written to {code(done.service)} from {utc(done.started_at)} to {utc(done.finished_at)}{_pipeline(links)}.\n\n"
     )
     unfinished = (each for each in done.outcomes if not is_done(each))
     changes = (each.change for each in done.outcomes if is_done(each))
     return fitted(
         head,
         [
-            _list("unfinished change", unfinished, _unfinished, style),
-            _list("problem", done.problems, _problem, style),
+            _list("unfinished change", unfinished, _unfinished, style, links),
+            _list("problem", done.problems, _problem, style, links),
             *(
-                _changes(targets, groups, "{}d", is_open=False)
+                _changes(targets, groups, "{}d", links, is_open=False)
                 for targets, groups in _together(grouped(changes, least(style)))
             ),
         ],
@@ -178,26 +179,38 @@ def _together(found: Grouped[One_co]) -> Iterator[tuple[Sequence[Target], Sequen
             yield (target,), [Group((entry,), entry) for entry in sorted(entries, key=rank)]
 
 
-def _list(noun: str, entries: Iterable[One_co], words: Callable[[Group[One_co]], str], style: Style) -> Block:
+def _list(
+    noun: str, entries: Iterable[One_co], words: Callable[[Group[One_co]], str], style: Style, links: Links
+) -> Block:
     """Return a block with a line for each group and for each entry that is in none."""
     entries = tuple(entries)
     lines = (
-        f"- {_which(targets)}: {words(group)}{_origin(group)}\n"
+        f"- {_which(targets, links)}: {words(group)}{_origin(group, links)}\n"
         for targets, groups in _together(grouped(entries, least(style)))
         for group in groups
     )
     return Block(noun, f"### {counted(len(entries), noun)}\n\n", tuple(lines))
 
 
-def _which(targets: Sequence[Target]) -> str:
+def _which(targets: Sequence[Target], links: Links) -> str:
     if len(targets) == 1:
-        return code(str(targets[0]))
+        return _linked(code(str(targets[0])), links.target(targets[0]))
     number, names = headline(targets)
     return f"{number} ({code(names)})"
 
 
-def _origin(group: Group[Entry]) -> str:
-    return f" ({code(group.origin)})" if group.origin and not isinstance(group.sample, Outcome) else ""
+def _origin(group: Group[Entry], links: Links) -> str:
+    if not group.origin or isinstance(group.sample, Outcome):
+        return ""
+    return f" ({_linked(code(group.origin), links.origin(subject_of(group.entries[0]).origin))})"
+
+
+def _pipeline(links: Links) -> str:
+    return f" by [the pipeline]({links.pipeline})" if links.pipeline else ""
+
+
+def _linked(text: str, url: str | None) -> str:
+    return f"[{text}]({url})" if url else text
 
 
 def _problem(group: Group[Problem]) -> str:
@@ -220,13 +233,17 @@ def _unfinished(group: Group[Outcome]) -> str:
     )
 
 
-def _changes(targets: Sequence[Target], groups: Sequence[Group[Change]], verb: str, *, is_open: bool) -> Block:
+def _changes(
+    targets: Sequence[Target], groups: Sequence[Group[Change]], verb: str, links: Links, *, is_open: bool
+) -> Block:
     """Return the changes of one target, or equal ones of several, shown by a click."""
     changes = [group.sample for group in groups]
     numbers = Counter(change.action for change in changes)
     words = ", ".join(f"{numbers[action]:,} {verb.format(action)}" for action in ACTIONS if numbers[action])
     entries = ("".join(_change(change)) for change in changes)
-    return collapsible(_title(targets, words), "change", "diff", entries, is_open=is_open)
+    url = links.target(targets[0]) if len(targets) == 1 else None
+    lead = f"{_linked(code(str(targets[0])), url)}\n\n" if url else ""
+    return collapsible(_title(targets, words), "change", "diff", entries, is_open=is_open, lead=lead)
 
 
 def _title(targets: Sequence[Target], words: str) -> str:
@@ -284,7 +301,9 @@ def _severities(numbers: Mapping[str, int]) -> str:
     return ", ".join(counted(numbers[severity], severity) for severity in ("error", "warning") if numbers.get(severity))
 
 
-def collapsible(summary: str, noun: str, language: str, entries: Iterable[str], *, is_open: bool) -> Block:
+def collapsible(
+    summary: str, noun: str, language: str, entries: Iterable[str], *, is_open: bool, lead: str = ""
+) -> Block:
     """Return a block that opens and closes when its summary is clicked.
 
     Args:
@@ -293,8 +312,9 @@ def collapsible(summary: str, noun: str, language: str, entries: Iterable[str], 
         language: by which the entries are coloured.
         entries: lines that begin with a sign of ours, so that none of them ends the fenced block they stand in.
         is_open: whether it is open at first.
+        lead: Markdown above the entries.
     """
-    opening = f"<details{' open' if is_open else ''}>\n<summary>{summary}</summary>\n\n```{language}\n"
+    opening = f"<details{' open' if is_open else ''}>\n<summary>{summary}</summary>\n\n{lead}```{language}\n"
     return Block(noun, opening, tuple(entries), "```\n\n</details>\n\n")
 
 

@@ -14,6 +14,7 @@ import pytest
 from reconciler.cli import main
 from tests.cli_runner import CliRunner
 from tests.limits import no_file_longer_than
+from tests.states import a_small_service
 
 DONE = (
     'project acme/api\n  + milestone "a"                             done\nApplied: 1 created, 0 updated, 0 deleted; '
@@ -153,6 +154,31 @@ def test_the_streams_of_a_process(cli_runner: CliRunner) -> None:
     assert '"format": "reconciler.plan/' in Path("file").read_text().partition("Plan: ")[2]
     assert '"format": "reconciler.plan/' in out.stderr
     assert Path("/dev/stdout").is_symlink()
+
+
+def test_reports_link_to_what_the_job_or_the_configuration_tells(
+    cli_runner: CliRunner, monkeypatch: pytest.MonkeyPatch, dialect: str
+) -> None:
+    state = a_small_service(dialect)
+    state["projects"][0]["milestones"] = [{"id": 70, "title": "a"}]
+    cli_runner.sandbox.replace_state(state)
+    (cli_runner.folder / ".git").mkdir()
+    cli_runner.project("{milestones: {a: null, b: {}}}")
+    assert "](" not in cli_runner("plan --format markdown").out
+    cli_runner.write(
+        "reconciler.yaml", "web_url: https://web.example.com\nrepository_url: https://web.example.com/acme/fleet\n"
+    )
+    monkeypatch.setenv("CI_COMMIT_SHA", "ab" * 20)
+    done = cli_runner("plan --format markdown --out plan.json")
+    project = "[`project acme/api`](https://web.example.com/acme/api)"
+    assert f"\n\n{project}\n\n```diff\n" in done.out
+    (section,) = json.loads(Path("plan.json").read_text())["targets"][0]["sections"]
+    assert [each.get("page") for each in section["changes"]] == [None, "-/milestones/1"]
+    cli_runner.project("{milestones: {a: {}}, trigger_tokens: {a: {}}}")
+    state["projects"][0]["builds_enabled"] = False
+    cli_runner.sandbox.replace_state(state)
+    line = f"https://web.example.com/acme/fleet/-/blob/{'ab' * 20}/manifests/project.yaml#L4"
+    assert f"([`manifests/project.yaml:4`]({line}))\n" in cli_runner("plan --format markdown").out
 
 
 def test_a_disk_that_is_full_in_mid_run_loses_no_outcome(cli_runner: CliRunner) -> None:

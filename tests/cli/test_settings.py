@@ -180,7 +180,8 @@ def test_a_token_in_the_environment_comes_before_the_file_that_the_configuration
         (
             "zzz: x\n",
             "reconciler.yaml:1:1: unknown key `zzz`; known are api_url, token_file, ca_file, insecure_http, paths, values, "
-            "env, concurrency, rate, max_wait, max_age, format, log_format, tokens_to, tokens_command and issue",
+            "env, concurrency, rate, max_wait, max_age, format, log_format, tokens_to, tokens_command, web_url, "
+            "repository_url and issue",
         ),
         (
             "paths: x\ntoken: glpat-secret\n",
@@ -197,6 +198,10 @@ def test_a_token_in_the_environment_comes_before_the_file_that_the_configuration
         ),
         ("api_url:\n", "reconciler.yaml:1:1: `api_url` must be text, not null; to leave it alone, leave it out"),
         ("api_url: ''\n", "reconciler.yaml:1:10: `api_url` must not be empty"),
+        (
+            "web_url: javascript:alert(1)\n",
+            "reconciler.yaml:1:10: `web_url` must be a web address, such as https://gitlab.example.com",
+        ),
         (
             "max_wait: 5\n",
             "reconciler.yaml:1:11: `max_wait` is wrong: a duration is a number followed by d, h, m or s, such as 24h",
@@ -231,9 +236,9 @@ def test_a_wrong_configuration_file_is_refused_with_every_place_and_no_line_of_i
     assert (done.code, done.out, done.err) == (1, "", f"reconciler: {said}\n")
 
 
-def test_every_key_of_the_configuration_is_an_option_of_some_command_or_a_command() -> None:
+def test_every_key_of_the_configuration_but_those_of_links_is_an_option_of_some_command_or_a_command() -> None:
     names = {parameter.name for command in commands().values() for parameter in command.params} | set(commands())
-    assert set(Configuration.model_fields) - names == set()
+    assert set(Configuration.model_fields) - names == {"web_url", "repository_url"}
 
 
 def test_the_configuration_allows_what_the_options_allow() -> None:

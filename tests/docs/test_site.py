@@ -114,10 +114,11 @@ def test_the_picture_is_as_wide_as_its_text() -> None:
 
 
 def test_every_variable_that_is_read_is_in_the_reference() -> None:
-    code = "".join(file.read_text(encoding="utf-8") for file in sorted((ROOT / "reconciler/cli").rglob("*.py")))
+    files = [*sorted((ROOT / "reconciler/cli").rglob("*.py")), ROOT / "reconciler/render/links.py"]
+    code = "".join(file.read_text(encoding="utf-8") for file in files)
     constants = dict(re.findall(r'^([A-Z_]+) = "(\w+)"', code, re.MULTILINE))
     read = re.findall(r"environ(?:\.get\(|\[)(?:\"(\w+)\"|([A-Z_]+))", code)
-    of_an_option = {"RECONCILER_TOKEN_FILE"}  # commands without that option read it too, to hide the token in errors
+    of_an_option = {"RECONCILER_TOKEN_FILE", "CI_MERGE_REQUEST_IID"}  # commands without these options read them too
     assert {name or constants[constant] for name, constant in read} - of_an_option == set(ENVIRONMENT) - {"HTTPS_PROXY"}
 
 

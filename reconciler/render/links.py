@@ -1,0 +1,149 @@
+"""Links from a report: to the pages of the service, to the manifests at their commit, to the pipeline. Pure.
+
+The web addresses come from the variables of a CI job, then from `reconciler.yaml`. No link is guessed: where neither
+holds an address, there is none.
+"""
+
+import os.path
+import re
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import Any, Self
+from urllib.parse import quote
+
+from reconciler.documents.groups import Entry, is_done, subject_of
+from reconciler.documents.plan_file import SavedPlan, is_about
+from reconciler.documents.report import Report
+from reconciler.model.kind import Kinds
+from reconciler.model.plan import Delete, Update
+from reconciler.model.targets import Level, Target
+from reconciler.render import WEB_ADDRESS, Style
+
+COMMIT = re.compile("[0-9a-f]{40,64}")
+
+PAGE = re.compile(r"-(/[A-Za-z0-9_]+)+")
+"""What the page of an object may be, below that of its target."""
+
+
+@dataclass(frozen=True, slots=True)
+class Places:
+    """Where things are, as far as it is known; what is unknown is empty.
+
+    Attributes:
+        web_url: the web interface of the managed service, by `reconciler.yaml`.
+        ci_api_url: the API of the service that runs the CI job.
+        ci_web_url: its web interface.
+        repository_url: the web page of the project with the manifests.
+        commit: of the manifests that are checked out.
+        root: the absolute path of the repository.
+        folder: the absolute path of the working directory, to which origins are relative.
+        pipeline: the web page of the CI job's pipeline.
+        merge_request: that of its merge request.
+        pages: by section and level, see `Kind.pages`.
+    """
+
+    web_url: str = ""
+    ci_api_url: str = ""
+    ci_web_url: str = ""
+    repository_url: str = ""
+    commit: str = ""
+    root: str = ""
+    folder: str = ""
+    pipeline: str = ""
+    merge_request: str = ""
+    pages: Mapping[str, Mapping[Level, str]] = field(default_factory=dict)
+
+    @classmethod
+    def of(
+        cls, environ: Mapping[str, str], settings: Mapping[str, Any], kinds: Kinds, *, root: str, folder: str
+    ) -> Self:
+        """Return what the variables of a CI job tell, and where they tell nothing, what `reconciler.yaml` does."""
+        project, number = environ.get("CI_MERGE_REQUEST_PROJECT_URL"), environ.get("CI_MERGE_REQUEST_IID")
+        return cls(
+            web_url=settings.get("web_url", ""),
+            ci_api_url=environ.get("CI_API_V4_URL", ""),
+            ci_web_url=environ.get("CI_SERVER_URL", ""),
+            repository_url=environ.get("CI_PROJECT_URL") or settings.get("repository_url", ""),
+            commit=environ.get("CI_COMMIT_SHA", ""),
+            root=root,
+            folder=folder,
+            pipeline=environ.get("CI_PIPELINE_URL", ""),
+            merge_request=f"{project}/-/merge_requests/{number}" if project and number else "",
+            pages={name: kind.pages for name, kind in kinds.items()},
+        )
+
+
+NOWHERE = Places()
+"""For reports without links."""
+
+
+class Links:
+    """The links of one report; each is a URL, or None.
+
+    Attributes:
+        pipeline: the pipeline that wrote the report.
+        merge_request: the merge request that the pipeline is for.
+    """
+
+    def __init__(self, document: SavedPlan | Report, places: Places) -> None:
+        """Prepare the links of a plan or a report."""
+        self._places = places
+        is_ours = bool(places.ci_api_url) and is_about(document.service, places.ci_api_url)
+        self._web = _address(places.ci_web_url if is_ours else places.web_url)
+        self._repository = _address(places.repository_url)
+        self._commit, self._paths = places.commit, dict[Target, str]()
+        if isinstance(document, SavedPlan):
+            self._commit = document.commit or places.commit
+            self._paths = {each.target: each.path for each in document.targets if each.path}
+        self.pipeline = _address(places.pipeline)
+        self.merge_request = _address(places.merge_request)
+
+    def target(self, target: Target) -> str | None:
+        """Return the page of a group or a project; None for the user and the instance, and for a group by its ID."""
+        below = self._below(target)
+        if below is None and target.level is Level.PROJECT:
+            below = f"projects/{target.ref}"
+        return f"{self._web}/{below}" if self._web and below else None
+
+    def settings(self, target: Target, section: str) -> str | None:
+        """Return the page with the settings, or the objects, of a section."""
+        page, below = self._places.pages.get(section, {}).get(target.level), self._below(target)
+        if not self._web or page is None or ("{target}" in page and below is None):
+            return None
+        return f"{self._web}/{page.replace('{target}', below or '')}"
+
+    def object(self, entry: Entry) -> str | None:
+        """Return the page of the object that an entry is about; None if it has none, or is deleted by now."""
+        subject = subject_of(entry)
+        if not isinstance(subject, Update | Delete) or (isinstance(subject, Delete) and is_done(entry)):
+            return None
+        below = self._below(subject.address.target)
+        return f"{self._web}/{below}/{subject.page}" if self._web and below and PAGE.fullmatch(subject.page) else None
+
+    def origin(self, origin: str) -> str | None:
+        """Return the line of a manifest, given as `path:line`, at its commit."""
+        path, _, line = origin.rpartition(":")
+        ours = self._places
+        if not self._repository or not COMMIT.fullmatch(self._commit) or not (path and line.isdecimal()):
+            return None
+        inner = os.path.relpath(os.path.join(ours.folder, path), ours.root)  # noqa: PTH118 - pathlib keeps `..`
+        if inner.startswith(".."):
+            return None
+        return f"{self._repository}/-/blob/{self._commit}/{quote(inner)}#L{line}"
+
+    def _below(self, target: Target) -> str | None:
+        """Return where a group or a project is, below the web interface; None if its path is unknown."""
+        path = target.ref if isinstance(target.ref, str) else self._paths.get(target)
+        if path is None:
+            return None
+        return f"groups/{quote(path)}" if target.level is Level.GROUP else quote(path)
+
+
+def links_of(document: SavedPlan | Report, style: Style) -> Links:
+    """Return the links of a plan or a report in a style."""
+    return style.links(document) if style.links else Links(document, NOWHERE)
+
+
+def _address(url: str) -> str | None:
+    """Return an address without a slash at its end; None if it is not one of the web."""
+    return url.rstrip("/") if re.fullmatch(WEB_ADDRESS, url) else None
