@@ -226,7 +226,8 @@ class _Rounds:
         now = [edit for edit in edits if not edit.is_needless or (edit.document, edit.section) in changing] or edits
         faulty = self._attempt(now)
         if faulty and len(now) < len(edits):
-            now = [*now, *self._blamed([edit for edit in edits if edit not in now], faulty)]
+            made = {id(edit) for edit in now}
+            now = [*now, *self._blamed([edit for edit in edits if id(edit) not in made], faulty)]
             faulty = self._attempt(now)
         if faulty:
             self._drop(self._blamed(now, faulty) or now)
@@ -250,11 +251,13 @@ class _Rounds:
 
     def _blamed(self, edits: Iterable[Edit], faulty: Set[Fault]) -> list[Edit]:
         """Return the edits of faulty documents, and of any document of faulty targets, in the sections at fault."""
+        sections: dict[Hashable, list[str]] = {}
+        for target, section in faulty:
+            sections.setdefault(target, []).append(section)
         documents = {
             (self.read.get(layer.document, layer.document), section)
             for whole in self.current.layered
-            for target, section in faulty
-            if whole.target == target
+            for section in sections.get(whole.target, ())
             for layer in whole.layers
         }
         wrong = documents | faulty

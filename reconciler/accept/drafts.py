@@ -6,7 +6,7 @@ from pathlib import Path
 from typing import Any
 
 from reconciler.accept.placement import Edit
-from reconciler.accept.wishes import Add, Drop, Put, Rename
+from reconciler.accept.wishes import Add, Drop, Put
 from reconciler.errors import OutputFailed
 from reconciler.export.files import NEXT, document_path
 from reconciler.export.yaml_edit import RenamedKey, updated_text
@@ -70,7 +70,8 @@ class Drafts:
         """Return the value of a document after edits: renamed keys last, and of a list the last entry first."""
         changed = _copied(value)
         spec = changed.setdefault("spec", {})
-        for edit in sorted(edits, key=lambda edit: (isinstance(edit.wish, Rename), _backwards(edit.steps))):
+        renames: dict[Steps, dict[str, str]] = {}
+        for edit in sorted(edits, key=lambda edit: _backwards(edit.steps)):
             match edit.wish:
                 case Put(value=new):
                     _holder(spec, edit.steps)[edit.steps[-1]] = new
@@ -79,7 +80,9 @@ class Drafts:
                 case Drop():
                     self._drop(spec, edit.steps, kept=edit.section in pruned)
                 case _:
-                    _rename(_holder(spec, edit.steps), edit.steps[-1], edit.wish.name)
+                    renames.setdefault(edit.steps[:-1], {})[edit.steps[-1]] = edit.wish.name
+        for above, names in renames.items():
+            _rename(_holder(spec, (*above, "")), names)
         return changed
 
     def _drop(self, spec: Any, steps: Steps, *, kept: bool) -> None:
@@ -159,10 +162,10 @@ def _holder(spec: Any, steps: Steps) -> Any:
     return here
 
 
-def _rename(holder: dict[str, Any], name: str, former: str) -> None:
-    """Give an item back the name that it has, in its place, and let go of the former names."""
+def _rename(holder: dict[str, Any], names: Mapping[str, str]) -> None:
+    """Give items back the names that they have, in their places, and let go of the former names."""
     for key, value in list(holder.items()):
         del holder[key]
-        if isinstance(value, dict) and key == name:
+        if isinstance(value, dict) and key in names:
             value.pop(OLD_NAMES, None)
-        holder[RenamedKey(former, name) if key == name else key] = value
+        holder[RenamedKey(names[key], key) if key in names else key] = value

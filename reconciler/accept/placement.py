@@ -78,6 +78,7 @@ class Placement:
     given_up: Collection[tuple[Target, str]]
     edits: dict[tuple[Any, Steps], Edit] = field(default_factory=dict)
     verdicts: dict[tuple[Layer, Steps, str], bool] = field(default_factory=dict)
+    entries: dict[tuple[Target, Layer, str, str], Mapping[Steps, list[int]]] = field(default_factory=dict)
 
     @cached_property
     def members(self) -> Mapping[Layer, list[Effective]]:
@@ -109,12 +110,16 @@ class Placement:
     def _leave(self, whole: Effective) -> None:
         """Take out what a lock holds, and sections that are given up, so that no other target counts on them."""
         wishes = self.wishes.get(whole.target, Wishes()).wishes
+        held: set[Steps] = set()
         for steps in sorted(wishes, key=len):
-            lock = lock_on(whole, steps)
-            if lock is not None:
-                for held in [each for each in wishes if each[: len(steps)] == steps]:
-                    del wishes[held]
+            around = (steps[:length] for length in range(1, len(steps)))
+            if not held.isdisjoint(around):
+                held.add(steps)
+            elif (lock := lock_on(whole, steps)) is not None:
+                held.add(steps)
                 self._refuse(whole, steps, f"locked by {lock}: change it there")
+        for steps in held:
+            del wishes[steps]
         for steps in [each for each in wishes if (whole.target, each[0]) in self.given_up]:
             del wishes[steps]
 
@@ -191,8 +196,7 @@ class Placement:
         listing = [
             (layer, (section, name, index))
             for layer in dict.fromkeys(whole.layers)
-            for index in range(len(layer.sections.get(section, {}).get(name, ())))
-            if _steps_in(whole, layer, (section, name, index)) == steps
+            for index in self._entries(whole, layer, section, name).get(steps, ())
         ]
         for layer, at in listing:
             if layer.title and not self._agree(layer, at, wish):
@@ -202,6 +206,16 @@ class Placement:
                 return
         for layer, at in listing:
             self._edit(whole, layer, at, wish)
+
+    def _entries(self, whole: Effective, layer: Layer, section: str, name: str) -> Mapping[Steps, list[int]]:
+        """Return where a layer lists the entries of a target's list: many of them are asked for."""
+        place = whole.target, layer, section, name
+        if place not in self.entries:
+            found: dict[Steps, list[int]] = {}
+            for index in range(len(layer.sections.get(section, {}).get(name, ()))):
+                found.setdefault(_steps_in(whole, layer, (section, name, index)), []).append(index)
+            self.entries[place] = found
+        return self.entries[place]
 
     def _revive(self, whole: Effective, steps: Steps, wish: Revive) -> None:
         """Replace a null by what is there, or remove it where another layer declares the item."""

@@ -1,6 +1,6 @@
 """From a plan to the values that each target would have to declare instead, in whichever document. Pure."""
 
-from collections.abc import Container, Iterable, Iterator, Mapping
+from collections.abc import Container, Iterable, Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -13,7 +13,7 @@ from reconciler.model.kind import Kind
 from reconciler.model.plan import Create, Delete, Problem, SectionPlan, Update
 from reconciler.model.resource import Found, Resource
 from reconciler.model.state import LiveState, Reference, Section, Unreadable
-from reconciler.model.targets import Key, Target
+from reconciler.model.targets import Address, Key, Target
 from reconciler.planning.parts import DeclaredPart, without_itself
 
 ROTATION = "a rotation is due, which `apply` carries out"
@@ -84,15 +84,32 @@ class Wishes:
             whole: the target's merged spec.
             live: what was read.
         """
-        drift = _Drift(self, section, whole, live)
+        drift = _Drift(self, section, whole, live, {})
         if drift.kind.join:
             drift.count()
             return
         for change in plan.changes:
             drift.add(change)
+        held: dict[Address, set[str]] = {}
+        for each in plan.excepted:
+            held.setdefault(each.address, set()).update(each.before, each.after)
         for problem in plan.problems:
-            held = [each for each in plan.excepted if each.address == problem.address]
-            drift.solve(problem, {name for each in held for name in (*each.before, *each.after)})
+            drift.solve(problem, held.get(problem.address, set()))
+
+
+@dataclass(frozen=True, slots=True)
+class _Names:
+    """What there is of a part by name, as `_Drift._canonical` returns it.
+
+    Attributes:
+        objects: those that are there.
+        entries: those that are declared, as the merged spec has them.
+        unique: see `Collection.unique_name_of`; empty where objects do not refer to one another.
+    """
+
+    objects: Mapping[Key, list[Found]]
+    entries: Mapping[Key, list[Key]]
+    unique: Mapping[Key, Key]
 
 
 @dataclass(frozen=True, slots=True)
@@ -103,6 +120,7 @@ class _Drift:
     section: Section
     whole: Effective
     live: LiveState
+    named: dict[str, _Names]
 
     @property
     def kind(self) -> Kind:
@@ -178,18 +196,16 @@ class _Drift:
         return self.kind.part(each.address.part)
 
     def _differing(self, part: Collection, wanted: Resource, found: Found, excepted: Container[str]) -> list[str]:
-        names = part.unique_name_of(self._objects(part)) if part.refers else {}
-        return [each for each in differences(part.referring(wanted, names), found)[1] if each not in excepted]
+        referring = part.referring(wanted, self._names(part).unique)
+        return [each for each in differences(referring, found)[1] if each not in excepted]
 
     def _drop(self, part: Collection, name: Key | None) -> None:
         """Wish that an item, or each entry that stands for an object, is not declared."""
         if self.whole.specs[self.section.kind].items is not None:
             self._put((name,), Drop())
             return
-        gone = self._canonical(part, name)
-        for entry in self.merged.get(part.name, ()):
-            if self._canonical(part, entry) == gone:
-                self._put((part.name, part.identity(entry)), Drop())
+        for entry in self._names(part).entries.get(self._canonical(part, name), ()):
+            self._put((part.name, part.identity(entry)), Drop())
 
     def _add(self, part: Collection, name: Key | None) -> None:
         """Wish that an object is declared which is there."""
@@ -203,8 +219,8 @@ class _Drift:
             self._keep_empty()
         else:
             fields = literal(item_fields(found))
-            declared = next((key for key in self.merged if part.identity(key) == part.identity(shown)), None)
-            self._put(*((shown,), Add(fields)) if declared is None else ((declared,), Revive(fields)))
+            declared = self._names(part).entries.get(self._canonical(part, shown))
+            self._put(*((shown,), Add(fields)) if declared is None else ((declared[0],), Revive(fields)))
 
     def _keep_empty(self) -> None:
         """Declare the lists that are empty because the section is: once it has another key, they would be unmanaged."""
@@ -240,16 +256,26 @@ class _Drift:
     def _found(self, part: Any, name: Key | None) -> Found:
         """Return what a change is about: a settings record, or the object of a name."""
         read = self.live.parts[self.target, self.section.kind, part.name]
-        return read if isinstance(read, Found) else next(self._matching(part, name))
+        return read if isinstance(read, Found) else self._named(part, name)[0]
 
     def _named(self, part: Collection, name: Key | None) -> list[Found]:
-        return list(self._matching(part, name))
+        return self._names(part).objects.get(self._canonical(part, name), [])
 
-    def _matching(self, part: Collection, name: Key | None) -> Iterator[Found]:
-        wanted = self._canonical(part, name)
-        return (
-            found for found in self._objects(part) if wanted in {self._canonical(part, each) for each in found.names}
-        )
+    def _names(self, part: Collection) -> _Names:
+        """Return what there is by name: it is put together once, for a section may have thousands of changes."""
+        if part.name not in self.named:
+            there = self._objects(part)
+            objects: dict[Key, list[Found]] = {}
+            for found in there:
+                for name in {self._canonical(part, each) for each in found.names}:
+                    objects.setdefault(name, []).append(found)
+            entries: dict[Key, list[Key]] = {}
+            has_items = self.whole.specs[self.section.kind].items is not None
+            for entry in self.merged if has_items else self.merged.get(part.name, ()):
+                entries.setdefault(self._canonical(part, entry), []).append(entry)
+            unique = part.unique_name_of(there) if part.refers else {}
+            self.named[part.name] = _Names(objects, entries, unique)
+        return self.named[part.name]
 
     def _canonical(self, part: Collection, name: Key | None) -> Key:
         """Return an ID for a path where it is known."""

@@ -205,7 +205,7 @@ def read_fleet(session: Session, client: Client, failed: Iterable[Address] | Non
         now, past = revisions.now, revisions.past
     discovery = _discover(session, [now, past.manifests] if past else [now], client)
     if now.groups or now.pathless:
-        reported = now.warnings
+        reported = {*now.warnings}
         now = now.with_discovered({group: discovery.groups[group] for group in now.groups}, discovery.paths)
         session.warn(warning for warning in now.warnings if warning not in reported)
     comparison, kept = compare_with_past(now, past, discovery, client, given.concurrency) if past else (None, {})

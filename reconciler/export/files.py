@@ -86,8 +86,7 @@ class Folder:
         if found is not None:
             lower = self.manifests.beneath(found.target)
             return dict(literal({**({PRUNE: lower.prune} if lower.prune else {}), **lower.sections}))
-        covered = any(each.target.identity == resolved.target.identity for each in self.manifests.desired.targets)
-        return self.manifests.as_written(resolved.target) if covered else None
+        return self.manifests.as_written(resolved.target) if self.manifests.covers(resolved.target) else None
 
     def profile(self, name: str) -> Spec | None:
         """Return the spec of a profile, None if there is none of that name."""

@@ -18,7 +18,7 @@ from reconciler.export.update import update
 from reconciler.manifests import Member
 from reconciler.manifests.documents import profile_document, set_document, target_document
 from reconciler.manifests.layers import PRUNE, SectionSpecs, literal, section_specs
-from reconciler.manifests.project_sets import passes
+from reconciler.manifests.project_sets import chosen
 from reconciler.manifests.yaml_writer import height
 from reconciler.model.kind import Kinds
 from reconciler.model.progress import Progress
@@ -139,10 +139,11 @@ def draw_export(
     snapshot = read_all(request, reader, kinds, concurrency, progress)
     files = files.with_discovered(snapshot.targets, snapshot.members)
     progress.begin("writing manifests")
-    exported = _Writing(files, snapshot, kinds, section_specs(kinds), layout).write(request)
+    members = {each.id: each for found in snapshot.members.values() for each in found}
+    exported = _Writing(files, snapshot, kinds, section_specs(kinds), layout, members).write(request)
     changed = files.changed_texts()
     kept = tuple(path for path in changed if keep and path in files.texts)
-    texts = {path: text for path, text in changed.items() if path not in kept}
+    texts = {path: text for path, text in changed.items() if not (keep and path in files.texts)}
     warnings = (
         *(
             f"{path} is a template and was not read: settings that it declares may now be declared twice"
@@ -165,6 +166,7 @@ class _Writing:
     kinds: Kinds
     shapes: SectionSpecs
     layout: Layout
+    members: Mapping[int | None, Member]
 
     def write(self, request: ExportRequest) -> list[Exported]:
         """Update the document of each target, or add one; move settings that the added ones share into a profile."""
@@ -258,8 +260,8 @@ class _Writing:
                     self._add(each, own)
         if existing:
             inside |= {each.full_path for each in self.snapshot.targets if self.files.find(each)} - apart
-            selected = {path for path in current if passes(existing.select, path)}
-            self.files.exclude(existing.layer.document, sorted(selected - inside))
+            selected = chosen(existing.select, current)
+            self.files.exclude(existing.layer.document, sorted({*selected} - inside))
         elif profile or added:
             excluded = sorted(current - (inside & {each.resolved.full_path for each in free}))
             select = {"group": group} | ({"exclude": [*map(escape, excluded)]} if excluded else {})
@@ -273,8 +275,7 @@ class _Writing:
 
     def _unfit(self, resolved: ResolvedTarget) -> Sections:
         """Return the sections that a project cannot have, by what the list of the group shows."""
-        members = {each.id: each for found in self.snapshot.members.values() for each in found}
-        member = members.get(resolved.id) if resolved.target.level is Level.PROJECT else None
+        member = self.members.get(resolved.id) if resolved.target.level is Level.PROJECT else None
         if member is None:
             return NO_SECTIONS
         record = ProjectRecord(archived=member.archived, off=member.off)

@@ -8,7 +8,7 @@ from reconciler.live.read import answer_or_error, ask_each
 from reconciler.live.records import OTHER, TargetRecord, discover, fetch_record, is_the_other
 from reconciler.manifests import Hidden, Manifests, Member
 from reconciler.manifests.documents import plausible_path
-from reconciler.manifests.project_sets import is_below
+from reconciler.manifests.project_sets import by_group
 from reconciler.model.protocols import Reader
 from reconciler.model.targets import Identity, Level, Target
 
@@ -82,7 +82,8 @@ def discovered_in(manifests: Manifests, members: Mapping[str, Sequence[Member]])
     documented = [each.target.ref for each in manifests.desired.targets if each.target.level is Level.PROJECT]
     known = {path.casefold(): Member(path) for path in documented if isinstance(path, str)}
     known |= {member.path.casefold(): member for found in members.values() for member in found}
-    return {group: tuple(each for each in known.values() if is_below(group, each.path)) for group in manifests.groups}
+    placed = by_group(known.values(), lambda each: each.path)
+    return {group: tuple(placed.get(group.casefold(), ())) for group in manifests.groups}
 
 
 def resolve_targets(

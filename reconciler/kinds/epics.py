@@ -139,12 +139,23 @@ def arrange(wanted: Mapping[Key, Resource | None], live: Sequence[Found]) -> Map
         if isinstance(epic, Epic) and "parent" in epic.model_fields_set:
             parents[name] = epic.parent
 
+    depths: dict[Key | None, int] = {}
+
     def depth(name: Key | None) -> int:
-        above: list[Key | None] = []
-        while name in parents and name not in above:
-            above.append(name)
-            name = parents[name]
-        return len(above)
+        """Return how many are above, itself included; within a circle, all that are in it."""
+        way: dict[Key | None, int] = {}
+        here = name
+        while here in parents and here not in depths and here not in way:
+            way[here] = len(way)
+            here = parents[here]
+        if here in way:
+            depths.update(dict.fromkeys([*way][way[here] :], len(way) - way[here]))
+        number = depths.get(here, 0)
+        for each in reversed(way):
+            if each not in depths:
+                number += 1
+                depths[each] = number
+        return depths.get(name, 0)
 
     def order(name: Key) -> tuple[bool, int]:
         epic = wanted[name]

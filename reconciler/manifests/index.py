@@ -37,7 +37,15 @@ from reconciler.manifests.layers import (
     placeholders_in,
 )
 from reconciler.manifests.locks import idle_locks
-from reconciler.manifests.project_sets import Discovered, Member, candidates, idle, passes, projects_by_path
+from reconciler.manifests.project_sets import (
+    Discovered,
+    Member,
+    by_group,
+    candidates,
+    chosen,
+    idle,
+    projects_by_path,
+)
 from reconciler.manifests.sources import Document, Steps
 from reconciler.manifests.validation import check_alone, diagnose
 from reconciler.model.state import Listed
@@ -335,15 +343,16 @@ def compose(
         identity: _composition(each.target, known.get(each.target), there) for identity, each in index.targets.items()
     }
     projects = [each.path for each in targets.values() if each.target.level is Level.PROJECT and each.path]
+    documented = by_group(projects, str)
     for declared in sorted(index.sets.values(), key=lambda each: (each.metadata.priority, each.metadata.name)):
         document, metadata = declared.layer.document, declared.metadata
         layers, missing = _profiles(metadata.profiles, None, index)
         whole = len(layers) == len(metadata.profiles)
         skips = declared.select.not_applicable == "skip"
         contribution = Contribution((*layers, declared.layer), whole, metadata.labels, metadata.priority, skips)
-        offered = candidates(declared.select, discovered, projects)
-        selected = [path for path in offered if passes(declared.select, path)]
-        for found in (*missing, *idle(declared.layer.title, declared.select, offered, discovered)):
+        offered = candidates(declared.select, discovered, documented)
+        selected = chosen(declared.select, offered)
+        for found in (*missing, *idle(declared.layer.title, declared.select, offered, selected, discovered)):
             diagnostics.add(document, found)
         for folded, path in {path.casefold(): path for path in selected}.items():
             target = Target(Level.PROJECT, path)

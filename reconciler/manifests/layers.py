@@ -114,7 +114,7 @@ def misspelt_placeholder(text: str) -> str | None:
     return None
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, eq=False)
 class SectionSpec:
     """The form of a section's value, and the rules by which it is normalized and merged.
 
@@ -143,7 +143,7 @@ class SectionSpec:
         for key, value in upper.items():
             below = lower.get(key)
             if self.merges_as_set(key) and isinstance(below, list) and isinstance(value, list):
-                merged[key] = below + [entry for entry in value if entry not in below]
+                merged[key] = _united(below, value)
             else:
                 merged[key] = _overlay(below, value)
         return merged
@@ -176,6 +176,12 @@ class SectionSpec:
         old = item[OLD_NAMES]
         names = [self.normalize_key(name, values) for name in old] if isinstance(old, list) else None
         return {**fill_all(item, values), OLD_NAMES: self.normalize_key(old, values) if names is None else names}
+
+
+def _united(lower: list[Any], upper: list[Any]) -> list[Any]:
+    """Return the entries of two lists; those that are no names, which is an error, may be of any type."""
+    names = {entry for entry in lower if isinstance(entry, str)}
+    return lower + [entry for entry in upper if entry not in (names if isinstance(entry, str) else lower)]
 
 
 def _normalize_name(collection: Collection, name: Any, values: Placeholders | None) -> Any:
@@ -242,6 +248,13 @@ class Layer:
         name = spec.kind.name
         return self.normalized[name] if self.normalized is not None else spec.normalize(self.sections[name], values)
 
+    def section_with(self, spec: SectionSpec, values: Placeholders | None, keys: Steps) -> Any:
+        """Return a section's value for a target; if keys are given, as written, at least what it has there."""
+        name = spec.kind.name
+        if self.normalized is not None or not keys:
+            return self.section(spec, values)
+        return spec.normalize({key: self.sections[name][key] for key in keys}, values)
+
 
 @dataclass(frozen=True, slots=True)
 class Contribution:
@@ -262,7 +275,7 @@ class Contribution:
     skips: bool = False
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, eq=False)
 class Effective:
     """The merged spec of one target, and its layers.
 
@@ -350,7 +363,7 @@ class Effective:
     def _value(self, layer: Layer, steps: Steps, written: Steps) -> Any:
         if steps[0] == PRUNE:
             return layer.prune if len(steps) == 1 else (layer.prune or [])[steps[1]]
-        value = layer.section(self.specs[steps[0]], self.values)
+        value: Any = layer.section_with(self.specs[steps[0]], self.values, written[1:2])
         for step, own_step in zip(steps[1:], written[1:], strict=True):
             value = value[own_step if isinstance(value, list) else step]
         return value
@@ -363,9 +376,10 @@ class Effective:
         here: Any = layer.sections
         merged: Any = self.sections
         written: list[Any] = []
+        writing = _Writing(layer, spec, None if values is None else tuple(values.items()))
         for depth, step in enumerate(steps):
             merged = merged.get(step) if isinstance(merged, Mapping) else merged[step]
-            found = _candidate(spec, steps[: depth + 1], here, merged, values)
+            found = writing.last(steps[: depth + 1], here, merged)
             if found is None:
                 return None
             written.append(found)
@@ -380,23 +394,66 @@ def effective(
     return Effective(target, (), {}, [], values, specs).under(*layers)
 
 
-def _candidate(spec: SectionSpec | None, steps: Steps, here: Any, wanted: Any, values: Placeholders | None) -> Any:
-    """Return the last of those steps, given the value that the layer has above it; None if it is not there."""
-    *above, step = steps
-    if isinstance(here, list):
-        if len(steps) == 3 and spec and steps[1] in spec.lists:  # sets of names are united: only the name counts
-            names = [spec.normalize_entry(steps[1], entry, values) for entry in here]
-            return names.index(wanted) if wanted in names else None
-        return step if isinstance(step, int) and step < len(here) else None
-    if not isinstance(here, Mapping):
-        return None
+@dataclass(frozen=True, slots=True)
+class _Writing:
+    """How a layer writes the names in one of its sections.
 
-    def normalized(key: str) -> Any:
-        return spec.normalize_key(key, values) if len(above) == 1 and spec else fill(key, values)
+    Attributes:
+        layer: the layer.
+        spec: of the section; None where there is no such section.
+        values: of the placeholders; None to leave them as they are.
+    """
 
-    if step in here and normalized(step) == step:
-        return step
-    return next((key for key in here if normalized(key) == step), None)
+    layer: Layer
+    spec: SectionSpec | None
+    values: tuple[tuple[str, str], ...] | None
+
+    def last(self, steps: Steps, here: Any, wanted: Any) -> Any:
+        """Return the last of some steps as written, given the value above it; None if the layer does not have it.
+
+        Args:
+            steps: in the merged spec, from the section's name on.
+            here: what the layer has above the last one.
+            wanted: the merged value at the steps.
+        """
+        *above, step = steps
+        if isinstance(here, list):
+            if len(steps) == 3 and self.spec and steps[1] in self.spec.lists:
+                # Sets of names are united: only the name counts.
+                return _places(self.layer, self.spec, steps[1], self.values).get(repr(wanted))
+            return step if isinstance(step, int) and step < len(here) else None
+        if not isinstance(here, Mapping):
+            return None
+        spec, values = self.spec if len(above) == 1 else None, _as_values(self.values)
+        if step in here and (spec.normalize_key(step, values) if spec else fill(step, values)) == step:
+            return step
+        if spec:
+            return _spellings(self.layer, spec, self.values).get(step)
+        return next((key for key in here if fill(key, values) == step), None)
+
+
+def _as_values(values: tuple[tuple[str, str], ...] | None) -> Placeholders | None:
+    return None if values is None else dict(values)
+
+
+@lru_cache(maxsize=128)
+def _spellings(layer: Layer, spec: SectionSpec, values: tuple[tuple[str, str], ...] | None) -> Mapping[Any, str]:
+    """Return by canonical name how a layer writes the keys of a section; the first of equal ones."""
+    filled = _as_values(values)
+    return {spec.normalize_key(key, filled): key for key in reversed(layer.sections[spec.kind.name])}
+
+
+@lru_cache(maxsize=128)
+def _places(
+    layer: Layer, spec: SectionSpec, field: str, values: tuple[tuple[str, str], ...] | None
+) -> Mapping[str, int]:
+    """Return where a layer has an entry of a list, by its canonical name as Python writes it; the first of equal ones.
+
+    Entries that are no names, which is an error, may be of any type.
+    """
+    filled = _as_values(values)
+    entries = [*enumerate(layer.sections[spec.kind.name][field])]
+    return {repr(spec.normalize_entry(field, entry, filled)): index for index, entry in reversed(entries)}
 
 
 def field_path(field: str, spec: Any) -> Steps | None:
@@ -415,14 +472,23 @@ def field_path(field: str, spec: Any) -> Steps | None:
     return None
 
 
-def object_path(section: Any, part: Steps, name: Key | None, field: str | None) -> Steps:
-    """Return the steps to an object of a section, or to its field, as far as the section declares it."""
-    steps: Steps = ()
-    here = section
+def object_path(whole: Effective, section: str, part: Steps, name: Key | None, field: str | None) -> Steps:
+    """Return the steps to an object of a declared section, or to its field, as far as the section declares it."""
+    steps: Steps = (section,)
+    here = whole.sections[section]
     for step in (*part, *(() if name is None else (name,))):
         if isinstance(here, dict) and step in here:
             steps, here = (*steps, step), here[step]
         elif isinstance(here, list):
-            alike = [index for index, entry in enumerate(here) if str(entry).casefold() == str(step).casefold()]
-            return (*steps, *alike[:1])
+            index = _listed(whole, steps).get(str(step).casefold())
+            return steps if index is None else (*steps, index)
     return (*steps, *(field_path(field or "", here) or ()))
+
+
+@lru_cache(maxsize=16)
+def _listed(whole: Effective, steps: Steps) -> Mapping[str, int]:
+    """Return where a merged list has an entry, by the entry in lower case; the first of equal ones."""
+    here: Any = whole.sections
+    for step in steps:
+        here = here[step]
+    return {str(entry).casefold(): index for index, entry in reversed([*enumerate(here)])}

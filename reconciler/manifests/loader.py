@@ -41,7 +41,7 @@ from reconciler.manifests.layers import (
 )
 from reconciler.manifests.locks import Lock, broken_locks, lock_on
 from reconciler.manifests.mentions import may_concern_others, may_declare, names_of
-from reconciler.manifests.project_sets import Discovered, Member, archived_left_out, is_below, set_conflicts
+from reconciler.manifests.project_sets import Discovered, Member, archived_left_out, by_group, set_conflicts
 from reconciler.manifests.sources import (
     MANIFEST,
     TEMPLATE,
@@ -174,6 +174,10 @@ class Manifests:
         """Return the document of a target, None if it has none of its own."""
         return self._index.targets.get(identity)
 
+    def covers(self, target: Target) -> bool:
+        """Return whether a target has a document of its own, or a set selects it."""
+        return target.identity in self._assembled
+
     def profile(self, name: str) -> Layer | None:
         """Return the layer of a profile, None if there is none of that name."""
         return self._index.profiles.get(name)
@@ -258,7 +262,8 @@ class Manifests:
             KeyError: no such target.
         """
         spec = self.effective(target)
-        written: dict[str, Any] = spec if target in self.pathless else literal(spec)
+        waits = self._assembled[target.identity].effective.values is None
+        written: dict[str, Any] = spec if waits else literal(spec)
         return written
 
     def origin(self, address: Address, field: str | None = None) -> str:
@@ -333,7 +338,7 @@ class Manifests:
 def _steps(whole: Effective, address: Address, field: str | None) -> Steps:
     """Return the steps to an object, or to its field, in a merged spec, as far as it declares it."""
     part = () if address.part == address.section else (address.part,)
-    return address.section, *object_path(whole.sections[address.section], part, address.name, field)
+    return object_path(whole, address.section, part, address.name, field)
 
 
 def read_manifests(
@@ -773,7 +778,8 @@ def read_elsewhere(
     named_by_path = [(names, target.ref) for names in targets for target in names if isinstance(target.ref, str)]
     paths = {target: path for names, path in named_by_path for target in names if isinstance(target.ref, int)}
     members = [Member(path) for _, path in named_by_path]
-    below = {group: [each for each in members if is_below(group, each.path)] for group in groups}
+    placed = by_group(members, lambda each: each.path)
+    below = {group: placed.get(group.casefold(), []) for group in groups}
     compositions = _compositions(reader.index, reader.diagnostics, below, paths, sought)
     assembled = _assemble(compositions, reader.index, reader.diagnostics)
     faulty = {each.path for each in reader.diagnostics.errors}

@@ -1,8 +1,10 @@
 """Locks: values of profiles and sets that no later layer may change."""
 
 import json
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Set
 from dataclasses import dataclass
+from functools import lru_cache
+from operator import itemgetter
 from typing import Any
 
 from reconciler.manifests.diagnostics import Diagnostic
@@ -42,13 +44,24 @@ class Lock:
         return f"{self.layer.title} ({self.location})"
 
 
-def locks_of(whole: Effective) -> list[Lock]:
-    """Return the locks of all layers, the lowest first."""
+@lru_cache(maxsize=16)
+def locks_of(whole: Effective) -> tuple[Lock, ...]:
+    """Return the locks of all layers, the lowest first. Whoever asks about a target asks about many of its fields."""
     found: list[Lock] = []
     merged = effective(whole.target, (), whole.specs, whole.values)
     for layer in whole.layers if whole.has_locks else ():
         merged = merged.under(layer)
         found += _locks(layer, merged)
+    return tuple(found)
+
+
+@lru_cache(maxsize=16)
+def _by_steps(whole: Effective) -> Mapping[Steps, list[tuple[int, Lock]]]:
+    """Return the locks of values by their steps, each with its place among all."""
+    found: dict[Steps, list[tuple[int, Lock]]] = {}
+    for place, lock in enumerate(locks_of(whole)):
+        if lock.steps[0] != PRUNE:
+            found.setdefault(lock.steps, []).append((place, lock))
     return found
 
 
@@ -57,13 +70,14 @@ def lock_on(whole: Effective, steps: Steps) -> Lock | None:
 
     An item's lock holds the fields that its layer declares.
     """
-    for lock in locks_of(whole):
+    by_steps = _by_steps(whole)
+    around = [each for length in range(1, len(steps) + 1) for each in by_steps.get(steps[:length], ())]
+    for _, lock in sorted(around, key=itemgetter(0)):
         length = len(lock.steps)
-        if lock.steps[0] != PRUNE and steps[:length] == lock.steps:
-            if length == len(steps) or not isinstance(lock.value, Mapping):
-                return lock
-            if _at(lock.value, steps[length:]) is not ABSENT:
-                return lock
+        if length == len(steps) or not isinstance(lock.value, Mapping):
+            return lock
+        if _at(lock.value, steps[length:]) is not ABSENT:
+            return lock
     return None
 
 
@@ -88,8 +102,9 @@ def idle_locks(
             yield Diagnostic(above, unknown("section", name, specs), at_key=True)
         elif entries == ALL and name not in sections:
             yield Diagnostic(above, f"{name} is locked, and this document does not declare it", at_key=True)
+        names = _names(specs[name], sections.get(name)) if name in specs else set()
         for number, entry in enumerate(entries if name in specs and entries != ALL else ()):
-            declared = prune is not None if entry == PRUNE else _steps(specs[name], entry, sections.get(name))
+            declared = prune is not None if entry == PRUNE else _steps(specs[name], entry, sections.get(name), names)
             if not declared:
                 where = "" if entry == PRUNE else f" under {name}"
                 message = f"`{entry}` is locked, and this document does not declare it{where}"
@@ -108,20 +123,28 @@ def _locks(layer: Layer, merged: Effective) -> Iterator[Lock]:
         if name not in layer.sections or name not in merged.sections:
             continue
         own = layer.section(spec, merged.values)
+        names = _names(spec, own, merged.values)
         for number, written in enumerate(own if entries == ALL else entries):
-            steps = (written,) if entries == ALL else _steps(spec, written, own, merged.values)
+            steps = (written,) if entries == ALL else _steps(spec, written, own, names, merged.values)
             if steps is not None:
                 value = _at(merged.sections[name], steps)
                 entry = above if entries == ALL else (*above, number)
                 yield Lock(layer, (name, *steps), entry, value if spec.merges_as_set(steps[0]) else _at(own, steps))
 
 
-def _steps(spec: SectionSpec, written: str, section: Any, values: Mapping[str, str] | None = None) -> Steps | None:
+def _names(spec: SectionSpec, section: Any, values: Mapping[str, str] | None = None) -> Set[Any]:
+    """Return the canonical names of the items of a section."""
+    is_named = spec.items is not None and isinstance(section, dict)
+    return {spec.normalize_key(key, values) for key in section} if is_named else set()
+
+
+def _steps(
+    spec: SectionSpec, written: str, section: Any, names: Set[Any], values: Mapping[str, str] | None = None
+) -> Steps | None:
     """Return the steps to a named field or item of a section; None if the section does not declare it."""
     if spec.items is None:
         return field_path(written, section)
     name = spec.normalize_key(written, values)
-    names = {spec.normalize_key(key, values) for key in section} if isinstance(section, dict) else set()
     return (name,) if name in names else None
 
 

@@ -1,15 +1,21 @@
 """The projects that sets select, and the conflicts between sets."""
 
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+import re
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence, Set
 from dataclasses import dataclass
-from fnmatch import fnmatchcase
-from itertools import groupby
-from typing import Any
+from fnmatch import translate
+from itertools import accumulate, groupby
+from typing import Any, TypeVar
 
 from reconciler.manifests.diagnostics import Diagnostic
 from reconciler.manifests.documents import Selection
 from reconciler.manifests.layers import PRUNE, Contribution, Effective, SectionSpec, effective
 from reconciler.manifests.sources import Steps
+
+Placed = TypeVar("Placed")
+
+WILD = frozenset("*?[")
+"""The characters by which a glob may match more than itself."""
 
 SOME = 3
 """Projects that are named where many could be."""
@@ -46,63 +52,106 @@ def projects_by_path(discovered: Discovered | None) -> dict[str, Member]:
 def archived_left_out(select: Selection, discovered: Discovered) -> Iterator[str]:
     """Yield the paths of the archived projects that a set would select if they were not archived."""
     found = discovered[select.group] if select.group and not select.archived else ()
-    for member in () if isinstance(found, Hidden) else found:
-        if member.archived and passes(select, member.path):
-            yield member.path
+    archived = () if isinstance(found, Hidden) else [each.path for each in found if each.archived]
+    yield from chosen(select, archived)
 
 
-def candidates(select: Selection, discovered: Discovered | None, documented: Iterable[str]) -> list[str]:
+def by_group(found: Iterable[Placed], path: Callable[[Placed], str]) -> dict[str, list[Placed]]:
+    """Return what is inside of each group and its subgroups, by the group's path in lower case.
+
+    Args:
+        found: projects, or their paths.
+        path: returns the path of one.
+    """
+    groups: dict[str, list[Placed]] = {}
+    for each in found:
+        *above, _ = path(each).casefold().split("/")
+        for group in accumulate(above, "{}/{}".format):
+            groups.setdefault(group, []).append(each)
+    return groups
+
+
+def candidates(
+    select: Selection, discovered: Discovered | None, documented: Mapping[str, Sequence[str]]
+) -> Sequence[str]:
     """Return the paths of the projects that a set selects if they match its globs.
 
-    Before the discovery, these are the projects of the group that have documents.
+    Before the discovery, these are the projects of the group that have documents: see `by_group`.
     """
     if not select.group:
         return select.projects
     if discovered is None:
-        return [path for path in documented if is_below(select.group, path)]
+        return documented.get(select.group.casefold(), ())
     found = discovered[select.group]
     shown = () if isinstance(found, Hidden) else found
     return [member.path for member in shown if select.archived or not member.archived]
 
 
-def is_below(group: str, path: str) -> bool:
-    """Whether a path is inside a group or one of its subgroups."""
-    return path.casefold().startswith(f"{group.casefold()}/")
+class Globs:
+    """Globs on full paths: `*` and `?` stay within one part of a path, `**` is any number of parts.
+
+    Many are the paths of single projects, such as those that a set leaves out: these are looked up.
+    """
+
+    def __init__(self, globs: Iterable[str]) -> None:
+        folded = [glob.casefold() for glob in globs]
+        self._paths = {glob for glob in folded if WILD.isdisjoint(glob)}
+        patterns = (glob.split("/") for glob in folded if glob not in self._paths)
+        self._patterns = [
+            [None if part == "**" else re.compile(translate(part)).match for part in parts] for parts in patterns
+        ]
+
+    def match(self, path: str) -> bool:
+        """Return whether one of them matches a full path."""
+        folded = path.casefold()
+        return folded in self._paths or any(_matches(pattern, folded.split("/")) for pattern in self._patterns)
+
+    def match_any(self, paths: Collection[str], folded: Set[str]) -> bool:
+        """Return whether one of them matches one of some full paths, which are given in lower case too."""
+        return not self._paths.isdisjoint(folded) or (bool(self._patterns) and any(map(self.match, paths)))
 
 
-def passes(select: Selection, path: str) -> bool:
-    """Whether a project matches the globs of a set."""
-    return any(matches(glob, path) for glob in select.include) and not any(
-        matches(glob, path) for glob in select.exclude
-    )
-
-
-def matches(glob: str, path: str) -> bool:
-    """Whether a glob matches a full path: `*` and `?` stay within one part of it, `**` is any number of parts."""
-    parts = path.casefold().split("/")
+def _matches(pattern: Sequence[Callable[[str], object] | None], parts: Sequence[str]) -> bool:
     reached = {0}
-    for part in glob.casefold().split("/"):
-        if part == "**":
+    for match in pattern:
+        if match is None:
             reached = set(range(min(reached, default=len(parts) + 1), len(parts) + 1))
         else:
-            reached = {at + 1 for at in reached if at < len(parts) and fnmatchcase(parts[at], part)}
+            reached = {at + 1 for at in reached if at < len(parts) and match(parts[at])}
     return len(parts) in reached
 
 
-def idle(title: str, select: Selection, offered: Sequence[str], discovered: Discovered | None) -> Iterator[Diagnostic]:
-    """Yield a warning for each glob of a set that includes no project, or if the set selects none."""
+def chosen(select: Selection, paths: Iterable[str]) -> list[str]:
+    """Return the paths that match the globs of a set."""
+    included, excluded = Globs(select.include), Globs(select.exclude)
+    return [path for path in paths if included.match(path) and not excluded.match(path)]
+
+
+def idle(
+    title: str, select: Selection, offered: Sequence[str], selected: Sequence[str], discovered: Discovered | None
+) -> Iterator[Diagnostic]:
+    """Yield a warning for each glob of a set that includes no project, or if the set selects none.
+
+    Args:
+        title: of the set.
+        select: what it selects.
+        offered: see `candidates`.
+        selected: those of them that match.
+        discovered: the projects of groups; None before the discovery.
+    """
     if discovered is None and select.group:
         return
+    folded = {path.casefold() for path in offered}
     found = (discovered or {}).get(select.group)
     unmatched = [
         Diagnostic(("select", "include", index), f"`{glob}` includes no project; there are {_some(offered)}", "warning")
         for index, glob in enumerate(select.include if offered else ())
-        if not any(matches(glob, path) for path in offered)
+        if not Globs([glob]).match_any(offered, folded)
     ]
     yield from unmatched
     if isinstance(found, Hidden):
         yield Diagnostic(("select", "group"), found.reason)
-    elif not unmatched and not any(passes(select, path) for path in offered):
+    elif not unmatched and not selected:
         yield Diagnostic(("select",), f"{title} matches no project", "warning", at_key=True)
 
 

@@ -18,27 +18,44 @@ from reconciler.model.targets import Key
 Exceptions = Sequence[DeclaredException]
 
 
-def covering(exceptions: Exceptions, part: Part, names: Iterable[Key]) -> tuple[DeclaredException, ...]:
-    """Return the exceptions that are about an object of a part, or about a field of it.
+class PartExceptions:
+    """The exceptions of a section, for the objects of one of its parts: a section may have thousands of both."""
 
-    Args:
-        exceptions: those of the section.
-        part: where the object is.
-        names: all that it is called; none for a settings record.
-    """
-    if not isinstance(part, Collection):
-        return tuple(each for each in exceptions if each.item is None)
-    known = {part.identity(name) for name in names}
-    return tuple(each for each in exceptions if each.item is None or part.identity(each.item) in known)
+    def __init__(self, exceptions: Exceptions = (), part: Part | None = None) -> None:
+        self._part = part
+        self._by_item: dict[Key | None, list[tuple[int, DeclaredException]]] = {}
+        for place, each in enumerate(exceptions):
+            if each.item is None:
+                self._by_item.setdefault(None, []).append((place, each))
+            elif isinstance(part, Collection):
+                self._by_item.setdefault(part.identity(each.item), []).append((place, each))
+
+    def __bool__(self) -> bool:
+        """Whether there are any."""
+        return bool(self._by_item)
+
+    def covering(self, names: Iterable[Key]) -> tuple[DeclaredException, ...]:
+        """Return the exceptions that are about an object, or about a field of it, in their order.
+
+        Args:
+            names: all that it is called; none for a settings record.
+        """
+        items: set[Key | None] = {None}
+        if isinstance(self._part, Collection):
+            items.update(map(self._part.identity, names))
+        return tuple(each for _, each in sorted(pair for item in items for pair in self._by_item.get(item, ())))
 
 
-def is_held(exceptions: Exceptions, part: Part, names: Iterable[Key]) -> bool:
+NO_EXCEPTIONS = PartExceptions()
+
+
+def is_held(exceptions: PartExceptions, part: Part, names: Iterable[Key]) -> bool:
     """Return whether an object is excepted as a whole, so that it is neither created nor changed nor deleted."""
-    return bool(_whole(covering(exceptions, part, names), part))
+    return bool(exceptions) and bool(_whole(exceptions.covering(names), part))
 
 
 def held_back(
-    exceptions: Exceptions,
+    exceptions: PartExceptions,
     part: Part,
     names: Iterable[Key],
     wanted: Resource,
@@ -47,13 +64,13 @@ def held_back(
     """Plan an object, less what exceptions hold back of it, which is yielded as `Excepted`.
 
     Args:
-        exceptions: see `covering`.
-        part: see `covering`.
-        names: see `covering`.
+        exceptions: those of the section.
+        part: where the object is.
+        names: see `PartExceptions.covering`.
         wanted: the declared fields.
         plan: plans the object with these fields, or others.
     """
-    about = covering(exceptions, part, names)
+    about = exceptions.covering(names)
     whole = _whole(about, part)
     fields = [] if whole else _names(about, wanted)
     if not whole and not fields:
@@ -91,7 +108,7 @@ def _less(section: Section, exceptions: Exceptions, kinds: Kinds) -> Section:
     wanted: dict[str, Wanted] = dict(section.wanted)
     for name, declared in section.wanted.items() if exceptions else ():
         part = kinds[section.kind].part(name)
-        about = covering(exceptions, part, ())
+        about = PartExceptions(exceptions, part).covering(())
         if isinstance(declared, Resource) and not _whole(about, part):
             wanted[name] = without(declared, _names(about, declared))
         else:

@@ -11,7 +11,6 @@ from reconciler.model.endpoints import ALONE, Collection, Existing, New, Sibling
 from reconciler.model.plan import Create, Delete, Problem, Step, Unmanaged, Update
 from reconciler.model.resource import Found, Resource, Rotated
 from reconciler.model.state import (
-    DeclaredException,
     LiveState,
     Lookup,
     PartAddress,
@@ -21,7 +20,7 @@ from reconciler.model.state import (
     Vocabulary,
 )
 from reconciler.model.targets import Address, Key
-from reconciler.planning.exceptions import held_back, is_held
+from reconciler.planning.exceptions import NO_EXCEPTIONS, PartExceptions, held_back, is_held
 
 PartType = TypeVar("PartType", bound=Singleton | Collection)
 
@@ -52,7 +51,7 @@ class DeclaredPart(Generic[PartType]):
     live: LiveState
     grace: timedelta = timedelta()
     siblings: Siblings = ALONE
-    exceptions: tuple[DeclaredException, ...] = ()
+    exceptions: PartExceptions = NO_EXCEPTIONS
 
     @property
     def place(self) -> PartAddress:
@@ -296,23 +295,31 @@ def _related(
         refers = _referred(part, resource)
         for field in resource.model_fields_set.intersection(part.refers):
             above[field, part.identity(name)] = refers.get(field, NOTHING)
-    at = replace(at, siblings=replace(Siblings.of(part, live, renamed), above=above))
+    siblings = replace(Siblings.of(part, live, renamed), above=above, circular=_circular(above))
+    at = replace(at, siblings=siblings)
     return at, wanted, replace(matches, pairs=tuple(pairs))
 
 
 def _first_what_others_need(part: Collection, missing: Sequence[Key], wanted: Mapping[Key, Resource]) -> Iterator[Key]:
     """Yield the names of new objects, those that others refer to first; those that refer in a circle come last."""
-    left = {part.identity(name): name for name in missing}
-    ready = left
+    names = {part.identity(name): name for name in missing}
+    above = {key: names.keys() & _referred(part, wanted[name]).values() for key, name in names.items()}
+    below: dict[Key, list[Key]] = {}
+    for key, others in above.items():
+        for other in others:
+            below.setdefault(other, []).append(key)
+    places = {key: place for place, key in enumerate(names)}
+    ready = [key for key, others in above.items() if not others]
     while ready:
-        ready = {
-            key: name
-            for key, name in left.items()
-            if not part.refers or left.keys().isdisjoint(_referred(part, wanted[name]).values())
-        }
-        yield from ready.values()
-        left = {key: name for key, name in left.items() if key not in ready}
-    yield from left.values()
+        freed = []
+        for key in ready:
+            yield names.pop(key)
+            for each in below.get(key, ()):
+                above[each].discard(key)
+                if not above[each]:
+                    freed.append(each)
+        ready = sorted(freed, key=places.__getitem__)
+    yield from names.values()
 
 
 def _referred(part: Collection, wanted: Resource) -> dict[str, Key]:
@@ -323,10 +330,28 @@ def _referred(part: Collection, wanted: Resource) -> dict[str, Key]:
 
 def _circle(siblings: Siblings, field: str, start: Key) -> str:
     """Return the names through which an object would refer to itself; empty if it would not."""
+    if (field, start) not in siblings.circular:
+        return ""
     passed = [start]
-    while (above := siblings.above.get((field, passed[-1]), NOTHING)) not in {NOTHING, *passed}:
+    while (above := siblings.above[field, passed[-1]]) != start:
         passed.append(above)
-    return " > ".join(map(str, (*passed, start))) if above == start else ""
+    return " > ".join(map(str, (*passed, start)))
+
+
+def _circular(above: Mapping[tuple[str, Key], Key]) -> frozenset[tuple[str, Key]]:
+    """Return the fields and identities that refer to themselves, through others or not; see `Siblings.above`."""
+    found: set[tuple[str, Key]] = set()
+    passed: set[tuple[str, Key]] = set()
+    for start in above:
+        way: dict[tuple[str, Key], int] = {}
+        place = start
+        while place in above and place not in passed:
+            passed.add(place)
+            way[place] = len(way)
+            place = place[0], above[place]
+        if place in way:
+            found.update([*way][way[place] :])
+    return frozenset(found)
 
 
 def _unrelated(at: DeclaredPart[Collection], name: Key, wanted: Resource) -> Iterator[tuple[str, Problem | Lookup]]:

@@ -1,6 +1,6 @@
 """The planner: desired state and live state in, plan out. Pure, and ignorant of what the kinds are."""
 
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Container, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from datetime import timedelta
 
@@ -32,7 +32,7 @@ from reconciler.model.state import (
     Vocabulary,
 )
 from reconciler.model.targets import Key, Level
-from reconciler.planning.exceptions import less_excepted
+from reconciler.planning.exceptions import PartExceptions, less_excepted
 from reconciler.planning.parts import DeclaredPart, plan_collection, plan_settings, without_itself
 
 
@@ -102,15 +102,16 @@ def plan_section(
     for part in kinds[section.kind].parts:
         if part.name not in section.wanted:
             continue
+        about = PartExceptions(exceptions, part)
         match part, section.wanted[part.name], live.parts[section.target, section.kind, part.name]:
             case _, _, Unreadable(reason=reason, cause=cause):
                 reason, remedy = (reason, "") if cause is None else (cause.reason, cause.remedy)
                 problem = DeclaredPart(section, part, live).problem(None, f"cannot be read: {reason}", remedy)
                 unreadable.setdefault(reason, problem)
             case Singleton(), Resource() as wanted, Found() as record:
-                steps += planners.settings(DeclaredPart(section, part, live, exceptions=exceptions), wanted, record)
+                steps += planners.settings(DeclaredPart(section, part, live, exceptions=about), wanted, record)
             case Collection(), Mapping() as wanted, tuple() as objects:
-                at = DeclaredPart(section, part, live, grace, exceptions=exceptions)
+                at = DeclaredPart(section, part, live, grace, exceptions=about)
                 others = without_itself(at, objects)
                 found += len(others)
                 steps += planners.collection(at, wanted, others)
@@ -138,19 +139,17 @@ def _absence(target: DesiredTarget, live: LiveState) -> SectionPlan | None:
 
 def _dependent(desired: DesiredState, plans: Iterable[TargetPlan], kinds: Kinds) -> tuple[Section, ...]:
     """Return which sections of projects a change to a group may affect: those below it, and those known only by ID."""
-    changed = {
-        (section.section, target.target.ref)
-        for target in plans
-        if target.target.level is Level.GROUP
-        for section in target.sections
-        if section.changes and kinds[section.section].inherits
-    }
+    changed: dict[str, set[str | None]] = {}
+    for target in plans:
+        for section in target.sections if target.target.level is Level.GROUP else ():
+            if section.changes and kinds[section.section].inherits:
+                changed.setdefault(section.section, set()).add(_folded(target.target.ref))
     return tuple(
         section
-        for target in desired.targets
-        if target.target.level is Level.PROJECT
-        for section in target.sections
-        if any(kind == section.kind and _may_be_below(target.target.ref, group) for kind, group in changed)
+        for each in desired.targets
+        if each.target.level is Level.PROJECT
+        for section in each.sections
+        if section.kind in changed and _may_be_below(each.target.ref, changed[section.kind])
     )
 
 
@@ -170,7 +169,17 @@ def _whole(desired: DesiredState, plans: Iterable[TargetPlan], kinds: Kinds) -> 
     )
 
 
-def _may_be_below(project: Key | None, group: Key | None) -> bool:
-    if not isinstance(project, str) or not isinstance(group, str):
+UNPLACED = None
+"""Stands for a group known only by its ID, which may be above any project."""
+
+
+def _folded(group: Key | None) -> str | None:
+    return group.casefold() if isinstance(group, str) else UNPLACED
+
+
+def _may_be_below(project: Key | None, groups: Container[str | None]) -> bool:
+    """Whether a project may be below one of some groups; one known only by its ID may be below any."""
+    if not isinstance(project, str) or UNPLACED in groups:
         return True
-    return project.casefold().startswith(group.casefold() + "/")
+    steps = project.casefold().split("/")
+    return any("/".join(steps[:depth]) in groups for depth in range(1, len(steps)))

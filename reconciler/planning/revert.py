@@ -3,7 +3,7 @@
 Here is decided which live object a change is about and what that is to become; the ordinary planner plans the rest.
 """
 
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Container, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -188,13 +188,15 @@ class _Objects:
             for each in self.updated
             if each.renamed_from is not None and each.address.name is not None
         }
+        self.made = {each.created.id for each in self.created if each.created}
         self.found_before = found_before
         self.problems: list[Problem] = []
 
     def plan(self) -> Iterator[Step]:
         """Plan the creation of what was deleted, the former values of what was updated, and the rest's deletion."""
         unwanted = [found for each in self.created if (found := self._left_as_created(each)) is not None]
-        pairs = [pair for change in self.updated for pair in self._pairs(change, unwanted)]
+        going = {id(found) for found in unwanted}
+        pairs = [pair for change in self.updated for pair in self._pairs(change, going)]
         unwanted = self._without_referred(unwanted, pairs)
         missing = self._missing()
         present = {name: self._as_before(name, change) for name, change in missing.items()}
@@ -250,8 +252,13 @@ class _Objects:
     def _has_name(self, found: Found, name: Key | None) -> bool:
         return name is not None and self.part.identity(name) in self._identities(found)
 
-    def _pairs(self, change: Update, unwanted: Sequence[Found]) -> Iterator[Pair]:
-        """Yield an updated object with the name and the fields that it had."""
+    def _pairs(self, change: Update, going: Container[int]) -> Iterator[Pair]:
+        """Yield an updated object with the name and the fields that it had.
+
+        Args:
+            change: of the object.
+            going: the `id()` of each object that is deleted.
+        """
         found, name = self._object(change.read.id, change.address.name), change.address.name
         if found is None:
             self._problem(name, "no longer exists, so that its former values cannot be restored")
@@ -259,7 +266,7 @@ class _Objects:
         present, former = found.names[0], change.renamed_from
         now = None
         if former is not None and not self._has_name(found, former):
-            taken = [each for each in self._named(former) if self.part.unique_names or each not in unwanted]
+            taken = [each for each in self._named(former) if self.part.unique_names or id(each) not in going]
             if not self._has_name(found, name):
                 self._problem(name, f"was renamed since the apply, to {quoted(present)}", STAYS)
             elif taken:
@@ -273,24 +280,28 @@ class _Objects:
 
     def _without_referred(self, unwanted: list[Found], pairs: Iterable[Pair]) -> list[Found]:
         """Return created objects less those to which others refer that stay."""
+        if not self.part.refers:
+            return unwanted
         back = {id(pair.found): pair.wanted.model_fields_set for pair in pairs}
-        left = list(unwanted) if self.part.refers else []
-        referred = left
-        while referred:
-            going = {id(found) for found in left}
+        going = {id(found): found for found in unwanted}
+        by_reference: dict[Key, list[int]] = {}
+        for each in going.values():
+            for key in self._references(each):
+                by_reference.setdefault(key, []).append(id(each))
+        staying = [found for found in self.live if id(found) not in going]
+        while staying:
             referring = {
                 value: found.names[0]
-                for found in self.live
-                if id(found) not in going
+                for found in staying
                 for field in {*self.part.refers} - back.get(id(found), set())
                 if (value := getattr(found.resource, field)) is not None
             }
-            referred = [each for each in left if not referring.keys().isdisjoint(self._references(each))]
-            for each in referred:
-                by = next(referring[key] for key in self._references(each) if key in referring)
-                self._problem(each.names[0], f"is not deleted, for {self.part.title} {quoted(by)} refers to it", STAYS)
-            left = [each for each in left if each not in referred]
-        return left if self.part.refers else unwanted
+            referred = {number: key for key in referring for number in by_reference.get(key, ()) if number in going}
+            staying = [going.pop(number) for number in referred]
+            for each, key in zip(staying, referred.values(), strict=True):
+                by = quoted(referring[key])
+                self._problem(each.names[0], f"is not deleted, for {self.part.title} {by} refers to it", STAYS)
+        return list(going.values())
 
     def _references(self, found: Found) -> set[Key]:
         return self._identities(found) | ({found.id} if found.id else set())
@@ -331,9 +342,8 @@ class _Objects:
         """
         namesakes = self._named(change.address.name)
         if not self.part.unique_names:
-            known = {change.successor_id, *(each.created.id for each in self.created if each.created)}
             new = [each for each in namesakes if each.ours and (each.id or 0) > (change.read.id or 0)]
-            namesakes = [each for each in new if each.id not in known]
+            namesakes = [each for each in new if each.id != change.successor_id and each.id not in self.made]
         return namesakes[0] if namesakes else None
 
     def _as_before(self, name: Key, change: Delete) -> Resource:

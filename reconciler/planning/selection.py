@@ -186,11 +186,12 @@ def add_missing(
         selection: what else the plan is narrowed to; what lies outside is no problem.
     """
     planned = {(t.target, section.section): section for t in plan.targets for section in t.sections}
+    unmanaged = {each.address for each in plan.unmanaged}
     missing: dict[Target, list[Problem]] = {}
     for address in sorted(addresses, key=lambda each: (each.target.order, each.section, each.part, str(each.name))):
         section = planned.get((address.target, address.section))
         if section is not None:
-            lost = any(each.address == address for each in section.unmanaged)
+            lost = address in unmanaged
         else:
             lost = (address.target, address.section) not in declared and _spans(selection, address)
         if lost:
@@ -239,10 +240,12 @@ def _kept(target: TargetPlan, addresses: Collection[Address]) -> Iterator[Sectio
 def _with_problems(target: TargetPlan, problems: Iterable[Problem]) -> TargetPlan:
     """Return a target with further problems, each in its section, which is added where the target has none."""
     sections = {section.section: section for section in target.sections}
+    by_section: dict[str, list[Problem]] = {}
     for problem in problems:
-        name = problem.address.section
+        by_section.setdefault(problem.address.section, []).append(problem)
+    for name, added in by_section.items():
         section = sections.get(name, SectionPlan(name))
-        sections[name] = replace(section, problems=(*section.problems, problem))
+        sections[name] = replace(section, problems=(*section.problems, *added))
     return replace(target, sections=tuple(sections.values()))
 
 

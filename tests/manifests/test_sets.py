@@ -8,7 +8,7 @@ import pytest
 
 from reconciler.errors import ManifestErrors
 from reconciler.manifests import Member
-from reconciler.manifests.project_sets import matches
+from reconciler.manifests.project_sets import Globs
 from reconciler.model.targets import Level, Target
 from reconciler.model.wording import listed
 from tests.manifests.conftest import KINDS, Folder
@@ -250,4 +250,4 @@ def test_a_set_with_a_missing_profile_says_so_once_and_nothing_of_its_projects(f
     ],
 )
 def test_which_paths_a_glob_matches(glob: str, path: str, expected: bool) -> None:
-    assert matches(glob, path) == expected
+    assert Globs([glob]).match(path) == expected
