@@ -53,6 +53,17 @@ class ApprovalSettings(Resource):
 
 FIELDS = tuple(ApprovalSettings.model_fields)
 
+FORBIDDABLE = (
+    "allow_author_approval",
+    "allow_committer_approval",
+    "allow_overrides_to_approver_list_per_merge_request",
+    "retain_approvals_on_push",
+)
+"""A group that has false locks them as false."""
+
+REQUIRABLE = ("require_reauthentication_to_approve",)
+"""A group that has true locks them as true."""
+
 
 def decode(target: Target, answer: Json) -> Found:
     """Read the entries: each has a value, and may be locked by a group or the instance.
@@ -114,6 +125,15 @@ SETTINGS = Singleton(
 )
 
 
+def locked_below(group: Mapping[str, Json]) -> dict[str, Json]:
+    """Return what settings of a group lock in its projects, with the values there (deployed behaviour, section 12)."""
+    forbidden = {name: False for name in FORBIDDABLE if group.get(name) is False}
+    if "retain_approvals_on_push" in forbidden:
+        forbidden["selective_code_owner_removals"] = False
+    required = {name: True for name in REQUIRABLE if group.get(name) is True}
+    return forbidden | required
+
+
 def rehearsal(read: Rehearsed) -> Mapping[str, Json]:
     """The effective values; settings that the groups of the state lock are locked there too."""
     return {"merge_request_approval_settings": read.fields("approval_settings")}
@@ -126,7 +146,7 @@ KIND = Kind(
     models={Level.GROUP: ApprovalSettings, Level.PROJECT: ApprovalSettings},
     parts=(SETTINGS,),
     order=2,
-    inherits=True,
+    inherits=locked_below,
     rehearsal=rehearsal,
     needs=Needs(
         roles={Level.GROUP: Role.OWNER, Level.PROJECT: Role.MAINTAINER},

@@ -6,7 +6,7 @@ from typing import Annotated, ClassVar, Literal
 
 from pydantic import AfterValidator, BeforeValidator, Field
 
-from reconciler.model.endpoints import Collection, Existing, New, Reading, Requests, as_json
+from reconciler.model.endpoints import Collection, Existing, New, Reading, Requests, as_json, stripped
 from reconciler.model.kind import Day, Kind, Needs, Rehearsed, Role
 from reconciler.model.protocols import Json, Request
 from reconciler.model.resource import NOT_HERE, Found, Item, Resource, recognized
@@ -223,7 +223,7 @@ EPICS = Collection(
     create=create,
     update=update,
     events={"opened": "reopen", "closed": "close"},
-    canonical_key=str.strip,
+    canonical_key=stripped,
     unique_names=False,
     refers=("parent",),
     vocabularies={"labels": "labels?include_ancestor_groups=true&only_group_labels=true"},

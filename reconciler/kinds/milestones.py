@@ -1,11 +1,12 @@
 """Milestones of a project, each known by its title (spec 4.11)."""
 
+import re
 from collections.abc import Iterator, Mapping
 from typing import Annotated, ClassVar, Literal
 
 from pydantic import BeforeValidator, Field
 
-from reconciler.model.endpoints import Collection, Existing
+from reconciler.model.endpoints import Collection, Existing, stripped
 from reconciler.model.kind import Archived, Day, Kind, Needs, Role
 from reconciler.model.protocols import Json
 from reconciler.model.resource import NOT_HERE, Found, Item, recognized
@@ -36,6 +37,9 @@ class Milestone(Item):
             yield "due_date", f"due_date must be after start_date, which is {self.start_date}"
 
 
+GROUP = re.compile(r"/groups/([^?#]+)/-/milestones/")
+"""The address of a group's milestone."""
+
 FIELDS = ("description", "start_date", "due_date")
 
 
@@ -52,14 +56,25 @@ def losses(_old: Existing) -> Iterator[str]:
     yield "its issues and merge requests lose it; the service does not report how many these are"
 
 
+def holder(entry: Json) -> str | None:
+    """Name the group that has a milestone, None for a project's own (deployed behaviour, section 12 j)."""
+    number = entry.get("group_id")
+    if number is None:
+        return None
+    path = GROUP.search(str(entry.get("web_url")))
+    return f"group {path[1] if path else number}"
+
+
 MILESTONES = Collection(
     name="milestones",
     title="milestone",
     suffix="milestones",
+    query="include_ancestors=true",
+    holder=holder,
     model=Milestone,
     decode=decode,
     events={"active": "activate", "closed": "close"},
-    canonical_key=str.strip,
+    canonical_key=stripped,
     lost="its issues and merge requests",
     losses=losses,
     page="-/milestones/{iid}",

@@ -81,7 +81,7 @@ def read_part(reader: Reader, part: Part, target: Target, wanted: Resource | Map
         answer = reader.pages(path) if part.is_collection else reader.get(path)
         answer = completed(part, Reading(reader, target, answer, _fields(wanted)))
         if isinstance(part, Collection):
-            return part.with_names(tuple(decode(part, target, entry) for entry in answer))
+            return _sound(part, target, lambda: part.objects(target, answer))
         return decode(part, target, answer)
 
     found = answer_or_error(ask)

@@ -3,6 +3,7 @@
 from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from datetime import UTC, date, datetime
+from itertools import product
 from types import MappingProxyType
 from typing import Any
 
@@ -48,6 +49,7 @@ from reconciler.manifests.project_sets import (
 )
 from reconciler.manifests.sources import Document, Steps
 from reconciler.manifests.validation import check_alone, diagnose
+from reconciler.model.diff import quoted
 from reconciler.model.state import Listed
 from reconciler.model.targets import Level, Target
 from reconciler.model.wording import listed, one, unknown
@@ -474,6 +476,27 @@ def misplaced_references(whole: Effective, levels: PathLevels) -> Iterator[Diagn
             lists = whole.specs[steps[0]].lists
             right = next(key for key, each in lists.items() if each.key_level not in {None, level})
             yield Diagnostic(steps, f"{error}: list it under `{right}`")
+
+
+def contradictions(whole: Effective, groups: Mapping[str, Effective]) -> Iterator[Diagnostic]:
+    """Yield advice for each field of a project that a declared group above it locks at another value.
+
+    Args:
+        whole: what is declared of the project.
+        groups: what is declared of groups, by path in lower case.
+    """
+    names = str(whole.target.ref).casefold().split("/") if whole.target.level is Level.PROJECT else []
+    above = [groups[path] for end in range(1, len(names)) if (path := "/".join(names[:end])) in groups]
+    for name, group in product(whole.sections, above):
+        inherits, declared = whole.specs[name].kind.inherits, whole.sections[name]
+        locked = inherits(group.sections[name]) if inherits and name in group.sections else {}
+        for key, value in locked.items():
+            if key in declared and declared[key] != value:
+                place = group.find((name,), key=True)[1].line
+                message = (
+                    f"group {group.target.ref} locks it at {quoted(value)} ({place}): change it there or leave it out"
+                )
+                yield Diagnostic((name, key), message, "advice")
 
 
 def _level_conflict(path: str, level: Level, levels: PathLevels) -> str | None:

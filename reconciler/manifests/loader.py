@@ -23,6 +23,7 @@ from reconciler.manifests.index import (
     Index,
     clashing_names,
     compose,
+    contradictions,
     level_error,
     misplaced_references,
     path_levels,
@@ -59,7 +60,7 @@ from reconciler.manifests.sources import (
 from reconciler.manifests.validation import check_alone, check_section
 from reconciler.model.kind import Kinds
 from reconciler.model.state import DeclaredException, DesiredState, DesiredTarget, Section
-from reconciler.model.targets import LEVELS, Address, Key, Target
+from reconciler.model.targets import LEVELS, Address, Key, Level, Target
 from reconciler.system.terminal import escaped
 
 if TYPE_CHECKING:
@@ -675,9 +676,11 @@ def _assemble(compositions: list[Composition], index: Index, diagnostics: Diagno
             for name, section in layers[-1].sections.items():
                 for found in check_alone(index.specs[name], section, (target.level,)):
                     diagnostics.add(layers[-1].document, found)
-    for each in assembled.values():
-        for found in misplaced_references(each.effective, levels):
-            diagnostics.add_merged(each.effective, found)
+    declared = [each.effective for each in assembled.values()]
+    groups = {str(each.target.ref).casefold(): each for each in declared if each.target.level is Level.GROUP}
+    for each in declared:
+        for found in chain(misplaced_references(each, levels), contradictions(each, groups)):
+            diagnostics.add_merged(each, found)
     return assembled
 
 

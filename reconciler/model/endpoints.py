@@ -11,7 +11,7 @@ from typing import Any, ClassVar, Literal, Self
 from urllib.parse import quote
 
 from reconciler.model.protocols import Json, Reader, Request
-from reconciler.model.resource import NOT_HERE, POLICIES, Found, Resource, name_shown, number_shown, recognized
+from reconciler.model.resource import NOT_HERE, POLICIES, Found, Objects, Resource, name_shown, number_shown, recognized
 from reconciler.model.targets import Key, Level, Target
 
 Requests = tuple[Request, ...]
@@ -185,8 +185,17 @@ def as_json(wanted: Resource) -> dict[str, Json]:
     return wanted.model_dump(mode="json", include=wanted.model_fields_set - POLICIES)
 
 
+BLANKS = " \t\n\v\f\r\0"
+"""The service takes these off the ends of a name, and no others (deployed behaviour, section 5)."""
+
+
+def stripped(name: str) -> str:
+    """Return a name as the service keeps it."""
+    return name.strip(BLANKS)
+
+
 def _as_sent(name: Key) -> Key:
-    return name.strip() if isinstance(name, str) else name
+    return stripped(name) if isinstance(name, str) else name
 
 
 def _as_they_are(wanted: Mapping[Key, Resource | None], _live: Sequence[Found]) -> Mapping[Key, Resource | None]:
@@ -280,6 +289,8 @@ class Collection:
         id_field: the field that holds an object's ID.
         path_field: the field that holds what paths name an object by, if not the ID.
         query: of the list, without the question mark.
+        holder: takes an entry of the list; returns what above the target has that object, such as `group acme`; None
+            for an object of the target itself.
         shown_as: fields that the service shows under another name.
         decode: reads one entry of the list, if not field by field. ID, owner and, unless it has read names, the name
             are added.
@@ -330,6 +341,7 @@ class Collection:
     item_suffix: str = ""
     deleted_at: str = ""
     query: str = ""
+    holder: Callable[[Json], str | None] = lambda _entry: None
     shown_as: Mapping[str, str] = field(default_factory=dict)
     decode: Callable[[Json], Found] | None = None
     complete: Callable[[Reading], Json] | None = None
@@ -417,6 +429,22 @@ class Collection:
     def page_of(self, found: Found) -> str:
         """Return the web page of an object, below that of its target; empty if it is unknown."""
         return "" if found.iid is None else self.page.format(iid=found.iid)
+
+    def objects(self, target: Target, answer: Iterable[Json]) -> Objects:
+        """Read a list.
+
+        Raises:
+            ArithmeticError, AttributeError, LookupError, TypeError, ValueError: an entry is not what it should be.
+        """
+        own: list[Found] = []
+        taken: dict[Key, str] = {}
+        for entry in answer:
+            found, holder = self.read(target, entry), self.holder(entry)
+            if holder is None:
+                own.append(found)
+            else:
+                taken |= dict.fromkeys(map(self.identity, found.names), holder)
+        return Objects(self.with_names(tuple(own)), taken)
 
     def with_names(self, live: tuple[Found, ...]) -> tuple[Found, ...]:
         """Return objects whose references are names instead of IDs, where only one object has that name."""

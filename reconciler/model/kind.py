@@ -127,8 +127,9 @@ class Kind:
         order: where the section stands in a plan; sections of one place stand in alphabetical order.
         split: takes a checked section value, and whether the section is pruned, apart into what is wanted of each
             part, of which only the declared ones appear; None where the section is its only part.
-        inherits: whether what a group has decides what its projects may have, so that after a change to a group the
-            same section of the projects below it is read and planned again.
+        inherits: takes settings of a group, by field, and returns those that they lock in the projects below it, with
+            the values there; None where a group locks nothing. After a change to a group, the section of the projects
+            below it is read and planned again.
         join: the section value of the names of its objects, by part: the way back from `split`, for exports; None where
             each part stands under its own name.
         beneath: what remains of a lower layer's section under an upper layer's, as both are written.
@@ -146,7 +147,7 @@ class Kind:
     spec: str = ""
     order: int = 100
     split: Callable[[Any, bool], Mapping[str, Wanted]] | None = None
-    inherits: bool = False
+    inherits: Callable[[Mapping[str, Json]], Mapping[str, Json]] | None = None
     join: Callable[[Mapping[str, list[Key]]], Mapping[str, Any]] | None = None
     beneath: Callable[[Mapping[str, Any], Mapping[str, Any]], Mapping[str, Any]] = lambda lower, _upper: lower
     rehearsal: Callable[[Rehearsed], Mapping[str, Json]] | None = None

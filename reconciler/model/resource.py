@@ -1,7 +1,7 @@
 """The fields of an object, wanted or found, in one canonical form so that `!=` is the whole comparison."""
 
 import re
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 from datetime import datetime, timedelta
 from types import MappingProxyType
@@ -146,6 +146,25 @@ class Found:
     unknown: Mapping[str, Any] = field(default_factory=dict)
     unshown: Mapping[str, str] = field(default_factory=dict)
     shown: Mapping[str, Any] | None = None
+
+
+NOTHING_TAKEN: Mapping[Key, str] = MappingProxyType({})
+
+
+class Objects(tuple[Found, ...]):
+    """The objects of a collection, and the names that something above the target has taken.
+
+    Attributes:
+        taken: by name (see `Collection.identity`), what has taken it, such as `group acme`.
+    """
+
+    taken: Mapping[Key, str]
+
+    def __new__(cls, own: Iterable[Found] = (), taken: Mapping[Key, str] = NOTHING_TAKEN) -> "Objects":
+        """Make the objects."""
+        objects = super().__new__(cls, own)
+        objects.taken = taken
+        return objects
 
 
 NOT_HERE = "this server does not have this setting; leave it out"

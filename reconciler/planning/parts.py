@@ -5,11 +5,13 @@ from dataclasses import dataclass, replace
 from datetime import UTC, datetime, timedelta
 from functools import partial
 from typing import Generic, TypeVar
+from unicodedata import normalize
 
 from reconciler.model.diff import as_read, become, differences, fields_of, only, quoted, uncompared, without
 from reconciler.model.endpoints import ALONE, Collection, Existing, New, Siblings, Singleton
 from reconciler.model.plan import Create, Delete, Problem, Step, Unmanaged, Update
-from reconciler.model.resource import Found, Resource, Rotated
+from reconciler.model.protocols import Json
+from reconciler.model.resource import Found, Objects, Resource, Rotated
 from reconciler.model.state import (
     LiveState,
     Lookup,
@@ -21,6 +23,12 @@ from reconciler.model.state import (
 )
 from reconciler.model.targets import Address, Key
 from reconciler.planning.exceptions import NO_EXCEPTIONS, PartExceptions, held_back, is_held
+
+NEAR_MISS = "{} is there: another name, since it differs in blanks, capitals or characters that look alike"
+"""Why an object may not be what is wanted; the name as ASCII, for the difference may be invisible."""
+
+HELD_ABOVE = "{} has one of this name, which no other below it may have"
+"""Why a name cannot be given."""
 
 PartType = TypeVar("PartType", bound=Singleton | Collection)
 
@@ -34,6 +42,21 @@ OF_ANOTHER_USER = (
 
 
 @dataclass(frozen=True, slots=True)
+class LockedAbove:
+    """A field that the plan locks by a change to a group above.
+
+    Attributes:
+        group: the group's path.
+        field: the field.
+        value: what the field has below the group then.
+    """
+
+    group: str
+    field: str
+    value: Json
+
+
+@dataclass(frozen=True, slots=True)
 class DeclaredPart(Generic[PartType]):
     """One part of a declared section, and what planning it takes besides its live objects.
 
@@ -44,6 +67,7 @@ class DeclaredPart(Generic[PartType]):
         grace: see `DesiredState.grace`.
         siblings: the objects of the collection, where some refer to others.
         exceptions: those of the section that are not over.
+        locked: what changes of the plan to the groups above lock.
     """
 
     section: Section
@@ -52,6 +76,7 @@ class DeclaredPart(Generic[PartType]):
     grace: timedelta = timedelta()
     siblings: Siblings = ALONE
     exceptions: PartExceptions = NO_EXCEPTIONS
+    locked: tuple[LockedAbove, ...] = ()
 
     @property
     def place(self) -> PartAddress:
@@ -157,7 +182,12 @@ def plan_settings(at: DeclaredPart[Singleton], wanted: Resource, found: Found) -
 
 
 def _plan_record(at: DeclaredPart[Singleton], found: Found, wanted: Resource) -> Iterator[Step]:
-    possible, problems = applicable(at, None, wanted, found)
+    declared = fields_of(wanted)
+    for lock in at.locked:
+        if lock.field in declared and declared[lock.field] != lock.value:
+            reason = f"group {lock.group} sets it to {quoted(lock.value)} in this plan, which locks it here"
+            yield at.problem(None, reason, "change it there or leave the field out", field=lock.field)
+    possible, problems = applicable(at, None, without(wanted, [lock.field for lock in at.locked]), found)
     yield from problems
     if possible is None:
         return
@@ -235,11 +265,14 @@ def plan_matches(
     if at.part.has_siblings:
         at, present, matches = _related(at, present, matches, live)
         at = replace(at, siblings=replace(at.siblings, created=created, deleted=deleted))
+    alike = {_loosely(found.names[0]): found.names[0] for found in matches.leftover if id(found) not in going}
     for name in _first_what_others_need(at.part, matches.missing, present):
         creation = partial(plan_creation, at, name, target_id=ids.get(name))
         for step in at.held_back((name, ids.get(name, name)), present[name], creation):
             if isinstance(step, Create):
                 created[at.part.identity(name)] = name
+                other = alike.get(_loosely(name))
+                step = step if other is None else replace(step, hint=NEAR_MISS.format(ascii(other)))  # noqa: PLW2901
             yield step
     yield from _plan_matched(at, matches)
     for found in sorted(matches.leftover, key=lambda found: str(found.names[0])):
@@ -248,6 +281,11 @@ def plan_matches(
         else:
             address = at.address(found.names[0])
             yield Unmanaged(address, found.id, at.part.grants_access, found.owner, found.last_used)
+
+
+def _loosely(name: Key) -> str:
+    """Return the form in which names that people take for the same are equal."""
+    return " ".join(normalize("NFKC", str(name)).split()).casefold()
 
 
 def _plan_matched(at: DeclaredPart[Collection], matches: Matches) -> Iterator[Step]:
@@ -402,6 +440,10 @@ def plan_creation(
     if at.part.create is None:
         yield at.problem(name, f"does not exist, and this API cannot create one: {at.part.creation}")
         return
+    holder = _holder(at, name)
+    if holder is not None:
+        yield at.problem(name, HELD_ABOVE.format(holder), "leave it out here, or choose another name")
+        return
     errors = list(become(type(wanted)(), wanted).errors())
     lacking = [field for field in at.part.required if fields_of(wanted).get(field) is None]
     yield from (at.problem(name, f"cannot be created: {reason}", field=field) for field, reason in errors)
@@ -419,6 +461,12 @@ def plan_creation(
         yield path
 
 
+def _holder(at: DeclaredPart[Collection], name: Key) -> str | None:
+    """Return what above the target has taken a name, None if nothing has."""
+    objects = at.live.parts.get(at.place)
+    return objects.taken.get(at.part.identity(name)) if isinstance(objects, Objects) else None
+
+
 def plan_pair(at: DeclaredPart[Collection], pair: Pair) -> Iterator[Step]:
     """Plan an object that is there, maybe under a former name."""
     found, rename, age = pair.found, pair.former is not None, _rotation_age(pair.wanted)
@@ -426,8 +474,9 @@ def plan_pair(at: DeclaredPart[Collection], pair: Pair) -> Iterator[Step]:
         yield from plan_rotation(at, pair.name, pair.wanted, age, (found,))
         return
     reason = found.read_only.get("renamed_from", "cannot be renamed" if at.part.update is None else None)
-    if rename and reason is not None:
-        yield at.problem(pair.name, reason)
+    holder = _holder(at, pair.name)
+    if rename and (reason is not None or holder is not None):
+        yield at.problem(pair.name, reason or HELD_ABOVE.format(holder))
         return
     fixed = {**dict(_immutable(at, pair)), **dict(_unrelated(at, pair.name, pair.wanted))}
     yield from fixed.values()

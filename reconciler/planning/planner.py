@@ -1,8 +1,9 @@
 """The planner: desired state and live state in, plan out. Pure, and ignorant of what the kinds are."""
 
-from collections.abc import Callable, Container, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from datetime import timedelta
+from itertools import chain
 
 from reconciler.model.endpoints import Collection, Singleton
 from reconciler.model.kind import Kinds
@@ -33,7 +34,7 @@ from reconciler.model.state import (
 )
 from reconciler.model.targets import Key, Level
 from reconciler.planning.exceptions import PartExceptions, less_excepted
-from reconciler.planning.parts import DeclaredPart, plan_collection, plan_settings, without_itself
+from reconciler.planning.parts import DeclaredPart, LockedAbove, plan_collection, plan_settings, without_itself
 
 
 @dataclass(frozen=True, slots=True)
@@ -57,18 +58,74 @@ def make_plan(
     Returns the plan and the lookups it needs and `live` lacks. While there are any, what depends on them is left out
     of the plan: see `live.records.with_lookups`, and plan again.
     """
-    planned = [plan_target(target, live, kinds, desired.grace, planners) for target in desired.targets]
+    above = ChangesAbove(kinds)
+    planned = []
+    for target in desired.targets:
+        planned.append(plan_target(target, live, kinds, desired.grace, planners, locks=above.locks))
+        above.add(planned[-1][0])
     targets = tuple(target for target, _ in planned)
     excepts = any(target.exceptions for target in desired.targets)
     kept = less_excepted(desired, live.read_at.date(), kinds) if excepts else desired
-    plan = Plan(targets, _dependent(kept, targets, kinds), _whole(kept, targets, kinds))
+    plan = Plan(targets, _dependent(kept, above), _whole(kept, targets, kinds))
     return plan, frozenset(reference for _, missing in planned for reference in missing)
 
 
+class ChangesAbove:
+    """The changes of a plan to groups that decide what is possible below them."""
+
+    def __init__(self, kinds: Kinds) -> None:
+        self._kinds = kinds
+        self._locks: dict[tuple[str, str], tuple[LockedAbove, ...]] = {}
+        self._changed: set[str] = set()
+        self._anywhere: set[str] = set()
+
+    def add(self, planned: TargetPlan) -> None:
+        """Add the changes of a target, if it is a group."""
+        if planned.target.level is not Level.GROUP:
+            return
+        group = planned.path or planned.target.ref
+        for section in planned.sections:
+            inherits = self._kinds[section.section].inherits if section.changes else None
+            if inherits is None:
+                continue
+            self._changed.add(section.section)
+            if isinstance(group, str):
+                updates = (each.after.items() for each in section.changes if isinstance(each, Update))
+                locks = inherits(dict(chain.from_iterable(updates)))
+                locked = tuple(LockedAbove(group, *each) for each in sorted(locks.items()))
+                self._locks[section.section, group.casefold()] = locked
+            else:
+                self._anywhere.add(section.section)
+
+    def locks(self, section: Section) -> tuple[LockedAbove, ...]:
+        """Return what the changes lock in a section."""
+        return tuple({lock.field: lock for locks in self._above(section) for lock in locks}.values())
+
+    def may_affect(self, section: Section) -> bool:
+        """Return whether a section of a project may be below a change: paths of those known only by ID are unknown."""
+        if section.target.level is not Level.PROJECT or section.kind not in self._changed:
+            return False
+        known = isinstance(section.target.ref, str) and section.kind not in self._anywhere
+        return not known or any(True for _ in self._above(section))
+
+    def _above(self, section: Section) -> Iterator[tuple[LockedAbove, ...]]:
+        """Yield what each change above a section locks, the topmost first."""
+        if self._locks and isinstance(section.target.ref, str):
+            names = section.target.ref.casefold().split("/")
+            paths = ((section.kind, "/".join(names[:end])) for end in range(1, len(names)))
+            yield from (self._locks[path] for path in paths if path in self._locks)
+
+
 def plan_target(
-    target: DesiredTarget, live: LiveState, kinds: Kinds, grace: timedelta, planners: PartPlanners = AS_DECLARED
+    target: DesiredTarget,
+    live: LiveState,
+    kinds: Kinds,
+    grace: timedelta,
+    planners: PartPlanners = AS_DECLARED,
+    *,
+    locks: Callable[[Section], tuple[LockedAbove, ...]] = lambda _section: (),
 ) -> tuple[TargetPlan, frozenset[Lookup]]:
-    """Plan one target; the second value is as of `make_plan`."""
+    """Plan one target; the second value is as of `make_plan`. `locks` returns what changes above lock in a section."""
     path = target.path if isinstance(target.target.ref, int) else None
     declared = {section.kind for section in target.sections}
     exceptions = tuple(each for each in target.exceptions if each.section in declared)
@@ -79,7 +136,15 @@ def plan_target(
         return replace(empty, sections=(absent, *unread)), frozenset()
     today = live.read_at.date()
     planned = [
-        plan_section(section, live, kinds, grace, planners, exceptions=target.excepts(section.kind, today))
+        plan_section(
+            section,
+            live,
+            kinds,
+            grace,
+            planners,
+            exceptions=target.excepts(section.kind, today),
+            locked=locks(section),
+        )
         for section in target.sections
     ]
     missing = frozenset(reference for _, references in planned for reference in references)
@@ -94,6 +159,7 @@ def plan_section(
     planners: PartPlanners = AS_DECLARED,
     *,
     exceptions: tuple[DeclaredException, ...] = (),
+    locked: tuple[LockedAbove, ...] = (),
 ) -> tuple[SectionPlan, frozenset[Lookup]]:
     """Plan one section; the second value is as of `make_plan`."""
     found = 0
@@ -109,7 +175,8 @@ def plan_section(
                 problem = DeclaredPart(section, part, live).problem(None, f"cannot be read: {reason}", remedy)
                 unreadable.setdefault(reason, problem)
             case Singleton(), Resource() as wanted, Found() as record:
-                steps += planners.settings(DeclaredPart(section, part, live, exceptions=about), wanted, record)
+                declared = DeclaredPart(section, part, live, exceptions=about, locked=locked)
+                steps += planners.settings(declared, wanted, record)
             case Collection(), Mapping() as wanted, tuple() as objects:
                 at = DeclaredPart(section, part, live, grace, exceptions=about)
                 others = without_itself(at, objects)
@@ -137,20 +204,9 @@ def _absence(target: DesiredTarget, live: LiveState) -> SectionPlan | None:
     return SectionPlan("", problems=(Problem(target.target.address, cause.reason, remedy=cause.remedy),))
 
 
-def _dependent(desired: DesiredState, plans: Iterable[TargetPlan], kinds: Kinds) -> tuple[Section, ...]:
-    """Return which sections of projects a change to a group may affect: those below it, and those known only by ID."""
-    changed: dict[str, set[str | None]] = {}
-    for target in plans:
-        for section in target.sections if target.target.level is Level.GROUP else ():
-            if section.changes and kinds[section.section].inherits:
-                changed.setdefault(section.section, set()).add(_folded(target.target.ref))
-    return tuple(
-        section
-        for each in desired.targets
-        if each.target.level is Level.PROJECT
-        for section in each.sections
-        if section.kind in changed and _may_be_below(each.target.ref, changed[section.kind])
-    )
+def _dependent(desired: DesiredState, above: ChangesAbove) -> tuple[Section, ...]:
+    """Return the sections of projects that a change to a group may affect."""
+    return tuple(section for target in desired.targets for section in target.sections if above.may_affect(section))
 
 
 def _whole(desired: DesiredState, plans: Iterable[TargetPlan], kinds: Kinds) -> tuple[Section, ...]:
@@ -167,19 +223,3 @@ def _whole(desired: DesiredState, plans: Iterable[TargetPlan], kinds: Kinds) -> 
         for section in target.sections
         if (section.target, section.kind) in changed
     )
-
-
-UNPLACED = None
-"""Stands for a group known only by its ID, which may be above any project."""
-
-
-def _folded(group: Key | None) -> str | None:
-    return group.casefold() if isinstance(group, str) else UNPLACED
-
-
-def _may_be_below(project: Key | None, groups: Container[str | None]) -> bool:
-    """Whether a project may be below one of some groups; one known only by its ID may be below any."""
-    if not isinstance(project, str) or UNPLACED in groups:
-        return True
-    steps = project.casefold().split("/")
-    return any("/".join(steps[:depth]) in groups for depth in range(1, len(steps)))

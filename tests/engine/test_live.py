@@ -85,7 +85,12 @@ def test_without_token_or_service_nothing_is_read(error: ServiceError) -> None:
         look_up([LIB], Memory({"projects/acme%2Flib": error}), 1)
     wanted = desired(section("milestones", {}), section("trigger_tokens", {}))
     with pytest.raises(type(error)):
-        read_live(wanted, Memory({f"{API.url}milestones": error, f"{API.url}triggers": error}), KINDS, 1)
+        read_live(
+            wanted,
+            Memory({f"{API.url}milestones?include_ancestors=true": error, f"{API.url}triggers": error}),
+            KINDS,
+            1,
+        )
 
 
 def test_results_keep_the_order_of_their_tasks_and_the_first_error_drops_the_rest() -> None:

@@ -101,7 +101,9 @@ def test_a_set_may_take_it_for_a_problem(fleet: CliRunner) -> None:
         "! trigger token: switched off in the project: CI/CD; switch CI/CD on, or leave the section out     "
         "manifests/set.yaml:8",
     ]
-    assert asked(fleet, "acme/api") == ["GET /api/v4/projects/acme%2Fapi/milestones?per_page=100&page=1"]
+    assert asked(fleet, "acme/api") == [
+        "GET /api/v4/projects/acme%2Fapi/milestones?include_ancestors=true&per_page=100&page=1"
+    ]
     assert asked(fleet, "acme/lib") == []
 
 

@@ -299,8 +299,22 @@ def test_what_the_group_unlocks_the_project_has_in_the_same_run(engine: EngineDr
 
 def test_what_the_group_locks_as_wanted_the_project_need_not_write(engine: EngineDriver) -> None:
     both = wanted({AGAIN: True}, ACME), wanted({AGAIN: True})
-    assert engine.changes(*both) == ["~ approval settings None", "~ approval settings None"]
+    assert engine.changes(*both) == ["~ approval settings None"]
     assert in_order(engine.step(*both)) == [line(GROUP_URL, FRESH_GROUP | {AGAIN: True})]
+
+
+def test_what_the_group_locks_in_the_same_plan_the_project_cannot_have(engine: EngineDriver) -> None:
+    put(engine, of_group({RETAIN: True, SELECTIVE: True}), of_project({RETAIN: True, SELECTIVE: True}))
+    group = wanted({AUTHOR: False, RETAIN: False, AGAIN: True}, ACME)
+    plan = engine.plan(group, wanted({AUTHOR: True, COMMITTER: False, RETAIN: True, SELECTIVE: True, AGAIN: False}))
+    assert [str(change.requests[0]) for change in plan.changes] == [f"PUT {GROUP_URL}", f"PUT {URL}"]
+    remedy = "which locks it here; change it there or leave the field out"
+    assert [f"{each.field}: {each.reason}; {each.remedy}" for each in plan.problems] == [
+        f"{AUTHOR}: group acme sets it to false in this plan, {remedy}",
+        f"{AGAIN}: group acme sets it to true in this plan, {remedy}",
+        f"{RETAIN}: group acme sets it to false in this plan, {remedy}",
+        f"{SELECTIVE}: group acme sets it to false in this plan, {remedy}",
+    ]
 
 
 def test_settings_are_read_again_once_where_their_group_stays_as_it_is(engine: EngineDriver) -> None:

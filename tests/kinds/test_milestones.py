@@ -87,7 +87,7 @@ def test_what_must_not_exist_and_does_not_is_in_order(engine: EngineDriver) -> N
 
 def test_a_plan_reads_the_list_once_and_nothing_else(engine: EngineDriver) -> None:
     engine.plan(section("milestones", {"1.0": {}}))
-    assert engine.requests() == [f"GET {URL}?per_page=100&page=1"]
+    assert engine.requests() == [f"GET {URL}?include_ancestors=true&per_page=100&page=1"]
 
 
 def test_what_no_manifest_mentions_is_reported_and_not_touched(engine: EngineDriver) -> None:
@@ -201,36 +201,60 @@ def test_more_than_a_page_of_milestones_is_read_page_by_page(engine: EngineDrive
     put(engine, *({"id": number, "title": f"m{number:03}"} for number in range(1, 206)))
     wanted = section("milestones", {f"m{number:03}": {} for number in range(1, 205)}, prune=True)
     assert engine.changes(wanted) == ["- milestone m205"]
-    assert engine.requests() == [f"GET {URL}?per_page=100&page={page}" for page in (1, 2, 3)]
+    assert engine.requests() == [f"GET {URL}?include_ancestors=true&per_page=100&page={page}" for page in (1, 2, 3)]
     assert engine.step(wanted) == [f"DELETE {URL}/205"]
 
 
 def test_exactly_one_page_of_milestones_takes_one_read(engine: EngineDriver) -> None:
     put(engine, *({"title": f"m{number:03}"} for number in range(100)))
     assert len(list(engine.plan(section("milestones", {})).unmanaged)) == 100
-    assert engine.requests() == [f"GET {URL}?per_page=100&page=1"]
+    assert engine.requests() == [f"GET {URL}?include_ancestors=true&per_page=100&page=1"]
 
 
-def test_a_title_that_a_group_above_has_cannot_be_created_and_holds_up_nothing_else(
-    engine: EngineDriver, dialect: str
-) -> None:
+def test_a_title_that_a_group_above_has_is_a_problem_of_the_plan(engine: EngineDriver, dialect: str) -> None:
+    put(engine, {"id": 3, "title": "old"}, {"id": 4, "title": "0.9"})
     with rewriting(engine) as state:
-        group_in(state)["milestones"] = [{"title": "1.0"}]
-    outcomes = engine.apply(engine.plan(section("milestones", {"1.0": {}, "1.1": {}})))
-    taken = "already being used for another group or project milestone."
-    reason = {"spec": f"title: {taken}", "deployed": f'Failed to create milestone {{:title=>["{taken}"]}}'}[dialect]
-    assert failures(outcomes) == [f"failed: milestone 1.0: POST {URL}: 400 {reason}"]
-    assert titles(engine) == ["1.1"]
+        group_in(state)["milestones"] = [{"title": "1.0"}, {"title": "2.0"}]
+        group = f"group {'acme' if dialect == 'deployed' else group_in(state)['id']}"
+    wanted = section("milestones", {" 1.0": {}, "1.1": {}, "2.0": {"renamed_from": "old"}}, prune=True)
+    plan = engine.plan(wanted)
+    assert engine.requests() == [f"GET {URL}?include_ancestors=true&per_page=100&page=1"]
+    assert [f"{each.address.name}: {each.reason}; {each.remedy}" for each in plan.problems] == [
+        f" 1.0: {group} has one of this name, which no other below it may have; "
+        "leave it out here, or choose another name",
+        f"2.0: {group} has one of this name, which no other below it may have; ",
+    ]
+    assert [(section.found, len(section.unmanaged)) for target in plan.targets for section in target.sections] == [
+        (2, 0)
+    ]
+    engine.apply(plan)
+    assert engine.writes() == [f'POST {URL} {{"title": "1.1"}}', f"DELETE {URL}/4"]
 
 
-def test_a_rename_to_a_title_that_a_group_above_has_is_refused(engine: EngineDriver, dialect: str) -> None:
+def test_a_title_that_a_group_takes_meanwhile_is_refused(engine: EngineDriver, dialect: str) -> None:
     put(engine, {"id": 3, "title": "1.0"})
+    plan = engine.plan(section("milestones", {"1.1": {}, "2.0": {"renamed_from": "1.0"}, "3.0": {}}))
     with rewriting(engine) as state:
-        group_in(state)["milestones"] = [{"title": "2.0"}]
-    outcomes = engine.apply(engine.plan(section("milestones", {"2.0": {"renamed_from": "1.0"}})))
+        group_in(state)["milestones"] = [{"title": "1.1"}, {"title": "2.0"}]
     taken = "already being used for another group or project milestone."
-    reason = {"spec": f"title: {taken}", "deployed": f'Failed to update milestone {{:title=>["{taken}"]}}'}[dialect]
-    assert failures(outcomes) == [f"failed: milestone 2.0: PUT {URL}/3: 400 {reason}"]
+    shown = f"title: {taken}" if dialect == "spec" else f'Failed to {{}} milestone {{{{:title=>["{taken}"]}}}}'
+    assert failures(engine.apply(plan)) == [
+        f"failed: milestone 1.1: POST {URL}: 400 {shown.format('create')}",
+        f"failed: milestone 2.0: PUT {URL}/3: 400 {shown.format('update')}",
+    ]
+    assert titles(engine) == ["1.0", "3.0"]
+
+
+def test_a_title_is_another_where_the_service_keeps_the_difference(engine: EngineDriver) -> None:
+    """The service takes blanks off, and leaves a no-break space where it is."""
+    put(engine, {"id": 1, "title": "\u00a01.0"}, {"id": 2, "title": "rc"}, {"id": 3, "title": "2.0"})
+    wanted = section("milestones", {"1.0": {}, "RC": {}, "\t2.0\n": {}})
+    hints = {change.address.name: getattr(change, "hint", "") for change in engine.plan(wanted).changes}
+    alike = "is there: another name, since it differs in blanks, capitals or characters that look alike"
+    assert hints == {"1.0": f"'\\xa01.0' {alike}", "RC": f"'rc' {alike}"}
+    engine.step(wanted)
+    assert titles(engine) == ["\u00a01.0", "rc", "2.0", "1.0", "RC"]
+    assert engine.changes(wanted) == []
 
 
 def test_an_archived_project_shows_its_milestones_and_refuses_to_change_them(engine: EngineDriver) -> None:

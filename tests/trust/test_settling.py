@@ -418,7 +418,7 @@ def test_unconfirmed_writes_are_looked_for_with_one_reading_for_each_section(san
             intent(Create(replace(milestone, section="epics"), {}, ()), "POST epics"),
             intent(Create(replace(milestone, part="other"), {}, ()), "POST other"),
         )
-        assert engine.requests() == ["GET projects/acme%2Fapi/milestones?per_page=100&page=1"]
+        assert engine.requests() == ["GET projects/acme%2Fapi/milestones?include_ancestors=true&per_page=100&page=1"]
         archive(sandbox)
         assert recovered(engine, intent(CREATED, f"POST {URL}")) == [
             f"Unconfirmed write POST {URL} (project acme/api, 't'): unknown; it could not be checked: "
