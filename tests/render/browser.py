@@ -71,7 +71,7 @@ class Browser:
 
     def wait_for(self, script: str, *arguments: object) -> None:
         """Wait until a script returns something true."""
-        WebDriverWait(self.driver, 30, 0.02).until(lambda driver: driver.execute_script(script, *arguments), script)
+        WebDriverWait(self.driver, 10, 0.02).until(lambda driver: driver.execute_script(script, *arguments), script)
 
     def texts(self, selector: str) -> list[str]:
         """Return the text of each element that a selector finds."""

@@ -287,7 +287,7 @@
   function recall() {
     const found = new URLSearchParams(location.hash.slice(1));
     for (const name of ["q", ...FILTERS]) view[name] = found.get(name) ?? "";
-    if (!data.kinds[view.kind]) view.kind = "";
+    if (!Object.hasOwn(data.kinds, view.kind)) view.kind = "";
     view.open = new Set(found.getAll("card").filter((id) => byId.has(id)));
     by("text").value = view.q;
     show();
@@ -384,7 +384,8 @@
     const chosen = FILTERS.filter((name) => view[name]);
     by("chosen").hidden = !chosen.length;
     by("chosen").replaceChildren(...chosen.map((name) => {
-      const text = name === "kind" ? data.kinds[view.kind].heading : name === "target" ? view.target : `${name} ${view[name]}`;
+      const shown = { kind: data.kinds[view.kind]?.heading, target: view.target, group: `in group ${view.group}` };
+      const text = shown[name] ?? `${name} ${view[name]}`;
       const button = make("button", { type: "button", "aria-label": `Remove the filter ${text}` }, text, make("span", { "aria-hidden": "true" }, " ×"));
       button.addEventListener("click", () => {
         applyFilter({ [name]: "" });
