@@ -19,6 +19,7 @@ from reconciler.model.protocols import Json
 from reconciler.model.targets import Address, Level, Target
 from reconciler.planning.guard import Limits
 from reconciler.render import Style, render_plan, render_report
+from reconciler.render.links import Links, Places
 from tests.building import READ
 from tests.render.fleets import applied, fleet, interrupted
 from tests.render.hostile import EVIL, evil, hostile
@@ -110,14 +111,14 @@ def test_the_cards_stand_in_the_page_as_data_the_biggest_risk_first() -> None:
                 "its value starts no more pipelines, and does not come back",
             ],
             "requests": "DELETE projects/acme%2Fpayments%2Fapi/triggers/71",
-            "rows": [[0, 0, 0, 0, 0]],
+            "rows": [[0, 0, 0, 0, 0, 0]],
         },
         {
             "kind": "problem",
             "title": "approval settings.retain_approvals_on_push: locked by group acme; "
             "unlock it there or leave the field out",
             "sections": [1],
-            "rows": [[0, 1, 0, 0, 0]],
+            "rows": [[0, 1, 0, 0, 0, 0]],
         },
         {
             "kind": "create",
@@ -125,7 +126,7 @@ def test_the_cards_stand_in_the_page_as_data_the_biggest_risk_first() -> None:
             "sections": [2],
             "fields": [["due_date", None, "2026-12-31"]],
             "requests": "POST projects/acme%2Fpayments%2Fapi/milestones",
-            "rows": [[0, 2, 0, 0, 0]],
+            "rows": [[0, 2, 0, 0, 0, 0]],
         },
         {
             "kind": "update",
@@ -133,7 +134,7 @@ def test_the_cards_stand_in_the_page_as_data_the_biggest_risk_first() -> None:
             "sections": [1],
             "fields": [["allow_author_approval", "true", "false"]],
             "requests": "PUT projects/acme%2Fpayments%2Fapi/merge_request_approval_setting",
-            "rows": [[0, 1, 0, 0, 0]],
+            "rows": [[0, 1, 0, 0, 0, 0]],
         },
         {
             "kind": "update",
@@ -141,7 +142,7 @@ def test_the_cards_stand_in_the_page_as_data_the_biggest_risk_first() -> None:
             "sections": [2],
             "fields": [["name", "Nov 2026", "2026.11"], ["state", "active", "closed"]],
             "requests": "PUT projects/acme%2Fpayments%2Fapi/milestones/31",
-            "rows": [[0, 2, 0, 0, 0]],
+            "rows": [[0, 2, 0, 0, 0, 0]],
         },
     ]
     assert data["kinds"]["delete"] == {
@@ -345,6 +346,39 @@ def test_losses_of_all_deletions_are_those_of_the_card_and_others_those_of_the_t
     (card,), texts = cards_of(page), data_of(page)["texts"]
     assert card["losses"] == ["<b>it</b> is gone", "3 issues (1 of 2)"]
     assert [texts[row[4]] for row in card["rows"]] == ["3 issues", ""]
+
+
+def test_links_lead_to_the_service_the_manifests_and_the_pipeline() -> None:
+    origin = "manifests/<b>.yaml:12"
+    section = SectionPlan("milestones", 1, (replace(CHANGED, origin=origin, page="-/milestones/1"), GONE))
+    saved = saved_plan(Plan((TargetPlan(API, (section,)),)))
+    style = Style(links=lambda document: Links(document, PLACES))
+    page = render_plan(saved, "html", style)
+    data = data_of(page)
+    assert data["pages"] == {"project acme/payments/api": "https://git.example.com/acme/payments/api"}
+    assert data["lines"] == {origin: f"https://git.example.com/acme/it/-/blob/{'a' * 40}/manifests/%3Cb%3E.yaml#L12"}
+    assert [data["texts"][card["rows"][0][5]] for card in data["cards"]] == [
+        "https://git.example.com/acme/payments/api/-/all",
+        "https://git.example.com/acme/payments/api/-/milestones/1",
+    ]
+    assert re.findall("<a href=.*?</a>", page) == [
+        '<a href="https://git.example.com/acme/it/-/pipelines/9">Pipeline</a>',
+        '<a href="https://git.example.com/acme/it/-/merge_requests/4">Merge request</a>',
+    ]
+    plain = render_plan(saved, "html")
+    assert (data_of(plain)["pages"], data_of(plain)["lines"], "<a href=" in plain) == ({}, {}, False)
+
+
+PLACES = Places(
+    web_url="https://git.example.com",
+    repository_url="https://git.example.com/acme/it",
+    commit="a" * 40,
+    root="/r",
+    folder="/r",
+    pipeline="https://git.example.com/acme/it/-/pipelines/9",
+    merge_request="https://git.example.com/acme/it/-/merge_requests/4",
+    pages={"milestones": {Level.PROJECT: "{target}/-/all"}},
+)
 
 
 def test_a_link_leads_to_the_same_decision_on_another_day() -> None:

@@ -10,9 +10,11 @@ from selenium.webdriver.common.keys import Keys
 from selenium.webdriver.support.select import Select
 
 from reconciler.model.plan import Plan
+from reconciler.model.targets import Level
 from reconciler.render import Style, render_plan, render_report
+from reconciler.render.links import Links, Places
 from tests.render.browser import DESKTOP, PHONE, Browser, browser
-from tests.render.fleets import interrupted
+from tests.render.fleets import fleet, interrupted
 from tests.render.hostile import EVIL, hostile
 from tests.render.many import carried_out, many
 from tests.render.samples import sample, saved_plan
@@ -218,6 +220,50 @@ def test_everything_can_be_done_by_keyboard(chromium: Browser, tmp_path: Path) -
     chromium.press("/", *"service-39")
     assert chromium.run("return document.activeElement.id") == "text"
     assert chromium.texts("#shown") == ["5 of 200 cards shown"]
+    chromium.press(Keys.ESCAPE, "?", Keys.SPACE, Keys.ESCAPE)
+    chromium.press("/")
+    assert chromium.run("return document.activeElement.id") != "text"
+
+
+def test_rows_link_to_the_service_and_to_the_manifests(chromium: Browser, tmp_path: Path) -> None:
+    places = Places(
+        web_url="https://git.example.com",
+        repository_url="https://git.example.com/acme/it",
+        commit="a" * 40,
+        root="/",
+        folder="/",
+        pages={"approval_settings": {Level.PROJECT: "{target}/-/settings"}},
+    )
+    style = Style(links=lambda document: Links(document, places))
+    file = written(tmp_path, render_plan(fleet(10), "html", style))
+    chromium.open(file, PHONE, fragment="q=author&section=approval_settings")
+    click(chromium, f"{CARD} h3 button")
+    found = chromium.run(
+        "return [...document.querySelectorAll('#list a')].map((each) => [each.textContent, each.href])"
+    )
+    path = chromium.texts(".targets .target")[0].removeprefix("project ")
+    assert found[:2] == [
+        [f"project {path}", f"https://git.example.com/{path}"],
+        ["Open page", f"https://git.example.com/{path}/-/settings"],
+    ]
+    assert found[-1][1].startswith(f"https://git.example.com/acme/it/-/blob/{'a' * 40}/manifests/")
+    before = chromium.fragment
+    click(chromium, "#see-fleet")
+    assert chromium.run("return document.getElementById('fleet').getBoundingClientRect().top < innerHeight")
+    chromium.run("document.querySelector('.skip').click()")
+    assert chromium.fragment == before
+    assert chromium.run("return document.activeElement.id") == "decisions"
+
+
+def test_the_matrix_and_the_filters_are_one(chromium: Browser, tmp_path: Path) -> None:
+    chromium.open(written(tmp_path, render_plan(fleet(10), "html")))
+    chromium.run(
+        "[...document.querySelectorAll('#matrix .matrix-chip')].find((each) => each.textContent.includes('problem')).click()"
+    )
+    assert chromium.texts("#chosen button") == ["state problem \u00d7"]
+    assert set(chromium.texts("#list h2")) == {"Problems 1 project"}
+    click(chromium, "#chosen button")
+    assert chromium.texts("#matrix [aria-pressed=true]") == []
 
 
 def test_a_screen_reader_hears_headings_counts_and_states(chromium: Browser, tmp_path: Path) -> None:

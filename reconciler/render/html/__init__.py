@@ -16,6 +16,7 @@ from reconciler.render import Style
 from reconciler.render.html import cards, verdict
 from reconciler.render.html.cards import Card, Kind
 from reconciler.render.html.document import cells, document
+from reconciler.render.links import Links, links_of
 from reconciler.render.wording import (
     BECAME,
     PLANNED,
@@ -71,6 +72,7 @@ def plan(saved: SavedPlan, style: Style) -> str:
         columns=PLANNED,
         counts=planned(saved.plan),
         fleet=matrix(saved),
+        links=links_of(saved, style),
     )
 
 
@@ -94,6 +96,7 @@ def report(done: Report, style: Style) -> str:
         columns=BECAME,
         counts=became(done),
         fleet=matrix(done),
+        links=links_of(done, style),
     )
 
 
@@ -104,6 +107,7 @@ def _page(
     columns: Sequence[str],
     counts: Counts,
     fleet: Matrix,
+    links: Links,
     **values: object,
 ) -> str:
     """Fill in the templates.
@@ -114,6 +118,7 @@ def _page(
         columns: what is counted by section.
         counts: by section and column.
         fleet: the state of each section of each target.
+        links: to the pages of the service, of the manifests, and of the pipeline.
         values: see the templates.
     """
     sections = sorted({section for section, _ in counts})
@@ -132,8 +137,9 @@ def _page(
         whole=WHOLE,
         cards=shown,
         few=WITHOUT_SCRIPT,
+        links=links,
         data={
-            **cards.data(shown),
+            **cards.data(shown, links),
             "kinds": {each.name: asdict(each) for each in kinds},
             "matrix": cells(fleet),
         },

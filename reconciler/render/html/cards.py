@@ -19,8 +19,10 @@ from reconciler.documents.plan_file import SavedPlan
 from reconciler.documents.report import Report
 from reconciler.model.plan import Change, Create, Delete, Excepted, Problem
 from reconciler.model.protocols import Json
+from reconciler.model.targets import Target
 from reconciler.model.wording import counted
 from reconciler.render import Style
+from reconciler.render.links import Links
 from reconciler.render.wording import excepted_subject, excepted_text, losses, subject, unused_names
 from reconciler.system.terminal import escaped, escaped_lines
 
@@ -131,13 +133,14 @@ def is_interrupted(report: Report) -> bool:
     return any(outcome.reason in {ENDED, UNKNOWN} for outcome in report.outcomes)
 
 
-def data(cards: Iterable[Card]) -> dict[str, Any]:
+def data(cards: Iterable[Card], links: Links) -> dict[str, Any]:
     """Return cards for the page's script.
 
     Texts are safe to show. Each row is about one entry: the numbers of its target, of its section, of what it is about
-    where that is not what the title says, of the place that declares it, and of losses that other entries do not have.
+    where that is not what the title says, of the place that declares it, of losses that other entries do not have, and
+    of its page.
     """
-    rows = _Rows()
+    rows = _Rows(links)
     seen = Counter[str]()
     found: list[dict[str, Any]] = []
     for card in cards:
@@ -155,7 +158,14 @@ def data(cards: Iterable[Card]) -> dict[str, Any]:
             "rows": own,
         }
         found.append({key: value for key, value in told.items() if value})
-    return {"targets": [*rows.targets], "sections": [*rows.sections], "texts": [*rows.texts], "cards": found}
+    return {
+        "targets": [*rows.targets],
+        "sections": [*rows.sections],
+        "texts": [*rows.texts],
+        "pages": rows.pages,
+        "lines": rows.lines,
+        "cards": found,
+    }
 
 
 def _least(style: Style) -> float:
@@ -225,7 +235,10 @@ class _Numbers(dict[str, int]):
 class _Rows:
     """The rows of cards, and the texts that they name by number."""
 
-    def __init__(self) -> None:
+    def __init__(self, links: Links) -> None:
+        self._links = links
+        self._found: dict[Target, None] = {}
+        self._origins: dict[str, None] = {}
         self.targets, self.sections, self.texts = _Numbers(), _Numbers(), _Numbers({"": 0})
 
     def of(self, card: Card) -> list[list[int]]:
@@ -233,14 +246,33 @@ class _Rows:
         lost = [[*losses(change)] if isinstance(change := subject_of(each), Delete) else [] for each in card.entries]
         shared = set.intersection(*map(set, lost))
         return [
-            [
-                self.targets[escaped(str(target_of(entry)))],
-                self.sections[escaped(subject_of(entry).address.section)],
-                self.texts[_about(entry, card)],
-                self.texts[escaped(subject_of(entry).origin)],
-                self.texts["; ".join(loss for loss in own if loss not in shared)],
-            ]
+            self._row(entry, card, [loss for loss in own if loss not in shared])
             for entry, own in zip(card.entries, lost, strict=True)
+        ]
+
+    @property
+    def pages(self) -> dict[str, str]:
+        """The pages of targets."""
+        return {escaped(str(each)): page for each in self._found if (page := self._links.target(each))}
+
+    @property
+    def lines(self) -> dict[str, str]:
+        """The pages of lines of manifests."""
+        return {escaped(each): page for each in self._origins if (page := self._links.origin(each))}
+
+    def _row(self, entry: Entry, card: Card, own_losses: Sequence[str]) -> list[int]:
+        subject = subject_of(entry)
+        target, section = subject.address.target, subject.address.section
+        self._found[target] = None
+        self._origins[subject.origin] = None
+        page = self._links.object(entry) or self._links.settings(target, section) or ""
+        return [
+            self.targets[escaped(str(target))],
+            self.sections[escaped(section)],
+            self.texts[_about(entry, card)],
+            self.texts[escaped(subject.origin)],
+            self.texts["; ".join(own_losses)],
+            self.texts[page],
         ]
 
 

@@ -16,6 +16,7 @@
 
   const by = (id) => document.getElementById(id);
   const targets = data.targets.map((name) => ({ name, words: name.toLowerCase(), path: name.slice(name.indexOf(" ") + 1) }));
+  const texts = data.texts.map((text) => text.toLowerCase());
   const cards = data.cards.map((card) => ({ reason: "", remedy: "", fields: [], losses: [], requests: "", sections: [], ...card }));
   const byId = new Map(cards.map((card) => [card.id, card]));
 
@@ -48,19 +49,20 @@
 
   // --- Filtering -------------------------------------------------------------------------------------------------
 
-  // All words of a card but those of its targets, put together when they are first looked for.
+  // All words of a card but those of its rows, put together when they are first looked for.
   function wordsOf(card) {
     card.words ??= [
       card.kind, card.title, card.reason, card.remedy, card.requests, ...card.losses, ...card.fields.flat(),
       ...card.sections.map((section) => data.sections[section]),
-      ...[...new Set(card.rows.flatMap(([, , ...numbers]) => numbers))].map((number) => data.texts[number]),
     ].join("\n").toLowerCase();
     return card.words;
   }
 
-  // Return for each target whether a test holds; null if there is no test.
-  function targetsThat(test) {
-    return test && targets.map(test);
+  // Return a test of rows: whether a word is in the name of the target, or in what else the row says.
+  function rowTest(word) {
+    const inTarget = targets.map(({ words }) => words.includes(word));
+    const inText = texts.map((text) => text.includes(word));
+    return ([target, , about, origin, losses]) => inTarget[target] || inText[about] || inText[origin] || inText[losses];
   }
 
   function isBelow(group, path) {
@@ -69,23 +71,21 @@
 
   function matches() {
     const { kind, group, target, section, state } = view;
-    const words = view.q.toLowerCase().split(/\s+/).filter(Boolean)
-      .map((word) => [word, targetsThat((each) => each.words.includes(word))]);
-    const place = targetsThat((group || target)
-      && (({ name, path }) => (!target || name === target) && (!group || isBelow(group, path))));
+    const words = view.q.toLowerCase().split(/\s+/).filter(Boolean).map((word) => [word, rowTest(word)]);
+    const isThere = targets.map(({ name, path }) => (!target || name === target) && (!group || isBelow(group, path)));
     const number = section ? data.sections.indexOf(section) : null;
+    const isMeant = (row) => isThere[row[0]] && (number === null || row[1] === number);
+    const isNarrow = Boolean(group || target || section);
     const found = [];
     for (const card of cards) {
       if (kind && card.kind !== kind) continue;
       if (state && data.kinds[card.kind].state !== state) continue;
       if (number !== null && !card.sections.includes(number)) continue;
-      // A word that the card itself does not have must be in the names of the targets.
-      const inTargets = words.filter(([word]) => !wordsOf(card).includes(word)).map(([, those]) => those);
-      if (place) inTargets.push(place);
-      const isSection = ([, own]) => number === null || own === number;
-      const rows = inTargets.length || (number !== null && card.sections.length > 1)
-        ? card.rows.filter((row) => inTargets.every((those) => those[row[0]]) && isSection(row)) : card.rows;
-      if (rows.length) found.push({ card, rows });
+      // A word that the card itself does not have must be in its rows.
+      const tests = words.filter(([word]) => !wordsOf(card).includes(word)).map(([, test]) => test);
+      if (isNarrow) tests.push(isMeant);
+      const rows = tests.length ? card.rows.filter((row) => tests.every((test) => test(row))) : card.rows;
+      if (rows.length) found.push({ card, rows: rows.length < card.rows.length ? rows : card.rows });
     }
     return found;
   }
@@ -236,15 +236,22 @@
     });
     add(TARGETS);
     const [origin] = origins;
-    const declared = origins.size === 1 && origin ? [make("p", { class: "origin" }, "Declared at ", data.texts[origin])] : [];
+    const declared = origins.size === 1 && origin ? [make("p", { class: "origin" }, "Declared at ", linked(data.texts[origin], data.lines[data.texts[origin]]))] : [];
     return [list, more, ...declared];
   }
 
-  function makeRow([target, , label, origin, losses], isWhole) {
-    const row = make("li", {}, make("span", { class: "target" }, targets[target].name));
+  // Return a link, or the text alone if there is no address.
+  function linked(text, address, attributes = {}) {
+    return address ? make("a", { href: address, ...attributes }, text) : make("span", attributes, text);
+  }
+
+  function makeRow([target, , label, origin, losses, page], isWhole) {
+    const { name } = targets[target];
+    const row = make("li", {}, linked(name, data.pages[name], { class: "target" }));
     if (label) row.append(" ", make("span", { class: "label" }, data.texts[label]));
     if (losses) row.append(" ", make("span", { class: "losses" }, data.texts[losses]));
-    if (origin && isWhole) row.append(" ", make("span", { class: "origin" }, data.texts[origin]));
+    if (page) row.append(" ", linked("Open page", data.texts[page], { "aria-label": `Open page of ${data.texts[label] || name}` }));
+    if (origin && isWhole) row.append(" ", linked(data.texts[origin], data.lines[data.texts[origin]], { class: "origin" }));
     return row;
   }
 
@@ -455,10 +462,15 @@
     by("copy-link").addEventListener("click", () => copy(by("copy-link"), linkTo(fragment())));
     by("copy-command").addEventListener("click", () => copy(by("copy-command"), commandFor(shown)));
     by("ask").addEventListener("click", () => by("help").showModal());
+    by("see-fleet").addEventListener("click", () => by("fleet").scrollIntoView());
+    document.querySelector(".skip").addEventListener("click", (event) => {
+      event.preventDefault(); // the address keeps the filters
+      by("decisions").focus();
+    });
     by("more").addEventListener("click", () => addCards(CARDS));
     new IntersectionObserver((seen) => {
       if (seen.some((each) => each.isIntersecting) && !by("more").hidden) addCards(CARDS);
-    }, { rootMargin: "600px" }).observe(by("more"));
+    }, { rootMargin: "0px 0px 600px" }).observe(by("more"));
     addEventListener("hashchange", recall);
     addEventListener("beforeprint", () => {
       addCards(Math.max(0, PRINTED - built));
@@ -469,8 +481,8 @@
       "/": () => { by("text").focus(); by("text").select(); }, j: () => move(1), k: () => move(-1), "?": () => by("help").showModal(), Escape: escape,
     };
     addEventListener("keydown", (event) => {
-      const isTyping = event.target.matches?.("input, select, textarea") && event.key !== "Escape";
-      if (isTyping || by("help").open || event.ctrlKey || event.metaKey || event.altKey || !Object.hasOwn(keys, event.key)) return;
+      const isOff = event.target.matches?.("input, select, textarea") || !by("keys").checked;
+      if ((isOff && event.key !== "Escape") || by("help").open || event.ctrlKey || event.metaKey || event.altKey || !Object.hasOwn(keys, event.key)) return;
       event.preventDefault();
       keys[event.key]();
     });
@@ -478,6 +490,7 @@
 
   if (data.matrix.targets.length > 1) {
     by("fleet").hidden = false;
+    by("see-fleet").hidden = false;
     matrix = createMatrix(by("matrix"), data.matrix, (choice) => applyFilter(choice, true));
   }
   if (cards.length) {
