@@ -304,11 +304,12 @@ def _outputs() -> Iterator[str]:
         "comparison": "Comparisons as JSON",
         "validation": "Validations as JSON",
         "diagnosis": "Diagnoses as JSON",
+        "history": "Histories of fleet pages",
     }
     for name, title in titles.items():
         schema = schemas[f"{name}.schema.json"]
         yield f"## {title}\n\n{schema['description']} Its schema: `reconciler schema {name}`.\n\n{keys(schema)}"
-    shapes = dict(chain.from_iterable(schemas[f"{name}.schema.json"].get("$defs", {}).items() for name in subjects))
+    shapes = dict(chain.from_iterable(schemas[f"{name}.schema.json"].get("$defs", {}).items() for name in titles))
     for name, shape in sorted(shapes.items()):
         yield f"### {name}\n\n{shape.get('description', '')}\n\n"
         yield keys(shape) if "properties" in shape else f"{type_words(shape).capitalize()}.\n\n"

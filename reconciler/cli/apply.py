@@ -30,7 +30,7 @@ from reconciler.cli.options import (
     Given,
     command,
 )
-from reconciler.cli.outputs import check_outputs, is_terminal, report_error
+from reconciler.cli.outputs import FLEET, check_outputs, is_terminal, report_error
 from reconciler.cli.session import Session
 from reconciler.cli.settings import duration, read_file, tokens_of
 from reconciler.errors import ConfigurationError, OutputFailed, PlanRefused, UsageError
@@ -184,6 +184,8 @@ def revert(given: Given, file: Path, out: Path | None, detailed_exitcode: bool, 
         raise UsageError("--yes carries out the plan; --out and --detailed-exitcode go without it")
     files = {"REPORT": file, "--out": out, "--journal": flags.journal, "--tokens-to": flags.tokens_to}
     check_outputs(given, "report" if flags.yes else "plan", *files.items())
+    if FLEET in {given.format, *(format_ for format_, _ in given.reports)}:
+        raise UsageError(f"the format {FLEET} is not for the way back")
     session = Session(given)
     if not flags.yes:
         with session.client() as client:

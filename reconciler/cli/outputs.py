@@ -12,12 +12,17 @@ import click
 
 from reconciler import CONFIGURATION
 from reconciler.cli.options import DEFAULT_PATHS
-from reconciler.errors import OutputFailed, ServiceError, UsageError
-from reconciler.system.files import is_replaced
+from reconciler.cli.settings import read_file
+from reconciler.errors import ConfigurationError, OutputFailed, PlanRefused, ServiceError, UsageError
+from reconciler.system.files import alone_in, is_replaced, save, save_all
 from reconciler.system.terminal import escaped_lines
 
 if TYPE_CHECKING:
     from reconciler.cli.options import Given
+    from reconciler.documents.plan_file import SavedPlan
+
+FLEET = "fleet"
+"""The format of a page with a history beside it."""
 
 Named = tuple[str, Path | None]
 """An option and the file that it names; None if the option is not given."""
@@ -39,6 +44,7 @@ def check_outputs(given: "Given", subject: str, *files: Named) -> None:
     for format_ in (given.format, *(format_ for format_, _ in given.reports)):
         check_format(subject, format_)
     reports = [(f"--report {format_}", Path(file)) for format_, file in given.reports]
+    reports += [(f"the history beside {file}", history_of(file)) for option, file in reports if option.endswith(FLEET)]
     named: dict[object, str] = {}
     for option, path in (*_inputs(given), *files, *reports):
         if path is None or not is_replaced(path):
@@ -46,6 +52,36 @@ def check_outputs(given: "Given", subject: str, *files: Named) -> None:
         first = "PATHS" if _holds(given.paths or DEFAULT_PATHS, path) else named.setdefault(_identity(path), option)
         if first != option:
             raise UsageError(f"{first} and {option} name the same file: {path}")
+
+
+def history_of(page: Path) -> Path:
+    """Return the file of the history that lies beside a fleet page: `index.history.json` for `index.html`."""
+    return page.with_suffix(".history.json")
+
+
+def save_fleet(saved: "SavedPlan", page: Path) -> None:
+    """Add a run to the history beside a fleet page, and write both, or neither. Runs at the same time wait.
+
+    Raises:
+        OutputFailed: they cannot be written, or there is a file that is no history of this service; it stays as it is.
+    """
+    from reconciler.documents.history import load_history, save_history, with_run
+    from reconciler.render import fleet
+
+    file = history_of(page)
+    if not is_replaced(page):
+        save(page, fleet.page(saved, with_run(None, saved)))
+        return
+    with alone_in(page.parent):
+        try:
+            past = load_history(read_file(file), saved.service) if file.exists() else None
+        except ConfigurationError as error:
+            raise OutputFailed(f"{error}; {page} was not written") from error
+        except PlanRefused as error:
+            advice = f"{page} was not written; move the file away to begin a new history"
+            raise OutputFailed(f"{file}: {error}; {advice}") from error
+        history = with_run(past, saved)
+        save_all({file: save_history(history), page: fleet.page(saved, history)})
 
 
 def attempt_all(actions: Iterable[Callable[[], object]]) -> None:

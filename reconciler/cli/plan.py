@@ -19,6 +19,9 @@ if TYPE_CHECKING:
 
 LOG = logging.getLogger("reconciler")
 
+WHOLE = ("fleet", "json")
+"""The formats that have everything, whatever the baseline: the next run compares with them."""
+
 
 @command(FORCE, LIMITS, *RUN, NOTICE, PROBLEMS, epilog="Example: reconciler plan manifests --out plan.json")
 @click.option("--out", type=click.Path(path_type=Path), metavar="FILE", help="Save the plan for `apply --plan`.")
@@ -61,6 +64,9 @@ def drift(given: Given, baseline: Path | None) -> int:
     With --baseline, known changes and problems count no more: they are one line, and the exit code is that of the new
     ones. The JSON report still has all of them, so that it can be the next baseline. --notify posts only if anything is
     new or gone since the baseline.
+
+    --report fleet=FILE writes a page about the whole fleet, and keeps a history beside it: public/index.history.json
+    for public/index.html.
     """
     from reconciler.cli.planning import draw
     from reconciler.documents.comparison import Unseen, seen_before, unseen
@@ -74,11 +80,11 @@ def drift(given: Given, baseline: Path | None) -> int:
     news = Unseen(saved, 0) if before is None else unseen(saved, seen_before(before, saved))
 
     def write(format_: str, style: "Style") -> str:
-        return render_plan(saved if format_ == "json" else news.plan, format_, style)
+        return render_plan(saved if format_ in WHOLE else news.plan, format_, style)
 
     known = news.plan.known
     silent = not news.is_new and (given.quiet or known is None or not known.total)
-    session.write_result(write, silent=silent and given.format == "text")
+    session.write_result(write, fleet=saved, silent=silent and given.format == "text")
     notify_of_drift(hook, saved, news)
     return of_plan(news.plan.plan, detailed=True, allow_problems=given.allow_problems)
 

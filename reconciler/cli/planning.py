@@ -86,7 +86,8 @@ def draw(session: Session, client: Client, grace: timedelta = timedelta(), *, co
     plan = replace(plan, targets=tuple(targets))
     hints = rename_hints(plan, session.kinds, fleet.manifests.declaration)
     saved = _saved(session, client, plan, fleet.desired.digest, fleet.shard)
-    saved = replace(saved, hints=hints, archived=len(fleet.archived))
+    narrowed = given.narrowed or (given.since is not None and not given.everything)
+    saved = replace(saved, hints=hints, archived=len(fleet.archived), narrowed=narrowed)
     if not commit:
         return saved
     known, why_not = ("", NARROWED) if given.narrowed else committed(session.inputs, fleet.manifests, fleet.read)

@@ -18,7 +18,7 @@ import click
 
 from reconciler.cli.exit_codes import ExitCode, heeding, of_plan, of_report
 from reconciler.cli.options import DEFAULT_PATHS, Given
-from reconciler.cli.outputs import attempt_all, is_terminal, write_stderr, write_stdout
+from reconciler.cli.outputs import FLEET, attempt_all, is_terminal, save_fleet, write_stderr, write_stdout
 from reconciler.cli.progress import ToStderr, shown, welcomes_colour
 from reconciler.cli.settings import open_client, read_file, template_variables, tokens_of
 from reconciler.errors import OutputFailed, PlanRefused, UsageError
@@ -175,7 +175,7 @@ class Session:
         from reconciler.render import render_plan
 
         documents = {} if out is None else {out: save_plan(saved)}
-        self.write_result(partial(render_plan, saved), documents=documents, silent=silent)
+        self.write_result(partial(render_plan, saved), documents=documents, fleet=saved, silent=silent)
         return of_plan(saved.plan, detailed=detailed, allow_problems=self.given.allow_problems)
 
     def write_report(self, report: "Report", out: Path | None = None) -> int:
@@ -192,6 +192,7 @@ class Session:
         write: "Callable[[str, Style], str]",
         *,
         documents: Mapping[Path, str] = NO_DOCUMENTS,
+        fleet: "SavedPlan | None" = None,
         silent: bool = False,
         precious: bool = False,
     ) -> None:
@@ -200,6 +201,7 @@ class Session:
         Args:
             write: returns the result in a format, such as `text`, and a `render.Style`.
             documents: the texts of further files.
+            fleet: what a fleet page is about, and its history.
             silent: whether nothing goes to stdout.
             precious: whether the result goes to stderr if stdout fails.
 
@@ -219,10 +221,14 @@ class Session:
                 raise
 
         saves = [partial(save, path, text) for path, text in documents.items()]
-        reports = [
-            partial(lambda path, format_: save(path, write(format_, plain)), Path(file), format_)
-            for format_, file in self.given.reports
-        ]
+
+        def put(format_: str, path: Path) -> None:
+            if fleet is not None and format_ == FLEET:
+                save_fleet(fleet, path)
+            else:
+                save(path, write(format_, plain))
+
+        reports = [partial(put, format_, Path(file)) for format_, file in self.given.reports]
         with heeding(patience=1):
             attempt_all([*([] if silent else [show]), *saves, *reports])
 

@@ -14,6 +14,7 @@ from reconciler.model.targets import PATHLESS as PATHLESS_LEVELS
 from reconciler.render import FORMATS
 
 REPORTS = {
+    "fleet": "public/index.html",
     "html": "report.html",
     "json": "report.json",
     "junit": "junit.xml",

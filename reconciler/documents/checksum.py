@@ -30,7 +30,12 @@ DOCUMENT = ConfigDict(
 `schema` adds the descriptions: reading them from the source takes a tenth of a second.
 """
 
-CALLED = {"plan": "a saved plan", "report": "an apply report", "validation": "a validation"}
+CALLED = {
+    "history": "a history of drift",
+    "plan": "a saved plan",
+    "report": "an apply report",
+    "validation": "a validation",
+}
 
 NESTED = frozenset({"address", "target"})
 """Keys that `_nest_addresses` adds."""

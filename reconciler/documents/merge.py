@@ -34,6 +34,7 @@ def merge_plans(parts: Mapping[str, SavedPlan], limits: Limits = NO_LIMITS) -> S
         commit=plans[0].commit if len({saved.commit for saved in plans}) == 1 else None,
         requests_made=sum(saved.requests_made for saved in plans),
         shard=None,
+        narrowed=any(saved.narrowed in (True, None) for saved in plans),
         limits=limits,
         archived=sum(saved.archived for saved in plans),
         hints=united(hint for saved in plans for hint in saved.hints),

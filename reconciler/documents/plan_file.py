@@ -154,6 +154,8 @@ class SavedPlan:
     """How many reads it took to make the plan."""
     shard: Shard | None = None
     """The part of the targets that the plan is about; null for all of them."""
+    narrowed: bool | None = None
+    """Whether only some targets, sections or changes were planned, apart from a shard; null if unknown."""
     limits: Limits = NO_LIMITS
     """The limits that `apply` goes by, unless it is given others."""
     archived: NonNegativeInt = 0

@@ -18,7 +18,7 @@ if TYPE_CHECKING:
     from reconciler.documents.report import Report
     from reconciler.render.links import Links
 
-FORMATS = ("codequality", "html", "json", "junit", "markdown", "prometheus", "terraform-report", "text")
+FORMATS = ("codequality", "fleet", "html", "json", "junit", "markdown", "prometheus", "terraform-report", "text")
 """Each has a module of its name in this package."""
 
 WEB_ADDRESS = r"https?://(\[[0-9A-Fa-f:.]+\]|[A-Za-z0-9._-]+)(:[0-9]+)?(/[A-Za-z0-9._~%/+-]*)?"

@@ -17,6 +17,7 @@ from reconciler.configuration import Configuration
 from reconciler.doctor import Diagnosis
 from reconciler.documents.checksum import DOCUMENT
 from reconciler.documents.comparison import Comparison
+from reconciler.documents.history import History
 from reconciler.documents.plan_file import SavedPlan
 from reconciler.documents.report import Report
 from reconciler.errors import ConfigurationError
@@ -76,6 +77,7 @@ def all_schemas(kinds: Kinds) -> dict[str, Schema]:
         "comparison": Comparison,
         "validation": Validation,
         "diagnosis": Diagnosis,
+        "history": History,
     }
     return {
         "manifest.schema.json": manifest_schema(kinds),
@@ -87,7 +89,7 @@ def all_schemas(kinds: Kinds) -> dict[str, Schema]:
 def _document(type_: type) -> Schema:
     described = with_config({**DOCUMENT, "use_attribute_docstrings": True})(type_)
     schema = TypeAdapter(described).json_schema(mode="serialization", schema_generator=Kept)
-    if type_ in (SavedPlan, Report):
+    if type_ in (SavedPlan, Report, History):
         schema["properties"]["checksum"] = CHECKSUM
         schema["required"].append("checksum")
     return schema

@@ -5,6 +5,7 @@ import os
 import stat
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
+from fcntl import LOCK_EX, flock
 from pathlib import Path
 from secrets import token_hex
 from typing import Any
@@ -91,6 +92,24 @@ def is_replaced(path: Path) -> bool:
         return stat.S_ISREG(path.stat().st_mode)
     except OSError:
         return True
+
+
+@contextmanager
+def alone_in(folder: Path) -> Iterator[None]:
+    """Create a folder and keep others who ask for it out while this block runs; nobody where it cannot be locked.
+
+    Raises:
+        OutputFailed: the folder cannot be created or opened.
+    """
+    with naming(folder):
+        folder.mkdir(parents=True, exist_ok=True)
+        handle = os.open(folder, os.O_RDONLY | os.O_DIRECTORY)
+    try:
+        with suppress(OSError):
+            flock(handle, LOCK_EX)
+        yield
+    finally:
+        os.close(handle)
 
 
 def _prepare(path: Path, content: bytes) -> Path:

@@ -35,7 +35,7 @@ def titles(cli_runner: CliRunner) -> list[str]:
     ("line", "said"),
     [
         ("apply --yes --report terraform-report=F", "the format terraform-report is not for a report"),
-        ("apply --yes --report json=F --report xml=F", "no format xml; there are codequality, html, json, "),
+        ("apply --yes --report json=F --report xml=F", "no format xml; there are codequality, fleet, html, "),
         ("apply --yes --format codequality", "the format codequality is not for a report"),
         ("apply --yes --report codequality=F", "the format codequality is not for a report"),
         ("doctor --report html=F", "the format html is not for a diagnosis"),

@@ -210,12 +210,12 @@ def test_a_token_in_the_environment_comes_before_the_file_that_the_configuration
         ("rate: often\n", "reconciler.yaml:1:7: `rate` must be N/SECONDS, such as 600/60"),
         (
             "format: markdwon\n",
-            "reconciler.yaml:1:9: `format` must be one of codequality, html, json, junit, markdown, prometheus, terraform-report or "
+            "reconciler.yaml:1:9: `format` must be one of codequality, fleet, html, json, junit, markdown, prometheus, terraform-report or "
             "text; did you mean `markdown`?",
         ),
         (
             "format: [text]\n",
-            "reconciler.yaml:1:9: `format` must be one of codequality, html, json, junit, markdown, prometheus, terraform-report or "
+            "reconciler.yaml:1:9: `format` must be one of codequality, fleet, html, json, junit, markdown, prometheus, terraform-report or "
             "text",
         ),
         ("paths: {a: b}\n", "reconciler.yaml:1:8: `paths` must be text or a list, not a mapping"),

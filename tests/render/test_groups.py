@@ -395,7 +395,7 @@ def calls_of(number: int, style: Style, name: str) -> int:
     sys.setprofile(count)
     try:
         render_plan(plan, name, style)
-        if name not in {"codequality", "terraform-report"}:
+        if name not in {"codequality", "fleet", "terraform-report"}:
             render_report(report, name, style)
     finally:
         sys.setprofile(None)

@@ -1,0 +1,239 @@
+"""What the runs of `drift` leave beside a fleet page: since when each difference is there, and the last runs. Pure.
+
+A history holds targets, sections, moments, numbers and fingerprints, and no value of a setting.
+"""
+
+from collections.abc import Collection, Iterable, Iterator, Mapping
+from dataclasses import dataclass, replace
+from datetime import timedelta
+from functools import cache
+from itertools import groupby
+from typing import Annotated, Final, Literal
+
+from pydantic import AwareDatetime, Field, NonNegativeInt, TypeAdapter
+
+from reconciler.documents.checksum import DOCUMENT, read_checked, with_checksum
+from reconciler.documents.comparison import fingerprint
+from reconciler.documents.plan_file import SavedPlan, is_about
+from reconciler.errors import PlanRefused
+from reconciler.model.plan import SectionPlan
+from reconciler.model.targets import Identity, Key, Level, Target
+
+FORMAT: Final = "reconciler.history/v1"
+
+RUNS = 400
+"""How many runs are kept: more than a year of daily ones."""
+
+MOST = 100_000
+"""How many differences are kept, the oldest first."""
+
+FORGOTTEN = timedelta(days=90)
+"""How long a difference is kept that no run looks for."""
+
+Fingerprint = Annotated[str, Field(pattern="^[0-9a-f]{16}$")]
+
+
+@dataclass(frozen=True, slots=True)
+class Run:
+    """One run, and what was known after it."""
+
+    at: AwareDatetime
+    """When its plan was made, UTC."""
+    targets: NonNegativeInt
+    """How many targets it looked at."""
+    whole: bool
+    """Whether it looked at everything that the manifests declare; false for a narrowed run and for one shard."""
+    changes: NonNegativeInt
+    """How many objects were known to differ, by this run and those before."""
+    problems: NonNegativeInt
+    """How many problems were known, by this run and those before."""
+
+
+@dataclass(frozen=True, slots=True)
+class Differences:
+    """Differences of one part of a section that the same run was the first to see."""
+
+    level: Level
+    """The level of the target."""
+    ref: Key | None
+    """The target's full path or numeric ID; null for the instance and for the user behind the token."""
+    section: str
+    """The section's name; empty if nothing of the target can be read."""
+    part: str
+    """Which of the section's endpoints; the section's name if there is only one."""
+    since: AwareDatetime
+    """When a run first saw them, UTC."""
+    seen: AwareDatetime
+    """When a run last saw them, UTC."""
+    changes: tuple[Fingerprint, ...]
+    """One for each object that differs; another one as soon as a value is another."""
+    problems: tuple[Fingerprint, ...]
+    """One for each problem."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class History:
+    """The last runs, and since when each difference is there."""
+
+    __pydantic_config__ = DOCUMENT
+
+    format: Literal["reconciler.history/v1"] = FORMAT
+    """The format of this document."""
+    service: str
+    """The URL of the service's API."""
+    runs: tuple[Run, ...] = ()
+    """The oldest first."""
+    differences: tuple[Differences, ...] = ()
+    """All that is known to differ, by target."""
+
+    def since(self) -> Mapping[str, AwareDatetime]:
+        """Return when each difference was first seen, by its fingerprint."""
+        return {each.mark: each.since for each in _entries(self)}
+
+
+@dataclass(frozen=True, slots=True)
+class _Entry:
+    """One difference: where, its fingerprint, and the first and the last moment at which a run saw it."""
+
+    target: Target
+    section: str
+    part: str
+    since: AwareDatetime
+    seen: AwareDatetime
+    is_problem: bool
+    mark: str
+
+    @property
+    def place(self) -> tuple[object, ...]:
+        """What the document shows once for several differences."""
+        return self.target.order, self.section, self.part, self.since, self.seen
+
+
+@cache
+def _adapter() -> TypeAdapter[History]:
+    return TypeAdapter(History)
+
+
+def save_history(history: History) -> str:
+    """Return a history as a document that `load_history` reads."""
+    return with_checksum(_adapter().dump_python(history, mode="json"))
+
+
+def load_history(text: str, service: str) -> History:
+    """Read what `save_history` returned.
+
+    Args:
+        text: the document.
+        service: the URL of the API that the next run is about.
+
+    Raises:
+        PlanRefused: it is not a history, was edited, comes from another version, or is about another service.
+    """
+    history = read_checked(text, _adapter(), FORMAT, computed={})
+    if not is_about(history.service, service):
+        raise PlanRefused(f"the history is about {history.service!r}, and this is {service!r}")
+    return history
+
+
+def with_run(history: History | None, saved: SavedPlan) -> History:
+    """Return a history with one more run.
+
+    A difference keeps the moment at which it was first seen for as long as it stays the same. It is gone if a run
+    looked for it and did not find it: a narrowed run, or that of one shard, tells nothing about the rest, and no run
+    about what it could not read. The same run twice is once. A run that is older than the last one adds earlier
+    moments, and nothing else.
+
+    Args:
+        history: the runs so far; None before the first.
+        saved: the plan of the run.
+    """
+    past, at = history or History(service=saved.service), saved.created_at
+    is_late = any(run.at > at for run in past.runs)
+    whole = is_whole(saved)
+    before = {each.mark: each for each in _entries(past)}
+    found = [_first_seen(each, before) for each in _found(saved)]
+    marks = {each.mark for each in found}
+    if is_late:
+        entries = [replace(each, since=min(each.since, at)) if each.mark in marks else each for each in _entries(past)]
+    else:
+        looked = _Looked(saved, whole)
+        kept = (each for each in _entries(past) if each.mark not in marks and not looked.at(each))
+        entries = [*found, *(each for each in kept if at - each.seen <= FORGOTTEN)]
+    entries = sorted(entries, key=lambda each: each.since)[:MOST]
+    known = found if is_late else entries
+    problems = sum(each.is_problem for each in known)
+    run = Run(at, len(saved.targets), whole, len(known) - problems, problems)
+    runs = {each.at: each for each in (*past.runs, *([run] if whole or not is_late else []))}
+    ordered = tuple(runs[moment] for moment in sorted(runs))[-RUNS:]
+    return replace(past, runs=ordered, differences=tuple(_grouped(entries)))
+
+
+def is_whole(saved: SavedPlan) -> bool:
+    """Return whether a plan is about everything that the manifests declare."""
+    return saved.narrowed is False and (saved.shard is None or saved.shard.total == 1)
+
+
+class _Looked:
+    """What a run looked at."""
+
+    def __init__(self, saved: SavedPlan, whole: bool) -> None:
+        self._whole = whole
+        self._sections: dict[Identity, dict[str, SectionPlan]] = {
+            target.target.identity: {section.section: section for section in target.sections}
+            for target in saved.targets
+        }
+
+    def at(self, entry: _Entry) -> bool:
+        """Whether a difference would have been found if it still were there, or nobody declares its place any more."""
+        sections = self._sections.get(entry.target.identity)
+        if sections is None:
+            return self._whole
+        if "" in sections or not entry.section:
+            return not entry.section
+        section = sections.get(entry.section)
+        if section is None:
+            return self._whole
+        return entry.is_problem or entry.part not in _unread(section)
+
+
+def _unread(section: SectionPlan) -> Collection[str]:
+    """Return the parts that could not be read, or not be planned."""
+    return {each.address.part for each in section.problems if each.address.name is None and each.field is None}
+
+
+def _found(saved: SavedPlan) -> Iterator[_Entry]:
+    """Yield the changes and problems of a plan, as if it were the first."""
+    at = saved.created_at
+    for target in saved.targets:
+        for section in target.sections:
+            for is_problem, held in ((False, section.changes), (True, section.problems)):
+                for each in held:
+                    mark = fingerprint(each)
+                    yield _Entry(target.target, section.section, each.address.part, at, at, is_problem, mark)
+
+
+def _first_seen(entry: _Entry, before: Mapping[str, _Entry]) -> _Entry:
+    known = before.get(entry.mark)
+    return entry if known is None else replace(entry, since=known.since)
+
+
+def _entries(history: History) -> Iterator[_Entry]:
+    for each in history.differences:
+        target = Target(each.level, each.ref)
+        for is_problem, marks in ((False, each.changes), (True, each.problems)):
+            yield from (
+                _Entry(target, each.section, each.part, each.since, each.seen, is_problem, mark) for mark in marks
+            )
+
+
+def _grouped(entries: Iterable[_Entry]) -> Iterator[Differences]:
+    """Yield the differences as the document holds them, in its order."""
+    for _, group in groupby(sorted(entries, key=lambda each: each.place), key=lambda each: each.place):
+        held = list(group)
+        changes = sorted(each.mark for each in held if not each.is_problem)
+        problems = sorted(each.mark for each in held if each.is_problem)
+        first = held[0]
+        yield Differences(
+            *(first.target.level, first.target.ref, first.section, first.part, first.since, first.seen),
+            *(tuple(changes), tuple(problems)),
+        )

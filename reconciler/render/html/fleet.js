@@ -1,0 +1,99 @@
+"use strict";
+(() => {
+  const data = JSON.parse(document.getElementById("data").textContent);
+  const SIGNS = { create: "+", update: "~", delete: "\u2212", problem: "!", unseen: "\u2026" };
+  const PART = 100; // so many differences are shown at a time
+  const NAMES = ["group", "target", "section", "state"];
+
+  const rows = data.rows.map(([moment, day, age, column, kind, section, text, detail, where, targets]) => ({
+    moment, day, age, column, kind, section, text, detail, where, targets: targets.map((target) => data.targets[target]),
+  }));
+  const number = new Intl.NumberFormat("en");
+  const by = (id) => document.getElementById(id);
+  let filter = { group: null, target: null, section: null, state: null };
+  let shown = rows;
+  let reached = 0;
+
+  function make(tag, attributes, ...children) {
+    const node = document.createElement(tag);
+    for (const [name, value] of Object.entries(attributes)) node.setAttribute(name, value);
+    node.append(...children);
+    return node;
+  }
+
+  function build(row) {
+    const since = make("td", {}, make("time", { datetime: row.moment }, row.day), make("span", { class: "age" }, row.age));
+    const what = make("td", {}, make("span", { class: "sign", "aria-hidden": "true" }, SIGNS[row.kind]), make("span", { class: "aside" }, `${row.kind} `),
+      make("span", { class: "label" }, row.text), make("span", { class: "section" }, row.section));
+    if (row.detail) what.append(make("span", { class: "detail" }, row.detail));
+    const where = make("td", {}, row.targets.length === 1 ? make("bdi", {}, row.targets[0]) : list(row));
+    return make("tr", { "data-kind": row.kind }, since, what, where);
+  }
+
+  function list({ where, targets }) {
+    const details = make("details", {}, make("summary", {}, where));
+    details.addEventListener("toggle", () => {
+      if (details.childElementCount < 2) details.append(make("ul", {}, ...targets.map((target) => make("li", {}, target))));
+    });
+    return details;
+  }
+
+  const pathOf = (target) => target.slice(target.indexOf(" ") + 1);
+  const isBelow = (target, group) => pathOf(target) === group || pathOf(target).startsWith(`${group}/`);
+
+  function isShown(row) {
+    const { group, target, section, state } = filter;
+    const age = by("age").value;
+    if (age && row.column !== Number(age)) return false;
+    if (section !== null && row.section && row.section !== section) return false;
+    if (state !== null && state !== (row.kind === "problem" ? "problem" : "changes")) return false;
+    if (target !== null && !row.targets.includes(target)) return false;
+    return group === null || row.targets.some((each) => isBelow(each, group));
+  }
+
+  function choose() {
+    shown = rows.filter(isShown);
+    reached = 0;
+    by("list").replaceChildren();
+    more();
+    const isWhole = shown.length === rows.length;
+    const count = (some) => some.reduce((sum, row) => sum + row.targets.length, 0);
+    const all = `${number.format(count(rows))} ${count(rows) === 1 ? "difference" : "differences"}`;
+    by("shown").textContent = isWhole ? all : `${number.format(count(shown))} of ${all}`;
+    by("all").hidden = isWhole && NAMES.every((name) => filter[name] === null);
+  }
+
+  function more() {
+    by("list").append(...shown.slice(reached, reached + PART).map(build));
+    reached += PART;
+    by("more").hidden = reached >= shown.length;
+  }
+
+  // The choice stands in the URL's fragment, so that a link leads to it.
+  function read() {
+    const given = new URLSearchParams(location.hash.slice(1));
+    filter = Object.fromEntries(NAMES.map((name) => [name, given.get(name)]));
+    matrix.show(filter);
+    choose();
+  }
+
+  function select(wanted) {
+    filter = wanted;
+    const parts = NAMES.filter((name) => wanted[name] !== null).map((name) => [name, wanted[name]]);
+    history.replaceState(null, "", parts.length ? `#${new URLSearchParams(parts)}` : location.pathname + location.search);
+    choose();
+  }
+
+  const matrix = createMatrix(by("matrix"), data.matrix, select);
+  by("controls").hidden = !rows.length;
+  by("age").append(...data.ages.map((name, column) => make("option", { value: column }, name)));
+  by("age").addEventListener("change", choose);
+  by("more").addEventListener("click", more);
+  by("all").addEventListener("click", () => {
+    by("age").value = "";
+    select({ group: null, target: null, section: null, state: null });
+    matrix.show(filter);
+  });
+  addEventListener("hashchange", read);
+  read();
+})();
