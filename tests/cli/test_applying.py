@@ -176,10 +176,11 @@ def test_losing_much_must_be_meant(cli_runner: CliRunner) -> None:
 
 def test_a_failed_change_stops_nothing_but_itself(cli_runner: CliRunner) -> None:
     cli_runner.project("{milestones: {taken: {}, a: {}}}")
+    assert cli_runner("plan --out plan.json").code == 0
     state = cli_runner.sandbox.state()
     state["groups"][0]["milestones"] = [{"title": "taken"}]
     cli_runner.sandbox.replace_state(state)
-    done = cli_runner("apply --yes")
+    done = cli_runner("apply --plan plan.json --yes")
     assert (done.code, done.err) == (3, "")
     assert done.out == (
         "project acme/api\n"

@@ -21,8 +21,9 @@ def take(cli_runner: CliRunner, *titles: str) -> None:
 
 
 def test_only_what_failed_is_planned_and_applied_again(cli_runner: CliRunner) -> None:
+    assert cli_runner("plan --out plan.json").code == 0
     take(cli_runner, "taken")
-    assert cli_runner("apply --yes --tokens-to tokens --report json=report.json").code == 3
+    assert cli_runner("apply --plan plan.json --yes --tokens-to tokens --report json=report.json").code == 3
     take(cli_runner)
     cli_runner.project("{milestones: {a: {description: changed since}, taken: {}, new: {}}, trigger_tokens: {t: {}}}")
     cli_runner.sandbox.clear_log()
