@@ -73,7 +73,7 @@ def the_plan() -> str:
                     for target in plan.targets
                 ),
             )
-    return render_plan(saved, "text", Style(colour=True, width=COLUMNS))
+    return render_plan(saved, "text", Style(colour=True, width=COLUMNS, deletions_last=True))
 
 
 def the_manifest() -> str:

@@ -74,6 +74,7 @@ ENVIRONMENT = {
     "CI_NODE_INDEX": "With `CI_NODE_TOTAL`, the default of `--shard I/N`. CI sets both in jobs with `parallel`.",
     "CI_NODE_TOTAL": "See `CI_NODE_INDEX`.",
     "CI": "If set, progress is one line in the log every ten seconds.",
+    "FORCE_COLOR": "If set, text is coloured elsewhere than on a terminal too, unless `NO_COLOR` is set.",
     "NO_COLOR": "If set, output has no colour and no progress display.",
     "TERM": "If `dumb`, output has no colour and no progress display.",
     "HTTPS_PROXY": "The proxy to the service. `HTTP_PROXY` and `NO_PROXY`, and all three in lower case, work too.",

@@ -1,5 +1,6 @@
 """Fixtures: one sandbox for a whole test process, given a new state for each test."""
 
+import os
 import signal
 from collections.abc import Iterator
 from pathlib import Path
@@ -69,8 +70,9 @@ def cli_runner(
         return Ended(code, captured.out, captured.err)
 
     monkeypatch.chdir(tmp_path)
-    for name in ("CI_API_V4_URL", "CI_NODE_INDEX", "CI_NODE_TOTAL", "NO_COLOR", "RECONCILER_TOKEN_FILE"):
-        monkeypatch.delenv(name, raising=False)
+    for name in [*os.environ]:
+        if name.startswith("CI_") or name in ("FORCE_COLOR", "NO_COLOR", "RECONCILER_TOKEN_FILE"):
+            monkeypatch.delenv(name)
     monkeypatch.setenv("RECONCILER_API_URL", sandbox.api_url)
     monkeypatch.setenv("RECONCILER_TOKEN", "ada-token")
     cli_runner = CliRunner(tmp_path, sandbox, run_captured)

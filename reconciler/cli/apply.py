@@ -9,6 +9,7 @@ from datetime import UTC, datetime
 from functools import partial
 from math import inf
 from pathlib import Path
+from shutil import get_terminal_size
 from typing import TYPE_CHECKING, Any
 
 import click
@@ -322,11 +323,16 @@ def _failure_limit(flags: ApplyFlags, saved: "SavedPlan") -> "FailureLimit | Non
 
 def _ask(session: Session, saved: "SavedPlan") -> None:
     from reconciler.render import render_plan
+    from reconciler.render.wording import deletions_in_words
 
     if not is_terminal(sys.stdin):
         raise UsageError("apply asks before it changes anything, and there is no terminal; add --yes")
-    click.echo(render_plan(saved, "text", session.style(sys.stderr)), err=True, nl=False, color=True)
+    text = render_plan(saved, "text", session.style(sys.stderr))
+    click.echo(text, err=True, nl=False, color=True)
     click.confirm("Apply this plan?", abort=True, err=True)
+    deletions = deletions_in_words(saved.plan)
+    if deletions and text.count("\n") > get_terminal_size().lines:
+        click.confirm(f"This plan is longer than the screen, and {deletions}. Delete them?", abort=True, err=True)
 
 
 def _carry_out(

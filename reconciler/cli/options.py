@@ -167,6 +167,13 @@ class Given:
         callback=_pair,
         shell_complete=suggestions.reports,
     )
+    color: str = OUTPUT.value(
+        "--color",
+        None,
+        "Colour the text on a terminal (auto), everywhere, or nowhere.",
+        "auto",
+        type=click.Choice(["auto", "always", "never"]),
+    )
     verbose: int = VERBOSITY.value(
         "-v --verbose", None, "Show each request and more detail; -vv adds tracebacks.", 0, count=True
     )

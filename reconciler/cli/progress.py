@@ -48,7 +48,7 @@ def shown(progress: "Progress", traffic: "Traffic", given: Given) -> Iterator[No
     """Show progress while this block runs, if anybody can see it."""
     if given.quiet:
         yield
-    elif given.log_format == "text" and welcomes_colour(is_terminal(sys.stderr)):
+    elif given.log_format == "text" and given.color != "never" and _welcomes_colour(is_terminal(sys.stderr)):
         with _moving(progress, traffic):
             yield
     elif os.environ.get("CI") and not is_terminal(sys.stderr):
@@ -58,7 +58,15 @@ def shown(progress: "Progress", traffic: "Traffic", given: Given) -> Iterator[No
         yield
 
 
-def welcomes_colour(terminal: bool) -> bool:
+def is_coloured(given: Given, *, terminal: bool) -> bool:
+    """Whether text is coloured: as `--color` says, else unless NO_COLOR is set, on a terminal or with FORCE_COLOR."""
+    if given.color != "auto":
+        return given.color == "always"
+    forced = os.environ.get("FORCE_COLOR", "0") not in ("", "0") and not os.environ.get("NO_COLOR")
+    return forced or _welcomes_colour(terminal)
+
+
+def _welcomes_colour(terminal: bool) -> bool:
     """Whether colours and moving lines are welcome there."""
     return terminal and not os.environ.get("NO_COLOR") and os.environ.get("TERM") != "dumb"
 

@@ -19,7 +19,7 @@ import click
 from reconciler.cli.exit_codes import ExitCode, heeding, of_plan, of_report
 from reconciler.cli.options import DEFAULT_PATHS, Given
 from reconciler.cli.outputs import FLEET, attempt_all, is_terminal, save_fleet, write_stderr, write_stdout
-from reconciler.cli.progress import ToStderr, shown, welcomes_colour
+from reconciler.cli.progress import ToStderr, is_coloured, shown
 from reconciler.cli.settings import open_client, read_file, template_variables, tokens_of
 from reconciler.errors import OutputFailed, PlanRefused, UsageError
 from reconciler.system.files import save
@@ -238,10 +238,11 @@ class Session:
 
         terminal = is_terminal(stream)
         return Style(
-            colour=welcomes_colour(terminal),
+            colour=is_coloured(self.given, terminal=terminal),
             verbose=bool(self.given.verbose),
             quiet=self.given.quiet,
             width=get_terminal_size().columns if terminal else None,
+            deletions_last=terminal,
             group_by=self.given.group_by,
             links=self.links,
         )

@@ -34,6 +34,7 @@ class Style:
         verbose: whether unmanaged objects, deleted fields, and requests are shown.
         quiet: whether only problems, unfinished changes, and the last line are shown.
         width: columns at which lines are folded; None for lines of any length.
+        deletions_last: whether deletions stand together at the end.
         group_by: `target` shows each target, `change` groups equal changes of two or more targets; None for a default.
         links: returns the links of a plan or a report; None for none. See `links.links_of`.
     """
@@ -42,6 +43,7 @@ class Style:
     verbose: bool = False
     quiet: bool = False
     width: int | None = None
+    deletions_last: bool = False
     group_by: str | None = None
     links: "Callable[[SavedPlan | Report], Links] | None" = None
 

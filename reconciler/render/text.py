@@ -1,7 +1,9 @@
 """Text for people: one line a change, in a fixed order, so that two runs can be compared with `diff`."""
 
+import re
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
+from functools import partial
 from itertools import chain
 from math import inf
 from operator import itemgetter
@@ -19,6 +21,7 @@ from reconciler.model.targets import Level, Target
 from reconciler.model.wording import counted
 from reconciler.render import Style
 from reconciler.render.wording import (
+    LONGEST,
     MARKERS,
     access_notes,
     alike,
@@ -41,6 +44,7 @@ from reconciler.render.wording import (
     of_report,
     plan_cost,
     problem_reason,
+    refusal_notes,
     rename_notes,
     requests_made,
     rewritten,
@@ -78,16 +82,22 @@ def plan(saved: SavedPlan, style: Style) -> str:
         return "".join(f"{line}\n" for line in _folded(baseline_note(saved), style))
     lines = _entries(saved.plan.problems if style.quiet else saved.entries, saved.targets, style)
     numbers = saved.summary
+    refusals = refusal_notes(saved)
     notes = [*rename_notes(saved), *guard_notes(saved), *([] if style.quiet else access_notes(saved.plan))]
-    lines += [line for note in notes for line in _folded(escaped(note), style)]
-    lines += _folded(
-        f"{of_plan(saved)}: {numbers.create:,} to create, {numbers.update:,} to update, "
-        f"{numbers.delete:,} to delete, {counted(numbers.problems, 'problem')}, {numbers.unmanaged:,} unmanaged"
-        f"{left_alone(numbers)}. "
-        f"{plan_cost(saved)}",
-        style,
-    )
-    return "\n".join(lines) + "\n"
+    for note in notes:
+        shown = _folded(escaped(note), style)
+        lines += [_painted(line, "error", style) for line in shown] if note in refusals else shown
+    of = f"{of_plan(saved)}:"
+    phrases = {
+        of: "target",
+        f"{numbers.create:,} to create": "+",
+        f"{numbers.update:,} to update": "~",
+        f"{numbers.delete:,} to delete": "-",
+        counted(numbers.problems, "problem"): "!",
+    }
+    _, *rest = phrases
+    text = f"{of} {', '.join(rest)}, {numbers.unmanaged:,} unmanaged{left_alone(numbers)}. {plan_cost(saved)}"
+    return "\n".join([*lines, *_summary(text, phrases, style)]) + "\n"
 
 
 def changes(some: Sequence[Change], style: Style) -> str:
@@ -102,15 +112,24 @@ def report(done: Report, style: Style) -> str:
     lines = _entries(entries, done.targets, style)
     counts = done.counts
     waited = ", ".join(waits(done.requests.waited))
-    lines += _folded(
-        f"{of_report(done.shard)}: {counts.created:,} created, {counts.updated:,} updated, "
-        f"{counts.deleted:,} deleted; {counts.failed:,} failed, {counts.stale:,} stale, "
-        f"{counts.skipped:,} skipped, {counts.dropped:,} dropped by the service, "
-        f"{counted(counts.problems, 'problem')}{left_alone(counts)}. "
-        f"{requests_made(done)} made.{waited and f' Waited {waited}.'}",
-        style,
+    of = f"{of_report(done.shard)}:"
+    became = {
+        f"{counts.created:,} created": "+",
+        f"{counts.updated:,} updated": "~",
+        f"{counts.deleted:,} deleted": "-",
+    }
+    unfinished = {
+        f"{counts.failed:,} failed": "error",
+        f"{counts.stale:,} stale": "warning",
+        f"{counts.skipped:,} skipped": "warning",
+        f"{counts.dropped:,} dropped by the service": "error",
+        counted(counts.problems, "problem"): "!",
+    }
+    text = (
+        f"{of} {', '.join(became)}; {', '.join(unfinished)}{left_alone(counts)}. "
+        f"{requests_made(done)} made.{waited and f' Waited {waited}.'}"
     )
-    return "\n".join(lines) + "\n"
+    return "\n".join([*lines, *_summary(text, {of: "target", **became, **unfinished}, style)]) + "\n"
 
 
 def comparison(found: Comparison, style: Style) -> str:
@@ -161,21 +180,42 @@ def diagnosis(found: Diagnosis, style: Style) -> str:
 
 
 def _entries(entries: Iterable[Entry], targets: Iterable[TargetPlan | TargetReport], style: Style) -> list[str]:
-    """Return what several targets have in common, then what is left of each target, and what is unmanaged there."""
+    """Return what several targets have in common, then what is left of each target, and what is unmanaged there.
+
+    Where a person is asked, deletions stand together at the end, in the same order: next to the question.
+    """
     targets = tuple(targets)
     excepted = () if style.quiet else (each for target in targets for each in target.excepted)
-    found = grouped(chain(entries, excepted), least(style))
+    others: list[Entry] = []
+    deletions: list[Entry] = []
+    for each in chain(entries, excepted):
+        last = style.deletions_last and isinstance(subject_of(each), Delete)
+        (deletions if last else others).append(each)
+    stays: dict[Target, Sequence[str]] = {
+        target.target: [*_left_alone(target, style)] if style.verbose else [] for target in targets
+    }
     lines: list[str] = []
-    for block in found.blocks:
-        lines += _heading(*headline(block.targets), style)
-        lines += [line for group in block.groups for line in _group(group, style)]
-    for target in targets:
-        own = sorted(found.rest.get(target.target, ()), key=rank)
-        below = [line for entry in own for line in _group(Group((entry,), entry), style)]
-        if style.verbose:
-            below += _left_alone(target, style)
-        lines += [_painted(escaped(str(target.target)), "target", style), *below] if below else []
+    above: list[str] = []
+    for heading, below in chain(_parts(others, stays, style), _parts(deletions, dict.fromkeys(stays, ()), style)):
+        lines += below if heading == above else [*heading, *below]
+        above = heading
     return lines
+
+
+def _parts(
+    entries: Iterable[Entry], more: Mapping[Target, Sequence[str]], style: Style
+) -> Iterator[tuple[list[str], list[str]]]:
+    """Yield the heading and the lines of what targets have in common, then of each target, with its further lines."""
+    found = grouped(entries, least(style))
+    for block in found.blocks:
+        lines = [line for group in block.groups for line in _group(group, style)]
+        yield _heading(*headline(block.targets), style), lines
+    for target, further in more.items():
+        own = sorted(found.rest.get(target, ()), key=rank)
+        below = [line for entry in own for line in _group(Group((entry,), entry), style)]
+        below += further
+        if below:
+            yield [_painted(escaped(str(target)), "target", style)], below
 
 
 def _heading(number: str, names: str, style: Style) -> list[str]:
@@ -190,19 +230,20 @@ def _group(group: Group[Entry], style: Style) -> Iterator[str]:
     """Yield the lines of equal entries of several targets, or of one entry."""
     sample = group.sample
     about = subject(group)
+    longest = inf if style.verbose else LONGEST
     match sample:
         case Problem():
             yield from _entry("!", f"{about}: {problem_reason(sample)}", (), style, escaped(group.origin))
             return
         case Excepted():
-            known = (*held_back(sample), excepted_text(sample))
+            known = (*held_back(sample, longest), excepted_text(sample))
             yield from _entry("=", about, known, style, escaped(group.origin))
             return
         case Outcome():
             facts: tuple[str, ...] = (status_text(sample),)
             yield from _entry(MARKERS[sample.change.action], about, facts, style)
         case _:
-            facts = () if isinstance(sample, Delete) and not style.verbose else tuple(details(sample))
+            facts = () if isinstance(sample, Delete) and not style.verbose else tuple(details(sample, longest))
             yield from _entry(MARKERS[sample.action], about, facts, style, escaped(group.origin))
     if style.verbose:
         for line in () if isinstance(sample, Outcome) else (*losses(sample), *rewritten(sample)):
@@ -241,6 +282,20 @@ def _entry(marker: str, subject: str, facts: Sequence[str], style: Style, origin
             yield from _folded(fact, style, indent=8)
     if origin and left < len(at_end):
         yield from _folded(origin, style, indent=8)
+
+
+def _summary(text: str, phrases: Mapping[str, str], style: Style) -> list[str]:
+    """Fold a summary, and paint its phrases that are not about nothing, by their roles."""
+    shown = "\n".join(_folded(text, style))
+    for phrase, role in phrases.items():
+        if not phrase.startswith("0 "):
+            words = r"\s".join(map(re.escape, phrase.split()))
+            shown = re.sub(rf"(?<![\w,]){words}", partial(_each_line, role, style), shown, count=1)
+    return shown.split("\n")
+
+
+def _each_line(role: str, style: Style, found: re.Match[str]) -> str:
+    return "\n".join(_painted(line, role, style) for line in found[0].split("\n"))
 
 
 def _folded(text: str, style: Style, indent: int = 0) -> list[str]:

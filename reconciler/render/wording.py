@@ -22,7 +22,7 @@ from reconciler.model.diff import Fields, inside
 from reconciler.model.plan import ACTIONS, Change, Create, Delete, Excepted, Plan, Problem, Unmanaged, Update
 from reconciler.model.protocols import Json
 from reconciler.model.targets import Address, Target
-from reconciler.model.wording import counted
+from reconciler.model.wording import counted, listed
 from reconciler.planning.selection import Shard
 from reconciler.render import Style
 from reconciler.system.terminal import escaped
@@ -115,10 +115,10 @@ def excepted_text(each: Excepted) -> str:
     return escaped(f"excepted until {each.until}: {each.reason}")
 
 
-def held_back(each: Excepted) -> Iterator[str]:
+def held_back(each: Excepted, longest: float = LONGEST) -> Iterator[str]:
     """Yield the change that is held back: that an object is not created or deleted, or the fields that differ."""
     if each.action == "update":
-        yield from (f"{name}: {was} -> {will_be}" for name, was, will_be in differing(each))
+        yield from (f"{name}: {was} -> {will_be}" for name, was, will_be in differing(each, longest))
     elif each.action is not None:
         yield f"not {each.action}d"
     else:
@@ -143,23 +143,28 @@ def status_text(outcome: Outcome) -> str:
     return f"{outcome.status}: {escaped(outcome.reason)}" if outcome.reason else str(outcome.status)
 
 
-def details(change: Change) -> Iterator[str]:
-    """Yield the fields of a change: as they will be, as they were and will be, or as they are lost."""
+def details(change: Change, longest: float = LONGEST) -> Iterator[str]:
+    """Yield the fields of a change: as they will be, as they were and will be, or as they are lost.
+
+    Args:
+        change: the change.
+        longest: how many characters of a value are shown.
+    """
     match change:
         case Create():
-            yield from _fields(change.after)
+            yield from _fields(change.after, longest)
             yield from unused_names(change)
             if change.hint:
                 yield escaped(change.hint)
         case Update():
             if change.renamed_from is not None:
                 yield f"renamed from {quoted(str(change.renamed_from))}"
-            for name, was, will_be in differing(change):
+            for name, was, will_be in differing(change, longest):
                 yield f"{name}: {was} -> {will_be}"
             if change.hint:
                 yield escaped(change.hint)
         case Delete():  # pragma: no branch - mypy would see a fourth
-            yield from _fields(change.before)
+            yield from _fields(change.before, longest)
 
 
 def losses(change: Change) -> Iterator[str]:
@@ -173,16 +178,16 @@ def unused_names(change: Create) -> Iterator[str]:
         yield f"nothing named {' or '.join(quoted(str(name)) for name in change.former_names)} to rename"
 
 
-def differing(change: Update | Excepted) -> Iterator[tuple[str, str, str]]:
+def differing(change: Update | Excepted, longest: float = LONGEST) -> Iterator[tuple[str, str, str]]:
     """Yield each place that an update changes, what is there and what will be, each on one line."""
     for field, after in change.after.items():
         before = change.before.get(field)
         if isinstance(before, list | dict) and isinstance(after, list | dict):
             for path, was, will_be in inside(before, after):
-                yield escaped(field + path), value(was), value(will_be)
+                yield escaped(field + path), value(was, longest), value(will_be, longest)
         else:
-            start = _start(before, after) if isinstance(before, str) and isinstance(after, str) else 0
-            yield escaped(field), value(before, start), value(after, start)
+            start = _start(before, after, longest) if isinstance(before, str) and isinstance(after, str) else 0
+            yield escaped(field), value(before, longest, start), value(after, longest, start)
 
 
 def rewritten(change: Change) -> Iterator[str]:
@@ -198,18 +203,19 @@ def rewritten(change: Change) -> Iterator[str]:
                     yield f"{escaped(name)} {line[0]} {escaped(line[1:])}"
 
 
-def value(content: Json, start: int = 0) -> str:
+def value(content: Json, longest: float = LONGEST, start: int = 0) -> str:
     """Return a value on one line: text without quotation marks where it can be nothing else, null as `none`.
 
     Args:
         content: the value.
+        longest: how many characters of it are shown.
         start: where in a long text to begin.
     """
     if content is None:
         return "none"
     if not isinstance(content, str):
-        return _shortened(escaped(json.dumps(content, ensure_ascii=False)), start)
-    shown = _shortened(content, start)
+        return _shortened(escaped(json.dumps(content, ensure_ascii=False)), longest, start)
+    shown = _shortened(content, longest, start)
     is_plain = (
         content.isprintable()
         and escaped(content) == content == content.strip() != ""
@@ -255,6 +261,14 @@ def report_in_a_line(report: Report) -> str:
     words += [f"{numbers['dropped']:,} dropped by the service"] if numbers["dropped"] else []
     words += [counted(numbers["problems"], "problem")] if numbers["problems"] else []
     return f"{of_report(report.shard)}: {', '.join(words) or 'nothing to change'}"
+
+
+def deletions_in_words(plan: Plan) -> str:
+    """Return how much a plan deletes where: `deletes 12 objects in 1 group and 3 projects`; empty if nothing."""
+    deleted = [each.address.target for each in plan.changes if isinstance(each, Delete)]
+    numbers = Counter(target.level for target in sorted(set(deleted), key=lambda target: target.order))
+    places = [counted(number, level) for level, number in numbers.items()]
+    return f"deletes {counted(len(deleted), 'object')} in {listed(places)}" if deleted else ""
 
 
 def plan_cost(saved: SavedPlan) -> str:
@@ -328,13 +342,18 @@ def rename_notes(saved: SavedPlan) -> Iterator[str]:
         yield f"{hint.title} {quoted(hint.name)}{whose} looks like a rename: add renamed_from: {old} at {hint.origin}"
 
 
+def refusal_notes(saved: SavedPlan) -> list[str]:
+    """Return why `apply` will refuse a plan."""
+    return [f"apply will refuse this plan: {reason}" for reason in saved.refusals]
+
+
 def guard_notes(saved: SavedPlan) -> Iterator[str]:
     """Yield what a baseline has too, the deletions allowed for a plan, and why `apply` will refuse it."""
     yield from filter(None, [baseline_note(saved)])
     allowed = saved.limits.allow_deletes
     if allowed is not None:
         yield f"apply may delete up to {counted(allowed, 'object')}: --allow-deletes {allowed}"
-    yield from (f"apply will refuse this plan: {reason}" for reason in saved.refusals)
+    yield from refusal_notes(saved)
 
 
 def access_notes(plan: Plan) -> Iterator[str]:
@@ -378,16 +397,16 @@ def became(report: Report) -> Counts:
     )
 
 
-def _fields(fields: Fields) -> Iterator[str]:
-    return (f"{escaped(name)}: {value(content)}" for name, content in fields.items() if content is not None)
+def _fields(fields: Fields, longest: float) -> Iterator[str]:
+    return (f"{escaped(name)}: {value(content, longest)}" for name, content in fields.items() if content is not None)
 
 
-def _start(before: str, after: str) -> int:
+def _start(before: str, after: str, longest: float) -> int:
     """Where to begin to show two texts, so that what is shown differs."""
     common = sum(1 for _ in takewhile(lambda pair: pair[0] == pair[1], zip(before, after, strict=False)))
-    return 0 if common < LONGEST - CONTEXT else common - CONTEXT
+    return 0 if common < longest - CONTEXT else common - CONTEXT
 
 
-def _shortened(text: str, start: int) -> str:
+def _shortened(text: str, longest: float, start: int) -> str:
     rest = f"…{text[start:]}" if start else text
-    return rest if len(rest) <= LONGEST else rest[: LONGEST - 1] + "…"
+    return rest if len(rest) <= longest else rest[: int(longest) - 1] + "…"

@@ -79,6 +79,44 @@ def test_on_a_terminal_it_shows_the_plan_and_asks(cli_runner: CliRunner, termina
     assert cli_runner("apply").out == REPORT
 
 
+def test_a_long_plan_asks_once_more_before_it_deletes(
+    cli_runner: CliRunner, terminal: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("LINES", "4")
+    monkeypatch.setenv("COLUMNS", "80")
+    os.write(terminal, b"y\nn\n")
+    refused = cli_runner("apply")
+    asked = (
+        "Apply this plan? [y/N]: This plan is longer than the screen, and deletes 1 object in 1 project. Delete them? "
+        "[y/N]: "
+    )
+    assert (refused.code, refused.err[-len(asked) - 13 :]) == (1, f"{asked}Interrupted.\n")
+    assert writes(cli_runner) == []
+    os.write(terminal, b"y\ny\n")
+    assert cli_runner("apply").out == REPORT
+    cli_runner.project("{milestones: {c: {}, d: {}, e: {}, f: {}}}")
+    os.write(terminal, b"y\n")
+    assert cli_runner("apply").code == 0, "what deletes nothing asks once"
+
+
+def test_colour_is_for_terminals_unless_it_is_wanted_or_not(
+    cli_runner: CliRunner, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def is_coloured(line: str = "plan") -> bool:
+        return "\x1b[32m" in cli_runner(line).out
+
+    assert not is_coloured()
+    assert is_coloured("plan --color always")
+    monkeypatch.setenv("FORCE_COLOR", "0")
+    assert not is_coloured()
+    monkeypatch.setenv("FORCE_COLOR", "1")
+    assert is_coloured()
+    assert not is_coloured("plan --color never")
+    monkeypatch.setenv("NO_COLOR", "1")
+    assert not is_coloured()
+    assert is_coloured("plan --color always")
+
+
 def test_a_saved_plan_is_carried_out_once(cli_runner: CliRunner) -> None:
     assert cli_runner("plan --out plan.json").code == 0
     done = cli_runner("apply --plan plan.json --yes --report json=report.json")

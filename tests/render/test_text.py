@@ -1,6 +1,7 @@
 """Plans, reports and validations as people read them."""
 
 from dataclasses import replace
+from datetime import date
 from unicodedata import category
 
 import pytest
@@ -9,14 +10,26 @@ from hypothesis import given
 from reconciler.apply import Status
 from reconciler.documents.plan_file import SavedPlan
 from reconciler.errors import LocatedDiagnostic
-from reconciler.model.plan import Change, Create, Delete, Plan, Problem, SectionPlan, TargetPlan, Unmanaged, Update
+from reconciler.model.plan import (
+    Change,
+    Create,
+    Delete,
+    Excepted,
+    Plan,
+    Problem,
+    SectionPlan,
+    TargetPlan,
+    Unmanaged,
+    Update,
+)
 from reconciler.model.protocols import Json
 from reconciler.model.targets import Address, Level, Target
+from reconciler.planning.guard import Limits
 from reconciler.render import Style, render_plan, render_report, render_validation
-from reconciler.render.wording import access_notes, guard_notes, rename_notes
+from reconciler.render.wording import access_notes, deletions_in_words, guard_notes, rename_notes
 from tests.building import READ
 from tests.render.plans import patiently, saved_plans
-from tests.render.samples import API, done, sample, saved_plan
+from tests.render.samples import API, LIB, done, sample, saved_plan
 
 NUMBERS = "Plan: 1 to create, 2 to update, 1 to delete, 1 problem, 3 unmanaged. 4 writes to apply; 8 requests were made to plan."
 
@@ -52,6 +65,74 @@ def test_a_verbose_plan_names_requests_and_what_stays() -> None:
         '  ? milestone "Old" is unmanaged              ID 42\n'
         '  ? milestone "Older" is unmanaged            ID 43\n'
         f"{NUMBERS}\n"
+    )
+
+
+def test_where_a_person_is_asked_deletions_stand_together_at_the_end() -> None:
+    lines = render_plan(sample(), style=Style(deletions_last=True)).splitlines()
+    assert lines[0] == "project acme/payments/api"
+    assert lines[-3].startswith("  ! approval settings.retain_approvals_on_push")
+    assert lines[-2:] == ['  - trigger token "legacy-integration"', NUMBERS]
+    third = Target(Level.PROJECT, "acme/payments/web")
+    names = {API: ["a", "b"], LIB: ["a"], third: ["a"]}
+    gone = [
+        Delete(Address(each, "milestones", "milestones", "milestone", name), {}, (), READ)
+        for each in names
+        for name in names[each]
+    ]
+    new = Create(Address(API, "milestones", "milestones", "milestone", "new"), {}, ())
+    changes: list[Change] = [new, *gone]
+    own = {each: tuple(change for change in changes if change.address.target == each) for each in names}
+    targets = (TargetPlan(each, (SectionPlan("milestones", changes=found),)) for each, found in own.items())
+    saved = saved_plan(Plan(tuple(targets)))
+    assert render_plan(saved, style=Style(deletions_last=True)).splitlines()[:-1] == [
+        "project acme/payments/api",
+        '  + milestone "new"',
+        "3 projects                                                           (acme/payments/api, acme/payments/lib and 1 more)",
+        '  - milestone "a"',
+        "project acme/payments/api",
+        '  - milestone "b"',
+    ]
+    assert deletions_in_words(saved.plan) == "deletes 4 objects in 3 projects"
+    of_a_group = replace(gone[0], address=replace(gone[0].address, target=Target(Level.GROUP, "acme")))
+    assert deletions_in_words(Plan((TargetPlan(API, (SectionPlan("", changes=(gone[1], of_a_group)),)),))) == (
+        "deletes 2 objects in 1 group and 1 project"
+    )
+    assert deletions_in_words(Plan(())) == ""
+
+
+def test_a_verbose_plan_shows_whole_values() -> None:
+    old, new = "x" * 100, "x" * 99 + "y"
+    at = Address(API, "milestones", "milestones", "milestone", "a")
+    update = Update(at, {"description": old, "list": ["z" * 90]}, {"description": new, "list": ["z" * 91]}, (), READ)
+    changes = (Create(at, {"description": old}, ()), update, Delete(at, {"description": old}, (), READ))
+    held = Excepted(at, "update", {"description": old}, {"description": new}, date(2100, 1, 1), "later")
+    plan = Plan((TargetPlan(API, (SectionPlan("milestones", changes=changes, excepted=(held,)),)),))
+    text = render_plan(saved_plan(plan), style=Style(verbose=True))
+    assert text.count(old) == 4
+    assert text.count(new) == 2
+    assert text.count("z" * 91) == 1
+    assert "…" not in text
+    assert "x" * 61 not in render_plan(saved_plan(plan))
+
+
+def test_the_summary_is_coloured_where_it_is_about_something() -> None:
+    last = render_plan(sample(), style=Style(colour=True)).splitlines()[-1]
+    assert last == (
+        "\x1b[1mPlan:\x1b[0m \x1b[32m1 to create\x1b[0m, \x1b[33m2 to update\x1b[0m, \x1b[31m1 to delete\x1b[0m, "
+        "\x1b[1;35m1 problem\x1b[0m, 3 unmanaged. 4 writes to apply; 8 requests were made to plan."
+    )
+    narrow = render_plan(sample(), style=Style(colour=True, width=40)).splitlines()
+    assert narrow[-3:-1] == [
+        "\x1b[1mPlan:\x1b[0m \x1b[32m1 to create\x1b[0m, \x1b[33m2 to update\x1b[0m, \x1b[31m1 to\x1b[0m",
+        "\x1b[31mdelete\x1b[0m, \x1b[1;35m1 problem\x1b[0m, 3 unmanaged. 4 writes",
+    ]
+    refused = render_plan(replace(sample(), limits=Limits(max_changes=1)), style=Style(colour=True)).splitlines()
+    assert refused[-2].startswith("\x1b[1;31mapply will refuse this plan: ")
+    report = render_report(done((Status.FAILED, "400"), (Status.STALE, "moved")), style=Style(colour=True))
+    assert report.splitlines()[-1] == (
+        "\x1b[1mApplied:\x1b[0m 0 created, \x1b[33m1 updated\x1b[0m, \x1b[31m1 deleted\x1b[0m; \x1b[1;31m1 failed\x1b[0m, "
+        "\x1b[1;33m1 stale\x1b[0m, 0 skipped, 0 dropped by the service, \x1b[1;35m1 problem\x1b[0m. 15 requests made."
     )
 
 
