@@ -1,12 +1,17 @@
 """Requests as values, and the service as protocols: one that can be read, and one that can also be written."""
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime
-from typing import Any, Literal, Protocol
+from typing import Any, Literal, Protocol, TypeVar
 
 Json = Any
 """A JSON value as `json.loads` builds it. Its reader checks it: a kind by its model."""
+
+Kept = TypeVar("Kept")
+
+Spread = Callable[[Callable[[str], Any], Sequence[str]], list[Any]]
+"""Does the same for some texts, and returns the results in their order."""
 
 Method = Literal["POST", "PUT", "PATCH", "DELETE"]
 
@@ -38,6 +43,19 @@ class Reader(Protocol):
 
     def pages(self, path: str) -> list[Json]:
         """Return all items of all pages of `GET {api_url}/{path}` (spec section 1, pagination)."""
+
+
+class Lister(Reader, Protocol):
+    """The service, for reading long lists."""
+
+    def gather(self, path: str, keep: Callable[[Json], Kept], spread: Spread | None = None) -> list[Kept]:
+        """Return what is kept of all items of all pages of `GET {api_url}/{path}`.
+
+        Args:
+            path: of the list.
+            keep: returns what is kept of an item; called again if the list has changed while it was read.
+            spread: asks for the pages after the first side by side, where the service says how many there are.
+        """
 
 
 class TimedReader(Reader, Protocol):

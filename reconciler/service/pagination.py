@@ -2,12 +2,13 @@
 
 import json
 import re
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field
+from typing import Generic
 from urllib.parse import parse_qs, urlsplit
 
 from reconciler.errors import BadAnswer
-from reconciler.model.protocols import Json
+from reconciler.model.protocols import Json, Kept, Spread
 from reconciler.service.connection import is_plain
 from reconciler.service.responses import Response, parse_number, plain
 
@@ -26,6 +27,9 @@ Fetch = Callable[[str], tuple[Json, Response]]
 END = ""
 """In place of the next page's path: the service says that this is the last page."""
 
+ID = "ID "
+"""The beginning of the name of an entry that has one."""
+
 PAGING = frozenset({"first", "prev", "next", "last"})
 """The relations of a `Link` header about pages."""
 
@@ -33,39 +37,63 @@ _LINK = re.compile(r"<([^<>]*)>([^<]*)")
 _RELATION = re.compile(r';\s*rel\s*=\s*"?([^";,]*)', re.IGNORECASE)
 
 
+@dataclass(frozen=True, slots=True)
+class _Page(Generic[Kept]):
+    """One page of a list.
+
+    Attributes:
+        items: what is kept of the entries.
+        names: of the entries: see `_name`.
+        status: of the response.
+        headers: likewise.
+    """
+
+    items: list[Kept]
+    names: frozenset[str]
+    status: int = field(compare=False)
+    headers: Mapping[str, str] = field(compare=False)
+
+
 @dataclass(slots=True)
-class _Reading:
+class _Reading(Generic[Kept]):
     """The result of reading a list once.
 
     Attributes:
-        pages: the entries, page by page.
+        pages: the pages.
         totals: the `x-total` of each response.
         odd_end: the page without a new entry that ended the list, unless it repeats the page before it.
     """
 
-    pages: list[list[Json]] = field(default_factory=list)
+    pages: list[_Page[Kept]] = field(default_factory=list)
     totals: set[str] = field(default_factory=set)
-    odd_end: list[Json] = field(default_factory=list)
+    odd_end: list[Kept] = field(default_factory=list)
 
     @property
-    def items(self) -> list[Json]:
-        return [item for page in self.pages for item in page]
+    def items(self) -> list[Kept]:
+        return [item for page in self.pages for item in page.items]
 
     @property
     def is_complete(self) -> bool:
         """Whether the number of entries is that of every total."""
-        count = sum(map(len, self.pages))
+        count = sum(len(page.items) for page in self.pages)
         return all(total in (None, count) for total in map(parse_number, self.totals))
 
     @property
     def has_shifted(self) -> bool:
         """Whether an object is on more than one page."""
-        numbers = [{str(item["id"]) for item in page if _has_id(item)} for page in self.pages]
+        numbers = [{name for name in page.names if name.startswith(ID)} for page in self.pages]
         return bool(self.odd_end) or len(set().union(*numbers)) < sum(map(len, numbers))
 
 
-def read_list(fetch: Fetch, path: str, *, counted: bool = True) -> list[Json]:
-    """Return all items of all pages of a list, as they were at one time.
+def read_list(
+    fetch: Fetch,
+    path: str,
+    keep: Callable[[Json], Kept],
+    *,
+    counted: bool = True,
+    spread: Spread | None = None,
+) -> list[Kept]:
+    """Return what is kept of all items of all pages of a list, as they were at one time.
 
     A total that changes or is not reached, or an object on two pages, means that the list has changed between two
     pages, so that an entry may be missing; it is read again. (An object may be on a list twice: the allowlist of
@@ -74,53 +102,68 @@ def read_list(fetch: Fetch, path: str, *, counted: bool = True) -> list[Json]:
     Args:
         fetch: gets a page.
         path: of the list.
+        keep: returns what is kept of an entry.
         counted: whether the total counts the listed entries only; deployed servers count notes that they hide from
             the token.
+        spread: asks for all pages but the first, if that says how many there are; None to ask for one after another.
 
     Raises:
-        ServiceError: an error of `fetch`; BadAnswer if the response is not a list, or the list keeps changing.
+        ServiceError: an error of `fetch` or `keep`; BadAnswer if the response is not a list, or the list keeps
+            changing.
     """
-    former: _Reading | None = None
+
+    def page_of(page: str) -> _Page[Kept]:
+        entries, response = fetch(page)
+        if not isinstance(entries, list):
+            raise BadAnswer(_request(path), "unexpected response: the body is not a list", response.status)
+        return _Page(
+            [keep(entry) for entry in entries], frozenset(map(_name, entries)), response.status, response.headers
+        )
+
+    former: _Reading[Kept] | None = None
     for _ in range(MAX_READINGS):
-        reading = _read_pages(fetch, path)
+        reading = _read_pages(page_of, path, spread)
         if (not counted or reading.is_complete) and (reading == former or not reading.has_shifted):
             return reading.items
         former = reading
     raise BadAnswer(_request(path), "the list kept changing while it was read")
 
 
-def _read_pages(fetch: Fetch, path: str) -> _Reading:
+def _read_pages(fetch: Callable[[str], _Page[Kept]], path: str, spread: Spread | None) -> _Reading[Kept]:
     """Follow the headers; without any, read on until a page is empty or repeats known entries only.
 
     The length of a page says nothing, since servers cap `per_page` as they like. A server without pages sends its one
     page again; others repeat the last page.
     """
-    reading = _Reading()
-    seen, former = set[str](), set[str]()
+    reading = _Reading[Kept]()
+    seen, former = set[str](), frozenset[str]()
     asked = [_numbered(path, 1)]
-    for page in range(1, MAX_PAGES + 1):
-        entries, response = fetch(asked[-1])
-        if not isinstance(entries, list):
-            raise BadAnswer(_request(path), "unexpected response: the body is not a list", response.status)
-        names = set(map(_name, entries))
-        reading.totals.add(response.headers.get("x-total", ""))
-        following = _following(path, response, page, sum(map(len, reading.pages)) + len(entries))
-        if following is None and names <= seen:
-            reading.odd_end = [] if names in (former, set()) else entries
+    others: dict[str, _Page[Kept]] = {}
+    for number in range(1, MAX_PAGES + 1):
+        page = others.pop(asked[-1], None) or fetch(asked[-1])
+        reading.totals.add(page.headers.get("x-total", ""))
+        following = _following(path, page, number, sum(len(each.items) for each in reading.pages) + len(page.items))
+        if following is None and page.names <= seen:
+            reading.odd_end = [] if page.names in (former, frozenset()) else page.items
             return reading
-        reading.pages.append(entries)
-        if following is None and asked[-1] == _numbered(path, page):
-            following = _numbered(path, page + 1)
+        reading.pages.append(page)
+        if following is None and asked[-1] == _numbered(path, number):
+            following = _numbered(path, number + 1)
         if not following:
             return reading
         if following in asked:
-            raise _no_such_page(path, response, page, following)
+            raise _no_such_page(path, page, number, following)
+        last = parse_number(page.headers.get("x-total-pages")) or 0
+        if spread and number == 1 and following == _numbered(path, 2) and last <= MAX_PAGES:
+            pages = [_numbered(path, each) for each in range(2, last + 1)]
+            others = dict(zip(pages, spread(fetch, pages), strict=True))
         asked.append(following)
-        seen, former = seen | names, names
+        seen |= page.names
+        former = page.names
     raise BadAnswer(_request(path), f"the list has more than {MAX_PAGES} pages")
 
 
-def _following(path: str, response: Response, page: int, count: int) -> str | None:
+def _following(path: str, response: _Page[Kept], page: int, count: int) -> str | None:
     """Return the path of the next page, `END`, or None without any header about it.
 
     Args:
@@ -147,7 +190,7 @@ def _following(path: str, response: Response, page: int, count: int) -> str | No
     return END if total is not None and count >= total else None
 
 
-def _linked(path: str, response: Response, page: int, link: str) -> str:
+def _linked(path: str, response: _Page[Kept], page: int, link: str) -> str:
     """Return the path of the page that a link leads to: the list's own path, with the link's query.
 
     Behind a proxy, a service does not know its own host and path, so those of the link are not used.
@@ -179,7 +222,7 @@ def _request(path: str) -> str:
     return f"GET {path.partition('?')[0]}"
 
 
-def _no_such_page(path: str, response: Response, page: int, following: str) -> BadAnswer:
+def _no_such_page(path: str, response: _Page[Kept], page: int, following: str) -> BadAnswer:
     reason = f"the next page after page {page} cannot be {plain(following)!r}"
     return BadAnswer(_request(path), reason, response.status)
 
@@ -190,4 +233,4 @@ def _has_id(entry: Json) -> bool:
 
 def _name(entry: Json) -> str:
     """Return the ID of an entry, or without one, all of it."""
-    return f"ID {entry['id']}" if _has_id(entry) else json.dumps(entry, sort_keys=True)
+    return f"{ID}{entry['id']}" if _has_id(entry) else json.dumps(entry, sort_keys=True)

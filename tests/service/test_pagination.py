@@ -19,6 +19,10 @@ from tests.service.connecting import connected
 from tests.service.listing import HEADERS, Listing, served
 
 
+def as_it_is(entry: Any) -> Any:
+    return entry
+
+
 def pages_of(*pages: Sequence[Any], totals: Sequence[int] | None = None) -> list[bytes]:
     """One reading of a list, with page headers, and with the total on each page if it is given."""
     raw = []
@@ -121,7 +125,7 @@ def test_a_link_that_leads_nowhere_is_a_bad_answer(link: str) -> None:
         return [1], Response(200, "OK", {"link": f"<{link}>; rel=next"}, b"")
 
     with pytest.raises(BadAnswer, match="GET x: the next page after page 1 cannot be "):
-        read_list(fetch, "x")
+        read_list(fetch, "x", as_it_is)
 
 
 @pytest.fixture(scope="module")
@@ -266,7 +270,7 @@ def test_a_total_that_makes_no_sense_is_none(total: str) -> None:
         del path
         return [1], Response(200, "OK", {"x-total": total}, b"")
 
-    assert read_list(fetch, "x") == [1]
+    assert read_list(fetch, "x", as_it_is) == [1]
 
 
 def test_a_page_that_fails_fails_the_list() -> None:
@@ -284,7 +288,7 @@ def test_a_list_has_an_end(*, told: bool) -> None:
         return numbered(page), Response(200, "OK", {"x-next-page": str(page + 1)} if told else {}, b"")
 
     with pytest.raises(BadAnswer, match="GET x: the list has more than 1000 pages"):
-        read_list(fetch, "x")
+        read_list(fetch, "x", as_it_is)
 
 
 @patiently
@@ -303,5 +307,5 @@ def test_a_list_that_comes_out_whole_was_read_whole_at_once(pages: list[list[int
             headers["x-total"] = str(sum(map(len, pages)))
         return numbered(*pages[page - 1]), Response(200, "OK", headers, b"")
 
-    assert read_list(fetch, "x") == [{"id": number} for page in pages for number in page]
+    assert read_list(fetch, "x", as_it_is) == [{"id": number} for page in pages for number in page]
     assert len(asked) in (len(pages), 2 * len(pages))
