@@ -22,7 +22,7 @@ from reconciler.documents.report import load_report
 from reconciler.errors import PlanRefused, ServiceError, UsageError
 from reconciler.gitops.applied import committed
 from reconciler.gitops.past import compare_with_past
-from reconciler.live.records import Discovery, discover, fetch_record
+from reconciler.live.records import Discovery, Listing, discover, fetch_record
 from reconciler.manifests import Hidden, Manifests
 from reconciler.model.plan import Plan
 from reconciler.model.state import DesiredState
@@ -244,12 +244,15 @@ def _shard(given: str | None) -> Shard | None:
 
 
 def _discover(session: Session, revisions: Sequence[Manifests], client: Client) -> Discovery:
-    groups = {group: False for each in revisions for group in each.groups}
+    groups: dict[str, Listing] = {}
     for each in revisions:
-        groups |= dict.fromkeys(each.groups_with_archived, True)
+        for group, sections in each.sections_below.items():
+            chosen = sections & {*session.given.sections} if session.given.sections else sections
+            switches = frozenset(key for name in chosen for key in session.kinds[name].needs.switches)
+            listing = Listing(group in each.groups_with_archived, switches)
+            groups[group] = groups.get(group, listing) | listing
     pathless = {target for each in revisions for target in each.pathless}
-    switches = frozenset(key for kind in session.kinds.values() for key in kind.needs.switches)
-    discovery = discover(groups, client, session.given.concurrency, pathless, switches=switches)
+    discovery = discover(groups, client, session.given.concurrency, pathless)
     if discovery.groups and all(isinstance(each, Hidden) for each in discovery.groups.values()):
         refuse_unless_api(client, client.api_url)
     return discovery

@@ -22,7 +22,7 @@ from reconciler.manifests.project_sets import chosen
 from reconciler.manifests.yaml_writer import height
 from reconciler.model.kind import Kinds
 from reconciler.model.progress import Progress
-from reconciler.model.protocols import Reader
+from reconciler.model.protocols import Lister
 from reconciler.model.targets import Level
 from reconciler.planning.causes import ProjectRecord, unfit
 from reconciler.system.files import save, save_inside
@@ -82,7 +82,7 @@ class ExportResult:
 
 def run_export(
     request: ExportRequest,
-    reader: Reader,
+    reader: Lister,
     kinds: Kinds,
     concurrency: int,
     *,
@@ -119,7 +119,7 @@ def run_export(
 
 def draw_export(
     request: ExportRequest,
-    reader: Reader,
+    reader: Lister,
     kinds: Kinds,
     concurrency: int,
     *,

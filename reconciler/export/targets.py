@@ -5,11 +5,11 @@ from dataclasses import dataclass
 
 from reconciler.errors import NotFound, ServiceError
 from reconciler.live.read import answer_or_error, ask_each
-from reconciler.live.records import OTHER, TargetRecord, discover, fetch_record, is_the_other
+from reconciler.live.records import OTHER, Listing, TargetRecord, discover, fetch_record, is_the_other
 from reconciler.manifests import Hidden, Manifests, Member
 from reconciler.manifests.documents import plausible_path
 from reconciler.manifests.project_sets import by_group
-from reconciler.model.protocols import Reader
+from reconciler.model.protocols import Lister
 from reconciler.model.targets import Identity, Level, Target
 
 
@@ -87,7 +87,7 @@ def discovered_in(manifests: Manifests, members: Mapping[str, Sequence[Member]])
 
 
 def resolve_targets(
-    request: ExportRequest, reader: Reader, concurrency: int, switches: frozenset[str]
+    request: ExportRequest, reader: Lister, concurrency: int, switches: frozenset[str]
 ) -> ResolvedTargets:
     """Ask for the named groups and projects, once each, and list the projects of each group; see `discover`.
 
@@ -107,7 +107,7 @@ def resolve_targets(
     targets = [ResolvedTarget(Target(level)) for level in request.pathless]
     targets += [_resolved(target.level, *answer) for target, answer in found.items()]
     groups = [path for target, (path, _) in found.items() if target.level is Level.GROUP]
-    listed = discover(dict.fromkeys(groups, True), reader, concurrency, switches=switches).groups
+    listed = discover(dict.fromkeys(groups, Listing(True, switches)), reader, concurrency).groups
     warnings += [found.reason for found in listed.values() if isinstance(found, Hidden)]
     members = {group: found for group, found in listed.items() if not isinstance(found, Hidden)}
     below = {member.id: member for found in members.values() for member in found}.values()
@@ -122,7 +122,7 @@ def resolve_targets(
     )
 
 
-def _fetch(target: Target, reader: Reader) -> tuple[str, int | None] | ServiceError:
+def _fetch(target: Target, reader: Lister) -> tuple[str, int | None] | ServiceError:
     """Return the path and the ID of a group or project, or why there is none.
 
     Raises:

@@ -5,22 +5,25 @@ go to the planner.
 """
 
 import re
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import TypeVar
 
 from reconciler.errors import BadAnswer, Moved, NotFound, ServiceError
-from reconciler.live.read import UNEXPECTED, answer_or_error, ask_each
+from reconciler.live.read import UNEXPECTED, answer_or_error, ask_each, side_by_side
 from reconciler.manifests import Hidden, Member
-from reconciler.model.protocols import Json, Reader
+from reconciler.model.protocols import Json, Lister, Reader, Spread
 from reconciler.model.state import LiveState, Lookup, Reference, Unknown, Vocabulary
 from reconciler.model.targets import Identity, Level, Target
 
 OTHER = {Level.GROUP: Level.PROJECT, Level.PROJECT: Level.GROUP}
 """For which each is easily taken."""
 
-QUERY = "include_subgroups=true&with_shared=false{archived}&order_by=id&sort=asc"
+QUERY = "include_subgroups=true&with_shared=false{more}&order_by=id&sort=asc"
 """Of the list of a group's projects."""
+UNARCHIVED = "&archived=false"
+SIMPLE = "&simple=true"
+"""Asks for records without what is switched off and archived: a tenth of the size, for half the work."""
 
 Value = TypeVar("Value", int, str)
 DOOMED = re.compile(r"-deletion_scheduled-[0-9]+$")
@@ -206,34 +209,50 @@ def current_names(
     return ask_each(ask, targets, concurrency)
 
 
+@dataclass(frozen=True, slots=True)
+class Listing:
+    """What a run needs to know of the projects of a group.
+
+    Attributes:
+        archived: whether archived projects are to be among them.
+        switches: the keys of a project's record that tell whether a feature is on.
+    """
+
+    archived: bool = False
+    switches: frozenset[str] = frozenset()
+
+    @property
+    def query(self) -> str:
+        """The query of the list: archived projects are told from others by whole records only."""
+        return QUERY.format(more="" if self.archived else UNARCHIVED if self.switches else SIMPLE + UNARCHIVED)
+
+    def __or__(self, other: "Listing") -> "Listing":
+        """Return what serves both."""
+        return Listing(self.archived or other.archived, self.switches | other.switches)
+
+
 def discover(
-    groups: Mapping[str, bool],
-    reader: Reader,
-    concurrency: int,
-    pathless: Iterable[Target] = (),
-    *,
-    switches: frozenset[str] = frozenset(),
+    groups: Mapping[str, Listing], reader: Lister, concurrency: int, pathless: Iterable[Target] = ()
 ) -> Discovery:
     """List the projects of some groups (deployed behaviour, section 7.8), side by side, each group once.
 
     Args:
-        groups: full paths, and whether archived projects are to be among what is found.
+        groups: what is needed of each, by full path.
         reader: the service.
         concurrency: how many requests at once.
         pathless: targets given by ID whose paths are needed; each that no list shows is asked for.
-        switches: the keys of a project's record that tell whether a feature is on.
 
     Raises:
         ServiceError: one that `ENDS_A_RUN`. Any other failure makes a group `Hidden`.
     """
-    archived: dict[str, bool] = {}
-    for group, wanted in groups.items():
-        archived[group.casefold()] = archived.get(group.casefold(), False) or wanted
+    wanted: dict[str, Listing] = {}
+    for group, listing in groups.items():
+        wanted[group.casefold()] = wanted.get(group.casefold(), listing) | listing
 
-    def ask(group: str) -> tuple[Member, ...] | Hidden:
-        return _list(group, reader, switches, archived=archived[group])
+    def spread(ask: Callable[[str], Result], pages: Sequence[str]) -> list[Result]:
+        return side_by_side(ask, pages, concurrency)
 
-    found = ask_each(ask, archived, concurrency)
+    found = ask_each(lambda group: _list(group, wanted[group], reader, spread), wanted, concurrency)
     ids = {
         Reference(Level.PROJECT, each.path.casefold()): each.id
         for members in found.values()
@@ -251,13 +270,12 @@ def discover(
     return Discovery({group: found[group.casefold()] for group in groups}, ids, paths, unknown)
 
 
-def _list(group: str, reader: Reader, switches: frozenset[str], *, archived: bool) -> tuple[Member, ...] | Hidden:
+def _list(group: str, listing: Listing, reader: Lister, spread: Spread) -> tuple[Member, ...] | Hidden:
     target = Target(Level.GROUP, group)
     path = f"{target.url}projects"
-    query = QUERY.format(archived="" if archived else "&archived=false")
 
     def ask() -> tuple[Member, ...]:
-        members = (_member(entry, path, switches) for entry in reader.pages(f"{path}?{query}"))
+        members = reader.gather(f"{path}?{listing.query}", lambda entry: _member(entry, path, listing.switches), spread)
         return tuple(each for each in members if not DOOMED.search(each.path))
 
     answer = answer_or_error(ask)

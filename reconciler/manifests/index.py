@@ -1,6 +1,6 @@
 """An index of all documents, each spec as a layer, and the layers of each target."""
 
-from collections.abc import Collection, Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from datetime import UTC, date, datetime
 from itertools import product
@@ -51,7 +51,7 @@ from reconciler.manifests.sources import Document, Steps
 from reconciler.manifests.validation import check_alone, diagnose
 from reconciler.model.diff import quoted
 from reconciler.model.state import Listed
-from reconciler.model.targets import Level, Target
+from reconciler.model.targets import Key, Level, Target
 from reconciler.model.wording import listed, one, unknown
 
 NO_LOCKS: Mapping[str, Any] = MappingProxyType({})
@@ -370,6 +370,36 @@ def compose(
         whole = len(layers) == len(own.metadata.profiles)
         composition.parts.append(Contribution((*layers, own.layer), whole, own.metadata.labels))
     return sorted(targets.values(), key=lambda each: each.target.order)
+
+
+def sections_below(index: Index) -> dict[str, frozenset[str]]:
+    """Return by group, as sets name it, the sections that projects below it may declare, by all that is about them."""
+    named = {each.select.group for each in index.sets.values() if each.select.group}
+    found: dict[str, set[str]] = {group.casefold(): set() for group in named}
+
+    def declare(names: Iterable[str], layer: Layer, groups: Iterable[str]) -> None:
+        layers = [layer, *(index.profiles[name] for name in names if name in index.profiles)]
+        for group in groups:
+            found[group].update(section for each in layers for section in each.sections)
+
+    for own in index.targets.values() if named else ():
+        if own.target.level is Level.PROJECT and own.target.ref is not None:
+            declare(own.metadata.profiles, own.layer, _groups_around(own.target.ref, found))
+    for each in index.sets.values() if named else ():
+        select = each.select
+        below = [group for group in found if select.group and group.startswith(f"{select.group.casefold()}/")]
+        paths = [select.group] if select.group else select.projects
+        around = {group for path in paths for group in _groups_around(path, found)}
+        declare(each.metadata.profiles, each.layer, {*below, *around})
+    return {group: frozenset(found[group.casefold()]) for group in sorted(named)}
+
+
+def _groups_around(ref: Key, groups: Collection[str]) -> Iterable[str]:
+    """Return which of some groups a path is, or is below; any may be around a project that is given by ID."""
+    if isinstance(ref, int):
+        return groups
+    parts = ref.casefold().split("/")
+    return [path for end in range(1, len(parts) + 1) if (path := "/".join(parts[:end])) in groups]
 
 
 def _composition(target: Target, path: str | None, there: Mapping[str, Member]) -> Composition:

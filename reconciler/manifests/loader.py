@@ -27,6 +27,7 @@ from reconciler.manifests.index import (
     level_error,
     misplaced_references,
     path_levels,
+    sections_below,
 )
 from reconciler.manifests.layers import (
     PRUNE,
@@ -153,6 +154,11 @@ class Manifests:
         """The groups of which a set selects archived projects too."""
         selected = (each.select for each in self._index.sets.values())
         return frozenset(select.group for select in selected if select.group and select.archived)
+
+    @property
+    def sections_below(self) -> dict[str, frozenset[str]]:
+        """By group, as of `groups`, the sections that projects below it may declare, by all documents about them."""
+        return sections_below(self._index)
 
     @property
     def documents(self) -> dict[str, int]:

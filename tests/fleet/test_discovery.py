@@ -1,11 +1,12 @@
 """Sets over groups: one list per group, the IDs in it, and the messages if a group cannot be listed."""
 
+from collections.abc import Callable
 from typing import Any
 
 import pytest
 
 from reconciler.errors import Forbidden, NotFound, Unauthorized
-from reconciler.live.records import discover
+from reconciler.live.records import Listing, discover
 from reconciler.manifests import Hidden, Member
 from reconciler.model.state import Reference
 from reconciler.model.targets import Level
@@ -156,15 +157,20 @@ class Lists:
         raise self.found
 
     def pages(self, path: str) -> list[Any]:
+        return self.gather(path, lambda entry: entry)
+
+    def gather(self, path: str, keep: Callable[[Any], Any], _spread: Any = None) -> list[Any]:
         assert path.startswith("groups/a%2Fb/projects?")
         if isinstance(self.found, Exception):
             raise self.found
-        return list(self.found)
+        return [keep(entry) for entry in self.found]
 
 
 def test_what_is_found_are_paths_and_ids() -> None:
     found = discover(
-        {"a/B": False, "A/b": False}, Lists([{"id": 1, "path_with_namespace": "A/b/C", "archived": True}]), 1
+        {"a/B": Listing(archived=True), "A/b": Listing()},
+        Lists([{"id": 1, "path_with_namespace": "A/b/C", "archived": True}]),
+        1,
     )
     assert found.groups == dict.fromkeys(("a/B", "A/b"), (Member("A/b/C", archived=True, id=1),))
     assert found.ids == {Reference(Level.PROJECT, "a/b/c"): 1}
@@ -185,15 +191,15 @@ def test_what_is_found_are_paths_and_ids() -> None:
 )
 def test_a_list_nobody_can_use_is_hidden_with_its_reason(found: Any, reason: str) -> None:
     said = f"the projects of group a/b cannot be listed (GET groups/a%2Fb/projects: {reason})"
-    assert discover({"a/b": False}, Lists(found), 1).groups == {"a/b": Hidden(said)}
+    assert discover({"a/b": Listing()}, Lists(found), 1).groups == {"a/b": Hidden(said)}
 
 
 def test_a_group_that_is_not_there_is_hidden_and_a_wrong_token_ends_it_all() -> None:
-    hidden = discover({"a/b": False}, Lists(NotFound("GET x", "404 Not Found", 404)), 1).groups["a/b"]
+    hidden = discover({"a/b": Listing()}, Lists(NotFound("GET x", "404 Not Found", 404)), 1).groups["a/b"]
     assert isinstance(hidden, Hidden)
     assert hidden.absent
     with pytest.raises(Unauthorized):
-        discover({"a/b": False}, Lists(Unauthorized("GET x", "401", 401)), 1)
+        discover({"a/b": Listing()}, Lists(Unauthorized("GET x", "401", 401)), 1)
 
 
 def test_where_the_list_is_silent_every_section_counts_as_applicable() -> None:
@@ -204,5 +210,5 @@ def test_where_the_list_is_silent_every_section_counts_as_applicable() -> None:
         canned(answer("200 OK", f"[{silent}, {telling}]", x_next_page="")) as server,
         Client(server.api_url, "t") as client,
     ):
-        found = discover({"acme": True}, client, 1, switches=off | {"merge_requests_enabled"})
+        found = discover({"acme": Listing(True, off | {"merge_requests_enabled"})}, client, 1)
     assert found.groups == {"acme": (Member("acme/a", id=1), Member("acme/b", id=2, off=off))}
