@@ -154,7 +154,9 @@ def _read_pages(fetch: Callable[[str], _Page[Kept]], path: str, spread: Spread |
         if following in asked:
             raise _no_such_page(path, page, number, following)
         last = parse_number(page.headers.get("x-total-pages")) or 0
-        if spread and number == 1 and following == _numbered(path, 2) and last <= MAX_PAGES:
+        if last > MAX_PAGES:
+            break
+        if spread and number == 1 and following == _numbered(path, 2):
             pages = [_numbered(path, each) for each in range(2, last + 1)]
             others = dict(zip(pages, spread(fetch, pages), strict=True))
         asked.append(following)

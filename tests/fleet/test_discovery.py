@@ -212,3 +212,44 @@ def test_where_the_list_is_silent_every_section_counts_as_applicable() -> None:
     ):
         found = discover({"acme": Listing(True, off | {"merge_requests_enabled"})}, client, 1)
     assert found.groups == {"acme": (Member("acme/a", id=1), Member("acme/b", id=2, off=off))}
+
+
+APPROVALS = "approval_settings: {allow_author_approval: true}"
+SET = """\
+apiVersion: reconciler/v1
+kind: ProjectSet
+metadata: {name: %s, profiles: [%s]}
+select: {%s}
+spec: {%s}
+---
+"""
+PROFILE = "apiVersion: reconciler/v1\nkind: Profile\nmetadata: {name: %s}\nspec: {%s}\n---\n"
+PROJECT = "apiVersion: reconciler/v1\nkind: Project\nmetadata: {%s}\nspec: {%s}\n---\n"
+TELLING = "milestones: {}"
+
+
+@pytest.mark.parametrize(
+    ("more", "line", "simple"),
+    [
+        ("", "plan", True),
+        (PROFILE % ("quiet", APPROVALS), "plan", True),
+        (PROFILE % ("base", TELLING) + SET % ("b", "base", "group: acme/tools", APPROVALS), "plan", False),
+        (SET % ("b", "", "group: acme/tools", TELLING), "plan", False),
+        (SET % ("b", "", "group: acme/tools", TELLING), "plan --section approval_settings", True),
+        (SET % ("b", "", "group: acme/tools, archived: true", APPROVALS), "plan", True),
+        (SET % ("b", "", "projects: [acme/web]", TELLING), "plan", False),
+        (SET % ("b", "", "projects: [other/web]", TELLING), "plan", True),
+        (PROJECT % ("path: acme/api", TELLING), "plan", False),
+        (PROJECT % ("path: acme/api", TELLING), "plan --section approval_settings", True),
+        (PROJECT % ("path: other/api", TELLING), "plan", True),
+        (PROJECT % ("id: 103", TELLING), "plan", False),
+    ],
+)
+def test_a_group_is_asked_for_whole_records_only_if_a_section_below_it_may_be_not_applicable(
+    cli_runner: CliRunner, more: str, line: str, *, simple: bool
+) -> None:
+    cli_runner.write("manifests/sets.yaml", SET % ("a", "", "group: acme", APPROVALS) + more)
+    cli_runner.sandbox.clear_log()
+    cli_runner(line)
+    listed = {entry["target"].partition("?")[0]: entry["target"] for entry in cli_runner.sandbox.log()}
+    assert ("simple=true&archived=false" in listed["/api/v4/groups/acme/projects"]) is simple

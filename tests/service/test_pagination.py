@@ -1,7 +1,7 @@
 """Lists, page by page, and lists that change while they are read."""
 
 import json
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import suppress
 from typing import Any
 
@@ -10,6 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from reconciler.errors import BadAnswer, ServerFailure
+from reconciler.model.protocols import Spread
 from reconciler.service import Client
 from reconciler.service.pagination import read_list
 from reconciler.service.responses import Response
@@ -21,6 +22,14 @@ from tests.service.listing import HEADERS, Listing, served
 
 def as_it_is(entry: Any) -> Any:
     return entry
+
+
+def backwards(ask: Callable[[str], Any], pages: Sequence[str]) -> list[Any]:
+    """Ask for pages as threads may: in any order."""
+    return [ask(page) for page in reversed(pages)][::-1]
+
+
+SPREADS = (None, backwards)
 
 
 def pages_of(*pages: Sequence[Any], totals: Sequence[int] | None = None) -> list[bytes]:
@@ -177,6 +186,7 @@ def test_a_list_is_complete_whichever_page_headers_there_are_and_however_short_p
     st.integers(7, 30),
     st.frozensets(st.sampled_from(HEADERS)),
     st.lists(st.tuples(st.integers(0, 8), st.integers(0, 60)), max_size=4),
+    st.sampled_from(SPREADS),
 )
 def test_a_list_that_changes_while_it_is_read_ends_and_brings_nothing_twice(
     service: tuple[Client, list[Listing]],
@@ -184,6 +194,7 @@ def test_a_list_that_changes_while_it_is_read_ends_and_brings_nothing_twice(
     cap: int,
     headers: frozenset[str],
     changes: list[tuple[int, int]],
+    spread: Spread | None,
 ) -> None:
     client, listings = service
 
@@ -195,7 +206,7 @@ def test_a_list_that_changes_while_it_is_read_ends_and_brings_nothing_twice(
     listing = listings[0] = Listing(entries, cap=cap, headers=headers)
     found: list[Any] = []
     with suppress(BadAnswer):
-        found = client.pages("x")
+        found = client.gather("x", as_it_is, spread)
     assert len(found) == len({entry["id"] for entry in found})
     if found and "x-total" in headers and len({other % 2 for _, other in changes}) < 2:
         assert found in map(entries, range(len(listing.asked)))
@@ -309,3 +320,46 @@ def test_a_list_that_comes_out_whole_was_read_whole_at_once(pages: list[list[int
 
     assert read_list(fetch, "x", as_it_is) == [{"id": number} for page in pages for number in page]
     assert len(asked) in (len(pages), 2 * len(pages))
+
+
+@pytest.mark.parametrize(
+    ("headers", "known"),
+    [
+        ({"x-total-pages", "x-next-page"}, True),
+        ({"x-total-pages", "x-total"}, True),
+        ({"x-total-pages", "link"}, True),
+        ({"x-next-page", "x-total"}, False),
+        ({"link"}, False),
+        (set(), False),
+    ],
+    ids=lambda each: "+".join(sorted(each)) if isinstance(each, set) else "",
+)
+def test_pages_are_asked_for_at_once_if_the_first_says_how_many_there_are(
+    service: tuple[Client, list[Listing]], headers: set[str], *, known: bool
+) -> None:
+    client, listings = service
+    asked: list[str] = []
+
+    def spread(ask: Callable[[str], Any], pages: Sequence[str]) -> list[Any]:
+        asked.extend(pages)
+        return backwards(ask, pages)
+
+    listing = listings[0] = Listing(lambda _: numbered(*range(950)), headers=frozenset(headers))
+    assert client.gather("x", lambda entry: entry["id"], spread) == [*range(950)]
+    assert asked == [f"x?per_page=100&page={page}" for page in range(2, 11)] * known
+    assert len(listing.asked) == 10 + (not headers)
+    listings[0] = Listing(lambda _: numbered(*range(150)), headers=frozenset({"x-total-pages", "link"}), cursor=True)
+    assert client.gather("x", lambda entry: entry["id"], spread) == [*range(150)]
+    assert len(asked) == 9 * known
+
+
+def test_a_list_that_says_that_it_is_endless_is_not_read() -> None:
+    asked = []
+
+    def fetch(path: str) -> tuple[Any, Response]:
+        asked.append(path)
+        return numbered(1), Response(200, "OK", {"x-total-pages": "1001"}, b"")
+
+    with pytest.raises(BadAnswer, match="GET x: the list has more than 1000 pages"):
+        read_list(fetch, "x", as_it_is, spread=backwards)
+    assert asked == ["x?per_page=100&page=1"]
