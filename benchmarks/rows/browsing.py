@@ -14,11 +14,21 @@ PAGES: Mapping[str, Callable[[int], str]] = {"decision page": lambda projects: r
 WORDS = ("service-0", "milestone 2027", "mobile/", "legacy", "train 7")
 """What is typed into the search, one after the other: it leaves nearly all, some, and nearly nothing."""
 
+CLICKED = (
+    ".tile",
+    "th[data-section] button",
+    "#matrix [role=rowheader]",
+    "#matrix .matrix-chip",
+    "#matrix .matrix-section",
+)
+"""What filters by a click; the last one of each that the page shows, which is clicked a second time to take it back."""
+
 WATCH = """
 let changed = 0;
 new MutationObserver(() => { changed = performance.now(); })
   .observe(document, { subtree: true, childList: true, characterData: true, attributes: true });
-const frame = () => new Promise((resolve) => requestAnimationFrame(() => setTimeout(resolve, 0, performance.now())));
+// The moment after the next frame was laid out and painted.
+const frame = () => new Promise((resolve) => requestAnimationFrame(() => setTimeout(() => resolve(performance.now()))));
 const pause = (milliseconds) => new Promise((resolve) => setTimeout(resolve, milliseconds));
 
 // Milliseconds of the page's clock at the first frame after which the page does not change any more.
@@ -42,7 +52,7 @@ const painted = performance.getEntriesByName("first-contentful-paint")[0]?.start
 return Math.max(await window.opened, painted);
 """
 
-FILTERED = """
+TYPED = """
 const box = document.getElementById("text");
 box.focus();
 box.value = args[0];
@@ -51,9 +61,16 @@ box.dispatchEvent(new InputEvent("input", { bubbles: true }));
 return (await settled()) - began;
 """
 
+CLICK = """
+const those = [...document.querySelectorAll(args[0])].filter((each) => !each.disabled);
+const began = performance.now();
+those.at(-1).click();
+return (await settled()) - began;
+"""
+
 
 def browsing(bench: Bench) -> list[Figure]:
-    """Open each page several times, and filter it by some words, of which the slowest counts.
+    """Open each page several times, and filter it in each way, of which the slowest counts.
 
     Raises:
         Failed: Chromium is not installed.
@@ -77,7 +94,9 @@ def _measured(window: Browser, bench: Bench, page: str, projects: int) -> list[F
     for _ in range(bench.sizes.repeat):
         window.open(file)
         opened.append(float(window.run_later(OPENED)) / 1000)
-        filtered.append(max(float(window.run_later(FILTERED, word)) for word in WORDS))
+        taken = [window.run_later(TYPED, word) for word in (*WORDS, "")]
+        taken += [window.run_later(CLICK, selector) for selector in CLICKED for _ in range(2)]
+        filtered.append(max(map(float, taken)))
     version = window.driver.capabilities["browserVersion"]
     about = f"Chromium {version} without a window; {page}: {file.stat().st_size / 1e6:.2f} MB for {projects:,} projects"
     return [
