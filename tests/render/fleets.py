@@ -6,10 +6,12 @@ and unmanaged objects.
 """
 
 from collections.abc import Callable, Mapping
+from dataclasses import replace
 from datetime import date, timedelta
 from functools import cache
 
 from reconciler.apply import ENDED, UNKNOWN, Outcome, Status, TargetOutcome
+from reconciler.documents.history import History, with_run
 from reconciler.documents.plan_file import SavedPlan
 from reconciler.documents.report import Report, make_report
 from reconciler.model.diff import AsRead, Fields
@@ -51,7 +53,7 @@ LOSSES = {
 def fleet(projects: int) -> SavedPlan:
     """Return a plan for one group and so many projects in its subgroups."""
     planned = sorted(map(_planned, range(projects)), key=lambda each: each.target.order)
-    return saved_plan(Plan((_group(), *planned)))
+    return replace(saved_plan(Plan((_group(), *planned))), narrowed=False)
 
 
 @cache
@@ -84,6 +86,27 @@ def interrupted(projects: int) -> Report:
         return Outcome(change, Status.SKIPPED, ENDED)
 
     return _report(projects, outcome)
+
+
+DAYS = 64, 40, 25, 12, 6, 3, 1, 0
+"""How many days ago the runs of the history were."""
+
+
+@cache
+def history(projects: int) -> History:
+    """Return the history that ends with the plan: the more days ago a run was, the fewer targets differed."""
+    saved, known = fleet(projects), None
+    for number, days in enumerate(DAYS):
+        one_in = len(DAYS) - number
+        targets = (each if place % one_in == 0 else _quiet(each) for place, each in enumerate(saved.targets))
+        known = with_run(known, replace(saved, created_at=NOON - timedelta(days=days), targets=tuple(targets)))
+    assert known is not None
+    return known
+
+
+def _quiet(target: TargetPlan) -> TargetPlan:
+    """Return what happens to a target that is in order."""
+    return replace(target, sections=tuple(SectionPlan(each.section, each.found) for each in target.sections))
 
 
 def _report(projects: int, outcome: Callable[[Change, int], Outcome]) -> Report:

@@ -9,8 +9,9 @@ from pathlib import Path
 import pytest
 
 from reconciler.render import render_plan, render_report
+from reconciler.render.fleet import page
 from tests.render.browser import AXE, AXE_DIGEST, LOOKS, SIZES, Browser, browser
-from tests.render.fleets import applied, fleet, interrupted
+from tests.render.fleets import applied, fleet, history, interrupted
 from tests.render.hostile import NAMES, hostile
 from tests.render.many import carried_out
 
@@ -18,6 +19,7 @@ PAGES: dict[str, Callable[[int], str]] = {
     "plan": lambda projects: render_plan(fleet(projects), "html"),
     "report": lambda projects: render_report(applied(projects), "html"),
     "interrupted": lambda projects: render_report(interrupted(projects), "html"),
+    "fleet": lambda projects: page(fleet(projects), history(projects)),
 }
 
 View = tuple[str, str]
@@ -43,24 +45,24 @@ def gallery(tmp_path: Path) -> Path:
 @pytest.mark.parametrize(
     ("projects", "views", "searched"),
     [
-        (10, [*product(SIZES, LOOKS)], [*product(SIZES, ["light", "dark"])]),
+        (10, [*product(SIZES, LOOKS)], [("desktop", "light"), ("phone", "dark")]),
         (500, [("desktop", "dark"), ("phone", "light")], [("phone", "light")]),
         (5000, [("desktop", "light"), ("phone", "forced")], []),
     ],
 )
-@pytest.mark.parametrize("page", list(PAGES))
+@pytest.mark.parametrize("name", list(PAGES))
 def test_a_page_looks_right(
-    chromium: Browser, tmp_path: Path, gallery: Path, page: str, projects: int, views: list[View], searched: list[View]
+    chromium: Browser, tmp_path: Path, gallery: Path, name: str, projects: int, views: list[View], searched: list[View]
 ) -> None:
     file = tmp_path / "page.html"
-    file.write_text(PAGES[page](projects), encoding="utf-8")
+    file.write_text(PAGES[name](projects), encoding="utf-8")
     opened = ""
     for device, look in views:
         if device != opened:
             chromium.open(file, SIZES[device], look)
             opened = device
         chromium.emulate("", look)
-        assert chromium.driver.save_screenshot(str(gallery / f"{page}-{projects}-{device}-{look}.png"))
+        assert chromium.driver.save_screenshot(str(gallery / f"{name}-{projects}-{device}-{look}.png"))
         assert chromium.run(FITS) == [SIZES[device][0]] * 2
         assert chromium.loaded() == []
         if (device, look) in searched:
@@ -83,7 +85,7 @@ def test_hostile_names_change_nothing(chromium: Browser, tmp_path: Path, gallery
             assert chromium.loaded() == [], kind
         shapes[kind] = chromium.run(SHAPE)
         assert shapes[kind] == shapes["plain"], kind
-        assert chromium.obstacles() == [], kind
+    assert chromium.obstacles() == []
     assert chromium.complaints() == []
 
 

@@ -72,7 +72,7 @@ def choices(window: Browser) -> list[Any]:
 
 def focused(window: Browser) -> str:
     return str(
-        window.run("return document.activeElement.getAttribute('aria-label') ?? document.activeElement.textContent")
+        window.run("return (document.activeElement.querySelector('.aside') ?? document.activeElement).textContent")
     )
 
 
@@ -85,7 +85,7 @@ def test_groups_are_a_tree_that_shows_the_worst_below(window: Browser, tmp_path:
     heard = (
         "return [...document.querySelectorAll('[role=row][aria-level]')].map((row) => [row.getAttribute('aria-level'), "
         "row.getAttribute('aria-expanded'), row.querySelector('bdi').textContent, "
-        "...[...row.querySelectorAll('[role=gridcell]')].map((cell) => cell.getAttribute('aria-label'))])"
+        "...[...row.querySelectorAll('[role=gridcell]')].map((cell) => cell.querySelector('.aside').textContent)])"
     )
     assert window.run(heard) == [
         [
@@ -133,7 +133,7 @@ def test_the_mouse_chooses_and_takes_back(window: Browser, tmp_path: Path) -> No
     click(window, "[role=rowheader]", 2)
     click(window, "[data-row='2'] [role=gridcell]", 1)
     click(window, "[data-row='3'] [role=gridcell]", 0)
-    assert window.texts("[aria-selected=true]") == ["approval_settings", "~"]
+    assert window.texts("[aria-selected=true]") == ["approval_settings", "changes~"]
     click(window, "[data-row='3'] [role=gridcell]", 0)
     click(window, ".matrix-section", 1)
     click(window, ".matrix-chip", 1)

@@ -242,7 +242,8 @@ function createMatrix(container, data, select) {
   }
 
   function cell(section, heard, ...children) {
-    return part("gridcell", "matrix-cell", section + 1, { "aria-label": heard, title: `${data.sections[section]}: ${heard}` }, ...children);
+    const text = make("span", { class: "aside" }, heard);
+    return part("gridcell", "matrix-cell", section + 1, { title: `${data.sections[section]}: ${heard}` }, text, ...children);
   }
 
   function leafCell(node, section) {
