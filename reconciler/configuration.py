@@ -20,6 +20,9 @@ DURATION = "^[0-9]+[smhd]$"
 RATE = r"^[0-9]+/[0-9]+(\.[0-9]+)?$"
 
 
+MOST_IN_FLIGHT = 64
+
+
 def _matching(pattern: str, words: str) -> Callable[[Any], str]:
     """Return a validator of text that matches a pattern; its error says what the value must be."""
 
@@ -29,6 +32,12 @@ def _matching(pattern: str, words: str) -> Callable[[Any], str]:
         return value
 
     return check
+
+
+def _in_flight(value: Any) -> Any:
+    if value == "auto" or (type(value) is int and 1 <= value <= MOST_IN_FLIGHT):
+        return value
+    raise ValueError(f"must be auto, or a whole number from 1 to {MOST_IN_FLIGHT}, without quotes")
 
 
 def _duration(value: Any) -> str:
@@ -65,6 +74,12 @@ WebAddress = Annotated[
     str,
     PlainValidator(_matching(WEB_ADDRESS, "must be a web address, such as https://gitlab.example.com")),
     WithJsonSchema({"type": "string", "pattern": f"^{WEB_ADDRESS}$"}),
+]
+
+InFlight = Annotated[
+    Any,
+    PlainValidator(_in_flight),
+    WithJsonSchema({"anyOf": [{"const": "auto"}, {"type": "integer", "minimum": 1, "maximum": MOST_IN_FLIGHT}]}),
 ]
 
 
@@ -107,7 +122,11 @@ class Configuration(BaseModel):
     env: Texts = Field(
         "", description="Environment variables that templates may read as env.NAME.", examples=[["STAGE"]]
     )
-    concurrency: int = Field(0, ge=1, le=64, description="Number of requests at once; 8 if left out.", examples=[8])
+    concurrency: InFlight = Field(
+        "auto",
+        description="Number of requests in flight at most; `auto`, the default, finds how many the service can handle.",
+        examples=["auto"],
+    )
     rate: PerSeconds = Field("", description="Limit of N requests in SECONDS seconds: N/SECONDS.", examples=["600/60"])
     max_wait: Duration = Field(
         "", description="End the run where the service asks for a longer wait; 5m if left out.", examples=["5m"]

@@ -14,7 +14,7 @@ from reconciler.errors import ScopeMissing, ServiceError, Unauthorized, WaitTooL
 from reconciler.model.diff import AsRead
 from reconciler.model.plan import Change, Plan, SectionPlan, TargetPlan
 from reconciler.model.progress import Progress
-from reconciler.model.protocols import Request
+from reconciler.model.protocols import Concurrency, Request
 from reconciler.model.targets import Address, Target
 from reconciler.model.wording import counted
 
@@ -226,7 +226,7 @@ class ApplyOptions:
         failures: ends the run at too many failures; None for any number.
     """
 
-    concurrency: int
+    concurrency: Concurrency
     verify: bool = True
     recheck: bool = False
     deliver: TokenSink | None = None

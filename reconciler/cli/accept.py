@@ -156,7 +156,7 @@ def accept_drift(session: Session) -> "Acceptance":
             desired,
             client,
             session.kinds,
-            given.concurrency,
+            client.concurrency,
             known=fleet.known,
             progress=progress,
             api_url=client.api_url,

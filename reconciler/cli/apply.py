@@ -366,7 +366,7 @@ def _carry_out(
                 session.watched(client) as progress,
             ):
                 verify, recheck = not flags.no_verify, flags.plan_file is not None
-                terms = ApplyOptions(session.given.concurrency, verify, recheck, sink, stop, record, progress)
+                terms = ApplyOptions(client.concurrency, verify, recheck, sink, stop, record, progress)
                 terms = replace(terms, canary=_canary(flags, saved), failures=_failure_limit(flags, saved))
                 signals.patience = 1 - len(signals.came)
                 application.run(terms)

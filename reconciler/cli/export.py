@@ -122,7 +122,7 @@ def export(
             asked,
             client,
             session.kinds,
-            given.concurrency,
+            client.concurrency,
             folder=folder,
             layout=Layout(profile, as_set, all_fields, prune),
             state=state,

@@ -76,7 +76,7 @@ def _export(session: Session, group: str) -> "ExportResult":
             ExportRequest((group,)),
             client,
             session.kinds,
-            session.given.concurrency,
+            client.concurrency,
             folder=MANIFESTS,
             layout=Layout(as_set=True),
             keep=True,

@@ -6,12 +6,15 @@ The fields of `Given` are the options: each is described once, as a value and as
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, fields
 from functools import wraps
-from typing import Any
+from typing import Any, Literal
 
 import click
+from click.shell_completion import CompletionItem
 
 from reconciler.cli import suggestions
 from reconciler.render import FORMATS
+
+AUTO: Literal["auto"] = "auto"
 
 DEFAULT_PATHS = ("manifests",)
 
@@ -24,6 +27,18 @@ def _pair(_context: click.Context, parameter: click.Parameter, values: tuple[str
     if len(pairs) < len(values):
         raise click.BadParameter(f"takes {parameter.metavar}")
     return tuple(pairs)
+
+
+class InFlight(click.IntRange):
+    """A number of requests in flight, or `auto`."""
+
+    def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> Any:
+        """Return `auto` as it is, and a number as an int."""
+        return value if value == AUTO else super().convert(value, param, ctx)
+
+    def shell_complete(self, _ctx: click.Context, _param: click.Parameter, incomplete: str) -> list[CompletionItem]:
+        """Return `auto`, where it may be meant."""
+        return [CompletionItem(AUTO)] if AUTO.startswith(incomplete) else []
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -152,8 +167,12 @@ class Given:
         "--ca-file", "FILE", "CA certificates to trust instead of the system's.", type=FILE
     )
     insecure_http: bool = CONNECTION.flag("--insecure-http", "Allow a plain-http URL to a host other than this one.")
-    concurrency: int = SERVICE.value(
-        "--concurrency", None, "Number of requests in flight at most.", 8, type=click.IntRange(1, 64)
+    concurrency: int | Literal["auto"] = SERVICE.value(
+        "--concurrency",
+        "N",
+        "Number of requests in flight at most, up to 64; auto finds how many the service can handle, up to 32.",
+        AUTO,
+        type=InFlight(1, 64),
     )
     rate: str | None = SERVICE.value("--rate", "N/SECONDS", "Send at most N requests in so many seconds.")
     max_wait: str = SERVICE.value("--max-wait", "TIME", "End the run if the service asks for a longer wait.", "5m")

@@ -68,7 +68,7 @@ def draw(session: Session, client: Client, grace: timedelta = timedelta(), *, co
             replace(without(fleet.desired, fleet.unfit), grace=grace, forced=given.force_events),
             client,
             session.kinds,
-            given.concurrency,
+            client.concurrency,
             known=fleet.known,
             progress=progress,
             api_url=client.api_url,
@@ -113,7 +113,7 @@ def draw_way_back(session: Session, client: Client, file: Path) -> SavedPlan:
             left,
             client,
             session.kinds,
-            given.concurrency,
+            client.concurrency,
             known=Known(moved=moved),
             progress=progress,
             api_url=client.api_url,
@@ -209,7 +209,7 @@ def read_fleet(session: Session, client: Client, failed: Iterable[Address] | Non
         reported = {*now.warnings}
         now = now.with_discovered({group: discovery.groups[group] for group in now.groups}, discovery.paths)
         session.warn(warning for warning in now.warnings if warning not in reported)
-    comparison, kept = compare_with_past(now, past, discovery, client, given.concurrency) if past else (None, {})
+    comparison, kept = compare_with_past(now, past, discovery, client, client.concurrency) if past else (None, {})
     whole = comparison.desired if comparison else now.desired
     if revisions:
         whole = replace(whole, digest=revisions.digest)
@@ -252,7 +252,7 @@ def _discover(session: Session, revisions: Sequence[Manifests], client: Client) 
             listing = Listing(group in each.groups_with_archived, switches)
             groups[group] = groups.get(group, listing) | listing
     pathless = {target for each in revisions for target in each.pathless}
-    discovery = discover(groups, client, session.given.concurrency, pathless)
+    discovery = discover(groups, client, client.concurrency, pathless)
     if discovery.groups and all(isinstance(each, Hidden) for each in discovery.groups.values()):
         refuse_unless_api(client, client.api_url)
     return discovery

@@ -76,24 +76,24 @@ def _check_targets(session: Session, client: "Client", service: "ServiceCheck", 
     with session.watched(client) as progress:
         progress.begin("reading manifests")
         fleet = read_fleet(session, client, failed)
-        live = read_live(fleet.desired, client, kinds, given.concurrency, progress)
-        plan = plan_from(fleet.desired, live, client, kinds, given.concurrency, known=fleet.known)
+        live = read_live(fleet.desired, client, kinds, client.concurrency, progress)
+        plan = plan_from(fleet.desired, live, client, kinds, client.concurrency, known=fleet.known)
         plan = plan if failed is None else restrict(plan, failed)
         found = {target: move.obstacle(follow=given.follow_moved) for target, move in fleet.known.moved().items()}
         moved = {target: cause for target, cause in found.items() if cause is not None}
         plan = hold_back_moved(plan, fleet.known.moved(), follow=given.follow_moved)
         reads = client.traffic.requests - client.traffic.retries
         context = CheckContext(fleet.desired, live, plan, kinds, service, moved, read_only)
-        targets = check_targets(context, client, given.concurrency)
+        targets = check_targets(context, client, client.concurrency)
     rate = Rate.parse(given.rate) if given.rate else None
     apart = rate.seconds / rate.requests if rate else 0.0
-    estimated = partial(estimate, latency=client.traffic.latency, concurrency=given.concurrency, apart=apart)
+    estimated = partial(estimate, latency=client.traffic.latency, concurrency=client.most_in_flight, apart=apart)
     costs = Costs(
         plan=estimated([1] * reads),
         apply=estimated(chains_of_apply(plan, kinds)),
         changes=sum(1 for _ in plan.changes),
         latency=client.traffic.latency,
-        concurrency=given.concurrency,
+        concurrency=client.most_in_flight,
     )
     return Diagnosis(service, targets=targets, costs=costs)
 

@@ -12,7 +12,7 @@ from reconciler.errors import NotFound, ServiceError
 from reconciler.live.read import side_by_side
 from reconciler.model.kind import Archived, Kinds, Needs
 from reconciler.model.plan import Plan, Problem, TargetPlan
-from reconciler.model.protocols import Reader
+from reconciler.model.protocols import Concurrency, Reader
 from reconciler.model.state import Cause, DesiredState, DesiredTarget, LiveState, Section
 from reconciler.model.targets import Target
 from reconciler.planning.causes import (
@@ -66,7 +66,7 @@ class CheckContext:
         return self.kinds[section.kind].needs
 
 
-def check_targets(context: CheckContext, reader: Reader, concurrency: int) -> tuple[TargetState, ...]:
+def check_targets(context: CheckContext, reader: Reader, concurrency: Concurrency) -> tuple[TargetState, ...]:
     """Return what can be read and written of each section of each target.
 
     Raises:

@@ -8,7 +8,7 @@ from reconciler.live.read import learn_ids, read_part, side_by_side
 from reconciler.manifests import Member
 from reconciler.model.kind import Kind, Kinds, Part
 from reconciler.model.progress import Progress
-from reconciler.model.protocols import Lister
+from reconciler.model.protocols import Concurrency, Lister
 from reconciler.model.state import LivePart, LiveState, PartAddress, Reference, Unknown, Unreadable
 from reconciler.model.targets import Target
 
@@ -35,7 +35,7 @@ class LiveSnapshot:
 
 
 def read_all(
-    request: ExportRequest, reader: Lister, kinds: Kinds, concurrency: int, progress: Progress
+    request: ExportRequest, reader: Lister, kinds: Kinds, concurrency: Concurrency, progress: Progress
 ) -> LiveSnapshot:
     """Read every section that the level of each target has, or only the requested sections.
 

@@ -22,7 +22,7 @@ from reconciler.manifests.project_sets import chosen
 from reconciler.manifests.yaml_writer import height
 from reconciler.model.kind import Kinds
 from reconciler.model.progress import Progress
-from reconciler.model.protocols import Lister
+from reconciler.model.protocols import Concurrency, Lister
 from reconciler.model.targets import Level
 from reconciler.planning.causes import ProjectRecord, unfit
 from reconciler.system.files import save, save_inside
@@ -84,7 +84,7 @@ def run_export(
     request: ExportRequest,
     reader: Lister,
     kinds: Kinds,
-    concurrency: int,
+    concurrency: Concurrency,
     *,
     folder: Path,
     layout: Layout = PLAIN,
@@ -121,7 +121,7 @@ def draw_export(
     request: ExportRequest,
     reader: Lister,
     kinds: Kinds,
-    concurrency: int,
+    concurrency: Concurrency,
     *,
     folder: Path,
     layout: Layout = PLAIN,

@@ -9,7 +9,7 @@ from reconciler.live.records import OTHER, Listing, TargetRecord, discover, fetc
 from reconciler.manifests import Hidden, Manifests, Member
 from reconciler.manifests.documents import plausible_path
 from reconciler.manifests.project_sets import by_group
-from reconciler.model.protocols import Lister
+from reconciler.model.protocols import Concurrency, Lister
 from reconciler.model.targets import Identity, Level, Target
 
 
@@ -87,7 +87,7 @@ def discovered_in(manifests: Manifests, members: Mapping[str, Sequence[Member]])
 
 
 def resolve_targets(
-    request: ExportRequest, reader: Lister, concurrency: int, switches: frozenset[str]
+    request: ExportRequest, reader: Lister, concurrency: Concurrency, switches: frozenset[str]
 ) -> ResolvedTargets:
     """Ask for the named groups and projects, once each, and list the projects of each group; see `discover`.
 

@@ -20,7 +20,7 @@ from reconciler.live.records import Discovery, current_names
 from reconciler.manifests import Hidden, Inputs, Manifests, Part, read_contents, read_elsewhere, read_found
 from reconciler.manifests.project_sets import Discovered
 from reconciler.manifests.sources import MANIFEST, read_all, search
-from reconciler.model.protocols import Reader
+from reconciler.model.protocols import Concurrency, Reader
 from reconciler.model.targets import Target
 from reconciler.system.terminal import escaped
 
@@ -135,7 +135,7 @@ def _digest(contents: Mapping[str, bytes], values: Mapping[str, Any], env_names:
 
 
 def compare_with_past(
-    now: Manifests, past: Past, discovery: Discovery, reader: Reader, concurrency: int
+    now: Manifests, past: Past, discovery: Discovery, reader: Reader, concurrency: Concurrency
 ) -> tuple[Comparison, Mapping[Target, str]]:
     """Compare now with then, without targets that no longer exist, and following those that were renamed.
 

@@ -7,8 +7,8 @@ from collections import deque
 from collections.abc import Callable, Hashable, Iterable, Iterator, Mapping
 from contextlib import suppress
 from queue import SimpleQueue
-from threading import Thread
-from typing import Any, TypeVar
+from threading import Lock, Thread
+from typing import Any, Generic, TypeVar
 
 from reconciler.errors import (
     BadAnswer,
@@ -24,7 +24,7 @@ from reconciler.model.diff import fields_of
 from reconciler.model.endpoints import Collection, Reading
 from reconciler.model.kind import Kinds, Part
 from reconciler.model.progress import Progress
-from reconciler.model.protocols import Json, Reader, TimedReader
+from reconciler.model.protocols import Concurrency, Json, Reader, TimedReader
 from reconciler.model.resource import Found, Resource
 from reconciler.model.state import DesiredState, LivePart, LiveState, PartAddress, Reference, Unknown, Unreadable
 from reconciler.model.targets import Target
@@ -40,7 +40,7 @@ Result = TypeVar("Result")
 
 
 def read_live(
-    desired: DesiredState, reader: TimedReader, kinds: Kinds, concurrency: int, progress: Progress | None = None
+    desired: DesiredState, reader: TimedReader, kinds: Kinds, concurrency: Concurrency, progress: Progress | None = None
 ) -> LiveState:
     """Read every declared part of every target.
 
@@ -135,47 +135,75 @@ def answer_or_error(ask: Callable[[], Result]) -> Result | ServiceError:
 
 
 def ask_each(
-    ask: Callable[[Question], Result], questions: Iterable[Question], concurrency: int
+    ask: Callable[[Question], Result], questions: Iterable[Question], concurrency: Concurrency
 ) -> dict[Question, Result]:
     """Return the answer to each question, in their order, at most `concurrency` asked at once; see `side_by_side`."""
     ordered = list(questions)
     return dict(zip(ordered, side_by_side(ask, ordered, concurrency), strict=True))
 
 
-def side_by_side(work: Callable[[Task], Result], tasks: Iterable[Task], concurrency: int) -> list[Result]:
+def side_by_side(work: Callable[[Task], Result], tasks: Iterable[Task], concurrency: Concurrency) -> list[Result]:
     """Do the same work for all tasks, at most `concurrency` at once; results in the order of the tasks.
+
+    If `concurrency` is a function, it is called whenever a task ends: workers are started, and end, as it says.
 
     The first exception ends it: tasks that have not begun are dropped, and those that have are waited for. A
     `KeyboardInterrupt` waits for nothing: the threads are daemons, so that an answer that never comes cannot keep the
     process. Workers take one task after the other, since a future for each of a fleet's tasks would weigh more than its
     result.
     """
-    todo = deque(enumerate(tasks))
-    results: dict[int, Result] = {}
-    ended = SimpleQueue[BaseException | None]()
+    return _Crew(work, tasks, concurrency).run()
 
-    def work_on() -> None:
+
+class _Crew(Generic[Task, Result]):
+    """Threads that share the tasks of `side_by_side`."""
+
+    def __init__(self, work: Callable[[Task], Result], tasks: Iterable[Task], concurrency: Concurrency) -> None:
+        self._work = work
+        self._todo = deque(enumerate(tasks))
+        self._concurrency = concurrency
+        self._results: dict[int, Result] = {}
+        self._ended = SimpleQueue[BaseException | None]()
+        self._workers: list[Thread] = []
+        self._dismissed = 0
+        self._changing = Lock()
+
+    def run(self) -> list[Result]:
+        """Return the results once all is done."""
         try:
-            for number, task in _taken(todo):
-                results[number] = work(task)
-        except BaseException as error:  # noqa: BLE001 - it is raised where it is waited for
-            todo.clear()
-            ended.put(error)
-        else:
-            ended.put(None)
+            self._has_room()
+            # A worker is in the list before the one that starts it ends.
+            errors = [error for _ in self._workers if (error := self._ended.get()) is not None]
+            for worker in self._workers:
+                worker.join()
+        finally:
+            self._todo.clear()
+        if errors:
+            raise errors[0]
+        return [self._results[number] for number in range(len(self._results))]
 
-    workers = [Thread(target=work_on, daemon=True) for _ in range(min(concurrency, len(todo)))]
-    try:
-        for worker in workers:
-            worker.start()
-        errors = [error for _ in workers if (error := ended.get()) is not None]
-        for worker in workers:
-            worker.join()
-    finally:
-        todo.clear()
-    if errors:
-        raise errors[0]
-    return [results[number] for number in range(len(results))]
+    def _has_room(self) -> bool:
+        """Start the workers for which there is room; return whether there is room for those that are there."""
+        number = self._concurrency() if callable(self._concurrency) else self._concurrency
+        with self._changing:
+            room = number - len(self._workers) + self._dismissed
+            for _ in range(min(room, len(self._todo))):
+                self._workers.append(Thread(target=self._work_on, daemon=True))
+                self._workers[-1].start()
+            self._dismissed += room < 0
+            return room >= 0
+
+    def _work_on(self) -> None:
+        try:
+            for number, task in _taken(self._todo):
+                self._results[number] = self._work(task)
+                if not self._has_room():
+                    break
+        except BaseException as error:  # noqa: BLE001 - it is raised where it is waited for
+            self._todo.clear()
+            self._ended.put(error)
+        else:
+            self._ended.put(None)
 
 
 def _taken(todo: deque[Task]) -> Iterator[Task]:

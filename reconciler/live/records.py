@@ -12,7 +12,7 @@ from typing import TypeVar
 from reconciler.errors import BadAnswer, Moved, NotFound, ServiceError
 from reconciler.live.read import UNEXPECTED, answer_or_error, ask_each, side_by_side
 from reconciler.manifests import Hidden, Member
-from reconciler.model.protocols import Json, Lister, Reader, Spread
+from reconciler.model.protocols import Concurrency, Json, Lister, Reader, Spread
 from reconciler.model.state import LiveState, Lookup, Reference, Unknown, Vocabulary
 from reconciler.model.targets import Identity, Level, Target
 
@@ -126,7 +126,9 @@ def look_up_id(reference: Reference, reader: Reader) -> int | Unknown:
     return Unknown(_reason(answer)) if isinstance(answer, ServiceError) else answer
 
 
-def look_up(references: Iterable[Reference], reader: Reader, concurrency: int) -> dict[Reference, int | Unknown]:
+def look_up(
+    references: Iterable[Reference], reader: Reader, concurrency: Concurrency
+) -> dict[Reference, int | Unknown]:
     """Ask for the numeric ID of each path, once each.
 
     Raises:
@@ -151,7 +153,7 @@ def look_up_names(vocabulary: Vocabulary, reader: Reader) -> frozenset[str] | Un
     return _answer_or_unknown(ask)
 
 
-def with_lookups(live: LiveState, missing: Iterable[Lookup], reader: Reader, concurrency: int) -> LiveState:
+def with_lookups(live: LiveState, missing: Iterable[Lookup], reader: Reader, concurrency: Concurrency) -> LiveState:
     """Return live state with what planning lacks, each asked for once.
 
     Raises:
@@ -164,7 +166,7 @@ def with_lookups(live: LiveState, missing: Iterable[Lookup], reader: Reader, con
     return replace(live, ids={**live.ids, **ids}, names={**live.names, **names})
 
 
-def look_up_paths(targets: Iterable[Target], reader: Reader, concurrency: int) -> dict[Target, str | Unknown]:
+def look_up_paths(targets: Iterable[Target], reader: Reader, concurrency: Concurrency) -> dict[Target, str | Unknown]:
     """Ask for the full path of each target that is given by ID, once each.
 
     Raises:
@@ -175,7 +177,7 @@ def look_up_paths(targets: Iterable[Target], reader: Reader, concurrency: int) -
 
 
 def current_names(
-    targets: Iterable[Target], reader: Reader, concurrency: int, known: Mapping[Reference, int]
+    targets: Iterable[Target], reader: Reader, concurrency: Concurrency, known: Mapping[Reference, int]
 ) -> dict[Target, frozenset[Identity]]:
     """Return all that each target is called now; nothing for one that is not there, or not visible.
 
@@ -232,7 +234,7 @@ class Listing:
 
 
 def discover(
-    groups: Mapping[str, Listing], reader: Lister, concurrency: int, pathless: Iterable[Target] = ()
+    groups: Mapping[str, Listing], reader: Lister, concurrency: Concurrency, pathless: Iterable[Target] = ()
 ) -> Discovery:
     """List the projects of some groups (deployed behaviour, section 7.8), side by side, each group once.
 

@@ -13,6 +13,9 @@ Kept = TypeVar("Kept")
 Spread = Callable[[Callable[[str], Any], Sequence[str]], list[Any]]
 """Does the same for some texts, and returns the results in their order."""
 
+Concurrency = int | Callable[[], int]
+"""How many requests may be in flight: a number, or a function that returns it at each moment."""
+
 Method = Literal["POST", "PUT", "PATCH", "DELETE"]
 
 

@@ -13,7 +13,7 @@ from reconciler.errors import ConfigurationError, ServiceError
 from reconciler.live.read import answer_or_error, side_by_side
 from reconciler.live.records import OTHER, TargetRecord, fetch_record, is_off, is_the_other
 from reconciler.model.kind import Archived, Kinds, Needs, Role
-from reconciler.model.protocols import Json, Reader
+from reconciler.model.protocols import Concurrency, Json, Reader
 from reconciler.model.state import Cause, DesiredState, LiveState, PartAddress, Unreadable
 from reconciler.model.targets import Level, Target
 
@@ -182,7 +182,9 @@ def whole_url(api_url: str) -> str:
     return f"the URL must end in /api/v4: try {url.scheme}://{url.netloc}{base}/api/v4"
 
 
-def find_causes(desired: DesiredState, live: LiveState, reader: Reader, kinds: Kinds, concurrency: int) -> LiveState:
+def find_causes(
+    desired: DesiredState, live: LiveState, reader: Reader, kinds: Kinds, concurrency: Concurrency
+) -> LiveState:
     """Return live state in which each part that could not be read has its cause.
 
     It takes at most one request for each target that fails, and one for each cause that many of them share.

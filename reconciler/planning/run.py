@@ -12,7 +12,7 @@ from reconciler.live.records import look_up, look_up_paths, with_lookups
 from reconciler.model.kind import Kinds
 from reconciler.model.plan import Plan
 from reconciler.model.progress import Progress
-from reconciler.model.protocols import Reader, TimedReader
+from reconciler.model.protocols import Concurrency, Reader, TimedReader
 from reconciler.model.resource import Found, Resource
 from reconciler.model.state import (
     Cause,
@@ -100,7 +100,7 @@ def draw_plan(
     desired: DesiredState,
     reader: TimedReader,
     kinds: Kinds,
-    concurrency: int,
+    concurrency: Concurrency,
     *,
     known: Known = NOTHING_KNOWN,
     progress: Progress | None = None,
@@ -118,7 +118,7 @@ def read_and_plan(
     desired: DesiredState,
     reader: TimedReader,
     kinds: Kinds,
-    concurrency: int,
+    concurrency: Concurrency,
     *,
     known: Known = NOTHING_KNOWN,
     progress: Progress | None = None,
@@ -155,7 +155,7 @@ def plan_from(
     live: LiveState,
     reader: Reader,
     kinds: Kinds,
-    concurrency: int,
+    concurrency: Concurrency,
     *,
     known: Known = NOTHING_KNOWN,
 ) -> Plan:
@@ -169,7 +169,7 @@ def _plan_from(
     live: LiveState,
     reader: Reader,
     kinds: Kinds,
-    concurrency: int,
+    concurrency: Concurrency,
     *,
     known: Known,
     make: MakePlan,
@@ -194,7 +194,7 @@ def _plan_from(
 
 
 def _twins(
-    plan: Plan, targets: Collection[DesiredTarget], ids: IDS, reader: Reader, concurrency: int
+    plan: Plan, targets: Collection[DesiredTarget], ids: IDS, reader: Reader, concurrency: Concurrency
 ) -> dict[Target, str]:
     """Return why targets that are one and the same cannot be planned; ask only where a change might be made twice."""
     numbers = {reference: number for reference, number in ids.items() if isinstance(number, int)}

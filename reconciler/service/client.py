@@ -1,16 +1,17 @@
 """The client: the token, threads, retries, redirects.
 
-One connection per thread; one limiter and one TLS context for all. The token is sent to its own service only, and
-writes go only to targets that the manifests name: redirects of reads within the API are followed (spec section 7;
-deployed behaviour, section 7.6).
+One connection for each request in flight; one limiter and one TLS context for all. The token is sent to its own
+service only, and writes go only to targets that the manifests name: redirects of reads within the API are followed
+(spec section 7; deployed behaviour, section 7.6).
 """
 
 import logging
 import re
 from collections.abc import Callable, Mapping
+from contextlib import suppress
 from datetime import datetime
 from random import Random
-from threading import Event, Lock, local
+from threading import Event, Lock
 from types import TracebackType
 from typing import Self
 from urllib.parse import SplitResult, unquote, urljoin, urlsplit
@@ -19,12 +20,13 @@ import httpx
 
 from reconciler import __version__
 from reconciler.errors import AccountClosed, ConfigurationError, Forbidden, Moved, RateLimited, ServiceError
-from reconciler.model.protocols import Json, Kept, Request, Spread
+from reconciler.model.protocols import Concurrency, Json, Kept, Request, Spread
 from reconciler.model.targets import Level, Target
 from reconciler.service.connection import Connect, Connection, connection_pool, is_plain, tls_context
 from reconciler.service.limiter import Limiter
 from reconciler.service.pagination import read_list
 from reconciler.service.policy import (
+    AUTO,
     DEFAULT_POLICY,
     TRANSIENT,
     Clock,
@@ -61,7 +63,7 @@ class Client:
     """A `protocols.Service` over HTTP. Safe to use from any thread.
 
     Args:
-        connect: makes the connection pool of one thread.
+        connect: makes the connection pool of one request at a time.
 
     Attributes:
         api_url: without a slash at its end.
@@ -109,11 +111,10 @@ class Client:
         self._write_headers = self._headers | {"Content-Type": "application/json"}
         self._tls = tls_context(self.api_url, ca_file)
         self._connect = connect
-        self._thread = local()
         self._connections: list[Connection] = []
-        self._lock = Lock()
+        self._idle: list[Connection] = []
         try:
-            self._connection()
+            self._idle.append(self._connection())
         except (httpx.InvalidURL, ValueError) as error:
             raise ConfigurationError(f"{self.api_url} or its proxy cannot be used: {plain(str(error))}") from None
 
@@ -125,6 +126,16 @@ class Client:
         """Close all connections."""
         for connection in self._connections:
             connection.close()
+
+    @property
+    def concurrency(self) -> Concurrency:
+        """The number of requests in flight that the policy sets, or a function that returns what it is at present."""
+        return (lambda: self.most_in_flight) if self._policy.concurrency == AUTO else self._policy.concurrency
+
+    @property
+    def most_in_flight(self) -> int:
+        """How many requests may be in flight at present."""
+        return self._limiter.requests
 
     @property
     def moved(self) -> Mapping[tuple[Level, str], int]:
@@ -238,33 +249,32 @@ class Client:
 
     def _exchange(self, request: str, method: str, path: str, body: Json, tries: int) -> Response:
         """Send one request when the limiter lets it go: the one place where requests are counted and logged."""
-        connection = self._connection()
         headers = self._headers if method == "GET" else self._write_headers
         response = NO_RESPONSE
-        started = self._limiter.acquire(request)
+        sent = self._limiter.acquire(request)
+        connection = self._connection()
         try:
             self.traffic.count(method, again=tries > 1)
             response = connection.exchange(method, path, headers, body)
             self._heard = True
             self._date = response.headers.get("date", ""), self._clock.now()
-            self.traffic.answered(self._clock.monotonic() - started)
+            self.traffic.answered(self._clock.monotonic() - sent.at)
         finally:
-            self._limiter.release(started, response.status or None, response.headers)
+            self._idle.append(connection)
+            self._limiter.release(sent, response.status or None, response.headers)
             if LOG.isEnabledFor(logging.DEBUG):
-                milliseconds = 1000 * (self._clock.monotonic() - started)
+                milliseconds = 1000 * (self._clock.monotonic() - sent.at)
                 number = plain(response.headers.get("x-request-id", ""))[:LONGEST_ID] or "unknown"
                 status = response.status or "not answered"
                 LOG.debug("%s %s, %.0f ms, try %d, request %s", request, status, milliseconds, tries, number)
         return response
 
     def _connection(self) -> Connection:
-        """Return the connection of this thread."""
-        connection: Connection | None = getattr(self._thread, "connection", None)
-        if connection is None:
-            connection = Connection(self.api_url, self._policy, self._clock, self._tls, self._connect)
-            self._thread.connection = connection
-            with self._lock:
-                self._connections.append(connection)
+        """Return a connection that no request uses: the one used last, or a new one."""
+        with suppress(IndexError):
+            return self._idle.pop()
+        connection = Connection(self.api_url, self._policy, self._clock, self._tls, self._connect)
+        self._connections.append(connection)
         return connection
 
 

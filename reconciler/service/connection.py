@@ -1,4 +1,4 @@
-"""The connections of one thread: one request out, one whole response back, or one of our own errors.
+"""The connection of one request at a time: one request out, one whole response back, or one of our own errors.
 
 httpx builds requests and knows certificates and proxies. Its own transport accepts no network backend, so the pool is
 httpcore's, on a backend that keeps a deadline: timeouts of single reads never end a response that trickles in.
@@ -77,7 +77,7 @@ ADVICE = "name the certificate of a private authority with --ca-file"
 
 
 class Connection:
-    """The connections of one thread, without retries, rates and redirects.
+    """The connection of one request at a time, without retries, rates and redirects.
 
     Args:
         connect: makes the pool of connections.
@@ -164,7 +164,7 @@ class Connection:
 def connection_pool(
     tls: ssl.SSLContext, proxy: str | None, backend: httpcore.NetworkBackend
 ) -> httpcore.ConnectionPool:
-    """Return the connection pool of one thread.
+    """Return the connection pool of one request at a time.
 
     Args:
         tls: how the service proves who it is.

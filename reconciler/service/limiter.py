@@ -1,6 +1,6 @@
 """The limiter: when the next request may be sent, for all threads of a run together.
 
-Three limits hold at once: `ConcurrencyLimit` (requests in flight), `Pacer` (the rate that the run sets itself) and
+Three limits hold at once: that of `concurrency` (requests in flight), `Pacer` (the rate that the run sets itself) and
 `Quota` (the rate limit that the service announces). A thread that waits here holds no connection. All threads keep a
 pause that the service asks for.
 """
@@ -13,7 +13,8 @@ from math import inf
 from threading import Condition, Event
 
 from reconciler.errors import Stopped, WaitTooLong
-from reconciler.service.policy import LONGEST_PAUSE, Clock, Policy, Rate
+from reconciler.service.concurrency import AdaptiveLimit, FixedLimit, Sent
+from reconciler.service.policy import AUTO, LONGEST_PAUSE, Clock, Policy, Rate
 from reconciler.service.responses import parse_date, parse_number
 from reconciler.service.traffic import Traffic, Wait
 
@@ -37,18 +38,22 @@ class Limiter:
         self._traffic = traffic
         self._stop = stop
         self._changed = Condition()
-        self._in_flight = 0
         self._held_until = -inf
         self._held_for = Wait.RATE_LIMIT
         self._words = ""
         self._refusal: WaitTooLong | None = None
-        self._concurrency = ConcurrencyLimit(policy.concurrency)
+        self._limit = AdaptiveLimit() if policy.concurrency == AUTO else FixedLimit(policy.concurrency)
         self._pacer = Pacer(policy.rate)
         self._quota = Quota()
         self._never = Event()
 
-    def acquire(self, request: str) -> float:
-        """Wait until a request may be sent; `release` must follow. Returns the clock's `monotonic` at its start.
+    @property
+    def requests(self) -> int:
+        """How many requests may be in flight at this moment."""
+        return self._limit.requests
+
+    def acquire(self, request: str) -> Sent:
+        """Wait until a request, by its method and path, may be sent; `release` must follow.
 
         Raises:
             WaitTooLong: the service asks, or has asked before, for a longer wait than `Policy.max_wait`.
@@ -61,8 +66,7 @@ class Limiter:
                 reason, seconds = self._obstacle(now)
                 if not seconds:
                     self._pacer.take(now)
-                    self._in_flight += 1
-                    return now
+                    return self._limit.send(request, now)
                 if seconds == inf:
                     with self._traffic.waiting(reason, self._clock):
                         self._changed.wait()
@@ -71,12 +75,11 @@ class Limiter:
                     self._refuse(request, reason, seconds)
             self.pause(request, reason, seconds)
 
-    def release(self, started: float, status: int | None, headers: Mapping[str, str]) -> None:
+    def release(self, sent: Sent, status: int | None, headers: Mapping[str, str]) -> None:
         """Record the response to a request, or with a status of None, that no response came."""
         with self._changed:
             now = self._clock.monotonic()
-            self._concurrency.record(started, now, status, self._in_flight)
-            self._in_flight -= 1
+            self._limit.answer(sent, now, status)
             if "ratelimit-remaining" in headers:
                 self._quota.record(headers, now, self._clock.now())
             self._changed.notify_all()
@@ -108,9 +111,9 @@ class Limiter:
         """Return what prevents a request, and for how many seconds: 0 for nothing, `inf` until a response arrives."""
         if self._held_until > now:
             return self._held_for, self._held_until - now
-        if self._in_flight >= self._concurrency.requests:
+        if self._limit.in_flight >= self._limit.requests:
             return Wait.CONCURRENCY, inf
-        left = self._quota.wait(now, self._in_flight)
+        left = self._quota.wait(now, self._limit.in_flight)
         if 0 < left < inf:
             self.hold(left, Wait.RATE_LIMIT)
         return (Wait.RATE_LIMIT, left) if left else (Wait.OWN_RATE, self._pacer.wait(now))
@@ -133,58 +136,6 @@ class Limiter:
 
 def _quoted(words: str) -> str:
     return f' ("{words}")' if words else ""
-
-
-SLOW = 1.0
-"""Seconds: a faster response never counts as slow."""
-
-SLOWER = 4
-"""The service counts as slow at this multiple of its best response time."""
-
-WEIGHT = 0.2
-"""Weight of the latest response in the moving average."""
-
-OVERLOADED = frozenset({429, 503})
-
-
-class ConcurrencyLimit:
-    """How many requests may be in flight: additive increase, multiplicative decrease, between 1 and `most`.
-
-    Attributes:
-        requests: the current limit, at least 1.
-    """
-
-    def __init__(self, most: int) -> None:
-        self._most = most
-        self.requests = most
-        self._exact = float(most)
-        self._cut_at = -inf
-        self._best = inf
-        self._average = 0.0
-
-    def record(self, started: float, ended: float, status: int | None, in_flight: int) -> None:
-        """Adapt the limit to one response.
-
-        Args:
-            started: when its request was sent, in seconds of the same clock as `ended`.
-            status: None if no response came, which changes nothing.
-            in_flight: requests in flight, including this one.
-        """
-        if status is None:
-            return
-        seconds = ended - started
-        self._average = seconds if self._best == inf else self._average + WEIGHT * (seconds - self._average)
-        self._best = min(self._best, seconds)
-        if status not in OVERLOADED and self._average <= max(SLOW, SLOWER * self._best):
-            self._set(min(self._exact + 1 / self._exact, self._most))
-        elif started >= self._cut_at:  # a request sent before the last cut shows nothing of its effect
-            self._cut_at = ended
-            self._average = self._best
-            self._set(max(min(self._exact, in_flight) / 2, 1))
-
-    def _set(self, exact: float) -> None:
-        self._exact = exact
-        self.requests = int(exact)
 
 
 SPACING = 1.02

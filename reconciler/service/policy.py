@@ -9,7 +9,7 @@ from datetime import UTC, datetime
 from random import Random
 from threading import Event
 from time import monotonic
-from typing import Self
+from typing import Literal, Self
 
 from reconciler.errors import AnswerLost, BadAnswer, RateLimited, ServiceError, Unreachable, Untrusted
 from reconciler.service.responses import parse_date
@@ -58,6 +58,9 @@ class Rate:
 LONGEST_PERIOD = 86400
 """Seconds."""
 
+AUTO: Literal["auto"] = "auto"
+"""Instead of a number of requests in flight: the number that the service bears."""
+
 
 @dataclass(frozen=True, slots=True)
 class Policy:
@@ -74,7 +77,7 @@ class Policy:
         retry_allowance: retries on top of that share.
         first_backoff: seconds at most before the second try; the maximum doubles with each try.
         longest_backoff: seconds.
-        concurrency: how many requests may be in flight at once, if the service keeps up.
+        concurrency: how many requests may be in flight at once, if the service refuses none; or `AUTO`.
         rate: the run's own limit, or None.
         follow_moved: whether groups and projects that have moved may be written to.
         largest_response: bytes of a decoded response body.
@@ -90,7 +93,7 @@ class Policy:
     retry_allowance: int = 50
     first_backoff: float = 0.5
     longest_backoff: float = 30
-    concurrency: int = 64
+    concurrency: int | Literal["auto"] = 64
     rate: Rate | None = None
     follow_moved: bool = False
     largest_response: int = 32 * 2**20

@@ -9,7 +9,7 @@ import click
 import pytest
 
 from reconciler.cli import cli
-from reconciler.cli.options import Given
+from reconciler.cli.options import Given, InFlight
 from reconciler.cli.settings import open_client
 from reconciler.configuration import Configuration
 from reconciler.schema import all_schemas
@@ -190,8 +190,13 @@ def test_a_token_in_the_environment_comes_before_the_file_that_the_configuration
         ("- 1\n", "reconciler.yaml: holds something else than one mapping of names to values"),
         ("paths: [a\n", "reconciler.yaml:1:10: the list begun on line 1 is not closed: `]` is missing, or a comma"),
         ("token: 'glpat-secret\n", "reconciler.yaml:1:21: the quoted text begun on line 1 is not closed"),
-        ("concurrency: 99\n", "reconciler.yaml:1:14: `concurrency` must be at most 64"),
-        ("concurrency: '8'\n", "reconciler.yaml:1:14: `concurrency` must be a whole number: leave the quotes out"),
+        *[
+            (
+                f"concurrency: {text}\n",
+                "reconciler.yaml:1:14: `concurrency` must be auto, or a whole number from 1 to 64, without quotes",
+            )
+            for text in ("99", "'8'", "true", "fast")
+        ],
         (
             "insecure_http: yes\n",
             "reconciler.yaml:1:16: `insecure_http` must be true or false: `yes` is text, write true",
@@ -245,8 +250,10 @@ def test_the_configuration_allows_what_the_options_allow() -> None:
     options = {parameter.name: parameter.type for parameter in commands()["plan"].params}
     bounds, formats, logs = options["concurrency"], options["format"], options["log_format"]
     schema = all_schemas(KINDS)["config.schema.json"]["properties"]
-    assert isinstance(bounds, click.IntRange)
-    assert (bounds.min, bounds.max) == (schema["concurrency"]["minimum"], schema["concurrency"]["maximum"])
+    word, numbers = schema["concurrency"]["anyOf"]
+    assert isinstance(bounds, InFlight)
+    assert bounds.convert(word["const"], None, None) == "auto"
+    assert (bounds.min, bounds.max) == (numbers["minimum"], numbers["maximum"])
     assert isinstance(formats, click.Choice)
     assert list(formats.choices) == schema["format"]["enum"]
     assert isinstance(logs, click.Choice)

@@ -3,7 +3,7 @@
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
-from threading import Event
+from threading import Barrier, Event, Lock
 
 import pytest
 
@@ -112,3 +112,26 @@ def test_results_keep_the_order_of_their_tasks_and_the_first_error_drops_the_res
     with pytest.raises(ValueError, match="five"):
         side_by_side(work, [5, *range(6, 500)], 1)
     assert len(begun) < 494
+
+
+def test_the_number_of_tasks_under_way_follows_what_is_allowed() -> None:
+    allowed, under_way, most_later = 1, 0, 0
+    meeting, counting = Barrier(3), Lock()
+
+    def work(task: int) -> int:
+        nonlocal allowed, under_way, most_later
+        if task == 0:
+            allowed = 3
+        elif task <= 3:
+            meeting.wait(10)
+            allowed = 1
+        else:
+            with counting:
+                under_way += 1
+                most_later = max(most_later, under_way)
+            with counting:
+                under_way -= 1
+        return task
+
+    assert side_by_side(work, range(20), lambda: allowed) == [*range(20)]
+    assert most_later == 1

@@ -15,7 +15,8 @@ from reconciler.errors import ServiceError, Stopped, WaitTooLong
 from reconciler.sandbox import Sandbox
 from reconciler.sandbox.faults import RateLimit
 from reconciler.service import Clock, Policy, Rate, Traffic, Wait
-from reconciler.service.limiter import ConcurrencyLimit, Limiter, Pacer, Quota
+from reconciler.service.concurrency import Sent
+from reconciler.service.limiter import Limiter, Pacer, Quota
 from tests.between import between
 from tests.service.clock import NOON, SwiftClock, patiently
 from tests.service.connecting import connected
@@ -42,7 +43,7 @@ def test_nothing_goes_before_the_reset_once_nothing_remains() -> None:
     limiter.release(limiter.acquire("GET x"), 200, quota(left=1, ends=40))
     limiter.release(limiter.acquire("GET x"), 200, quota(left=0, ends=40))
     assert clock.waits == []
-    assert limiter.acquire("GET x") == 40
+    assert limiter.acquire("GET x").at == 40
     assert clock.waits == [40]
 
 
@@ -60,7 +61,7 @@ def test_the_clock_of_the_service_counts_where_it_tells_it() -> None:
     limiter = a_limiter(clock)
     there = {"date": format_datetime(NOON + timedelta(hours=2), usegmt=True)}
     limiter.release(limiter.acquire("GET x"), 200, quota(left=0, ends=7215) | there)
-    assert limiter.acquire("GET x") == 15
+    assert limiter.acquire("GET x").at == 15
 
 
 def test_requests_in_flight_are_taken_off_what_remains() -> None:
@@ -145,8 +146,9 @@ def test_a_run_at_its_own_rate_waits_for_it_and_says_so() -> None:
     limiter = Limiter(Policy(rate=Rate(10, 10), max_wait=0.5), clock, traffic, Event())
     starts = []
     for _ in range(4):
-        starts.append(limiter.acquire("GET x"))
-        limiter.release(starts[-1], 200, {})
+        sent = limiter.acquire("GET x")
+        limiter.release(sent, 200, {})
+        starts.append(sent.at)
     assert starts == pytest.approx([0, 1.02, 2.04, 3.06], abs=0.11)
     assert traffic.waited[Wait.OWN_RATE] == starts[-1]
 
@@ -163,59 +165,10 @@ def test_what_is_no_rate_is_told(text: str) -> None:
         Rate.parse(text)
 
 
-def test_the_limit_is_halved_once_a_round_and_raised_by_one_a_round() -> None:
-    limit = ConcurrencyLimit(8)
-    seen = [limit.requests]
-    for status in (200, 429, 429, 503):  # all sent before the first of them was answered
-        limit.record(0, 1, status, 8)
-        seen.append(limit.requests)
-    limit.record(1, 2, 429, 4)
-    seen.append(limit.requests)
-    limit.record(2, 3, 503, 1)
-    limit.record(3, 4, 503, 1)
-    seen.append(limit.requests)
-    assert seen == [8, 8, 4, 4, 4, 2, 1]
-    for _ in range(40):
-        limit.record(5, 6, 200, 1)
-        seen.append(limit.requests)
-    assert sorted(seen[7:]) == seen[7:]
-    assert seen[-1] == 8
-
-
-def test_the_limit_falls_to_half_of_what_was_in_flight_not_of_what_might_be() -> None:
-    limit = ConcurrencyLimit(64)
-    limit.record(0, 1, 429, 8)
-    assert limit.requests == 4
-
-
-def test_the_limit_falls_when_the_service_becomes_slow() -> None:
-    limit = ConcurrencyLimit(8)
-    for moment in range(10):
-        limit.record(moment, moment + 0.1, 200, 8)
-    assert limit.requests == 8
-    for moment in range(10, 20):
-        limit.record(moment, moment + 3, 200, 8)
-    assert limit.requests < 8
-
-
-def test_the_limit_bears_a_service_that_always_was_slow_and_one_that_is_four_times_as_slow_but_fast() -> None:
-    for times in ([5.0] * 20, [0.01] * 10 + [0.9] * 50):
-        limit = ConcurrencyLimit(8)
-        for moment, taken in enumerate(times):
-            limit.record(10 * moment, 10 * moment + taken, 200, 8)
-        assert limit.requests == 8
-
-
-def test_an_answer_that_never_came_says_nothing_of_the_load() -> None:
-    limit = ConcurrencyLimit(8)
-    limit.record(0, 100, None, 8)
-    assert limit.requests == 8
-
-
 @pytest.fixture
-def crowded() -> Iterator[tuple[Limiter, Traffic, Thread, list[float]]]:
+def crowded() -> Iterator[tuple[Limiter, Traffic, Thread, list[Sent | None]]]:
     """A limiter of one request at a time, with one in flight and a thread that waits to send another."""
-    traffic, entered = Traffic(), list[float]()
+    traffic, entered = Traffic(), list[Sent | None]()
     clock = SwiftClock()
     limiter = Limiter(Policy(concurrency=1), clock, traffic, Event())
     entered.append(limiter.acquire("GET a"))
@@ -225,33 +178,37 @@ def crowded() -> Iterator[tuple[Limiter, Traffic, Thread, list[float]]]:
     thread.join()
 
 
-def _enter(limiter: Limiter, entered: list[float]) -> None:
+def _enter(limiter: Limiter, entered: list[Sent | None]) -> None:
     try:
         entered.append(limiter.acquire("GET b"))
     except ServiceError:
-        entered.append(-1)
+        entered.append(None)
 
 
 def test_a_request_too_many_waits_for_another_to_end(
-    crowded: tuple[Limiter, Traffic, Thread, list[float]],
+    crowded: tuple[Limiter, Traffic, Thread, list[Sent | None]],
 ) -> None:
     limiter, traffic, thread, entered = crowded
-    limiter.release(entered[0], None, {})
+    first = entered[0]
+    assert first is not None
+    limiter.release(first, None, {})
     thread.join()
-    assert entered == [0, 0]
+    assert [None not in entered, len(entered)] == [True, 2]
     assert set(traffic.waited) <= {Wait.CONCURRENCY}
 
 
 def test_whoever_waits_for_a_turn_is_told_that_the_run_is_over(
-    crowded: tuple[Limiter, Traffic, Thread, list[float]],
+    crowded: tuple[Limiter, Traffic, Thread, list[Sent | None]],
 ) -> None:
     limiter, _, thread, entered = crowded
     limiter.hold(1000, Wait.UNAVAILABLE)
     with pytest.raises(WaitTooLong):
         limiter.acquire("GET c")
-    limiter.release(entered[0], None, {})
+    first = entered[0]
+    assert first is not None
+    limiter.release(first, None, {})
     thread.join()
-    assert entered == [0, -1]
+    assert entered == [first, None]
 
 
 def test_a_wait_is_cut_short_by_whoever_stops() -> None:
@@ -271,7 +228,7 @@ def test_a_shorter_wait_does_not_shorten_a_longer_one(caplog: pytest.LogCaptureF
     limiter = a_limiter(clock)
     limiter.hold(20, Wait.RATE_LIMIT)
     limiter.hold(7, Wait.UNAVAILABLE)
-    assert limiter.acquire("GET x") == 20
+    assert limiter.acquire("GET x").at == 20
     assert caplog.messages == ["waiting 20 s: rate limit of the service"]
 
 

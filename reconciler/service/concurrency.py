@@ -1,0 +1,419 @@
+"""How many requests may be in flight: a number that stays, or one that finds itself by what the service shows.
+
+`AdaptiveLimit` climbs and descends a ladder of numbers. It judges a number by a round of answers: by how many times as
+long they took as answers of the same route take when the service is quick, and by how many requests were in flight
+meanwhile. The quotient of both is the number of requests that the service really worked on (Little's law): a step up
+that does not raise it by a tenth only makes requests queue, and is undone. Other limiters that work by latency inspired
+it: TCP Vegas and BBR, Netflix's gradient limits and Envoy's adaptive concurrency. Unlike them, it compares routes only
+with themselves, and two numbers only with each other, so that neither costly routes nor scattered times look like load.
+"""
+
+import re
+from abc import ABC, abstractmethod
+from dataclasses import dataclass
+from math import inf, sqrt
+
+OVERLOADED = frozenset({429, 503})
+
+
+@dataclass(frozen=True, slots=True)
+class Sent:
+    """A request in flight.
+
+    Attributes:
+        route: its method and path, with `*` for whatever names one object.
+        at: when it was sent, in seconds.
+        integral: of the requests in flight over time, until then.
+        round: the round of answers in which it was sent.
+    """
+
+    route: str
+    at: float
+    integral: float
+    round: int
+
+
+def route_of(request: str) -> str:
+    """Return the route of a method and path: IDs, and the paths of groups and projects, become `*`."""
+    return _OBJECT.sub("*", request)
+
+
+_OBJECT = re.compile(r"(?<=[ /]groups/)[^/]+|(?<=[ /]projects/)[^/]+|(?<=/)[^/]*[0-9%][^/]*")
+
+
+class ConcurrencyLimit(ABC):
+    """How many requests may be in flight, by the answers so far. Not safe to use from several threads at once.
+
+    Attributes:
+        in_flight: requests that are.
+    """
+
+    def __init__(self) -> None:
+        self.in_flight = 0
+        self._integral = 0.0
+        self._counted_at = 0.0
+        self._cut_at = -inf
+        self._round = 0
+
+    @property
+    @abstractmethod
+    def requests(self) -> int:
+        """The limit, at least 1."""
+
+    def send(self, request: str, now: float) -> Sent:
+        """Record that a request is sent; `answer` must follow.
+
+        Args:
+            request: its method and path.
+            now: in seconds of the same clock each time.
+        """
+        self._count(now, 1)
+        return Sent(route_of(request), now, self._integral, self._round)
+
+    def answer(self, sent: Sent, now: float, status: int | None) -> None:
+        """Adapt the limit to an answer.
+
+        Args:
+            sent: the request.
+            now: see `send`.
+            status: None if no answer came, which changes nothing.
+        """
+        in_flight = self.in_flight
+        self._count(now, -1)
+        if status in OVERLOADED:
+            if sent.at >= self._cut_at:  # a request sent before the last cut shows nothing of its effect
+                self._cut_at = now
+                self._refuse(in_flight)
+        elif status is not None:
+            self._learn(sent, now - sent.at)
+
+    def _count(self, now: float, more: int) -> None:
+        self._integral += self.in_flight * (now - self._counted_at)
+        self._counted_at = now
+        self.in_flight += more
+
+    @abstractmethod
+    def _refuse(self, in_flight: int) -> None:
+        """The service refused a request as one too many, while so many were in flight."""
+
+    @abstractmethod
+    def _learn(self, sent: Sent, seconds: float) -> None:
+        """The service answered after so long."""
+
+
+class FixedLimit(ConcurrencyLimit):
+    """A number that the user gave: halved when the service refuses a request, and regained one by one.
+
+    Args:
+        most: the number.
+    """
+
+    def __init__(self, most: int) -> None:
+        super().__init__()
+        self._most = most
+        self._exact = float(most)
+
+    @property
+    def requests(self) -> int:
+        """The limit."""
+        return int(self._exact)
+
+    def _refuse(self, in_flight: int) -> None:
+        self._exact = max(min(self._exact, in_flight) / 2, 1)
+
+    def _learn(self, _sent: Sent, _seconds: float) -> None:
+        self._exact = min(self._exact + 1 / self._exact, self._most)
+
+
+LADDER = (1, 2, 3, 4, 6, 8, 11, 16, 23, 32)
+"""The numbers that `AdaptiveLimit` tries, each about 1.4 times as large as the one below."""
+
+START = LADDER.index(4)
+
+LEAP = 3
+"""Rungs that a run climbs at once while it starts."""
+
+GAIN = 1.1
+"""A higher number must make the service work on so many times as many requests at once."""
+
+FULL_GAIN = 0.65
+"""A leap to x times as many requests is worth it whole if the service works on x to this power as many."""
+
+BUSY = 0.75
+"""A round counts only if this share of the allowed requests was in flight: otherwise there was not enough to do."""
+
+UNHURRIED = 1.5
+"""A higher number is not kept if answers then take longer than before, and so many times as long as usual."""
+
+TOO_SLOW = 2.5
+"""If answers take so many times as long as usual, a lower number that makes them quicker is kept at any price."""
+
+CHANGED = 1.4
+"""If answers take so many times as long as before, or as short, at the same number, the service has changed."""
+
+FORGET = 0.25
+"""If a lower number does not help, the service is slow by itself, and this power of its slowness is usual now."""
+
+PRECISION = 0.08
+"""Standard error of a round's slowness, as a share of it."""
+
+OUTLIER = 4
+"""An answer counts as at most so many times as slow as the others."""
+
+STEADY = 32
+"""Answers over which the usual time of a route is averaged."""
+
+RAREST = 32
+"""Rounds between trials at most."""
+
+BARRED = 16
+"""For so many turns of all requests in flight no number is tried that the service has refused; then for four times."""
+
+
+@dataclass(frozen=True, slots=True)
+class Load:
+    """What a round of answers shows.
+
+    Attributes:
+        in_flight: requests, on average.
+        slowness: by how many times as long as usual the answers took, on average.
+    """
+
+    in_flight: float
+    slowness: float
+
+    @property
+    def worked_on(self) -> float:
+        """Requests that the service worked on at once, by its usual speed; the others waited."""
+        return self.in_flight / self.slowness
+
+    def mixed(self, later: "Load") -> "Load":
+        """Return the average with a later round, which counts a third."""
+        return Load((2 * self.in_flight + later.in_flight) / 3, (2 * self.slowness + later.slowness) / 3)
+
+
+class Round:
+    """The answers at one number in flight.
+
+    Attributes:
+        answers: how many.
+        routes: by how many times as long as usual they took, by route.
+    """
+
+    def __init__(self) -> None:
+        self.answers = 0
+        self.routes: dict[str, list[float]] = {}
+        self._in_flight = self._weighted = self._weight = self._sum = self._squares = 0.0
+
+    def add(self, route: str, slowness: float, weight: float, in_flight: float) -> None:
+        """Add an answer.
+
+        Args:
+            route: of its request.
+            slowness: by how many times as long as usual it took.
+            weight: how much it counts.
+            in_flight: requests that were meanwhile, on average.
+        """
+        self.answers += 1
+        self.routes.setdefault(route, []).append(slowness)
+        self._in_flight += in_flight
+        self._weighted += weight * slowness
+        self._weight += weight
+        self._sum += slowness
+        self._squares += slowness * slowness
+
+    @property
+    def load(self) -> Load:
+        """What they show."""
+        return Load(self._in_flight / self.answers, self._weighted / self._weight)
+
+    @property
+    def enough(self) -> float:
+        """How many of such answers make `PRECISION`."""
+        mean = self._sum / self.answers
+        return (self._squares / self.answers - mean * mean) / (mean * PRECISION) ** 2
+
+
+@dataclass(slots=True)
+class Trials:
+    """When the next trial of a higher or lower number is due: the more often trials fail, the later.
+
+    Attributes:
+        due_in: rounds until then.
+        patience: rounds after the next failure.
+    """
+
+    due_in: float
+    patience: float
+
+    def failed(self) -> None:
+        """Put off the next one."""
+        self.due_in, self.patience = self.patience, min(2 * self.patience, RAREST)
+
+
+class AdaptiveLimit(ConcurrencyLimit):
+    """A number that finds itself, on `LADDER`.
+
+    A run starts with leaps. Then it stays at a number for some rounds, tries the next higher or lower one for a round,
+    and returns unless that was better. The slower answers are, the sooner a lower number is tried.
+    """
+
+    def __init__(self) -> None:
+        super().__init__()
+        self._rung = START
+        self._from: int | None = None
+        self._starting = True
+        self._before: Load | None = None
+        self._usual: dict[str, tuple[float, int]] = {}
+        self._answers = Round()
+        self._round = 0
+        self._highest = len(LADDER) - 1
+        self._bar = BARRED
+        self._barred = 0.0
+        self._lifted = False
+        self._try_often()
+
+    @property
+    def requests(self) -> int:
+        """The limit."""
+        return LADDER[self._rung]
+
+    def _try_often(self) -> None:
+        self._higher, self._lower = Trials(2, 4), Trials(6, 8)
+
+    def _refuse(self, in_flight: int) -> None:
+        if self._lifted:
+            self._bar *= 4
+        self._lifted = self._starting = False
+        self._barred = self._bar
+        self._highest = max((rung for rung, number in enumerate(LADDER) if number < in_flight), default=0)
+        if self._from is None or self._from > self._rung:
+            self._from = max((rung for rung, number in enumerate(LADDER) if number <= in_flight / 2), default=0)
+        self._move(min(self._from, self._highest))
+        self._higher.due_in = 1
+        self._begin()
+
+    def _learn(self, sent: Sent, seconds: float) -> None:
+        if sent.round < self._round or seconds <= 0:
+            return
+        slowness = self._before.slowness if self._before else 1.0
+        usual, _ = self._usual.setdefault(sent.route, (seconds / slowness, 0))
+        in_flight = (self._integral - sent.integral) / seconds
+        # Costly routes count more, as they are more of the work, but not so much that one listing decides.
+        self._answers.add(sent.route, min(seconds / usual, OUTLIER * slowness), sqrt(usual), in_flight)
+        if self._answers.answers >= self._enough():
+            load = self._answers.load
+            self._correct_usual(load.slowness)
+            self._lift_bar()
+            self._judge(load)
+            self._begin()
+
+    def _begin(self) -> None:
+        self._round += 1
+        self._answers = Round()
+
+    def _enough(self) -> float:
+        """Return how many answers make a round."""
+        if self._starting:
+            return self.requests if self._before else self.requests / 2
+        least = max(2 * self.requests, 10)
+        return least if self._answers.answers < least else min(self._answers.enough, 10 * self.requests)
+
+    def _correct_usual(self, slowness: float) -> None:
+        """Compare each route with all: the usual time of one that was slower, or quicker, is a little wrong."""
+        for route, found in self._answers.routes.items():
+            usual, count = self._usual[route]
+            count = min(count + len(found), STEADY)
+            share = min(len(found) / count, 1)
+            self._usual[route] = usual * (sum(found) / len(found) / slowness) ** share, count
+
+    def _lift_bar(self) -> None:
+        if self._barred:
+            self._barred = max(self._barred - self._answers.answers / self.requests, 0)
+            if not self._barred:
+                self._lifted = True
+                self._highest += 1
+                self._barred = self._bar if self._highest < len(LADDER) - 1 else 0
+
+    def _judge(self, load: Load) -> None:
+        if self._before is None:
+            self._before = load
+            self._try(LEAP)
+        elif load.in_flight < BUSY * self.requests:
+            return
+        elif self._from is None:
+            self._judge_same(self._before, load)
+        elif self._from > self._rung:
+            self._judge_lower(self._from, self._before, load)
+        elif self._starting:
+            self._judge_leap(self._from, self._before, load)
+        else:
+            self._judge_higher(self._from, self._before, load)
+        if self._before.slowness < 1:
+            self._call_usual(self._before, self._before.slowness)
+
+    def _judge_leap(self, below: int, before: Load, load: Load) -> None:
+        gain = load.worked_on / before.worked_on
+        if gain >= (load.in_flight / before.in_flight) ** FULL_GAIN:
+            self._keep(load)
+            self._try(LEAP)
+            return
+        worked_on = before.in_flight * gain
+        enough = next((rung for rung in range(below, self._rung) if LADDER[rung] >= worked_on), self._rung)
+        self._move(enough)
+        self._before = Load(self.requests, before.slowness * max(1, self.requests / worked_on))
+        self._higher.due_in = self._higher.patience
+
+    def _judge_higher(self, below: int, before: Load, load: Load) -> None:
+        gain = load.worked_on / before.worked_on
+        if gain < GAIN or load.slowness > max(UNHURRIED, before.slowness):
+            self._move(below)
+            self._higher.failed()
+            return
+        self._keep(load)
+        if gain > sqrt(load.in_flight / before.in_flight):
+            self._try(1)
+
+    def _judge_lower(self, above: int, before: Load, load: Load) -> None:
+        quicker = load.slowness <= before.slowness * sqrt(load.in_flight / before.in_flight)
+        if load.worked_on * GAIN >= before.worked_on or (before.slowness > TOO_SLOW and quicker):
+            self._keep(load)
+            self._higher.due_in = 4
+            self._try(-1)
+            return
+        self._move(above)
+        self._lower.failed()
+        if before.slowness > 1:
+            self._call_usual(before, before.slowness**FORGET)
+
+    def _judge_same(self, before: Load, load: Load) -> None:
+        if before.slowness / CHANGED < load.slowness < before.slowness * CHANGED:
+            self._before = load = before.mixed(load)
+        else:
+            self._keep(load)
+            self._higher.due_in = self._lower.due_in = 0
+        self._higher.due_in -= 1
+        self._lower.due_in -= load.slowness**2
+        if self._higher.due_in <= 0 and self._rung < self._highest:
+            self._try(1)
+        elif self._lower.due_in <= 0:
+            self._try(-1)
+
+    def _keep(self, load: Load) -> None:
+        """Stay at this number."""
+        self._before, self._from = load, None
+        self._try_often()
+
+    def _move(self, rung: int) -> None:
+        """End a trial, and the start of the run."""
+        self._rung, self._from, self._starting = rung, None, False
+
+    def _try(self, rungs: int) -> None:
+        rung = max(min(self._rung + rungs, self._highest), 0)
+        self._starting = self._starting and rung > self._rung
+        self._from, self._rung = None if rung == self._rung else self._rung, rung
+
+    def _call_usual(self, load: Load, slowness: float) -> None:
+        """Settle with a load: from now on, answers that take so many times as long as usual are usual."""
+        self._usual = {route: (usual * slowness, count) for route, (usual, count) in self._usual.items()}
+        self._before = Load(load.in_flight, load.slowness / slowness)
