@@ -14,7 +14,7 @@ from hypothesis import example, given
 from reconciler.apply import ENDED, Status
 from reconciler.documents.plan_file import SavedPlan
 from reconciler.documents.report import Report
-from reconciler.model.plan import Create, Delete, Plan, Problem, SectionPlan, TargetPlan, Update
+from reconciler.model.plan import Create, Delete, Plan, Problem, SectionPlan, TargetPlan, Unmanaged, Update
 from reconciler.model.protocols import Json
 from reconciler.model.targets import Address, Level, Target
 from reconciler.planning.guard import Limits
@@ -25,10 +25,14 @@ from tests.render.fleets import applied, fleet, interrupted
 from tests.render.hostile import EVIL, evil, hostile
 from tests.render.many import carried_out, many
 from tests.render.plans import patiently, saved_plans
-from tests.render.samples import API, done, sample, saved_plan
+from tests.render.samples import API, LIB, done, sample, saved_plan
 
 EACH = Style(group_by="target")
 """Each change is a card of its own."""
+
+
+LEFT = ("unmanaged", "excepted", "unfit")
+"""The kinds of cards of what is left alone."""
 
 
 def data_of(page: str) -> dict[str, Any]:
@@ -72,6 +76,7 @@ def test_a_page_begins_with_a_verdict_and_numbers() -> None:
 <li><span class="tile" data-kind="problem"><span class="number">1</span> <span class="word"><span class="sign" aria-hidden="true">!</span> Problems</span></span></li>
 <li><span class="tile" data-kind="create"><span class="number">1</span> <span class="word"><span class="sign" aria-hidden="true">+</span> Creations</span></span></li>
 <li><span class="tile" data-kind="update"><span class="number">2</span> <span class="word"><span class="sign" aria-hidden="true">~</span> Updates</span></span></li>
+<li><span class="tile" data-kind="unmanaged"><span class="number">3</span> <span class="word"><span class="sign" aria-hidden="true">?</span> Unmanaged</span></span></li>
 </ul>
 </header>
 <main>
@@ -97,9 +102,9 @@ def test_the_cards_stand_in_the_page_as_data_the_biggest_risk_first() -> None:
     page = render_plan(sample(), "html")
     data = data_of(page)
     assert [data[key] for key in ("targets", "sections", "texts")] == [
-        ["project acme/payments/api"],
+        ["project acme/payments/api", "project acme/payments/lib"],
         ["trigger_tokens", "approval_settings", "milestones"],
-        [""],
+        ["", 'milestone "Someday", ID 32', 'milestone "Old", ID 42', 'milestone "Older", ID 43'],
     ]
     assert cards_of(page) == [
         {
@@ -143,6 +148,12 @@ def test_the_cards_stand_in_the_page_as_data_the_biggest_risk_first() -> None:
             "fields": [["name", "Nov 2026", "2026.11"], ["state", "active", "closed"]],
             "requests": "PUT projects/acme%2Fpayments%2Fapi/milestones/31",
             "rows": [[0, 2, 0, 0, 0, 0]],
+        },
+        {
+            "kind": "unmanaged",
+            "title": "3 unmanaged milestones",
+            "sections": [2],
+            "rows": [[0, 2, 1, 0, 0, 0], [1, 2, 2, 0, 0, 0], [1, 2, 3, 0, 0, 0]],
         },
     ]
     assert data["kinds"]["delete"] == {
@@ -300,6 +311,7 @@ def test_a_report_begins_with_what_is_unfinished() -> None:
         "deleted": "1",
         "created": "0",
         "updated": "1",
+        "unmanaged": "1",
     }
     assert [card["title"] for card in cards_of(page)] == [
         'Create milestone "2026.12"',
@@ -307,13 +319,14 @@ def test_a_report_begins_with_what_is_unfinished() -> None:
         "approval settings.retain_approvals_on_push: locked by group acme; unlock it there or leave the field out",
         'Deleted trigger token "legacy-integration"',
         'Updated milestone "2026.11"',
+        "1 unmanaged milestone",
     ]
 
 
 def test_one_reason_is_one_card_whatever_is_not_done_for_it() -> None:
     page = render_report(interrupted(10), "html")
     kinds = [card["kind"] for card in cards_of(page)]
-    order = ["deleted", "created", "updated", "failed", "dropped", "stale", "skipped", "problem", "excepted"]
+    order = ["deleted", "created", "updated", "failed", "dropped", "stale", "skipped", "problem", *LEFT]
     assert kinds == sorted(kinds, key=order.index)
     assert {"created", "failed", "skipped"} <= set(kinds)
     (skipped,) = cards_of(page, kind="skipped")
@@ -346,6 +359,39 @@ def test_losses_of_all_deletions_are_those_of_the_card_and_others_those_of_the_t
     (card,), texts = cards_of(page), data_of(page)["texts"]
     assert card["losses"] == ["<b>it</b> is gone", "3 issues (1 of 2)"]
     assert [texts[row[4]] for row in card["rows"]] == ["3 issues", ""]
+
+
+def test_what_is_left_alone_has_cards_too() -> None:
+    def own(target: Target, *objects: Unmanaged) -> TargetPlan:
+        sections = (
+            SectionPlan("milestones", 1, unmanaged=objects),
+            SectionPlan("epics", not_applicable="it is <archived>"),
+        )
+        return TargetPlan(target, sections)
+
+    token = Address(API, "trigger_tokens", "trigger_tokens", "trigger token", "old")
+    door = Unmanaged(token, 7, grants_access=True, owner="<bob>", last_used="2026-01-02")
+    other = replace(door, address=replace(token, target=LIB))
+    one = cards_of(render_plan(saved_plan(Plan((own(API, door), own(LIB)))), "html"))
+    assert [(card["title"], card.get("remedy"), len(card["rows"])) for card in one] == [
+        (
+            "1 unmanaged trigger token grants access",
+            "declare it, or write prune: [trigger_tokens] to delete it",
+            1,
+        ),
+        ("epics: it is <archived>", None, 2),
+    ]
+    page = render_plan(saved_plan(Plan((own(API, door, Unmanaged(AT)), own(LIB, other)))), "html", EACH)
+    texts = data_of(page)["texts"]
+    assert [(card["title"], [texts[row[2]] for row in card["rows"]]) for card in cards_of(page)] == [
+        (
+            "2 unmanaged trigger tokens grant access",
+            ['trigger token "old", ID 7, owner <bob>, last used 2026-01-02'] * 2,
+        ),
+        ("1 unmanaged milestone", ['milestone "x"']),
+        ("epics: it is <archived>", [""]),
+        ("epics: it is <archived>", [""]),
+    ]
 
 
 def test_links_lead_to_the_service_the_manifests_and_the_pipeline() -> None:
@@ -393,7 +439,7 @@ def test_a_link_leads_to_the_same_decision_on_another_day() -> None:
 def test_without_script_the_cards_are_a_list_of_some() -> None:
     page = render_plan(many(120), "html", EACH)
     assert page.count("\n<li>Update ") + page.count("\n<li>Create ") + page.count("\n<li>Delete ") == 100
-    assert "<p>20 more.</p>" in page
+    assert "<p>21 more.</p>" in page
     small = render_plan(planned_with_remedy(), "html")
     assert "<li>milestone &#34;x&#34;: locked by group acme; unlock it there (1)</li>" in small
     assert " more.</p>" not in small
@@ -503,7 +549,7 @@ def test_no_string_breaks_out(text: str) -> None:
     ]:
         assert Reader(page).tags == Reader(harmless).tags
         assert not re.search("[<>&]", page[page.index('id="data">') + 10 :].partition("</script>")[0])
-        assert sum(len(card["rows"]) for card in data_of(page)["cards"]) == 4
+        assert sum(len(card["rows"]) for card in data_of(page)["cards"]) == 5
 
 
 @patiently
@@ -512,7 +558,11 @@ def test_every_change_is_in_the_page(saved: SavedPlan) -> None:
     plan = saved.plan
     number = sum(1 for each in (plan.changes, plan.problems, plan.excepted) for _ in each)
     for style in (EACH, Style()):
-        cards = data_of(render_plan(saved, "html", style))["cards"]
+        cards = [
+            each
+            for each in data_of(render_plan(saved, "html", style))["cards"]
+            if each["kind"] not in ("unmanaged", "unfit")
+        ]
         assert sum(len(card["rows"]) for card in cards) == number
         assert len({card["id"] for card in cards}) == len(cards)
         assert style is not EACH or len(cards) == number
@@ -521,7 +571,7 @@ def test_every_change_is_in_the_page(saved: SavedPlan) -> None:
 def test_equal_changes_failures_and_problems_are_one_card_with_all_their_targets() -> None:
     page = render_plan(many(20, problems=4), "html")
     data = data_of(page)
-    assert [(card["title"], [row[0] for row in card["rows"]]) for card in data["cards"]] == [
+    assert [(card["title"], [row[0] for row in card["rows"]]) for card in data["cards"][:6]] == [
         ('Delete trigger token "legacy-integration"', [0, 1, 2, 3]),
         (
             "approval settings.retain_approvals_on_push: locked by group acme; unlock it there or leave the field out",

@@ -64,20 +64,22 @@ def test_a_page_shows_its_cards_and_complains_of_nothing(chromium: Browser, tmp_
         "Updates 2 changes in 1 project",
         "~Update approval settingsproject acme/payments/api",
         '~Update milestone "2026.11"project acme/payments/api',
+        "Unmanaged 3 objects in 2 projects",
+        "?3 unmanaged milestones3 objects in 2 projects",
     ]
     assert [each.strip() for each in chromium.texts(f"{CARD} .brief")] == [
         "due_date: 2026-12-31",
         "allow_author_approval: true → false",
         "name: Nov 2026 → 2026.11 state: active → closed",
     ]
-    assert chromium.texts("#shown") == ["5 cards shown"]
+    assert chromium.texts("#shown") == ["6 cards shown"]
     assert chromium.complaints() == []
     assert chromium.loaded() == []
 
 
 def test_a_card_opens_into_its_values_and_targets(chromium: Browser, tmp_path: Path) -> None:
     chromium.open(written(tmp_path, render_plan(many(20), "html")))
-    assert chromium.texts(f"{CARD} .inside") == [""] * 5
+    assert chromium.texts(f"{CARD} .inside") == [""] * 6
     for number in (1, 3, 4):
         chromium.run(f"document.querySelectorAll('{CARD} h3 button')[{number - 1}].click()")
     assert chromium.texts("table.fields:first-child thead th") == [
@@ -127,15 +129,15 @@ def test_words_are_compared(
 
 def test_a_search_finds_what_has_all_words_in_the_card_or_in_its_targets(chromium: Browser, tmp_path: Path) -> None:
     chromium.open(written(tmp_path, render_plan(many(1000), "html")))
-    assert typed(chromium, "INITECH 2026-03-27 service-11") == "1 of 5 cards shown"
+    assert typed(chromium, "INITECH 2026-03-27 service-11") == "1 of 6 cards shown"
     assert chromium.texts(f"{CARD} .count") == ["5 projects of 200 projects"]
     click(chromium, f"{CARD} h3 button")
     assert chromium.texts(f"{CARD} .targets li") == [
         f"project initech/team-{number % 17}/service-{number}" for number in (11, 110, 113, 116, 119)
     ]
-    assert typed(chromium, "nowhere") == "No card matches the filters. There are 5 cards without the filters."
+    assert typed(chromium, "nowhere") == "No card matches the filters. There are 6 cards without the filters."
     chromium.press(Keys.ESCAPE)
-    assert chromium.texts("#shown") == ["5 cards shown"]
+    assert chromium.texts("#shown") == ["6 cards shown"]
 
 
 def test_filters_come_from_numbers_sections_and_the_address_and_can_be_removed(
@@ -219,7 +221,7 @@ def test_everything_can_be_done_by_keyboard(chromium: Browser, tmp_path: Path) -
     assert chromium.focused() == '+Create milestone "2026.01"project globex/team-1/service-1'
     chromium.press("/", *"service-39")
     assert chromium.run("return document.activeElement.id") == "text"
-    assert chromium.texts("#shown") == ["5 of 200 cards shown"]
+    assert chromium.texts("#shown") == ["6 of 201 cards shown"]
     chromium.press(Keys.ESCAPE, "?", Keys.SPACE, Keys.ESCAPE)
     chromium.press("/")
     assert chromium.run("return document.activeElement.id") != "text"
@@ -247,6 +249,7 @@ def test_rows_link_to_the_service_and_to_the_manifests(chromium: Browser, tmp_pa
         ["Open page", f"https://git.example.com/{path}/-/settings"],
     ]
     assert found[-1][1].startswith(f"https://git.example.com/acme/it/-/blob/{'a' * 40}/manifests/")
+    chromium.wait_for("return location.hash.includes('card=')")
     before = chromium.fragment
     click(chromium, "#see-fleet")
     assert chromium.run("return document.getElementById('fleet').getBoundingClientRect().top < innerHeight")
@@ -282,6 +285,7 @@ def test_a_screen_reader_hears_headings_counts_and_states(chromium: Browser, tmp
         'Updated milestone "2026.02" 2 projects',
         'Updated milestone "2026.03" 2 projects',
         "Updated approval settings project globex/team-1/service-1",
+        *("Unmanaged 2 projects", "2 unmanaged milestones 2 projects"),
         *("Fleet", "By section", "About"),
     }
     roles = [role for role, _ in heard]
@@ -354,7 +358,7 @@ def test_a_large_page_builds_only_what_is_looked_at(chromium: Browser, tmp_path:
     file = written(tmp_path, render_plan(many(1000), "html", EACH))
     chromium.open(file)
     assert len(chromium.texts(CARD)) == 30
-    assert chromium.texts("#more") == ["Show more: 970 cards left"]
+    assert chromium.texts("#more") == ["Show more: 971 cards left"]
     chromium.run("document.getElementById('more').scrollIntoView()")
     chromium.wait_for(f"return document.querySelectorAll('{CARD}').length > 30")
     last = chromium.run("return JSON.parse(document.getElementById('data').textContent).cards.at(-1).id")
@@ -369,7 +373,7 @@ def test_paper_shows_cards_and_counts(chromium: Browser, tmp_path: Path) -> None
     seen = "return [...document.querySelectorAll(arguments[0])].filter((each) => each.checkVisibility()).length"
     assert chromium.run(seen, ".targets li, #controls, .status button, #fleet") == 0
     assert chromium.run(seen, f"{CARD} h3") == 30
-    assert chromium.run(seen, ".tile, .numbers table") == 4
+    assert chromium.run(seen, ".tile, .numbers table") == 5
     assert chromium.pages_printed() < 25
 
 

@@ -14,16 +14,16 @@ from typing import Any
 
 from reconciler.apply import ENDED, UNKNOWN, Outcome, Status
 from reconciler.documents.coverage import AFTER, State
-from reconciler.documents.groups import Entry, Group, grouped, is_done, subject_of, target_of
+from reconciler.documents.groups import Entry, Group, grouped, is_done, subject_of
 from reconciler.documents.plan_file import SavedPlan
-from reconciler.documents.report import Report
-from reconciler.model.plan import Change, Create, Delete, Excepted, Problem
+from reconciler.documents.report import Report, TargetReport
+from reconciler.model.plan import Change, Create, Delete, Problem, TargetPlan, Unmanaged, Update
 from reconciler.model.protocols import Json
-from reconciler.model.targets import Target
+from reconciler.model.targets import Address, Target
 from reconciler.model.wording import counted
 from reconciler.render import Style
 from reconciler.render.links import Links
-from reconciler.render.wording import excepted_subject, excepted_text, losses, subject, unused_names
+from reconciler.render.wording import excepted_subject, excepted_text, known_of, label, losses, subject, unused_names
 from reconciler.system.terminal import escaped, escaped_lines
 
 LONGEST = 10_000
@@ -65,13 +65,17 @@ UNFINISHED = (
     Kind("skipped", "\u00bb", "Skipped", AFTER[Status.SKIPPED]),
 )
 PROBLEM = Kind("problem", "!", "Problems", State.PROBLEM)
-EXCEPTED = Kind("excepted", "=", "Excepted", State.EXCEPTED)
+LEFT_ALONE = (
+    Kind("unmanaged", "?", "Unmanaged", State.UNMANAGED),
+    Kind("excepted", "=", "Excepted", State.EXCEPTED),
+    Kind("unfit", "\u2013", "Not applicable", State.NOT_APPLICABLE),
+)
 PLANNED = (
     Kind("delete", "\u2212", "Deletions", State.CHANGES),
     PROBLEM,
     Kind("create", "+", "Creations", State.CHANGES),
     Kind("update", "~", "Updates", State.CHANGES),
-    EXCEPTED,
+    *LEFT_ALONE,
 )
 
 
@@ -92,7 +96,7 @@ class Card:
 
     kind: str
     title: str
-    entries: Sequence[Entry]
+    entries: Sequence[Entry | Unmanaged]
     subject: str
     reason: str = ""
     remedy: str = ""
@@ -102,9 +106,9 @@ class Card:
 
 def of_plan(saved: SavedPlan, style: Style) -> list[Card]:
     """Return what a plan would do, and what cannot be planned."""
-    plan, least = saved.plan, _least(style)
-    cards = [_change(group) for group in grouped(plan.changes, least).groups]
-    return _ordered([*cards, *_left(plan.problems, plan.excepted, least)], PLANNED)
+    least = _least(style)
+    cards = [_change(group) for group in grouped(saved.plan.changes, least).groups]
+    return _ordered([*cards, *_others(saved.targets, least)], PLANNED)
 
 
 def of_report(report: Report, style: Style) -> list[Card]:
@@ -112,11 +116,10 @@ def of_report(report: Report, style: Style) -> list[Card]:
     least = _least(style)
     done = grouped((each for each in report.outcomes if is_done(each)), least).groups
     undone = grouped((each for each in report.outcomes if not is_done(each)), least).groups
-    excepted = (each for target in report.targets for each in target.excepted)
     cards = [
         *(_unfinished(groups) for groups in _by_reason(undone, least)),
         *(_change(group) for group in done),
-        *_left(report.problems, excepted, least),
+        *_others(report.targets, least),
     ]
     return _ordered(cards, kinds_of(report))
 
@@ -124,8 +127,8 @@ def of_report(report: Report, style: Style) -> list[Card]:
 def kinds_of(report: Report) -> tuple[Kind, ...]:
     """Return the kinds of cards that a report may have, in the order in which they are shown."""
     if is_interrupted(report):
-        return *DONE, *UNFINISHED, PROBLEM, EXCEPTED
-    return *UNFINISHED, PROBLEM, *DONE, EXCEPTED
+        return *DONE, *UNFINISHED, PROBLEM, *LEFT_ALONE
+    return *UNFINISHED, PROBLEM, *DONE, *LEFT_ALONE
 
 
 def is_interrupted(report: Report) -> bool:
@@ -190,14 +193,39 @@ def _change(group: Group[Change] | Group[Outcome]) -> Card:
     return Card(kind, title, group.entries, about, fields=[*_fields(change)], losses=[*losses(change)])
 
 
-def _left(problems: Iterable[Problem], excepted: Iterable[Excepted], least: float) -> Iterator[Card]:
-    """Yield the cards of what cannot be planned, and of what is held back."""
-    for group in grouped(problems, least).groups:
+def _others(targets: Iterable[TargetPlan | TargetReport], least: float) -> Iterator[Card]:
+    """Yield the cards of what cannot be planned, and of what is left alone."""
+    targets = tuple(targets)
+    for group in grouped((each for target in targets for each in target.problems), least).groups:
         about, reason = subject(group), escaped(group.sample.reason)
         yield Card("problem", f"{about}: {reason}", group.entries, about, remedy=escaped(group.sample.remedy))
-    for held in grouped(excepted, least).groups:
+    for held in grouped((each for target in targets for each in target.excepted), least).groups:
         title, about = excepted_subject(held.sample), subject(held)
         yield Card("excepted", title, held.entries, about, reason=excepted_text(held.sample))
+    unfit = (
+        Problem(Address(target.target, each.section, each.section, each.section), each.not_applicable)
+        for target in targets
+        for each in target.not_applicable
+    )
+    for left_out in grouped(unfit, least).groups:
+        about = subject(left_out)
+        yield Card("unfit", f"{about}: {escaped(left_out.sample.reason)}", left_out.entries, about)
+    yield from _unmanaged(each for target in targets for each in target.unmanaged)
+
+
+def _unmanaged(objects: Iterable[Unmanaged]) -> Iterator[Card]:
+    """Yield a card for the unmanaged objects of each sort."""
+    found: dict[tuple[str, str, bool], list[Unmanaged]] = {}
+    for each in objects:
+        found.setdefault((each.address.section, each.address.title, each.grants_access), []).append(each)
+    for (section, title, grants_access), own in found.items():
+        number = counted(len(own), f"unmanaged {title}")
+        if grants_access:
+            verb, them = ("grants", "it") if len(own) == 1 else ("grant", "them")
+            remedy = f"declare {them}, or write prune: [{section}] to delete {them}"
+            yield Card("unmanaged", escaped(f"{number} {verb} access"), own, "", remedy=escaped(remedy))
+        else:
+            yield Card("unmanaged", escaped(number), own, "")
 
 
 def _by_reason(groups: Iterable[Group[Outcome]], least: float) -> Iterable[list[Group[Outcome]]]:
@@ -243,7 +271,7 @@ class _Rows:
 
     def of(self, card: Card) -> list[list[int]]:
         """Return the rows of a card, one for each entry."""
-        lost = [[*losses(change)] if isinstance(change := subject_of(each), Delete) else [] for each in card.entries]
+        lost = [_losses(each) for each in card.entries]
         shared = set.intersection(*map(set, lost))
         return [
             self._row(entry, card, [loss for loss in own if loss not in shared])
@@ -260,33 +288,46 @@ class _Rows:
         """The pages of lines of manifests."""
         return {escaped(each): page for each in self._origins if (page := self._links.origin(each))}
 
-    def _row(self, entry: Entry, card: Card, own_losses: Sequence[str]) -> list[int]:
-        subject = subject_of(entry)
-        target, section = subject.address.target, subject.address.section
+    def _row(self, entry: Entry | Unmanaged, card: Card, own_losses: Sequence[str]) -> list[int]:
+        address, origin, page = _address(entry), "", None
+        if not isinstance(entry, Unmanaged):
+            origin, page = subject_of(entry).origin, self._links.object(entry)
+        target, section = address.target, address.section
         self._found[target] = None
-        self._origins[subject.origin] = None
-        page = self._links.object(entry) or self._links.settings(target, section) or ""
+        self._origins[origin] = None
         return [
             self.targets[escaped(str(target))],
             self.sections[escaped(section)],
             self.texts[_about(entry, card)],
-            self.texts[escaped(subject.origin)],
+            self.texts[escaped(origin)],
             self.texts["; ".join(own_losses)],
-            self.texts[page],
+            self.texts[page or self._links.settings(target, section) or ""],
         ]
 
 
-def _about(entry: Entry, card: Card) -> str:
+def _address(entry: Entry | Unmanaged) -> Address:
+    return entry.address if isinstance(entry, Unmanaged) else subject_of(entry).address
+
+
+def _losses(entry: Entry | Unmanaged) -> list[str]:
+    change = entry.change if isinstance(entry, Outcome) else entry
+    return [*losses(change)] if isinstance(change, Delete) else []
+
+
+def _about(entry: Entry | Unmanaged, card: Card) -> str:
     """Return what an entry is about; empty if the title of its card says it."""
+    if isinstance(entry, Unmanaged):
+        return ", ".join((label(entry.address), *known_of(entry)))
     about = subject(Group((entry,), entry))
     if isinstance(entry, Outcome) and not is_done(entry) and not card.subject:
         about = f"{entry.change.action} {about}"
     return "" if about == card.subject else about
 
 
-def _requests(entries: Sequence[Entry]) -> str:
+def _requests(entries: Sequence[Entry | Unmanaged]) -> str:
     """Return the requests of changes: one of them if there are several targets."""
-    changes = [each for each in map(subject_of, entries) if not isinstance(each, Problem | Excepted)]
+    subjects = (each.change if isinstance(each, Outcome) else each for each in entries)
+    changes = [each for each in subjects if isinstance(each, Create | Update | Delete)]
     requests = [escaped(str(request)) for change in changes for request in change.requests]
     if len(changes) > 1 and requests:
         return f"{counted(len(requests), 'request')}, such as {requests[0]}"
@@ -295,7 +336,7 @@ def _requests(entries: Sequence[Entry]) -> str:
 
 def _id(card: Card, seen: Counter[str]) -> str:
     """Return what names a card in links: the same for the same decision, also in the page of another day."""
-    alone = str(target_of(card.entries[0])) if len(card.entries) == 1 else ""
+    alone = str(_address(card.entries[0]).target) if len(card.entries) == 1 else ""
     text = json.dumps([card.kind, card.title, card.reason, card.fields, alone])
     seen[text] += 1
     return sha256(f"{seen[text]}{text}".encode()).hexdigest()[:12]

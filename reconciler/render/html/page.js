@@ -12,6 +12,7 @@
   const PENDING = ["delete", "create", "update", "failed", "dropped", "stale", "skipped"]; // `apply` would do them
 
   const MANY = 5; // so many targets of a command may become one glob
+  const NOUNS = { problem: "problem", unmanaged: "object", unfit: "section" };
   const LOST = { delete: "What will be lost", deleted: "What was lost" };
 
   const by = (id) => document.getElementById(id);
@@ -56,6 +57,12 @@
       ...card.sections.map((section) => data.sections[section]),
     ].join("\n").toLowerCase();
     return card.words;
+  }
+
+  // Put together the words of all cards bit by bit, so that the first search is as fast as the others.
+  function prepare(from = 0) {
+    for (const card of cards.slice(from, from + 1000)) wordsOf(card);
+    if (from + 1000 < cards.length) setTimeout(prepare, 0, from + 1000);
   }
 
   // Return a test of rows: whether a word is in the name of the target, or in what else the row says.
@@ -151,7 +158,7 @@
     const noun = levels.size > 1 ? "target" : [...levels][0];
     const places = counted(those.size, noun);
     if (rows.length === those.size) return places;
-    return `${counted(rows.length, kind === "problem" ? "problem" : "change")} in ${places}`;
+    return `${counted(rows.length, NOUNS[kind] ?? "change")} in ${places}`;
   }
 
   function makeCard({ card, rows }) {
@@ -501,4 +508,5 @@
   makeButtons();
   listen();
   recall();
+  setTimeout(prepare, 0);
 })();
