@@ -70,6 +70,7 @@ ENVIRONMENT = {
     "CI_SERVER_URL": "The web interface for links in reports, if the job runs on the same service; else `web_url`.",
     "RECONCILER_NOTE_TOKEN": "A token for `note` and `issue` only, such as an access token of the project with the "
     "scope `api`.",
+    "RECONCILER_TRIGGER_TOKEN": "The trigger token with which `apply --trigger` starts a pipeline.",
     "CI_MERGE_REQUEST_PROJECT_URL": "With `CI_MERGE_REQUEST_IID`, the merge request that reports link to.",
     "CI_NODE_INDEX": "With `CI_NODE_TOTAL`, the default of `--shard I/N`. CI sets both in jobs with `parallel`.",
     "CI_NODE_TOTAL": "See `CI_NODE_INDEX`.",

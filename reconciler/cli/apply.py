@@ -1,6 +1,7 @@
 """`reconciler apply` and `reconciler revert`."""
 
 import logging
+import os
 import sys
 from collections.abc import Iterator
 from contextlib import AbstractContextManager, contextmanager, nullcontext
@@ -34,7 +35,7 @@ from reconciler.cli.options import (
 from reconciler.cli.outputs import FLEET, check_outputs, is_terminal, report_error
 from reconciler.cli.session import Session
 from reconciler.cli.settings import duration, read_file, tokens_of
-from reconciler.errors import ConfigurationError, OutputFailed, PlanRefused, UsageError
+from reconciler.errors import ConfigurationError, OutputFailed, PlanRefused, ServiceError, UsageError
 
 if TYPE_CHECKING:
     from reconciler.apply import FailureLimit, TokenSink, WriteLog
@@ -45,9 +46,14 @@ if TYPE_CHECKING:
     from reconciler.model.plan import Plan
     from reconciler.model.targets import Target
     from reconciler.service import Client
+    from reconciler.service.pipelines import PipelineTrigger
     from reconciler.service.webhook import Webhook
 
 LOG = logging.getLogger("reconciler")
+
+TRIGGER_TOKEN = "RECONCILER_TRIGGER_TOKEN"  # noqa: S105 - the name of a variable
+REPORT = "RECONCILER_REPORT"
+"""The variable of a started pipeline that names the JSON report."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -66,6 +72,16 @@ class ApplyFlags:
     max_failures: str | None = None
     mark_applied: bool = False
     interactive: bool = False
+    trigger: str | None = None
+    trigger_input: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class Afterwards:
+    """Who hears of the result: a chat, and a pipeline that is started."""
+
+    hook: "Webhook | None" = None
+    pipeline: "PipelineTrigger | None" = None
 
 
 NO_VERIFY = click.option("--no-verify", is_flag=True, help="Do not read the changed objects again afterwards.")
@@ -118,6 +134,12 @@ JOURNAL = click.option(
     is_flag=True,
     help="After a complete apply, let `--since applied` mean the commit of its manifests.",
 )
+@click.option(
+    "--trigger",
+    metavar="PROJECT@REF",
+    help="After a complete apply with changes, start a pipeline there, with RECONCILER_TRIGGER_TOKEN.",
+)
+@click.option("--trigger-input", multiple=True, metavar="KEY=VALUE", help="Start it with this input.  [repeatable]")
 def apply(given: Given, **own: Any) -> int:
     """Apply a plan, new or saved, and verify the result.
 
@@ -135,7 +157,7 @@ def apply(given: Given, **own: Any) -> int:
     _check_interactive(flags)
     files = {"--plan": flags.plan_file, "--journal": flags.journal, "--tokens-to": flags.tokens_to}
     check_outputs(given, "report", *files.items())
-    session, hook = Session(given), webhook(given)
+    session, hook, pipeline = Session(given), webhook(given), _pipeline(flags)
     if flags.mark_applied:
         _check_mark(session, flags.plan_file)
     sink = _token_sink(given, flags)
@@ -146,7 +168,8 @@ def apply(given: Given, **own: Any) -> int:
             raise PlanRefused(f"nothing was changed: no target of the plan matches --canary {flags.canary}")
         if any(saved.plan.changes) and not (flags.yes or flags.interactive):
             _ask(session, saved)
-        return _carry_out(session, flags, saved, client, sink=sink, journal=journal, hook=hook, left=left)
+        after = Afterwards(hook, pipeline)
+        return _carry_out(session, flags, saved, client, sink=sink, journal=journal, after=after, left=left)
 
 
 @command(
@@ -195,7 +218,7 @@ def revert(given: Given, file: Path, out: Path | None, detailed_exitcode: bool, 
     sink = _token_sink(given, flags)
     with session.client() as client, held_journal(flags.journal, client, session.kinds, sink) as journal:
         saved = _guarded(session, flags, _limited(session, flags, draw_way_back(session, client, file)))
-        return _carry_out(session, flags, saved, client, sink=sink, journal=journal, hook=None)
+        return _carry_out(session, flags, saved, client, sink=sink, journal=journal)
 
 
 def _overruled(*names: str) -> dict[str, None]:
@@ -343,11 +366,11 @@ def _carry_out(
     *,
     sink: "TokenSink | None",
     journal: "HeldJournal",
-    hook: "Webhook | None",
+    after: Afterwards = Afterwards(),
     left: "Plan | None" = None,
 ) -> int:
     """Apply the plan, write the report, complete or not, and return the exit code."""
-    from reconciler.apply import ENDED, Application, ApplyOptions, Stop, with_left_out
+    from reconciler.apply import ENDED, Application, ApplyOptions, Status, Stop, with_left_out
     from reconciler.documents.report import make_report
     from reconciler.render import render_report
 
@@ -382,13 +405,46 @@ def _carry_out(
             failures.append(error)
         for failure in failures:
             report_error(failure)
-        notify_of_report(hook, report)
+        notify_of_report(after.hook, report)
         if stop.held:
             LOG.warning("the run ended before all changes: %s", stop.held)
     signal = next(iter(signals.came), None)
     incomplete = bool(failures or journal.unsettled)
     code = of_report(report, allow_problems=session.given.allow_problems, signal=signal, incomplete=incomplete)
-    return _mark(session, saved, report, code) if flags.mark_applied else code
+    code = _mark(session, saved, report, code) if flags.mark_applied else code
+    if after.pipeline is not None and code == 0 and any(each.status is Status.DONE for each in report.outcomes):
+        _start(session, after.pipeline, client.api_url)
+    return code
+
+
+def _pipeline(flags: ApplyFlags) -> "PipelineTrigger | None":
+    """Return the pipeline to start afterwards; None for none.
+
+    Raises:
+        UsageError: it is written wrong, or there is no token for it.
+    """
+    if flags.trigger is None:
+        if flags.trigger_input:
+            raise UsageError("--trigger-input goes with --trigger")
+        return None
+    from reconciler.service.pipelines import PipelineTrigger
+
+    return PipelineTrigger.read(flags.trigger, flags.trigger_input, os.environ.get(TRIGGER_TOKEN, "").strip())
+
+
+def _start(session: Session, pipeline: "PipelineTrigger", api_url: str) -> None:
+    """Start the pipeline, and warn if that fails: the result stays."""
+    from reconciler.service.policy import is_in_doubt
+
+    reports = [path for format_, path in session.given.reports if format_ == "json"]
+    try:
+        with heeding(patience=1):
+            page = pipeline.start(api_url, {REPORT: reports[0]} if reports else {}, ca_file=session.given.ca_file)
+    except ServiceError as error:
+        began = "it is unknown whether a" if is_in_doubt(error, None) else "no"
+        LOG.warning("%s pipeline was started in %s: %s", began, pipeline.project, error)
+    else:
+        session.info(f"A pipeline was started in {pipeline.project}{page and ': '}{page}")
 
 
 def _check_mark(session: Session, plan_file: Path | None) -> None:

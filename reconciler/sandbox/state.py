@@ -202,6 +202,9 @@ class Project(Place):
     builds_enabled: bool = True
     issues_enabled: bool = True
     merge_requests_enabled: bool = True
+    ci_pipeline_variables_minimum_override_role: Literal["developer", "maintainer", "owner", "no_one_allowed"] = (
+        "developer"
+    )
 
     @field_validator("path")
     @classmethod

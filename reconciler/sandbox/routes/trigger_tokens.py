@@ -5,6 +5,7 @@ takes null for a description, and a `PUT` without one takes the description away
 """
 
 import json
+import math
 from datetime import timedelta
 from hashlib import sha256
 from typing import Any
@@ -14,7 +15,7 @@ from ..call import Call, Route, invalid
 from ..collection import Collection
 from ..parameters import read, text, time
 from ..records import DatedItem, Item, Time, Username, stamp
-from ..state import DEVELOPER, MAINTAINER, Project, User
+from ..state import DEVELOPER, MAINTAINER, OWNER, Project, User
 from .instance import show_user
 
 PREFIX = "glptt-"
@@ -100,6 +101,10 @@ class _Triggers(Collection[Trigger]):
         return record
 
 
+VARIABLES_FROM = {"developer": DEVELOPER, "maintainer": MAINTAINER, "owner": OWNER, "no_one_allowed": math.inf}
+"""The access level from which a user may give a pipeline variables."""
+
+
 def trigger_pipeline(call: Call) -> Answer:
     """`POST /projects/:id/trigger/pipeline`: the token in the body is the only credential; a wrong one gives 404."""
     sent = read(call, text("ref", required=True, blank=False), text("token", required=True, blank=False))
@@ -116,6 +121,9 @@ def trigger_pipeline(call: Call) -> Answer:
         raise refused(400, "variables needs to be a map of key-valued strings")
     if call.state.access(user, project) < DEVELOPER:
         raise refused(400, {"base": ["Insufficient permissions to create a new pipeline"]})
+    needed = VARIABLES_FROM[project.ci_pipeline_variables_minimum_override_role]
+    if variables and call.state.access(user, project) < needed:
+        raise refused(400, "Insufficient permissions to set pipeline variables")
     if sent["ref"] != project.default_branch:
         raise refused(400, {"base": ["Reference not found"]})
     call.changed = True

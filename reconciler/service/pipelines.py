@@ -1,0 +1,97 @@
+"""One pipeline, started with a trigger token (spec 4.8; deployed behaviour, section i).
+
+The trigger token is the only credential that is sent, and nothing is sent twice unless the service says that the first
+request started nothing.
+"""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from typing import Self
+
+from reconciler import __version__
+from reconciler.errors import Refused, UsageError
+from reconciler.model.protocols import Json
+from reconciler.model.targets import Level, Target
+from reconciler.service.connection import Connection, connection_pool, tls_context
+from reconciler.service.policy import DEFAULT_POLICY, Clock
+from reconciler.service.responses import plain, read_response
+
+POLICY = replace(DEFAULT_POLICY, read_timeout=60, total_timeout=60, largest_response=2**20)
+"""The service creates the pipeline before it answers."""
+
+HEADERS = {
+    "User-Agent": f"reconciler/{__version__}",
+    "Accept": "application/json",
+    "Content-Type": "application/json",
+}
+
+NO_VARIABLES = "Insufficient permissions to set pipeline variables"
+"""The service's words where the owner of the token may start pipelines, and set no variables."""
+
+
+@dataclass(frozen=True, slots=True)
+class PipelineTrigger:
+    """Which pipeline to start.
+
+    Attributes:
+        project: its path or numeric ID.
+        ref: a branch or a tag.
+        token: a trigger token of the project.
+        inputs: by name.
+    """
+
+    project: str
+    ref: str
+    token: str = field(repr=False)
+    inputs: Mapping[str, str]
+
+    @classmethod
+    def read(cls, place: str, inputs: Sequence[str], token: str) -> Self:
+        """Read `PROJECT@REF`, and inputs written `KEY=VALUE`.
+
+        Raises:
+            UsageError: they are written otherwise, or there is no token.
+        """
+        project, _, ref = place.partition("@")
+        if not (project and ref and project.isprintable() and ref.isprintable()):
+            raise UsageError(f"--trigger takes PROJECT@REF, such as acme/deploy@main, not {place!r}")
+        pairs = [each.partition("=") for each in inputs]
+        wrong = next((each for each, (key, equals, _) in zip(inputs, pairs, strict=True) if not (key and equals)), None)
+        if wrong is not None:
+            raise UsageError(f"--trigger-input takes KEY=VALUE, not {wrong!r}")
+        if not token:
+            raise UsageError(
+                "--trigger needs a trigger token of that project; set the environment variable RECONCILER_TRIGGER_TOKEN"
+            )
+        return cls(project, ref, token, {key: value for key, _, value in pairs})
+
+    def start(self, api_url: str, variables: Mapping[str, str], *, ca_file: str | None = None) -> str:
+        """Start the pipeline, and return its page; empty if the response has none.
+
+        Without the variables where the service refuses these: then the first request has started nothing.
+
+        Raises:
+            ServiceError: it was not started, or nobody knows whether it was.
+        """
+        connection = Connection(api_url, POLICY, Clock(), tls_context(api_url, ca_file), connection_pool)
+        body: dict[str, Json] = {"ref": self.ref, "token": self.token}
+        body |= {"inputs": dict(self.inputs)} if self.inputs else {}
+        try:
+            try:
+                made = self._post(connection, body | ({"variables": dict(variables)} if variables else {}))
+            except Refused as error:
+                if not variables or NO_VARIABLES not in error.reason:
+                    raise
+                made = self._post(connection, body)
+        finally:
+            connection.close()
+        page = made.get("web_url") if isinstance(made, dict) else None
+        return plain(page) if isinstance(page, str) and page.startswith(("https://", "http://")) else ""
+
+    @property
+    def _path(self) -> str:
+        ref = int(self.project) if self.project.isdecimal() else self.project
+        return f"{Target(Level.PROJECT, ref).url}trigger/pipeline"
+
+    def _post(self, connection: Connection, body: Json) -> Json:
+        return read_response(f"POST {self._path}", connection.exchange("POST", self._path, HEADERS, body))
