@@ -47,6 +47,7 @@ def sandbox(shared_sandbox: Sandbox) -> Sandbox:
     """The sandbox, empty, without faults and without latency."""
     shared_sandbox.replace_state({})
     shared_sandbox.set_latency(0)
+    shared_sandbox.set_workers(None)
     return shared_sandbox
 
 

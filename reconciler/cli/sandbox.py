@@ -18,6 +18,9 @@ if TYPE_CHECKING:
 DEMO = Path(__file__).parent.parent / "demo"
 DEMO_STATE = DEMO / "state.yaml"
 
+SMALL_READ = 60
+"""Milliseconds that a real service computes for a small read."""
+
 SIGNALLED = 128
 """Exit codes above it name a signal."""
 
@@ -53,6 +56,15 @@ TOKEN = "ada-token"  # noqa: S105  # of a pretend user of the pretend service
     help="Behave as specified, or as deployed servers do; overrides the state's own.",
 )
 @click.option("--latency", type=click.IntRange(0), default=0, metavar="MS", help="Delay every answer.")
+@click.option(
+    "--workers", type=click.IntRange(1), metavar="K", help="Work on K requests at once; the others wait in a queue."
+)
+@click.option(
+    "--cost",
+    type=click.IntRange(0),
+    metavar="MS",
+    help="Work so long on a small read, and on other requests in the proportions of a real service; 60 with --workers.",
+)
 @click.option("--rate-limit", metavar="N/SECONDS", help="Answer 429 beyond this rate.")
 @click.option("--fail", "faults", multiple=True, metavar="SPEC", help="Inject a fault; repeatable.")
 def sandbox(
@@ -63,6 +75,8 @@ def sandbox(
     seed: int | None,
     dialect: Literal["spec", "deployed"] | None,
     latency: int,
+    workers: int | None,
+    cost: int | None,
     rate_limit: str | None,
     faults: tuple[str, ...],
 ) -> int:
@@ -80,6 +94,8 @@ def sandbox(
             service.generate(generate, seed or 0) if generate else state or DEMO_STATE,
             port=port,
             latency_ms=latency,
+            workers=workers,
+            cost_ms=(SMALL_READ if workers else 0) if cost is None else cost,
             rate_limit=rate_limit,
             faults=faults,
             dialect=dialect,

@@ -3,7 +3,7 @@
 import asyncio
 import copy
 from collections.abc import Iterable, Mapping, Sequence
-from contextlib import suppress
+from contextlib import nullcontext, suppress
 from dataclasses import dataclass, field, replace
 from email.utils import format_datetime
 from threading import RLock
@@ -45,6 +45,7 @@ class Sandbox:
         self._throttle: RateLimit | None = None
         self._held: dict[str, list[tuple[_Exchange, asyncio.Future[Answer]]]] = {}
         self.set_latency(latency_ms)
+        self.set_workers(None)
         self.set_rate_limit(rate_limit)
         self.set_faults(faults)
 
@@ -77,7 +78,7 @@ class Sandbox:
             return dump(self._state)
 
     def replace_state(self, state: Mapping[str, Any]) -> None:
-        """Start again with this state: log, faults, clock and IDs too; latency and rate limit stay.
+        """Start again with this state: log, faults, clock and IDs too; latency, workers and rate limit stay.
 
         Raises:
             StateError: the state cannot be loaded; nothing has changed.
@@ -92,6 +93,16 @@ class Sandbox:
     def set_latency(self, milliseconds: float) -> None:
         """Delay every answer by this, from now on."""
         self._latency = milliseconds / 1000
+
+    def set_workers(self, workers: int | None, cost_ms: float = 0) -> None:
+        """Work on so many requests at once, or on any number, from now on; the others wait in order of arrival.
+
+        Args:
+            workers: how many; None for any number.
+            cost_ms: for how long a worker is busy with the reading of one small record; see `Call.cost`.
+        """
+        self._workers = asyncio.Semaphore(workers) if workers else nullcontext()
+        self._cost = cost_ms / 1000
 
     def set_faults(self, faults: Iterable[AnyFault]) -> None:
         """Inject these faults and no others, from now on. Raises `FaultError` and changes nothing."""
@@ -111,12 +122,9 @@ class Sandbox:
         self._peak = max(self._peak, self._in_flight)
         try:
             request = _Request(scope, await StarletteRequest(scope, receive).body())
-            with self._lock:
-                exchange = self._begin(request)
-                answer = None if exchange.racing() else self._end(exchange)
+            async with self._workers:
+                exchange, answer = await self._work_on(request)
             fault = exchange.fault
-            if answer is None:
-                answer = await self._race(request.path, exchange)
             if self._latency + fault.delay:
                 await asyncio.sleep(self._latency + fault.delay)
             if fault.breaks_connection:
@@ -127,6 +135,17 @@ class Sandbox:
             return  # the server stops and has closed the connection, or the client left before its request was complete
         finally:
             self._in_flight -= 1
+
+    async def _work_on(self, request: "_Request") -> tuple["_Exchange", Answer]:
+        """Carry a request out, in the time of a worker that it takes."""
+        with self._lock:
+            exchange = self._begin(request)
+            answer = None if exchange.racing() else self._end(exchange)
+        if answer is None:
+            answer = await self._race(request.path, exchange)
+        if self._cost and exchange.call is not None:
+            await asyncio.sleep(self._cost * exchange.call.cost)
+        return exchange, answer
 
     def _begin(self, request: "_Request") -> "_Exchange":
         """Count and log the request; apply a fault, or carry the request out as far as its insertion."""

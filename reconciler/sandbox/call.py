@@ -92,6 +92,7 @@ class Call:
         headers: names in lower case.
         url: the address of the service in its answers, without `/api/v4`.
         changed: whether the endpoint has changed the state; set by the endpoint.
+        cost: how long production servers take, as a multiple of reading one small record; set by the endpoint.
         user: its user, once `authenticate` has been called.
         token: the token of that user.
     """
@@ -104,6 +105,7 @@ class Call:
     headers: Mapping[str, str]
     url: str
     changed: bool = False
+    cost: float = 1.0
     user: User | None = None
     token: Token | None = None
     _authenticated: bool = field(default=False, repr=False)

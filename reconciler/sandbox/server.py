@@ -55,6 +55,8 @@ def serve(
     host: str = "127.0.0.1",
     port: int = 8080,
     latency_ms: float = 0,
+    workers: int | None = None,
+    cost_ms: float = 0,
     rate_limit: str | None = None,
     faults: Iterable[AnyFault] = (),
     dialect: Dialect | None = None,
@@ -62,7 +64,7 @@ def serve(
 ) -> None:
     """Serve in the foreground until interrupted; `ready` is called with the `api_url` once it answers.
 
-    A dialect given here overrides the state's own.
+    A dialect given here overrides the state's own. `Sandbox.set_workers` explains `workers` and `cost_ms`.
 
     Raises:
         StateError: the state cannot be loaded.
@@ -70,6 +72,7 @@ def serve(
         OSError: the port is taken.
     """
     listener = _Listener(Sandbox(read_state(state, dialect), latency_ms, rate_limit, faults), host, port)
+    listener.sandbox.set_workers(workers, cost_ms)
     asyncio.run(_until_signalled(listener, lambda: ready(listener.sandbox.api_url)))
 
 

@@ -21,13 +21,15 @@ STORY = Path(__file__).with_name("demo.txt")
 
 def test_the_sandbox_serves_until_ctrl_c(cli_runner: CliRunner) -> None:
     cli_runner.write("state.yaml", "users: [{username: eve, tokens: [eve-token]}]\n")
-    line = [sys.executable, "-m", "reconciler", "sandbox", "--port", "0", "--state", "state.yaml"]
+    line = [sys.executable, "-m", "reconciler", "sandbox", "--port", "0", "--state", "state.yaml", "--workers", "1"]
     process = subprocess.Popen(line, stderr=subprocess.PIPE, text=True)
     assert process.stderr is not None
     said = process.stderr.readline()
     url = re.findall(r"http://\S+?(?=;)", said)[0]
     assert said == f"Serving {url}; tokens are in the state file. Ctrl-C ends it.\n"
-    assert httpx.get(f"{url}/user", headers={"PRIVATE-TOKEN": "eve-token"}).json()["username"] == "eve"
+    answer = httpx.get(f"{url}/user", headers={"PRIVATE-TOKEN": "eve-token"})
+    assert answer.json()["username"] == "eve"
+    assert answer.elapsed.total_seconds() >= 0.06
     process.send_signal(signal.SIGINT)
     assert (process.wait(), process.stderr.read()) == (0, "")
     process.stderr.close()
@@ -35,6 +37,7 @@ def test_the_sandbox_serves_until_ctrl_c(cli_runner: CliRunner) -> None:
 
 def test_the_sandbox_serves_a_fleet_of_any_size_in_either_dialect(cli_runner: CliRunner) -> None:
     line = [sys.executable, "-m", "reconciler", "sandbox", "--port", "0", "--generate", "12", "--seed", "7"]
+    line += ["--workers", "2", "--cost", "0"]
     with subprocess.Popen([*line, "--dialect", "deployed"], stderr=subprocess.PIPE, text=True) as process:
         assert process.stderr is not None
         said = process.stderr.readline()

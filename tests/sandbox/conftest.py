@@ -20,5 +20,6 @@ def sandbox_client() -> Iterator[SandboxClient]:
 def service(sandbox_client: SandboxClient) -> SandboxClient:
     """An empty service without latency and without a rate limit."""
     sandbox_client.sandbox.set_latency(0)
+    sandbox_client.sandbox.set_workers(None)
     sandbox_client.sandbox.set_rate_limit(None)
     return sandbox_client.given({})

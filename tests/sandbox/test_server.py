@@ -87,6 +87,33 @@ def test_the_latency_delays_every_answer(service: SandboxClient) -> None:
     assert service.response("GET /user").elapsed.total_seconds() >= 0.2
 
 
+def test_requests_wait_for_a_worker_and_take_its_time(service: SandboxClient) -> None:
+    sandbox = service.given(a_service()).sandbox
+    sandbox.set_workers(1, 40)
+    began = perf_counter()
+    with ThreadPoolExecutor(3) as pool:
+        list(pool.map(lambda _: service.ask("GET /user"), range(3)))
+    assert perf_counter() - began >= 3 * 0.04
+    assert sandbox.peak_in_flight() == 3
+
+
+@pytest.mark.parametrize(
+    ("request_", "cost"),
+    [
+        ("GET /version", 0.1),
+        ("GET /user", 1),
+        ("GET /projects/100/job_token_scope/allowlist", 2),
+        ("GET /groups/acme/projects", 0.47),
+        ("GET /groups/acme/projects?simple=true", 0.18),
+        ("PUT /projects/100/merge_request_approval_setting", 6),
+    ],
+)
+def test_routes_cost_in_the_proportions_of_production(service: SandboxClient, request_: str, cost: float) -> None:
+    service.given(a_service()).sandbox.set_workers(None, 20)
+    answer = service.response(request_, {} if request_.startswith("PUT") else None)
+    assert answer.elapsed.total_seconds() >= 0.02 * cost
+
+
 def test_requests_overlap_and_the_peak_is_known(service: SandboxClient) -> None:
     service.given(a_service()).sandbox.set_faults(["race,together=4"])
     with ThreadPoolExecutor(4) as pool:

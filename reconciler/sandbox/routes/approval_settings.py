@@ -139,6 +139,7 @@ def _require_paid_edition(call: Call) -> None:
 
 def _sent(call: Call) -> dict[str, bool]:
     """Return the attributes to write, with the two `require_` names as one."""
+    call.cost = 6.0
     sent = read(call, *_ATTRIBUTES[call.state.deployed], any_of=NAMES if call.state.deployed else ())
     if PASSWORD in sent:
         sent.setdefault(AGAIN, sent.pop(PASSWORD))

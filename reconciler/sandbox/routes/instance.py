@@ -11,6 +11,9 @@ from ..collection import PAGE, page_of
 from ..parameters import boolean, read, text
 from ..state import Group, Project, State, Token, User
 
+WHOLE_RECORD, SIMPLE_RECORD = 0.47, 0.18
+"""What a project in a list costs; see `Call.cost`."""
+
 
 def show_user(state: State, user: User, url: str) -> dict[str, Any]:
     """Return a user as part of other records."""
@@ -73,6 +76,7 @@ def get_user(call: Call) -> Answer:
 def get_version(call: Call) -> Answer:
     """`GET /version`."""
     call.caller()
+    call.cost = 0.1
     instance = call.state.instance
     kas = {"enabled": False, "externalUrl": None, "externalK8sProxyUrl": None, "version": None}
     return Answer(
@@ -145,7 +149,14 @@ def list_projects(call: Call) -> Answer:
         and state.visible(call.user, project)
     ]
     found.sort(key=lambda project: project.id, reverse=wanted.get("sort") != "asc")
-    return page_of(call, found, lambda project: show_project(call, project, simple=wanted.get("simple", False)))
+    simple = wanted.get("simple", False)
+    call.cost = 0.0
+
+    def show(project: Project) -> dict[str, Any]:
+        call.cost += SIMPLE_RECORD if simple else WHOLE_RECORD
+        return show_project(call, project, simple=simple)
+
+    return page_of(call, found, show)
 
 
 def show_group(call: Call, group: Group) -> dict[str, Any]:

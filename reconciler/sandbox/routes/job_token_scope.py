@@ -75,6 +75,8 @@ class _Allowlist:
         read(call, *PAGE)
         project = call.project(MAINTAINER)
         numbers = [*self.entries(call.state, project)]
+        if self.what == "project":
+            call.cost = 2 + 0.06 * len(numbers)
         if self.what == "project" and call.state.deployed:
             numbers.append(project.id)
         targets = self.targets(call.state)
