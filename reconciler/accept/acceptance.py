@@ -109,7 +109,17 @@ def accept(drift: Drift, kinds: Kinds, files: ManifestFiles) -> Acceptance:
     sources = manifests.sources
     while True:
         drafts = Drafts(manifests.specs, files.roots)
-        rounds = _Rounds(manifests, planned, drift.inapplicable, drift.live, kinds, drafts, closed, manifests)
+        rounds = _Rounds(
+            manifests,
+            planned,
+            drift.inapplicable,
+            drift.live,
+            kinds,
+            drafts,
+            closed,
+            manifests,
+            banned=_unknown(manifests),
+        )
         left = rounds.run()
         try:
             texts = rounds.drafts.texts(sources)
@@ -119,6 +129,12 @@ def accept(drift: Drift, kinds: Kinds, files: ManifestFiles) -> Acceptance:
         before = {path: sources[str(path)].text for path in texts if str(path) in sources}
         new = _newly_unfit(rounds.current.desired, drift.inapplicable, kinds)
         return Acceptance(before, texts, len(targets) - len(out), max(number - len(left), 0), (*held, *left, *new))
+
+
+def _unknown(manifests: Manifests) -> set[tuple[Place, str]]:
+    """Return the places of profiles and sets, each with its sections, that have targets that nobody knows."""
+    layers = {layer for each in manifests.unlisted for layer in each.layers}
+    return {(place_of(layer.document), section) for layer in layers for section in manifests.specs}
 
 
 def _newly_unfit(desired: DesiredState, inapplicable: Container[tuple[Target, str]], kinds: Kinds) -> Iterator[Problem]:

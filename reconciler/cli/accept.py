@@ -146,6 +146,7 @@ def accept_drift(session: Session) -> "Acceptance":
     from reconciler.cli.planning import read_fleet
     from reconciler.planning.applicability import with_unfit, without
     from reconciler.planning.run import hold_back_moved, read_and_plan
+    from reconciler.planning.selection import add_problems
 
     given = session.given
     with session.client() as client, session.watched(client) as progress:
@@ -162,7 +163,7 @@ def accept_drift(session: Session) -> "Acceptance":
             api_url=client.api_url,
         )
         plan = hold_back_moved(plan, fleet.known.moved(), follow=given.follow_moved)
-        plan = with_unfit(plan, fleet.unfit, session.kinds)
+        plan = add_problems(with_unfit(plan, fleet.unfit, session.kinds), fleet.kept)
         inapplicable = {place for place, each in fleet.unfit.items() if each.skipped}
         progress.begin("comparing")
         folders = roots(given)

@@ -21,9 +21,10 @@ from reconciler.documents.plan_file import SavedPlan, is_about
 from reconciler.documents.report import load_report
 from reconciler.errors import PlanRefused, ServiceError, UsageError
 from reconciler.gitops.applied import committed
+from reconciler.gitops.compare import Comparison
 from reconciler.gitops.past import compare_with_past
 from reconciler.live.records import Discovery, Listing, discover, fetch_record
-from reconciler.manifests import Hidden, Manifests
+from reconciler.manifests import Hidden, Manifests, Unlisted
 from reconciler.model.plan import Plan
 from reconciler.model.state import DesiredState
 from reconciler.model.targets import Address, Target
@@ -37,6 +38,7 @@ from reconciler.planning.selection import (
     Shard,
     add_missing,
     add_problems,
+    hold_unlisted,
     matches,
     read_shard,
     restrict,
@@ -47,6 +49,7 @@ from reconciler.service import Client
 LOG = logging.getLogger("reconciler")
 
 NOTHING: Mapping[str, str] = MappingProxyType({})
+NOTHING_KEPT: Mapping[Target, str] = MappingProxyType({})
 NARROWED = "it is narrowed to some targets, sections or changes"
 
 
@@ -159,7 +162,7 @@ class Fleet:
         desired: the targets; the digest is that of all there are, with `--since` that of all files.
         known: what came to light on the way.
         shard: which part of the targets these are, if they were divided.
-        kept: why some targets keep objects that are no longer declared.
+        kept: why some targets keep objects that are no longer declared, or are not planned at all.
         unfit: the sections that targets cannot have; those that are skipped are not among the desired ones.
         manifests: where all of it is declared.
         read: by file, the ID of what was read as an object of the git repository, as far as known.
@@ -209,22 +212,35 @@ def read_fleet(session: Session, client: Client, failed: Iterable[Address] | Non
         reported = {*now.warnings}
         now = now.with_discovered({group: discovery.groups[group] for group in now.groups}, discovery.paths)
         session.warn(warning for warning in now.warnings if warning not in reported)
-    comparison, kept = compare_with_past(now, past, discovery, client, client.concurrency) if past else (None, {})
+    comparison: Comparison | None = None
+    kept: Mapping[Target, str] = NOTHING_KEPT
+    before: tuple[Unlisted, ...] = ()
+    if past:
+        comparison, kept, before = compare_with_past(now, past, discovery, client, client.concurrency)
     whole = comparison.desired if comparison else now.desired
     if revisions:
         whole = replace(whole, digest=revisions.digest)
     for glob in given.excluded:
         if not any(matches(target, [glob]) for target in whole.targets):
             LOG.warning("--exclude %s matches no target", glob)
-    desired = session.select(whole, failed)
+    desired = session.select(whole, failed, partly=bool(now.unlisted))
     if comparison and not given.everything and failed is None:
         desired = comparison.narrowed(desired)
+    desired, unknown = hold_unlisted(desired, now.unlisted, before)
     if shard is not None:
         desired = share(desired, whole, shard, session.kinds)
     known = Known(discovery.ids, whole.targets, _held(discovery), cache(partial(_moved_projects, client)))
     unfit = find_unfit(desired, session.kinds)
     skipped = {place: each for place, each in unfit.items() if each.skipped}
-    return Fleet(without(desired, skipped), known, shard, kept, unfit, now, revisions.objects if revisions else NOTHING)
+    return Fleet(
+        without(desired, skipped),
+        known,
+        shard,
+        {**kept, **unknown},
+        unfit,
+        now,
+        revisions.objects if revisions else NOTHING,
+    )
 
 
 def _shard(given: str | None) -> Shard | None:

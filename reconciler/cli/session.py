@@ -117,8 +117,15 @@ class Session:
         with shown(progress, client.traffic, self.given):
             yield progress
 
-    def select(self, desired: "DesiredState", failed: "Iterable[Address] | None" = None) -> "DesiredState":
+    def select(
+        self, desired: "DesiredState", failed: "Iterable[Address] | None" = None, *, partly: bool = False
+    ) -> "DesiredState":
         """Return the part of a state that the options of `Given.narrowed` select.
+
+        Args:
+            desired: the state.
+            failed: what alone is selected; None for everything.
+            partly: whether not all targets are known, so that there may be no selected one among them.
 
         Raises:
             UsageError: nothing is left, or there is no such section.
@@ -127,7 +134,7 @@ class Session:
 
         self.check_sections()
         only = None if failed is None else {(each.target, each.section) for each in failed}
-        return select(desired, replace(self.selection, only=only))
+        return select(desired, replace(self.selection, only=only), partly=partly)
 
     def check_sections(self) -> None:
         """Refuse an unknown `--section`.

@@ -14,7 +14,10 @@ from reconciler.cli.outputs import check_outputs, write_stdout
 from reconciler.cli.session import Session
 
 if TYPE_CHECKING:
-    from reconciler.doctor import Diagnosis, ServiceCheck
+    from collections.abc import Iterator
+
+    from reconciler.doctor import Diagnosis, Finding, ServiceCheck
+    from reconciler.manifests import Manifests
     from reconciler.service import Client
 
 
@@ -95,7 +98,16 @@ def _check_targets(session: Session, client: "Client", service: "ServiceCheck", 
         latency=client.traffic.latency,
         concurrency=client.most_in_flight,
     )
-    return Diagnosis(service, targets=targets, costs=costs)
+    return Diagnosis(service, targets=targets, costs=costs, manifests=tuple(_unlisted(fleet.manifests)))
+
+
+def _unlisted(manifests: "Manifests") -> "Iterator[Finding]":
+    """Yield a finding for each group whose projects cannot be listed."""
+    from reconciler.doctor import Finding, Verdict
+
+    for each in {each.group: each for each in reversed(manifests.unlisted)}.values():
+        remedy = "correct the group, or use a token that can see it"
+        yield Finding(Verdict.ERROR, "manifests", f"{each.origin}: {each.reason}", remedy)
 
 
 @click.command(epilog="Examples: reconciler schema manifest;  reconciler schema --write schemas")

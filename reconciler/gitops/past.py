@@ -17,7 +17,7 @@ from reconciler.errors import ManifestErrors, NeverApplied
 from reconciler.gitops.compare import Comparison, Identity, Loss, compare, is_declared, removed
 from reconciler.gitops.snapshot import APPLIED_REF, Snapshot, object_id, snapshot
 from reconciler.live.records import Discovery, current_names
-from reconciler.manifests import Hidden, Inputs, Manifests, Part, read_contents, read_elsewhere, read_found
+from reconciler.manifests import Hidden, Inputs, Manifests, Part, Unlisted, read_contents, read_elsewhere, read_found
 from reconciler.manifests.project_sets import Discovered
 from reconciler.manifests.sources import MANIFEST, read_all, search
 from reconciler.model.protocols import Concurrency, Reader
@@ -136,14 +136,12 @@ def _digest(contents: Mapping[str, bytes], values: Mapping[str, Any], env_names:
 
 def compare_with_past(
     now: Manifests, past: Past, discovery: Discovery, reader: Reader, concurrency: Concurrency
-) -> tuple[Comparison, Mapping[Target, str]]:
+) -> tuple[Comparison, Mapping[Target, str], tuple[Unlisted, ...]]:
     """Compare now with then, without targets that no longer exist, and following those that were renamed.
 
     A group that no longer exists counts as one without projects. Lost objects that manifests outside the named paths
-    still declare are kept: the second value says for each target where they are declared.
-
-    Raises:
-        ManifestErrors: a group cannot be listed for another reason.
+    still declare are kept: the second value says for each target where they are declared. The third value are the sets
+    of then whose groups cannot be listed for another reason: objects that only they declared stay.
     """
     before, touched = _with_discovered(past, discovery), past.touched
     then = replace(
@@ -164,9 +162,9 @@ def compare_with_past(
     comparing = partial(compare, now.desired, then, past.inputs.kinds, successors, touched)
     comparison = comparing()
     if not comparison.losses:
-        return comparison, {}
+        return comparison, {}, before.unlisted
     kept = _declared_elsewhere(past.inputs, now, past.then.top, comparison.losses, names)
-    return comparing(kept=frozenset(kept)), _reasons(kept)
+    return comparing(kept=frozenset(kept)), _reasons(kept), before.unlisted
 
 
 def _with_discovered(past: Past, discovery: Discovery) -> Manifests:
@@ -251,7 +249,7 @@ class _Files:
             except ManifestErrors as errors:
                 wrong = {diagnostic.path for diagnostic in errors.diagnostics if diagnostic.severity == "error"}
                 broken = [name for name in names if escaped(f"{self._then.revision}:{name}") in wrong]
-                if not broken or any(isinstance(each, Hidden) for each in (discovered or {}).values()):
+                if not broken:
                     raise
                 self.left_out |= set(broken)
                 self._warn(f"files with errors at that revision are left out: {', '.join(broken)}", errors)

@@ -17,7 +17,7 @@ if TYPE_CHECKING:
         read_found,
         read_manifests,
     )
-    from reconciler.manifests.project_sets import Hidden, Member
+    from reconciler.manifests.project_sets import Hidden, Member, Unlisted
     from reconciler.manifests.sources import is_manifest
 
 __all__ = [
@@ -27,6 +27,7 @@ __all__ = [
     "Manifests",
     "Member",
     "Part",
+    "Unlisted",
     "is_manifest",
     "read_contents",
     "read_elsewhere",
@@ -34,7 +35,7 @@ __all__ = [
     "read_manifests",
 ]
 
-HOMES = {"Hidden": "project_sets", "Member": "project_sets", "is_manifest": "sources"}
+HOMES = {**dict.fromkeys(("Hidden", "Member", "Unlisted"), "project_sets"), "is_manifest": "sources"}
 """The modules of what does not come from `loader`."""
 
 

@@ -43,7 +43,15 @@ from reconciler.manifests.layers import (
 )
 from reconciler.manifests.locks import Lock, broken_locks, lock_on
 from reconciler.manifests.mentions import may_concern_others, may_declare, names_of
-from reconciler.manifests.project_sets import Discovered, Member, archived_left_out, by_group, set_conflicts
+from reconciler.manifests.project_sets import (
+    Discovered,
+    Hidden,
+    Member,
+    Unlisted,
+    archived_left_out,
+    by_group,
+    set_conflicts,
+)
 from reconciler.manifests.sources import (
     MANIFEST,
     TEMPLATE,
@@ -156,6 +164,20 @@ class Manifests:
         return frozenset(select.group for select in selected if select.group and select.archived)
 
     @property
+    def unlisted(self) -> tuple[Unlisted, ...]:
+        """The sets whose groups cannot be listed, in the order of their places."""
+        discovered, _ = self._known
+        hidden = {group: each.reason for group, each in (discovered or {}).items() if isinstance(each, Hidden)}
+        found = []
+        for each in self._index.sets.values():
+            if each.select.group in hidden:
+                profiles = [self._index.profiles[profile] for profile in each.metadata.profiles]
+                group, origin = each.select.group, each.layer.document.find(("select", "group")).line
+                layers = (*profiles, each.layer)
+                found.append(Unlisted(Target(Level.GROUP, group), hidden[group], origin, layers, each.select))
+        return tuple(sorted(found, key=lambda each: each.origin))
+
+    @property
     def sections_below(self) -> dict[str, frozenset[str]]:
         """By group, as of `groups`, the sections that projects below it may declare, by all documents about them."""
         return sections_below(self._index)
@@ -222,7 +244,7 @@ class Manifests:
             paths: the known full paths of targets named by ID.
 
         Raises:
-            ManifestErrors: such as two sets that disagree on a project, or a group whose projects cannot be listed.
+            ManifestErrors: such as two sets that disagree on a project.
             KeyError: a group is missing.
         """
         with _collector_paused():

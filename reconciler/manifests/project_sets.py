@@ -9,8 +9,10 @@ from typing import Any, TypeVar
 
 from reconciler.manifests.diagnostics import Diagnostic
 from reconciler.manifests.documents import Selection
-from reconciler.manifests.layers import PRUNE, Contribution, Effective, SectionSpec, effective
+from reconciler.manifests.layers import PRUNE, Contribution, Effective, Layer, SectionSpec, effective
 from reconciler.manifests.sources import Steps
+from reconciler.model.state import DesiredTarget
+from reconciler.model.targets import Level, Target
 
 Placed = TypeVar("Placed")
 
@@ -127,6 +129,32 @@ def chosen(select: Selection, paths: Iterable[str]) -> list[str]:
     return [path for path in paths if included.match(path) and not excluded.match(path)]
 
 
+@dataclass(frozen=True, slots=True)
+class Unlisted:
+    """A set whose group cannot be listed, so that nobody knows its projects.
+
+    Attributes:
+        group: the group.
+        reason: why its projects cannot be listed.
+        origin: where the set names it, as `path:line`.
+        layers: of the set.
+        select: what it selects.
+    """
+
+    group: Target
+    reason: str
+    origin: str
+    layers: tuple[Layer, ...]
+    select: Selection
+
+    def may_select(self, target: DesiredTarget) -> bool:
+        """Return whether a target may be one of its projects."""
+        if target.path is None:
+            return target.target.level is Level.PROJECT
+        inside = target.path.casefold().startswith(f"{self.select.group.casefold()}/")
+        return inside and target.target.level is Level.PROJECT and bool(chosen(self.select, [target.path]))
+
+
 def idle(
     title: str, select: Selection, offered: Sequence[str], selected: Sequence[str], discovered: Discovered | None
 ) -> Iterator[Diagnostic]:
@@ -149,9 +177,7 @@ def idle(
         if not Globs([glob]).match_any(offered, folded)
     ]
     yield from unmatched
-    if isinstance(found, Hidden):
-        yield Diagnostic(("select", "group"), found.reason)
-    elif not unmatched and not selected:
+    if not (unmatched or selected or isinstance(found, Hidden)):
         yield Diagnostic(("select",), f"{title} matches no project", "warning", at_key=True)
 
 

@@ -9,6 +9,7 @@ from hashlib import blake2b
 from pydantic import PositiveInt
 
 from reconciler.errors import UsageError
+from reconciler.manifests import Unlisted
 from reconciler.model.kind import Kinds
 from reconciler.model.plan import Change, Plan, Problem, SectionPlan, TargetPlan
 from reconciler.model.state import DesiredState, DesiredTarget, Section
@@ -56,16 +57,16 @@ class Shard:
         return f"{self.number}/{self.total}"
 
 
-def select(desired: DesiredState, selection: Selection) -> DesiredState:
+def select(desired: DesiredState, selection: Selection, *, partly: bool = False) -> DesiredState:
     """Return the part of the desired state that is selected; the digest stays that of the whole.
 
     Raises:
         UsageError: nothing is left of a state that was not empty, or no target declares a section that is selected,
-            which is never what was meant.
+            which is never what was meant. A state that is there only `partly` may have nothing that is selected.
     """
     targets = tuple(_selected(desired.targets, selection))
-    if not desired.targets:
-        return desired
+    if partly or not desired.targets:
+        return replace(desired, targets=targets)
     if not targets and selection.only is None:
         raise UsageError("no target is selected: check --target, --exclude and --selector against the manifests")
     declared = {section.kind for target in desired.targets for section in target.sections}
@@ -199,6 +200,33 @@ def add_missing(
     targets = [_with_problems(target, missing.pop(target.target, ())) for target in plan.targets]
     targets += [_with_problems(TargetPlan(target, ()), problems) for target, problems in missing.items()]
     return replace(plan, targets=tuple(sorted(targets, key=lambda target: target.target.order)))
+
+
+def hold_unlisted(
+    desired: DesiredState, now: Collection[Unlisted], before: Collection[Unlisted] = ()
+) -> tuple[DesiredState, dict[Target, str]]:
+    """Return a state in which nothing depends on sets whose groups cannot be listed, and the reasons.
+
+    Nothing is planned for a project that one of the sets may select, since nobody knows what all its sets declare. The
+    groups are among the targets, so that the plan reports them.
+
+    Args:
+        desired: what is to be planned.
+        now: such sets.
+        before: such sets of an earlier revision, on which nothing depends.
+    """
+    reasons: dict[Target, str] = {}
+    targets = {target.target.identity: target for target in desired.targets}
+    for each in now:
+        for name, target in targets.items():
+            if each.may_select(target):
+                targets[name] = replace(target, sections=())
+                reasons[target.target] = f"its sets are unknown, because the projects of {each.group} cannot be listed"
+    for each in (*now, *before):
+        group = targets.setdefault(each.group.identity, DesiredTarget(each.group, (), each.origin))
+        reasons.setdefault(group.target, each.reason)
+    ordered = sorted(targets.values(), key=lambda target: target.target.order)
+    return replace(desired, targets=tuple(ordered)), reasons
 
 
 def hold_back(plan: Plan, reasons: Mapping[Target, str]) -> Plan:

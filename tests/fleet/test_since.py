@@ -310,9 +310,10 @@ def test_a_group_of_then_that_cannot_be_listed_now_is_not_taken_for_empty(
     git.git("rm", "--quiet", "manifests/set.yaml")
     cli_runner.sandbox.set_faults(["status=403,match=groups/acme/projects"])
     done = cli_runner("plan --since HEAD")
-    assert (done.code, done.out) == (1, "")
-    assert done.err.startswith(
-        "reconciler: HEAD:manifests/set.yaml:4:17: the projects of group acme cannot be listed (GET "
+    assert (done.code, done.err) == (3, "")
+    assert done.out.startswith(
+        'group acme\n  ! group "acme": the projects of group acme cannot be listed (GET groups/acme/projects: 403 '
+        "Forbidden)     HEAD:manifests/set.yaml:4\nPlan: 0 to create, 0 to update, 0 to delete, 1 problem, 0 unmanaged."
     )
 
 
