@@ -53,6 +53,7 @@ class Difference:
         text: what differs.
         detail: the values, or why there is a problem.
         targets: where.
+        number: how many they are.
     """
 
     since: datetime
@@ -61,6 +62,7 @@ class Difference:
     text: str
     detail: str
     targets: Sequence[Target]
+    number: int
 
 
 @dataclass(frozen=True, slots=True)
@@ -97,10 +99,12 @@ def page(saved: SavedPlan, history: History) -> str:
         advice=_oldest(found, saved.created_at),
         service=saved.service,
         time=utc(saved.created_at),
+        moment=_moment(saved.created_at),
         notes=[] if is_whole(saved) else [_narrowed(saved, len(fleet.rows))],
         news=_news(history),
         bars=_bars(history.runs[-SHOWN_RUNS:]),
         trend=_trend(history.runs[-SHOWN_RUNS:]),
+        highest=max(run.changes + run.problems for run in history.runs[-SHOWN_RUNS:]),
         ages=[*(name for name, _ in AGES), OLDER],
         age_rows=_age_rows(found, saved.created_at),
         coverage=_coverage(fleet),
@@ -143,7 +147,8 @@ def _news(history: History) -> str:
     before, last = history.runs[-2:]
     new = sum(moment == last.at for moment in history.since().values())
     gone = before.changes + before.problems + new - last.changes - last.problems
-    return f"{new:,} new and {max(gone, 0):,} gone since the run before, at {utc(before.at)}."
+    news = f"{new:,} new and {max(gone, 0):,} gone" if new or gone > 0 else "Nothing new and nothing gone"
+    return f"{news} since the run before, {_moment(before.at)}."
 
 
 def _differences(saved: SavedPlan, history: History) -> Iterator[Difference]:
@@ -158,18 +163,20 @@ def _differences(saved: SavedPlan, history: History) -> Iterator[Difference]:
     for each in history.differences:
         if each.seen != saved.created_at:
             number = len(each.changes) + len(each.problems)
-            text, detail = counted(number, "difference"), f"last seen at {utc(each.seen)}"
-            found.append(Difference(each.since, "unseen", each.section, text, detail, (Target(each.level, each.ref),)))
+            text, detail = counted(number, "difference"), f"last seen {_moment(each.seen)}"
+            where = (Target(each.level, each.ref),)
+            found.append(Difference(each.since, "unseen", each.section, text, detail, where, number))
     yield from sorted(found, key=lambda each: (each.since, -len(each.targets), each.text))
 
 
 def _difference(group: Group[Entry], since: datetime, entries: Sequence[Entry]) -> Difference:
     sample = group.sample
-    targets = tuple(dict.fromkeys(entry.address.target for entry in entries))
     if isinstance(sample, Problem):
-        return Difference(since, "problem", sample.address.section, subject(group), problem_reason(sample), targets)
-    shown = ", ".join(details(sample))
-    return Difference(since, str(sample.action), sample.address.section, subject(group), shown, targets)
+        kind, detail = "problem", problem_reason(sample)
+    else:
+        kind, detail = str(sample.action), ", ".join(details(sample))
+    targets = tuple(dict.fromkeys(entry.address.target for entry in entries))
+    return Difference(since, kind, sample.address.section, subject(group), detail, targets, len(entries))
 
 
 def _bars(runs: Sequence[Run]) -> list[Bar]:
@@ -177,7 +184,7 @@ def _bars(runs: Sequence[Run]) -> list[Bar]:
     highest = max((run.changes + run.problems for run in runs), default=0)
     if len(runs) < 2 or not highest:
         return []
-    return [Bar(run, utc(run.at), 100 * run.changes / highest, 100 * run.problems / highest) for run in runs]
+    return [Bar(run, _moment(run.at), 100 * run.changes / highest, 100 * run.problems / highest) for run in runs]
 
 
 def _trend(runs: Sequence[Run]) -> str:
@@ -198,7 +205,7 @@ def _age_rows(found: Iterable[Difference], now: datetime) -> list[tuple[str, lis
     counts: dict[str, Counter[int]] = defaultdict(Counter)
     oldest: dict[str, datetime] = {}
     for each in found:
-        counts[each.section][_column(now - each.since)] += len(each.targets)
+        counts[each.section][_column(now - each.since)] += each.number
         oldest[each.section] = min(oldest.get(each.section, now), each.since)
     return [
         (section, [counts[section][column] for column in range(len(AGES) + 1)], _day(oldest[section]))
@@ -260,12 +267,16 @@ def _rows(found: Iterable[Difference], now: datetime) -> Mapping[str, Json]:
         name = headline(each.targets)[0] if len(numbers) > 1 else ""
         age = now - each.since
         moment = (utc(each.since), _day(each.since), _age(age), _column(age))
-        rows.append((*moment, each.kind, escaped(each.section), each.text, each.detail, name, numbers))
+        rows.append((*moment, each.kind, escaped(each.section), each.text, each.detail, name, numbers, each.number))
     return {"targets": list(targets), "rows": rows}
 
 
 def _day(moment: datetime) -> str:
     return utc(moment)[:10]
+
+
+def _moment(moment: datetime) -> str:
+    return f"{utc(moment)[:16].replace('T', ' ')} UTC"
 
 
 def _age(age: timedelta) -> str:

@@ -81,7 +81,7 @@ def test_each_difference_keeps_its_age_whatever_later_runs_look_at(cli_runner: C
     ]
     page = PAGE.read_text()
     assert "This run looked at some targets or sections: the matrix and the coverage show these 1 target." in page
-    assert re.search(r"1 new and 1 gone since the run before, at \d{4}-", page)
+    assert re.search(r"1 new and 1 gone since the run before, \d{4}-", page)
 
     wait(cli_runner, 2)
     assert cli_runner("drift --shard 1/1 --report json=today.json").code == 2

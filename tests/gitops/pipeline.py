@@ -79,7 +79,8 @@ class Runner:
         for path, kept in cache.items():
             shutil.copy(path, kept)
         artifacts = job.get("artifacts", {})
-        files = {path: sorted(place.glob(path)) for path in artifacts.get("paths", [])}
+        found = {path: sorted(place.glob(path)) for path in artifacts.get("paths", [])}
+        files = {path: [file for each in held for file in _files(each)] for path, held in found.items()}
         reports = {kind: place / path for kind, path in artifacts.get("reports", {}).items()}
         ran = Ran(
             done.returncode,
@@ -120,6 +121,11 @@ class Runner:
         path = f"{self.folder / 'bin'}:{os.defpath}:/usr/bin:/bin"
         settings = {"GIT_CONFIG_GLOBAL": os.devnull, "LC_ALL": "C.UTF-8"}
         return {"PATH": path, "HOME": str(self.folder), **settings, **variables}
+
+
+def _files(path: Path) -> list[Path]:
+    """Return a file, or the files of a folder."""
+    return sorted(path.iterdir()) if path.is_dir() else [path]
 
 
 @dataclass(frozen=True)

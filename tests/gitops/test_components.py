@@ -23,6 +23,7 @@ JOB_KEYWORDS = {
     "image",
     "interruptible",
     "needs",
+    "pages",
     "parallel",
     "resource_group",
     "rules",
@@ -65,7 +66,7 @@ def strings(node: Any) -> Iterator[str]:
 
 
 def test_these_are_the_components() -> None:
-    assert NAMES == ["apply", "drift", "gitops", "gitops-sharded", "plan", "validate"]
+    assert NAMES == ["apply", "drift", "fleet", "gitops", "gitops-sharded", "plan", "validate"]
 
 
 @COMPONENTS
@@ -86,7 +87,7 @@ def test_a_component_holds_jobs_and_nothing_that_concerns_others(name: str) -> N
         assert set(job) <= JOB_KEYWORDS
         assert {"needs", "rules", "stage"} <= set(job)
         assert "trigger" in job or {"image", "script", "tags"} <= set(job)
-        assert name in {"apply", "gitops"} or {
+        assert name in {"apply", "fleet", "gitops"} or {
             each if isinstance(each, str) else each["job"] for each in job["needs"]
         } <= set(jobs)
 
@@ -98,7 +99,7 @@ def test_no_job_keeps_a_token_or_gives_its_artifacts_to_everybody(name: str) -> 
         assert not artifacts.get("paths") or artifacts["access"] == "developer"
         assert [line for line in lines_of(job) if "--tokens-to" in line] == []
         kept = [*artifacts.get("paths", []), *artifacts.get("reports", {}).values()]
-        assert [path for path in kept if not path.startswith(".reconciler/")] == []
+        assert [path for path in kept if not path.startswith(".reconciler/") and path != "public"] == []
 
 
 @COMPONENTS
@@ -213,5 +214,5 @@ def test_the_example_uses_the_component_as_it_is() -> None:
 
 @pytest.mark.parametrize("text", re.findall(r"```yaml[^\n]*\n(.*?)```", README, re.DOTALL))
 def test_what_the_readme_shows_can_be_included(text: str) -> None:
-    [included] = yaml.safe_load(text)["include"]
-    assert read_component(included["component"].partition("@")[0].rpartition("/")[2]).jobs(**included["inputs"])
+    for included in yaml.safe_load(text)["include"]:
+        assert read_component(included["component"].partition("@")[0].rpartition("/")[2]).jobs(**included["inputs"])

@@ -95,7 +95,7 @@ def test_groups_are_a_tree_that_shows_the_worst_below(window: Browser, tmp_path:
             "1 changes, 1 excepted, 2 in order, 1 not declared",
             "1 problem, 1 changes, 1 not applicable, 1 unmanaged, 1 in order",
         ],
-        ["2", None, "the group itself", "not declared", "in order"],
+        ["2", None, "(itself)", "not declared", "in order"],
         ["2", "true", "payments", "1 changes, 1 excepted, 1 in order", "1 problem, 1 changes, 1 unmanaged"],
         ["3", None, "api", "changes", "problem"],
         ["3", None, "lib", "in order", "changes"],
@@ -105,7 +105,7 @@ def test_groups_are_a_tree_that_shows_the_worst_below(window: Browser, tmp_path:
         ["1", None, "project 12", "in order", "in order"],
         ["1", None, "user", "in order", "not declared"],
     ]
-    assert window.texts(".matrix-count") == [
+    assert window.run("return [...document.querySelectorAll('.matrix-count')].map((each) => each.dataset.text)") == [
         "~\u20091",
         "=\u20091",
         "!\u20091",
@@ -115,13 +115,13 @@ def test_groups_are_a_tree_that_shows_the_worst_below(window: Browser, tmp_path:
         "\u2013\u20091",
     ]
     assert [text.split() for text in window.texts(".matrix-chip")] == [
-        ["!", "problem", "1"],
-        ["~", "changes", "2"],
-        ["=", "excepted", "1"],
-        ["\u2013", "not", "applicable", "1"],
-        ["?", "unmanaged", "1"],
-        ["\u2713", "in", "order", "6"],
-        ["\u00b7", "not", "declared", "2"],
+        ["problem", "1"],
+        ["changes", "2"],
+        ["excepted", "1"],
+        ["not", "applicable", "1"],
+        ["unmanaged", "1"],
+        ["in", "order", "6"],
+        ["not", "declared", "2"],
     ]
     assert window.texts(".matrix-status") == ["7 targets"]
     assert window.run("return document.querySelector('[role=treegrid]').getAttribute('aria-rowcount')") == "11"
@@ -133,7 +133,7 @@ def test_the_mouse_chooses_and_takes_back(window: Browser, tmp_path: Path) -> No
     click(window, "[role=rowheader]", 2)
     click(window, "[data-row='2'] [role=gridcell]", 1)
     click(window, "[data-row='3'] [role=gridcell]", 0)
-    assert window.texts("[aria-selected=true]") == ["approval_settings", "changes~"]
+    assert window.texts("[aria-selected=true]") == ["approval_settings", "changes"]
     click(window, "[data-row='3'] [role=gridcell]", 0)
     click(window, ".matrix-section", 1)
     click(window, ".matrix-chip", 1)
@@ -158,7 +158,7 @@ def test_the_mouse_chooses_and_takes_back(window: Browser, tmp_path: Path) -> No
     assert len(window.texts(NAMES)) == 10
     click(window, ".matrix-buttons button", 1)
     click(window, "[role=rowheader]", 0)
-    assert window.texts(NAMES) == ["acme", "the group itself", "payments", "tools/deep", "project 12", "user"]
+    assert window.texts(NAMES) == ["acme", "(itself)", "payments", "tools/deep", "project 12", "user"]
     click(window, "[role=columnheader]", 0)
     assert choices(window) == [["acme", None, None, None]]
 
@@ -167,7 +167,7 @@ def test_the_keyboard_reaches_every_cell(window: Browser, tmp_path: Path) -> Non
     matrix_of(window, tmp_path, SMALL)
     window.run("document.querySelector('[role=treegrid] [tabindex=\"0\"]').focus()")
     for key, heard in [
-        (Keys.ARROW_DOWN, "the group itself"),
+        (Keys.ARROW_DOWN, "(itself)"),
         (Keys.ARROW_DOWN, "payments3"),
         (Keys.ARROW_LEFT, "payments3"),  # closed
         (Keys.ARROW_DOWN, "tools/deep1"),
@@ -180,7 +180,7 @@ def test_the_keyboard_reaches_every_cell(window: Browser, tmp_path: Path) -> Non
         (Keys.HOME, "api"),
         (Keys.ARROW_LEFT, "payments3"),
         (Keys.PAGE_DOWN, "user"),
-        (Keys.PAGE_UP, "the group itself"),
+        (Keys.PAGE_UP, "(itself)"),
         (Keys.PAGE_UP, "acme5"),
         (Keys.ARROW_UP, "Target"),
         (Keys.END, "milestones"),

@@ -5,8 +5,8 @@
   const PART = 100; // so many differences are shown at a time
   const NAMES = ["group", "target", "section", "state"];
 
-  const rows = data.rows.map(([moment, day, age, column, kind, section, text, detail, where, targets]) => ({
-    moment, day, age, column, kind, section, text, detail, where, targets: targets.map((target) => data.targets[target]),
+  const rows = data.rows.map(([moment, day, age, column, kind, section, text, detail, where, targets, size]) => ({
+    moment, day, age, column, kind, section, text, detail, where, size, targets: targets.map((target) => data.targets[target]),
   }));
   const number = new Intl.NumberFormat("en");
   const by = (id) => document.getElementById(id);
@@ -57,7 +57,7 @@
     by("list").replaceChildren();
     more();
     const isWhole = shown.length === rows.length;
-    const count = (some) => some.reduce((sum, row) => sum + row.targets.length, 0);
+    const count = (some) => some.reduce((sum, row) => sum + row.size, 0);
     const all = `${number.format(count(rows))} ${count(rows) === 1 ? "difference" : "differences"}`;
     by("shown").textContent = isWhole ? all : `${number.format(count(shown))} of ${all}`;
     by("all").hidden = isWhole && NAMES.every((name) => filter[name] === null);

@@ -25,7 +25,7 @@ function createMatrix(container, data, select) {
   const SEARCHED = 12; // so many targets have a field to search them
   const BEYOND = 4; // so many rows are kept above and below those in sight
   const PRINTED = 100; // so many rows are printed at most
-  const ITSELF = "the group itself"; // the row of a group's own settings, below the group
+  const ITSELF = "(itself)"; // the row of a group's own settings, below the group
   const NOTHING = { group: null, target: null, section: null, state: null };
 
   const width = data.sections.length;
@@ -191,8 +191,8 @@ function createMatrix(container, data, select) {
   const search = make("input", {
     type: "search", class: "matrix-search", "aria-label": "Find targets", placeholder: "Find targets", autocomplete: "off", spellcheck: "false",
   });
-  const opener = make("button", { type: "button" }, "Open all");
-  const closer = make("button", { type: "button" }, "Close all");
+  const opener = make("button", { type: "button", class: "link" }, "Open all");
+  const closer = make("button", { type: "button", class: "link" }, "Close all");
   const legend = make("div", { class: "matrix-legend", role: "group", "aria-label": "States" });
   const status = make("span", { class: "matrix-status", role: "status" });
   const empty = make("p", { class: "matrix-empty", hidden: "" }, "No target matches.");
@@ -204,9 +204,9 @@ function createMatrix(container, data, select) {
   const chips = STATES.map(([name, sign, style], rank) => {
     const total = make("span", { class: "matrix-total" });
     const chip = make("button", { type: "button", class: "matrix-chip", "aria-pressed": "false" },
-      make("span", { class: `matrix-tile is-${style}`, "aria-hidden": "true" }, sign), ` ${name} `, total);
+      make("span", { class: `matrix-tile is-${style}`, "data-text": sign }), ` ${name} `, total);
     chip.addEventListener("click", () => choose({ ...filter, state: filter.state === name ? null : name }));
-    chip.hidden = rank >= URGENT && !rankOf.some((each, digit) => each === rank && data.cells.includes(digit));
+    chip.hidden = !rankOf.some((each, digit) => each === rank && data.cells.includes(digit));
     legend.append(chip);
     return { chip, total };
   });
@@ -248,7 +248,7 @@ function createMatrix(container, data, select) {
 
   function leafCell(node, section) {
     const [name, sign, style] = STATES[stateOf(node.index, section)];
-    return cell(section, name, make("span", { class: `matrix-tile is-${style}`, "aria-hidden": "true" }, sign));
+    return cell(section, name, make("span", { class: `matrix-tile is-${style}`, "data-text": sign }));
   }
 
   // The states in a group that ask for attention, the worst first, or else the worst; and a bar with the shares of all.
@@ -265,9 +265,9 @@ function createMatrix(container, data, select) {
     }));
     const numbers = shown.map((rank) => {
       const text = `${STATES[rank][1]}\u2009${number.format(counts[rank])}`;
-      return make("span", { class: `matrix-count is-${STYLES[rank]}` }, text);
+      return make("span", { class: `matrix-count is-${STYLES[rank]}`, "data-text": text });
     });
-    return cell(section, heard, make("span", { class: "matrix-counts", "aria-hidden": "true" }, ...numbers), bar);
+    return cell(section, heard, make("span", { class: "matrix-counts" }, ...numbers), bar);
   }
 
   let height = 0; // of a row, in pixels

@@ -1,0 +1,63 @@
+"""The component `fleet`: a page on GitLab Pages from the report of another job, whose history a git ref keeps."""
+
+import json
+from typing import Any
+
+import pytest
+
+from reconciler.documents.history import FORMAT
+from tests.gitops.component import read_component
+from tests.gitops.conftest import Project
+
+DRIFT, FLEET = "reconciler-drift", "reconciler-fleet"
+PAGE, HISTORY = "public/index.html", "public/index.history.json"
+REF = "refs/reconciler/fleet"
+
+
+@pytest.fixture(autouse=True)
+def _component(project: Project) -> None:
+    jobs = (read_component(name).jobs(image="reconciler:1") for name in ("drift", "fleet"))
+    project.jobs = {name: job for each in jobs for name, job in each.items()}
+    spec = "{milestones: {a: {}}}"
+    project.commits(api=f"apiVersion: reconciler/v1\nkind: Project\nmetadata: {{path: acme/api}}\nspec: {spec}\n")
+
+
+def kept(project: Project) -> dict[str, Any]:
+    """Return the history that the ref keeps."""
+    assert project.repository.git("ls-tree", "-r", "--name-only", REF) == "index.history.json"
+    content: dict[str, Any] = json.loads(project.repository.git("show", f"{REF}:index.history.json"))
+    return content
+
+
+def test_the_page_of_each_run_knows_the_runs_before_and_no_history_is_lost(project: Project) -> None:
+    pipeline = project.on_main("schedule")
+    assert pipeline.run(DRIFT) == [2]
+    project.writes()
+    assert pipeline.run(FLEET) == [0]
+    assert project.sandbox.log() == []
+    [ran] = pipeline.ran[FLEET]
+    assert "There is no history at refs/reconciler/fleet, so this page begins one.\n" in ran.log
+    assert "<h1>1 change in 1 of 1 target</h1>" in ran.artifacts[PAGE]
+    first = kept(project)
+    assert (first["format"], len(first["runs"]), json.loads(ran.artifacts[HISTORY])) == (FORMAT, 1, first)
+
+    committed = project.repository.folder / "public" / "index.html"
+    committed.parent.mkdir()
+    committed.write_text("committed")
+    project.repository.commit()
+    hook = project.repository.folder / ".git" / "hooks" / "pre-receive"
+    hook.write_text("#!/bin/sh\nexit 1\n")
+    hook.chmod(0o755)
+    assert pipeline.run(FLEET) == [0]
+    [ran] = pipeline.ran[FLEET]
+    assert "There is no history" not in ran.log
+    assert ran.log.endswith("The history could not be kept: no token may push. The next page does not know this run.\n")
+    assert json.loads(ran.artifacts[HISTORY]) == kept(project) == first
+    assert project.repository.git("rev-list", "--count", REF) == "1"
+
+    (project.repository.folder / "index.history.json").write_text("{}")
+    broken = project.repository.commit()
+    project.repository.git("update-ref", REF, broken)
+    assert pipeline.run(FLEET) == [1]
+    assert "move the file away to begin a new history" in pipeline.ran[FLEET][0].log
+    assert project.repository.git("rev-parse", REF) == broken

@@ -1,0 +1,233 @@
+"""The fleet page: what it says without a script, and as a browser shows it."""
+
+import json
+import re
+from collections.abc import Iterator
+from dataclasses import replace
+from datetime import timedelta
+from pathlib import Path
+
+import pytest
+from selenium.webdriver.common.by import By
+from selenium.webdriver.support.select import Select
+
+from reconciler.documents.history import History, with_run
+from reconciler.documents.plan_file import SavedPlan
+from reconciler.model.plan import Change, Create, Delete, Problem, SectionPlan, TargetPlan, Update
+from reconciler.model.targets import Address, Key, Level, Target
+from reconciler.planning.selection import Shard
+from reconciler.render import render_plan
+from reconciler.render.fleet import page
+from tests.building import READ
+from tests.render.browser import Browser, browser
+from tests.render.hostile import EVIL, hostile
+from tests.render.samples import EMPTY, NOON
+
+DAY = timedelta(days=1)
+LIST = "#list tr"
+
+
+@pytest.fixture(scope="module")
+def window(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Browser]:
+    with browser(tmp_path_factory.mktemp("profile")) as window:
+        yield window
+
+
+def planned(level: Level, ref: Key | None, sections: dict[str, str], path: str | None = None) -> TargetPlan:
+    """Return a target whose sections differ as the letters say: create, update, delete, problem, not applicable, fine."""
+    target = Target(level, ref)
+    found = []
+    for name, letter in sections.items():
+        address = Address(target, name, name, name.removesuffix("s"), "1.0")
+        differing: dict[str, Change] = {
+            "c": Create(address, {"due_date": "2026-12-31"}, ()),
+            "u": Update(address, {"state": "closed"}, {"state": "active"}, (), READ),
+            "d": Delete(address, {"state": "closed"}, (), READ),
+        }
+        changes = [differing[letter]] if letter in differing else []
+        problems = [Problem(address, "403 Forbidden", remedy="ask an owner")] if letter == "p" else []
+        fit = "it has no repository" if letter == "n" else ""
+        found.append(SectionPlan(name, 1, tuple(changes), tuple(problems), not_applicable=fit))
+    return TargetPlan(target, tuple(found), path=path)
+
+
+def run(days: int, *targets: TargetPlan, narrowed: bool = False) -> SavedPlan:
+    return replace(EMPTY, created_at=NOON + days * DAY, targets=targets, narrowed=narrowed)
+
+
+API = planned(Level.PROJECT, "acme/web/api", {"milestones": "c", "tokens": "d"})
+LIB = planned(Level.PROJECT, "acme/web/lib", {"milestones": "c"})
+CLI = planned(Level.PROJECT, "acme/tools/cli", {"milestones": "c", "tokens": "n"})
+ACME = planned(Level.GROUP, "acme", {"tokens": "p"})
+
+
+def shown(found: SavedPlan, *before: SavedPlan) -> str:
+    history: History | None = None
+    for each in (*before, found):
+        history = with_run(history, each)
+    assert history
+    return page(found, history)
+
+
+def texts(html: str, part: str) -> list[list[str]]:
+    """Return the texts of the cells of each row of the table in a section."""
+    section = html.partition(f'id="{part}-title"')[2].partition("</section>")[0]
+    cells = (
+        re.findall(r"<t[hd][^>]*>(.*?)</t[hd]>", row, re.DOTALL)
+        for row in re.findall(r"<tr.*?</tr>", section, re.DOTALL)
+    )
+    return [[" ".join(re.sub("<[^>]+>", "", cell).split()) for cell in row] for row in cells]
+
+
+def test_a_page_counts_ages_coverage_and_runs() -> None:
+    user = planned(Level.USER, None, {"milestones": "-"})
+    numbered = planned(Level.PROJECT, 7, {"milestones": "-"}, "acme/web/seven")
+    html = shown(run(40, ACME, API, CLI, LIB, numbered, user), run(0, API, CLI), run(38, API, CLI, LIB))
+    assert "<h1>4 changes and 1 problem in 4 of 6 targets</h1>" in html
+    assert (
+        '<p class="advice">The oldest difference is 40 days old: milestone &#34;1.0&#34;, since 2026-12-01. '
+        "1 new and 0 gone since the run before, 2027-01-08 12:00 UTC.</p>"
+    ) in html
+    assert "Up: 3 differences on 2026-12-01, 5 now, in 3 runs." in html
+    assert texts(html, "trend") == [
+        ["run", "targets", "changes", "problems"],
+        ["2027-01-10 12:00 UTC", "6", "4", "1"],
+        ["2027-01-08 12:00 UTC", "3", "4", "0"],
+        ["2026-12-01 12:00 UTC", "2", "3", "0"],
+    ]
+    assert re.findall(r'class="changes" x="\d+" y="([\d.]+)" width="8" height="([\d.]+)"', html) == [
+        ("40.00", "60.00"),
+        ("20.00", "80.00"),
+        ("20.00", "80.00"),
+    ]
+    assert texts(html, "ages") == [
+        ["section", "new", "\u2264 7 days", "\u2264 30 days", "older", "oldest"],
+        ["milestones", "0", "1", "0", "2", "2026-12-01"],
+        ["tokens", "1", "0", "0", "1", "2026-12-01"],
+    ]
+    assert texts(html, "coverage") == [
+        ["group", "targets", "milestones", "tokens"],
+        ["all targets", "6", "5 of 6", "2 of 5"],
+        ["acme", "1", "0 of 1", "1 of 1"],
+        ["acme/tools", "1", "1 of 1", "&ndash;"],
+        ["acme/web", "3", "3 of 3", "1 of 3"],
+        ["user", "1", "1 of 1", "0 of 1"],
+    ]
+    assert texts(html, "drift")[1:] == [
+        ["2026-12-01", "create milestone &#34;1.0&#34;", "project acme/web/api and 1 more"],
+        ["2026-12-01", "delete token &#34;1.0&#34;", "project acme/web/api"],
+        ["2027-01-08", "create milestone &#34;1.0&#34;", "project acme/web/lib"],
+        ["2027-01-10", "problem token &#34;1.0&#34;", "group acme"],
+    ]
+
+
+def test_a_page_of_many_groups_shows_the_largest() -> None:
+    targets = [
+        planned(Level.PROJECT, f"group-{number:02}/p{each}", {"milestones": "-"})
+        for number in range(28)
+        for each in range(1 + number % 2)
+    ]
+    rows = texts(shown(run(0, *targets)), "coverage")
+    assert (len(rows), rows[1][:2], rows[-1][:2]) == (28, ["all targets", "42"], ["3 more groups", "3"])
+
+
+def test_what_has_nothing_to_tell_says_so() -> None:
+    calm = planned(Level.PROJECT, "acme/api", {"milestones": "-"})
+    html = shown(run(2, calm), run(0, calm), run(1, calm))
+    for text in (
+        "<h1>1 target in order</h1>",
+        'data-tone="calm"',
+        "The service is as the manifests declare. Nothing new and nothing gone since the run before, 2026-12-02 12:00 UTC.",
+        "Nothing differed in 3 runs, since 2026-12-01.",
+        "<p>Nothing differs.</p>",
+    ):
+        assert text in html
+    assert "<svg" not in html
+    assert "<h1>No target</h1>" in shown(run(0))
+    assert "Down: 2 differences on" in shown(run(1, calm), run(0, API))
+    assert "As before: 2 differences on" in shown(run(1, API), run(0, API))
+
+
+def test_a_part_of_the_fleet_is_called_a_part() -> None:
+    html = shown(run(1, LIB, narrowed=True), run(0, API, LIB))
+    assert "This run looked at some targets or sections: the matrix and the coverage show these 1 target." in html
+    assert texts(html, "drift")[1:] == [
+        ["2026-12-01", "unseen 1 difference", "project acme/web/api"],
+        ["2026-12-01", "unseen 1 difference", "project acme/web/api"],
+        ["2026-12-01", "create milestone &#34;1.0&#34;", "project acme/web/lib"],
+    ]
+    assert "This run looked at shard 2/3: the" in shown(replace(run(0, API), shard=Shard(2, 3)))
+    hours = replace(run(0, API), created_at=NOON + timedelta(hours=5))
+    assert "The oldest difference is 5 hours old" in shown(hours, run(0, API))
+
+
+def test_no_string_becomes_markup() -> None:
+    html = render_plan(hostile(EVIL), "fleet")
+    assert "<img" not in html
+    assert json.loads(re.findall(r'id="data">(.*?)</script>', html)[0])["rows"]
+
+
+def opened(window: Browser, folder: Path, html: str, fragment: str = "") -> None:
+    file = folder / "fleet.html"
+    file.write_text(html, encoding="utf-8")
+    window.open(file, fragment=fragment)
+
+
+def rows(window: Browser) -> list[list[str]]:
+    found: list[list[str]] = window.run(
+        "return [...document.querySelectorAll(arguments[0])].map((row) => [row.querySelector('.label').textContent, row.lastChild.textContent])",
+        LIST,
+    )
+    return found
+
+
+def test_the_matrix_and_the_ages_filter_the_differences(window: Browser, tmp_path: Path) -> None:
+    html = shown(run(40, ACME, API, CLI, LIB), run(0, API, CLI), run(38, API, CLI, LIB))
+    opened(window, tmp_path, html)
+    everything = [
+        ['milestone "1.0"', "2 projects"],
+        ['token "1.0"', "project acme/web/api"],
+        ['milestone "1.0"', "project acme/web/lib"],
+        ['token "1.0"', "group acme"],
+    ]
+    assert rows(window) == everything
+    assert window.texts("#shown") == ["5 differences"]
+    assert window.texts(".age") == ["40 days old", "40 days old", "2 days old", "new"]
+
+    window.driver.find_element(By.CSS_SELECTOR, f"{LIST} summary").click()
+    window.wait_for("return document.querySelectorAll('#list li').length === 2")
+    assert window.texts("#list li") == ["project acme/web/api", "project acme/tools/cli"]
+
+    def click(selector: str, number: int) -> list[list[str]]:
+        window.run("document.querySelectorAll(arguments[0])[arguments[1]].click()", selector, number)
+        return rows(window)
+
+    assert click(".matrix-section", 1) == [everything[1], everything[3]]
+    assert (window.fragment, window.texts("#shown")) == ("section=tokens", ["2 of 5 differences"])
+    assert click(".matrix-chip", 0) == [everything[3]]
+    assert window.fragment == "section=tokens&state=problem"
+    window.driver.find_element(By.ID, "all").click()
+    assert (rows(window), window.fragment) == (everything, "")
+    assert not window.run("return document.getElementById('all').checkVisibility()")
+    Select(window.driver.find_element(By.ID, "age")).select_by_visible_text("older")
+    assert rows(window) == everything[:2]
+    assert window.complaints() == []
+
+    opened(window, tmp_path, html, "group=acme%2Ftools")
+    assert rows(window) == [everything[0]]
+    assert window.texts("[aria-selected=true] bdi") == ["tools"]
+    window.run("location.hash = 'target=project acme/web/lib'")
+    window.wait_for("return document.querySelectorAll('#list tr').length === 1")
+    assert rows(window) == [everything[2]]
+    assert window.obstacles() == []
+
+
+def test_long_lists_are_shown_in_parts(window: Browser, tmp_path: Path) -> None:
+    targets = [planned(Level.PROJECT, f"acme/p{number}", {f"section_{number}": "u"}) for number in range(130)]
+    opened(window, tmp_path, shown(run(0, *targets)))
+    assert len(rows(window)) == 100
+    window.driver.find_element(By.ID, "more").click()
+    assert len(rows(window)) == 130
+    assert not window.run("return document.getElementById('more').checkVisibility()")
+    opened(window, tmp_path, shown(run(0)))
+    assert not window.run("return document.getElementById('controls').checkVisibility()")
