@@ -129,6 +129,8 @@ def _oldest(found: Sequence[Difference], now: datetime) -> str:
     if not found:
         return "The service is as the manifests declare."
     first = found[0]
+    if first.since == now:
+        return "All differences are new."
     return f"The oldest difference is {_age(now - first.since)}: {first.text}, since {_day(first.since)}."
 
 

@@ -143,6 +143,7 @@ def test_what_has_nothing_to_tell_says_so() -> None:
     ):
         assert text in html
     assert "<svg" not in html
+    assert "All differences are new.</p>" in shown(run(0, API))
     assert "<h1>No target</h1>" in shown(run(0))
     assert "Down: 2 differences on" in shown(run(1, calm), run(0, API))
     assert "As before: 2 differences on" in shown(run(1, API), run(0, API))
@@ -210,14 +211,15 @@ def test_the_matrix_and_the_ages_filter_the_differences(window: Browser, tmp_pat
     assert (rows(window), window.fragment) == (everything, "")
     assert not window.run("return document.getElementById('all').checkVisibility()")
     Select(window.driver.find_element(By.ID, "age")).select_by_visible_text("older")
-    assert rows(window) == everything[:2]
+    assert (rows(window), window.fragment) == (everything[:2], "age=older")
     assert window.complaints() == []
 
-    opened(window, tmp_path, html, "group=acme%2Ftools")
-    assert rows(window) == [everything[0]]
+    opened(window, tmp_path, html, "group=acme%2Ftools&age=older")
+    assert rows(window) == [['milestone "1.0"', "project acme/tools/cli"]]
+    assert window.texts("#shown") == ["1 of 5 differences"]
     assert window.texts("[aria-selected=true] bdi") == ["tools"]
-    window.run("location.hash = 'target=project acme/web/lib'")
-    window.wait_for("return document.querySelectorAll('#list tr').length === 1")
+    window.run("location.hash = 'target=project acme/web/lib&age=never'")
+    window.wait_for("return document.querySelector('#list').textContent.includes('acme/web/lib')")
     assert rows(window) == [everything[2]]
     assert window.obstacles() == []
 

@@ -41,26 +41,29 @@
   const pathOf = (target) => target.slice(target.indexOf(" ") + 1);
   const isBelow = (target, group) => pathOf(target) === group || pathOf(target).startsWith(`${group}/`);
 
-  function isShown(row) {
+  // The part of a row that the filter chooses: with those of its targets that match; null if none does.
+  function narrowed(row) {
     const { group, target, section, state } = filter;
     const age = by("age").value;
-    if (age && row.column !== Number(age)) return false;
-    if (section !== null && row.section && row.section !== section) return false;
-    if (state !== null && state !== (row.kind === "problem" ? "problem" : "changes")) return false;
-    if (target !== null && !row.targets.includes(target)) return false;
-    return group === null || row.targets.some((each) => isBelow(each, group));
+    if (age && row.column !== Number(age)) return null;
+    if (section !== null && row.section && row.section !== section) return null;
+    if (state !== null && state !== (row.kind === "problem" ? "problem" : "changes")) return null;
+    const matches = (each) => (target === null || each === target) && (group === null || isBelow(each, group));
+    const targets = row.targets.filter(matches);
+    if (targets.length === row.targets.length) return row;
+    const where = `${number.format(targets.length)} of ${row.where}`;
+    return targets.length ? { ...row, targets, where, size: targets.length } : null;
   }
 
   function choose() {
-    shown = rows.filter(isShown);
+    shown = rows.map(narrowed).filter((row) => row !== null);
     reached = 0;
     by("list").replaceChildren();
     more();
-    const isWhole = shown.length === rows.length;
     const count = (some) => some.reduce((sum, row) => sum + row.size, 0);
     const all = `${number.format(count(rows))} ${count(rows) === 1 ? "difference" : "differences"}`;
-    by("shown").textContent = isWhole ? all : `${number.format(count(shown))} of ${all}`;
-    by("all").hidden = isWhole && NAMES.every((name) => filter[name] === null);
+    by("shown").textContent = count(shown) === count(rows) ? all : `${number.format(count(shown))} of ${all}`;
+    by("all").hidden = !by("age").value && NAMES.every((name) => filter[name] === null);
   }
 
   function more() {
@@ -73,21 +76,28 @@
   function read() {
     const given = new URLSearchParams(location.hash.slice(1));
     filter = Object.fromEntries(NAMES.map((name) => [name, given.get(name)]));
+    by("age").value = String(data.ages.indexOf(given.get("age")));
+    if (by("age").selectedIndex < 0) by("age").value = "";
     matrix.show(filter);
+    choose();
+  }
+
+  function write() {
+    const parts = NAMES.filter((name) => filter[name] !== null).map((name) => [name, filter[name]]);
+    if (by("age").value) parts.push(["age", data.ages[by("age").value]]);
+    history.replaceState(null, "", parts.length ? `#${new URLSearchParams(parts)}` : location.pathname + location.search);
     choose();
   }
 
   function select(wanted) {
     filter = wanted;
-    const parts = NAMES.filter((name) => wanted[name] !== null).map((name) => [name, wanted[name]]);
-    history.replaceState(null, "", parts.length ? `#${new URLSearchParams(parts)}` : location.pathname + location.search);
-    choose();
+    write();
   }
 
   const matrix = createMatrix(by("matrix"), data.matrix, select);
   by("controls").hidden = !rows.length;
   by("age").append(...data.ages.map((name, column) => make("option", { value: column }, name)));
-  by("age").addEventListener("change", choose);
+  by("age").addEventListener("change", write);
   by("more").addEventListener("click", more);
   by("all").addEventListener("click", () => {
     by("age").value = "";
