@@ -21,7 +21,7 @@ from reconciler.planning.guard import Limits
 from reconciler.render import Style, render_plan, render_report
 from reconciler.render.links import Links, Places
 from tests.building import READ
-from tests.render.fleets import applied, fleet, interrupted
+from tests.render.fleets import fleet, interrupted
 from tests.render.hostile import EVIL, evil, hostile
 from tests.render.many import carried_out, many
 from tests.render.plans import patiently, saved_plans
@@ -342,9 +342,17 @@ def test_one_reason_is_one_card_whatever_is_not_done_for_it() -> None:
 
 
 def test_values_that_differ_between_targets_are_not_shown_as_those_of_all() -> None:
-    page = render_report(applied(500), "html")
-    titles = {card["title"]: "fields" in card for card in cards_of(page, kind="failed")}
-    assert set(titles.values()) == {True, False}
+    alike = many(10)
+    one, two = alike.targets
+    settings, *others = two.sections
+    (change,) = settings.changes
+    assert isinstance(change, Update)
+    changed = replace(settings, changes=(replace(change, after={**change.after, "allow_author_approval": True}),))
+    different = replace(alike, targets=(one, replace(two, sections=(changed, *others))))
+    for saved, shown in ((alike, True), (different, False)):
+        (card,) = cards_of(render_report(carried_out(saved, 5), "html"), kind="failed")
+        assert card["title"].startswith("Update approval settings: PUT projects/7/milestones/3: 500 ")
+        assert (len(card["rows"]), "fields" in card) == (2, shown)
 
 
 def test_losses_of_all_deletions_are_those_of_the_card_and_others_those_of_the_target() -> None:
@@ -586,5 +594,5 @@ def test_equal_changes_failures_and_problems_are_one_card_with_all_their_targets
     assert data["cards"][2]["requests"] == "4 requests, such as POST projects/acme%2Fteam-0%2Fservice-0/milestones"
     page = render_report(carried_out(many(40), 2), "html")
     assert [(card["title"], len(card["rows"]), "fields" in card) for card in cards_of(page, kind="failed")] == [
-        ("Failed: PUT projects/7/milestones/3: 500 Internal Server Error", 20, False)
+        ("Failed: 500 Internal Server Error", 20, False)
     ]

@@ -14,7 +14,7 @@ from typing import Any
 
 from reconciler.apply import ENDED, UNKNOWN, Outcome, Status
 from reconciler.documents.coverage import AFTER, State
-from reconciler.documents.groups import Entry, Group, grouped, is_done, subject_of
+from reconciler.documents.groups import REQUEST, Entry, Group, grouped, is_done, subject_of
 from reconciler.documents.plan_file import SavedPlan
 from reconciler.documents.report import Report, TargetReport
 from reconciler.model.plan import Change, Create, Delete, Problem, TargetPlan, Unmanaged, Update
@@ -229,12 +229,20 @@ def _unmanaged(objects: Iterable[Unmanaged]) -> Iterator[Card]:
 
 
 def _by_reason(groups: Iterable[Group[Outcome]], least: float) -> Iterable[list[Group[Outcome]]]:
-    """Put together the groups that are not done for the same reason, unless each target is to be shown."""
+    """Put together the groups that are not done for the same reason, unless each target is to be shown.
+
+    Which request failed makes no difference.
+    """
     found: dict[object, list[Group[Outcome]]] = {}
     for group in groups:
         alone = len(found) if least == inf else None
-        found.setdefault((group.sample.status, group.sample.reason, alone), []).append(group)
+        found.setdefault((group.sample.status, _cause(group.sample), alone), []).append(group)
     return found.values()
+
+
+def _cause(outcome: Outcome) -> str:
+    """Return a reason without the request that it begins with: `403 Forbidden`."""
+    return REQUEST.sub("", outcome.reason).removeprefix(": ")
 
 
 def _unfinished(groups: Sequence[Group[Outcome]]) -> Card:
@@ -243,7 +251,7 @@ def _unfinished(groups: Sequence[Group[Outcome]]) -> Card:
     entries = [entry for group in groups for entry in group.entries]
     about = subject(groups[0]) if len(groups) == 1 else ""
     what = f"{first.change.action.capitalize()} {about}" if about else str(first.status).capitalize()
-    reason = escaped(first.reason)
+    reason = escaped(first.reason if about else _cause(first))
     alike = all(_values(entry.change) == _values(entries[0].change) for entry in entries)
     fields = [*_fields(first.change)] if alike and about and not groups[0].others else []
     return Card(first.word, f"{what}: {reason}" if reason else what, entries, about, fields=fields)
