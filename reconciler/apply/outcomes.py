@@ -198,12 +198,25 @@ class FailureLimit:
         self.number = max(1, -(-planned * int(match[1]) // 100)) if match[2] else int(match[1])
         share = f", {self.number:,} of {counted(planned, 'change')}," if match[2] else ""
         self._reached = f"--max-failures {text}{share} was reached"
-        self._failures = 0
+        self._failures = self._suspects = 0
         self._lock = Lock()
 
-    def count(self, outcome: Outcome, stop: Stop) -> None:
-        """Count a change, if it was tried in vain."""
+    def suspect(self) -> bool:
+        """Note a change that may have failed; return whether the number is reached if all of these have."""
         with self._lock:
+            self._suspects += 1
+            return self._failures + self._suspects >= self.number
+
+    def count(self, outcome: Outcome, stop: Stop, *, suspected: bool = False) -> None:
+        """Count a change, if it was tried in vain.
+
+        Args:
+            outcome: what became of it.
+            stop: of the run.
+            suspected: whether it was noted by `suspect`.
+        """
+        with self._lock:
+            self._suspects -= suspected
             self._failures += outcome.status in {Status.FAILED, Status.STALE, Status.DROPPED}
             if self._failures >= self.number:
                 stop.hold(self._reached)

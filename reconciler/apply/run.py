@@ -11,7 +11,16 @@ from itertools import groupby
 from typing import TypeVar
 from urllib.parse import quote
 
-from reconciler.apply.outcomes import ENDED, UNKNOWN, ApplyOptions, Outcome, Status, Stop, TargetOutcome
+from reconciler.apply.outcomes import (
+    ENDED,
+    UNKNOWN,
+    ApplyOptions,
+    FailureLimit,
+    Outcome,
+    Status,
+    Stop,
+    TargetOutcome,
+)
 from reconciler.apply.verify import (
     Numbers,
     Reread,
@@ -168,6 +177,7 @@ class TargetRun:
         self.made: dict[Address, int] = {}
         self.sections: list[SectionPlan] = []
         self.attempts: list[Attempt] = []
+        self.doubtful: list[int] = []
         self.closed: dict[str, str] = {}
         self.archived: bool | None = None
 
@@ -198,18 +208,25 @@ class TargetRun:
             for change in planned.changes:
                 why = "" if self.options.stop.held else stale.get(id(change), "")
                 attempt = Attempt(Outcome(change, Status.STALE, why)) if why else self._carry_out(change)
-                self.attempts.append(self._counted(attempt))
+                self.attempts.append(attempt)
+                if self.options.failures is not None:
+                    self._count(attempt, self.options.failures)
         if self.options.verify:
             self._verify()
 
-    def _counted(self, attempt: Attempt) -> Attempt:
-        """Count a failure, after which the run may have to end: so doubts are settled before."""
-        if self.options.failures is None:
-            return attempt
-        if attempt.doubt is not None and self.options.verify:
-            attempt = self._looked_at(attempt, self.verifier.again([attempt.outcome.change]))
-        self.options.failures.count(attempt.outcome, self.options.stop)
-        return attempt
+    def _count(self, attempt: Attempt, failures: FailureLimit) -> None:
+        """Count a failure, after which the run may have to end: doubts are settled before, all by one reading."""
+        if attempt.doubt is None or not self.options.verify:
+            failures.count(attempt.outcome, self.options.stop)
+            return
+        self.doubtful.append(len(self.attempts) - 1)
+        if not failures.suspect():
+            return
+        live = self.verifier.again(self.attempts[place].outcome.change for place in self.doubtful)
+        for place in self.doubtful:
+            self.attempts[place] = self._looked_at(self.attempts[place], live)
+            failures.count(self.attempts[place].outcome, self.options.stop, suspected=True)
+        self.doubtful = []
 
     def _planned_again(self, section: Section) -> SectionPlan:
         """Read a section and plan it again, since a group above was changed or the whole record is written."""
@@ -453,8 +470,9 @@ class TargetRun:
         live = self.verifier.again(each.outcome.change for each in open_ones)
         settled = {id(each): self._looked_at(each, live) for each in open_ones}
         if self.options.failures is not None:
-            for each in settled.values():
-                self.options.failures.count(each.outcome, self.options.stop)
+            for each in open_ones:
+                suspected = each.doubt is not None
+                self.options.failures.count(settled[id(each)].outcome, self.options.stop, suspected=suspected)
         self.attempts = [settled.get(id(each), each) for each in self.attempts]
 
     def _looked_at(self, attempt: Attempt, live: Reread) -> Attempt:

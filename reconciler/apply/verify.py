@@ -116,6 +116,7 @@ class Lists:
     def __init__(self, reader: Reader) -> None:
         self._reader = reader
         self._read: dict[str, list[Json]] = {}
+        self._secrets: dict[str, dict[Key, list[tuple[Found, str]]]] = {}
 
     def get(self, path: str) -> Json:
         """See `Reader`."""
@@ -124,6 +125,7 @@ class Lists:
     def pages(self, path: str) -> list[Json]:
         """See `Reader`."""
         self._read[path] = self._reader.pages(path)
+        self._secrets.pop(path, None)
         return self._read[path]
 
     def secrets(self, part: Collection, address: Address) -> list[tuple[Found, str]]:
@@ -134,13 +136,14 @@ class Lists:
         """
         path = part.path(address.target)
         listed = self._read[path] if path in self._read else self.pages(path)
-        entries = completed(part, Reading(self, address.target, listed, {}))
-        wanted = None if address.name is None else part.identity(address.name)
-        ours = [
-            (found, entry[part.secret_field])
-            for found, entry in ((decode(part, address.target, entry), entry) for entry in entries)
-            if found.ours and wanted in {part.identity(name) for name in found.names}
-        ]
+        if path not in self._secrets:
+            by_name: dict[Key, list[tuple[Found, str]]] = {}
+            for entry in completed(part, Reading(self, address.target, listed, {})):
+                found = decode(part, address.target, entry)
+                for name in {part.identity(name) for name in found.names} if found.ours else ():
+                    by_name.setdefault(name, []).append((found, entry[part.secret_field]))
+            self._secrets[path] = by_name
+        ours = [] if address.name is None else self._secrets[path].get(part.identity(address.name), [])
         return sorted(ours, key=lambda each: by_birth(each[0]))
 
 
