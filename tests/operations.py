@@ -18,8 +18,8 @@ import reconciler
 
 PACKAGE = Path(reconciler.__file__).parent
 SANDBOX = PACKAGE / "sandbox"
-GENERATED = "<string>"
-"""The file of what a dataclass generates."""
+GENERATED = "<string>", "__eq__"
+"""Where the comparison is that a dataclass generates."""
 
 SLACK = 100
 """So many operations of one function say nothing."""
@@ -28,26 +28,38 @@ Operations = Counter[str]
 """By function, as file, line and name."""
 
 
+class _Counter:
+    """Counts the operations of one function; `event` is what Python calls for each line."""
+
+    def __init__(self) -> None:
+        self.number = 0
+
+    def event(self, _frame: FrameType, event: str, _argument: Any) -> Any:
+        if event == "line":
+            self.number += 1
+        return self.event
+
+
 def count(work: Callable[[], object]) -> Operations:
     """Return the operations of the package, less those of the sandbox, in this thread and those that it starts."""
-    counted = Counter[CodeType]()
-
-    def in_function(frame: FrameType, event: str, _argument: Any) -> Any:
-        if event == "line":
-            counted[frame.f_code] += 1
-        return in_function
+    counters: dict[
+        int, tuple[CodeType, _Counter | None]
+    ] = {}  # with the code, whose number is its own while it is kept
 
     def called(frame: FrameType, _event: str, _argument: Any) -> Any:
         code = frame.f_code
-        if code not in known:
+        number = id(code)  # its hash would take its whole content
+        if number not in counters:
             file = code.co_filename
-            known[code] = file == GENERATED or (file.startswith(f"{PACKAGE}/") and not file.startswith(f"{SANDBOX}/"))
-        if not known[code]:
+            ours = file.startswith(f"{PACKAGE}/") and not file.startswith(f"{SANDBOX}/")
+            ours = ours or (file, code.co_name) == GENERATED
+            counters[number] = code, _Counter() if ours else None
+        _, counter = counters[number]
+        if counter is None:
             return None
-        counted[code] += 1
-        return in_function
+        counter.number += 1
+        return counter.event
 
-    known: dict[CodeType, bool] = {}
     before, before_in_threads = sys.gettrace(), threading.gettrace()
     threading.settrace(called)
     sys.settrace(called)
@@ -57,14 +69,21 @@ def count(work: Callable[[], object]) -> Operations:
         sys.settrace(before)
         threading.settrace(before_in_threads)
     found = Operations()
-    for code, number in counted.items():
-        place = code.co_filename.removeprefix(f"{PACKAGE.parent}/")
-        found[f"{place}:{code.co_firstlineno} {code.co_name}"] += number
+    for code, counter in counters.values():
+        if counter is not None:
+            place = code.co_filename.removeprefix(f"{PACKAGE.parent}/")
+            found[f"{place}:{code.co_firstlineno} {code.co_name}"] += counter.number
     return found
 
 
 def grown(few: Operations, many: Operations, times: int = 4) -> list[str]:
-    """Return the functions whose operations have grown more than so many times, and by a tenth of that."""
+    """Return the functions whose operations have become more than so many times as many, and a tenth of that.
+
+    Args:
+        few: of a work.
+        many: of a work that is so many times as large.
+        times: how many.
+    """
     return sorted(
         f"{name}: {few[name]:,} operations became {number:,}"
         for name, number in many.items()

@@ -262,10 +262,11 @@ def _shard(given: str | None) -> Shard | None:
 def _discover(session: Session, revisions: Sequence[Manifests], client: Client) -> Discovery:
     groups: dict[str, Listing] = {}
     for each in revisions:
+        with_archived = each.groups_with_archived
         for group, sections in each.sections_below.items():
             chosen = sections & {*session.given.sections} if session.given.sections else sections
             switches = frozenset(key for name in chosen for key in session.kinds[name].needs.switches)
-            listing = Listing(group in each.groups_with_archived, switches)
+            listing = Listing(group in with_archived, switches)
             groups[group] = groups.get(group, listing) | listing
     pathless = {target for each in revisions for target in each.pathless}
     discovery = discover(groups, client, client.concurrency, pathless)

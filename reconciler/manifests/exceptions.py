@@ -1,7 +1,8 @@
 """Exceptions of documents: checked against what is declared, with names as the planner knows them."""
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Mapping
 from datetime import date
+from functools import lru_cache
 
 from reconciler.manifests.diagnostics import Diagnostic
 from reconciler.manifests.documents import AcceptedDeviation
@@ -96,7 +97,7 @@ def _idle(exception: DeclaredException, whole: Effective) -> Iterator[Diagnostic
         yield Diagnostic(("section",), f"{name} is not declared{NO_EFFECT}", "warning")
     elif name not in whole.prune:
         spec, section = whole.specs[name], whole.sections[name]
-        named = list(_named(spec, section, item))
+        named = list(_named(whole, name, item))
         if item is not None and not named:
             yield Diagnostic(("item",), f"`{item}` is not declared{NO_EFFECT} without --since", "warning")
             return
@@ -105,16 +106,35 @@ def _idle(exception: DeclaredException, whole: Effective) -> Iterator[Diagnostic
                 yield Diagnostic(("fields", number), f"`{field}` is not declared{NO_EFFECT}", "warning")
 
 
-def _named(spec: SectionSpec, section: object, item: Key | None) -> Iterator[object]:
+def _named(whole: Effective, name: str, item: Key | None) -> Iterator[object]:
     """Yield the values of the items of a name, or the entries of it; of all items without a name."""
-    held = section if isinstance(section, dict) else {}
-    if spec.items:
-        yield from (value for name, value in held.items() if item is None or _same(spec.items, name, item))
+    spec, section = whole.specs[name], whole.sections[name]
+    if item is None:
+        yield from section.values() if spec.items and isinstance(section, dict) else ()
         return
-    for field, collection in spec.lists.items():
-        entries = held.get(field)
-        named = entries if isinstance(entries, list) else []
-        yield from (entry for entry in named if item is not None and _same(collection, entry, item))
+    declared = _declared(whole, name)
+    for field, collection in _collections(spec).items():
+        yield from declared.get((field, collection.identity(item)), ())
+
+
+def _collections(spec: SectionSpec) -> Mapping[str, Collection]:
+    """Return by field the collections whose names a section lists; a section of items has no field."""
+    return {"": spec.items} if spec.items else spec.lists
+
+
+@lru_cache(maxsize=16)
+def _declared(whole: Effective, name: str) -> Mapping[tuple[str, Key], list[object]]:
+    """Return the values of a section's items, or the entries of its lists, by field and identity."""
+    spec, section = whole.specs[name], whole.sections[name]
+    held = section if isinstance(section, dict) else {}
+    found: dict[tuple[str, Key], list[object]] = {}
+    for field, collection in _collections(spec).items():
+        entries = held.get(field) if field else held
+        for entry in entries if isinstance(entries, list | dict) else ():
+            if isinstance(entry, str | int):  # anything else is an error
+                value = entry if entries is not held else held[entry]
+                found.setdefault((field, collection.identity(entry)), []).append(value)
+    return found
 
 
 def _same(collection: Collection, name: Key, item: Key) -> bool:
@@ -133,10 +153,26 @@ def _end(exception: DeclaredException, today: date) -> Iterator[Diagnostic]:
 
 def _locked(exception: DeclaredException, whole: Effective) -> Iterator[Diagnostic]:
     """Yield that an exception covers what a profile or a set locks; only `validate` shows that."""
-    covered = [lock for lock in locks_of(whole) if _covers(exception, lock, whole)]
+    items = whole.specs[exception.section].items
+    if items is None or exception.item is None:
+        locks: Iterable[Lock] = locks_of(whole)
+    else:
+        locks = _locks_by_item(whole, exception.section).get(items.identity(exception.item), ())
+    covered = [lock for lock in locks if _covers(exception, lock, whole)]
     if covered:
         named = listed(f"{'.'.join(map(str, lock.steps))}, locked by {lock}" for lock in covered)
         yield Diagnostic((), f"this exception covers {named}", "advice")
+
+
+@lru_cache(maxsize=16)
+def _locks_by_item(whole: Effective, name: str) -> Mapping[Key, list[Lock]]:
+    """Return the locks of a section's items by their identity."""
+    items = whole.specs[name].items
+    found: dict[Key, list[Lock]] = {}
+    for lock in locks_of(whole):
+        if items and lock.steps[0] == name:
+            found.setdefault(items.identity(lock.steps[1]), []).append(lock)
+    return found
 
 
 def _covers(exception: DeclaredException, lock: Lock, whole: Effective) -> bool:

@@ -376,6 +376,7 @@ def sections_below(index: Index) -> dict[str, frozenset[str]]:
     """Return by group, as sets name it, the sections that projects below it may declare, by all that is about them."""
     named = {each.select.group for each in index.sets.values() if each.select.group}
     found: dict[str, set[str]] = {group.casefold(): set() for group in named}
+    inside = by_group(found, str)
 
     def declare(names: Iterable[str], layer: Layer, groups: Iterable[str]) -> None:
         layers = [layer, *(index.profiles[name] for name in names if name in index.profiles)]
@@ -387,7 +388,7 @@ def sections_below(index: Index) -> dict[str, frozenset[str]]:
             declare(own.metadata.profiles, own.layer, _groups_around(own.target.ref, found))
     for each in index.sets.values() if named else ():
         select = each.select
-        below = [group for group in found if select.group and group.startswith(f"{select.group.casefold()}/")]
+        below = inside.get(select.group.casefold(), ())
         paths = [select.group] if select.group else select.projects
         around = {group for path in paths for group in _groups_around(path, found)}
         declare(each.metadata.profiles, each.layer, {*below, *around})

@@ -48,6 +48,7 @@ class Siblings:
         created: by identity, the names of those that this run creates before.
         deleted: the `id()` of each that this run deletes.
         above: by field and identity, to what each object will refer; empty where only a part of a plan is known.
+        below: by field and identity, how many will refer to each.
         circular: the keys of `above` from which it leads back to themselves.
         words: by field of `Collection.vocabularies`, the names that any object has there.
         identity: see `Collection.identity`.
@@ -57,6 +58,7 @@ class Siblings:
     created: Mapping[Key, Key] = field(default_factory=dict)
     deleted: frozenset[int] = frozenset()
     above: Mapping[tuple[str, Key], Key] = field(default_factory=dict)
+    below: Mapping[tuple[str, Key], int] = field(default_factory=dict)
     circular: frozenset[tuple[str, Key]] = frozenset()
     words: Mapping[str, frozenset[str]] = field(default_factory=dict)
     identity: Callable[[Key], Key] = lambda name: name

@@ -1,5 +1,6 @@
 """The planning of one part of a section: a settings record, or a collection matched with live objects by name. Pure."""
 
+from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from datetime import UTC, datetime, timedelta
@@ -333,7 +334,8 @@ def _related(
         refers = _referred(part, resource)
         for field in resource.model_fields_set.intersection(part.refers):
             above[field, part.identity(name)] = refers.get(field, NOTHING)
-    siblings = replace(Siblings.of(part, live, renamed), above=above, circular=_circular(above))
+    below = Counter((field, other) for (field, _), other in above.items())
+    siblings = replace(Siblings.of(part, live, renamed), above=above, below=below, circular=_circular(above))
     at = replace(at, siblings=siblings)
     return at, wanted, replace(matches, pairs=tuple(pairs))
 
