@@ -4,7 +4,7 @@ import json
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, field
-from http.client import HTTPConnection
+from http.client import HTTPConnection, HTTPSConnection
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from threading import Thread
 from typing import Any
@@ -18,12 +18,16 @@ class Passing:
     Attributes:
         request: method and path relative to `/api/v4/`, with the query.
         headers: by lower-case name, those that concern the connection aside.
+        sent: the body of the request.
+        token: the access token of the request, as `PRIVATE-TOKEN`.
     """
 
     request: str
     status: int
     headers: dict[str, str]
     body: bytes
+    sent: bytes = b""
+    token: str | None = None
 
     @property
     def json(self) -> Any:
@@ -77,12 +81,13 @@ def between(sandbox_url: str) -> Iterator[Between]:
             sent = self.rfile.read(int(self.headers.get("content-length", "0")))
             request = f"{self.command} {self.path.removeprefix(place.path + '/')}"
             server.requests.append(f"{request} {sent.decode()}" if sent and self.command != "GET" else request)
-            connection = HTTPConnection(place.netloc, timeout=60)
+            connection = (HTTPSConnection if place.scheme == "https" else HTTPConnection)(place.netloc, timeout=60)
             kept = {name: value for name, value in self.headers.items() if name.lower() != "accept-encoding"}
             connection.request(self.command, self.path, sent or None, kept)
             answer = connection.getresponse()
             headers = {name.lower(): value for name, value in answer.getheaders()}
-            passing = Passing(request, answer.status, headers, answer.read())
+            token = self.headers.get("private-token")
+            passing = Passing(request, answer.status, headers, answer.read(), sent, token)
             connection.close()
             for name in OF_THE_CONNECTION & passing.headers.keys():
                 del passing.headers[name]

@@ -64,9 +64,13 @@ class Exchange:
 
 
 def tape_of(name: str) -> Cassette:
+    """Return one of the recordings."""
+    return tape_at(RECORDINGS / f"{name}.yaml")
+
+
+def tape_at(file: Path) -> Cassette:
     """Return a cassette that plays and does not record."""
-    file = str(RECORDINGS / f"{name}.yaml")
-    return Cassette.load(path=file, serializer=yamlserializer, match_on=MATCHERS, record_mode=vcr.mode.NONE)
+    return Cassette.load(path=str(file), serializer=yamlserializer, match_on=MATCHERS, record_mode=vcr.mode.NONE)
 
 
 def exchanges(tape: Cassette) -> Iterator[Exchange]:

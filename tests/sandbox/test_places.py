@@ -104,6 +104,11 @@ def test_a_project_of_ones_own_and_projects_that_cannot_be_made(acme: SandboxCli
         400,
         {"message": {"path": TAKEN}},
     )
+    reserved = ["builds is a reserved name"]
+    assert acme.ask("POST /projects", {"path": "builds", "namespace_id": 10}) == (
+        400,
+        {"message": {"project_namespace.path": reserved, "path": reserved}},
+    )
     for user, namespace in (("gus", 10), ("dev", 12)):
         refused = acme.ask("POST /projects", {"path": "x", "namespace_id": namespace}, user=user)
         assert refused == (400, {"message": {"namespace": ["is not valid"]}})

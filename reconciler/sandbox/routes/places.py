@@ -16,7 +16,7 @@ from ..parameters import boolean, integer, read, text
 from ..state import DEVELOPER, MAINTAINER, OWNER, Group, Place, Project, State
 from .instance import show_group, show_project
 
-KEYWORDS = frozenset({"-", "blob", "commits", "edit", "new", "raw", "tree", "wikis"})
+KEYWORDS = frozenset({"-", "blob", "builds", "commits", "edit", "new", "raw", "tree", "wikis"})
 """Some of the words that no path may end in: the service's own addresses have them there."""
 
 _TAKEN = ["has already been taken"]
@@ -170,6 +170,9 @@ def _wrong_group(state: State, path: str, name: str, this: Group | None = None) 
 
 
 def _wrong_project(state: State, path: str, name: str, this: Project | None = None) -> dict[str, list[str]]:
+    slug = path.rpartition("/")[2]
+    if slug in KEYWORDS:
+        return {key: [f"{slug} is a reserved name"] for key in ("project_namespace.path", "path")}
     named = {"project_namespace.name": _TAKEN, "name": _TAKEN} if _is_named(state.projects, path, name, this) else {}
     return named if _is_free(state, path, this) else {**named, "path": _TAKEN}
 
@@ -188,6 +191,7 @@ def _path_of(place: Place, sent: dict[str, Any]) -> str:
 
 def _change(call: Call, place: Place, path: str, sent: dict[str, Any]) -> None:
     before = place.model_copy()
+    call.state.tick()
     for name, value in {**sent, **_switched(sent)}.items():
         if name in ("name", "description", "visibility", *_SWITCHES.values()):
             setattr(place, name, value)

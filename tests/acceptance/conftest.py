@@ -1,0 +1,81 @@
+"""The installation that the acceptance tests use: that of two variables, else a sandbox."""
+
+import os
+import signal
+import subprocess
+import threading
+from collections.abc import Iterator
+from contextlib import contextmanager
+from datetime import UTC, datetime
+from pathlib import Path
+
+import pytest
+
+from tests.acceptance.installation import LOST, RECONCILER, Installation, World, wait_for_removal
+
+STATE = """
+users: [{username: root, admin: true, tokens: [root-token]}]
+instance: {enforce_job_token_allowlist: false, now: NOW}
+"""
+REMARKS: list[str] = []
+
+
+@contextmanager
+def _sandbox(folder: Path, now: str = "null") -> Iterator[Installation]:
+    (folder / "state.yaml").write_text(STATE.replace("NOW", now))
+    line = [str(RECONCILER), "sandbox", "--port", "0", "--dialect", "deployed", "--state", "state.yaml"]
+    kept = {name: value for name, value in os.environ.items() if not name.startswith(LOST)}
+    with subprocess.Popen(line, cwd=folder, env=kept, stderr=subprocess.PIPE, text=True) as process:
+        assert process.stderr is not None
+        url = next(word.strip(";") for word in process.stderr.readline().split() if word.startswith("http"))
+        try:
+            with Installation(url, "root-token") as installation:
+                yield installation
+        finally:
+            process.terminate()
+
+
+def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter) -> None:
+    """Report what the installation lacks, and what it has not removed yet."""
+    for remark in REMARKS:
+        terminalreporter.write_line(f"installation: {remark}")
+
+
+@pytest.fixture(scope="session")
+def installation(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Installation]:
+    """The service of RECONCILER_ACCEPTANCE_URL, or a sandbox as deployed."""
+    if "RECONCILER_ACCEPTANCE_URL" not in os.environ:
+        with _sandbox(tmp_path_factory.mktemp("sandbox")) as installation:
+            installation.look(tmp_path_factory.mktemp("look"))
+            yield installation
+            assert (installation.lacks, installation.remarks, wait_for_removal(installation)) == ([], [], [])
+        return
+    if threading.current_thread() is threading.main_thread():
+        signal.signal(signal.SIGTERM, signal.default_int_handler)  # all is removed then too
+    url, token = (os.environ[f"RECONCILER_ACCEPTANCE_{name}"] for name in ("URL", "TOKEN"))
+    with Installation(url.rstrip("/"), token) as installation:
+        installation.look(tmp_path_factory.mktemp("look"))
+        yield installation
+        left = wait_for_removal(installation)
+        REMARKS.extend([*installation.remarks, *(f"its jobs have not removed {each} yet" for each in left)])
+
+
+@pytest.fixture
+def world(installation: Installation, tmp_path: Path) -> Iterator[World]:
+    """A group of a random name in the installation, with an owner, removed at the end."""
+    with installation.world(tmp_path) as world:
+        yield world
+
+
+@pytest.fixture
+def aging_world(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[World]:
+    """The same, where time can be let pass: a sandbox of its own has a clock that goes on at each write."""
+    if "RECONCILER_ACCEPTANCE_URL" in os.environ:
+        with request.getfixturevalue("installation").world(tmp_path) as world:
+            yield world
+        return
+    with (
+        _sandbox(tmp_path, f"'{datetime.now(UTC).isoformat()}'") as installation,
+        installation.world(tmp_path) as world,
+    ):
+        yield world
