@@ -12,12 +12,13 @@ import pytest
 from hypothesis import example, given
 
 from reconciler.apply import ENDED, Status
-from reconciler.documents.plan_file import SavedPlan
+from reconciler.documents.plan_file import Known, SavedPlan
 from reconciler.documents.report import Report
 from reconciler.model.plan import Create, Delete, Plan, Problem, SectionPlan, TargetPlan, Unmanaged, Update
 from reconciler.model.protocols import Json
 from reconciler.model.targets import Address, Level, Target
 from reconciler.planning.guard import Limits
+from reconciler.planning.selection import Shard
 from reconciler.render import Style, render_plan, render_report
 from reconciler.render.links import Links, Places
 from tests.building import READ
@@ -400,6 +401,20 @@ def test_what_is_left_alone_has_cards_too() -> None:
         ("epics: it is <archived>", [""]),
         ("epics: it is <archived>", [""]),
     ]
+
+
+def test_a_command_names_each_target_unless_the_plan_is_about_all() -> None:
+    saved = many(5)
+    pages = [
+        saved,
+        replace(saved, narrowed=True),
+        replace(saved, narrowed=False),
+        replace(saved, narrowed=False, shard=Shard(1, 2)),
+        replace(saved, narrowed=False, known=Known(1, 0)),
+    ]
+    found = [data_of(render_plan(page, "html"))["commands"] for page in pages]
+    assert found == ["none", "narrow", "wide", "narrow", "narrow"]
+    assert data_of(render_report(carried_out(saved), "html"))["commands"] == "narrow"
 
 
 def test_links_lead_to_the_service_the_manifests_and_the_pipeline() -> None:

@@ -1,6 +1,7 @@
 """The HTML file as a browser shows it: cards, filters, links, keys, on a desktop and a phone, large and hostile."""
 
 from collections.abc import Iterator
+from dataclasses import replace
 from itertools import product
 from pathlib import Path
 
@@ -174,7 +175,7 @@ def test_filters_come_from_numbers_sections_and_the_address_and_can_be_removed(
 
 
 def test_links_and_commands_are_copied(chromium: Browser, tmp_path: Path) -> None:
-    file = written(tmp_path, render_plan(many(20), "html"))
+    file = written(tmp_path, render_plan(replace(many(20), narrowed=False), "html"))
     chromium.open(file)
     click(chromium, "#copy-command")
     assert chromium.clipboard == "reconciler apply"
@@ -198,11 +199,18 @@ def test_links_and_commands_are_copied(chromium: Browser, tmp_path: Path) -> Non
     chromium.open(file, fragment=link.partition("#")[2])
     assert chromium.texts(f"{CARD} .inside .target") == ["project globex/team-1/service-1"]
     assert chromium.focused() == "~Update approval settings1 project of 4 projects"
-    chromium.open(written(tmp_path, render_plan(many(100), "html")), fragment="q=legacy")
+    chromium.open(written(tmp_path, render_plan(replace(many(100), narrowed=False), "html")), fragment="q=legacy")
     click(chromium, "#copy-command")
     assert chromium.clipboard == (
         "reconciler apply --target 'acme/*' --target 'globex/*' --target 'initech/*' --section trigger_tokens"
     )
+    chromium.open(written(tmp_path, render_plan(replace(many(5), narrowed=True), "html")))
+    click(chromium, "#copy-command")
+    assert chromium.clipboard.startswith("reconciler apply --target acme/team-0/service-0 --section ")
+    chromium.open(written(tmp_path, render_plan(many(5), "html")))
+    click(chromium, f"{CARD} h3 button")
+    assert chromium.texts(".actions button") == ["Copy link"]
+    assert chromium.run("return document.getElementById('copy-command').hidden") is True
 
 
 def test_everything_can_be_done_by_keyboard(chromium: Browser, tmp_path: Path) -> None:

@@ -9,6 +9,7 @@ from collections.abc import Sequence
 from dataclasses import asdict
 
 from reconciler.documents.coverage import Matrix, matrix
+from reconciler.documents.history import is_whole
 from reconciler.documents.plan_file import SavedPlan, utc
 from reconciler.documents.report import Report
 from reconciler.model.wording import counted
@@ -73,6 +74,7 @@ def plan(saved: SavedPlan, style: Style) -> str:
         counts=planned(saved.plan),
         fleet=matrix(saved),
         links=links_of(saved, style),
+        commands=_commands(saved),
     )
 
 
@@ -97,7 +99,15 @@ def report(done: Report, style: Style) -> str:
         counts=became(done),
         fleet=matrix(done),
         links=links_of(done, style),
+        commands="narrow",
     )
+
+
+def _commands(saved: SavedPlan) -> str:
+    """Return which commands do what cards show; see `page.js`."""
+    if saved.narrowed is None:
+        return "none"
+    return "wide" if is_whole(saved) and not saved.known else "narrow"
 
 
 def _page(
@@ -108,6 +118,7 @@ def _page(
     counts: Counts,
     fleet: Matrix,
     links: Links,
+    commands: str,
     **values: object,
 ) -> str:
     """Fill in the templates.
@@ -119,6 +130,8 @@ def _page(
         counts: by section and column.
         fleet: the state of each section of each target.
         links: to the pages of the service, of the manifests, and of the pipeline.
+        commands: `none` of a plan that may not come from manifests, `wide` where no other target can have changes, else
+            `narrow`.
         values: see the templates.
     """
     sections = sorted({section for section, _ in counts})
@@ -142,6 +155,7 @@ def _page(
             **cards.data(shown, links),
             "kinds": {each.name: asdict(each) for each in kinds},
             "matrix": cells(fleet),
+            "commands": commands,
         },
         **values,
     )

@@ -40,6 +40,10 @@
     return `${number.toLocaleString("en")} ${noun}${number === 1 ? "" : "s"}`;
   }
 
+  function short(text, length) {
+    return text.length > length ? `${text.slice(0, length - 1)}\u2026` : text;
+  }
+
   function later(milliseconds, task) {
     let timer = 0;
     return () => {
@@ -202,7 +206,7 @@
   }
 
   function brief(fields) {
-    const line = (text) => (text.length > 60 ? text.slice(0, 59) + "\u2026" : text).replaceAll("\n", " ");
+    const line = (text) => short(text, 60).replaceAll("\n", " ");
     return fields.slice(0, 4).flatMap(([name, before, after]) => {
       const values = before !== null && after !== null
         ? [make("del", {}, line(before)), " → ", make("ins", {}, line(after))] : [line(before ?? after)];
@@ -217,11 +221,13 @@
     if (card.fields.length) parts.push(compare(card));
     parts.push(...listTargets(card, rows));
     if (card.requests) parts.push(make("p", { class: "requests" }, card.requests));
-    const command = commandFor([{ card, rows }]);
-    parts.push(make("div", { class: "actions" },
-      copyButton("Copy link", () => linkTo(new URLSearchParams({ card: card.id }))),
-      copyButton("Copy command", () => command), make("code", {}, command.length > 300 ? `${command.slice(0, 299)}…` : command)));
-    return parts;
+    const actions = make("div", { class: "actions" },
+      copyButton("Copy link", () => linkTo(new URLSearchParams({ card: card.id }))));
+    if (data.commands !== "none") {
+      const command = commandFor([{ card, rows }]);
+      actions.append(copyButton("Copy command", () => command), make("code", {}, short(command, 300)));
+    }
+    return [...parts, actions];
   }
 
   function listTargets(card, rows) {
@@ -314,10 +320,11 @@
     by(`open-${first}`).focus({ preventScroll: true });
   }
 
-  // Return the command line that does, or that looks at, what some cards are about.
+  // Return the command line that does, or that looks at, what some cards are about: whole sections of their targets.
+  // Only a page about all that the manifests declare has commands without the name of each target.
   function commandFor(some) {
     const words = ["reconciler", some.some(({ card }) => PENDING.includes(card.kind)) ? "apply" : "plan"];
-    const all = some.length === cards.length && some.every(({ card, rows }) => rows === card.rows);
+    const all = data.commands === "wide" && some.length === cards.length && some.every(({ card, rows }) => rows === card.rows);
     if (!all) {
       const rows = some.flatMap((each) => each.rows);
       const sections = new Set(rows.map((row) => row[1]));
@@ -340,7 +347,7 @@
     };
     const mine = sizes(chosen);
     const all = sizes(pathsOf(cards.flatMap((card) => card.rows.filter(([, section]) => sections.has(section)))));
-    const isWhole = (group) => mine.get(group) >= MANY && mine.get(group) === all.get(group);
+    const isWhole = (group) => data.commands === "wide" && mine.get(group) >= MANY && mine.get(group) === all.get(group);
     return new Set(chosen.map((path) => {
       const group = groupsOf(path).find(isWhole);
       return group === undefined ? asGlob(path) : `${asGlob(group)}/*`;
@@ -503,7 +510,8 @@
   if (cards.length) {
     const names = data.sections.filter(Boolean).sort();
     by("section").append(...names.map((name) => make("option", { value: `=${name}` }, name)));
-    for (const id of ["controls", "copy-link", "copy-command", "ask"]) by(id).hidden = false;
+    for (const id of ["controls", "copy-link", "ask"]) by(id).hidden = false;
+    by("copy-command").hidden = data.commands === "none";
   }
   makeButtons();
   listen();
