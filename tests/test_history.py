@@ -190,7 +190,7 @@ def test_a_history_stays_small(monkeypatch: pytest.MonkeyPatch) -> None:
         names = [f"{index}" for index in range(2 * number + 1)]
         history = with_run(history, run(NOON + number * DAY, Seen({API: names}), ALL))
     assert history
-    assert [(each.at - NOON).days for each in history.runs] == [2, 3, 4]
+    assert [((each.at - NOON).days, each.changes) for each in history.runs] == [(2, 5), (3, 7), (4, 9)]
     assert len(history.since()) == 5
     assert ages(history, (API, "0"), (API, "4"), (API, "8")) == [0, 2, None]
     for days, left in ((93, 5), (95, 0)):

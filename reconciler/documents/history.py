@@ -24,8 +24,8 @@ FORMAT: Final = "reconciler.history/v1"
 RUNS = 400
 """How many runs are kept: more than a year of daily ones."""
 
-MOST = 100_000
-"""How many differences are kept, the oldest first."""
+MOST = 25_000
+"""How many differences are kept, the oldest first: some 7 MB. Those beyond are new in each run."""
 
 FORGOTTEN = timedelta(days=90)
 """How long a difference is kept that no run looks for."""
@@ -159,13 +159,13 @@ def with_run(history: History | None, saved: SavedPlan) -> History:
         looked = _Looked(saved, whole)
         kept = (each for each in _entries(past) if each.mark not in marks and not looked.at(each))
         entries = [*found, *(each for each in kept if at - each.seen <= FORGOTTEN)]
-    entries = sorted(entries, key=lambda each: each.since)[:MOST]
     known = found if is_late else entries
     problems = sum(each.is_problem for each in known)
     run = Run(at, len(saved.targets), whole, len(known) - problems, problems)
     runs = {each.at: each for each in (*past.runs, *([run] if whole or not is_late else []))}
     ordered = tuple(runs[moment] for moment in sorted(runs))[-RUNS:]
-    return replace(past, runs=ordered, differences=tuple(_grouped(entries)))
+    oldest = sorted(entries, key=lambda each: each.since)[:MOST]
+    return replace(past, runs=ordered, differences=tuple(_grouped(oldest)))
 
 
 def is_whole(saved: SavedPlan) -> bool:

@@ -11,11 +11,11 @@ from datetime import datetime, timedelta
 from reconciler.documents.comparison import fingerprint
 from reconciler.documents.coverage import Matrix, Row, State, matrix
 from reconciler.documents.groups import Group, grouped
-from reconciler.documents.history import History, Run, is_whole, with_run
+from reconciler.documents.history import Differences, History, Run, is_whole, with_run
 from reconciler.documents.plan_file import SavedPlan, utc
 from reconciler.model.plan import Change, Problem
 from reconciler.model.protocols import Json
-from reconciler.model.targets import Target
+from reconciler.model.targets import Level, Target
 from reconciler.model.wording import counted
 from reconciler.render import Style
 from reconciler.render.html.document import cells, document
@@ -39,6 +39,9 @@ AGES = (("new", timedelta(0)), ("\u2264 7 days", timedelta(days=7)), ("\u2264 30
 
 OLDER = "older"
 
+UNSEEN = "unseen"
+"""The kind of differences that an earlier run saw, and this one did not look for."""
+
 Entry = Change | Problem
 
 
@@ -48,7 +51,7 @@ class Difference:
 
     Attributes:
         since: when a run first saw them.
-        kind: `create`, `update`, `delete`, `problem`, or `unseen` for those that this run did not look for.
+        kind: `create`, `update`, `delete`, `problem`, or `UNSEEN`.
         section: its name; empty for a whole target.
         text: what differs.
         detail: the values, or why there is a problem.
@@ -89,12 +92,13 @@ def page(saved: SavedPlan, history: History) -> str:
     """
     fleet = matrix(saved)
     found = [*_differences(saved, history)]
-    affected = {target for each in found if each.kind != "unseen" for target in each.targets}
+    affected = {target for each in found if each.kind != UNSEEN for target in each.targets}
+    unseen = sum(each.number for each in found if each.kind == UNSEEN)
     return document(
         "fleet.html",
         styles=STYLES,
         scripts=SCRIPTS,
-        title=_title(saved, len(affected), len(fleet.rows)),
+        title=_title(saved, len(affected), len(fleet.rows), unseen),
         tone="care" if found else "calm",
         advice=_oldest(found, saved.created_at),
         service=saved.service,
@@ -116,13 +120,15 @@ def page(saved: SavedPlan, history: History) -> str:
     )
 
 
-def _title(saved: SavedPlan, affected: int, targets: int) -> str:
+def _title(saved: SavedPlan, affected: int, targets: int, unseen: int) -> str:
     changes = saved.summary.create + saved.summary.update + saved.summary.delete
     numbers = {"change": changes, "problem": saved.summary.problems}
     words = [counted(number, word) for word, number in numbers.items() if number]
-    if not words:
-        return f"{counted(targets, 'target')} in order" if targets else "No target"
-    return f"{' and '.join(words)} in {affected:,} of {counted(targets, 'target')}"
+    if words:
+        title = f"{' and '.join(words)} in {affected:,} of {counted(targets, 'target')}"
+    else:
+        title = f"{counted(targets, 'target')} in order" if targets else "No target"
+    return f"{title}, {counted(unseen, 'difference')} not looked at" if unseen else title
 
 
 def _oldest(found: Sequence[Difference], now: datetime) -> str:
@@ -162,13 +168,21 @@ def _differences(saved: SavedPlan, history: History) -> Iterator[Difference]:
         for entry in group.entries:
             by_moment[since.get(fingerprint(entry), saved.created_at)].append(entry)
         found += [_difference(group, moment, entries) for moment, entries in by_moment.items()]
-    for each in history.differences:
-        if each.seen != saved.created_at:
-            number = len(each.changes) + len(each.problems)
-            text, detail = counted(number, "difference"), f"last seen {_moment(each.seen)}"
-            where = (Target(each.level, each.ref),)
-            found.append(Difference(each.since, "unseen", each.section, text, detail, where, number))
+    found += _unseen(history, saved.created_at)
     yield from sorted(found, key=lambda each: (each.since, -len(each.targets), each.text))
+
+
+def _unseen(history: History, now: datetime) -> Iterator[Difference]:
+    """Yield what earlier runs saw where this one did not look, or could not."""
+    alike: dict[tuple[datetime, datetime, str, Level], list[Differences]] = defaultdict(list)
+    for each in history.differences:
+        if each.seen != now:
+            alike[each.since, each.seen, each.section, each.level].append(each)
+    for (since, seen, section, level), several in alike.items():
+        number = sum(len(each.changes) + len(each.problems) for each in several)
+        targets = tuple(dict.fromkeys(Target(level, each.ref) for each in several))
+        text, detail = counted(number, "difference"), f"last seen {_moment(seen)}"
+        yield Difference(since, UNSEEN, section, text, detail, targets, number)
 
 
 def _difference(group: Group[Entry], since: datetime, entries: Sequence[Entry]) -> Difference:
@@ -282,7 +296,8 @@ def _moment(moment: datetime) -> str:
 
 
 def _age(age: timedelta) -> str:
-    """Return `new`, `3 hours old`, `52 days old`."""
+    """Return how old something is: `new`, `3 hours old`, `52 days old`."""
     if age <= timedelta(0):
         return "new"
-    return f"{counted(age.days, 'day') if age.days else counted(int(age.total_seconds() // 3600), 'hour')} old"
+    hours = int(age.total_seconds() // 3600)
+    return f"{counted(age.days, 'day') if age.days else counted(hours, 'hour') if hours else 'less than an hour'} old"

@@ -150,16 +150,18 @@ def test_what_has_nothing_to_tell_says_so() -> None:
 
 
 def test_a_part_of_the_fleet_is_called_a_part() -> None:
-    html = shown(run(1, LIB, narrowed=True), run(0, API, LIB))
+    html = shown(run(1, LIB, narrowed=True), run(0, API, CLI, LIB))
+    assert "<h1>1 change in 1 of 1 target, 3 differences not looked at</h1>" in html
     assert "This run looked at some targets or sections: the matrix and the coverage show these 1 target." in html
     assert texts(html, "drift")[1:] == [
-        ["2026-12-01", "unseen 1 difference", "project acme/web/api"],
+        ["2026-12-01", "unseen 2 differences", "project acme/tools/cli and 1 more"],
         ["2026-12-01", "unseen 1 difference", "project acme/web/api"],
         ["2026-12-01", "create milestone &#34;1.0&#34;", "project acme/web/lib"],
     ]
     assert "This run looked at shard 2/3: the" in shown(replace(run(0, API), shard=Shard(2, 3)))
-    hours = replace(run(0, API), created_at=NOON + timedelta(hours=5))
-    assert "The oldest difference is 5 hours old" in shown(hours, run(0, API))
+    for minutes, age in ((5, "less than an hour old"), (60, "1 hour old"), (300, "5 hours old")):
+        later = replace(run(0, API), created_at=NOON + timedelta(minutes=minutes))
+        assert f"The oldest difference is {age}: " in shown(later, run(0, API))
 
 
 def test_no_string_becomes_markup() -> None:
