@@ -43,6 +43,7 @@ def test_a_saved_report_tells_results_and_not_intentions() -> None:
         "finished_at": "2026-12-01T12:01:00Z",
         "tool_version": "0.1.0",
         "manifests_digest": "5f2c",
+        "commit": None,
         "shard": None,
         "requests": {"reads": 11, "writes": 4, "waited": {}},
         "in_order": [

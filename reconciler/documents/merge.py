@@ -60,6 +60,7 @@ def merge_reports(parts: Mapping[str, Report]) -> Report:
     reasons = sorted({reason for each in requests for reason in each.waited})
     return replace(
         reports[0],
+        commit=reports[0].commit if len({report.commit for report in reports}) == 1 else None,
         started_at=min(report.started_at for report in reports),
         finished_at=max(report.finished_at for report in reports),
         requests=Requests(

@@ -158,6 +158,8 @@ class Report:
     """The version of the reconciler that made the plan."""
     manifests_digest: str
     """SHA-256 of the desired state that the plan leads to; with `--since`, of all manifests, values and variables."""
+    commit: Annotated[str, Field(pattern="^[0-9a-f]{40,64}$")] | None = None
+    """The commit that holds the manifests of the plan; null if the plan has none."""
     shard: Shard | None = None
     """The part of the targets that the plan was about; null for all of them."""
     requests: Requests
@@ -239,6 +241,7 @@ def make_report(
         finished_at=finished_at or datetime.now(UTC).replace(microsecond=0),
         tool_version=saved.tool_version,
         manifests_digest=saved.manifests_digest,
+        commit=saved.commit,
         shard=saved.shard,
         requests=Requests(traffic.reads, traffic.writes, waited),
         targets=tuple(target for target in targets if _is_told(target)),

@@ -91,10 +91,9 @@ class Links:
         is_ours = bool(places.ci_api_url) and is_about(document.service, places.ci_api_url)
         self._web = _address(places.ci_web_url if is_ours else places.web_url)
         self._repository = _address(places.repository_url)
-        self._commit, self._paths = places.commit, dict[Target, str]()
-        if isinstance(document, SavedPlan):
-            self._commit = document.commit or places.commit
-            self._paths = {each.target: each.path for each in document.targets if each.path}
+        self._commit = document.commit or places.commit
+        named = document.targets if isinstance(document, SavedPlan) else ()
+        self._paths = {each.target: each.path for each in named if each.path}
         self.pipeline = _address(places.pipeline)
         self.merge_request = _address(places.merge_request)
 

@@ -9,7 +9,7 @@ from math import inf
 from operator import itemgetter
 from textwrap import wrap
 
-from reconciler.apply import Outcome
+from reconciler.apply import Outcome, Status
 from reconciler.doctor import Costs, Diagnosis, Finding, SectionState, TargetState, Verdict
 from reconciler.documents.comparison import Comparison
 from reconciler.documents.groups import FEW, Entry, Group, grouped, is_done, rank, subject_of
@@ -71,6 +71,11 @@ COLOURS = {
     "error": "1;31", "warning": "1;33", "unknown": "35", "ok": "32",
 }  # fmt: skip
 """ANSI numbers. Colour repeats what a marker or a word says, and never says anything alone."""
+
+STATUSES = {
+    Status.FAILED: "error", Status.DROPPED: "error", Status.STALE: "warning", Status.SKIPPED: "warning",
+}  # fmt: skip
+"""The colours of what is not done."""
 
 
 def plan(saved: SavedPlan, style: Style) -> str:
@@ -240,10 +245,12 @@ def _group(group: Group[Entry], style: Style) -> Iterator[str]:
             yield from _entry("=", about, known, style, escaped(group.origin))
             return
         case Outcome():
-            facts: tuple[str, ...] = (status_text(sample),)
-            yield from _entry(MARKERS[sample.change.action], about, facts, style)
+            role = STATUSES.get(sample.status, "")
+            yield from _entry(MARKERS[sample.change.action], about, (status_text(sample),), style, role=role)
         case _:
-            facts = () if isinstance(sample, Delete) and not style.verbose else tuple(details(sample, longest))
+            facts: tuple[str, ...] = (
+                () if isinstance(sample, Delete) and not style.verbose else tuple(details(sample, longest))
+            )
             yield from _entry(MARKERS[sample.action], about, facts, style, escaped(group.origin))
     if style.verbose:
         for line in () if isinstance(sample, Outcome) else (*losses(sample), *rewritten(sample)):
@@ -264,22 +271,27 @@ def _requests(change: Change) -> Iterator[str]:
     return (f"      {escaped(str(request))}" for request in change.requests)
 
 
-def _entry(marker: str, subject: str, facts: Sequence[str], style: Style, origin: str = "") -> Iterator[str]:
+def _entry(
+    marker: str, subject: str, facts: Sequence[str], style: Style, origin: str = "", *, role: str = ""
+) -> Iterator[str]:
     """Yield one line: the marker in column 3, the label in column 5, the facts in column 47 or two blanks later.
 
-    The origin stands five blanks later. What is too wide stands below, a line each: the origin, or the facts as well.
+    The facts are in the colour of their role, if they have one. The origin stands five blanks later. What is too wide
+    stands below, a line each: the origin, or the facts as well.
     """
     room = " " * max(2, WIDTH - len(subject)) if facts else ""
-    rest = room + ", ".join(facts)
+    told = ", ".join(facts)
     at_end = f"     {origin}" if origin else ""
-    left = inf if style.width is None else style.width - len(f"  {marker} {subject}{rest}")
+    left = inf if style.width is None else style.width - len(f"  {marker} {subject}{room}{told}")
     if left >= 0:
-        yield f"  {_painted(f'{marker} {subject}', marker, style)}{rest}{at_end if left >= len(at_end) else ''}"
+        start = f"  {_painted(f'{marker} {subject}', marker, style)}{room}{_painted(told, role, style)}"
+        yield f"{start}{at_end if left >= len(at_end) else ''}"
     else:
         for line in _folded(f"{marker} {subject}", style, indent=2):
             yield line.replace(line.strip(), _painted(line.strip(), marker, style))
         for fact in facts:
-            yield from _folded(fact, style, indent=8)
+            for line in _folded(fact, style, indent=8):
+                yield line.replace(line.strip(), _painted(line.strip(), role, style))
     if origin and left < len(at_end):
         yield from _folded(origin, style, indent=8)
 
@@ -416,4 +428,4 @@ def _about(seconds: float) -> str:
 
 
 def _painted(text: str, role: str, style: Style) -> str:
-    return f"\x1b[{COLOURS[role]}m{text}\x1b[0m" if style.colour else text
+    return f"\x1b[{COLOURS[role]}m{text}\x1b[0m" if style.colour and role else text

@@ -8,13 +8,14 @@ import pytest
 
 from reconciler.apply import Outcome, Status
 from reconciler.documents.plan_file import SavedPlan, load_plan, save_plan
+from reconciler.documents.report import load_report, make_report, save_report
 from reconciler.model.plan import Delete, Problem, TargetPlan, Update
 from reconciler.model.targets import Level, Target
 from reconciler.planning.planner import make_plan
 from reconciler.render import Style, render_plan, render_report
 from reconciler.render.links import NOWHERE, Links, Places, links_of
 from tests.building import KINDS, desired, live, section
-from tests.render.samples import API, EMPTY, LIB, done, milestone, sample, saved_plan
+from tests.render.samples import API, EMPTY, LIB, NOON, Traffic, done, milestone, sample, saved_plan
 
 GROUP = Target(Level.GROUP, "acme/the team")
 NUMBERED = Target(Level.PROJECT, 12)
@@ -77,6 +78,8 @@ def test_without_a_job_the_configuration_tells_and_the_plan_its_commit() -> None
     assert found.target(LIB) == f"{GITLAB}/acme/payments/lib"
     assert found.origin("x.yaml:3") == f"{GITLAB}/acme/settings/-/blob/{'ab' * 20}/fleet/x.yaml#L3"
     assert (found.pipeline, found.merge_request) == (None, None)
+    report = load_report(save_report(make_report(saved, [], NOON, Traffic(0, 0))), KINDS)
+    assert Links(report, places(JOB)).origin("x.yaml:3") == found.origin("x.yaml:3")
     assert links(JOB, saved).origin("x.yaml:3") == f"{GITLAB}/acme/settings/-/blob/{'ab' * 20}/fleet/x.yaml#L3"
 
 

@@ -130,6 +130,11 @@ def test_the_summary_is_coloured_where_it_is_about_something() -> None:
     refused = render_plan(replace(sample(), limits=Limits(max_changes=1)), style=Style(colour=True)).splitlines()
     assert refused[-2].startswith("\x1b[1;31mapply will refuse this plan: ")
     report = render_report(done((Status.FAILED, "400"), (Status.STALE, "moved")), style=Style(colour=True))
+    assert [line[line.index("\x1b[0m  ") :].partition("  \x1b")[2] for line in report.splitlines()[1:3]] == [
+        "[1;33mstale: moved\x1b[0m",
+        "[1;31mfailed: 400\x1b[0m",
+    ]
+    assert report.splitlines()[3].endswith("\x1b[0m                       done")
     assert report.splitlines()[-1] == (
         "\x1b[1mApplied:\x1b[0m 0 created, \x1b[33m1 updated\x1b[0m, \x1b[31m1 deleted\x1b[0m; \x1b[1;31m1 failed\x1b[0m, "
         "\x1b[1;33m1 stale\x1b[0m, 0 skipped, 0 dropped by the service, \x1b[1;35m1 problem\x1b[0m. 15 requests made."
