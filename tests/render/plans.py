@@ -91,9 +91,11 @@ def changes(draw: st.DrawFn, target: Target, kind: Kind) -> Change:
             target_id = draw(st.none() | numbers)
             return Create(address, draw(fields), sent, target_id, delivers=delivers, former_names=former)
         case action if action is Update:
-            return Update(address, draw(fields), draw(fields), sent, draw(reads), draw(st.none() | names))
+            old, new = draw(fields), draw(fields)
+            return Update(address, old, new, sent, draw(reads), draw(st.none() | names), page=draw(texts))
         case _:
-            return Delete(address, draw(fields), sent, draw(reads), draw(st.none() | numbers))
+            losses = tuple(draw(st.lists(texts, max_size=2)))
+            return Delete(address, draw(fields), sent, draw(reads), draw(st.none() | numbers), losses, draw(texts))
 
 
 @st.composite
