@@ -20,6 +20,7 @@ from reconciler.system.terminal import escaped_lines
 if TYPE_CHECKING:
     from reconciler.cli.options import Given
     from reconciler.documents.plan_file import SavedPlan
+    from reconciler.render import Style
 
 FLEET = "fleet"
 """The format of a page with a history beside it."""
@@ -59,7 +60,7 @@ def history_of(page: Path) -> Path:
     return page.with_suffix(".history.json")
 
 
-def save_fleet(saved: "SavedPlan", page: Path) -> None:
+def save_fleet(saved: "SavedPlan", page: Path, style: "Style") -> None:
     """Add a run to the history beside a fleet page, and write both, or neither. Runs at the same time wait.
 
     Raises:
@@ -70,7 +71,7 @@ def save_fleet(saved: "SavedPlan", page: Path) -> None:
 
     file = history_of(page)
     if not is_replaced(page):
-        save(page, fleet.page(saved, with_run(None, saved)))
+        save(page, fleet.page(saved, with_run(None, saved), style))
         return
     with alone_in(page.parent):
         try:
@@ -81,7 +82,7 @@ def save_fleet(saved: "SavedPlan", page: Path) -> None:
             advice = f"{page} was not written; move the file away to begin a new history"
             raise OutputFailed(f"{file}: {error}; {advice}") from error
         history = with_run(past, saved)
-        save_all({file: save_history(history), page: fleet.page(saved, history)})
+        save_all({file: save_history(history), page: fleet.page(saved, history, style)})
 
 
 def attempt_all(actions: Iterable[Callable[[], object]]) -> None:

@@ -231,7 +231,7 @@ class Session:
 
         def put(format_: str, path: Path) -> None:
             if fleet is not None and format_ == FLEET:
-                save_fleet(fleet, path)
+                save_fleet(fleet, path, plain)
             else:
                 save(path, write(format_, plain))
 

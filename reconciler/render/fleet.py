@@ -17,8 +17,9 @@ from reconciler.model.plan import Change, Problem
 from reconciler.model.protocols import Json
 from reconciler.model.targets import Level, Target
 from reconciler.model.wording import counted
-from reconciler.render import Style
+from reconciler.render import PLAIN, Style
 from reconciler.render.html.document import cells, document
+from reconciler.render.links import Links, links_of
 from reconciler.render.wording import WHOLE, details, headline, problem_reason, subject
 from reconciler.system.terminal import escaped
 
@@ -78,18 +79,20 @@ class Bar:
     problems: float
 
 
-def plan(saved: SavedPlan, _style: Style) -> str:
+def plan(saved: SavedPlan, style: Style) -> str:
     """Return a page about one run."""
-    return page(saved, with_run(None, saved))
+    return page(saved, with_run(None, saved), style)
 
 
-def page(saved: SavedPlan, history: History) -> str:
+def page(saved: SavedPlan, history: History, style: Style = PLAIN) -> str:
     """Return a page about a run and those before.
 
     Args:
         saved: the plan of the run.
         history: the runs, this one included.
+        style: where links lead.
     """
+    links = links_of(saved, style)
     fleet = matrix(saved)
     found = [*_differences(saved, history)]
     affected = {target for each in found if each.kind != UNSEEN for target in each.targets}
@@ -116,7 +119,12 @@ def page(saved: SavedPlan, history: History) -> str:
         whole=WHOLE,
         found=found[:WITHOUT_SCRIPT],
         total=len(found),
-        data={"matrix": cells(fleet), "ages": [*(name for name, _ in AGES), OLDER], **_rows(found, saved.created_at)},
+        data={
+            "matrix": cells(fleet),
+            "ages": [*(name for name, _ in AGES), OLDER],
+            **_rows(found, saved.created_at, links),
+        },
+        links=links,
     )
 
 
@@ -274,17 +282,21 @@ def _path(row: Row) -> str:
     return row.path or (row.target.ref if isinstance(row.target.ref, str) else "")
 
 
-def _rows(found: Iterable[Difference], now: datetime) -> Mapping[str, Json]:
+def _rows(found: Iterable[Difference], now: datetime, links: Links) -> Mapping[str, Json]:
     """Return the differences for the page's script; texts are safe to show."""
-    targets: dict[str, int] = {}
+    targets: dict[Target, int] = {}
     rows: list[Json] = []
     for each in found:
-        numbers = [targets.setdefault(escaped(str(target)), len(targets)) for target in each.targets]
+        numbers = [targets.setdefault(target, len(targets)) for target in each.targets]
         name = headline(each.targets)[0] if len(numbers) > 1 else ""
         age = now - each.since
         moment = (utc(each.since), _day(each.since), _age(age), _column(age))
         rows.append((*moment, each.kind, escaped(each.section), each.text, each.detail, name, numbers, each.number))
-    return {"targets": list(targets), "rows": rows}
+    return {
+        "targets": [escaped(str(target)) for target in targets],
+        "pages": [links.target(target) for target in targets],
+        "rows": rows,
+    }
 
 
 def _day(moment: datetime) -> str:

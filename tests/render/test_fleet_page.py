@@ -16,8 +16,9 @@ from reconciler.documents.plan_file import SavedPlan
 from reconciler.model.plan import Change, Create, Delete, Problem, SectionPlan, TargetPlan, Update
 from reconciler.model.targets import Address, Key, Level, Target
 from reconciler.planning.selection import Shard
-from reconciler.render import render_plan
+from reconciler.render import Style, render_plan
 from reconciler.render.fleet import page
+from reconciler.render.links import Links, Places
 from tests.building import READ
 from tests.render.browser import Browser, browser
 from tests.render.hostile import EVIL, hostile
@@ -164,6 +165,14 @@ def test_a_part_of_the_fleet_is_called_a_part() -> None:
         assert f"The oldest difference is {age}: " in shown(later, run(0, API))
 
 
+def test_links_lead_where_ci_says() -> None:
+    places = Places(web_url="https://git.example.com", pipeline="https://git.example.com/acme/settings/-/pipelines/9")
+    html = render_plan(run(0, ACME, API), "fleet", Style(links=lambda document: Links(document, places)))
+    assert '<a href="https://git.example.com/acme/settings/-/pipelines/9">Pipeline</a>' in html
+    assert '"pages":["https://git.example.com/acme/web/api","https://git.example.com/groups/acme"]' in html
+    assert "<a " not in shown(run(0, API)).partition("<header")[2]
+
+
 def test_no_string_becomes_markup() -> None:
     html = render_plan(hostile(EVIL), "fleet")
     assert "<img" not in html
@@ -186,7 +195,9 @@ def rows(window: Browser) -> list[list[str]]:
 
 def test_the_matrix_and_the_ages_filter_the_differences(window: Browser, tmp_path: Path) -> None:
     html = shown(run(40, ACME, API, CLI, LIB), run(0, API, CLI), run(38, API, CLI, LIB))
+    html = html.replace('"pages":[null,', '"pages":["https://git.example.com/acme/web/api",')
     opened(window, tmp_path, html)
+    assert window.run("return document.querySelector('#list a').href") == "https://git.example.com/acme/web/api"
     everything = [
         ['milestone "1.0"', "2 projects"],
         ['token "1.0"', "project acme/web/api"],
@@ -229,8 +240,9 @@ def test_the_matrix_and_the_ages_filter_the_differences(window: Browser, tmp_pat
 def test_long_lists_are_shown_in_parts(window: Browser, tmp_path: Path) -> None:
     targets = [planned(Level.PROJECT, f"acme/p{number}", {f"section_{number}": "u"}) for number in range(130)]
     opened(window, tmp_path, shown(run(0, *targets)))
-    assert len(rows(window)) == 100
-    window.driver.find_element(By.ID, "more").click()
+    assert len(rows(window)) == 40
+    for _ in range(3):
+        window.driver.find_element(By.ID, "more").click()
     assert len(rows(window)) == 130
     assert not window.run("return document.getElementById('more').checkVisibility()")
     opened(window, tmp_path, shown(run(0)))

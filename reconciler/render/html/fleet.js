@@ -2,7 +2,7 @@
 (() => {
   const data = JSON.parse(document.getElementById("data").textContent);
   const SIGNS = { create: "+", update: "~", delete: "\u2212", problem: "!", unseen: "\u2026" };
-  const PART = 100; // so many differences are shown at a time
+  const PART = 40; // so many differences are shown at a time
   const NAMES = ["group", "target", "section", "state"];
 
   const rows = data.rows.map(([moment, day, age, column, kind, section, text, detail, where, targets, size]) => ({
@@ -26,14 +26,21 @@
     const what = make("td", {}, make("span", { class: "sign", "aria-hidden": "true" }, SIGNS[row.kind]), make("span", { class: "aside" }, `${row.kind} `),
       make("span", { class: "label" }, row.text), make("span", { class: "section" }, row.section));
     if (row.detail) what.append(make("span", { class: "detail" }, row.detail));
-    const where = make("td", {}, row.targets.length === 1 ? make("bdi", {}, row.targets[0]) : list(row));
+    const where = make("td", {}, row.targets.length === 1 ? named(row.targets[0]) : list(row));
     return make("tr", { "data-kind": row.kind }, since, what, where);
+  }
+
+  const pages = new Map(data.targets.map((target, index) => [target, data.pages[index]]));
+
+  function named(target) {
+    const page = pages.get(target);
+    return page ? make("a", { href: page }, target) : make("bdi", {}, target);
   }
 
   function list({ where, targets }) {
     const details = make("details", {}, make("summary", {}, where));
     details.addEventListener("toggle", () => {
-      if (details.childElementCount < 2) details.append(make("ul", {}, ...targets.map((target) => make("li", {}, target))));
+      if (details.childElementCount < 2) details.append(make("ul", {}, ...targets.map((target) => make("li", {}, named(target)))));
     });
     return details;
   }
