@@ -91,10 +91,15 @@ def test_a_copied_command_does_what_the_page_shows(chromium: Browser, cli_runner
         "Created 3 projects",
     ]
     assert chromium.run(LINKS) == []
+    cli_runner.write("reconciler.yaml", "web_url: https://gitlab.example.com\n")
     _, *words = copied(chromium, ".verdict [data-copy]")
     assert cli_runner(" ".join(words), "--yes", "--report", "html=page.html").code == 0
     chromium.open(page)
     assert chromium.texts(f"h1, {TITLES}") == ["The change is done", 'Deleted trigger token "legacy"']
+    assert chromium.run(LINKS) == [
+        "https://gitlab.example.com/acme/api",
+        "https://gitlab.example.com/acme/api/-/settings/ci_cd#js-pipeline-triggers",
+    ]
     assert chromium.run(LINKS) == []
     assert chromium.complaints() == []
 
