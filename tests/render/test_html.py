@@ -191,7 +191,10 @@ LOCKED = Problem(AT, "locked by group acme", remedy="unlock it there")
         (
             planned(problems=(LOCKED,)),
             "care",
-            ["Nothing to change, but 1 problem", "The manifests declare what cannot be planned."],
+            [
+                "Nothing to change, but 1 problem",
+                "Some declared settings cannot be planned. Their cards say why, and how to fix that.",
+            ],
         ),
         (
             planned(NEW, CHANGED),
@@ -256,7 +259,7 @@ RETRY = "reconciler apply --retry-failed report.json"
         (
             done(),
             "care",
-            ["All 4 changes are done; 1 problem", "The problems are declared settings that no plan holds."],
+            ["All 4 changes are done; 1 problem", "The problems are declared settings that could not be planned."],
         ),
         (
             replace(done(), targets=()),

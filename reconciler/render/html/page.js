@@ -10,7 +10,6 @@
   const TARGETS = 50; // so many rows of a card are shown first
   const MORE_TARGETS = 500; // so many are added by a click
   const PENDING = ["delete", "create", "update", "failed", "dropped", "stale", "skipped"]; // `apply` would do them
-
   const MANY = 5; // so many targets of a command may become one glob
   const NOUNS = { problem: "problem", unmanaged: "object", unfit: "section" };
   const LOST = { delete: "What will be lost", deleted: "What was lost" };
@@ -151,8 +150,9 @@
 
   function makePart(kind) {
     const rows = shown.filter(({ card }) => card.kind === kind).flatMap((each) => each.rows);
-    const title = make("h2", { id: `kind-${kind}` }, data.kinds[kind].heading, " ", make("span", { class: "count" }, amount(kind, rows)));
-    return make("section", { class: "part", "data-kind": kind, "aria-labelledby": `kind-${kind}` }, title);
+    const count = make("span", { class: "count" }, amount(kind, rows));
+    const title = make("h2", { id: `kind-${kind}` }, data.kinds[kind].heading, " ", count);
+    return make("section", { class: "part", "data-kind": kind, "aria-labelledby": title.id }, title);
   }
 
   // Return how much some rows are about: `40 objects in 12 projects`, `12 projects`.
@@ -196,7 +196,8 @@
     const lines = [];
     if (reason) lines.push(make("p", { class: "reason" }, reason));
     if (remedy) lines.push(make("p", { class: "remedy" }, make("strong", {}, "Fix: "), remedy));
-    if (losses.length) lines.push(make("ul", { class: "losses", "aria-label": LOST[kind] }, ...losses.map((loss) => make("li", {}, loss))));
+    const lost = losses.map((loss) => make("li", {}, loss));
+    if (lost.length) lines.push(make("ul", { class: "losses", "aria-label": LOST[kind] }, ...lost));
     if (fields.length) lines.push(make("p", { class: "brief" }, ...brief(fields)));
     if (rows.length > 1) {
       const names = [...new Set(rows.slice(0, 9).map(([target]) => targets[target].path))].slice(0, 3).join(", ");
@@ -249,13 +250,18 @@
     });
     add(TARGETS);
     const [origin] = origins;
-    const declared = origins.size === 1 && origin ? [make("p", { class: "origin" }, "Declared at ", linked(data.texts[origin], data.lines[data.texts[origin]]))] : [];
-    return [list, more, ...declared];
+    if (origins.size > 1 || !origin) return [list, more];
+    return [list, more, make("p", { class: "origin" }, "Declared at ", lineLink(origin))];
   }
 
   // Return a link, or the text alone if there is no address.
   function linked(text, address, attributes = {}) {
     return address ? make("a", { href: address, ...attributes }, text) : make("span", attributes, text);
+  }
+
+  function lineLink(origin, attributes) {
+    const place = data.texts[origin];
+    return linked(place, data.lines[place], attributes);
   }
 
   function makeRow([target, , label, origin, losses, page], isWhole) {
@@ -264,7 +270,7 @@
     if (label) row.append(" ", make("span", { class: "label" }, data.texts[label]));
     if (losses) row.append(" ", make("span", { class: "losses" }, data.texts[losses]));
     if (page) row.append(" ", linked("Open page", data.texts[page], { "aria-label": `Open page of ${data.texts[label] || name}` }));
-    if (origin && isWhole) row.append(" ", linked(data.texts[origin], data.lines[data.texts[origin]], { class: "origin" }));
+    if (origin && isWhole) row.append(" ", lineLink(origin, { class: "origin" }));
     return row;
   }
 
@@ -324,8 +330,8 @@
   // Only a page about all that the manifests declare has commands without the name of each target.
   function commandFor(some) {
     const words = ["reconciler", some.some(({ card }) => PENDING.includes(card.kind)) ? "apply" : "plan"];
-    const all = data.commands === "wide" && some.length === cards.length && some.every(({ card, rows }) => rows === card.rows);
-    if (!all) {
+    const isAll = some.length === cards.length && some.every(({ card, rows }) => rows === card.rows);
+    if (!isAll || data.commands !== "wide") {
       const rows = some.flatMap((each) => each.rows);
       const sections = new Set(rows.map((row) => row[1]));
       for (const glob of globsFor(rows, sections)) words.push("--target", glob);
@@ -370,7 +376,7 @@
   }
 
   async function copy(button, text) {
-    const name = button.textContent;
+    button.dataset.name ??= button.textContent;
     let said = "Copied";
     try {
       await navigator.clipboard.writeText(text);
@@ -380,7 +386,7 @@
     button.textContent = said;
     by("said").textContent = said;
     setTimeout(() => {
-      button.textContent = name;
+      button.textContent = button.dataset.name;
       by("said").textContent = "";
     }, 1500);
   }
@@ -407,14 +413,17 @@
     by("chosen").replaceChildren(...chosen.map((name) => {
       const shown = { kind: data.kinds[view.kind]?.heading, target: view.target, group: `in group ${view.group}` };
       const text = shown[name] ?? `${name} ${view[name]}`;
-      const button = make("button", { type: "button", "aria-label": `Remove the filter ${text}` }, text, make("span", { "aria-hidden": "true" }, " ×"));
+      const cross = make("span", { "aria-hidden": "true" }, " ×");
+      const button = make("button", { type: "button", "aria-label": `Remove the filter ${text}` }, text, cross);
       button.addEventListener("click", () => {
         applyFilter({ [name]: "" });
         by("text").focus();
       });
       return make("li", {}, button);
     }));
-    for (const tile of document.querySelectorAll("button.tile")) tile.setAttribute("aria-pressed", String(tile.dataset.kind === view.kind));
+    for (const tile of document.querySelectorAll("button.tile")) {
+      tile.setAttribute("aria-pressed", String(tile.dataset.kind === view.kind));
+    }
     by("section").value = view.section ? `=${view.section}` : "";
   }
 
@@ -491,15 +500,27 @@
       nameMore("", " more");
     });
     addEventListener("afterprint", () => addCards(0));
-    const keys = {
-      "/": () => { by("text").focus(); by("text").select(); }, j: () => move(1), k: () => move(-1), "?": () => by("help").showModal(), Escape: escape,
-    };
-    addEventListener("keydown", (event) => {
-      const isOff = event.target.matches?.("input, select, textarea") || !by("keys").checked;
-      if ((isOff && event.key !== "Escape") || by("help").open || event.ctrlKey || event.metaKey || event.altKey || !Object.hasOwn(keys, event.key)) return;
-      event.preventDefault();
-      keys[event.key]();
-    });
+    addEventListener("keydown", press);
+  }
+
+  const KEYS = {
+    "/": () => {
+      by("text").focus();
+      by("text").select();
+    },
+    j: () => move(1),
+    k: () => move(-1),
+    "?": () => by("help").showModal(),
+    Escape: escape,
+  };
+
+  function press(event) {
+    const { key, target } = event;
+    if (!Object.hasOwn(KEYS, key) || event.ctrlKey || event.metaKey || event.altKey || by("help").open) return;
+    const isTyping = target.matches("input, select, textarea");
+    if (key === "Escape" ? isTyping && target !== by("text") : isTyping || !by("keys").checked) return;
+    event.preventDefault();
+    KEYS[key]();
   }
 
   if (data.matrix.targets.length > 1) {

@@ -36,7 +36,11 @@ def of_plan(saved: SavedPlan) -> Verdict:
     if not changes and not problems:
         return Verdict("calm", "Nothing to change", "The service is as the manifests declare.")
     if not changes:
-        return Verdict("care", f"Nothing to change, but {problems}", "The manifests declare what cannot be planned.")
+        return Verdict(
+            "care",
+            f"Nothing to change, but {problems}",
+            "Some declared settings cannot be planned. Their cards say why, and how to fix that.",
+        )
     deletions = [each for each in changes if isinstance(each, Delete)]
     counts = {action: sum(each.action == action for each in changes) for action in ACTIONS}
     parts = [f"{action}s {counted(counts[action], 'object')}" for action in ("create", "update") if counts[action]]
@@ -64,7 +68,9 @@ def of_report(report: Report) -> Verdict:
     if done == len(outcomes):
         headline = "The change is done" if done == 1 else f"All {done:,} changes are done"
         if problems:
-            return Verdict("care", f"{headline}; {problems}", "The problems are declared settings that no plan holds.")
+            return Verdict(
+                "care", f"{headline}; {problems}", "The problems are declared settings that could not be planned."
+            )
         return Verdict("go", headline, "Nothing is left to do.")
     headline = f"{done:,} of {counted(len(outcomes), 'change')} {'is' if done == 1 else 'are'} done"
     headline += f"; {problems}" if problems else ""
