@@ -13,7 +13,7 @@ from reconciler.cli.outputs import discard_unwritten, open_stderr, open_streams,
 from reconciler.errors import ReconcilerError, UsageError
 
 GROUPS: Mapping[str, Mapping[str, str]] = {
-    "Manifests": {"validate": "manifests", "render": "manifests", "export": "export"},
+    "Manifests": {"validate": "manifests", "render": "manifests", "export": "export", "backup": "backup"},
     "Plan and apply": {
         "plan": "plan",
         "apply": "apply",

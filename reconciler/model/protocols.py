@@ -16,6 +16,9 @@ Spread = Callable[[Callable[[str], Any], Sequence[str]], list[Any]]
 Concurrency = int | Callable[[], int]
 """How many requests may be in flight: a number, or a function that returns it at each moment."""
 
+Begin = Callable[[Mapping[str, str]], Callable[[bytes], object] | None]
+"""Takes the headers of a response by lower-case name, and returns what takes its body piece by piece; None: nothing."""
+
 Method = Literal["POST", "PUT", "PATCH", "DELETE"]
 
 

@@ -251,7 +251,11 @@ class Section(Generic[T]):
 
 
 class State:
-    """Everything, with indexes. While a file is loaded, its models register themselves here."""
+    """Everything, with indexes. While a file is loaded, its models register themselves here.
+
+    Attributes:
+        jobs: what goes on in the background, which no file holds: by its sort, its user and its group.
+    """
 
     def __init__(self, user: type[User] = User, group: type[Group] = Group, project: type[Project] = Project) -> None:
         self._user, self._group, self._project = user, group, project
@@ -267,6 +271,7 @@ class State:
         self.moved: dict[str, Project] = {}
         self.referred_groups: set[int] = set()
         self.referred_projects: set[int] = set()
+        self.jobs: dict[tuple[str, int, int], Any] = {}
         self._numbers: dict[tuple[str, str, str], Numbers] = {}
         self._access: dict[tuple[str, str], int] = {}
         self._reach: dict[str, set[str]] = {}

@@ -20,7 +20,7 @@ import httpx
 
 from reconciler import __version__
 from reconciler.errors import AccountClosed, ConfigurationError, Forbidden, Moved, RateLimited, ServiceError
-from reconciler.model.protocols import Concurrency, Json, Kept, Request, Spread
+from reconciler.model.protocols import Begin, Concurrency, Json, Kept, Request, Spread
 from reconciler.model.targets import Level, Target
 from reconciler.service.connection import Connect, Connection, connection_pool, is_plain, tls_context
 from reconciler.service.limiter import Limiter
@@ -38,6 +38,7 @@ from reconciler.service.policy import (
     retry_after,
 )
 from reconciler.service.responses import Response, explanation, parse_date, plain, read_response
+from reconciler.service.storage import fetch_elsewhere, read_download
 from reconciler.service.traffic import Traffic, Wait
 
 LOG = logging.getLogger(__name__)
@@ -109,6 +110,7 @@ class Client:
         }
         # A service in maintenance redirects writes without a JSON content type, which would look like success.
         self._write_headers = self._headers | {"Content-Type": "application/json"}
+        self._ca_file = ca_file
         self._tls = tls_context(self.api_url, ca_file)
         self._connect = connect
         self._connections: list[Connection] = []
@@ -164,6 +166,30 @@ class Client:
         date, received_at = self._date
         now = self._clock.now()
         return now + ((parse_date(date) or received_at) - received_at)
+
+    def download(self, path: str, begin: Begin) -> None:
+        """Fetch a file of any size, once. Elsewhere, a redirect is followed without the token.
+
+        Args:
+            path: of the file.
+            begin: gets the headers of the response that has the file.
+
+        Raises:
+            ServiceError: the file is not there, or not whole.
+        """
+        request, sent = f"GET {path}", self._limiter.acquire(f"GET {path}")
+        connection, response = self._connection(), NO_RESPONSE
+        try:
+            self.traffic.count("GET", again=False)
+            response = connection.exchange("GET", path, self._headers, None, begin)
+            self._date = response.headers.get("date", ""), self._clock.now()
+        finally:
+            self._idle.append(connection)
+            self._limiter.release(sent, response.status or None, response.headers)
+        if response.status in FOLLOWED and "location" in response.headers:
+            fetch_elsewhere(f"{self.api_url}/{path}", response.headers["location"], begin, self._ca_file)
+        else:
+            read_download(request, response)
 
     def send(self, request: Request) -> Json:
         """See `protocols.Service`. Redirects are not followed; a DELETE is done if an earlier try may have been.

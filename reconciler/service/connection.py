@@ -10,6 +10,7 @@ import zlib
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from importlib.util import find_spec
 from ipaddress import ip_address
+from math import inf
 from socket import gaierror
 from types import MappingProxyType
 from typing import Any
@@ -29,7 +30,7 @@ from reconciler.errors import (
     Unsendable,
     Untrusted,
 )
-from reconciler.model.protocols import Json
+from reconciler.model.protocols import Begin, Json
 from reconciler.service.policy import Clock, Policy
 from reconciler.service.responses import Response, plain
 
@@ -93,8 +94,17 @@ class Connection:
         self._pool = connect(tls, proxy_for(api_url), self._deadline)
         self._timeouts = {"connect": policy.connect_timeout, "read": policy.read_timeout, "write": policy.read_timeout}
 
-    def exchange(self, method: str, path: str, headers: Mapping[str, str], body: Json) -> Response:
+    def exchange(
+        self, method: str, path: str, headers: Mapping[str, str], body: Json, begin: Begin | None = None
+    ) -> Response:
         """Send one request to `{api_url}/{path}` and return the response.
+
+        Args:
+            method: GET, POST, ...
+            path: with its query.
+            headers: of the request.
+            body: as JSON; None for none.
+            begin: takes a successful response without keeping its body, however large, and however long that takes.
 
         Raises:
             Unreachable: nothing was sent.
@@ -105,7 +115,7 @@ class Connection:
         request = f"{method} {path.partition('?')[0]}"
         if not is_plain(path):
             raise Unsendable(plain(request), "the request cannot be sent: its path may lead elsewhere")
-        self._deadline.begin(self._policy.total_timeout)
+        self._deadline.begin(self._policy.total_timeout if begin is None else inf)
         try:
             built = httpx.Request(method, f"{self._api_url}/{path}", headers=headers, json=body)
             with self._pool.stream(
@@ -120,7 +130,7 @@ class Connection:
                 content=built.content or None,
                 extensions={"timeout": self._timeouts},
             ) as response:
-                return self._receive(request, response)
+                return self._receive(request, response, begin)
         except FAILURES as error:
             raise self._own_error(request, error) from None
 
@@ -128,20 +138,26 @@ class Connection:
         """Close all connections."""
         self._pool.close()
 
-    def _receive(self, request: str, response: httpcore.Response) -> Response:
+    def _receive(self, request: str, response: httpcore.Response, begin: Begin | None) -> Response:
         received = [(name.decode("latin-1").lower(), value.decode("latin-1")) for name, value in response.headers]
         encoding = ", ".join(value for name, value in received if name == "content-encoding").strip().lower()
         if encoding not in ENCODINGS:
             reason = f"the response has an unsupported content encoding: {plain(encoding)}"
             raise BadAnswer(request, reason, response.status)
         decode = zlib.decompressobj(GZIP).decompress if encoding == "gzip" else bytes
+        phrase = response.extensions["reason_phrase"].decode("ascii", "ignore")
+        if begin is not None and 200 <= response.status < 300:
+            write = begin(dict(received))
+            if write is not None:
+                for chunk in response.iter_stream():
+                    write(decode(chunk))
+            return Response(response.status, phrase, dict(received), b"")
         body = bytearray()
         for chunk in response.iter_stream():
             body += decode(chunk)
             if len(body) > self._policy.largest_response:
                 largest = f"{self._policy.largest_response / 2**20:g} MiB"
                 raise BadAnswer(request, f"the response is larger than {largest}", response.status)
-        phrase = response.extensions["reason_phrase"].decode("ascii", "ignore")
         return Response(response.status, phrase, dict(received), bytes(body))
 
     def _own_error(self, request: str, error: Exception) -> ServiceError:

@@ -3,7 +3,7 @@
 import json
 import os
 import stat
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
 from fcntl import LOCK_EX, flock
 from pathlib import Path
@@ -127,6 +127,34 @@ def _prepare(path: Path, content: bytes) -> Path:
         partial.unlink(missing_ok=True)
         raise
     return partial
+
+
+@contextmanager
+def replacing(path: Path) -> Iterator[Callable[[bytes], object]]:
+    """Write a file piece by piece, mode 0600; it takes its place when the block ends, and not if that is an error.
+
+    Raises:
+        OutputFailed: it could not be written.
+    """
+    with naming(path):
+        path.parent.mkdir(parents=True, exist_ok=True)
+        partial = path.with_name(f".partial-{token_hex(8)}")
+        handle = os.open(partial, NEW_FILE, 0o600)
+
+    def write(content: bytes) -> None:
+        with naming(path):
+            file.write(content)
+
+    try:
+        with os.fdopen(handle, "wb") as file:
+            yield write
+            with naming(path):
+                file.flush()
+                os.fsync(handle)
+        with naming(path):
+            partial.replace(path)
+    finally:
+        partial.unlink(missing_ok=True)
 
 
 def open_own(path: Path, *, instead: str = "") -> int:

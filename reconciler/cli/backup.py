@@ -1,0 +1,57 @@
+"""`reconciler backup`."""
+
+import logging
+from pathlib import Path
+
+import click
+
+from reconciler.cli.options import CONNECTION, SERVICE, Given, command
+from reconciler.cli.outputs import write_stdout
+from reconciler.cli.session import Session
+from reconciler.cli.settings import duration
+
+LOG = logging.getLogger("reconciler")
+
+
+@command(CONNECTION, SERVICE, epilog="Example: reconciler backup --group acme --to acme.tar.gz --wait 2h")
+@click.option("--group", required=True, metavar="GROUP", help="The group; takes one of its owners.")
+@click.option(
+    "--to",
+    "file",
+    required=True,
+    type=click.Path(path_type=Path, dir_okay=False),
+    metavar="FILE",
+    help="File for the archive, mode 0600; an existing one is replaced.",
+)
+@click.option("--wait", default="30m", metavar="TIME", show_default=True, help="Wait so long for the export.")
+def backup(given: Given, *, group: str, file: Path, wait: str) -> int:
+    """Save the service's own export of a group to a file.
+
+    Asks the service for an export, and looks for the archive at once and then every 61 seconds, since the service
+    allows one look a minute. The file appears whole or not at all.
+
+    --wait is about the export; --max-wait about a service that asks all requests to come back later.
+
+    Exits with 1 if there is no archive.
+    """
+    from reconciler.export.backup import PAUSE, back_up
+    from reconciler.model.wording import counted
+
+    session, seconds = Session(given), duration("--wait", wait).total_seconds()
+    if file.suffix != ".gz":
+        LOG.warning("the archive is compressed: a name that ends in .tar.gz says so, and group imports need it")
+    told: list[str] = []
+
+    with session.client() as client:
+
+        def pause(span: float) -> bool:
+            if not told:
+                told.append(f"The archive is not ready; looking again every {PAUSE} s, for {wait} at most.")
+                session.info(told[0])
+            return client.stop.wait(span)
+
+        done = back_up(group, file, client, seconds=seconds, pause=pause)
+    made = f", exported {done.exported_at:%Y-%m-%d %H:%M:%S %Z}" if done.exported_at else ""
+    doubt = "" if done.is_new else "; it may be the archive of an earlier export"
+    write_stdout(f"{file}: {counted(done.size, 'byte')}, SHA-256 {done.digest}{made}{doubt}\n")
+    return 0

@@ -1,0 +1,173 @@
+"""The service's own export of a group (spec 4.14; deployed behaviour, section g), from the request to a file.
+
+The service tells neither when an export is ready nor that it has failed, and for a while it may show the archive of an
+earlier one: the archive's time and its `ETag` tell the two apart.
+"""
+
+from collections.abc import Callable, Mapping
+from contextlib import ExitStack
+from dataclasses import dataclass, field
+from datetime import datetime, timedelta
+from hashlib import sha256
+from pathlib import Path
+from typing import Any, Protocol
+
+from reconciler.errors import AnswerLost, BadAnswer, NotFound, RateLimited, ServerFailure, ServiceError, Stopped
+from reconciler.model.protocols import Begin, Json, Request
+from reconciler.model.targets import Level, Target
+from reconciler.service.responses import parse_date
+from reconciler.system.files import replacing
+
+PAUSE = 61
+"""Seconds between two looks: the service allows one a minute, the vain ones included."""
+
+NOT_YET = (AnswerLost, NotFound, RateLimited, ServerFailure)
+"""After these, one looks again."""
+
+SKEW = timedelta(minutes=5)
+"""By how much the clock of a storage may be wrong."""
+
+GZIP = b"\x1f\x8b"
+"""The first bytes of an archive."""
+
+
+class Archives(Protocol):
+    """What a backup needs of the service."""
+
+    def send(self, request: Request) -> Json:
+        """Carry out a write."""
+
+    def download(self, path: str, begin: Begin) -> None:
+        """Fetch a file of any size, once."""
+
+    def now(self) -> datetime:
+        """Return the time by the service's clock."""
+
+
+@dataclass(slots=True)
+class Backup:
+    """An archive.
+
+    Attributes:
+        exported_at: when the service made it, if that is known.
+        is_new: whether it is known to be of this export, not of one before.
+        size: bytes.
+        head: its first bytes.
+        sum: of its content.
+    """
+
+    exported_at: datetime | None
+    is_new: bool
+    size: int = 0
+    head: bytes = b""
+    sum: Any = field(default_factory=sha256)
+
+    @property
+    def digest(self) -> str:
+        """SHA-256, hex."""
+        return str(self.sum.hexdigest())
+
+    def add(self, content: bytes) -> None:
+        """Count a piece of it."""
+        self.size += len(content)
+        self.head = (self.head + content[: len(GZIP)])[: len(GZIP)]
+        self.sum.update(content)
+
+
+@dataclass(slots=True)
+class Looks:
+    """The looks for an archive that was asked for.
+
+    Attributes:
+        asked_at: when that was.
+        vain: whether there was no archive at one of them, so that a later one is new.
+        former: the `ETag` of an archive that may be that of an earlier export; None before one was seen.
+        former_at: when that was made, if that is known.
+    """
+
+    asked_at: datetime
+    vain: bool = False
+    former: str | None = None
+    former_at: datetime | None = None
+
+    def judge(self, headers: Mapping[str, str]) -> Backup | None:
+        """Return the archive that a response has, if it is the one that was asked for, or may be."""
+        tag, at = headers.get("etag", ""), parse_date(headers.get("last-modified", ""))
+        is_other = self.former is not None and tag != self.former
+        is_new = self.vain or is_other or (at is not None and at >= self.asked_at)
+        is_old = not is_new and at is not None and at < self.asked_at - SKEW
+        if is_old or (not is_new and self.former is None):
+            self.former, self.former_at = tag, at
+            return None
+        return Backup(at, is_new)
+
+    def look(self, path: str, file: Path, service: Archives) -> Backup | None:
+        """Write the archive to a file if it is there; return None if only an older one is.
+
+        Raises:
+            ServiceError: there is none, or it did not arrive whole.
+            OutputFailed: it could not be written.
+        """
+        found: Backup | None = None
+        with ExitStack() as stack:
+
+            def begin(headers: Mapping[str, str]) -> Callable[[bytes], object] | None:
+                nonlocal found
+                found = archive = self.judge(headers)
+                if archive is None:
+                    return None
+                write = stack.enter_context(replacing(file))
+
+                def take(content: bytes) -> None:
+                    archive.add(content)
+                    write(content)
+
+                return take
+
+            try:
+                service.download(path, begin)
+            except NotFound:
+                self.vain = True
+                raise
+            if found is not None and found.head != GZIP:
+                raise BadAnswer(f"GET {path}", "the response is no archive")
+        return found
+
+
+def back_up(group: str, file: Path, service: Archives, *, seconds: float, pause: Callable[[float], bool]) -> Backup:
+    """Ask the service for an export of a group, wait for it, and write the archive to a file, whole or not at all.
+
+    Args:
+        group: its path or numeric ID.
+        file: gets the mode 0600.
+        service: which.
+        seconds: how long to wait at most.
+        pause: waits for so many seconds, and returns whether the run was stopped.
+
+    Raises:
+        ServiceError: the export was refused, or there is no archive in time.
+        OutputFailed: the file could not be written.
+    """
+    url = Target(Level.GROUP, group).url
+    path = f"{url}export/download"
+    service.send(Request("POST", f"{url}export"))
+    looks = Looks(service.now().replace(microsecond=0))
+    waited = 0
+    while True:
+        last = ""
+        try:
+            found = looks.look(path, file, service)
+            if found is not None:
+                return found
+        except NOT_YET as error:
+            last = f": {error.reason}"
+        if waited + PAUSE > seconds:
+            old = looks.former_at and f"; the archive of {looks.former_at:%Y-%m-%d %H:%M:%S %Z} is there"
+            raise ServiceError(
+                f"GET {path}",
+                f"no new archive after {waited} s{last or old or ''}; the service reports a failed export by mail "
+                "only: look there, or wait longer with --wait",
+            )
+        if pause(PAUSE):
+            raise Stopped(f"GET {path}", "the run was stopped before the archive was there")
+        waited += PAUSE

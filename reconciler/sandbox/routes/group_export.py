@@ -1,0 +1,120 @@
+"""The export of a group to an archive (spec 4.14): asked for, ready some time later, and gone with the next one.
+
+An archive holds what the sandbox knows of the group, of its subgroups and of their projects. Nothing tells whether an
+export has failed: the archive never comes.
+"""
+
+import gzip
+import json
+from dataclasses import dataclass
+from datetime import datetime
+from email.utils import format_datetime
+from hashlib import md5
+from time import monotonic
+from typing import Annotated, Any
+
+from pydantic import Field
+
+from ..answers import Answer, Refusal, refused
+from ..call import Call, Route
+from ..records import Record, moment
+from ..state import OWNER, Group, Section, State
+
+MINUTE = 60
+
+
+class GroupExports(Record):
+    """How the instance exports groups.
+
+    Attributes:
+        looks: how often one looks in vain for an archive before it is ready.
+        fails: whether no export ever succeeds.
+        downloads_per_minute: of each user and group, the vain ones too; 0 for any number.
+    """
+
+    looks: Annotated[int, Field(ge=0)] = 0
+    fails: bool = False
+    downloads_per_minute: Annotated[int, Field(ge=0)] = 1
+
+
+@dataclass
+class Export:
+    """The latest export of a user and group.
+
+    Attributes:
+        at: when it was asked for, by the clock of the service.
+        archive: what it will hold.
+        looks: how many vain looks are left.
+        downloads: when one looked for it, within the last minute.
+    """
+
+    at: datetime
+    archive: bytes
+    looks: int
+    downloads: list[float]
+
+
+EXPORTS = Section("group_exports", ("instance",), GroupExports, GroupExports())
+
+
+def export(call: Call) -> Answer:
+    """`POST /groups/:id/export`: the archive of the former export goes."""
+    group = call.group(OWNER)
+    former: Export | None = call.state.jobs.get(_key(call, group))
+    downloads = former.downloads if former else []
+    looks = EXPORTS.of(call.state.instance).looks
+    at = moment(call.state.tick())
+    call.state.jobs[_key(call, group)] = Export(at, _archive(call.state, group), looks, downloads)
+    call.changed = True
+    return Answer(202, {"message": "202 Accepted"})
+
+
+def download(call: Call) -> Answer:
+    """`GET /groups/:id/export/download`."""
+    group = call.group(OWNER)
+    settings = EXPORTS.of(call.state.instance)
+    found: Export | None = call.state.jobs.get(_key(call, group))
+    if found is None:
+        raise refused(404, "404 Not found or has expired")
+    found.downloads = [each for each in found.downloads if each > monotonic() - MINUTE]
+    if settings.downloads_per_minute and len(found.downloads) >= settings.downloads_per_minute:
+        body = {"message": {"error": "This endpoint has been requested too many times. Try again later."}}
+        raise Refusal(429, body, [("retry-after", str(MINUTE))])
+    found.downloads.append(monotonic())
+    if settings.fails or found.looks:
+        found.looks = max(found.looks - 1, 0)
+        raise refused(404, "The group export file is not available yet")
+    headers = [
+        ("etag", f'"{md5(found.archive, usedforsecurity=False).hexdigest()}"'),
+        ("last-modified", format_datetime(found.at, usegmt=True)),
+    ]
+    return Answer(200, found.archive, headers, content_type="application/octet-stream")
+
+
+def _key(call: Call, group: Group) -> tuple[str, int, int]:
+    return "group export", call.caller().id, group.id
+
+
+def _archive(state: State, group: Group) -> bytes:
+    """Return a group and all below it, packed, with paths relative to the group above it."""
+    whole = f"{group.path.lower()}/"
+    cut = len(group.path) - len(group.slug)
+
+    def below(path: str) -> bool:
+        return f"{path.lower()}/".startswith(whole)
+
+    def shown(place: Any) -> dict[str, Any]:
+        return {**place.model_dump(), "path": place.path[cut:]}
+
+    content = {
+        "groups": [shown(each) for each in state.groups.values() if below(each.path)],
+        "projects": [shown(each) for each in state.projects.values() if below(each.path)],
+    }
+    return gzip.compress(json.dumps(content).encode(), mtime=0)
+
+
+SECTIONS = (EXPORTS,)
+ROUTES = (
+    Route("POST", "/groups/:id/export", export),
+    Route("GET", "/groups/:id/export/download", download),
+)

@@ -1,0 +1,230 @@
+"""`backup`: the service's own export of a group, whole or not at all, and without a secret where it does not belong."""
+
+import gzip
+import json
+import stat
+from collections.abc import Iterator
+from contextlib import contextmanager
+from hashlib import sha256
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from reconciler.errors import BadAnswer, NotFound, OutputFailed, ServiceError, Stopped, Unsendable
+from reconciler.export.backup import PAUSE, Backup, back_up
+from reconciler.service import Client
+from tests.canned import answer, canned
+from tests.cli_runner import CliRunner
+from tests.limits import no_file_longer_than
+
+ARCHIVE = gzip.compress(b"the group", mtime=0)
+LOOK = "GET groups/acme/export/download"
+
+
+@pytest.fixture(autouse=True)
+def _folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(tmp_path)
+
+
+def given(cli_runner: CliRunner, dialect: str = "deployed", **exports: Any) -> None:
+    """Let ada own the group acme, and exports be as told."""
+    cli_runner.service()
+    state = cli_runner.sandbox.state()
+    state["groups"][0]["members"] = [{"user": "ada", "role": "owner"}]
+    state["instance"] |= {"dialect": dialect, "group_exports": exports}
+    cli_runner.sandbox.replace_state(state)
+    cli_runner.sandbox.clear_log()
+
+
+def asked(cli_runner: CliRunner) -> list[str]:
+    """Return the requests so far with their statuses, and forget them."""
+    log = cli_runner.sandbox.log()
+    cli_runner.sandbox.clear_log()
+    return [f"{each['method']} {each['target'].removeprefix('/api/v4/')} {each['status']}" for each in log]
+
+
+@contextmanager
+def client(cli_runner: CliRunner) -> Iterator[Client]:
+    with Client(cli_runner.sandbox.api_url, "ada-token") as found:
+        yield found
+
+
+def saved(service: Client, *, minutes: int = 30, stops: bool = False) -> tuple[Backup, list[float]]:
+    """Back up acme without waiting for real; return the backup and the waits."""
+    waits: list[float] = []
+
+    def pause(seconds: float) -> bool:
+        waits.append(seconds)
+        return stops
+
+    return back_up("acme", Path("acme.gz"), service, seconds=60 * minutes, pause=pause), waits
+
+
+def test_the_archive_of_a_group_is_a_file_of_our_own(cli_runner: CliRunner, dialect: str) -> None:
+    given(cli_runner, dialect)
+    done = cli_runner("backup --group acme --to backups/acme.tar.gz")
+    content = Path("backups/acme.tar.gz").read_bytes()
+    assert (done.code, done.err) == (0, "")
+    begin = f"backups/acme.tar.gz: {len(content)} bytes, SHA-256 {sha256(content).hexdigest()}, exported 20"
+    assert done.out.startswith(begin)
+    assert done.out.endswith(" UTC\n")
+    assert stat.S_IMODE(Path("backups/acme.tar.gz").stat().st_mode) == 0o600
+    assert [each["path"] for each in json.loads(gzip.decompress(content))["groups"]] == ["acme", "acme/tools"]
+    assert asked(cli_runner) == ["POST groups/acme/export 202", f"{LOOK} 200"]
+
+    # replaced by the next one, under a name that says little
+    Path("acme").write_text("old")
+    again = cli_runner("backup --group acme --to acme --wait 1m")
+    assert (again.code, again.out) == (1, "")  # the service allows one look a minute
+    assert Path("acme").read_text() == "old"
+    assert [line.partition(";")[0] for line in again.err.splitlines()] == [
+        "the archive is compressed: a name that ends in .tar.gz says so, and group imports need it",
+        f"reconciler: {LOOK}: no new archive after 0 s: 429 This endpoint has been requested too many times. Try again "
+        "later.",
+    ]
+    assert sorted(path.name for path in Path().glob("*")) == ["acme", "backups"]
+
+
+def test_an_export_that_takes_a_while_is_looked_for_once_a_minute(cli_runner: CliRunner) -> None:
+    given(cli_runner, looks=2, downloads_per_minute=0)
+    with client(cli_runner) as service:
+        with pytest.raises(NotFound, match="404 Not found or has expired"):
+            service.download("groups/acme/export/download", lambda _headers: None)
+        cli_runner.sandbox.clear_log()
+        found, waits = saved(service)
+        assert (found.is_new, waits) == (True, [PAUSE, PAUSE])
+        assert asked(cli_runner) == ["POST groups/acme/export 202", f"{LOOK} 404", f"{LOOK} 404", f"{LOOK} 200"]
+        with pytest.raises(Stopped, match="the run was stopped before the archive was there"):
+            saved(service, stops=True)
+
+
+def test_an_export_that_fails_is_given_up_in_time(cli_runner: CliRunner) -> None:
+    given(cli_runner, fails=True, downloads_per_minute=0)
+    with client(cli_runner) as service, pytest.raises(ServiceError) as failure:
+        saved(service, minutes=3)
+    assert str(failure.value) == (
+        f"{LOOK}: no new archive after 122 s: 404 The group export file is not available yet; the service reports a "
+        "failed export by mail only: look there, or wait longer with --wait"
+    )
+    assert not Path("acme.gz").exists()
+
+
+def test_who_does_not_own_the_group_is_refused_before_any_look(cli_runner: CliRunner) -> None:
+    given(cli_runner)
+    state = cli_runner.sandbox.state()
+    state["groups"][0]["members"] = [{"user": "ada", "role": "maintainer"}]
+    cli_runner.sandbox.replace_state(state)
+    done = cli_runner("backup --group acme --to acme.tar.gz")
+    assert (done.code, done.out) == (1, "")
+    assert done.err.startswith("reconciler: POST groups/acme/export: 403 Forbidden")
+    assert cli_runner("backup --group acme --to .").code == 64
+
+
+ACCEPTED = answer("202 Accepted", "{}", date="Sat, 21 Nov 2026 10:00:00 GMT")
+
+
+def ready(at: str = "", tag: str = "", content: bytes = ARCHIVE) -> bytes:
+    headers = {"last-modified": f"Sat, 21 Nov 2026 {at} GMT"} if at else {}
+    return answer("200 OK", content, **headers, **({"etag": tag} if tag else {}))
+
+
+@pytest.mark.parametrize(
+    ("answers", "looks", "is_new"),
+    [
+        ([ready("10:00:00")], 1, True),
+        ([ready("09:00:00", "a"), ready("09:00:00", "a"), ready("10:02:00", "b")], 3, True),
+        ([ready(tag="a"), ready(tag="b")], 2, True),
+        ([ready("09:58:00", "a"), answer("404 Not Found", "{}"), ready("09:58:00", "a")], 3, True),
+        ([ready(), ready()], 2, False),
+        ([ready("09:58:00", "a"), ready("09:58:00", "a")], 2, False),
+        ([ready("10:00:01")[:-4], answer("503 Service Unavailable", "{}"), ready("10:00:01")], 3, True),
+    ],
+)
+def test_an_archive_of_before_is_told_apart(answers: list[bytes], looks: int, is_new: bool) -> None:
+    with canned(ACCEPTED, *answers) as server, Client(server.api_url, "ada-token") as service:
+        found, waits = saved(service)
+    assert (len(waits) + 1, found.is_new, Path("acme.gz").read_bytes()) == (looks, is_new, ARCHIVE)
+
+
+def test_only_an_archive_of_before_is_no_backup(cli_runner: CliRunner, monkeypatch: pytest.MonkeyPatch) -> None:
+    with canned(ACCEPTED, ready("09:00:00", "a")) as server:
+        monkeypatch.setenv("RECONCILER_API_URL", server.api_url)
+        done = cli_runner("backup --group acme --to acme.tar.gz --wait 30s")
+    assert (done.code, done.err.partition("; the service")[0]) == (
+        1,
+        f"reconciler: {LOOK}: no new archive after 0 s; the archive of 2026-11-21 09:00:00 UTC is there",
+    )
+
+
+def test_what_may_be_the_archive_of_before_is_said_to_be(
+    cli_runner: CliRunner, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("reconciler.export.backup.PAUSE", 0)
+    with canned(ACCEPTED, ready(), ready()) as server:
+        monkeypatch.setenv("RECONCILER_API_URL", server.api_url)
+        done = cli_runner("backup --group acme --to acme.tar.gz")
+    assert done.out == (
+        f"acme.tar.gz: {len(ARCHIVE)} bytes, SHA-256 {sha256(ARCHIVE).hexdigest()}; it may be the archive of an earlier "
+        "export\n"
+    )
+    assert done.err == "The archive is not ready; looking again every 0 s, for 30m at most.\n"
+
+
+def test_a_storage_gets_no_token_and_its_address_is_never_shown() -> None:
+    with canned(ready("10:00:00")) as storage:
+        place = storage.api_url.replace("/api/v4", "/exports/acme?Signature=s3cr3t%2Fx")
+        moved = answer("302 Found", location=place)
+        with canned(ACCEPTED, moved) as server, Client(server.api_url, "ada-token") as service:
+            found, _ = saved(service)
+    assert found.is_new
+    [request] = storage.requests
+    assert request.startswith("GET /exports/acme?Signature=s3cr3t%2Fx HTTP/1.1\r\n")
+    assert "token" not in request.lower()
+
+
+@pytest.mark.parametrize(
+    ("place", "error", "told"),
+    [
+        (
+            "https://storage.example.com/x?sig=s3cr3t",
+            Unsendable,
+            "GET storage.example.com: the proxy of the environment",
+        ),
+        ("http://storage.example.com/x?sig=s3cr3t", Unsendable, "GET storage.example.com: .* only https is followed"),
+        ("https://[x/?sig=s3cr3t", Unsendable, "GET elsewhere: the service redirects to what is no URL"),
+        ("{here}/gone?sig=s3cr3t", NotFound, "GET 127.0.0.1: 404 gone"),
+    ],
+)
+def test_a_redirect_that_leads_nowhere_names_the_host_alone(
+    place: str, error: type[ServiceError], told: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("https_proxy", "socks5://127.0.0.1:1")
+    monkeypatch.setenv("no_proxy", "")
+    with canned(answer("404 Not Found", '{"message": "gone"}')) as storage:
+        here = storage.api_url.removesuffix("/api/v4")
+        moved = answer("302 Found", location=place.format(here=here))
+        with canned(moved) as server, Client(server.api_url, "ada-token") as service:
+            with pytest.raises(error, match=told) as failure:
+                service.download("groups/acme/export/download", lambda _headers: None)
+    assert "s3cr3t" not in str(failure.value)
+
+
+def test_what_is_no_archive_or_not_whole_leaves_the_old_file() -> None:
+    Path("acme.gz").write_text("old")
+    page = ready("10:00:00", content=b"<html>Sign in</html>")
+    for broken, error in ((page, BadAnswer), (ready("10:00:00", content=b""), BadAnswer)):
+        with canned(ACCEPTED, broken) as server, Client(server.api_url, "ada-token") as service:
+            with pytest.raises(error, match="the response is no archive"):
+                saved(service)
+    torn = ready("10:00:00")[:-1]
+    with canned(ACCEPTED, torn) as server, Client(server.api_url, "ada-token") as service:
+        with pytest.raises(ServiceError, match="no new archive after 0 s: the response was lost"):
+            saved(service, minutes=0)
+    large = ready("10:00:00", content=ARCHIVE + bytes(10_000))
+    with canned(ACCEPTED, large) as server, Client(server.api_url, "ada-token") as service, no_file_longer_than(5_000):
+        with pytest.raises(OutputFailed, match=r"acme.gz: File too large"):
+            saved(service)
+    assert Path("acme.gz").read_text() == "old"
+    assert [path.name for path in Path().glob("*acme*")] == ["acme.gz"]
+    assert list(Path().glob(".partial*")) == []
