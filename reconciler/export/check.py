@@ -26,6 +26,21 @@ def disagreements(
 ) -> Iterator[str]:
     """Yield every change, problem and look-up that a plan would still have in what was read of some targets.
 
+    Args and errors: see `disagreeing`.
+    """
+    for _, sentences in disagreeing(texts, targets, live, kinds, members):
+        yield from sentences
+
+
+def disagreeing(
+    texts: Mapping[Path, str],
+    targets: Sequence[ResolvedTarget],
+    live: LiveState,
+    kinds: Kinds,
+    members: Mapping[str, Sequence[Member]] = NOBODY,
+) -> Iterator[tuple[ResolvedTarget, list[str]]]:
+    """Yield the targets for which a plan would still have something in what was read, with a sentence for each.
+
     Args:
         texts: the manifests, by path.
         targets: those that are checked.
@@ -44,10 +59,11 @@ def disagreements(
             if identity in by_identity:
                 target = _as_read(by_identity[identity], resolved, live)
                 plan, unknown = plan_target(target, live, kinds, timedelta())
-                yield from _differences(plan)
-                yield from (
+                looked_up = [
                     f"{resolved.target}: a plan would still look up {each}" for each in sorted(unknown, key=str)
-                )
+                ]
+                if sentences := [*_differences(plan), *looked_up]:
+                    yield resolved, sentences
 
 
 def _as_read(target: DesiredTarget, resolved: ResolvedTarget, live: LiveState) -> DesiredTarget:

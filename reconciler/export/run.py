@@ -1,6 +1,6 @@
 """An export from beginning to end: read the folder, read the service, bring the two together, write."""
 
-from collections.abc import Collection, Mapping
+from collections.abc import Collection, Iterable, Mapping
 from dataclasses import dataclass, replace
 from glob import escape
 from pathlib import Path
@@ -12,7 +12,7 @@ from reconciler.export.files import Folder, document_path, named_path, read_fold
 from reconciler.export.read import LiveSnapshot, read_all
 from reconciler.export.sandbox_state import sandbox_state
 from reconciler.export.sections import Exported, Spec, export_target
-from reconciler.export.sharing import NO_SECTIONS, Sections, above, agrees, fewest_lines, hoist, lines_apart
+from reconciler.export.sharing import NO_SECTIONS, Sections, above, agreeing, fewest_lines, hoist, lines_apart
 from reconciler.export.targets import ExportRequest, ResolvedTarget
 from reconciler.export.update import update
 from reconciler.manifests import Member
@@ -49,7 +49,7 @@ class Layout:
 
 
 PLAIN = Layout()
-NOTHING: Mapping[str, Any] = MappingProxyType({})
+NOTHING: Mapping[Any, Any] = MappingProxyType({})
 
 
 @dataclass(frozen=True, slots=True)
@@ -175,29 +175,36 @@ class _Writing:
         exported = [export_target(each, live, self.kinds, all_fields=all_fields) for each in self.snapshot.targets]
         if self.layout.as_set:
             exported = [each.without(self._unfit(each.resolved)) for each in exported]
-        new, apart = [], set[str]()
+        found = {each.resolved: document for each in exported if (document := self.files.find(each.resolved))}
+        declared = {
+            each.resolved: self.files.declared(found[each.resolved], each.resolved, request.sections)
+            for each in exported
+            if each.resolved in found
+        }
+        specs = {
+            each.resolved: update(declared[each.resolved], each, live, self.shapes)
+            for each in exported
+            if each.resolved in found
+        }
+        apart = self._not_above_sets(specs) if self.layout.as_set else frozenset()
         for each in exported:
-            found = self.files.find(each.resolved)
-            if found is None:
-                new.append(each)
-            else:
-                declared = self.files.declared(found, each.resolved, request.sections)
-                spec = update(declared, each, live, self.shapes)
-                if self.layout.as_set and not self._goes_together(spec, each):
-                    apart.add(each.resolved.full_path)
-                    alone = replace(declared, beneath={}, adding=tuple(self.shapes), complete=True)
-                    spec = update(alone, each, live, self.shapes)
-                    kept = [name for name in declared.prune if name in spec and name not in each.left_out]
-                    spec = {name: section for name, section in spec.items() if name != PRUNE}
-                    spec |= {PRUNE: kept} if kept else {}
-                self.files.update(found.layer.document, spec)
-        self._write_new(new, apart)
+            if each.resolved in apart:
+                alone = replace(declared[each.resolved], beneath={}, adding=tuple(self.shapes), complete=True)
+                spec = update(alone, each, live, self.shapes)
+                kept = [name for name in alone.prune if name in spec and name not in each.left_out]
+                specs[each.resolved] = {
+                    **{name: section for name, section in spec.items() if name != PRUNE},
+                    **({PRUNE: kept} if kept else {}),
+                }
+            if each.resolved in found:
+                self.files.update(found[each.resolved].layer.document, specs[each.resolved])
+        self._write_new([each for each in exported if each.resolved not in found], {each.full_path for each in apart})
         return exported
 
-    def _goes_together(self, spec: Spec, each: Exported) -> bool:
-        """Whether a project's document agrees with what was read above the sets that select it."""
-        beneath = self.files.beneath(each.resolved)
-        return not beneath or agrees(beneath, spec, each.resolved, self.snapshot.live, self.kinds)
+    def _not_above_sets(self, specs: Mapping[ResolvedTarget, Spec]) -> frozenset[ResolvedTarget]:
+        """Return the projects whose documents do not agree with what was read above the sets that select them."""
+        pairs = {each: (beneath, spec) for each, spec in specs.items() if (beneath := self.files.beneath(each))}
+        return frozenset(pairs) - agreeing(pairs, self.snapshot.live, self.kinds)
 
     def _write_new(self, new: list[Exported], apart: set[str]) -> None:
         """Write the documents of targets that have none; the projects `apart` have some, but leave the set."""
@@ -224,15 +231,13 @@ class _Writing:
         """Write the profile, if there is none and a project can use it, and a document for each project."""
         existing = self.files.profile(name)
         profile = hoist(projects, self.shapes, SHARE) if existing is None else existing
-        used = False
+        specs = self._above(dict.fromkeys((each.resolved for each in projects), profile), projects)
         for each in projects:
-            own = self._above(profile, each) if profile else None
-            if own is None:
-                self._add_whole(each)
+            if each.resolved in specs:
+                self._add(each, specs[each.resolved], (name,))
             else:
-                self._add(each, own, (name,))
-                used = True
-        if used and existing is None:
+                self._add_whole(each)
+        if specs and existing is None:
             self.files.add(named_path(self.files.path, f"profiles/{name}"), profile_document(name, profile))
 
     def _write_set(self, projects: list[Exported], apart: set[str], group: str, members: tuple[Member, ...]) -> None:
@@ -249,9 +254,9 @@ class _Writing:
         if not existing:
             beneath |= {each.resolved: profile or added for each in free}
         inside = set()
+        specs = self._above(beneath, projects, lacking)
         for each in projects:
-            lower = beneath[each.resolved]
-            own = self._above(lower, each, lacking[each.resolved]) if lower else None
+            own = specs.get(each.resolved)
             if own is None or height(own, 2) > lines_apart(each.concise):
                 self._add_whole(each)
             else:
@@ -281,9 +286,27 @@ class _Writing:
         record = ProjectRecord(archived=member.archived, off=member.off)
         return frozenset(kind.name for kind in self.kinds.values() if any(unfit(kind.needs, record)))
 
-    def _above(self, profile: Spec, each: Exported, unfit: Sections = NO_SECTIONS) -> Spec | None:
-        own = above(profile, each, self.snapshot.live, self.kinds, unfit)
-        return None if own is None else self._with_prune(own, profile, each.left_out)
+    def _above(
+        self,
+        beneath: Mapping[ResolvedTarget, Spec | None],
+        projects: Iterable[Exported],
+        unfit: Mapping[ResolvedTarget, Sections] = NOTHING,
+    ) -> dict[ResolvedTarget, Spec]:
+        """Return the specs of the documents of projects above what lies beneath, where the two go together."""
+        pairs: dict[ResolvedTarget, tuple[Spec, Spec]] = {}
+        left_out = {}
+        for each in projects:
+            profile = beneath[each.resolved]
+            lacking = unfit.get(each.resolved, NO_SECTIONS)
+            own = above(profile, each, self.snapshot.live, self.shapes, lacking) if profile else None
+            if profile and own is not None:
+                pairs[each.resolved], left_out[each.resolved] = (profile, own), each.left_out
+        fitting = agreeing(pairs, self.snapshot.live, self.kinds)
+        return {
+            resolved: self._with_prune(own, profile, left_out[resolved])
+            for resolved, (profile, own) in pairs.items()
+            if resolved in fitting
+        }
 
     def _with_prune(self, spec: Spec, profile: Mapping[str, Any] = NOTHING, left_out: Collection[str] = ()) -> Spec:
         """Return a spec that prunes what it declares and what the profile beneath prunes, if that is asked for."""

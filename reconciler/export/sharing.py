@@ -20,7 +20,7 @@ from typing import Any, NamedTuple
 from pydantic import ValidationError
 
 from reconciler.errors import ManifestErrors
-from reconciler.export.check import disagreements
+from reconciler.export.check import disagreeing
 from reconciler.export.sections import Exported, Spec
 from reconciler.export.targets import ResolvedTarget
 from reconciler.export.update import Declared, update
@@ -32,7 +32,6 @@ from reconciler.manifests.layers import (
     fill,
     literal,
     placeholder_values,
-    section_specs,
 )
 from reconciler.manifests.yaml_writer import height, write_yaml
 from reconciler.model.kind import Kinds
@@ -82,13 +81,13 @@ def fewest_lines(projects: Sequence[Exported], shapes: SectionSpecs, unfit: Mapp
 
 
 def above(
-    profile: Spec, project: Exported, live: LiveState, kinds: Kinds, unfit: Sections = NO_SECTIONS
+    profile: Spec, project: Exported, live: LiveState, shapes: SectionSpecs, unfit: Sections = NO_SECTIONS
 ) -> Spec | None:
-    """Return the spec of a project's own document above a profile; None if they do not go together.
+    """Return the spec of a project's own document above a profile; None if they cannot go together: see `agreeing`.
 
     Sections that the project cannot have are left out by the set that brings them, unless the project has a document.
     """
-    target, shapes = project.resolved.target, section_specs(kinds)
+    target = project.resolved.target
     sections = [section for section in profile if section != PRUNE]
     read = [section for section in sections if section not in unfit]
     addresses = [(target, section, part.name) for section in read for part in shapes[section].kind.parts]
@@ -102,19 +101,36 @@ def above(
         own = update(declared, project, live, shapes)
     except ValidationError:
         return None
-    if own and not unfit.isdisjoint(sections):
-        return None
-    return own if agrees(profile, own, project.resolved, live, kinds) else None
+    return None if own and not unfit.isdisjoint(sections) else own
 
 
-def agrees(profile: Spec, own: Spec, resolved: ResolvedTarget, live: LiveState, kinds: Kinds) -> bool:
-    """Whether a project's own document above a profile agrees with what was read."""
-    documents = [profile_document("profile", profile), target_document(resolved.target, own, ["profile"])]
-    texts = {Path(str(number)): write_yaml([document]) for number, document in enumerate(documents)}
+def agreeing(
+    pairs: Mapping[ResolvedTarget, tuple[Spec, Spec]], live: LiveState, kinds: Kinds
+) -> frozenset[ResolvedTarget]:
+    """Return the projects whose own documents agree with what was read, each above a profile.
+
+    Args:
+        pairs: by project, the profile and the spec of its own document.
+        live: what was read.
+        kinds: all kinds.
+    """
+    if not pairs:
+        return frozenset()
+    profiles: dict[int, dict[str, Any]] = {}
+    documents = []
+    for resolved, (profile, own) in pairs.items():
+        beneath = profiles.setdefault(id(profile), profile_document(f"profile-{len(profiles)}", profile))
+        documents.append(target_document(resolved.target, own, [beneath["metadata"]["name"]]))
+    texts = {Path(str(number)): write_yaml([each]) for number, each in enumerate((*profiles.values(), *documents))}
     try:
-        return not any(disagreements(texts, [resolved], live, kinds))
+        return frozenset(pairs.keys() - {resolved for resolved, _ in disagreeing(texts, [*pairs], live, kinds)})
     except ManifestErrors:
-        return False
+        if len(pairs) == 1:
+            return frozenset()
+    # Some are at fault, maybe few of many: they are found by halves.
+    every = [*pairs.items()]
+    half = len(every) // 2
+    return agreeing(dict(every[:half]), live, kinds) | agreeing(dict(every[half:]), live, kinds)
 
 
 def lines_apart(spec: Spec) -> int:
@@ -122,7 +138,7 @@ def lines_apart(spec: Spec) -> int:
     return 1 + ENVELOPE + height(spec, 2)
 
 
-@dataclass(frozen=True, slots=True, eq=False)
+@dataclass(frozen=True, eq=False)
 class _Project:
     """A project as a profile would declare it: placeholders stand for its path wherever others have the like.
 
@@ -138,10 +154,15 @@ class _Project:
     left_out: Sections
     unfit: Sections
 
-    @property
+    @cached_property
+    def heights(self) -> Mapping[str, int]:
+        """How many lines each of its sections has; profiles are tried out by the dozen."""
+        return {name: height({name: section}, 2) for name, section in self.concise.items()}
+
+    @cached_property
     def lines(self) -> int:
         """How many lines its document has if it names no profile, and the line that takes it out of a set."""
-        return lines_apart(self.concise)
+        return 1 + ENVELOPE + sum(self.heights.values())
 
 
 class _Choice(NamedTuple):
@@ -213,17 +234,18 @@ class _Common:
 
     def lines_of(self, project: _Project) -> int:
         """Return how many lines a project's document has, without the profile if they do not go together."""
-        own: Spec = {}
+        own = 0
         for name in dict.fromkeys((*project.concise, *self.spec)):
-            concise = project.concise.get(name, {})
-            section = _above(self.shapes[name], self.spec[name], project) if name in self.spec else concise
+            if name not in self.spec:
+                own += project.heights[name]
+                continue
+            section = _above(self.shapes[name], self.spec[name], project)
             if section is None:
                 return project.lines
-            if section or name not in self.spec:
-                own[name] = section
+            own += height({name: section}, 2) if section else 0
         if not own:
             return 0
-        return project.lines if not project.unfit.isdisjoint(self.spec) else ENVELOPE + height(own, 2)
+        return project.lines if not project.unfit.isdisjoint(self.spec) else ENVELOPE + own
 
     def _in_the_way(self) -> Iterator[set[_Project]]:
         """Yield the projects without which the profile may become longer, and all documents shorter."""
@@ -401,7 +423,10 @@ def _forms(context: Context, text: str, resolved: ResolvedTarget, shapes: Sectio
     values = placeholder_values(resolved.path)
     forms = [str(literal(text))]
     for name, value in values.items():
-        pieces = re.split(_word(value.lower() if lower else value), text)
+        word = value.lower() if lower else value
+        if word not in text:
+            continue
+        pieces = re.split(_word(word), text)
         form = f"{{{name}}}".join(map(literal, pieces))
         if len(pieces) > 1 and fill(form, values, lower=lower) == text:
             forms.append(form)
