@@ -41,7 +41,8 @@ def test_only_what_has_changed_is_planned_and_asked_for(cli_runner: CliRunner, g
         "Plan: 2 to create, 0 to update, 0 to delete, 0 problems, 0 unmanaged. 2 writes to apply; 1 request was made to plan.\n"
     )
     assert requests(cli_runner) == ["projects/acme%2Flib/milestones"]
-    assert 'project acme/api\n  + milestone "a"\n' in cli_runner("plan --since HEAD --all").changes
+    assert 'project acme/api\n  + milestone "a"\n' in cli_runner("plan --since HEAD --all --out all.json").changes
+    assert json.loads((cli_runner.folder / "all.json").read_text())["narrowed"] is False
     assert cli_runner("plan --since HEAD --exclude acme/lib").out == NOTHING
 
 
@@ -684,4 +685,5 @@ def test_a_file_that_has_not_changed_is_read_only_if_it_matters(cli_runner: CliR
     assert cli_runner("plan --since HEAD --report json=later.json").out == NOTHING
     later = json.loads((cli_runner.folder / "later.json").read_text())
     assert (later["manifests_digest"] == digest, later["commit"]) == (False, git.git("rev-parse", "HEAD"))
+    assert later["narrowed"] is True
     assert cli_runner("apply --plan plan.json --yes").code == 0
