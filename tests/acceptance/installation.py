@@ -9,7 +9,7 @@ from collections.abc import Collection, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from datetime import timedelta
-from email.utils import parsedate_to_datetime
+from email.utils import formatdate, parsedate_to_datetime
 from pathlib import Path
 from time import monotonic, sleep
 from typing import Any, Self
@@ -273,7 +273,8 @@ class World:
         begun = before = None
         while begun is None or before is None or before - begun < timedelta(seconds=seconds):
             group = f"groups/{self.ids['']}"
-            now = parsedate_to_datetime(self.ask("PUT", group, {"description": str(before)}).headers["date"])
+            answer = self.ask("PUT", group, {"description": str(before)})
+            now = parsedate_to_datetime(answer.headers.get("date") or formatdate(usegmt=True))
             if now == before:
                 sleep(1)
             begun, before = begun or now, now

@@ -1,11 +1,15 @@
 """Tokens that may not do all, members who may not, and a limit on requests."""
 
+from collections import Counter
 from time import sleep
 
 from tests.acceptance.installation import DEVELOPER, World
 from tests.between import Passing, between
 
 THROTTLE = [f"throttle_authenticated_api_{name}" for name in ("enabled", "requests_per_period", "period_in_seconds")]
+MOST = 20
+"""Requests in four seconds."""
+
 SPEC = """
 kind: Project
 metadata: {path: acme/app}
@@ -53,7 +57,7 @@ spec: {milestones: {a: {}, b: {}}, trigger_tokens: {}, job_token_scope: {enabled
         installation.remarks.append(f"its settings are closed ({before.status_code}): the limit was left as it is")
     try:
         if before.is_success:
-            installation.value("PUT", "application/settings", dict(zip(THROTTLE, (True, 20, 4), strict=True)))
+            installation.value("PUT", "application/settings", dict(zip(THROTTLE, (True, MOST, 4), strict=True)))
         with between(installation.api_url) as relay:
             relay.alter = seen.append
             done = world.run("apply --yes -q", api_url=relay.api_url)
@@ -65,8 +69,8 @@ spec: {milestones: {a: {}, b: {}}, trigger_tokens: {}, job_token_scope: {enabled
     assert "Applied: 12 created" in done.out
     assert f". {len(seen)} requests made." in done.out
     if before.is_success:
-        assert [each.request for each in seen if "ratelimit-remaining" not in each.headers] == []
-        assert "for rate limit of the service" in done.out
+        windows = Counter(each.headers["ratelimit-reset"] for each in seen)
+        assert max(windows.values()) <= MOST
 
 
 EXPIRED = "401 Token is expired. You can either do re-authorization or token refresh"
