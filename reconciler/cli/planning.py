@@ -23,10 +23,11 @@ from reconciler.errors import PlanRefused, ServiceError, UsageError
 from reconciler.gitops.applied import committed
 from reconciler.gitops.compare import Comparison
 from reconciler.gitops.past import compare_with_past
-from reconciler.live.records import Discovery, Listing, discover, fetch_record
-from reconciler.manifests import Hidden, Manifests, Unlisted
+from reconciler.live.discovery import Ahead, Discovery, Listing, discover
+from reconciler.live.records import fetch_record
+from reconciler.manifests import Hidden, Manifests, Member, Unlisted
 from reconciler.model.plan import Plan
-from reconciler.model.state import DesiredState
+from reconciler.model.state import DesiredState, DesiredTarget
 from reconciler.model.targets import Address, Target
 from reconciler.planning.applicability import UnfitSections, find_unfit, with_unfit, without
 from reconciler.planning.causes import refuse_unless_api
@@ -207,7 +208,8 @@ def read_fleet(session: Session, client: Client, failed: Iterable[Address] | Non
     else:
         revisions = session.revisions(given.since, partly=partly and not (given.narrowed or given.everything or shard))
         now, past = revisions.now, revisions.past
-    discovery = _discover(session, [now, past.manifests] if past else [now], client)
+    early = past is None and shard is None and failed is None
+    discovery = _discover(session, [now, past.manifests] if past else [now], client, early=early)
     if now.groups or now.pathless:
         reported = {*now.warnings}
         now = now.with_discovered({group: discovery.groups[group] for group in now.groups}, discovery.paths)
@@ -229,7 +231,9 @@ def read_fleet(session: Session, client: Client, failed: Iterable[Address] | Non
     desired, unknown = hold_unlisted(desired, now.unlisted, before)
     if shard is not None:
         desired = share(desired, whole, shard, session.kinds)
-    known = Known(discovery.ids, whole.targets, _held(discovery), cache(partial(_moved_projects, client)))
+    known = Known(
+        discovery.ids, whole.targets, _held(discovery), cache(partial(_moved_projects, client)), discovery.parts
+    )
     unfit = find_unfit(desired, session.kinds)
     skipped = {place: each for place, each in unfit.items() if each.skipped}
     return Fleet(
@@ -259,7 +263,8 @@ def _shard(given: str | None) -> Shard | None:
     return shard
 
 
-def _discover(session: Session, revisions: Sequence[Manifests], client: Client) -> Discovery:
+def _discover(session: Session, revisions: Sequence[Manifests], client: Client, *, early: bool) -> Discovery:
+    """List the projects of all groups; read some of them meanwhile if `early`."""
     groups: dict[str, Listing] = {}
     for each in revisions:
         with_archived = each.groups_with_archived
@@ -269,7 +274,13 @@ def _discover(session: Session, revisions: Sequence[Manifests], client: Client) 
             listing = Listing(group in with_archived, switches)
             groups[group] = groups.get(group, listing) | listing
     pathless = {target for each in revisions for target in each.pathless}
-    discovery = discover(groups, client, client.concurrency, pathless)
+
+    def prepare(members: Mapping[str, Sequence[Member]]) -> tuple[DesiredTarget, ...]:
+        found = session.select(DesiredState(revisions[0].of_members(members), ""), partly=True)
+        return without(found, find_unfit(found, session.kinds)).targets
+
+    ahead = Ahead(session.kinds, prepare) if early else None
+    discovery = discover(groups, client, client.concurrency, pathless, ahead=ahead)
     if discovery.groups and all(isinstance(each, Hidden) for each in discovery.groups.values()):
         refuse_unless_api(client, client.api_url)
     return discovery

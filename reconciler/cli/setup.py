@@ -79,7 +79,8 @@ def _check_targets(session: Session, client: "Client", service: "ServiceCheck", 
     with session.watched(client) as progress:
         progress.begin("reading manifests")
         fleet = read_fleet(session, client, failed)
-        live = read_live(fleet.desired, client, kinds, client.concurrency, progress)
+        early = fleet.known.parts
+        live = read_live(fleet.desired, client, kinds, client.concurrency, progress, early=early)
         plan = plan_from(fleet.desired, live, client, kinds, client.concurrency, known=fleet.known)
         plan = plan if failed is None else restrict(plan, failed)
         found = {target: move.obstacle(follow=given.follow_moved) for target, move in fleet.known.moved().items()}

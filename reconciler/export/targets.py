@@ -4,8 +4,9 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 
 from reconciler.errors import NotFound, ServiceError
+from reconciler.live.discovery import Listing, discover
 from reconciler.live.read import answer_or_error, ask_each
-from reconciler.live.records import OTHER, Listing, TargetRecord, discover, fetch_record, is_the_other
+from reconciler.live.records import OTHER, TargetRecord, fetch_record, is_the_other
 from reconciler.manifests import Hidden, Manifests, Member
 from reconciler.manifests.documents import plausible_path
 from reconciler.manifests.project_sets import by_group

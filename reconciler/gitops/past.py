@@ -16,7 +16,8 @@ from typing import Any
 from reconciler.errors import ManifestErrors, NeverApplied
 from reconciler.gitops.compare import Comparison, Identity, Loss, compare, is_declared, removed
 from reconciler.gitops.snapshot import APPLIED_REF, Snapshot, object_id, snapshot
-from reconciler.live.records import Discovery, current_names
+from reconciler.live.discovery import Discovery
+from reconciler.live.records import current_names
 from reconciler.manifests import Hidden, Inputs, Manifests, Part, Unlisted, read_contents, read_elsewhere, read_found
 from reconciler.manifests.project_sets import Discovered
 from reconciler.manifests.sources import MANIFEST, read_all, search

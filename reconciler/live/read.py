@@ -5,9 +5,9 @@ Only declared parts are read. Nothing here can write: it is handed a `Reader`.
 
 from collections import deque
 from collections.abc import Callable, Hashable, Iterable, Iterator, Mapping
-from contextlib import suppress
 from queue import SimpleQueue
 from threading import Lock, Thread
+from types import MappingProxyType
 from typing import Any, Generic, TypeVar
 
 from reconciler.errors import (
@@ -25,7 +25,7 @@ from reconciler.model.endpoints import Collection, Reading
 from reconciler.model.kind import Kinds, Part
 from reconciler.model.progress import Progress
 from reconciler.model.protocols import Concurrency, Json, Reader, TimedReader
-from reconciler.model.resource import Found, Resource
+from reconciler.model.resource import Found, Resource, Wanted
 from reconciler.model.state import DesiredState, LivePart, LiveState, PartAddress, Reference, Unknown, Unreadable
 from reconciler.model.targets import Target
 
@@ -34,15 +34,26 @@ ENDS_A_RUN = (ScopeMissing, Stopped, Unauthorized, Unreachable, WaitTooLong)
 
 UNEXPECTED = "unexpected response: the body does not have the documented structure"
 
+EarlyParts = Mapping[PartAddress, tuple[Wanted, LivePart]]
+"""Parts that were read before, and what was wanted of them then."""
+
+NOTHING_READ: EarlyParts = MappingProxyType({})
+
 Task = TypeVar("Task")
 Question = TypeVar("Question", bound=Hashable)
 Result = TypeVar("Result")
 
 
 def read_live(
-    desired: DesiredState, reader: TimedReader, kinds: Kinds, concurrency: Concurrency, progress: Progress | None = None
+    desired: DesiredState,
+    reader: TimedReader,
+    kinds: Kinds,
+    concurrency: Concurrency,
+    progress: Progress | None = None,
+    *,
+    early: EarlyParts = NOTHING_READ,
 ) -> LiveState:
-    """Read every declared part of every target.
+    """Read every declared part of every target, but those that were read before for what is wanted now.
 
     Raises:
         ServiceError: one that `ENDS_A_RUN`. Any other failure is an `Unreadable`.
@@ -58,7 +69,9 @@ def read_live(
 
     def read(address: PartAddress) -> LivePart:
         target, section, part = address
-        found = read_part(reader, kinds[section].part(part), target, wanted[address])
+        before, found = early.get(address, (None, None))
+        if found is None or before != wanted[address]:
+            found = read_part(reader, kinds[section].part(part), target, wanted[address])
         progress.step(target)
         return found
 
@@ -152,65 +165,92 @@ def side_by_side(work: Callable[[Task], Result], tasks: Iterable[Task], concurre
     process. Workers take one task after the other, since a future for each of a fleet's tasks would weigh more than its
     result.
     """
-    return _Crew(work, tasks, concurrency).run()
+    results: dict[int, Result] = {}
+
+    def do(numbered: tuple[int, Task]) -> None:
+        number, task = numbered
+        results[number] = work(task)
+
+    Crew(do, enumerate(tasks), concurrency).run()
+    return [results[number] for number in range(len(results))]
 
 
-class _Crew(Generic[Task, Result]):
-    """Threads that share the tasks of `side_by_side`."""
+class Crew(Generic[Task]):
+    """Threads that share tasks, as `side_by_side` says; some tasks may come up while others are worked on.
 
-    def __init__(self, work: Callable[[Task], Result], tasks: Iterable[Task], concurrency: Concurrency) -> None:
+    Attributes:
+        is_over: whether the run has ended, with all done or with an error.
+    """
+
+    def __init__(self, work: Callable[[Task], None], tasks: Iterable[Task], concurrency: Concurrency) -> None:
         self._work = work
-        self._todo = deque(enumerate(tasks))
+        self._todo = deque(tasks)
         self._concurrency = concurrency
-        self._results: dict[int, Result] = {}
-        self._ended = SimpleQueue[BaseException | None]()
+        self._ended = SimpleQueue[None]()
         self._workers: list[Thread] = []
-        self._dismissed = 0
+        self._gone = 0
+        self._errors: list[BaseException] = []
+        self.is_over = False
         self._changing = Lock()
 
-    def run(self) -> list[Result]:
-        """Return the results once all is done."""
+    def run(self) -> None:
+        """Return once all is done."""
         try:
             self._has_room()
             # A worker is in the list before the one that starts it ends.
-            errors = [error for _ in self._workers if (error := self._ended.get()) is not None]
+            for _ in self._workers:
+                self._ended.get()
             for worker in self._workers:
                 worker.join()
         finally:
-            self._todo.clear()
-        if errors:
-            raise errors[0]
-        return [self._results[number] for number in range(len(self._results))]
+            self._end()
+        if self._errors:
+            raise self._errors[0]
+
+    def add(self, task: Task, *, first: bool = False) -> None:
+        """Add a task; to be called by a task. It is dropped if the run has ended."""
+        with self._changing:
+            if not self.is_over:
+                (self._todo.appendleft if first else self._todo.append)(task)
+        self._has_room()
 
     def _has_room(self) -> bool:
         """Start the workers for which there is room; return whether there is room for those that are there."""
         number = self._concurrency() if callable(self._concurrency) else self._concurrency
         with self._changing:
-            room = number - len(self._workers) + self._dismissed
+            room = number - len(self._workers) + self._gone
             for _ in range(min(room, len(self._todo))):
                 self._workers.append(Thread(target=self._work_on, daemon=True))
                 self._workers[-1].start()
-            self._dismissed += room < 0
+            self._gone += room < 0
             return room >= 0
 
     def _work_on(self) -> None:
         try:
-            for number, task in _taken(self._todo):
-                self._results[number] = self._work(task)
+            for task in self._taken():
+                self._work(task)
                 if not self._has_room():
                     break
         except BaseException as error:  # noqa: BLE001 - it is raised where it is waited for
-            self._todo.clear()
-            self._ended.put(error)
-        else:
-            self._ended.put(None)
+            self._errors.append(error)
+            self._end()
+        self._ended.put(None)
 
-
-def _taken(todo: deque[Task]) -> Iterator[Task]:
-    """Take one after the other, as other threads do too."""
-    with suppress(IndexError):
+    def _taken(self) -> Iterator[Task]:
+        """Take one task after the other, as other threads do too. Whoever finds none is gone before any is added."""
         while True:
-            yield todo.popleft()
+            with self._changing:
+                if not self._todo:
+                    self._gone += 1
+                    return
+                task = self._todo.popleft()
+            yield task
+
+    def _end(self) -> None:
+        """Drop the tasks that have not begun, and those that are still added."""
+        with self._changing:
+            self.is_over = True
+            self._todo.clear()
 
 
 def decode(part: Part, target: Target, answer: Json) -> Found:

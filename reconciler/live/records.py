@@ -1,33 +1,19 @@
-"""Groups and projects as such: their IDs, their paths, whether they are there at all, and the projects of a group.
+"""Groups and projects as such: their IDs, their paths, and whether they are there at all."""
 
-Each group that a set names is listed once a run. What comes of it goes to the manifests, and the IDs that come along
-go to the planner.
-"""
-
-import re
-from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from collections.abc import Callable, Iterable, Mapping
+from dataclasses import dataclass, replace
 from typing import TypeVar
 
 from reconciler.errors import BadAnswer, Moved, NotFound, ServiceError
-from reconciler.live.read import UNEXPECTED, answer_or_error, ask_each, side_by_side
-from reconciler.manifests import Hidden, Member
-from reconciler.model.protocols import Concurrency, Json, Lister, Reader, Spread
+from reconciler.live.read import UNEXPECTED, answer_or_error, ask_each
+from reconciler.model.protocols import Concurrency, Json, Reader
 from reconciler.model.state import LiveState, Lookup, Reference, Unknown, Vocabulary
 from reconciler.model.targets import Identity, Level, Target
 
 OTHER = {Level.GROUP: Level.PROJECT, Level.PROJECT: Level.GROUP}
 """For which each is easily taken."""
 
-QUERY = "include_subgroups=true&with_shared=false{more}&order_by=id&sort=asc"
-"""Of the list of a group's projects."""
-UNARCHIVED = "&archived=false"
-SIMPLE = "&simple=true"
-"""Asks for records without what is switched off and archived: a tenth of the size, for half the work."""
-
 Value = TypeVar("Value", int, str)
-DOOMED = re.compile(r"-deletion_scheduled-[0-9]+$")
-"""The end of the path of a project whose deletion is scheduled: the service renames it, and shows it in lists."""
 
 Result = TypeVar("Result")
 
@@ -67,23 +53,6 @@ class TargetRecord:
         if type(value) is not kind:
             raise BadAnswer(_request(self.target), UNEXPECTED)
         return value
-
-
-@dataclass(frozen=True, slots=True)
-class Discovery:
-    """The projects of groups, and IDs and paths that came along.
-
-    Attributes:
-        groups: by group, as it was asked for, its projects and those of its subgroups; or why these are unknown.
-        ids: the numeric ID of each target, by its path in lower case.
-        paths: the full paths of the targets that were asked for by ID.
-        unknown: those whose paths are unknown, each with the reason.
-    """
-
-    groups: Mapping[str, tuple[Member, ...] | Hidden]
-    ids: Mapping[Reference, int]
-    paths: Mapping[Target, str] = field(default_factory=dict)
-    unknown: Mapping[Target, str] = field(default_factory=dict)
 
 
 def fetch_record(target: Target, reader: Reader) -> TargetRecord:
@@ -211,101 +180,9 @@ def current_names(
     return ask_each(ask, targets, concurrency)
 
 
-@dataclass(frozen=True, slots=True)
-class Listing:
-    """What a run needs to know of the projects of a group.
-
-    Attributes:
-        archived: whether archived projects are to be among them.
-        switches: the keys of a project's record that tell whether a feature is on.
-    """
-
-    archived: bool = False
-    switches: frozenset[str] = frozenset()
-
-    @property
-    def query(self) -> str:
-        """The query of the list: archived projects are told from others by whole records only."""
-        return QUERY.format(more="" if self.archived else UNARCHIVED if self.switches else SIMPLE + UNARCHIVED)
-
-    def __or__(self, other: "Listing") -> "Listing":
-        """Return what serves both."""
-        return Listing(self.archived or other.archived, self.switches | other.switches)
-
-
-def discover(
-    groups: Mapping[str, Listing], reader: Lister, concurrency: Concurrency, pathless: Iterable[Target] = ()
-) -> Discovery:
-    """List the projects of some groups (deployed behaviour, section 7.8), side by side, each group once.
-
-    Args:
-        groups: what is needed of each, by full path.
-        reader: the service.
-        concurrency: how many requests at once.
-        pathless: targets given by ID whose paths are needed; each that no list shows is asked for.
-
-    Raises:
-        ServiceError: one that `ENDS_A_RUN`. Any other failure makes a group `Hidden`.
-    """
-    wanted: dict[str, Listing] = {}
-    for group, listing in groups.items():
-        wanted[group.casefold()] = wanted.get(group.casefold(), listing) | listing
-
-    def spread(ask: Callable[[str], Result], pages: Sequence[str]) -> list[Result]:
-        return side_by_side(ask, pages, concurrency)
-
-    found = ask_each(lambda group: _list(group, wanted[group], reader, spread), wanted, concurrency)
-    ids = {
-        Reference(Level.PROJECT, each.path.casefold()): each.id
-        for members in found.values()
-        if not isinstance(members, Hidden)
-        for each in members
-        if each.id is not None
-    }
-    listed = {Target(Level.PROJECT, number) for number in ids.values()}
-    asked = look_up_paths({*pathless} - listed, reader, concurrency)
-    paths = {target: path for target, path in asked.items() if isinstance(path, str)}
-    ids |= {
-        Reference(each.level, path.casefold()): each.ref for each, path in paths.items() if isinstance(each.ref, int)
-    }
-    unknown = {target: path.reason for target, path in asked.items() if isinstance(path, Unknown)}
-    return Discovery({group: found[group.casefold()] for group in groups}, ids, paths, unknown)
-
-
-def _list(group: str, listing: Listing, reader: Lister, spread: Spread) -> tuple[Member, ...] | Hidden:
-    target = Target(Level.GROUP, group)
-    path = f"{target.url}projects"
-
-    def ask() -> tuple[Member, ...]:
-        members = reader.gather(f"{path}?{listing.query}", lambda entry: _member(entry, path, listing.switches), spread)
-        return tuple(each for each in members if not DOOMED.search(each.path))
-
-    answer = answer_or_error(ask)
-    if not isinstance(answer, ServiceError):
-        return answer
-    reason = f"the projects of group {group} cannot be listed (GET {path}: {answer.reason})"
-    if not isinstance(answer, NotFound):
-        return Hidden(reason)
-    if is_the_other(target, reader):
-        return Hidden(f"{group} is a project, not a group: list it here, as `projects: [{group}]`", absent=True)
-    return Hidden(
-        f"{reason}: there is no such group, or none this token may see; if the service cannot list the projects of any "
-        "group, list them here, as `projects` instead of `group`",
-        absent=True,
-    )
-
-
 def is_off(value: Json) -> bool:
     """Return whether a value in a project's record says that a feature is switched off."""
     return value is False or value == "disabled"
-
-
-def _member(entry: Json, path: str, switches: frozenset[str]) -> Member:
-    match entry:
-        case {"path_with_namespace": str(full_path), "id": int(number)}:
-            off = frozenset(key for key in switches if is_off(entry.get(key)))
-            return Member(full_path, bool(entry.get("archived")), number, off)
-    raise BadAnswer(f"GET {path}", UNEXPECTED)
 
 
 def _names(record: TargetRecord) -> frozenset[Identity]:

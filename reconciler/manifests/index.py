@@ -1,6 +1,6 @@
 """An index of all documents, each spec as a layer, and the layers of each target."""
 
-from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence, Set
 from dataclasses import dataclass, field, replace
 from datetime import UTC, date, datetime
 from itertools import product
@@ -44,6 +44,7 @@ from reconciler.manifests.project_sets import (
     by_group,
     candidates,
     chosen,
+    groups_around,
     idle,
     projects_by_path,
 )
@@ -51,7 +52,7 @@ from reconciler.manifests.sources import Document, Steps
 from reconciler.manifests.validation import check_alone, diagnose
 from reconciler.model.diff import quoted
 from reconciler.model.state import Listed
-from reconciler.model.targets import Key, Level, Target
+from reconciler.model.targets import Identity, Level, Target
 from reconciler.model.wording import listed, one, unknown
 
 NO_LOCKS: Mapping[str, Any] = MappingProxyType({})
@@ -324,7 +325,12 @@ class Composition:
 
 
 def compose(
-    index: Index, discovered: Discovered | None, paths: Mapping[Target, str], diagnostics: Diagnostics
+    index: Index,
+    discovered: Discovered | None,
+    paths: Mapping[Target, str],
+    diagnostics: Diagnostics,
+    *,
+    only: Set[Identity] | None = None,
 ) -> list[Composition]:
     """Return the documents of each target, in the order of the targets.
 
@@ -335,14 +341,16 @@ def compose(
         discovered: the projects of groups; None before the discovery.
         paths: the known full paths of targets named by ID.
         diagnostics: takes the errors and warnings.
+        only: the targets to compose, by `Target.identity`; None for all.
 
     Raises:
         KeyError: a group is missing from `discovered`.
     """
     there = projects_by_path(discovered)
     known = {**paths, **{Target(Level.PROJECT, each.id): each.path for each in there.values()}}
+    documents = index.targets if only is None else {name: index.targets[name] for name in only & index.targets.keys()}
     targets: dict[Any, Composition] = {
-        identity: _composition(each.target, known.get(each.target), there) for identity, each in index.targets.items()
+        identity: _composition(each.target, known.get(each.target), there) for identity, each in documents.items()
     }
     projects = [each.path for each in targets.values() if each.target.level is Level.PROJECT and each.path]
     documented = by_group(projects, str)
@@ -359,10 +367,12 @@ def compose(
         for folded, path in {path.casefold(): path for path in selected}.items():
             target = Target(Level.PROJECT, path)
             member = there.get(folded, Member(path))
+            if only is not None and target.identity not in only:
+                continue
             by_number = targets.get(Target(Level.PROJECT, member.id).identity)
             composition = targets.get(target.identity) or by_number or _composition(target, path, there)
             targets.setdefault(composition.target.identity, composition).parts.append(contribution)
-    for identity, own in index.targets.items():
+    for identity, own in documents.items():
         composition = targets[identity]
         layers, missing = _profiles(own.metadata.profiles, composition, index)
         for found in (*missing, *_unfillable(own.layer, composition)):
@@ -385,22 +395,15 @@ def sections_below(index: Index) -> dict[str, frozenset[str]]:
 
     for own in index.targets.values() if named else ():
         if own.target.level is Level.PROJECT and own.target.ref is not None:
-            declare(own.metadata.profiles, own.layer, _groups_around(own.target.ref, found))
+            ref = own.target.ref
+            declare(own.metadata.profiles, own.layer, groups_around(ref, found) if isinstance(ref, str) else found)
     for each in index.sets.values() if named else ():
         select = each.select
         below = inside.get(select.group.casefold(), ())
         paths = [select.group] if select.group else select.projects
-        around = {group for path in paths for group in _groups_around(path, found)}
+        around = {group for path in paths for group in groups_around(path, found)}
         declare(each.metadata.profiles, each.layer, {*below, *around})
     return {group: frozenset(found[group.casefold()]) for group in sorted(named)}
-
-
-def _groups_around(ref: Key, groups: Collection[str]) -> Iterable[str]:
-    """Return which of some groups a path is, or is below; any may be around a project that is given by ID."""
-    if isinstance(ref, int):
-        return groups
-    parts = ref.casefold().split("/")
-    return [path for end in range(1, len(parts) + 1) if (path := "/".join(parts[:end])) in groups]
 
 
 def _composition(target: Target, path: str | None, there: Mapping[str, Member]) -> Composition:

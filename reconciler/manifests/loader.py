@@ -250,6 +250,20 @@ class Manifests:
         with _collector_paused():
             return _manifests(self._index, Diagnostics(), self.files, discovered, paths, among=self._among)
 
+    def of_members(self, discovered: Mapping[str, Sequence[Member]]) -> tuple[DesiredTarget, ...]:
+        """Return what is declared of some projects of groups, as far as these groups tell; nothing if it has errors.
+
+        Args:
+            discovered: projects by group, in lower case.
+        """
+        diagnostics = Diagnostics()
+        names = {name for members in discovered.values() for each in members for name in (each.path, each.id)}
+        only = {Target(Level.PROJECT, name).identity for name in names}
+        shown = {group: discovered[group.casefold()] for group in self.groups}
+        compositions = compose(self._index, shown, NO_PATHS, diagnostics, only=only)
+        merged = _merge(compositions, self._index, diagnostics)
+        return () if diagnostics.errors else tuple(each.target for each in merged.values())
+
     def revised(
         self, replaced: Mapping[Document, Document], added: Iterable[Document]
     ) -> "tuple[Manifests | None, frozenset[tuple[Hashable, str]]]":
@@ -681,6 +695,17 @@ def _copied(value: Any) -> Any:
 def _assemble(compositions: list[Composition], index: Index, diagnostics: Diagnostics) -> dict[Identity, Assembled]:
     """Merge and check each target; return the good ones by identity."""
     levels = path_levels(index, diagnostics)
+    assembled = _merge(compositions, index, diagnostics)
+    declared = [each.effective for each in assembled.values()]
+    groups = {str(each.target.ref).casefold(): each for each in declared if each.target.level is Level.GROUP}
+    for each in declared:
+        for found in chain(misplaced_references(each, levels), contradictions(each, groups)):
+            diagnostics.add_merged(each, found)
+    return assembled
+
+
+def _merge(compositions: list[Composition], index: Index, diagnostics: Diagnostics) -> dict[Identity, Assembled]:
+    """Merge and check each target by itself."""
     compared: set[tuple[int, ...]] = set()
     assembled: dict[Identity, Assembled] = {}
     for composition in compositions:
@@ -704,11 +729,6 @@ def _assemble(compositions: list[Composition], index: Index, diagnostics: Diagno
             for name, section in layers[-1].sections.items():
                 for found in check_alone(index.specs[name], section, (target.level,)):
                     diagnostics.add(layers[-1].document, found)
-    declared = [each.effective for each in assembled.values()]
-    groups = {str(each.target.ref).casefold(): each for each in declared if each.target.level is Level.GROUP}
-    for each in declared:
-        for found in chain(misplaced_references(each, levels), contradictions(each, groups)):
-            diagnostics.add_merged(each, found)
     return assembled
 
 

@@ -73,6 +73,11 @@ def by_group(found: Iterable[Placed], path: Callable[[Placed], str]) -> dict[str
     return groups
 
 
+def groups_around(path: str, groups: Collection[str]) -> list[str]:
+    """Return which of some groups, in lower case, a path is, or is below."""
+    return [above for above in accumulate(path.casefold().split("/"), "{}/{}".format) if above in groups]
+
+
 def candidates(
     select: Selection, discovered: Discovered | None, documented: Mapping[str, Sequence[str]]
 ) -> Sequence[str]:

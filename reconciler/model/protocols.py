@@ -10,6 +10,9 @@ Json = Any
 
 Kept = TypeVar("Kept")
 
+Keep = Callable[[list[Json]], list[Kept]]
+"""See `Lister`."""
+
 Spread = Callable[[Callable[[str], Any], Sequence[str]], list[Any]]
 """Does the same for some texts, and returns the results in their order."""
 
@@ -54,12 +57,13 @@ class Reader(Protocol):
 class Lister(Reader, Protocol):
     """The service, for reading long lists."""
 
-    def gather(self, path: str, keep: Callable[[Json], Kept], spread: Spread | None = None) -> list[Kept]:
+    def gather(self, path: str, keep: Keep[Kept], spread: Spread | None = None) -> list[Kept]:
         """Return what is kept of all items of all pages of `GET {api_url}/{path}`.
 
         Args:
             path: of the list.
-            keep: returns what is kept of an item; called again if the list has changed while it was read.
+            keep: returns what is kept of the items of a page, one for each; called again if the list has changed
+                while it was read.
             spread: asks for the pages after the first side by side, where the service says how many there are.
         """
 

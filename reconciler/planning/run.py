@@ -7,7 +7,7 @@ import logging
 from collections.abc import Callable, Collection, Iterable, Mapping
 from dataclasses import dataclass, field, replace
 
-from reconciler.live.read import read_live
+from reconciler.live.read import EarlyParts, read_live
 from reconciler.live.records import look_up, look_up_paths, with_lookups
 from reconciler.model.kind import Kinds
 from reconciler.model.plan import Plan
@@ -82,12 +82,14 @@ class Known:
         targets: all that the manifests declare, also beyond what is planned.
         held: the targets that cannot be planned, each with its reason.
         moved: returns, after the reading, where the projects are whose paths redirect.
+        parts: what has been read, and what was wanted of it.
     """
 
     ids: Mapping[Reference, int] = field(default_factory=dict)
     targets: tuple[DesiredTarget, ...] = ()
     held: Mapping[Target, str] = field(default_factory=dict)
     moved: Callable[[], Mapping[Target, Move]] = dict
+    parts: EarlyParts = field(default_factory=dict)
 
 
 NOTHING_KNOWN = Known()
@@ -141,7 +143,7 @@ def read_and_plan(
         ConfigurationError: nothing is found, because the URL is not that of an API, or the token's owner sees nothing.
         ServiceError: one that `live.ENDS_A_RUN`. Any other failure is a problem in the plan.
     """
-    live = read_live(desired, reader, kinds, concurrency, progress)
+    live = read_live(desired, reader, kinds, concurrency, progress, early=known.parts)
     unreadable = [part for part in live.parts.values() if isinstance(part, Unreadable)]
     if api_url and unreadable and len(unreadable) == len(live.parts):
         refuse_unless_api(reader, api_url)

@@ -7,7 +7,7 @@ service only, and writes go only to targets that the manifests name: redirects o
 
 import logging
 import re
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from contextlib import suppress
 from datetime import datetime
 from random import Random
@@ -20,7 +20,7 @@ import httpx
 
 from reconciler import __version__
 from reconciler.errors import AccountClosed, ConfigurationError, Forbidden, Moved, RateLimited, ServiceError
-from reconciler.model.protocols import Begin, Concurrency, Json, Kept, Request, Spread
+from reconciler.model.protocols import Begin, Concurrency, Json, Keep, Kept, Request, Spread
 from reconciler.model.targets import Level, Target
 from reconciler.service.connection import Connect, Connection, connection_pool, is_plain, tls_context
 from reconciler.service.limiter import Limiter
@@ -151,15 +151,15 @@ class Client:
 
     def pages(self, path: str) -> list[Json]:
         """See `protocols.Reader`. A list that changes while it is read is read again."""
-        return self.gather(path, lambda entry: entry)
+        return self.gather(path, list)
 
-    def gather(self, path: str, keep: Callable[[Json], Kept], spread: Spread | None = None) -> list[Kept]:
+    def gather(self, path: str, keep: Keep[Kept], spread: Spread | None = None) -> list[Kept]:
         """See `protocols.Lister`."""
         return read_list(lambda page: self._carry_out("GET", page), path, keep, spread=spread)
 
     def visible(self, path: str) -> list[Json]:
         """See `notes.Board`: all items of all pages of a list whose total includes hidden items."""
-        return read_list(lambda page: self._carry_out("GET", page), path, lambda entry: entry, counted=False)
+        return read_list(lambda page: self._carry_out("GET", page), path, list, counted=False)
 
     def now(self) -> datetime:
         """See `protocols.TimedReader`: the local clock, corrected by the latest response."""

@@ -8,7 +8,7 @@ from typing import Generic
 from urllib.parse import parse_qs, urlsplit
 
 from reconciler.errors import BadAnswer
-from reconciler.model.protocols import Json, Kept, Spread
+from reconciler.model.protocols import Json, Keep, Kept, Spread
 from reconciler.service.connection import is_plain
 from reconciler.service.responses import Response, parse_number, plain
 
@@ -88,7 +88,7 @@ class _Reading(Generic[Kept]):
 def read_list(
     fetch: Fetch,
     path: str,
-    keep: Callable[[Json], Kept],
+    keep: Keep[Kept],
     *,
     counted: bool = True,
     spread: Spread | None = None,
@@ -102,7 +102,7 @@ def read_list(
     Args:
         fetch: gets a page.
         path: of the list.
-        keep: returns what is kept of an entry.
+        keep: returns what is kept of the entries of a page.
         counted: whether the total counts the listed entries only; deployed servers count notes that they hide from
             the token.
         spread: asks for all pages but the first, if that says how many there are; None to ask for one after another.
@@ -116,9 +116,7 @@ def read_list(
         entries, response = fetch(page)
         if not isinstance(entries, list):
             raise BadAnswer(_request(path), "unexpected response: the body is not a list", response.status)
-        return _Page(
-            [keep(entry) for entry in entries], frozenset(map(_name, entries)), response.status, response.headers
-        )
+        return _Page(keep(entries), frozenset(map(_name, entries)), response.status, response.headers)
 
     former: _Reading[Kept] | None = None
     for _ in range(MAX_READINGS):

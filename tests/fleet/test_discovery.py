@@ -6,7 +6,7 @@ from typing import Any
 import pytest
 
 from reconciler.errors import Forbidden, NotFound, Unauthorized
-from reconciler.live.records import Listing, discover
+from reconciler.live.discovery import Listing, discover
 from reconciler.manifests import Hidden, Member
 from reconciler.model.state import Reference
 from reconciler.model.targets import Level
@@ -155,13 +155,13 @@ class Lists:
         raise self.found
 
     def pages(self, path: str) -> list[Any]:
-        return self.gather(path, lambda entry: entry)
+        return self.gather(path, list)
 
-    def gather(self, path: str, keep: Callable[[Any], Any], _spread: Any = None) -> list[Any]:
+    def gather(self, path: str, keep: Callable[[list[Any]], list[Any]], _spread: Any = None) -> list[Any]:
         assert path.startswith("groups/a%2Fb/projects?")
         if isinstance(self.found, Exception):
             raise self.found
-        return [keep(entry) for entry in self.found]
+        return keep(list(self.found))
 
 
 def test_what_is_found_are_paths_and_ids() -> None:

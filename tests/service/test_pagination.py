@@ -20,10 +20,6 @@ from tests.service.connecting import connected
 from tests.service.listing import HEADERS, Listing, served
 
 
-def as_it_is(entry: Any) -> Any:
-    return entry
-
-
 def backwards(ask: Callable[[str], Any], pages: Sequence[str]) -> list[Any]:
     """Ask for pages as threads may: in any order."""
     return [ask(page) for page in reversed(pages)][::-1]
@@ -134,7 +130,7 @@ def test_a_link_that_leads_nowhere_is_a_bad_answer(link: str) -> None:
         return [1], Response(200, "OK", {"link": f"<{link}>; rel=next"}, b"")
 
     with pytest.raises(BadAnswer, match="GET x: the next page after page 1 cannot be "):
-        read_list(fetch, "x", as_it_is)
+        read_list(fetch, "x", list)
 
 
 @pytest.fixture(scope="module")
@@ -206,7 +202,7 @@ def test_a_list_that_changes_while_it_is_read_ends_and_brings_nothing_twice(
     listing = listings[0] = Listing(entries, cap=cap, headers=headers)
     found: list[Any] = []
     with suppress(BadAnswer):
-        found = client.gather("x", as_it_is, spread)
+        found = client.gather("x", list, spread)
     assert len(found) == len({entry["id"] for entry in found})
     if found and "x-total" in headers and len({other % 2 for _, other in changes}) < 2:
         assert found in map(entries, range(len(listing.asked)))
@@ -281,7 +277,7 @@ def test_a_total_that_makes_no_sense_is_none(total: str) -> None:
         del path
         return [1], Response(200, "OK", {"x-total": total}, b"")
 
-    assert read_list(fetch, "x", as_it_is) == [1]
+    assert read_list(fetch, "x", list) == [1]
 
 
 def test_a_page_that_fails_fails_the_list() -> None:
@@ -299,7 +295,7 @@ def test_a_list_has_an_end(*, told: bool) -> None:
         return numbered(page), Response(200, "OK", {"x-next-page": str(page + 1)} if told else {}, b"")
 
     with pytest.raises(BadAnswer, match="GET x: the list has more than 1000 pages"):
-        read_list(fetch, "x", as_it_is)
+        read_list(fetch, "x", list)
 
 
 @patiently
@@ -318,7 +314,7 @@ def test_a_list_that_comes_out_whole_was_read_whole_at_once(pages: list[list[int
             headers["x-total"] = str(sum(map(len, pages)))
         return numbered(*pages[page - 1]), Response(200, "OK", headers, b"")
 
-    assert read_list(fetch, "x", as_it_is) == [{"id": number} for page in pages for number in page]
+    assert read_list(fetch, "x", list) == [{"id": number} for page in pages for number in page]
     assert len(asked) in (len(pages), 2 * len(pages))
 
 
@@ -345,11 +341,11 @@ def test_pages_are_asked_for_at_once_if_the_first_says_how_many_there_are(
         return backwards(ask, pages)
 
     listing = listings[0] = Listing(lambda _: numbered(*range(950)), headers=frozenset(headers))
-    assert client.gather("x", lambda entry: entry["id"], spread) == [*range(950)]
+    assert client.gather("x", lambda page: [entry["id"] for entry in page], spread) == [*range(950)]
     assert asked == [f"x?per_page=100&page={page}" for page in range(2, 11)] * known
     assert len(listing.asked) == 10 + (not headers)
     listings[0] = Listing(lambda _: numbered(*range(150)), headers=frozenset({"x-total-pages", "link"}), cursor=True)
-    assert client.gather("x", lambda entry: entry["id"], spread) == [*range(150)]
+    assert client.gather("x", lambda page: [entry["id"] for entry in page], spread) == [*range(150)]
     assert len(asked) == 9 * known
 
 
@@ -361,5 +357,5 @@ def test_a_list_that_says_that_it_is_endless_is_not_read() -> None:
         return numbered(1), Response(200, "OK", {"x-total-pages": "1001"}, b"")
 
     with pytest.raises(BadAnswer, match="GET x: the list has more than 1000 pages"):
-        read_list(fetch, "x", as_it_is, spread=backwards)
+        read_list(fetch, "x", list, spread=backwards)
     assert asked == ["x?per_page=100&page=1"]

@@ -1,0 +1,278 @@
+"""The projects of groups: listed page beside page, and read while later pages are still under way.
+
+Each group that a set names is listed once a run. What comes of it goes to the manifests, and the IDs that come along
+go to the planner.
+"""
+
+import re
+from collections import deque
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from functools import partial
+from threading import Condition, Lock
+from typing import TypeVar
+
+from reconciler.errors import BadAnswer, NotFound, ServiceError, Stopped
+from reconciler.live.read import UNEXPECTED, Crew, EarlyParts, answer_or_error, read_part
+from reconciler.live.records import is_off, is_the_other, look_up_paths
+from reconciler.manifests import Hidden, Member
+from reconciler.manifests.project_sets import groups_around
+from reconciler.model.kind import Kinds, Part
+from reconciler.model.protocols import Concurrency, Json, Lister, Spread
+from reconciler.model.resource import Wanted
+from reconciler.model.state import DesiredTarget, LivePart, PartAddress, Reference, Unknown
+from reconciler.model.targets import Level, Target
+
+QUERY = "include_subgroups=true&with_shared=false{more}&order_by=id&sort=asc"
+"""Of the list of a group's projects."""
+UNARCHIVED = "&archived=false"
+SIMPLE = "&simple=true"
+"""Asks for records without what is switched off and archived: a tenth of the size, for half the work."""
+
+DOOMED = re.compile(r"-deletion_scheduled-[0-9]+$")
+"""The end of the path of a project whose deletion is scheduled: the service renames it, and shows it in lists."""
+Result = TypeVar("Result")
+
+MOST_HELPERS = 64
+"""Requests in flight at most."""
+
+Prepare = Callable[[Mapping[str, tuple[Member, ...]]], Iterable[DesiredTarget]]
+"""Returns what is wanted of some projects, which are given by group; nothing where that is not known for sure."""
+
+
+@dataclass(frozen=True, slots=True)
+class Discovery:
+    """The projects of groups, and IDs and paths that came along.
+
+    Attributes:
+        groups: by group, as it was asked for, its projects and those of its subgroups; or why these are unknown.
+        ids: the numeric ID of each target, by its path in lower case.
+        paths: the full paths of the targets that were asked for by ID.
+        unknown: those whose paths are unknown, each with the reason.
+        parts: what was read of the projects meanwhile, and what was wanted of it.
+    """
+
+    groups: Mapping[str, tuple[Member, ...] | Hidden]
+    ids: Mapping[Reference, int]
+    paths: Mapping[Target, str] = field(default_factory=dict)
+    unknown: Mapping[Target, str] = field(default_factory=dict)
+    parts: EarlyParts = field(default_factory=dict)
+
+
+@dataclass(frozen=True, slots=True)
+class Listing:
+    """What a run needs to know of the projects of a group.
+
+    Attributes:
+        archived: whether archived projects are to be among them.
+        switches: the keys of a project's record that tell whether a feature is on.
+    """
+
+    archived: bool = False
+    switches: frozenset[str] = frozenset()
+
+    @property
+    def query(self) -> str:
+        """The query of the list: archived projects are told from others by whole records only."""
+        return QUERY.format(more="" if self.archived else UNARCHIVED if self.switches else SIMPLE + UNARCHIVED)
+
+    def __or__(self, other: "Listing") -> "Listing":
+        """Return what serves both."""
+        return Listing(self.archived or other.archived, self.switches | other.switches)
+
+
+@dataclass(frozen=True, slots=True)
+class Ahead:
+    """What may be read of projects while further projects are still listed.
+
+    Attributes:
+        kinds: all kinds.
+        prepare: returns what is wanted of projects that were listed.
+    """
+
+    kinds: Kinds
+    prepare: Prepare
+
+
+def discover(
+    groups: Mapping[str, Listing],
+    reader: Lister,
+    concurrency: Concurrency,
+    pathless: Iterable[Target] = (),
+    *,
+    ahead: Ahead | None = None,
+) -> Discovery:
+    """List the projects of some groups (deployed behaviour, section 7.8), side by side, each group once.
+
+    Args:
+        groups: what is needed of each, by full path.
+        reader: the service.
+        concurrency: how many requests at once.
+        pathless: targets given by ID whose paths are needed; each that no list shows is asked for.
+        ahead: what requests that no list needs may read; None to read nothing else.
+
+    Raises:
+        ServiceError: one that `ENDS_A_RUN`. Any other failure makes a group `Hidden`.
+    """
+    wanted: dict[str, Listing] = {}
+    for group, listing in groups.items():
+        wanted[group.casefold()] = wanted.get(group.casefold(), listing) | listing
+    lists = _Lists(wanted, reader, concurrency, ahead)
+    lists.read()
+    found = {group: lists.found[group] for group in wanted}
+    ids = {
+        Reference(Level.PROJECT, each.path.casefold()): each.id
+        for members in found.values()
+        if not isinstance(members, Hidden)
+        for each in members
+        if each.id is not None
+    }
+    listed = {Target(Level.PROJECT, number) for number in ids.values()}
+    asked = look_up_paths({*pathless} - listed, reader, concurrency)
+    paths = {target: path for target, path in asked.items() if isinstance(path, str)}
+    ids |= {
+        Reference(each.level, path.casefold()): each.ref for each, path in paths.items() if isinstance(each.ref, int)
+    }
+    unknown = {target: path.reason for target, path in asked.items() if isinstance(path, Unknown)}
+    return Discovery({group: found[group.casefold()] for group in groups}, ids, paths, unknown, lists.parts)
+
+
+class _Lists:
+    """The lists of all groups, each page of them a task; and behind these tasks, readings of what was listed.
+
+    Once the lists are complete, the readings that have not begun are dropped: the run begins with them.
+
+    Attributes:
+        found: what was listed, by group.
+        parts: what was read meanwhile.
+    """
+
+    def __init__(
+        self, groups: Mapping[str, Listing], reader: Lister, concurrency: Concurrency, ahead: Ahead | None
+    ) -> None:
+        self.found: dict[str, tuple[Member, ...] | Hidden] = {}
+        self.parts: dict[PartAddress, tuple[Wanted, LivePart]] = {}
+        self._groups, self._reader, self._ahead = groups, reader, ahead
+        self._shown: dict[str, set[str]] = {}
+        self._showing = Lock()
+        tasks = [partial(self._list, group) for group in groups]
+        self._crew = Crew[Callable[[], None]](lambda task: task(), tasks, concurrency)
+
+    def read(self) -> None:
+        """Read all lists."""
+        self._crew.run()
+
+    @property
+    def are_complete(self) -> bool:
+        return len(self.found) == len(self._groups)
+
+    def _list(self, group: str) -> None:
+        listed = _list(group, self._groups[group], self._reader, self._spread, partial(self._show, group))
+        self.found[group] = listed
+
+    def _spread(self, ask: Callable[[str], Result], pages: Sequence[str]) -> list[Result]:
+        """Ask for pages together with whoever has nothing else to do."""
+        todo = deque(enumerate(pages))
+        results: dict[int, Result] = {}
+        errors: list[BaseException] = []
+        asked, changed = 0, Condition()
+
+        def taken() -> Iterator[tuple[int, str]]:
+            nonlocal asked
+            while todo and not self._crew.is_over:
+                with changed:
+                    some = [todo.popleft()] if todo else []
+                    asked += len(some)
+                yield from some
+
+        def help_out() -> None:
+            nonlocal asked
+            for number, page in taken():
+                try:
+                    results[number] = ask(page)
+                except BaseException as error:  # noqa: BLE001 - it is raised where the pages are waited for
+                    errors.append(error)
+                    todo.clear()
+                with changed:
+                    asked -= 1
+                    changed.notify()
+
+        for _ in pages[1:MOST_HELPERS]:
+            self._crew.add(help_out, first=True)
+        help_out()
+        with changed:
+            changed.wait_for(lambda: not asked)
+        if errors:
+            raise errors[0]
+        if len(results) < len(pages):
+            raise Stopped(f"GET {pages[0].partition('?')[0]}", "the run has ended")
+        return [results[number] for number in range(len(pages))]
+
+    def _show(self, group: str, members: Iterable[Member]) -> None:
+        """Take note of listed projects, and read those that every group around them has shown."""
+        if self._ahead is None:
+            return
+        ready = []
+        with self._showing:
+            for each in members:
+                path = each.path.casefold()
+                shown = self._shown.setdefault(path, set())
+                if group not in shown and not DOOMED.search(path):
+                    shown.add(group)
+                    if len(shown) == len(groups_around(path, self._groups)):
+                        ready.append(each)
+        if ready:
+            self._crew.add(partial(self._prepare, ready, self._ahead))
+
+    def _prepare(self, members: Sequence[Member], ahead: Ahead) -> None:
+        if self.are_complete:
+            return
+        around = {each.path: groups_around(each.path, self._groups) for each in members}
+        by_group = {group: tuple(each for each in members if group in around[each.path]) for group in self._groups}
+        for target in ahead.prepare(by_group):
+            for section in target.sections:
+                for part, wanted in section.wanted.items():
+                    address = target.target, section.kind, part
+                    self._crew.add(partial(self._read, address, ahead.kinds[section.kind].part(part), wanted))
+
+    def _read(self, address: PartAddress, part: Part, wanted: Wanted) -> None:
+        if not self.are_complete:
+            self.parts[address] = wanted, read_part(self._reader, part, address[0], wanted)
+
+
+def _list(
+    group: str, listing: Listing, reader: Lister, spread: Spread, show: Callable[[Iterable[Member]], None]
+) -> tuple[Member, ...] | Hidden:
+    target = Target(Level.GROUP, group)
+    path = f"{target.url}projects"
+
+    def keep(page: list[Json]) -> list[Member]:
+        members = [_member(entry, path, listing.switches) for entry in page]
+        show(members)
+        return members
+
+    def ask() -> tuple[Member, ...]:
+        members = reader.gather(f"{path}?{listing.query}", keep, spread)
+        return tuple(each for each in members if not DOOMED.search(each.path))
+
+    answer = answer_or_error(ask)
+    if not isinstance(answer, ServiceError):
+        return answer
+    reason = f"the projects of group {group} cannot be listed (GET {path}: {answer.reason})"
+    if not isinstance(answer, NotFound):
+        return Hidden(reason)
+    if is_the_other(target, reader):
+        return Hidden(f"{group} is a project, not a group: list it here, as `projects: [{group}]`", absent=True)
+    return Hidden(
+        f"{reason}: there is no such group, or none this token may see; if the service cannot list the projects of any "
+        "group, list them here, as `projects` instead of `group`",
+        absent=True,
+    )
+
+
+def _member(entry: Json, path: str, switches: frozenset[str]) -> Member:
+    match entry:
+        case {"path_with_namespace": str(full_path), "id": int(number)}:
+            off = frozenset(key for key in switches if is_off(entry.get(key)))
+            return Member(full_path, bool(entry.get("archived")), number, off)
+    raise BadAnswer(f"GET {path}", UNEXPECTED)
