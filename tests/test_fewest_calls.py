@@ -4,6 +4,8 @@ The oracle below knows the service's contract and the rules of counting, and sha
 """
 
 import copy
+import shutil
+from collections import Counter
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -15,6 +17,7 @@ from reconciler.model.state import Section
 from reconciler.model.targets import Level, Target
 from reconciler.sandbox import Sandbox
 from tests.building import KINDS, section
+from tests.cli_runner import CliRunner
 from tests.engine_driver import EngineDriver, failures
 from tests.render.samples import saved_plan
 from tests.states import a_small_service
@@ -418,3 +421,44 @@ def test_applying_in_two_halves_equals_applying_at_once(
             writes += len(engine.writes())
         assert writes == expected.writes
         assert found_in(sandbox.state()) == expected.after
+
+
+SETS = {
+    "approval_settings: {allow_author_approval: false}": "merge_request_approval_setting",
+    "milestones: {a: {}}": "milestones",
+}
+"""What a set declares, and what is read of it."""
+
+
+@settings(thorough, max_examples=4)
+@given(
+    fleet=st.fixed_dictionaries({"acme": st.integers(0, 3), "acme/tools": st.sampled_from([0, 97, 100, 101, 205])}),
+    chosen=st.dictionaries(st.sampled_from(["acme", "acme/tools"]), st.sampled_from(sorted(SETS)), min_size=1),
+    archived=st.sets(st.integers(0, 9), max_size=3),
+    concurrency=st.sampled_from(["5", "auto"]),
+)
+def test_a_plan_lists_each_group_once_and_reads_what_it_finds_once(
+    cli_runner: CliRunner, fleet: dict[str, int], chosen: dict[str, str], archived: set[int], concurrency: str
+) -> None:
+    """A request for each hundred projects, and one for each declared section of each project."""
+    paths = [f"{group}/p{number}" for group, count in fleet.items() for number in range(count)]
+    state = a_small_service("deployed")
+    state["projects"] = [
+        {"id": 1000 + number, "path": path, "archived": number in archived} for number, path in enumerate(paths)
+    ]
+    cli_runner.sandbox.replace_state(state)
+    shutil.rmtree(cli_runner.folder / "manifests", ignore_errors=True)
+    expected = Counter[str]()
+    for group, declared in chosen.items():
+        head = f"apiVersion: reconciler/v1\nkind: ProjectSet\nmetadata: {{name: {group.replace('/', '-')}}}\n"
+        cli_runner.write(f"manifests/{group}.yaml", f"{head}select: {{group: {group}}}\nspec: {{{declared}}}\n")
+        below = [path for number, path in enumerate(paths) if path.startswith(f"{group}/") and number not in archived]
+        expected[f"{Target(Level.GROUP, group).url}projects"] = max(-(-len(below) // 100), 1)
+        expected |= Counter(f"{Target(Level.PROJECT, path).url}{SETS[declared]}" for path in below)
+    plans = []
+    for number in ("1", concurrency):
+        cli_runner.sandbox.clear_log()
+        plans.append(cli_runner(f"plan --group-by target --concurrency {number}"))
+        asked = (entry["target"].removeprefix("/api/v4/").partition("?")[0] for entry in cli_runner.sandbox.log())
+        assert Counter(asked) == expected
+    assert plans[0] == plans[1]
