@@ -189,8 +189,8 @@ def test_links_and_commands_are_copied(chromium: Browser, tmp_path: Path) -> Non
     chromium.driver.find_element(By.ID, "text").send_keys("globex")
     click(chromium, "#copy-command")
     assert chromium.clipboard == (
-        "reconciler apply --target globex/team-1/service-1 --section trigger_tokens --section milestones "
-        "--section approval_settings"
+        "reconciler apply --target globex/team-1/service-1 --section approval_settings --section milestones "
+        "--section trigger_tokens"
     )
     click(chromium, "#copy-link")
     assert chromium.texts("#said") == ["Copied"]
@@ -204,6 +204,16 @@ def test_links_and_commands_are_copied(chromium: Browser, tmp_path: Path) -> Non
     assert chromium.clipboard == (
         "reconciler apply --target 'acme/*' --target 'globex/*' --target 'initech/*' --section trigger_tokens"
     )
+    file = written(tmp_path, render_report(carried_out(many(100), 4), "html"))
+    for fragment, command in {
+        "": "apply --retry-failed report.json",
+        "group=acme": "apply --retry-failed report.json --target 'acme/*' --section approval_settings "
+        "--section milestones --section trigger_tokens",
+        "group=acme/team-0&kind=created": "plan --target acme/team-0/service-0 --section milestones",
+    }.items():
+        chromium.open(file, fragment=fragment)
+        click(chromium, "#copy-command")
+        assert chromium.clipboard == f"reconciler {command}"
     chromium.open(written(tmp_path, render_plan(replace(many(5), narrowed=True), "html")))
     click(chromium, "#copy-command")
     assert chromium.clipboard.startswith("reconciler apply --target acme/team-0/service-0 --section ")
@@ -337,11 +347,11 @@ def test_nothing_is_wider_than_the_window(chromium: Browser, tmp_path: Path, siz
 
 def test_no_string_becomes_markup_or_script(chromium: Browser, tmp_path: Path) -> None:
     saved = hostile(EVIL + "</script><script>document.title = 'owned'</script><img src=x onerror=\"document.title=1\">")
-    chromium.open(written(tmp_path, render_report(carried_out(saved, 2), "html")))
+    chromium.open(written(tmp_path, render_plan(replace(saved, narrowed=True), "html")))
     chromium.run(OPEN_ALL)
     click(chromium, ".actions button:last-of-type")
     assert chromium.clipboard.startswith("reconciler apply --target '`</code>")
-    assert chromium.run("return document.title").startswith("Applied: ")
+    assert chromium.run("return document.title").startswith("Plan: ")
     assert chromium.run("return document.images.length + document.links.length") == 1
     assert chromium.complaints() == []
 

@@ -326,35 +326,45 @@
     by(`open-${first}`).focus({ preventScroll: true });
   }
 
-  // Return the command line that does, or that looks at, what some cards are about: whole sections of their targets.
-  // Only a page about all that the manifests declare has commands without the name of each target.
+  // Return the command line that does what some cards are about, or that looks at it if nothing of it is to be done.
+  //
+  // It is about whole sections of their targets. It names each target, unless no others can have changes: where the page
+  // is about all that the manifests declare (`wide`), and where the command takes up what an apply left undone (`retry`).
   function commandFor(some) {
-    const words = ["reconciler", some.some(({ card }) => PENDING.includes(card.kind)) ? "apply" : "plan"];
-    const isAll = some.length === cards.length && some.every(({ card, rows }) => rows === card.rows);
-    if (!isAll || data.commands !== "wide") {
-      const rows = some.flatMap((each) => each.rows);
+    const pending = some.filter(isPending);
+    const chosen = pending.length ? pending : some;
+    const all = cards.map((card) => ({ card, rows: card.rows })).filter((each) => !pending.length || isPending(each));
+    const isRetry = data.commands === "retry" && pending.length > 0;
+    const isWide = isRetry || data.commands === "wide";
+    const words = ["reconciler", pending.length ? "apply" : "plan", ...(isRetry ? ["--retry-failed", "report.json"] : [])];
+    if (!isWide || chosen.length < all.length || chosen.some(({ card, rows }) => rows !== card.rows)) {
+      const rows = chosen.flatMap((each) => each.rows);
       const sections = new Set(rows.map((row) => row[1]));
-      for (const glob of globsFor(rows, sections)) words.push("--target", glob);
-      const names = [...sections].map((section) => data.sections[section]);
+      const others = isWide ? all.flatMap((each) => each.rows.filter((row) => sections.has(row[1]))) : null;
+      for (const glob of globsFor(rows, others)) words.push("--target", glob);
+      const names = [...sections].map((section) => data.sections[section]).sort();
       if (!names.includes("")) for (const name of names) words.push("--section", name);
     }
     return words.map(quoted).join(" ");
   }
 
-  // Return globs for the targets of some rows: `group/*` where nothing else below a group has a card in the sections.
-  function globsFor(rows, sections) {
+  function isPending({ card }) {
+    return PENDING.includes(card.kind);
+  }
+
+  // Return globs for the targets of some rows: `group/*` for groups of which all rows are among them.
+  function globsFor(rows, all) {
     const pathsOf = (some) => [...new Set(some.map(([target]) => targets[target].path))];
-    const chosen = pathsOf(rows);
     const groupsOf = (path) => [...path.matchAll(/\//g)].map(({ index }) => path.slice(0, index));
-    const sizes = (paths) => {
+    const sizes = (some) => {
       const found = new Map();
-      for (const group of paths.flatMap(groupsOf)) found.set(group, (found.get(group) ?? 0) + 1);
+      for (const group of pathsOf(some).flatMap(groupsOf)) found.set(group, (found.get(group) ?? 0) + 1);
       return found;
     };
-    const mine = sizes(chosen);
-    const all = sizes(pathsOf(cards.flatMap((card) => card.rows.filter(([, section]) => sections.has(section)))));
-    const isWhole = (group) => data.commands === "wide" && mine.get(group) >= MANY && mine.get(group) === all.get(group);
-    return new Set(chosen.map((path) => {
+    const own = sizes(rows);
+    const whole = all && sizes(all);
+    const isWhole = (group) => own.get(group) >= MANY && own.get(group) === whole?.get(group);
+    return new Set(pathsOf(rows).map((path) => {
       const group = groupsOf(path).find(isWhole);
       return group === undefined ? asGlob(path) : `${asGlob(group)}/*`;
     }));
