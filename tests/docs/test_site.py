@@ -10,6 +10,7 @@ import yaml
 from markdown_it import MarkdownIt
 
 from docs.__main__ import NAMING, RELEASE, generated
+from docs.decision_page import DIGEST, PICTURE, digest, the_page
 from docs.hooks import linked, outside_pages
 from docs.picture import COLUMNS, the_plan
 from docs.reference import ENVIRONMENT, EXIT_CODES
@@ -30,9 +31,19 @@ def test_what_comes_from_the_code_is_up_to_date(file: Path) -> None:
     assert file.read_text(encoding="utf-8") == GENERATED[file], "run: python -m docs"
 
 
+def test_the_picture_shows_the_page_as_it_is() -> None:
+    assert DIGEST.read_text(encoding="utf-8") == digest(the_page()), "run: python -m docs.decision_page"
+    picture = PICTURE.read_bytes()
+    assert (picture[:4], picture[8:12], len(picture) < 150_000) == (b"RIFF", b"WEBP", True)
+
+
 def test_every_release_that_is_named_anywhere_is_this_one() -> None:
     files = [file for name in ("docs", "examples", "templates") for file in (ROOT / name).rglob("*") if file.is_file()]
-    texts = {file: file.read_text(encoding="utf-8") for file in [*files, ROOT / "README.md"] if file.suffix != ".pyc"}
+    texts = {
+        file: file.read_text(encoding="utf-8")
+        for file in [*files, ROOT / "README.md"]
+        if file.suffix not in (".pyc", ".webp")
+    }
     named = {file: {found["version"] for found in RELEASE.finditer(text)} for file, text in texts.items()}
     assert {file: found for file, found in named.items() if found} == {file: {__version__} for file in NAMING}
 
