@@ -8,7 +8,7 @@ import sys
 from collections.abc import Collection, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass, field
-from datetime import timedelta
+from datetime import datetime, timedelta
 from email.utils import formatdate, parsedate_to_datetime
 from pathlib import Path
 from time import monotonic, sleep
@@ -81,13 +81,13 @@ class Ended:
         return [UNMANAGED.sub("", " ".join(line.split())) for line in ORIGIN.sub("", self.out).splitlines()]
 
 
-@dataclass(frozen=True)
+@dataclass
 class User:
     """A user whom a test has made."""
 
     id: int
     name: str
-    token: str
+    token: str = ""
 
 
 @dataclass
@@ -178,16 +178,14 @@ class World:
         name = f"{self.name}-{word}"
         made = {"username": name, "name": f"Übung {word}", "email": f"{name}@example.com", "skip_confirmation": True}
         sent = {**made, "force_random_password": True, "can_create_group": True, "projects_limit": 100, **attributes}
-        number = self.installation.value("POST", "users", sent)["id"]
-        user = User(number, name, "")
+        user = User(self.installation.value("POST", "users", sent)["id"], name)
         self.users.append(user)
-        self.users[-1] = user = User(number, name, self.token(user))
+        user.token = self.token(user)
         return user
 
-    def token(self, user: User, *scopes: str, expires_at: str | None = None) -> str:
-        """Make a token of a user."""
-        sent = {"name": self.name, "scopes": scopes or ["api"], "expires_at": expires_at}
-        sent = {name: value for name, value in sent.items() if value is not None}
+    def token(self, user: User, *scopes: str, **attributes: Any) -> str:
+        """Make a token of a user; attributes are those of the service, such as `expires_at`."""
+        sent = {"name": self.name, "scopes": scopes or ["api"], **attributes}
         return str(self.installation.value("POST", f"users/{user.id}/personal_access_tokens", sent)["token"])
 
     def group(self, path: str) -> int:
@@ -270,14 +268,15 @@ class World:
 
     def let_pass(self, seconds: int) -> None:
         """Wait until the service's clock has gone on; a sandbox with a clock of its own goes on at each write."""
-        begun = before = None
-        while begun is None or before is None or before - begun < timedelta(seconds=seconds):
-            group = f"groups/{self.ids['']}"
-            answer = self.ask("PUT", group, {"description": str(before)})
-            now = parsedate_to_datetime(answer.headers.get("date") or formatdate(usegmt=True))
+        begun = now = self._write_and_look_at_the_clock()
+        while now - begun < timedelta(seconds=seconds):
+            before, now = now, self._write_and_look_at_the_clock()
             if now == before:
                 sleep(1)
-            begun, before = begun or now, now
+
+    def _write_and_look_at_the_clock(self) -> datetime:
+        answer = self.ask("PUT", f"groups/{self.ids['']}", {"description": secrets.token_hex(4)})
+        return parsedate_to_datetime(answer.headers.get("date") or formatdate(usegmt=True))
 
     def remove(self) -> None:
         """Delete what was made: the group and, with its only owner, all that is left of it."""
@@ -286,7 +285,7 @@ class World:
         accounts = self.installation.ask("GET", "service_accounts?per_page=100")
         for account in accounts.json() if accounts.is_success else ():
             if account["username"].startswith(self.name):
-                self.users.append(User(account["id"], account["username"], ""))
+                self.users.append(User(account["id"], account["username"]))
         for user in self.users:
             self.installation.ask("DELETE", f"users/{user.id}?hard_delete=true")
         self.installation.left += [f"users/{user.id}" for user in self.users]
