@@ -163,6 +163,15 @@ def test_the_mouse_chooses_and_takes_back(window: Browser, tmp_path: Path) -> No
     assert choices(window) == [["acme", None, None, None]]
 
 
+def test_a_group_without_a_row_of_its_own_is_one_all_the_same(window: Browser, tmp_path: Path) -> None:
+    matrix_of(window, tmp_path, SMALL)
+    window.run("matrix.show({ group: 'acme/tools' })")
+    assert window.texts(".matrix-body .matrix-row:not(.is-dim) bdi") == ["tools/deep", "cli"]
+    assert [text for text in window.texts(".matrix-total") if text != "0"] == ["1", "1"]
+    window.run("matrix.show({ group: '12' })")
+    assert window.texts(".matrix-body .matrix-row:not(.is-dim) bdi") == []
+
+
 def test_the_keyboard_reaches_every_cell(window: Browser, tmp_path: Path) -> None:
     matrix_of(window, tmp_path, SMALL)
     window.run("document.querySelector('[role=treegrid] [tabindex=\"0\"]').focus()")

@@ -129,10 +129,10 @@ function createMatrix(container, data, select) {
   let remembered = null; // which groups were open before anything was looked for
   let active = { node: null, column: 0 }; // what has the focus; no node for the head
 
-  const isBelow = (node, group) => {
-    for (let each = node; each; each = each.parent) if (each.path === group) return true;
-    return false;
-  };
+  // By their paths, for a group that stands on one row with another has no node of its own.
+  const pathOf = ({ path, target }) => path ?? target.slice(target.indexOf(" ") + 1);
+  const isIt = (node, group) => pathOf(node) === group && !node.target?.startsWith("project ");
+  const isBelow = (node, group) => isIt(node, group) || pathOf(node).startsWith(`${group}/`);
 
   function isHit(leaf) {
     const name = leaf.target.toLowerCase();
@@ -366,7 +366,7 @@ function createMatrix(container, data, select) {
     const { group, target } = filter;
     narrow(wanted);
     if (filter.target !== null && filter.target !== target) reveal(leaves.find((leaf) => leaf.target === filter.target));
-    else if (filter.group !== null && filter.group !== group) reveal(nodes.find((node) => node.path === filter.group));
+    else if (filter.group !== null && filter.group !== group) reveal(nodes.find((node) => isBelow(node, filter.group)));
   }
 
   function narrow(wanted) {
