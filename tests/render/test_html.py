@@ -235,13 +235,13 @@ def test_the_verdict_on_a_plan(page: str, tone: str, said: list[str]) -> None:
     assert verdict_of(page) == said
 
 
-def test_deletions_of_several_levels_are_in_targets() -> None:
+def test_deletions_are_counted_by_level() -> None:
     group = Target(Level.GROUP, "acme")
     there = Delete(replace(AT, target=group), {}, (), READ)
     targets = (TargetPlan(group, (SectionPlan("milestones", 1, (there,)),)), *saved_plan(Plan(())).targets)
     own = TargetPlan(API, (SectionPlan("milestones", 1, (GONE,)),))
     page = render_plan(saved_plan(Plan((*targets, own))), "html")
-    assert verdict_of(page)[0] == "Deletes 2 objects in 2 targets"
+    assert verdict_of(page)[0] == "Deletes 2 objects in 1 group and 1 project"
 
 
 def without_problems(report: Report) -> Report:

@@ -1,14 +1,13 @@
 """The first thing that a page says: what would happen or has happened, whether it is safe, and what to do next."""
 
-from collections.abc import Sequence
 from dataclasses import dataclass
 
 from reconciler.documents.groups import is_done
 from reconciler.documents.plan_file import SavedPlan
 from reconciler.documents.report import Report
-from reconciler.model.plan import ACTIONS, Delete
 from reconciler.model.wording import counted, listed
 from reconciler.render.html.cards import is_interrupted
+from reconciler.render.wording import deletions_in_words
 
 
 @dataclass(frozen=True, slots=True)
@@ -31,7 +30,8 @@ class Verdict:
 def of_plan(saved: SavedPlan) -> Verdict:
     """Return what a plan would do, and whether that is safe."""
     numbers = saved.summary
-    changes = list(saved.plan.changes)
+    creates, updates = numbers.create, numbers.update
+    changes = creates + updates + numbers.delete
     problems = counted(numbers.problems, "problem") if numbers.problems else ""
     if not changes and not problems:
         return Verdict("calm", "Nothing to change", "The service is as the manifests declare.")
@@ -41,15 +41,15 @@ def of_plan(saved: SavedPlan) -> Verdict:
             f"Nothing to change, but {problems}",
             "Some declared settings cannot be planned. Their cards say why, and how to fix that.",
         )
-    deletions = [each for each in changes if isinstance(each, Delete)]
-    counts = {action: sum(each.action == action for each in changes) for action in ACTIONS}
-    parts = [f"{action}s {counted(counts[action], 'object')}" for action in ("create", "update") if counts[action]]
-    headline = _deleted(deletions) if deletions else f"{listed(parts).capitalize()}, deletes nothing"
-    headline += f"; {problems}" if problems else ""
+    deletions = deletions_in_words(saved.plan)
+    parts = [
+        f"{verb} {counted(number, 'object')}" for verb, number in (("creates", creates), ("updates", updates)) if number
+    ]
+    words = deletions or f"{listed(parts)}, deletes nothing"
+    words += f"; {problems}" if problems else ""
+    headline = words.capitalize()
     if saved.refusals:
-        return Verdict(
-            "stop", f"Refused: {headline[0].lower()}{headline[1:]}", "Nothing is changed until this is resolved."
-        )
+        return Verdict("stop", f"Refused: {words}", "Nothing is changed until this is resolved.")
     if deletions:
         return Verdict("care", headline, "Review the deletions first. Not all of a deleted object can be restored.")
     if problems:
@@ -80,11 +80,3 @@ def of_report(report: Report) -> Verdict:
     advice = f"{left} not done. To go on, with the JSON report of this run:"
     command = "reconciler apply --retry-failed report.json"
     return Verdict("care" if done else "stop", headline, advice, command)
-
-
-def _deleted(deletions: Sequence[Delete]) -> str:
-    """Return how much is deleted: `Deletes 12 objects in 3 projects`."""
-    targets = {each.address.target for each in deletions}
-    levels = {str(target.level) for target in targets}
-    places = counted(len(targets), levels.pop() if len(levels) == 1 else "target")
-    return f"Deletes {counted(len(deletions), 'object')} in {places}"
