@@ -270,11 +270,12 @@ def plan_matches(
     for name in _first_what_others_need(at.part, matches.missing, present):
         creation = partial(plan_creation, at, name, target_id=ids.get(name))
         for step in at.held_back((name, ids.get(name, name)), present[name], creation):
-            if isinstance(step, Create):
-                created[at.part.identity(name)] = name
-                other = alike.get(_loosely(name))
-                step = step if other is None else replace(step, hint=NEAR_MISS.format(ascii(other)))  # noqa: PLW2901
-            yield step
+            if not isinstance(step, Create):
+                yield step
+                continue
+            created[at.part.identity(name)] = name
+            other = alike.get(_loosely(name))
+            yield step if other is None else replace(step, hint=NEAR_MISS.format(ascii(other)))
     yield from _plan_matched(at, matches)
     for found in sorted(matches.leftover, key=lambda found: str(found.names[0])):
         if id(found) in going:
