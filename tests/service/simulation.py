@@ -47,7 +47,7 @@ class Service:
     spread: float = 0.3
     pace: Callable[[float], float] = lambda _: 1.0
     admits: int = 1000
-    random: Random = field(default_factory=lambda: Random(7))  # noqa: S311
+    random: Random = field(default_factory=lambda: Random(7))  # noqa: S311 - repeatable
     _free: list[float] = field(init=False)
     _busy: list[float] = field(default_factory=list)
 

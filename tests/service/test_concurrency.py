@@ -29,7 +29,7 @@ def a_run(
     **service: Any,
 ) -> tuple[Run, Service]:
     """Let a run make its requests, with an adaptive limit if none is given."""
-    there = Service(costs=costs, random=Random(seed), **service)  # noqa: S311
+    there = Service(costs=costs, random=Random(seed), **service)  # noqa: S311 - repeatable
     run = Run(limit or AdaptiveLimit(), reads(1500, costs) if requests is None else requests, compute)
     simulate(there, run)
     return run, there
