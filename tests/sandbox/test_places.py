@@ -15,8 +15,8 @@ def acme(service: SandboxClient, dialect: str) -> SandboxClient:
     return service.given(a_service(dialect))
 
 
-def unsaved(verb: str, reason: str) -> Answer:
-    return 400, {"message": f"Failed to {verb} group {{{reason}}}"}
+def unsaved(reason: str) -> Answer:
+    return 400, {"message": f"Failed to save group {{{reason}}}"}
 
 
 def test_the_life_of_a_group(acme: SandboxClient) -> None:
@@ -24,13 +24,14 @@ def test_the_life_of_a_group(acme: SandboxClient) -> None:
     assert (status, made["id"], made["full_path"], made["full_name"]) == (201, 13, "acme/New", "acme / New")
     assert (made["visibility"], made["description"]) == ("private", "d")
     assert acme.ask("POST /groups/13/milestones", {"title": "first"})[1]["iid"] == 1
-    status, changed = acme.ask("PUT /groups/13", {"path": "newer", "name": "Newer", "visibility": "internal"})
+    status, changed = acme.ask("PUT /groups/13", {"path": "newer", "name": "Newer"})
     assert (status, changed["full_path"], changed["name"]) == (200, "acme/newer", "Newer")
-    assert changed["visibility"] == "internal"
+    above = "public is not allowed since the parent group has a private visibility."
+    assert acme.ask("PUT /groups/13", {"visibility": "public"}) == (400, {"message": {"visibility_level": [above]}})
     assert acme.ask("GET /groups/acme%2Fnew")[0] == 404
     assert acme.ask("POST /groups/acme%2Fnewer/milestones", {"title": "second"})[1]["iid"] == 2
     assert acme.ask("PUT /groups/13", {"name": "Newer"})[0] == 200
-    assert acme.ask("PUT /groups/13", {"path": "Web"}) == unsaved("update", ':path=>["has already been taken"]')
+    assert acme.ask("PUT /groups/13", {"path": "Web"}) == (400, {"message": {"path": TAKEN}})
     assert acme.ask("DELETE /groups/13?permanently_remove=true") == (
         400,
         {"message": "Group must be marked for deletion first."},
@@ -51,15 +52,17 @@ def test_the_life_of_a_group(acme: SandboxClient) -> None:
 
 def test_a_group_that_cannot_be_made(acme: SandboxClient) -> None:
     def post(user: str = "ada", **values: Any) -> Answer:
-        return acme.ask("POST /groups", {"name": "x", "path": "x", **values}, user=user)
+        return acme.ask("POST /groups", {"name": "x", "path": "xx", **values}, user=user)
 
     assert post(path="team", name="team", parent_id=10) == unsaved(
-        "save", ':name=>["has already been taken"], :path=>["has already been taken"]'
+        ':name=>["has already been taken"], :path=>["has already been taken"]'
     )
-    assert post(path="ACME", name="acme") == unsaved("save", ':path=>["has already been taken"]')
-    assert post(path="raw") == unsaved("save", ':path=>["raw is a reserved name"]')
+    assert post(path="ACME", name="acme") == unsaved(':path=>["has already been taken"]')
+    assert post(path="raw") == unsaved(':path=>["raw is a reserved name"]')
+    assert post(path="x") == unsaved(':path=>["is too short (minimum is 2 characters)"]')
+    assert [("Cannot start" in post(path=path)[1]["message"]) for path in ("a b", "-a", "a.git")] == [True] * 3
     assert post(parent_id=10, visibility="public") == unsaved(
-        "save", ':visibility_level=>["public is not allowed since the parent group has a private visibility."]'
+        ':visibility_level=>["public is not allowed since the parent group has a private visibility."]'
     )
     assert post(parent_id=99) == (404, {"message": "404 Group Not Found"})
     assert post(parent_id=12) == (404, {"message": "404 Group Not Found"})
@@ -81,7 +84,9 @@ def test_the_life_of_a_project(acme: SandboxClient) -> None:
     assert changed["jobs_enabled"] is True
     assert acme.response("GET /projects/acme%2Fbig-app").headers["location"].endswith("/projects/103")
     assert acme.ask("POST /projects/103/archive")[1]["archived"] is True
+    assert acme.ask("POST /projects/103/archive") == (400, {"message": "Project is already archived."})
     assert acme.ask("POST /projects/103/unarchive")[1]["archived"] is False
+    assert acme.ask("PUT /projects/103", {})[0] == 400
     assert acme.ask("PUT /projects/100", {"path": "else"}, user="max")[0] == 403
     assert acme.ask("PUT /projects/103", {"name": "web"}) == (
         400,
@@ -104,6 +109,8 @@ def test_a_project_of_ones_own_and_projects_that_cannot_be_made(acme: SandboxCli
         400,
         {"message": {"path": TAKEN}},
     )
+    malformed = acme.ask("POST /projects", {"path": "a b", "namespace_id": 10})[1]["message"]
+    assert malformed["path"][1].endswith("Cannot start with '-', end in '.git' or end in '.atom'")
     reserved = ["builds is a reserved name"]
     assert acme.ask("POST /projects", {"path": "builds", "namespace_id": 10}) == (
         400,

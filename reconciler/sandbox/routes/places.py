@@ -19,6 +19,8 @@ from .instance import show_group, show_project
 KEYWORDS = frozenset({"-", "blob", "builds", "commits", "edit", "new", "raw", "tree", "wikis"})
 """Some of the words that no path may end in: the service's own addresses have them there."""
 
+_SLUG = re.compile(r"(?![-_.])[\w.-]+(?<![-_.])(?<!\.git)(?<!\.atom)", re.ASCII)
+_SHORTEST = 2
 _TAKEN = ["has already been taken"]
 _VISIBILITIES = ("private", "internal", "public")
 _TEXTS = (text("name"), text("path"), text("description"), text("visibility", values=_VISIBILITIES))
@@ -50,13 +52,9 @@ def create_group(call: Call) -> Insertion:
     }
 
     def insert() -> Answer:
-        wrong = _wrong_group(state, values["path"], values["name"])
-        if parent and _is_above(values["visibility"], parent):
-            wrong["visibility_level"] = [
-                f"{values['visibility']} is not allowed since the parent group has a {parent.visibility} visibility."
-            ]
+        wrong = _wrong_group(state, values["path"], values["name"]) | _too_visible(values["visibility"], parent)
         if wrong:
-            raise _unsaved("save", wrong)
+            raise _unsaved(wrong)
         call.changed = True
         return Answer(201, show_group(call, state.add_group(values)))
 
@@ -68,9 +66,11 @@ def update_group(call: Call) -> Answer:
     sent = read(call, *_TEXTS)
     group = call.group(OWNER)
     path, name = _path_of(group, sent), sent.get("name") or group.name
+    parent = call.state.groups_by_path.get(group.parent_path.lower())
     wrong = _wrong_group(call.state, path, name, group)
+    wrong |= _too_visible(sent.get("visibility") or group.visibility, parent)
     if wrong:
-        raise _unsaved("update", wrong)
+        raise refused(400, wrong)
     _change(call, group, path, sent)
     return Answer(200, show_group(call, group))
 
@@ -116,7 +116,7 @@ def create_project(call: Call) -> Insertion:
 
 def update_project(call: Call) -> Answer:
     """`PUT /projects/:id`: name, path, description, visibility, and what is switched on."""
-    sent = read(call, *_PROJECT)
+    sent = read(call, *_PROJECT, any_of=[each.name for each in _PROJECT])
     project = call.project(MAINTAINER)
     path, name = _path_of(project, sent), sent.get("name") or project.name
     wrong = _wrong_project(call.state, path, name, project)
@@ -128,8 +128,10 @@ def update_project(call: Call) -> Answer:
 
 def archive_project(call: Call) -> Answer:
     """`POST /projects/:id/archive`, and `unarchive`."""
-    project = call.project(OWNER)
-    project.archived = not call.route.path.endswith("/unarchive")
+    project, archived = call.project(OWNER), not call.route.path.endswith("/unarchive")
+    if archived and project.archived:
+        raise refused(400, "Project is already archived.")
+    project.archived = archived
     call.changed = True
     return Answer(201, show_project(call, project))
 
@@ -162,25 +164,46 @@ def _is_named(places: Mapping[int, Place], path: str, name: str, this: Place | N
 def _wrong_group(state: State, path: str, name: str, this: Group | None = None) -> dict[str, list[str]]:
     wrong = {"name": _TAKEN} if "/" in path and _is_named(state.groups, path, name, this) else {}
     slug = path.rpartition("/")[2]
-    if slug in KEYWORDS:
-        wrong["path"] = [f"{slug} is a reserved name"]
-    elif not _is_free(state, path, this):
-        wrong["path"] = _TAKEN
-    return wrong
+    reasons = [f"is too short (minimum is {_SHORTEST} characters)"] if len(slug) < _SHORTEST else []
+    reasons += _malformed(slug, "or end in '.', '.git' or '.atom'.")
+    if not reasons and not _is_free(state, path, this):
+        reasons = _TAKEN
+    return {**wrong, "path": reasons} if reasons else wrong
 
 
 def _wrong_project(state: State, path: str, name: str, this: Project | None = None) -> dict[str, list[str]]:
-    slug = path.rpartition("/")[2]
-    if slug in KEYWORDS:
-        return {key: [f"{slug} is a reserved name"] for key in ("project_namespace.path", "path")}
+    reasons = _malformed(path.rpartition("/")[2], "end in '.git' or end in '.atom'")
+    if reasons:
+        return {"project_namespace.path": reasons, "path": reasons}
     named = {"project_namespace.name": _TAKEN, "name": _TAKEN} if _is_named(state.projects, path, name, this) else {}
     return named if _is_free(state, path, this) else {**named, "path": _TAKEN}
 
 
-def _unsaved(verb: str, wrong: dict[str, list[str]]) -> Refusal:
-    """400 with a Ruby hash, as production tells it."""
+def _malformed(slug: str, ends: str) -> list[str]:
+    """Return what is wrong with the last part of a path in itself."""
+    if slug in KEYWORDS:
+        return [f"{slug} is a reserved name"]
+    if _SLUG.fullmatch(slug):
+        return []
+    start = "Cannot start with '-'" + (" " if ends.startswith("or") else ", ")
+    return [
+        "can only include non-accented letters, digits, '_', '-' and '.'. It must not start with '-', '_', or '.', "
+        "nor end with '-', '_', '.', '.git', or '.atom'.",
+        f"can contain only letters, digits, '_', '-' and '.'. {start}{ends}",
+    ]
+
+
+def _too_visible(visibility: str, parent: Group | None) -> dict[str, list[str]]:
+    if parent is None or not _is_above(visibility, parent):
+        return {}
+    reason = f"{visibility} is not allowed since the parent group has a {parent.visibility} visibility."
+    return {"visibility_level": [reason]}
+
+
+def _unsaved(wrong: dict[str, list[str]]) -> Refusal:
+    """400 with a Ruby hash, as production answers a creation."""
     pairs = (f":{name}=>[{', '.join(map(json.dumps, reasons))}]" for name, reasons in wrong.items())
-    return refused(400, f"Failed to {verb} group {{{', '.join(pairs)}}}")
+    return refused(400, f"Failed to save group {{{', '.join(pairs)}}}")
 
 
 def _path_of(place: Place, sent: dict[str, Any]) -> str:

@@ -9,7 +9,7 @@ from hashlib import sha256
 from ..answers import Answer, refused
 from ..call import Call, Route, invalid
 from ..parameters import boolean, day, integer, read, text, texts
-from ..state import MAINTAINER, OWNER, ROLES, Member, Place, Role, Token, User
+from ..state import MAINTAINER, OWNER, ROLES, Group, Member, Place, Role, Token, User
 from . import sections
 from .instance import show_token, show_user
 from .service_accounts import ACCOUNTS
@@ -50,9 +50,9 @@ def delete_user(call: Call) -> Answer:
     number = call.number("user_id")
     call.instance()
     state = call.state
-    if number not in state.users:
+    if any(account.id == number for account in ACCOUNTS.section.of(state.instance)):
         return ACCOUNTS.delete(call)
-    user = state.users[number]
+    user = _user(call, number)
     alone = [group for group in state.groups.values() if [each.user for each in group.owners] == [user.username]]
     if alone and not sent.get("hard_delete"):
         raise refused(409, "User cannot be removed while is the sole-owner of a group")
@@ -67,7 +67,9 @@ def delete_user(call: Call) -> Answer:
 def create_token(call: Call) -> Answer:
     """`POST /users/:user_id/personal_access_tokens`; a day in the past makes a token that has expired."""
     sent = read(call, *_NEW_TOKEN)
-    if not sent["scopes"] or not set(sent["scopes"]) <= set(SCOPES):
+    if not sent["scopes"]:
+        raise refused(422, "Scopes can't be blank")
+    if not set(sent["scopes"]) <= set(SCOPES):
         raise invalid(call.state, {"scopes": "does not have a valid value"})
     number = call.number("user_id")
     call.instance()
@@ -91,19 +93,19 @@ def create_token(call: Call) -> Answer:
 def add_member(call: Call) -> Answer:
     """`POST /groups/:id/members` for owners, `POST /projects/:id/members` for maintainers, but for owners of it."""
     levels = tuple(_LEVELS)
-    sent = read(call, integer("user_id"), text("username"), integer("access_level", required=True, values=levels))
-    place, state, level = _managed(call), call.state, sent["access_level"]
-    if level == OWNER:
-        call.require(place, OWNER)
+    who = (integer("user_id"), text("username"))
+    sent = read(call, *who, integer("access_level", required=True, values=levels), any_of=("user_id", "username"))
+    place, state, level = _seen(call), call.state, sent["access_level"]
     user = state.users.get(sent.get("user_id") or 0) or state.users_by_name.get((sent.get("username") or "").lower())
     if user is None:
         raise refused(404, "404 User Not Found")
     if place.role_of(user):
         raise refused(409, "Member already exists")
+    call.require(place, OWNER if isinstance(place, Group) or level == OWNER else MAINTAINER)
     for group in state.groups_above(place):
         if group.role_of(user) > level:
             role = _LEVELS[group.role_of(user)].capitalize()
-            reason = f"should be greater than or equal to {role} inherited membership from group {group.path}"
+            reason = f"should be greater than or equal to {role} inherited membership from group {group.name}"
             raise refused(400, {"access_level": [reason]})
     place.members.append(Member(user=user.username, role=_LEVELS[level]))
     state.forget_access()
@@ -115,11 +117,14 @@ def add_member(call: Call) -> Answer:
 def remove_member(call: Call) -> Answer:
     """`DELETE /groups/:id/members/:user_id`, and for projects."""
     number = call.number("user_id")
-    place = _managed(call)
+    place = _seen(call)
+    call.require(place, OWNER if isinstance(place, Group) else MAINTAINER)
     name = _user(call, number, "404 Not found").username
     kept = [each for each in place.members if each.user != name]
     if len(kept) == len(place.members):
         raise refused(404, "404 Not found")
+    if isinstance(place, Group) and [each.user for each in place.owners] == [name]:
+        raise refused(403, "403 Forbidden")
     place.members = kept
     call.state.forget_access()
     call.changed = True
@@ -133,9 +138,9 @@ def _user(call: Call, number: int, message: str = "404 User Not Found") -> User:
     return user
 
 
-def _managed(call: Call) -> Place:
-    """Return the group or project in the path, if the caller may manage its members."""
-    return call.group(OWNER) if call.route.path.startswith("/groups/") else call.project(MAINTAINER)
+def _seen(call: Call) -> Place:
+    """Return the group or project in the path, if the caller can see it."""
+    return call.visible_group() if call.route.path.startswith("/groups/") else call.visible_project()
 
 
 ROUTES = (
