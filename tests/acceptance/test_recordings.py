@@ -68,7 +68,7 @@ EXPLAINED: dict[str, dict[range | tuple[int, ...], str]] = {
     "groups-and-projects": {
         (20,): "everybody's access to a new project is there at once",
         (24, 25): "labels are not served",
-        range(32, 36): "exports are not served",
+        (33,): "an export is made sooner",
     },
     "pages": {(12,): NOT_SERVED},
     "rate-limit": {(3, 4, 6, 8, 9): SETTING},
