@@ -144,6 +144,7 @@ def draw_export(
     changed = files.changed_texts()
     kept = tuple(path for path in changed if keep and path in files.texts)
     texts = {path: text for path, text in changed.items() if not (keep and path in files.texts)}
+    progress.begin("checking manifests")
     warnings = (
         *(
             f"{path} is a template and was not read: settings that it declares may now be declared twice"

@@ -2,6 +2,7 @@
 
 from dataclasses import dataclass
 from enum import StrEnum
+from functools import lru_cache
 from urllib.parse import quote
 
 Key = str | int
@@ -48,7 +49,7 @@ class Target:
         """The beginning of the target's request paths, with a slash at its end (spec section 1, `:id`)."""
         if self.ref is None:
             return ""
-        return f"{self.level}s/{quote(str(self.ref), safe='')}/"
+        return _url(self.level, self.ref)
 
     @property
     def identity(self) -> Identity:
@@ -70,6 +71,12 @@ class Target:
     def __str__(self) -> str:
         """`project acme/payments/api`, `group 12`, `user`, `instance`."""
         return str(self.level) if self.ref is None else f"{self.level} {self.ref}"
+
+
+@lru_cache(maxsize=4096)
+def _url(level: Level, ref: Key) -> str:
+    """Return the path of a target; each of its requests begins with it."""
+    return f"{level}s/{quote(str(ref), safe='')}/"
 
 
 @dataclass(frozen=True, slots=True)

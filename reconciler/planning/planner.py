@@ -32,7 +32,7 @@ from reconciler.model.state import (
     Unreadable,
     Vocabulary,
 )
-from reconciler.model.targets import Key, Level
+from reconciler.model.targets import Key, Level, Target
 from reconciler.planning.exceptions import PartExceptions, less_excepted
 from reconciler.planning.parts import DeclaredPart, LockedAbove, plan_collection, plan_settings, without_itself
 
@@ -51,18 +51,38 @@ AS_DECLARED = PartPlanners()
 
 
 def make_plan(
-    desired: DesiredState, live: LiveState, kinds: Kinds, planners: PartPlanners = AS_DECLARED
+    desired: DesiredState,
+    live: LiveState,
+    kinds: Kinds,
+    earlier: dict[Target, TargetPlan] | None = None,
+    planners: PartPlanners = AS_DECLARED,
 ) -> tuple[Plan, frozenset[Lookup]]:
     """Compare desired with live state.
 
-    Returns the plan and the lookups it needs and `live` lacks. While there are any, what depends on them is left out
-    of the plan: see `live.records.with_lookups`, and plan again.
+    Args:
+        desired: what is wanted.
+        live: what is there.
+        kinds: all kinds.
+        earlier: targets that were planned before and need no lookup, which are not planned again; takes up the others
+            of which that is true now.
+        planners: how parts are planned.
+
+    Returns:
+        The plan and the lookups it needs and `live` lacks. While there are any, what depends on them is left out of the
+        plan: see `live.records.with_lookups`, and plan again.
     """
     above = ChangesAbove(kinds)
-    planned = []
+    known = {} if earlier is None else earlier
+    planned: list[tuple[TargetPlan, frozenset[Lookup]]] = []
     for target in desired.targets:
-        planned.append(plan_target(target, live, kinds, desired.grace, planners, locks=above.locks))
+        done = known.get(target.target)
+        if done is None:
+            planned.append(plan_target(target, live, kinds, desired.grace, planners, locks=above.locks))
+        else:
+            planned.append((done, frozenset()))
         above.add(planned[-1][0])
+    if not any(missing and target.target.level is Level.GROUP for target, missing in planned):
+        known.update((target.target, target) for target, missing in planned if not missing)
     targets = tuple(target for target, _ in planned)
     excepts = any(target.exceptions for target in desired.targets)
     kept = less_excepted(desired, live.read_at.date(), kinds) if excepts else desired

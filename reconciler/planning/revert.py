@@ -10,7 +10,7 @@ from typing import Any
 from reconciler.model.diff import AsRead, Fields, fields_of, quoted, restorable
 from reconciler.model.endpoints import Collection, Singleton
 from reconciler.model.kind import Kind, Kinds, Part
-from reconciler.model.plan import Change, Create, Delete, Plan, Problem, Step, Update
+from reconciler.model.plan import Change, Create, Delete, Plan, Problem, Step, TargetPlan, Update
 from reconciler.model.protocols import Json
 from reconciler.model.resource import POLICIES, Found, Item, Resource, Wanted
 from reconciler.model.state import DesiredState, DesiredTarget, LiveState, Lookup, PartAddress, Section
@@ -81,20 +81,24 @@ class WayBack:
         targets = (DesiredTarget(each, tuple(self._sections(each)), origins[each]) for each in origins)
         self.left = DesiredState(tuple(sorted(targets, key=lambda target: target.target.order)), digest)
 
-    def plan(self, left: DesiredState, live: LiveState, kinds: Kinds) -> tuple[Plan, frozenset[Lookup]]:
+    def plan(
+        self, left: DesiredState, live: LiveState, kinds: Kinds, earlier: dict[Target, TargetPlan] | None = None
+    ) -> tuple[Plan, frozenset[Lookup]]:
         """Plan the way back; see `make_plan`.
 
         Args:
             left: all of `WayBack.left`, or some targets and sections of it.
             live: what is there now.
             kinds: all kinds.
+            earlier: see `make_plan`.
         """
         targets = (
             replace(target, sections=tuple(self._before(section, live) for section in target.sections))
             for target in left.targets
         )
         before = replace(left, targets=tuple(targets))
-        return make_plan(before, live, kinds, PartPlanners(self._plan_settings, self._plan_collection))
+        planners = PartPlanners(self._plan_settings, self._plan_collection)
+        return make_plan(before, live, kinds, earlier, planners)
 
     def _sections(self, target: Target) -> Iterator[Section]:
         for name, kind in self._kinds.items():

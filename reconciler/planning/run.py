@@ -10,7 +10,7 @@ from dataclasses import dataclass, field, replace
 from reconciler.live.read import EarlyParts, read_live
 from reconciler.live.records import look_up, look_up_paths, with_lookups
 from reconciler.model.kind import Kinds
-from reconciler.model.plan import Plan
+from reconciler.model.plan import Plan, TargetPlan
 from reconciler.model.progress import Progress
 from reconciler.model.protocols import Concurrency, Reader, TimedReader
 from reconciler.model.resource import Found, Resource
@@ -94,7 +94,7 @@ class Known:
 
 NOTHING_KNOWN = Known()
 
-MakePlan = Callable[[DesiredState, LiveState, Kinds], tuple[Plan, frozenset[Lookup]]]
+MakePlan = Callable[[DesiredState, LiveState, Kinds, dict[Target, TargetPlan]], tuple[Plan, frozenset[Lookup]]]
 """See `make_plan`."""
 
 
@@ -179,10 +179,11 @@ def _plan_from(
     ids: dict[Reference, int | Unknown] = {**known.ids, **live.ids}
     live = replace(live, ids=ids, parts=_forced(live) if desired.forced else live.parts)
     _warn_of_unshown(desired, live)
-    plan, missing = make(desired, live, kinds)
+    earlier: dict[Target, TargetPlan] = {}
+    plan, missing = make(desired, live, kinds, earlier)
     while missing:
         live = with_lookups(live, missing, reader, concurrency)
-        plan, missing = make(desired, live, kinds)
+        plan, missing = make(desired, live, kinds, earlier)
     moved = {
         Reference(target.level, str(path).casefold()): move.number
         for target, move in known.moved().items()

@@ -7,11 +7,11 @@ from datetime import UTC, datetime, timedelta
 import pytest
 
 from reconciler.model.endpoints import Collection
-from reconciler.model.plan import Create, Delete, Plan, Update
+from reconciler.model.plan import Create, Delete, Plan, TargetPlan, Update
 from reconciler.model.state import Reference, Section, Unknown, Unreadable
 from reconciler.model.targets import Level, Target
 from reconciler.planning.planner import make_plan
-from tests.building import ACME, API, KINDS, USER, desired, live, section
+from tests.building import ACME, API, KINDS, LIB, USER, desired, live, section
 
 MILESTONES = (API, "milestones", "milestones")
 TOKENS = (API, "trigger_tokens", "trigger_tokens")
@@ -354,6 +354,24 @@ def test_an_update_whose_path_needs_a_number_waits_for_it() -> None:
     assert missing == {Reference(Level.PROJECT, "acme/api")}
     plan, _ = make_plan(wanted, live({MILESTONES: [found]}, {Reference(Level.PROJECT, "acme/api"): 7}), kinds)
     assert listed(plan) == ["~ milestone a: PUT projects/7/milestones/1 {'state_event': 'close'}"]
+
+
+def test_a_target_that_needs_no_lookup_is_planned_once_unless_a_group_needs_one() -> None:
+    needing = section("epics", {"e": {"labels": ["new"]}}, ACME), section("job_token_scope", {"projects": ["acme/x"]})
+    groups: dict[tuple[Target, str, str], object] = {(ACME, "epics", "epics"): []}
+    lib: dict[tuple[Target, str, str], object] = {(LIB, "milestones", "milestones"): [], PROJECTS: []}
+    earlier: dict[Target, TargetPlan] = {}
+    wanted = section("milestones", {"a": {}}, LIB)
+    first, missing = make_plan(desired(*needing, wanted), live({**groups, **lib}), KINDS, earlier)
+    assert (len(missing), earlier) == (2, {})
+    first, missing = make_plan(desired(needing[1], wanted), live(lib), KINDS, earlier)
+    assert (len(missing), earlier) == (1, {LIB: first.targets[1]})
+    ids: dict[Reference, int | Unknown] = {
+        Reference(Level.PROJECT, path): number for path, number in (("acme/x", 8), ("acme/api", 7))
+    }
+    second, missing = make_plan(desired(needing[1], wanted), live(lib, ids), KINDS, earlier)
+    assert (missing, second.targets[1] is first.targets[1]) == (frozenset(), True)
+    assert [change.address.name for change in second.changes] == ["acme/x", "a"]
 
 
 def test_an_empty_section_that_is_pruned_wants_both_lists_empty() -> None:

@@ -199,7 +199,7 @@ def test_an_export_tells_how_far_it_is(cli_runner: CliRunner) -> None:
     with Client(cli_runner.sandbox.api_url, "ada-token") as client:
         asked = ExportRequest(groups=("acme",), sections=("milestones",))
         run_export(asked, client, KINDS, 2, folder=cli_runner.folder / "out", progress=progress)
-        assert (progress.stage, progress.done, progress.targets) == ("writing manifests", 0, 0)
+        assert (progress.stage, progress.done, progress.targets) == ("checking manifests", 0, 0)
         snapshot = read_all(asked, client, KINDS, 2, progress)
     assert (
         (progress.stage, progress.done, progress.targets) == ("reading", 4, 4) == ("reading", 4, len(snapshot.targets))
