@@ -198,11 +198,14 @@ class Round:
     Attributes:
         answers: how many.
         routes: by how many times as long as usual they took, by route.
+        unknown: the seconds of other answers, of routes whose usual time is not known, by route.
+        others: how many.
     """
 
     def __init__(self) -> None:
-        self.answers = 0
+        self.answers = self.others = 0
         self.routes: dict[str, list[float]] = {}
+        self.unknown: dict[str, list[float]] = {}
         self._in_flight = self._weighted = self._weight = self._sum = self._squares = 0.0
 
     def add(self, route: str, slowness: float, weight: float, in_flight: float) -> None:
@@ -294,19 +297,38 @@ class AdaptiveLimit(ConcurrencyLimit):
         self._begin()
 
     def _learn(self, sent: Sent, seconds: float) -> None:
-        if sent.round < self._round or seconds <= 0:
+        if seconds <= 0:
             return
-        slowness = self._before.slowness if self._before else 1.0
-        usual, _ = self._usual.setdefault(sent.route, (seconds / slowness, 0))
-        in_flight = (self._integral - sent.integral) / seconds
-        # Costly routes count more, as they are more of the work, but not so much that one listing decides.
-        self._answers.add(sent.route, min(seconds / usual, OUTLIER * slowness), sqrt(usual), in_flight)
+        if self._before is None or sent.round < self._round:
+            self._usual.setdefault(sent.route, (seconds / self._slowness, 1))
+        if sent.round < self._round:
+            return
+        usual, _ = self._usual.get(sent.route, (0.0, 0))
+        if usual:
+            slowness = min(seconds / usual, OUTLIER * self._slowness)
+            in_flight = (self._integral - sent.integral) / seconds
+            # Costly routes count more, as they are more of the work, but not so much that one listing decides.
+            self._answers.add(sent.route, slowness, sqrt(usual), in_flight)
+        else:
+            self._answers.unknown.setdefault(sent.route, []).append(seconds)
+            self._answers.others += 1
         if self._answers.answers >= self._enough():
             load = self._answers.load
             self._correct_usual(load.slowness)
             self._lift_bar()
             self._judge(load)
             self._begin()
+        elif self._answers.others >= 2 * self.requests:
+            self._correct_usual(self._slowness)
+            if self._from is not None and self._from < self._rung:
+                # Nothing shows whether the higher number is better: now that routes are known, try the lower one.
+                self._before, self._starting = Load(self.requests, self._slowness), False
+                self._from, self._rung = self._rung, self._from
+            self._begin()
+
+    @property
+    def _slowness(self) -> float:
+        return self._before.slowness if self._before else 1.0
 
     def _begin(self) -> None:
         self._round += 1
@@ -326,6 +348,8 @@ class AdaptiveLimit(ConcurrencyLimit):
             count = min(count + len(found), STEADY)
             share = min(len(found) / count, 1)
             self._usual[route] = usual * (sum(found) / len(found) / slowness) ** share, count
+        for route, seconds in self._answers.unknown.items():
+            self._usual[route] = sum(seconds) / len(seconds) / slowness, len(seconds)
 
     def _lift_bar(self) -> None:
         if self._barred:

@@ -13,6 +13,7 @@ from math import inf
 from threading import Condition, Event
 
 from reconciler.errors import Stopped, WaitTooLong
+from reconciler.model.wording import counted
 from reconciler.service.concurrency import AdaptiveLimit, FixedLimit, Sent
 from reconciler.service.policy import AUTO, LONGEST_PAUSE, Clock, Policy, Rate
 from reconciler.service.responses import parse_date, parse_number
@@ -78,8 +79,10 @@ class Limiter:
     def release(self, sent: Sent, status: int | None, headers: Mapping[str, str]) -> None:
         """Record the response to a request, or with a status of None, that no response came."""
         with self._changed:
-            now = self._clock.monotonic()
+            now, before = self._clock.monotonic(), self._limit.requests
             self._limit.answer(sent, now, status)
+            if self._limit.requests != before:
+                LOG.debug("up to %s in flight", counted(self._limit.requests, "request"))
             if "ratelimit-remaining" in headers:
                 self._quota.record(headers, now, self._clock.now())
             self._changed.notify_all()

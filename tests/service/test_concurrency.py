@@ -2,7 +2,7 @@
 
 from collections.abc import Callable, Mapping, Sequence
 from random import Random
-from statistics import mean
+from statistics import mean, median
 from typing import Any
 
 import pytest
@@ -84,7 +84,7 @@ def test_answers_stay_quick(seed: int) -> None:
     ],
 )
 def test_whatever_the_service_is_like(settings: dict[str, Any]) -> None:
-    assert mean(share(seed=seed, **settings) for seed in range(2)) >= 0.88
+    assert mean(share(seed=seed, **settings) for seed in range(2)) >= 0.85
 
 
 @pytest.mark.parametrize("workers", [4, 8, 16, 64])
@@ -100,6 +100,13 @@ def test_a_slow_listing_at_the_start_costs_nothing() -> None:
     listing, _ = a_run(workers=16, costs=costs, requests=["GET projects", *reads(1500)])
     assert min(listing.limits) >= 4
     assert listing.seconds <= 1.05 * without.seconds
+
+
+def test_routes_that_are_first_seen_at_a_higher_number_are_no_reason_to_climb() -> None:
+    costs = READS | {"GET groups": 0.06}
+    run, _ = a_run(workers=1, costs=costs, requests=["GET groups"] * 4 + reads(250))
+    assert max(run.limits) == 11
+    assert median(run.limits) <= 4
 
 
 @pytest.mark.parametrize("admits", [3, 6, 20])

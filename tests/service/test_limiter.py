@@ -211,6 +211,17 @@ def test_whoever_waits_for_a_turn_is_told_that_the_run_is_over(
     assert entered == [first, None]
 
 
+def test_a_number_that_finds_itself_is_in_the_log(caplog: pytest.LogCaptureFixture) -> None:
+    caplog.set_level("DEBUG", "reconciler")
+    clock = SwiftClock()
+    limiter = a_limiter(clock, concurrency="auto")
+    for status in (200, 200, 429):
+        sent = limiter.acquire("GET x")
+        clock.advance(0.1)
+        limiter.release(sent, status, {})
+    assert caplog.messages == ["up to 11 requests in flight", "up to 1 request in flight"]
+
+
 def test_a_wait_is_cut_short_by_whoever_stops() -> None:
     stop = Event()
     limiter = Limiter(Policy(), SwiftClock(), Traffic(), stop)
