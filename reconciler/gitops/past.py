@@ -234,11 +234,7 @@ class _Files:
         *,
         among: Collection[Hashable] | None = None,
     ) -> Manifests:
-        """Read files, given the object of each; see `Manifests.with_discovered` and `read_contents`.
-
-        Raises:
-            ManifestErrors: an error remains that is in none of the files.
-        """
+        """Read files, given the object of each; see `Manifests.with_discovered` and `read_contents`."""
         while True:
             names = [name for name in objects if name not in self.left_out and not self._lacks_values(name)]
             try:
@@ -249,9 +245,7 @@ class _Files:
                 return found if discovered is None else found.with_discovered(discovered, paths or {})
             except ManifestErrors as errors:
                 wrong = {diagnostic.path for diagnostic in errors.diagnostics if diagnostic.severity == "error"}
-                broken = [name for name in names if escaped(f"{self._then.revision}:{name}") in wrong]
-                if not broken:
-                    raise
+                broken = [name for name in names if escaped(f"{self._then.revision}:{name}") in wrong] or names
                 self.left_out |= set(broken)
                 self._warn(f"files with errors at that revision are left out: {', '.join(broken)}", errors)
 

@@ -154,10 +154,10 @@ class Unlisted:
 
     def may_select(self, target: DesiredTarget) -> bool:
         """Return whether a target may be one of its projects."""
-        if target.path is None:
-            return target.target.level is Level.PROJECT
-        inside = target.path.casefold().startswith(f"{self.select.group.casefold()}/")
-        return inside and target.target.level is Level.PROJECT and bool(chosen(self.select, [target.path]))
+        path = target.path or f"{self.select.group}/"
+        inside = path.casefold().startswith(f"{self.select.group.casefold()}/")
+        is_chosen = target.path is None or bool(chosen(self.select, [path]))
+        return target.target.level is Level.PROJECT and inside and is_chosen
 
 
 def idle(

@@ -210,11 +210,9 @@ spec: {milestones: {}}
 def test_a_set_whose_group_is_none_says_why(cli_runner: CliRunner, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("RECONCILER_TOKEN", "ada-token")
     cli_runner.write("manifests/set.yaml", SET % "acme/api")
-    assert cli_runner("plan").err == (
-        "reconciler: manifests/set.yaml:4:17: acme/api is a project, not a group: list it here, as `projects: [acme/api]`\n"
-        "    select: {group: acme/api}\n"
-        "                    ^\n"
-    )
+    said = "acme/api is a project, not a group: list it here, as `projects: [acme/api]`"
+    planned = cli_runner("plan")
+    assert (planned.code, planned.changes.splitlines()[:2]) == (3, ["group acme/api", f'  ! group "acme/api": {said}'])
     root = cli_runner.sandbox.api_url.removesuffix("/api/v4")
     monkeypatch.setenv("RECONCILER_API_URL", root)
     done = cli_runner("plan")

@@ -9,7 +9,7 @@ import pytest
 from reconciler.errors import Forbidden, Stopped, Unauthorized
 from reconciler.live.discovery import Ahead, Discovery, Listing, discover
 from reconciler.live.read import read_live
-from reconciler.manifests import Hidden, Member
+from reconciler.manifests import Hidden, Member, read_contents
 from reconciler.model.protocols import Spread
 from reconciler.model.state import DesiredTarget
 from reconciler.model.targets import Level, Target
@@ -157,7 +157,7 @@ def test_a_page_that_fails_ends_its_list_and_no_other(concurrency: int) -> None:
 
 def test_a_refused_token_ends_the_other_lists_too() -> None:
     begun, refused = Event(), Event()
-    stopped = []
+    stopped: list[Stopped] = []
 
     def fail(_keep: Any, _spread: Spread) -> list[Any]:
         assert begun.wait(WAIT)
@@ -167,14 +167,37 @@ def test_a_refused_token_ends_the_other_lists_too() -> None:
     def go_on(keep: Any, spread: Spread) -> list[Any]:
         begun.set()
         assert refused.wait(WAIT)
-        while True:
+        while not stopped:
             try:
-                ask_for(lambda _: entries("other/a"), 1, keep, spread)
+                ask_for(lambda _: entries("other/a"), 3, keep, spread)
             except Stopped as error:
                 stopped.append(error)
-                raise
+        return ask_for(lambda _: entries("other/a"), 3, keep, spread)
 
     with Service({"groups/acme/projects": fail, "groups/other/projects": go_on}) as service:
         with pytest.raises(Unauthorized):
             found_in(service, "acme", "other")
     assert len(stopped) == 1
+
+
+def test_what_is_declared_of_some_projects_takes_no_other_document() -> None:
+    head = "apiVersion: reconciler/v1\nkind: "
+    texts = [
+        "ProjectSet\nmetadata: {name: all}\nselect: {group: Acme}\nspec: {milestones: {'{name}': {}}}",
+        "ProjectSet\nmetadata: {name: some}\nselect: {projects: [acme/a, acme/c]}\nspec: {approval_settings: {}}",
+        "Project\nmetadata: {id: 2}\nspec: {milestones: {own: {}}}",
+        "Project\nmetadata: {path: acme/c}\nspec: {}",
+        "Group\nmetadata: {path: acme}\nspec: {approval_settings: {}}",
+    ]
+    manifests = read_contents({"a.yaml": "".join(f"{head}{text}\n---\n" for text in texts).encode()}, KINDS)
+    assert manifests.sections_below == {"Acme": {"milestones", "approval_settings"}}
+    listed = (Member("acme/a", id=1), Member("acme/b", id=2))
+    found = manifests.of_members({"acme": listed})
+    assert [(str(each.target), [section.kind for section in each.sections]) for each in found] == [
+        ("project acme/a", ["approval_settings", "milestones"]),
+        ("project 2", ["milestones"]),
+    ]
+    whole = manifests.with_discovered({"Acme": (*listed, Member("acme/c", id=3))}).desired.targets
+    assert [each for each in whole if each.target in {every.target for every in found}] == [*found]
+    wrong = {"a.yaml": (head + texts[0].replace("'{name}': {}", "'{name}': {}, b: {}")).encode()}
+    assert read_contents(wrong, KINDS).of_members({"acme": (Member("acme/b", id=2),)}) == ()

@@ -687,3 +687,11 @@ def test_a_file_that_has_not_changed_is_read_only_if_it_matters(cli_runner: CliR
     assert (later["manifests_digest"] == digest, later["commit"]) == (False, git.git("rev-parse", "HEAD"))
     assert later["narrowed"] is True
     assert cli_runner("apply --plan plan.json --yes").code == 0
+
+
+def test_a_name_that_may_be_written_otherwise_takes_all_files(cli_runner: CliRunner, git: Repository) -> None:
+    cli_runner.project("{milestones: {a: {}}}")
+    cli_runner.write("manifests/clock.yaml", "apiVersion: reconciler/v1\nkind: Project [")
+    git.commit()
+    cli_runner.project("{milestones: {b: {}}}", "acme/o'clock")
+    assert "manifests/clock.yaml:2:" in cli_runner("plan --since HEAD").err
