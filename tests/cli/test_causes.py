@@ -212,7 +212,8 @@ def test_a_set_whose_group_is_none_says_why(cli_runner: CliRunner, monkeypatch: 
     cli_runner.write("manifests/set.yaml", SET % "acme/api")
     said = "acme/api is a project, not a group: list it here, as `projects: [acme/api]`"
     planned = cli_runner("plan")
-    assert (planned.code, planned.changes.splitlines()[:2]) == (3, ["group acme/api", f'  ! group "acme/api": {said}'])
+    lines = ["group acme/api", f'  ! group "acme/api": {said}     manifests/set.yaml:4']
+    assert (planned.code, planned.out.splitlines()[:2]) == (3, lines)
     root = cli_runner.sandbox.api_url.removesuffix("/api/v4")
     monkeypatch.setenv("RECONCILER_API_URL", root)
     done = cli_runner("plan")
