@@ -22,7 +22,8 @@ class Sizes:
         history: projects of which one has changed.
         rate: requests, and seconds of a window that takes them.
         section: changes in one section.
-        changes: of the plan that is rendered.
+        changes: of the plan that is rendered, and of that which is read again.
+        exported: projects that are exported.
         browsed: projects of the pages that are opened in a browser.
         starts: how often a start is measured.
         peers: projects that each tool brings into order.
@@ -37,6 +38,7 @@ class Sizes:
     rate: tuple[int, int]
     section: int
     changes: int
+    exported: int
     browsed: tuple[int, ...]
     starts: int
     peers: int
@@ -44,10 +46,22 @@ class Sizes:
 
 
 FULL = Sizes(
-    "full", 1000, (100, 10_000), (2500, 5000, 10_000), 10_000, (600, 60), 2000, 50_000, (10, 500, 5000), 31, 50, 3
+    "full",
+    1000,
+    (100, 10_000),
+    (2500, 5000, 10_000),
+    10_000,
+    (600, 60),
+    2000,
+    50_000,
+    5000,
+    (10, 500, 5000),
+    31,
+    50,
+    3,
 )
-QUICK = Sizes("quick", 100, (50, 500), (100, 200, 400), 500, (60, 6), 200, 5000, (10, 500), 11, 10, 3)
-TINY = Sizes("tiny", 10, (10, 20), (10, 20, 30), 20, (60, 2), 10, 100, (10,), 1, 10, 1)
+QUICK = Sizes("quick", 100, (50, 500), (100, 200, 400), 500, (60, 6), 200, 5000, 100, (10, 500), 11, 10, 3)
+TINY = Sizes("tiny", 10, (10, 20), (10, 20, 30), 20, (60, 2), 10, 100, 10, (10,), 1, 10, 1)
 
 
 @dataclass(slots=True)

@@ -1,10 +1,11 @@
-"""`python -m benchmarks.large_plan COUNT FORMAT`: renders a plan of so many changes; prints CPU seconds and characters.
+"""`python -m benchmarks.large_plan COUNT FORMAT [FILE]`: renders a plan of so many changes; prints CPU, characters.
 
 Half of the changes are the same for all projects, half of them differ; one project in ten has a problem.
 """
 
 import sys
 from datetime import UTC, datetime
+from pathlib import Path
 from time import process_time
 
 from reconciler.documents.plan_file import SavedPlan
@@ -58,3 +59,5 @@ if __name__ == "__main__":
     began = process_time()
     text = render_plan(plan, sys.argv[2])
     sys.stdout.write(f"{process_time() - began} {len(text)}\n")
+    if sys.argv[3:]:
+        Path(sys.argv[3]).write_text(text, encoding="utf-8")

@@ -20,7 +20,8 @@ from tests.render.browser import MISSING, found
 HERE = [name for name in ROWS if name != "peers"]
 """The rows that need nothing from elsewhere."""
 
-UNITS = {"browser": "s", "cpu": "ms", "layers": "ms", "reading": "s", "memory": "MB", "section": "s", "render": "s"}
+UNITS = dict.fromkeys(("browser", "export", "reading", "render", "section", "show"), "s")
+UNITS |= {"cpu": "ms", "layers": "ms", "memory": "MB"}
 """Of the first figure of a row, where it is no ratio and no count."""
 
 

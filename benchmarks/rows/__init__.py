@@ -7,6 +7,7 @@ from benchmarks.figures import Figure
 from benchmarks.rows import (
     browsing,
     counting,
+    exporting,
     history,
     memory,
     pacing,
@@ -28,11 +29,13 @@ ROWS: Mapping[str, Row] = {
     "layers": parts.layers,
     "reading": reading.reading,
     "memory": memory.memory,
+    "export": exporting.exporting,
     "start": starting.start,
     "since": history.since,
     "rate": pacing.rate,
     "section": sections.section,
     "render": rendering.rendering,
+    "show": rendering.showing,
     "browser": browsing.browsing,
     "peers": peers.peers,
 }

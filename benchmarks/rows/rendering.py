@@ -4,7 +4,7 @@ import sys
 
 from benchmarks.bench import Bench
 from benchmarks.figures import Figure
-from benchmarks.running import run
+from benchmarks.running import RECONCILER, run
 from reconciler.render import FORMATS
 
 
@@ -20,4 +20,15 @@ def rendering(bench: Bench) -> list[Figure]:
     return [
         Figure(f"CPU, a plan of {count:,} changes as {slowest}", (seconds[slowest],), "s", 10, about=told),
         Figure(f"peak memory, a plan of {count:,} changes as {largest}", (peaks[largest],), "MB", 500),
+    ]
+
+
+def showing(bench: Bench) -> list[Figure]:
+    """Read a saved plan, check it, and show it as text."""
+    count = bench.sizes.changes
+    run([sys.executable, "-m", "benchmarks.large_plan", str(count), "json", "large.json"], bench.folder)
+    done = run([*RECONCILER, "show", "large.json", "--quiet"], bench.folder, codes=(3,))
+    return [
+        Figure(f"CPU, `show` of a saved plan of {count:,} changes", (done.cpu,), "s", 10),
+        Figure(f"peak memory, `show` of a saved plan of {count:,} changes", (done.peak,), "MB", 650),
     ]
