@@ -113,10 +113,10 @@ class Placement:
         held: set[Steps] = set()
         for steps in sorted(wishes, key=len):
             around = (steps[:length] for length in range(1, len(steps)))
-            if not held.isdisjoint(around):
-                held.add(steps)
-            elif (lock := lock_on(whole, steps)) is not None:
-                held.add(steps)
+            is_within = not held.isdisjoint(around)
+            lock = None if is_within else lock_on(whole, steps)
+            held |= {steps} if is_within or lock else set()
+            if lock is not None:
                 self._refuse(whole, steps, f"locked by {lock}: change it there")
         for steps in held:
             del wishes[steps]

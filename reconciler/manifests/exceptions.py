@@ -130,10 +130,10 @@ def _declared(whole: Effective, name: str) -> Mapping[tuple[str, Key], list[obje
     found: dict[tuple[str, Key], list[object]] = {}
     for field, collection in _collections(spec).items():
         entries = held.get(field) if field else held
-        for entry in entries if isinstance(entries, list | dict) else ():
-            if isinstance(entry, str | int):  # anything else is an error
-                value = entry if entries is not held else held[entry]
-                found.setdefault((field, collection.identity(entry)), []).append(value)
+        listed_here = entries if isinstance(entries, list | dict) else ()
+        for entry in (each for each in listed_here if isinstance(each, str | int)):  # anything else is an error
+            value = entry if entries is not held else held[entry]
+            found.setdefault((field, collection.identity(entry)), []).append(value)
     return found
 
 
@@ -169,9 +169,9 @@ def _locks_by_item(whole: Effective, name: str) -> Mapping[Key, list[Lock]]:
     """Return the locks of a section's items by their identity."""
     items = whole.specs[name].items
     found: dict[Key, list[Lock]] = {}
-    for lock in locks_of(whole):
-        if items and lock.steps[0] == name:
-            found.setdefault(items.identity(lock.steps[1]), []).append(lock)
+    own = ((items.identity(lock.steps[1]), lock) for lock in locks_of(whole) if items and lock.steps[0] == name)
+    for identity, lock in own:
+        found.setdefault(identity, []).append(lock)
     return found
 
 
