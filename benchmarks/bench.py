@@ -1,7 +1,7 @@
 """The bench that rows work at: how much there is to do, a folder for it, and what several rows share."""
 
 from collections.abc import Callable, Hashable
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any, TypeVar
 
@@ -26,6 +26,9 @@ class Sizes:
         exported: projects that are exported.
         browsed: projects of the pages that are opened in a browser.
         starts: how often a start is measured.
+        latencies: milliseconds of the services that take their time.
+        workers: requests that the services with few workers work on at once.
+        cost: milliseconds of such a worker for a small read; 60 on a real service.
         peers: projects that each tool brings into order.
         repeat: how often everything else is measured.
     """
@@ -41,27 +44,66 @@ class Sizes:
     exported: int
     browsed: tuple[int, ...]
     starts: int
+    latencies: tuple[int, ...]
+    workers: tuple[int, ...]
+    cost: int
     peers: int
     repeat: int
 
 
 FULL = Sizes(
-    "full",
-    1000,
-    (100, 10_000),
-    (2500, 5000, 10_000),
-    10_000,
-    (600, 60),
-    2000,
-    50_000,
-    5000,
-    (10, 500, 5000),
-    31,
-    50,
-    3,
+    name="full",
+    projects=1000,
+    files=(100, 10_000),
+    memory=(2500, 5000, 10_000),
+    history=10_000,
+    rate=(600, 60),
+    section=2000,
+    changes=50_000,
+    exported=5000,
+    browsed=(10, 500, 5000),
+    starts=31,
+    latencies=(20, 50, 100),
+    workers=(4, 16, 64),
+    cost=60,
+    peers=200,
+    repeat=3,
 )
-QUICK = Sizes("quick", 100, (50, 500), (100, 200, 400), 500, (60, 6), 200, 5000, 100, (10, 500), 11, 10, 3)
-TINY = Sizes("tiny", 10, (10, 20), (10, 20, 30), 20, (60, 2), 10, 100, 10, (10,), 1, 10, 1)
+QUICK = replace(
+    FULL,
+    name="quick",
+    projects=100,
+    files=(50, 500),
+    memory=(100, 200, 400),
+    history=500,
+    rate=(60, 6),
+    section=200,
+    changes=5000,
+    exported=100,
+    browsed=(10, 500),
+    starts=11,
+    latencies=(20, 100),
+    workers=(4, 16),
+    peers=10,
+)
+TINY = Sizes(
+    name="tiny",
+    projects=10,
+    files=(10, 20),
+    memory=(10, 20, 30),
+    history=20,
+    rate=(60, 2),
+    section=10,
+    changes=100,
+    exported=10,
+    browsed=(10,),
+    starts=1,
+    latencies=(20,),
+    workers=(16,),
+    cost=5,
+    peers=10,
+    repeat=1,
+)
 
 
 @dataclass(slots=True)

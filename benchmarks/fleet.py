@@ -80,6 +80,11 @@ class Project:
         return {f"{self.path}/{name}*": dict(LEVELS) for name in RULES}
 
 
+def tens(count: int) -> int:
+    """Return the nearest size of a fleet that is no larger, and at least that of one team."""
+    return max(count // TEAM * TEAM, TEAM)
+
+
 def path_of(index: int) -> str:
     """Return the full path of a project."""
     return f"fleet/team-{index // TEAM:04d}/service-{index:05d}"

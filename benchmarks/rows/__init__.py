@@ -8,6 +8,7 @@ from benchmarks.rows import (
     browsing,
     counting,
     exporting,
+    finding,
     history,
     memory,
     pacing,
@@ -25,6 +26,7 @@ Row = Callable[[Bench], list[Figure]]
 ROWS: Mapping[str, Row] = {
     "requests": counting.requests,
     "latency": waiting.latency,
+    "auto": finding.auto,
     "cpu": waiting.cpu,
     "layers": parts.layers,
     "reading": reading.reading,

@@ -1,4 +1,4 @@
-"""The same work by others: two tools from PyPI that know some of the sections, on the same sandbox."""
+"""The same work by others, on the same sandbox: two tools from PyPI that know some of the sections, and a script."""
 
 import json
 import sys
@@ -11,6 +11,8 @@ from benchmarks.bench import Bench
 from benchmarks.figures import Figure
 from benchmarks.fleet import TOKEN, Project, path_of, project
 from benchmarks.running import RECONCILER, Failed, Server, run, sandbox
+
+SCRIPT = Path(__file__).parent.parent / "plain_script.py"
 
 LATENCY = 20
 """Milliseconds: without any, only CPU time would be compared."""
@@ -27,6 +29,7 @@ class Peer:
         section: which of ours it knows.
         configuration: its own, of some projects at a service.
         arguments: what follows the command, given the file that holds the configuration.
+        command: of its environment, if not that of its name.
     """
 
     name: str
@@ -35,6 +38,7 @@ class Peer:
     section: str
     configuration: Callable[[Iterable[Project], str], dict[str, Any]]
     arguments: Callable[[str], list[str]]
+    command: str = ""
 
 
 @dataclass(frozen=True, slots=True)
@@ -78,6 +82,30 @@ def job_token_scope(projects: Iterable[Project], url: str) -> dict[str, Any]:
     }
 
 
+def for_script(section: str) -> Callable[[Iterable[Project], str], dict[str, Any]]:
+    """Configure the plain script for one section."""
+
+    def configure(projects: Iterable[Project], url: str) -> dict[str, Any]:
+        wanted: dict[str, Any] = {
+            each.path: each.milestones()
+            if section == "milestones"
+            else {
+                "itself": each.path,
+                "projects": [path_of(each.neighbour), f"fleet/team-{each.team:04d}/library"],
+                "groups": [f"fleet/team-{each.team:04d}"],
+            }
+            for each in projects
+        }
+        return {"url": url, "token": TOKEN, "section": section, "projects": wanted}
+
+    return configure
+
+
+def script(section: str) -> Peer:
+    """Return what many write themselves."""
+    return Peer("python-gitlab", "8.6.0", (), section, for_script(section), lambda file: [str(SCRIPT), file], "python")
+
+
 PEERS = (
     Peer(
         "gitlabform",
@@ -95,6 +123,8 @@ PEERS = (
         milestones,
         lambda file: ["--fail-on-errors", file],
     ),
+    script("job_token_scope"),
+    script("milestones"),
 )
 
 
@@ -110,10 +140,12 @@ def install(folder: Path, peer: Peer) -> Path:
         Failed: it cannot be installed.
     """
     environment = folder / peer.name
+    if environment.is_dir():
+        return environment / "bin" / (peer.command or peer.name)
     run([sys.executable, "-m", "venv", str(environment)], folder)
     pip = [str(environment / "bin" / "python"), "-m", "pip", "install", "--quiet"]
     run([*pip, f"{peer.name}=={peer.version}", *peer.replaces_ids], folder)
-    return environment / "bin" / peer.name
+    return environment / "bin" / (peer.command or peer.name)
 
 
 def _figures(bench: Bench, peer: Peer, command: Path) -> list[Figure]:
@@ -141,7 +173,7 @@ def _figures(bench: Bench, peer: Peer, command: Path) -> list[Figure]:
         name = f"ours ÷ {peer.name}'s, {work}"
         figures += [
             Figure(f"requests, {name}", (our.requests / their.requests,), "", 1, about=about),
-            Figure(f"seconds, {name}", (our.wall / their.wall,), "", 1, about=about),
+            Figure(f"seconds, {name}", (our.wall / their.wall,), "", 0.1, about=about),
         ]
     return figures
 

@@ -4,12 +4,15 @@ from dataclasses import dataclass
 
 from benchmarks.bench import Bench
 from benchmarks.figures import Figure
+from benchmarks.fleet import tens
 from benchmarks.running import RECONCILER, Failed, Finished, quick_server, run
 
 LATENCY = 20
-"""Milliseconds."""
+"""Milliseconds: the latency with which the manifests of all projects are planned; with more, those of fewer."""
 
 CONCURRENCY = 16
+
+TARGETS = {20: 1.28, 50: 1.10, 100: 1.05}
 
 
 @dataclass(frozen=True, slots=True)
@@ -18,33 +21,42 @@ class Runs:
 
     Attributes:
         plans: as measured.
+        projects: planned by each.
         requests: of each.
         taken: seconds that the server took for one request, on average.
-        validations: the same manifests only read.
     """
 
     plans: list[Finished]
+    projects: int
     requests: int
     taken: float
-    validations: list[Finished]
 
 
 def latency(bench: Bench) -> list[Figure]:
-    """The wall time of a plan, compared with what the requests alone must take."""
-    runs = bench.once("waiting", lambda: _runs(bench))
-    least = runs.requests * LATENCY / 1000 / CONCURRENCY
-    work = f"wall ÷ (requests × {LATENCY} ms ÷ {CONCURRENCY}), {bench.sizes.projects:,} projects × six sections"
-    about = (
-        f"quick server (the sandbox's answers from memory); {runs.requests:,} requests, for which it took "
-        f"{1000 * runs.taken:.1f} ms each; the whole process, with {_wall(runs.validations):.2f} s to read manifests"
-    )
-    return [Figure(work, tuple(plan.wall / least for plan in runs.plans), "", 1.15, about=about)]
+    """The wall time of a plan, compared with what the requests alone must take with 16 in flight."""
+    figures = []
+    for milliseconds in bench.sizes.latencies:
+        for number in (str(CONCURRENCY), "auto"):
+            runs = _runs(bench, milliseconds, number)
+            least = runs.requests * milliseconds / 1000 / CONCURRENCY
+            work = (
+                f"wall ÷ (requests × {milliseconds} ms ÷ {CONCURRENCY}), {number} in flight, "
+                f"{runs.projects:,} projects × six sections"
+            )
+            about = (
+                f"quick server (the sandbox's answers from memory), {number} in flight; {runs.requests:,} requests, "
+                f"for which it took {1000 * runs.taken:.1f} ms each; the whole process"
+            )
+            samples = tuple(plan.wall / least for plan in runs.plans)
+            figures.append(Figure(work, samples, "", TARGETS[milliseconds], about=about))
+    return figures
 
 
 def cpu(bench: Bench) -> list[Figure]:
     """The CPU time of the same plan, less that of reading the manifests, for each request."""
-    runs = bench.once("waiting", lambda: _runs(bench))
-    validation = min(each.cpu for each in runs.validations)
+    runs = _runs(bench, LATENCY, str(CONCURRENCY))
+    validate = [*RECONCILER, "validate", str(bench.manifests(runs.projects)), "--quiet"]
+    validation = min(run(validate, bench.folder).cpu for _ in range(bench.sizes.repeat))
     samples = tuple(1000 * (plan.cpu - validation) / runs.requests for plan in runs.plans)
     about = (
         f"the plans of `latency`, less the {validation:.2f} s of CPU in which `validate` reads the same manifests; "
@@ -53,25 +65,23 @@ def cpu(bench: Bench) -> list[Figure]:
     return [Figure("CPU of the client per request", samples, "ms", 0.8, about=about)]
 
 
-def _runs(bench: Bench) -> Runs:
-    count = bench.sizes.projects
-    manifests = str(bench.manifests(count))
+def _runs(bench: Bench, milliseconds: int, number: str) -> Runs:
+    return bench.once(("waiting", milliseconds, number), lambda: _plans(bench, milliseconds, number))
+
+
+def _plans(bench: Bench, milliseconds: int, number: str) -> Runs:
+    count = tens(bench.sizes.projects * LATENCY // milliseconds)
     state, work = bench.state(count)
-    validate = [*RECONCILER, "validate", manifests, "--quiet"]
-    plan = [*RECONCILER, "plan", manifests, "--quiet", "--concurrency", str(CONCURRENCY)]
-    validations = [run(validate, bench.folder) for _ in range(bench.sizes.repeat)]
+    plan = [*RECONCILER, "plan", str(bench.manifests(count)), "--quiet", "--concurrency", number]
+    most = 32 if number == "auto" else int(number)
     plans, requests, seconds = [], 0, 0.0
-    with quick_server(state, LATENCY) as server:
+    with quick_server(state, milliseconds) as server:
         run(plan, bench.folder, server.variables)
         for _ in range(bench.sizes.repeat):
             server.forget_counts()
             plans.append(run(plan, bench.folder, server.variables))
             counts = server.counts()
-            if counts["requests"] != work.plan or counts["peak"] > CONCURRENCY:
+            if counts["requests"] != work.plan or counts["peak"] > most:
                 raise Failed(f"{counts} where {work.plan} requests were to be made")
             requests, seconds = counts["requests"], seconds + counts["seconds"]
-    return Runs(plans, requests, seconds / requests / bench.sizes.repeat, validations)
-
-
-def _wall(finished: list[Finished]) -> float:
-    return min(each.wall for each in finished)
+    return Runs(plans, count, requests, seconds / requests / bench.sizes.repeat)
