@@ -13,8 +13,9 @@ FLEET = {"api": "", "lib": "", "web": ", labels: {tier: canary}"}
 
 
 @pytest.fixture(autouse=True)
-def _fleet(cli_runner: CliRunner) -> None:
-    """Three projects with a milestone each to create; the last in order is the canary."""
+def _fleet(cli_runner: CliRunner, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Three projects with a milestone each to create; the last in order is the canary. Retries wait for nothing."""
+    monkeypatch.setattr("reconciler.service.client.backoff", lambda *_: 0.0)
     for name, labels in FLEET.items():
         cli_runner.write(
             f"manifests/{name}.yaml",
