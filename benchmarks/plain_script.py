@@ -29,17 +29,18 @@ def job_token_scope(project: Any, wanted: dict[str, Any]) -> None:
     scope = project.job_token_scope.get()
     if not scope.inbound_enabled:
         project.job_token_scope.update(new_data={"enabled": True})
-    for manager, key, create, paths in (
-        (scope.allowlist, "path_with_namespace", "target_project_id", wanted["projects"]),
-        (scope.groups_allowlist, "full_path", "target_group_id", wanted["groups"]),
+    server = project.manager.gitlab
+    for manager, places, key, paths in (
+        (scope.allowlist, server.projects, "target_project_id", wanted["projects"]),
+        (scope.groups_allowlist, server.groups, "target_group_id", wanted["groups"]),
     ):
-        found = {getattr(each, key): each for each in manager.list(get_all=True)}
+        found = {
+            getattr(each, "path_with_namespace", None) or each.web_url.partition("/groups/")[2]: each
+            for each in manager.list(get_all=True)
+        }
         for path in paths:
             if path not in found:
-                places = (
-                    project.manager.gitlab.projects if key == "path_with_namespace" else project.manager.gitlab.groups
-                )
-                manager.create({create: places.get(path).id})
+                manager.create({key: places.get(path).id})
         for path in found.keys() - {*paths, wanted["itself"]}:
             manager.delete(found[path].id)
 
