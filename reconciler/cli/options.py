@@ -38,7 +38,7 @@ class InFlight(click.IntRange):
 
     def shell_complete(self, _ctx: click.Context, _param: click.Parameter, incomplete: str) -> list[CompletionItem]:
         """Return `auto`, where it may be meant."""
-        return [CompletionItem(AUTO)] if AUTO.startswith(incomplete) else []
+        return [CompletionItem(AUTO)] * AUTO.startswith(incomplete)
 
 
 @dataclass(frozen=True, slots=True, eq=False)

@@ -357,8 +357,7 @@ def _first_what_others_need(part: Collection, missing: Sequence[Key], wanted: Ma
             yield names.pop(key)
             for each in below.get(key, ()):
                 above[each].discard(key)
-                if not above[each]:
-                    freed.append(each)
+            freed += [each for each in below.get(key, ()) if not above[each]]
         ready = sorted(freed, key=places.__getitem__)
     yield from names.values()
 

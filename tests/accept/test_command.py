@@ -329,6 +329,7 @@ metadata:
   path: acme/web
   exceptions:
     - {section: approval_settings, fields: [allow_author_approval], until: 2099-01-01, reason: OPS-12}
+spec: {approval_settings: {retain_approvals_on_push: true}}
 """
 
 
@@ -352,8 +353,9 @@ def test_projects_without_a_section_agree_to_it_and_excepted_ones_do_not(cli_run
         ended.err
         == """\
 not accepted: project acme/api: trigger token: switched off in the project: CI/CD; switch CI/CD on, or leave the section out
-6 differences accepted; 4 files written.
+7 differences accepted; 4 files written.
 """
     )
-    assert manifest.read_text() == (UNFIT + EXCEPTED).replace("null", "{}")
+    accepted = (UNFIT + EXCEPTED).replace("null", "{}").replace("on_push: true", "on_push: false")
+    assert manifest.read_text() == accepted
     assert " 0 to create, 0 to update, 0 to delete, 1 problem," in cli_runner("plan").out

@@ -4,7 +4,12 @@ import json
 from collections.abc import Container
 from pathlib import Path
 
+import pytest
+
 from tests.acceptance.installation import Installation, World, without
+
+pytestmark = pytest.mark.no_cover
+"""Others cover the same lines; tracing would take as long as the tests."""
 
 LONG, SHORT = "ü" * 255, "ß" * 255
 CREATED = f"""

@@ -6,8 +6,13 @@ from collections.abc import Callable
 from contextlib import ExitStack
 from threading import Barrier, Event
 
+import pytest
+
 from tests.acceptance.installation import World
 from tests.between import Passing, between
+
+pytestmark = pytest.mark.no_cover
+"""Others cover the same lines; tracing would take as long as the tests."""
 
 WAIT = 120
 """Seconds for which a held answer waits at most."""

@@ -2,7 +2,12 @@
 
 import re
 
+import pytest
+
 from tests.acceptance.installation import LICENSED, World, without
+
+pytestmark = pytest.mark.no_cover
+"""Others cover the same lines; tracing would take as long as the tests."""
 
 APPROVALS = {
     "allow_author_approval": False,

@@ -161,7 +161,7 @@ def test_what_may_be_the_archive_of_before_is_said_to_be(
     cli_runner: CliRunner, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr("reconciler.export.backup.PAUSE", 0)
-    with canned(ACCEPTED, ready(), ready()) as server:
+    with canned(ACCEPTED, answer("500 Oops", "{}"), ready(), ready()) as server:
         monkeypatch.setenv("RECONCILER_API_URL", server.api_url)
         done = cli_runner("backup --group acme --to acme.tar.gz")
     assert done.out == (

@@ -23,6 +23,9 @@ from tests.docs.pages import ROOT, SHELL, Block, Step, steps
 PLAIN = re.compile(r"""reconciler(?: +(?:[\w./=:,@%+{}~^-]|\$\w+|"[^"`\\]*"|'[^'$]*')+)*""")
 """One of our commands with words that need no shell: variables, but no globs, pipes or other commands."""
 
+SUBSTITUTED = re.compile(r"\$\((.*)\)")
+"""A command whose output becomes a part of a line."""
+
 SANDBOX = re.compile(r"reconciler (sandbox\b.*) &")
 
 THE_SERVICE = "https://gitlab.example.com"
@@ -110,6 +113,7 @@ class Shell:
             self._start(shlex.split(serving[1])[1:])
             return 0, ""
         if line.startswith("export "):
+            line = SUBSTITUTED.sub(lambda found: self._in_bash(found[1])[1].strip(), line)
             self._set(**dict(word.split("=", 1) for word in self._words(line)[1:]))
             return 0, ""
         if line.startswith("unset "):

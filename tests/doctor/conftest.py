@@ -68,7 +68,7 @@ class Patient:
         """Return the requests; all are GETs."""
         log = self.cli_runner.sandbox.log()
         assert {entry["method"] for entry in log} <= {"GET"}
-        return [entry["target"].removeprefix(PREFIX).removesuffix("?per_page=100&page=1") for entry in log]
+        return [re.sub(r"[?&]per_page=100&page=1$", "", entry["target"].removeprefix(PREFIX)) for entry in log]
 
 
 @pytest.fixture

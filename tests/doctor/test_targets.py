@@ -14,6 +14,7 @@ from tests.doctor.conftest import FRONT, TODAY, Patient
 from tests.test_schemas import faults
 
 ASKED = ["personal_access_tokens/self", "version", "user"]
+MILESTONES = "milestones?include_ancestors=true"
 RULES = "container_repository_protection_rules"
 ALL = (
     "notification_settings: {{level: watch}}, approval_settings: {{allow_author_approval: false}}, "
@@ -35,7 +36,7 @@ def of(path: str, *parts: str) -> list[str]:
 def parts_of(path: str) -> list[str]:
     """Return the requests for all parts."""
     parts = "notification_settings merge_request_approval_setting registry/protection/repository/rules job_token_scope"
-    return of(path, *parts.split(), "milestones", "triggers")
+    return of(path, *parts.split(), MILESTONES, "triggers")
 
 
 def told(done_out: str) -> list[str]:
@@ -118,7 +119,7 @@ def test_a_role_that_does_not_suffice_is_told(patient: Patient) -> None:
     ]
     assert "Doctor: 5 errors, 0 warnings, 0 unknown." in done.out
     records = ["projects/acme%2Fapi", "projects/acme%2Flib", "projects/acme%2Fweb"]
-    reads = [*parts_of("acme/api"), *parts_of("acme/lib"), *of("acme/web", "milestones")]
+    reads = [*parts_of("acme/api"), *parts_of("acme/lib"), *of("acme/web", MILESTONES)]
     assert patient.requests() == [*ASKED, *reads, *records]
 
 
@@ -417,7 +418,7 @@ def test_a_token_that_may_only_read_does_for_those_who_only_read(patient: Patien
         f"  error    job_token_scope                           read: yes, write: no: {why}",
         f"  error    milestones                                read: yes, write: no: {why}",
     ]
-    assert patient.requests() == [*ASKED, *of("acme/api", "job_token_scope", "milestones")]
+    assert patient.requests() == [*ASKED, *of("acme/api", "job_token_scope", MILESTONES)]
     reading = patient.ask("--read-only")
     assert reading.code == 0
     assert reading.out.splitlines()[7:10] == [
@@ -505,7 +506,7 @@ def test_what_failed_before_can_be_looked_at_alone(patient: Patient) -> None:
     patient.cli_runner.sandbox.set_faults([])
     patient.cli_runner.sandbox.clear_log()
     patient.ask("--retry-failed", "report.json")
-    assert patient.requests() == [*ASKED, *of("acme/api", "milestones"), "projects/acme%2Fapi"]
+    assert patient.requests() == [*ASKED, *of("acme/api", MILESTONES), "projects/acme%2Fapi"]
 
 
 def test_quiet_tells_only_what_is_not_well(patient: Patient) -> None:

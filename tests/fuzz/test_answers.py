@@ -12,6 +12,9 @@ from tests.cli_runner import CliRunner
 from tests.fuzz.answers import SECRET, Mad
 from tests.states import a_small_service
 
+pytestmark = pytest.mark.no_cover
+"""Others cover the same lines; tracing would take as long as the tests."""
+
 SEEDS = range(14)
 FORMATS = ("text", "json", "markdown", "html", "junit", "prometheus", "terraform-report")
 COMMANDS = (

@@ -15,6 +15,9 @@ from tests.render.fleets import applied, fleet, history, interrupted
 from tests.render.hostile import NAMES, hostile
 from tests.render.many import carried_out
 
+pytestmark = pytest.mark.no_cover
+"""Others cover the same lines; tracing would take as long as the tests."""
+
 PAGES: dict[str, Callable[[int], str]] = {
     "plan": lambda projects: render_plan(fleet(projects), "html"),
     "report": lambda projects: render_report(applied(projects), "html"),

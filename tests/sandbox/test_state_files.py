@@ -91,6 +91,7 @@ def a_plain_project(number: int, name: str) -> dict[str, Any]:
         "builds_enabled": True,
         "issues_enabled": True,
         "merge_requests_enabled": True,
+        "ci_pipeline_variables_minimum_override_role": "developer",
         "marked_for_deletion_on": None,
     }
 

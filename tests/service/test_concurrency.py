@@ -155,10 +155,13 @@ def test_the_limit_moves_between_one_and_thirty_two() -> None:
 
 
 @pytest.mark.parametrize("make", [AdaptiveLimit, lambda: FixedLimit(4)])
-def test_an_answer_that_never_came_says_nothing_of_the_load(make: Callable[[], ConcurrencyLimit]) -> None:
+def test_an_answer_that_never_came_or_took_no_time_says_nothing_of_the_load(
+    make: Callable[[], ConcurrencyLimit],
+) -> None:
     limit = make()
     for moment in range(20):
         limit.answer(limit.send("GET x", moment), moment + 100, None)
+        limit.answer(limit.send("GET x", moment), moment, 200)
     assert (limit.requests, limit.in_flight) == (4, 0)
 
 

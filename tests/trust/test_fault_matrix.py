@@ -12,6 +12,9 @@ from tests.building import KINDS
 from tests.engine_driver import EngineDriver, failures
 from tests.trust.all_writes import essence, everything, service, undisturbed, wanted
 
+pytestmark = pytest.mark.no_cover
+"""Others cover the same lines; tracing would take as long as the tests."""
+
 FAULTS: dict[str, dict[str, Any]] = {
     "408": {"kind": "status", "status": 408},
     "409": {"kind": "status", "status": 409},
