@@ -15,7 +15,7 @@ from tests.cli_runner import CliRunner
 from tests.operations import Operations, count, grown
 from tests.states import a_small_service
 
-pytestmark = pytest.mark.no_cover
+pytestmark = pytest.mark.untraced
 """Others cover the same lines; tracing would take as long as the tests."""
 
 FEW, MANY = 5, 20

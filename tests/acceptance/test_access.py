@@ -8,7 +8,7 @@ import pytest
 from tests.acceptance.installation import DEVELOPER, World
 from tests.between import Passing, between
 
-pytestmark = pytest.mark.no_cover
+pytestmark = pytest.mark.untraced
 """Others cover the same lines; tracing would take as long as the tests."""
 
 THROTTLE = [f"throttle_authenticated_api_{name}" for name in ("enabled", "requests_per_period", "period_in_seconds")]

@@ -8,7 +8,7 @@ import pytest
 
 from tests.acceptance.installation import Installation, World, without
 
-pytestmark = pytest.mark.no_cover
+pytestmark = pytest.mark.untraced
 """Others cover the same lines; tracing would take as long as the tests."""
 
 LONG, SHORT = "ü" * 255, "ß" * 255

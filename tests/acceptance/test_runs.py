@@ -11,7 +11,7 @@ import pytest
 from tests.acceptance.installation import World
 from tests.between import Passing, between
 
-pytestmark = pytest.mark.no_cover
+pytestmark = pytest.mark.untraced
 """Others cover the same lines; tracing would take as long as the tests."""
 
 WAIT = 120

@@ -6,7 +6,7 @@ import pytest
 
 from tests.acceptance.installation import LICENSED, World, without
 
-pytestmark = pytest.mark.no_cover
+pytestmark = pytest.mark.untraced
 """Others cover the same lines; tracing would take as long as the tests."""
 
 APPROVALS = {

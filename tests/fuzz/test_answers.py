@@ -12,7 +12,7 @@ from tests.cli_runner import CliRunner
 from tests.fuzz.answers import SECRET, Mad
 from tests.states import a_small_service
 
-pytestmark = pytest.mark.no_cover
+pytestmark = pytest.mark.untraced
 """Others cover the same lines; tracing would take as long as the tests."""
 
 SEEDS = range(14)

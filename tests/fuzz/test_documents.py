@@ -16,7 +16,7 @@ from tests.fuzz.mutating import controls, draw, garbled, mutated, parsed, reseal
 from tests.fuzz.shown import unexplained
 from tests.states import a_small_service
 
-pytestmark = pytest.mark.no_cover
+pytestmark = pytest.mark.untraced
 """Others cover the same lines; tracing would take as long as the tests."""
 
 MANIFESTS = """\

@@ -13,7 +13,7 @@ from tests.fuzz.manifests import MUTATIONS
 from tests.fuzz.mutating import controls, draw, garbled, mutated
 from tests.states import a_small_service
 
-pytestmark = pytest.mark.no_cover
+pytestmark = pytest.mark.untraced
 """Others cover the same lines; tracing would take as long as the tests."""
 
 SHARED = """\

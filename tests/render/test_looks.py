@@ -15,7 +15,7 @@ from tests.render.fleets import applied, fleet, history, interrupted
 from tests.render.hostile import NAMES, hostile
 from tests.render.many import carried_out
 
-pytestmark = pytest.mark.no_cover
+pytestmark = pytest.mark.untraced
 """Others cover the same lines; tracing would take as long as the tests."""
 
 PAGES: dict[str, Callable[[int], str]] = {

@@ -12,7 +12,7 @@ from tests.building import KINDS
 from tests.engine_driver import EngineDriver, failures
 from tests.trust.all_writes import essence, everything, service, undisturbed, wanted
 
-pytestmark = pytest.mark.no_cover
+pytestmark = pytest.mark.untraced
 """Others cover the same lines; tracing would take as long as the tests."""
 
 FAULTS: dict[str, dict[str, Any]] = {
