@@ -35,7 +35,7 @@ JOB = {
 
 
 def places(environment: Mapping[str, str], **settings: Any) -> Places:
-    return Places.of(environment, settings, KINDS, root="/work", folder="/work/fleet")
+    return Places.of(environment, settings, KINDS, root="/srv/settings", folder="/srv/settings/fleet")
 
 
 def links(environment: Mapping[str, str], saved: SavedPlan = EMPTY, **settings: Any) -> Links:
@@ -52,7 +52,7 @@ def test_a_job_knows_where_everything_is() -> None:
     assert (
         found.origin("manifests/a b.yaml:12") == f"{GITLAB}/acme/settings/-/blob/{SHA}/fleet/manifests/a%20b.yaml#L12"
     )
-    assert found.origin("/work/fleet/x.yaml:1") == f"{GITLAB}/acme/settings/-/blob/{SHA}/fleet/x.yaml#L1"
+    assert found.origin("/srv/settings/fleet/x.yaml:1") == f"{GITLAB}/acme/settings/-/blob/{SHA}/fleet/x.yaml#L1"
 
 
 def test_each_section_has_its_page_at_each_level() -> None:
