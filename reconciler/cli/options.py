@@ -32,6 +32,8 @@ def _pair(_context: click.Context, parameter: click.Parameter, values: tuple[str
 class InFlight(click.IntRange):
     """A number of requests in flight, or `auto`."""
 
+    name = "number, nor auto"
+
     def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> Any:
         """Return `auto` as it is, and a number as an int."""
         return value if value == AUTO else super().convert(value, param, ctx)
