@@ -4,6 +4,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from datetime import UTC, date, datetime, timedelta
 
+from reconciler.model.creation import Creation
 from reconciler.model.resource import Found, Wanted
 from reconciler.model.targets import Key, Level, Target
 
@@ -82,6 +83,7 @@ class DesiredTarget:
         path: its full path, as far as it is known, also where the target is given by ID.
         exceptions: the accepted deviations, expired ones included.
         listed: what a list of projects shows of it; None where none was read.
+        creation: what to create if it does not exist; None if that is a problem.
     """
 
     target: Target
@@ -91,6 +93,7 @@ class DesiredTarget:
     path: str | None = field(default=None, compare=False)
     exceptions: tuple[DeclaredException, ...] = ()
     listed: Listed | None = field(default=None, compare=False)
+    creation: Creation | None = None
 
     def excepts(self, section: str, today: date) -> tuple[DeclaredException, ...]:
         """Return the exceptions of a section that are not over."""

@@ -1,0 +1,115 @@
+"""Targets that do not exist yet: what a manifest asks for by `create`, and the request that creates one. Pure.
+
+In a plan a target's creation is a `Create` with the address of the target itself, in the section without a name, which
+comes first. Its request holds no secret and no file: in their places stand `Placeholder`s.
+"""
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Literal
+
+from reconciler.model.diff import Fields
+from reconciler.model.protocols import Json, Request
+from reconciler.model.targets import Level, Target
+
+Visibility = Literal["private", "internal", "public"]
+
+SOURCES: Mapping[str, str] = {"github": "import/github", "bitbucket_server": "import/bitbucket_server"}
+"""By the manifest's word for where a project is imported from, the path of the request."""
+
+ID_OF = "id_of"
+"""`{"id_of": "group acme/new-team"}` in a body stands for the ID of a target that this run creates."""
+
+VARIABLE = "variable"
+"""`{"variable": "GITHUB_TOKEN"}` in a body stands for the value of an environment variable: a secret."""
+
+FILE = "file"
+"""`{"file": "templates/team.tar.gz"}` in a body stands for the content of a file, sent as a part of its own."""
+
+
+@dataclass(frozen=True, slots=True)
+class Archive:
+    """The archive of a group.
+
+    Attributes:
+        file: its path, from the working directory.
+        digest: SHA-256, hex.
+    """
+
+    file: Path
+    digest: str
+
+
+@dataclass(frozen=True, slots=True)
+class Import:
+    """Where a project is imported from.
+
+    Attributes:
+        source: a key of `SOURCES`.
+        token_env: the environment variable with the token of that service.
+        fields: the other fields, as section 4.1 of the spec names them in requests.
+    """
+
+    source: str
+    token_env: str
+    fields: Mapping[str, Json] = field(default_factory=dict)
+
+
+@dataclass(frozen=True, slots=True)
+class Creation:
+    """What a manifest asks for if its target does not exist.
+
+    Attributes:
+        name: of the target; the last part of its path where none is given.
+        visibility: as given; None for that of the namespace.
+        archive: what a group is made of.
+        source: where a project is imported from.
+        origin: where the manifest says so, as path:line.
+    """
+
+    name: str
+    visibility: Visibility | None = None
+    archive: Archive | None = None
+    source: Import | None = None
+    origin: str = field(default="", compare=False)
+
+
+@dataclass(frozen=True, slots=True)
+class Namespace:
+    """Where a target is created.
+
+    Attributes:
+        path: full path; empty at the top level.
+        id: numeric ID; None at the top level, and where this run creates it.
+        visibility: of what is created in it, where the manifest does not say; None if unknown.
+    """
+
+    path: str = ""
+    id: int | None = None
+    visibility: Visibility | None = "private"
+
+
+TOP_LEVEL = Namespace()
+
+
+def creation_request(target: Target, after: Fields, namespace: Namespace) -> Request:
+    """Return the request that creates a target (spec 4.1, 4.14; deployed behaviour, sections f and g).
+
+    Args:
+        target: the target, by path.
+        after: the fields of its creation; see `planning.creation`.
+        namespace: where it is created.
+    """
+    slug = str(target.ref).rpartition("/")[2]
+    if "import" in after:
+        ((source, fields),) = after["import"].items()
+        given = {name: value for name, value in fields.items() if name != "token_env"}
+        body = {**given, "personal_access_token": {VARIABLE: fields["token_env"]}}
+        return Request("POST", SOURCES[source], {**body, "new_name": slug, "target_namespace": namespace.path})
+    where = namespace.id if namespace.id is not None or not namespace.path else {ID_OF: f"group {namespace.path}"}
+    parent = "parent_id" if target.level is Level.GROUP else "namespace_id"
+    body = {"name": after["name"], "path": slug, **({} if where is None else {parent: where})}
+    if "from_archive" in after:
+        return Request("POST", "groups/import", {**body, FILE: {FILE: after["from_archive"]}})
+    return Request("POST", f"{target.level}s", {**body, "visibility": after["visibility"]})
