@@ -72,7 +72,7 @@ class Difference(Addressed):
     @computed_field
     @property
     def section(self) -> str:
-        """The section's name; empty if nothing of the target can be read."""
+        """The section's name; empty for what is about the target itself: its creation, and problems of all of it."""
         return self.address.section
 
 

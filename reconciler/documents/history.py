@@ -58,7 +58,7 @@ class Differences:
     ref: Key | None
     """The target's full path or numeric ID; null for the instance and for the user behind the token."""
     section: str
-    """The section's name; empty if nothing of the target can be read."""
+    """The section's name; empty for what is about the target itself: its creation, and problems of all of it."""
     part: str
     """Which of the section's endpoints; the section's name if there is only one."""
     since: AwareDatetime

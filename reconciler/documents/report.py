@@ -75,7 +75,7 @@ class SectionReport:
     """The result of an apply for one section of one target."""
 
     section: str
-    """The section's name; empty if nothing of the target can be read."""
+    """The section's name; empty for what is about the target itself: its creation, and problems of all of it."""
     found: NonNegativeInt
     """How many objects the section held when it was read."""
     outcomes: tuple[Outcome, ...]

@@ -32,7 +32,7 @@ class Addressed:
     @computed_field
     @property
     def part(self) -> str:
-        """Which of the section's endpoints; the section's name if there is only one."""
+        """Which of the section's endpoints; the section's name if there is only one; empty for the target itself."""
         return self.address.part
 
     @computed_field
@@ -201,7 +201,7 @@ class SectionPlan:
     """The changes and problems of one section of one target."""
 
     section: str
-    """The section's name; empty if nothing of the target can be read."""
+    """The section's name; empty for what is about the target itself: its creation, and problems of all of it."""
     found: Annotated[int, Field(ge=0)] = 0
     """How many objects the section held when it was read."""
     changes: tuple[Annotated[Change, Field(discriminator="action")], ...] = ()
@@ -231,6 +231,8 @@ class TargetPlan(Targeted):
     """Its full path, where its manifest gives the ID and the path is known; else null."""
     labels: Mapping[str, str] = field(default_factory=dict)
     """Its labels, from `metadata.labels` of its document and of the sets that select it."""
+    importing: bool = False
+    """Whether an import is to fill it, one that is under way or that the creation starts: `apply` waits for its end."""
 
     @property
     def changes(self) -> Iterator[Change]:
