@@ -5,7 +5,7 @@ Only declared parts are read. Nothing here can write: it is handed a `Reader`.
 
 from collections import deque
 from collections.abc import Callable, Hashable, Iterable, Iterator, Mapping
-from queue import SimpleQueue
+from queue import Empty, SimpleQueue
 from threading import Lock, Thread
 from types import MappingProxyType
 from typing import Any, Generic, TypeVar
@@ -38,6 +38,9 @@ EarlyParts = Mapping[PartAddress, tuple[Wanted, LivePart]]
 """Parts that were read before, and what was wanted of them then."""
 
 NOTHING_READ: EarlyParts = MappingProxyType({})
+
+GLANCE = 0.5
+"""After how many seconds, at most, the main thread notices a signal that another thread has received."""
 
 Task = TypeVar("Task")
 Question = TypeVar("Question", bound=Hashable)
@@ -199,13 +202,21 @@ class Crew(Generic[Task]):
             self._has_room()
             # A worker is in the list before the one that starts it ends.
             for _ in self._workers:
-                self._ended.get()
+                self._wait_for_one()
             for worker in self._workers:
                 worker.join()
         finally:
             self._end()
         if self._errors:
             raise self._errors[0]
+
+    def _wait_for_one(self) -> None:
+        """Wait until a worker ends; look up now and then, since a signal may come right before the waiting begins."""
+        while True:
+            try:
+                return self._ended.get(timeout=GLANCE)
+            except Empty:
+                continue
 
     def add(self, task: Task, *, first: bool = False) -> None:
         """Add a task; to be called by a task. It is dropped if the run has ended."""

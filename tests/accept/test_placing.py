@@ -139,6 +139,14 @@ def test_what_a_pruned_section_lacks_goes_into_the_layer_that_prunes_it() -> Non
     assert changed(fleet, none | alike) == (
         "-  milestones: {}\n+  milestones:\n+    m: {}\n+spec:\n+  job_token_scope:\n+    projects:\n+      - acme/web\n"
     )
+    rules = "  prune: [container_repository_protection_rules]\n  container_repository_protection_rules: {}\n"
+    levels = {"minimum_access_level_for_push": "owner", "minimum_access_level_for_delete": None}
+    patterns = {number: f"{PROJECTS[number]}/prod*" for number in (100, 101)}
+    both = {n: [{"id": n, "repository_path_pattern": pattern, **levels}] for n, pattern in patterns.items()}
+    assert changed(profile(rules) + BOTH, of("container_repository_protection_rules", both)) == (
+        "-  container_repository_protection_rules: {}\n+  container_repository_protection_rules:\n"
+        '+    "{path}/prod*":\n+      minimum_access_level_for_push: owner\n'
+    )
     own = project("acme/api", pruned, "")
     assert changed(own, projects(api=[WEB]) | of("milestones", {100: milestones("{name}")})) == (
         "-  job_token_scope: {projects: []}\n-  milestones: {}\n"

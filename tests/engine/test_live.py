@@ -1,9 +1,10 @@
 """Reading live state through a reader that answers from memory."""
 
+import signal
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
-from threading import Barrier, Event, Lock
+from threading import Barrier, Event, Lock, get_ident
 
 import pytest
 
@@ -112,6 +113,20 @@ def test_results_keep_the_order_of_their_tasks_and_the_first_error_drops_the_res
     with pytest.raises(ValueError, match="five"):
         side_by_side(work, [5, *range(6, 500)], 1)
     assert len(begun) < 494
+
+
+def test_a_signal_that_another_thread_receives_ends_the_waiting() -> None:
+    never = Event()
+
+    def work(_: int) -> None:
+        signal.pthread_kill(get_ident(), signal.SIGINT)  # the main thread sleeps on, as after a signal that comes early
+        never.wait()
+
+    try:
+        with pytest.raises(KeyboardInterrupt):
+            side_by_side(work, [1], 1)
+    finally:
+        never.set()
 
 
 def test_the_number_of_tasks_under_way_follows_what_is_allowed() -> None:
