@@ -17,7 +17,7 @@ from .answers import Refusal, refused
 from .call import Call, invalid
 from .records import moment, stamp
 
-SECRETS = frozenset({"private_token", "access_token", "job_token", "token"})
+SECRETS = frozenset({"private_token", "access_token", "job_token", "token", "personal_access_token"})
 REDACTED = "[REDACTED]"
 _BOOLEAN = TypeAdapter(bool)
 
@@ -108,7 +108,7 @@ class Attribute:
         required: whether it must be sent.
         blank: whether null and the empty string are accepted.
         null: whether null is accepted.
-        values: the accepted values, if that is a closed list; null always is.
+        values: the accepted values, if that is a closed list, or those of its parts; null always is.
         never: values that are refused.
     """
 
@@ -151,7 +151,7 @@ def _check(each: Attribute, value: Any, found: dict[str, Any]) -> str | None:
         coerced = None if value is None else each.coerce(value)
     except ValueError:
         return "is invalid"
-    if each.values and coerced is not None and coerced not in each.values:
+    if each.values and coerced is not None and not set(_listed(coerced)) <= set(each.values):
         return "does not have a valid value"
     if coerced in each.never:
         return "has a value not allowed"
@@ -173,6 +173,10 @@ def _none_of(call: Call, names: Sequence[str]) -> Refusal:
     return refused(400, f'400 (Bad request) "{together}" not given, at least one is needed')
 
 
+def _listed(value: Any) -> list[Any]:
+    return value if isinstance(value, list) else [value]
+
+
 def _text(value: Any) -> str:
     if isinstance(value, dict | list):
         raise ValueError  # noqa: TRY004 - the one error by which a coercion refuses
@@ -189,6 +193,12 @@ def _integer(value: Any) -> int | None:
     if isinstance(value, bool) or not isinstance(value, str | int | float):
         raise ValueError  # noqa: TRY004 - the one error by which a coercion refuses
     return None if value == "" else int(value)
+
+
+def _mapping(value: Any) -> dict[str, Any]:
+    if not isinstance(value, dict):
+        raise ValueError  # noqa: TRY004 - the one error by which a coercion refuses
+    return value
 
 
 def _integers(value: Any) -> list[int]:
@@ -218,6 +228,8 @@ texts = partial(Attribute, _texts)
 """A list of strings, or one string of them with commas between."""
 integers = partial(Attribute, _integers)
 """A list of whole numbers, or one string of them with commas between."""
+mapping = partial(Attribute, _mapping)
+"""A mapping, as it is sent."""
 day = partial(Attribute, _day)
 """A date, `YYYY-MM-DD`; the empty string is null."""
 time = partial(Attribute, _time)

@@ -19,6 +19,8 @@ Role = Literal["guest", "planner", "reporter", "developer", "maintainer", "owner
 Dialect = Literal["spec", "deployed"]
 Visibility = Literal["private", "internal", "public"]
 Level = Literal["instance", "user", "group", "project"]
+_PERSONAL = 1_000_000_000
+"""Added to the ID of a user for that of their namespace, which groups have IDs in common with."""
 GUEST, PLANNER, REPORTER, DEVELOPER, MAINTAINER, OWNER, ADMIN = 10, 15, 20, 30, 40, 50, 60
 ROLES: dict[Role, int] = {
     "guest": GUEST,
@@ -100,6 +102,11 @@ class User(Item):
     emails: list[str] = Field(default_factory=list, validate_default=True)
     created_at: Time = SEED
     tokens: list[Token] = Field(default_factory=list)
+
+    @property
+    def namespace_id(self) -> int:
+        """The ID of the personal namespace."""
+        return _PERSONAL + self.id
 
     @field_validator("username")
     @classmethod
@@ -321,6 +328,16 @@ class State:
     def find_group(self, key: str) -> Group | None:
         """Return the one with that ID, if all digits, else with that full path, ignoring case."""
         return self.groups_by_path.get(key.lower()) if _is_path(key) else self.groups.get(int(key))
+
+    def find_namespace(self, key: str) -> Group | User | None:
+        """Return the group, or the user with a personal namespace, of that ID or path, ignoring case."""
+        if _is_path(key):
+            return self.namespace_at(key)
+        return self.groups.get(int(key)) or self.users.get(int(key) - _PERSONAL)
+
+    def namespace_at(self, path: str) -> Group | User | None:
+        """Return the group, or the user with a personal namespace, of that full path, ignoring case."""
+        return self.groups_by_path.get(path.lower()) or self.users_by_name.get(path.lower())
 
     def groups_above(self, place: Place) -> Iterator[Group]:
         """Yield the group of a project, or the group itself, then its parent, up to the root."""

@@ -114,7 +114,7 @@ def test_a_project_in_a_personal_namespace_is_its_users(service: SandboxClient) 
     state["projects"] = [{"id": 1, "path": "ada/own"}]
     shown = service.given(state).ask("GET /projects/1")[1]
     namespace = {
-        "id": 2,
+        "id": 1_000_000_002,
         "name": "Ada",
         "path": "ada",
         "kind": "user",
@@ -124,6 +124,18 @@ def test_a_project_in_a_personal_namespace_is_its_users(service: SandboxClient) 
         "web_url": f"{HOST}/ada",
     }
     assert (shown["namespace"], shown["name_with_namespace"]) == (namespace, "Ada / own")
+    for name, key in (("ada", "Ada"), ("root", "1000000002")):
+        assert service.ask(f"GET /namespaces/{key}", user=name) == (200, namespace)
+    status, group = service.ask("GET /namespaces/acme%2Fteam")
+    assert (status, group["id"], group["kind"], group["full_path"], group["parent_id"]) == (
+        200,
+        11,
+        "group",
+        "acme/team",
+        10,
+    )
+    for name, key in (("max", "ada"), ("ada", "far"), ("ada", "99"), ("ada", "nowhere")):
+        assert service.ask(f"GET /namespaces/{key}", user=name) == (404, {"message": "404 Namespace Not Found"})
     assert service.ask("GET /projects/1/job_token_scope")[0] == 200
     assert service.ask("GET /projects/1", user="max")[0] == 404
 

@@ -105,6 +105,11 @@ def test_the_life_of_a_project(acme: SandboxClient) -> None:
 
 def test_a_project_of_ones_own_and_projects_that_cannot_be_made(acme: SandboxClient) -> None:
     assert acme.ask("POST /projects", {"path": "mine"}, user="dev")[1]["path_with_namespace"] == "dev/mine"
+    own = acme.ask("GET /namespaces/dev", user="dev")[1]["id"]
+    for user, slug in (("dev", "too"), ("root", "given")):
+        made = acme.ask("POST /projects", {"path": slug, "namespace_id": own}, user=user)[1]
+        assert made["path_with_namespace"] == f"dev/{slug}"
+    assert acme.ask("POST /projects", {"path": "x", "namespace_id": 99})[0] == 400
     assert acme.ask("POST /projects", {"path": "team", "name": "t", "namespace_id": 10}) == (
         400,
         {"message": {"path": TAKEN}},
@@ -116,7 +121,7 @@ def test_a_project_of_ones_own_and_projects_that_cannot_be_made(acme: SandboxCli
         400,
         {"message": {"project_namespace.path": reserved, "path": reserved}},
     )
-    for user, namespace in (("gus", 10), ("dev", 12)):
+    for user, namespace in (("gus", 10), ("dev", 12), ("gus", own)):
         refused = acme.ask("POST /projects", {"path": "x", "namespace_id": namespace}, user=user)
         assert refused == (400, {"message": {"namespace": ["is not valid"]}})
 

@@ -31,7 +31,7 @@ def show_user(state: State, user: User, url: str) -> dict[str, Any]:
 
 def show_basic_project(state: State, project: Project, url: str) -> dict[str, Any]:
     """Return the limited project record (spec section 2)."""
-    namespace = _show_namespace(state, project, url)
+    namespace = _show_namespace(state, state.group_of(project) or state.user(project.parent_path), url)
     names = [group.name for group in state.groups_above(project)] or [namespace["name"]]
     spaces = " / ".join(reversed(names))
     host = url.partition("://")[2]
@@ -185,12 +185,26 @@ def show_project(call: Call, project: Project, *, simple: bool = False) -> dict[
     return record if simple or call.user is None else {**record, **_details(call.state, project)}
 
 
-def _show_namespace(state: State, project: Project, url: str) -> dict[str, Any]:
-    path, group = project.parent_path, state.group_of(project)
-    namespace = group or state.user(path)
+def get_namespace(call: Call) -> Answer:
+    """`GET /namespaces/:id`: a group for its members, a personal namespace for its user and for administrators."""
+    user, state = call.caller(), call.state
+    found = state.find_namespace(call.parts["id"])
+    mine = state.access(user, found) > 0 if isinstance(found, Group) else user.admin or found is user
+    if found is None or not mine:
+        raise refused(404, "404 Namespace Not Found")
+    return Answer(200, _show_namespace(state, found, call.url))
+
+
+def namespace_path(namespace: Group | User) -> str:
+    """Return the full path of a group, or of the personal namespace of a user."""
+    return namespace.path if isinstance(namespace, Group) else namespace.username
+
+
+def _show_namespace(state: State, found: Group | User, url: str) -> dict[str, Any]:
+    group, path = found if isinstance(found, Group) else None, namespace_path(found)
     return {
-        "id": namespace.id,
-        "name": namespace.name,
+        "id": found.id if isinstance(found, Group) else found.namespace_id,
+        "name": found.name,
         "path": path.rpartition("/")[2],
         "kind": "group" if group else "user",
         "full_path": path,
@@ -237,6 +251,7 @@ ROUTES = (
     Route("GET", "/user", get_user, scopes=("read_user",)),
     Route("GET", "/version", get_version, scopes=("read_user",)),
     Route("GET", "/personal_access_tokens/self", get_token, scopes=("any",)),
+    Route("GET", "/namespaces/:id", get_namespace),
     Route("GET", "/projects/:id", get_project, anonymous=True),
     Route("GET", "/groups/:id", get_group, anonymous=True),
     Route("GET", "/groups/:id/projects", list_projects, anonymous=True),

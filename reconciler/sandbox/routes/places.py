@@ -13,8 +13,8 @@ from typing import Any
 from ..answers import Answer, Refusal, refused
 from ..call import Call, Insertion, Route
 from ..parameters import boolean, integer, read, text
-from ..state import DEVELOPER, MAINTAINER, OWNER, Group, Place, Project, State
-from .instance import show_group, show_project
+from ..state import DEVELOPER, MAINTAINER, OWNER, Group, Place, Project, State, User
+from .instance import namespace_path, show_group, show_project
 
 KEYWORDS = frozenset({"-", "blob", "builds", "commits", "edit", "new", "raw", "tree", "wikis"})
 """Some of the words that no path may end in: the service's own addresses have them there."""
@@ -61,6 +61,21 @@ def create_group(call: Call) -> Insertion:
     return insert
 
 
+def add_missing_groups(call: Call, path: str) -> Group | None:
+    """Make the groups of a path that are missing; None where one cannot be, although those above it stay."""
+    user, state, parent = call.caller(), call.state, None
+    for slug in path.split("/"):
+        full = f"{parent.path}/{slug}" if parent else slug
+        found = state.groups_by_path.get(full.lower())
+        if found is None:
+            if (parent and state.access(user, parent) < MAINTAINER) or _wrong_group(state, full, slug):
+                return None
+            found = state.add_group({"path": full, "members": [{"user": user.username, "role": "owner"}]})
+            call.changed = True
+        parent = found
+    return parent
+
+
 def update_group(call: Call) -> Answer:
     """`PUT /groups/:id`: name, path, description and visibility."""
     sent = read(call, *_TEXTS)
@@ -88,16 +103,17 @@ def create_project(call: Call) -> Insertion:
     """`POST /projects`: in a group for its developers, or in the caller's own namespace."""
     sent = read(call, *_PROJECT, integer("namespace_id"), any_of=("name", "path"))
     user, state = call.caller(), call.state
-    group = state.groups.get(sent["namespace_id"]) if sent.get("namespace_id") else None
-    if sent.get("namespace_id"):
-        if group is None:
-            raise refused(400, {"base": ["undefined method `organization_id' for nil"]})
-        if state.access(user, group) < DEVELOPER:
-            raise refused(400, {"namespace": ["is not valid"]})
+    number = sent.get("namespace_id")
+    namespace = state.find_namespace(str(number)) if number else user
+    if namespace is None:
+        raise refused(400, {"base": ["undefined method `organization_id' for nil"]})
+    if not may_create(state, user, namespace, DEVELOPER):
+        raise refused(400, {"namespace": ["is not valid"]})
     slug = sent.get("path") or re.sub(r"[^\w.]+", "-", sent["name"].lower()).strip("-")
     visibility = sent.get("visibility") or "private"
+    group = namespace if isinstance(namespace, Group) else None
     values: dict[str, Any] = {
-        "path": f"{group.path if group else user.username}/{slug}",
+        "path": f"{namespace_path(namespace)}/{slug}",
         "name": sent.get("name") or slug,
         "description": sent.get("description"),
         "visibility": group.visibility if group and _is_above(visibility, group) else visibility,  # lowered silently
@@ -105,7 +121,7 @@ def create_project(call: Call) -> Insertion:
     }
 
     def insert() -> Answer:
-        wrong = _wrong_project(state, values["path"], values["name"])
+        wrong = wrong_project(state, values["path"], values["name"])
         if wrong:
             raise refused(400, wrong)
         call.changed = True
@@ -114,12 +130,19 @@ def create_project(call: Call) -> Insertion:
     return insert
 
 
+def may_create(state: State, user: User, namespace: Group | User, role: int) -> bool:
+    """Whether the user has that role in a group, or the personal namespace is theirs or they are an administrator."""
+    if isinstance(namespace, Group):
+        return state.access(user, namespace) >= role
+    return user.admin or namespace is user
+
+
 def update_project(call: Call) -> Answer:
     """`PUT /projects/:id`: name, path, description, visibility, and what is switched on."""
     sent = read(call, *_PROJECT, any_of=[each.name for each in _PROJECT])
     project = call.project(MAINTAINER)
     path, name = _path_of(project, sent), sent.get("name") or project.name
-    wrong = _wrong_project(call.state, path, name, project)
+    wrong = wrong_project(call.state, path, name, project)
     if wrong:
         raise refused(400, wrong)
     _change(call, project, path, sent)
@@ -171,7 +194,8 @@ def _wrong_group(state: State, path: str, name: str, this: Group | None = None) 
     return {**wrong, "path": reasons} if reasons else wrong
 
 
-def _wrong_project(state: State, path: str, name: str, this: Project | None = None) -> dict[str, list[str]]:
+def wrong_project(state: State, path: str, name: str, this: Project | None = None) -> dict[str, list[str]]:
+    """Return why no project can have that path and that name, by attribute: nothing if one can."""
     reasons = _malformed(path.rpartition("/")[2], "end in '.git' or end in '.atom'")
     if reasons:
         return {"project_namespace.path": reasons, "path": reasons}

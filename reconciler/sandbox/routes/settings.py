@@ -1,4 +1,4 @@
-"""Settings of the instance, as far as they limit how many requests a user may send: `PUT /application/settings`.
+"""Settings of the instance, as far as clients need them: how many requests a user may send, what may be imported.
 
 The spec does not define this endpoint; it follows production servers.
 """
@@ -7,34 +7,40 @@ from typing import Any
 
 from ..answers import Answer
 from ..call import Call, Route
-from ..parameters import boolean, integer, read
+from ..parameters import boolean, integer, read, texts
 from ..state import Instance
+from .project_import import SOURCES, enabled_sources
 
 PREFIX = "throttle_authenticated_api"
-_SETTINGS = (
+_THROTTLE = (
     boolean(f"{PREFIX}_enabled", blank=False),
     integer(f"{PREFIX}_requests_per_period", blank=False),
     integer(f"{PREFIX}_period_in_seconds", blank=False),
 )
+_IMPORTABLE = ("github", "bitbucket", "bitbucket_server", "fogbugz", "git", "gitlab_project", "gitea", "manifest")
+_SOURCES = texts(SOURCES.name, values=_IMPORTABLE)
 
 
 def get_settings(call: Call) -> Answer:
     """`GET /application/settings`."""
-    return Answer(200, _show(call.instance()))
+    return Answer(200, _show(call, call.instance()))
 
 
 def update_settings(call: Call) -> Answer:
     """`PUT /application/settings`."""
-    sent = read(call, *_SETTINGS)
+    sent = read(call, *_THROTTLE, _SOURCES)
     instance = call.instance()
     for name, value in sent.items():
         call.changed = call.changed or getattr(instance, name) != value
         setattr(instance, name, value)
-    return Answer(200, _show(instance))
+    return Answer(200, _show(call, instance))
 
 
-def _show(instance: Instance) -> dict[str, Any]:
-    return {each.name: getattr(instance, each.name) for each in _SETTINGS}
+def _show(call: Call, instance: Instance) -> dict[str, Any]:
+    return {
+        **{each.name: getattr(instance, each.name) for each in _THROTTLE},
+        SOURCES.name: enabled_sources(call.state),
+    }
 
 
 ROUTES = (

@@ -1,0 +1,367 @@
+"""Imports of projects from GitHub and Bitbucket Server (spec section 4.1), and how one is getting on.
+
+What the other hosts have, and how an import goes, stands in the section `imports` of the instance. No clock drives an
+import: it goes on each time somebody looks at it. When it ends, the project holds what the repository holds.
+
+Differences: production has no source enabled until an administrator does so; its import from Bitbucket Server makes
+missing groups, and takes the project to the caller's own namespace where it cannot.
+"""
+
+from collections.abc import Callable
+from contextlib import suppress
+from ipaddress import ip_address
+from time import monotonic
+from typing import Annotated, Any, Literal, Self
+from urllib.parse import urlsplit
+
+from pydantic import Field, field_serializer, model_validator
+
+from ..answers import Answer, Refusal, refused
+from ..call import Call, Insertion, Route
+from ..parameters import integer, mapping, read, text
+from ..records import Record
+from ..state import MAINTAINER, OWNER, Group, Project, Section, State, User
+from .instance import namespace_path, show_basic_project
+from .milestones import MILESTONES, Milestone
+from .places import add_missing_groups, may_create, wrong_project
+
+MINUTE = 60
+
+_Source = Literal["github", "bitbucket_server"]
+_Status = Literal["scheduled", "started", "finished", "failed", "canceled"]
+_FINAL = ("finished", "failed", "canceled")
+_TOO_MANY = "This endpoint has been requested too many times. Try again later."
+_NO_NAMESPACE = "Namespace or group to import repository into does not exist."
+_NO_ACCESS = (
+    "Your GitHub personal access token does not have read access to the repository. Please use a classic GitHub "
+    "personal access token with the `repo` scope. Fine-grained tokens are not supported."
+)
+_ASK = "Ask a maintainer to check the import status for more details."
+_STRATEGY = text("timeout_strategy", values=("optimistic", "pessimistic"))
+_GITHUB = (
+    text("personal_access_token", required=True),
+    integer("repo_id", required=True),
+    text("target_namespace", required=True, blank=False),
+    text("new_name"),
+    text("github_hostname"),
+    mapping("optional_stages"),
+    _STRATEGY,
+    integer("pagination_limit", values=tuple(range(1, 101))),
+)
+_BITBUCKET = (
+    *(text(f"bitbucket_server_{name}", required=True) for name in ("url", "username")),
+    text("personal_access_token", required=True),
+    *(text(f"bitbucket_server_{name}", required=True) for name in ("project", "repo")),
+    *(text(name) for name in ("new_name", "target_namespace", "new_namespace")),
+    _STRATEGY,
+)
+
+
+class Holding(Record):
+    """What a repository holds, as a project of a state does."""
+
+    milestones: list[Milestone] = Field(default_factory=list)
+
+    @field_serializer("milestones")
+    def _unnumbered(self, items: list[Milestone]) -> list[dict[str, Any]]:
+        return [item.model_dump(exclude={"id", "iid"}) for item in items]
+
+
+class Course(Record):
+    """How an import goes.
+
+    Attributes:
+        looks: how often one looks at it before it ends.
+        fails: with which error it ends, if it fails.
+        endless: whether it never ends.
+        holds: what the project holds once the import has finished.
+    """
+
+    looks: Annotated[int, Field(ge=0)] = 0
+    fails: str | None = None
+    endless: bool = False
+    holds: Holding = Field(default_factory=Holding)
+
+
+class Repository(Course):
+    """A repository on another host: by its ID at GitHub, or as `PROJECT/repository` on a Bitbucket Server."""
+
+    github: int | None = None
+    bitbucket_server: str | None = None
+    name: str = ""
+    private: bool = True
+
+    @model_validator(mode="after")
+    def _of_one_host(self) -> Self:
+        if (self.github is None) == (self.bitbucket_server is None):
+            raise ValueError("must have either github or bitbucket_server")
+        key = self.bitbucket_server or f"octo/repository-{self.github}"
+        self.name = self.name or key
+        return self
+
+    @property
+    def host(self) -> _Source:
+        """Where it is."""
+        return "github" if self.bitbucket_server is None else "bitbucket_server"
+
+    @property
+    def slug(self) -> str:
+        """The last part of its name."""
+        return self.name.rpartition("/")[2]
+
+
+class Imports(Record):
+    """What the other hosts have, and how imports go.
+
+    Attributes:
+        tokens: those that the other hosts accept; null for any.
+        repositories: those that there are; null for any, and what is imported then is empty.
+        per_minute: how many imports from GitHub a user may ask for; 0 for any number.
+    """
+
+    tokens: list[str] | None = None
+    repositories: list[Repository] | None = None
+    per_minute: Annotated[int, Field(ge=0)] = 6
+
+    def find(self, source: _Source, key: int | str) -> Repository | None:
+        """Return the repository of that ID or path."""
+        if self.repositories is None:
+            return Repository.model_validate({source: key})
+        return next((each for each in self.repositories if getattr(each, source) == key), None)
+
+    def accepts(self, token: str) -> bool:
+        """Whether the other hosts accept that token."""
+        return self.tokens is None or token in self.tokens
+
+
+class Import(Course):
+    """The import by which a project came here; it has ended, if nothing else is said."""
+
+    type: _Source
+    source: str
+    status: _Status = "finished"
+
+
+IMPORTS = Section("imports", ("instance",), Imports, Imports())
+SOURCES: Section[list[str] | None] = Section("import_sources", ("instance",), list[str] | None, None)
+IMPORTED: Section[Import | None] = Section("imported", ("project",), Import | None, None)
+
+
+def enabled_sources(state: State) -> list[str]:
+    """Return what projects may be imported from: by default anything in the spec, and nothing in production."""
+    given = SOURCES.of(state.instance)
+    return ([] if state.deployed else ["github", "bitbucket_server"]) if given is None else given
+
+
+def import_github(call: Call) -> Insertion:
+    """`POST /import/github`: refusals stand under `errors`; whether the source is enabled is asked last but one."""
+    sent = read(call, *_GITHUB)
+    user, state = call.caller(), call.state
+    settings = IMPORTS.of(state.instance)
+    if not _is_in_time(state, user, settings.per_minute):
+        raise _errors(429, _TOO_MANY)
+    host = sent.get("github_hostname")
+    if host and _is_local(host):
+        raise _errors(400, f"Invalid URL: {host}")
+    namespace = state.namespace_at(_plain(state, sent["target_namespace"]))
+    if namespace is None:
+        raise _errors(422, _NO_NAMESPACE)
+    if not _may_import(state, user, namespace):
+        raise _errors(422, "You are not allowed to import projects in this namespace.")
+    if not settings.accepts(sent["personal_access_token"]):
+        raise _errors(422, _NO_ACCESS)
+    repository = settings.find("github", sent["repo_id"])
+    if repository is None:
+        raise _errors(422, 'Import failed because of a GitHub error: {"message": "Not Found"} (HTTP 404)')
+    return _insertion(call, repository, namespace, sent.get("new_name") or repository.slug, _errors)
+
+
+def import_bitbucket_server(call: Call) -> Insertion:
+    """`POST /import/bitbucket_server`: refusals stand under `error` in the message."""
+    sent = read(call, *_BITBUCKET)
+    user, state = call.caller(), call.state
+    settings = IMPORTS.of(state.instance)
+    if _is_local(sent["bitbucket_server_url"]):
+        raise _message(400, f"Invalid URL: {sent['bitbucket_server_url']}")
+    namespace = _bitbucket_namespace(call, user, sent)
+    if not _may_import(state, user, namespace):
+        raise _message(401, "You don't have permissions to import this project")
+    key = f"{sent['bitbucket_server_project']}/{sent['bitbucket_server_repo']}"
+    failed = "Import failed due to a BitBucket Server error: Error"
+    if not settings.accepts(sent["personal_access_token"]):
+        raise _message(400, f"{failed} 401: Authentication failed. Please check your credentials and try again.")
+    repository = settings.find("bitbucket_server", key)
+    if repository is None:
+        raise _message(400, f"{failed} 404: Repository {key} does not exist.")
+    return _insertion(call, repository, namespace, sent.get("new_name") or repository.slug, _message)
+
+
+def cancel_import(call: Call) -> Answer:
+    """`POST /import/github/cancel`: of a project that comes from GitHub, for its owners."""
+    sent = read(call, integer("project_id", required=True))
+    user, state = call.caller(), call.state
+    project = state.projects.get(sent["project_id"] or 0)
+    found = IMPORTED.of(project) if project else None
+    if project is None or found is None or found.type != "github":
+        raise refused(404, "404 Not found")
+    if not state.visible(user, project):
+        raise refused(404, "Not Found")
+    call.require(project, OWNER, "Unauthorized access")
+    if found.status in _FINAL:
+        raise refused(400, f"The import cannot be canceled because it is {found.status}")
+    found.status, call.changed = "canceled", True
+    record = _show(call, project, found)
+    for name in () if state.deployed else ("refs_url", "relation_type", "import_warning"):
+        record.pop(name, None)
+    return Answer(200, record)
+
+
+def get_import(call: Call) -> Answer:
+    """`GET /projects/:id/import`: how far it is; each look takes it further."""
+    project = call.visible_project()
+    found = IMPORTED.of(project)
+    if found and found.status not in _FINAL and not (found.looks or found.endless):
+        _end(call, project, found)
+    answer = Answer(200, _show_progress(call, project, found))
+    if found and found.status not in _FINAL:
+        found.looks, found.status = max(found.looks - 1, 0), "started"
+    return answer
+
+
+def _end(call: Call, project: Project, found: Import) -> None:
+    found.status = "failed" if found.fails else "finished"
+    for milestone in () if found.fails else found.holds.milestones:
+        MILESTONES.add(call, project, milestone.model_copy())
+    call.changed = False  # by the import, not by the request
+
+
+def _insertion(
+    call: Call, repository: Repository, namespace: Group | User, name: str, refuse: Callable[[int, Any], Refusal]
+) -> Insertion:
+    """Refuse a source that is not enabled; return what makes the project, if its name is not taken."""
+    state = call.state
+    if repository.host not in enabled_sources(state):
+        raise refuse(403, [f"{repository.host} import source is disabled"])
+    path = f"{namespace_path(namespace)}/{name}"
+
+    def insert() -> Answer:
+        wrong = wrong_project(state, path, name)
+        if wrong:
+            raise refuse(422, ", ".join(f"{_human(key)} {each}" for key, reasons in wrong.items() for each in reasons))
+        project = state.add_project({"path": path, "name": name})
+        if isinstance(namespace, Group) and not repository.private:
+            project.visibility = namespace.visibility
+        course = {field: getattr(repository, field) for field in Course.model_fields}
+        found = Import(type=repository.host, source=repository.name, status="scheduled", **course)
+        IMPORTED.put(project, found)
+        call.changed = True
+        return Answer(201, _show(call, project, found))
+
+    return insert
+
+
+def _is_in_time(state: State, user: User, per_minute: int) -> bool:
+    """Count an import, unless the user has asked for that many within a minute; 0 for any number."""
+    recent: list[float] = state.jobs.setdefault(("imports", user.id, 0), [])
+    recent[:] = [each for each in recent if each > monotonic() - MINUTE]
+    recent.append(monotonic())
+    return not per_minute or len(recent) <= per_minute
+
+
+def _is_local(url: str) -> bool:
+    """Whether production servers ask nothing there: it is no web address, or one within their network."""
+    with suppress(ValueError):
+        parts = urlsplit(url)
+        if parts.scheme in ("http", "https") and parts.hostname not in (None, "localhost"):
+            with suppress(ValueError):
+                return not ip_address(str(parts.hostname)).is_global
+            return False
+    return True
+
+
+def _plain(state: State, path: str) -> str:
+    """Return a path as groups have it: by the spec, `/acme/team` is one too."""
+    return path if state.deployed else path.strip("/")
+
+
+def _bitbucket_namespace(call: Call, user: User, sent: dict[str, Any]) -> Group | User:
+    """Return the namespace that is asked for; in production make its groups, or take the caller's own."""
+    state = call.state
+    wish = sent.get("target_namespace") or (state.deployed and sent.get("new_namespace")) or user.username
+    found = state.namespace_at(_plain(state, wish))
+    if found is None and not state.deployed:
+        raise _message(422, _NO_NAMESPACE)
+    return found or add_missing_groups(call, wish) or user
+
+
+def _may_import(state: State, user: User, namespace: Group | User) -> bool:
+    """Whether the user may import there: a bot has no projects of its own, and an archived group takes none."""
+    if isinstance(namespace, User):
+        return may_create(state, user, namespace, MAINTAINER) and not namespace.bot
+    return may_create(state, user, namespace, MAINTAINER) and not state.is_archived(namespace)
+
+
+def _show(call: Call, project: Project, found: Import) -> dict[str, Any]:
+    """Return the imported project (spec section 2); paths in it are those of addresses."""
+    basic = show_basic_project(call.state, project, call.url)
+    absolute = found.source.startswith(("http://", "https://"))
+    return {
+        "id": project.id,
+        "name": project.name,
+        "full_path": f"/{project.path}",
+        "full_name": basic["name_with_namespace"],
+        "refs_url": f"/{project.path}/refs",
+        **({"forked": False} if call.state.deployed else {}),
+        "import_source": found.source,
+        "import_status": found.status,
+        "human_import_status_name": found.status,
+        "provider_link": found.source if absolute else f"/{found.source}",
+        "relation_type": None,
+        **({} if call.state.deployed else {"import_warning": None}),
+    }
+
+
+def _show_progress(call: Call, project: Project, found: Import | None) -> dict[str, Any]:
+    basic = show_basic_project(call.state, project, call.url)
+    names = ("id", "description", "name", "name_with_namespace", "path", "path_with_namespace", "created_at")
+    record = {
+        **{name: basic[name] for name in names},
+        "import_status": found.status if found else "none",
+        "import_type": found.type if found else None,
+        "correlation_id": f"{project.id:032x}" if found else None,
+        "failed_relations": [],
+        "import_error": None,
+        "stats": None,
+    }
+    if found and found.status == "failed" and found.fails:
+        told = call.state.access(call.user, project) >= MAINTAINER
+        record["import_error"] = found.fails if told else _ASK
+    if found and found.type == "github":
+        counts = {"milestone": len(found.holds.milestones)}
+        record["stats"] = {
+            "fetched": counts if found.status != "scheduled" else {},
+            "imported": counts if found.status == "finished" else {},
+        }
+    return record
+
+
+def _human(name: str) -> str:
+    """Return the name of an attribute as a sentence begins with it."""
+    return name.replace(".", " ").replace("_", " ").capitalize()
+
+
+def _errors(status: int, reason: Any) -> Refusal:
+    return Refusal(status, {"errors": reason})
+
+
+def _message(status: int, reason: Any) -> Refusal:
+    return refused(status, {"error": reason})
+
+
+SECTIONS = (IMPORTS, SOURCES, IMPORTED)
+ROUTES = (
+    Route("POST", "/import/github", import_github),
+    Route("POST", "/import/github/cancel", cancel_import),
+    Route("POST", "/import/bitbucket_server", import_bitbucket_server),
+    Route("GET", "/projects/:id/import", get_import),
+)
