@@ -47,6 +47,15 @@ GROUPS: Mapping[str, OptionGroup] = {
 }
 """Options that several commands share, in the order in which `--help` lists them; some are among others."""
 
+INNER = {
+    "AcceptedDeviation": "an entry of `exceptions`",
+    "ImportSource": "`import`",
+    "GitHubSource": "`github`",
+    "OptionalStages": "`optional_stages`",
+    "BitbucketServerSource": "`bitbucket_server`",
+}
+"""Parts of documents with a table of their own."""
+
 EXIT_CODES = {
     0: "In order: nothing to do, or all done.",
     1: "An error: no plan could be made, or nothing was applied (invalid manifests, unreachable service, refused token "
@@ -113,12 +122,12 @@ def _manifests() -> Iterator[str]:
     for name in documents:
         properties = definitions[name]["properties"]
         yield f"### {name}\n\n{definitions[name]['description']}\n\n"
-        for part in ("metadata", "select"):
+        for part in ("metadata", "create", "select"):
             if part in properties:
                 held = definitions[properties[part]["$ref"].rpartition("/")[2]]
                 yield f"{properties[part]['description']}\n\n{keys(held, f'key of `{part}`')}"
-    yield "### AcceptedDeviation\n\n" + definitions["AcceptedDeviation"]["description"] + "\n\n"
-    yield keys(definitions["AcceptedDeviation"], "key of an entry of `exceptions`")
+    for name, of in INNER.items():
+        yield f"### {name}\n\n{definitions[name]['description']}\n\n{keys(definitions[name], f'key of {of}')}"
     yield "## Sections\n\nSections stand under `spec`, next to `prune`.\n\n"
     prune = definitions["Profile"]["properties"]["spec"]["properties"]["prune"]
     yield keys({"properties": {"prune": prune}})

@@ -127,6 +127,8 @@ def _explanation(target: "DesiredTarget", manifests: "Manifests", field: str) ->
 
 
 def _document(target: "DesiredTarget", manifests: "Manifests") -> dict[str, Any]:
+    from reconciler.manifests.creation import as_written
+
     declared = {section.kind for section in target.sections}
     spec = manifests.as_written(target.target)
     if "prune" in spec:
@@ -136,9 +138,12 @@ def _document(target: "DesiredTarget", manifests: "Manifests") -> dict[str, Any]
         metadata["id" if isinstance(target.target.ref, int) else "path"] = target.target.ref
     if target.labels:
         metadata["labels"] = dict(target.labels)
+    creation = target.creation
+    create = {"create": as_written(creation, str(target.target.ref).rpartition("/")[2])} if creation else {}
     return {
         "apiVersion": "reconciler/v1",
         "kind": target.target.level.capitalize(),
         **({"metadata": metadata} if metadata else {}),
+        **create,
         "spec": {name: value for name, value in spec.items() if name in declared or (name == "prune" and value)},
     }

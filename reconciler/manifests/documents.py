@@ -7,10 +7,14 @@ from typing import Annotated, Any, ClassVar, Literal, Self
 
 from pydantic import AfterValidator, BaseModel, BeforeValidator, ConfigDict, Field, WithJsonSchema, model_validator
 
+from reconciler.model.creation import Visibility
 from reconciler.model.kind import GivenDay
 from reconciler.model.targets import LEVELS, Level, Target
 
 API_VERSION = "reconciler/v1"
+BITBUCKET = "bitbucket_server_"
+"""How the names of the fields of an import from a Bitbucket Server begin in requests."""
+LONGEST_NAME = 255
 NOTHING: Mapping[str, str] = MappingProxyType({})
 
 FULL_PATH = r"^(?![0-9]+$)[^\s/?#%\\]+(/[^\s/?#%\\]+)*$"
@@ -52,6 +56,9 @@ ProjectPath = Annotated[
     str, AfterValidator(_plausible_project_path), WithJsonSchema({"type": "string", "pattern": FULL_PATH})
 ]
 Text = Annotated[str, Field(min_length=1)]
+ABSENT: Any = None
+"""The default of a part that may be left out, and that is never null: `model_fields_set` tells."""
+DisplayName = Annotated[str, WithJsonSchema({"type": "string", "minLength": 1, "maxLength": LONGEST_NAME})]
 
 
 def _lockable(names: object) -> object:
@@ -122,6 +129,7 @@ class SharingMetadata(Envelope):
     )
 
 
+BESIDE = "`create` stands beside `metadata` and `spec`, in a Group or a Project with a `path`"
 LOCKS_ABOVE = "locks belong to Profile and ProjectSet: no layer is merged over a target's own document"
 EXCEPTIONS_BELOW = "exceptions belong in the document of the one target that they are about"
 
@@ -151,6 +159,7 @@ class UserMetadata(SharingMetadata):
     """The metadata of the user behind the token."""
 
     misplaced: ClassVar[Mapping[str, str]] = {
+        "create": BESIDE,
         **dict.fromkeys(("path", "id"), "an Instance or a User has neither path nor id: the token tells which one"),
         "name": "`name` belongs to Profile and ProjectSet",
         "locks": LOCKS_ABOVE,
@@ -181,6 +190,7 @@ class TargetMetadata(UserMetadata, PathOrId):
     """The metadata of a group: exactly one of `path` and `id`."""
 
     misplaced: ClassVar[Mapping[str, str]] = {
+        "create": BESIDE,
         "name": "`name` belongs to Profile and ProjectSet; give the full `path`",
         "locks": LOCKS_ABOVE,
     }
@@ -256,7 +266,175 @@ class Selection(Exclusive):
     )
 
 
+class OptionalStages(Envelope):
+    """The parts of an import that GitLab leaves out unless they are asked for."""
+
+    single_endpoint_notes_import: bool = Field(
+        default=False, description="Import comments in a slower and more thorough way.", examples=[True]
+    )
+    attachments_import: bool = Field(
+        default=False, description="Import attachments of Markdown texts.", examples=[True]
+    )
+    collaborators_import: bool = Field(
+        default=False, description="Import direct collaborators of the repository as members.", examples=[True]
+    )
+
+
+TOKEN_BY_NAME = dict.fromkeys(
+    ("personal_access_token", "token", "password"),
+    "secrets do not belong in manifests: set an environment variable, and give its name under `token_env`",
+)
+PLACED = dict.fromkeys(
+    ("new_name", "target_namespace"), "the document's `path` says where the project is created: leave this out"
+)
+
+
+class ExternalSource(Envelope):
+    """A repository of another service."""
+
+    misplaced: ClassVar[Mapping[str, str]] = {**TOKEN_BY_NAME, **PLACED}
+
+    token_env: Text = Field(
+        description="The environment variable that holds a token of that service. Only `apply` uses it, and only where "
+        "the project does not exist yet.",
+        examples=["IMPORT_TOKEN"],
+    )
+    timeout_strategy: Literal["optimistic", "pessimistic"] = Field(
+        default="pessimistic",
+        description="Whether an import goes on (`optimistic`) or fails (`pessimistic`) if one of its stages takes too "
+        "long; GitLab's default if left out.",
+        examples=["optimistic"],
+    )
+
+
+class GitHubSource(ExternalSource):
+    """A repository on GitHub."""
+
+    repo_id: Annotated[int, Field(gt=0)] = Field(
+        title="Repository ID", description="The numeric ID of the repository.", examples=[5]
+    )
+    github_hostname: Text = Field(
+        default="",
+        title="GitHub hostname",
+        description="The host of GitHub Enterprise; github.com if left out.",
+        examples=["https://github.example.com"],
+    )
+    optional_stages: OptionalStages = Field(
+        default=OptionalStages(),
+        title="Optional stages",
+        description="Further parts of the import.",
+        examples=[{"attachments_import": True}],
+    )
+
+
+class BitbucketServerSource(ExternalSource):
+    """A repository on a Bitbucket Server."""
+
+    misplaced: ClassVar[Mapping[str, str]] = {
+        **ExternalSource.misplaced,
+        **{f"{BITBUCKET}{name}": f"write `{name}`" for name in ("url", "username", "project", "repo")},
+    }
+
+    url: Text = Field(
+        title="URL",
+        description="The address of the server.",
+        examples=["https://bitbucket.example.com"],
+        serialization_alias=f"{BITBUCKET}url",
+    )
+    username: Text = Field(
+        description="The user whose token it is.", examples=["ada"], serialization_alias=f"{BITBUCKET}username"
+    )
+    project: Text = Field(
+        description="The key of the project.", examples=["PAY"], serialization_alias=f"{BITBUCKET}project"
+    )
+    repo: Text = Field(
+        title="Repository",
+        description="The name of the repository.",
+        examples=["api"],
+        serialization_alias=f"{BITBUCKET}repo",
+    )
+
+
+class ImportSource(Exclusive):
+    """Where a project is imported from: exactly one of `github` and `bitbucket_server`."""
+
+    exactly_one = ("github", "bitbucket_server")
+
+    github: GitHubSource = Field(
+        default=ABSENT,
+        title="GitHub",
+        description="A repository on GitHub. Give this or `bitbucket_server`.",
+        examples=[{"repo_id": 5, "token_env": "GITHUB_TOKEN"}],
+    )
+    bitbucket_server: BitbucketServerSource = Field(
+        default=ABSENT,
+        title="Bitbucket Server",
+        description="A repository on a Bitbucket Server. Give this or `github`.",
+        examples=[
+            {
+                "url": "https://bitbucket.example.com",
+                "username": "ada",
+                "token_env": "BITBUCKET_TOKEN",
+                "project": "PAY",
+                "repo": "api",
+            }
+        ],
+    )
+
+
+class TargetCreation(Envelope):
+    """The creation of a target that does not exist."""
+
+    name: DisplayName = Field(
+        default="", description="The display name; the last part of the path if left out.", examples=["New Team"]
+    )
+    visibility: Visibility = Field(
+        default="private",
+        description="The visibility; if left out, that of the group around it, and `private` at the top level and in "
+        "personal namespaces.",
+        examples=["private"],
+    )
+
+
+class GroupCreation(TargetCreation):
+    """The creation of a group that does not exist. Nothing of it is ever changed afterwards."""
+
+    misplaced: ClassVar[Mapping[str, str]] = {
+        "import": "`import` belongs to Project; a group is created from an archive: `from_archive`"
+    }
+
+    from_archive: Text = Field(
+        default="",
+        description="An archive of a group, as `backup` writes it; its path from the folder of this file.",
+        examples=["templates/team.tar.gz"],
+    )
+
+
+class ProjectCreation(TargetCreation):
+    """The creation of a project that does not exist. Nothing of it is ever changed afterwards."""
+
+    misplaced: ClassVar[Mapping[str, str]] = {"from_archive": "`from_archive` belongs to Group"}
+
+    import_: ImportSource = Field(
+        default=ABSENT,
+        alias="import",
+        title="Import",
+        description="Where the project is imported from; an empty project is created if left out.",
+        examples=[{"github": {"repo_id": 5, "token_env": "GITHUB_TOKEN"}}],
+    )
+
+
 METADATA = "The target of the document, and the profiles that are merged into it."
+
+
+CREATE = "The group or project is created if it does not exist; without `create`, a missing one is a problem."
+NO_CREATION = {"create": "`create` belongs to Group and Project: leave it out"}
+
+
+def _given(create: object) -> object:
+    if create is None:
+        raise ValueError("`create` has no value: write `create: {}` to create it with all defaults, or leave it out")
+    return create
 
 
 class AnyDocument(Envelope):
@@ -273,12 +451,16 @@ class AnyDocument(Envelope):
 class InstanceDocument(AnyDocument):
     """Settings of the whole instance, which only its administrators may change."""
 
+    misplaced: ClassVar[Mapping[str, str]] = NO_CREATION
+
     kind: Literal["Instance"]
     metadata: UserMetadata = Field(default=UserMetadata(), description=METADATA, examples=[{"profiles": ["baseline"]}])
 
 
 class UserDocument(AnyDocument):
     """Settings of the user behind the token, wherever no group or project says otherwise."""
+
+    misplaced: ClassVar[Mapping[str, str]] = NO_CREATION
 
     kind: Literal["User"]
     metadata: UserMetadata = Field(
@@ -291,6 +473,12 @@ class GroupDocument(AnyDocument):
 
     kind: Literal["Group"]
     metadata: TargetMetadata = Field(title="Metadata", description=METADATA, examples=[{"path": "acme/payments"}])
+    create: Annotated[GroupCreation, BeforeValidator(_given)] = Field(
+        default=ABSENT,
+        title="Create",
+        description=CREATE,
+        examples=[{"name": "New Team", "visibility": "private"}],
+    )
 
 
 class ProjectDocument(AnyDocument):
@@ -300,10 +488,15 @@ class ProjectDocument(AnyDocument):
     metadata: ProjectMetadata = Field(
         title="Metadata", description=METADATA, examples=[{"path": "acme/payments/api", "profiles": ["baseline"]}]
     )
+    create: Annotated[ProjectCreation, BeforeValidator(_given)] = Field(
+        default=ABSENT, title="Create", description=CREATE, examples=[{"visibility": "private"}]
+    )
 
 
 class ProfileDocument(AnyDocument):
     """Settings that others share by naming this profile."""
+
+    misplaced: ClassVar[Mapping[str, str]] = NO_CREATION
 
     kind: Literal["Profile"]
     metadata: ProfileMetadata = Field(title="Metadata", description=METADATA, examples=[{"name": "baseline"}])
@@ -311,6 +504,8 @@ class ProfileDocument(AnyDocument):
 
 class ProjectSetDocument(AnyDocument):
     """Settings of many projects."""
+
+    misplaced: ClassVar[Mapping[str, str]] = NO_CREATION
 
     kind: Literal["ProjectSet"]
     metadata: SetMetadata = Field(

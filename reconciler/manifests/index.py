@@ -9,12 +9,15 @@ from typing import Any
 
 from pydantic import ValidationError
 
+from reconciler.manifests.creation import CREATE, HERE, Surroundings, read_creation
 from reconciler.manifests.diagnostics import Diagnostic, Diagnostics
 from reconciler.manifests.documents import (
     API_VERSION,
     DOCUMENTS,
     LEVEL_OF,
+    GroupDocument,
     ProfileDocument,
+    ProjectDocument,
     ProjectSetDocument,
     Selection,
     SetMetadata,
@@ -50,6 +53,7 @@ from reconciler.manifests.project_sets import (
 )
 from reconciler.manifests.sources import Document, Steps
 from reconciler.manifests.validation import check_alone, diagnose
+from reconciler.model.creation import Creation
 from reconciler.model.diff import quoted
 from reconciler.model.state import Listed
 from reconciler.model.targets import Identity, Level, Target
@@ -65,6 +69,7 @@ class DeclaredTarget:
     target: Target
     metadata: UserMetadata
     layer: Layer
+    creation: Creation | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -90,6 +95,7 @@ class Index:
     sets: dict[str, DeclaredSet] = field(default_factory=dict)
     whole: bool = True
     today: date = field(default_factory=lambda: datetime.now(UTC).date())
+    around: Surroundings = HERE
 
     @property
     def documents(self) -> Iterator[Document]:
@@ -105,6 +111,7 @@ class Index:
             {name: each for name, each in self.profiles.items() if each.document not in documents},
             {name: each for name, each in self.targets.items() if each.layer.document not in documents},
             {name: each for name, each in self.sets.items() if each.layer.document not in documents},
+            around=self.around,
         )
 
     def add(self, document: Document) -> list[Diagnostic]:
@@ -154,9 +161,16 @@ class Index:
         if isinstance(metadata, TargetMetadata):
             target = Target(target.level, metadata.path or metadata.id)
             steps = ("metadata", "path" if metadata.path else "id")
-        beside = list(braces(document.value.get("metadata", {}).get("exceptions", []), ("metadata", "exceptions")))
+        beside = [
+            *braces(document.value.get("metadata", {}).get("exceptions", []), ("metadata", "exceptions")),
+            *braces(document.value.get(CREATE, {}), (CREATE,)),
+        ]
         layer, found = self._layer(document, declared.kind, "", declared.spec, alone=False, beside=beside)
-        first = self.targets.setdefault(target.identity, DeclaredTarget(target, metadata, layer)).layer
+        creation = None
+        if isinstance(declared, GroupDocument | ProjectDocument) and CREATE in declared.model_fields_set:
+            creation, errors = read_creation(document, target, declared.create, self.around)
+            found += errors
+        first = self.targets.setdefault(target.identity, DeclaredTarget(target, metadata, layer, creation)).layer
         return found if first is layer else [*found, _second(steps, first, str(target))]
 
     def _layer(
@@ -204,6 +218,8 @@ class Index:
         return Layer(document, title, sections, prune, placeholders, None if waits else normalized, locks), found
 
     def _section_error(self, name: str, value: Any, levels: tuple[Level, ...]) -> str | None:
+        if name == CREATE:
+            return "`create` stands beside `spec`, not in it"
         if name not in self.specs:
             return unknown("section", name, [PRUNE, *self.specs])
         error = level_error(name, levels[0], self.specs) if len(levels) == 1 else None

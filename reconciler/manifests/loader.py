@@ -14,6 +14,7 @@ from types import MappingProxyType
 from typing import TYPE_CHECKING, Any
 
 from reconciler.errors import LocatedDiagnostic, ManifestErrors
+from reconciler.manifests.creation import Surroundings, unordered
 from reconciler.manifests.diagnostics import Diagnostic, Diagnostics
 from reconciler.manifests.exceptions import exceptions_on, read_exceptions
 from reconciler.manifests.index import (
@@ -81,6 +82,8 @@ Identity = Hashable
 NO_VALUES: Mapping[str, Any] = MappingProxyType({})
 NOT_READ: Mapping[str, bytes] = MappingProxyType({})
 NO_PATHS: Mapping[Target, str] = MappingProxyType({})
+NOT_HERE = Surroundings(digest=lambda _archive: "")
+"""Archives are not looked at."""
 CANONICAL = json.JSONEncoder(sort_keys=True, separators=(",", ":"))
 
 
@@ -413,7 +416,8 @@ def read_found(
     secrets: Collection[str] = (),
 ) -> Manifests:
     """Read the manifests of a search, some of which may have been read as bytes: see `read_manifests`."""
-    with _collector_paused(), _Reader(Index(section_specs(kinds)), values, env_names, secrets) as reader:
+    index = Index(section_specs(kinds), around=Surroundings(tokens=secrets))
+    with _collector_paused(), _Reader(index, values, env_names, secrets) as reader:
         reader.note(found)
         for path in found.files:
             reader.read(path, contents.get(path))
@@ -427,6 +431,7 @@ def read_contents(
     values: Mapping[str, Any] = NO_VALUES,
     env_names: Sequence[str] = (),
     among: Container[Identity] | None = None,
+    around: Surroundings = NOT_HERE,
 ) -> Manifests:
     """Read manifests that are not on disk, such as those of another revision, by path; see `read_manifests`.
 
@@ -436,8 +441,10 @@ def read_contents(
         values: see `read_manifests`.
         env_names: likewise.
         among: targets that are read even if they have no documents there, by `Target.identity`; None for all.
+        around: what `create` refers to; without it, archives are not looked at.
     """
-    with _collector_paused(), _Reader(Index(section_specs(kinds)), values, env_names) as reader:
+    index = Index(section_specs(kinds), around=around)
+    with _collector_paused(), _Reader(index, values, env_names) as reader:
         for path, content in contents.items():
             reader.read(path, content)
         return _manifests(reader.index, reader.diagnostics, tuple(reader.parsed), among=among)
@@ -474,7 +481,8 @@ class Part:
         secrets: Collection[str],
     ) -> None:
         self._found, self._contents, self._changed = found, contents, changed
-        with _collector_paused(), _Reader(Index(section_specs(kinds)), values, env_names, secrets) as reader:
+        index = Index(section_specs(kinds), around=Surroundings(tokens=secrets))
+        with _collector_paused(), _Reader(index, values, env_names, secrets) as reader:
             for path in found.files:
                 if path in changed or may_concern_others(path, contents[path]):
                     reader.read(path, contents.get(path))
@@ -592,7 +600,7 @@ class _Reader:
 
     def with_others(self, contents: Mapping[str, bytes], order: Iterable[str]) -> "_Reader":
         """Return a reader that has read further files too, in order: errors name the first of two places."""
-        reader = _Reader(Index(self.index.specs), self.values, self.env_names, self.secrets)
+        reader = _Reader(Index(self.index.specs, around=self.index.around), self.values, self.env_names, self.secrets)
         for path in order:
             if path in self.parsed:
                 reader._add(self.parsed[path])
@@ -676,7 +684,14 @@ def _canonical(each: Assembled) -> Any:
     whole = each.effective
     sections = {name: _unordered(whole.specs[name], section) for name, section in whole.sections.items()}
     exceptions = [[*map(str, (each.section, each.item, each.until)), *each.fields] for each in each.target.exceptions]
-    return [str(each.target.target), sections, sorted(whole.prune), *([sorted(exceptions)] if exceptions else [])]
+    creation = each.target.creation
+    return [
+        str(each.target.target),
+        sections,
+        sorted(whole.prune),
+        *([sorted(exceptions)] if exceptions else []),
+        *([unordered(creation)] if creation else []),
+    ]
 
 
 def _unordered(spec: SectionSpec, section: Mapping[str, Any]) -> Mapping[str, Any]:
@@ -722,7 +737,9 @@ def _merge(compositions: list[Composition], index: Index, diagnostics: Diagnosti
             sections = tuple(_sections(whole, target, diagnostics))
             origin = layers[-1].document.origin
             exceptions = tuple(_exceptions(index, whole, diagnostics))
-            about = (origin, MappingProxyType(labels), composition.path, exceptions, composition.listed)
+            own = index.targets.get(target.identity)
+            creation = own.creation if own else None
+            about = (origin, MappingProxyType(labels), composition.path, exceptions, composition.listed, creation)
             desired = DesiredTarget(target, sections, *about)
             assembled[target.identity] = Assembled(desired, whole)
         elif composition.parts[-1].priority is None:
@@ -822,7 +839,8 @@ def read_elsewhere(
     relevant = {path for path, content in contents.items() if may_declare(path, content, mentions)}
     known = {os.path.realpath(path): path for path in named if path in relevant}
     others = [path for path in contents if path in relevant and os.path.realpath(path) not in known]
-    with _Reader(Index(section_specs(kinds)), values, env_names) as reader:
+    index = Index(section_specs(kinds), around=NOT_HERE)
+    with _Reader(index, values, env_names) as reader:
         for path in (*known.values(), *others):
             reader.read(path, contents[path])
     groups = {each.select.group for each in reader.index.sets.values()} - {""}

@@ -9,6 +9,7 @@ from typing import Annotated, Any, Union, get_args, get_origin
 from unicodedata import normalize
 
 from pydantic import BaseModel, ValidationError
+from pydantic.fields import FieldInfo
 
 from reconciler.manifests.diagnostics import WRITTEN, Diagnostic
 from reconciler.manifests.layers import OLD_NAMES, Effective, SectionSpec, has_placeholder
@@ -112,7 +113,12 @@ def _fields_at(type_: Any, steps: Steps) -> tuple[str, ...]:
 
 
 def _fields_of(models: Iterator[type[BaseModel]] | list[type[BaseModel]]) -> tuple[str, ...]:
-    return tuple(dict.fromkeys(name for model in models for name in model.model_fields))
+    return tuple(dict.fromkeys(name for model in models for name in _by_key(model)))
+
+
+def _by_key(model: type[BaseModel]) -> dict[str, FieldInfo]:
+    """Return the fields of a model by the keys that people write."""
+    return {field.alias or name: field for name, field in model.model_fields.items()}
 
 
 def _models_at(type_: Any, steps: Steps) -> Iterator[type[BaseModel]]:
@@ -120,8 +126,8 @@ def _models_at(type_: Any, steps: Steps) -> Iterator[type[BaseModel]]:
         if isinstance(alternative, type) and issubclass(alternative, BaseModel):
             if not steps:
                 yield alternative
-            elif steps[0] in alternative.model_fields:
-                yield from _models_at(alternative.model_fields[steps[0]].annotation, steps[1:])
+            elif steps[0] in (fields := _by_key(alternative)):
+                yield from _models_at(fields[steps[0]].annotation, steps[1:])
         elif steps and get_args(alternative):
             yield from _models_at(get_args(alternative)[-1], steps[1:])
 

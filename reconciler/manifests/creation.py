@@ -1,0 +1,229 @@
+"""`create` in documents: checked, with placeholders filled in, as what is created where the target does not exist."""
+
+import hashlib
+import os
+import re
+from collections.abc import Callable, Collection, Iterator, Mapping
+from dataclasses import dataclass, field
+from functools import lru_cache
+from pathlib import Path
+from stat import S_ISDIR, S_ISREG
+from typing import Any
+
+from reconciler.manifests.diagnostics import Diagnostic
+from reconciler.manifests.documents import LONGEST_NAME, GroupCreation, ImportSource, ProjectCreation, TargetCreation
+from reconciler.manifests.layers import fill, fill_all, literal, placeholder_values
+from reconciler.manifests.sources import Document, Steps
+from reconciler.model.creation import Archive, Creation, Import
+from reconciler.model.targets import Level, Target
+from reconciler.system.processes import own_tokens, reveals_token
+
+CREATE = "create"
+TOKEN = "token_env"  # noqa: S105 - the key of a variable's name
+IMPORT = "import"
+FROM_ARCHIVE = "from_archive"
+ENDING = ".gz"
+SHORTEST_GROUP = 2
+
+SLUG = re.compile(r"(?![-_.])[\w.-]+(?<![-_.])(?<!\.git)(?<!\.atom)", re.ASCII)
+"""The last part of the path of a group or project."""
+DOUBLED = re.compile(r"[-_.]{2}")
+ADDRESS = re.compile(r"https?://[^/\s]")
+VARIABLE_NAME = re.compile(r"[A-Za-z_][A-Za-z0-9_]*")
+
+TOP_LEVEL_WORDS = re.compile(
+    "admin|api|assets|dashboard|explore|groups|health_check|help|import|jwt|oauth|profile|projects|public|search|snippets"
+    "|unsubscribes|uploads|users"
+)
+INNER_WORDS = re.compile(
+    "badges|blame|blob|builds|commits|create|create_dir|edit|files|find_file|new|preview|raw|refs|tree|update|wikis"
+)
+"""Words that begin addresses of the service's own: at the top level, and below groups."""
+
+
+def _digest(file: Path) -> str:
+    """Return the SHA-256 (hex) of an archive, read in pieces.
+
+    Raises:
+        OSError: it cannot be read.
+        ValueError: it is not a file.
+    """
+    found = file.stat()
+    if not S_ISREG(found.st_mode):
+        raise ValueError("is a folder, not an archive" if S_ISDIR(found.st_mode) else "is not a file")
+    return _digest_of(file, found.st_mtime_ns, found.st_size, found.st_ino)
+
+
+@lru_cache(maxsize=256)
+def _digest_of(file: Path, *_version: int) -> str:
+    with file.open("rb") as opened:
+        return hashlib.file_digest(opened, "sha256").hexdigest()
+
+
+@dataclass(frozen=True, slots=True)
+class Surroundings:
+    """What `create` refers to outside of manifests.
+
+    Attributes:
+        prefix: what the paths of the manifests begin with that is no part of them.
+        digest: returns the SHA-256 (hex) of an archive, given its path from the working directory; see `_digest`.
+        tokens: our own secrets, besides those in the environment.
+    """
+
+    prefix: str = ""
+    digest: Callable[[Path], str] = _digest
+    tokens: Collection[str] = field(default=(), repr=False)
+
+
+HERE = Surroundings()
+
+
+def read_creation(
+    document: Document, target: Target, create: GroupCreation | ProjectCreation, around: Surroundings
+) -> tuple[Creation | None, list[Diagnostic]]:
+    """Return what a document creates, None if it has errors, and its errors.
+
+    Args:
+        document: the document.
+        target: its target.
+        create: what it says, in the right form.
+        around: what it refers to.
+    """
+    if not isinstance(target.ref, str):
+        message = "needs `path` instead of `id`: the service gives the ID when it creates the target"
+        return None, [Diagnostic((CREATE,), f"`create` {message}", at_key=True)]
+    values = placeholder_values(target.ref)
+    slug = target.ref.rpartition("/")[2]
+    name = fill(create.name, values) if "name" in create.model_fields_set else slug
+    visibility = create.visibility if "visibility" in create.model_fields_set else None
+    found = [Diagnostic(("metadata", "path"), message) for message in _path_errors(target, slug)]
+    if error := _name_error(name):
+        found.append(Diagnostic((CREATE, "name"), error))
+    archive, source = None, None
+    if isinstance(create, GroupCreation) and FROM_ARCHIVE in create.model_fields_set:
+        archive, error = _read_archive(document, fill(create.from_archive, values), around)
+        found += [Diagnostic((CREATE, FROM_ARCHIVE), error)] if error else []
+    if isinstance(create, ProjectCreation) and "import_" in create.model_fields_set:
+        source = _read_source(create.import_, values)
+        found += (each.below(CREATE) for each in _import_errors(create, source, name, slug, around))
+    if found:
+        return None, found
+    return Creation(name, visibility, archive, source, document.find((CREATE,), key=True).line), []
+
+
+def as_written(creation: Creation, slug: str) -> dict[str, Any]:
+    """Return a creation as a manifest writes it, with literal braces doubled; `slug` is the last part of the path."""
+    create: dict[str, Any] = {} if creation.name == slug else {"name": creation.name}
+    if creation.visibility is not None:
+        create["visibility"] = creation.visibility
+    if creation.archive is not None:
+        create[FROM_ARCHIVE] = str(creation.archive.file)
+    if creation.source is not None:
+        source = creation.source
+        aliases = {_sent(source.source, name): name for name in _fields(source.source)}
+        fields = {aliases[name]: value for name, value in source.fields.items()}
+        create[IMPORT] = {source.source: {**fields, TOKEN: source.token_env}}
+    written: dict[str, Any] = literal(create)
+    return written
+
+
+def unordered(creation: Creation) -> dict[str, Any]:
+    """Return what makes one creation differ from another, wherever an archive lies: see `DesiredState.digest`."""
+    source = creation.source
+    return {
+        "name": creation.name,
+        "visibility": creation.visibility,
+        FROM_ARCHIVE: creation.archive and creation.archive.digest,
+        IMPORT: source and [source.source, source.token_env, dict(source.fields)],
+    }
+
+
+def _name_error(name: str) -> str:
+    if not name.strip():
+        return "a name must not be blank"
+    return f"a name has at most {LONGEST_NAME} characters, not {len(name)}" if len(name) > LONGEST_NAME else ""
+
+
+def _path_errors(target: Target, slug: str) -> Iterator[str]:
+    """Yield why the service would create nothing of that path."""
+    if target.level is Level.GROUP and len(slug) < SHORTEST_GROUP:
+        yield f"the service creates no group whose path is shorter than {SHORTEST_GROUP} characters: `{slug}`"
+    elif (INNER_WORDS if "/" in str(target.ref) else TOP_LEVEL_WORDS).fullmatch(slug.casefold()):
+        yield f"the service creates no {target.level} whose path is the word `{slug}`, which it uses itself"
+    elif not SLUG.fullmatch(slug):
+        yield (
+            f"the service creates no {target.level} of this path: `{slug}` must consist of letters a to z, digits, "
+            "`_`, `-` and `.`, begin and end with a letter or a digit, and not end in `.git` or `.atom`"
+        )
+
+
+def _read_archive(document: Document, written: str, around: Surroundings) -> tuple[Archive | None, str]:
+    """Return an archive and no text, or None and why it cannot be used."""
+    if Path(written).is_absolute():
+        return None, "must be a path from the folder of this file, not an absolute one"
+    if not written.endswith(ENDING):
+        return None, f"must be an archive of a group, whose name ends in `{ENDING}`"
+    folder = os.path.dirname(document.source.path.removeprefix(around.prefix))  # noqa: PTH120 - keeps `..`
+    file = Path(os.path.normpath(f"{folder}/{written}" if folder else written))
+    try:
+        return Archive(file, around.digest(file)), ""
+    except OSError as error:
+        return None, f"{file} cannot be read: {(error.strerror or str(error)).lower()}"
+    except ValueError as error:
+        return None, f"{file} {error}"
+
+
+def _fields(source: str) -> Mapping[str, Any]:
+    model: Any = ImportSource.model_fields[source].annotation
+    return {name: each for name, each in model.model_fields.items() if name != TOKEN}
+
+
+def _sent(source: str, name: str) -> str:
+    """Return the name of a field of an import in requests."""
+    return str(_fields(source)[name].serialization_alias or name)
+
+
+def _read_source(written: ImportSource, values: Mapping[str, str]) -> Import:
+    (source,) = written.model_fields_set
+    model = getattr(written, source)
+    fields = model.model_dump(exclude_unset=True, exclude={TOKEN}, by_alias=True)
+    return Import(source, fill(model.token_env, values), fill_all(fields, values))
+
+
+def _import_errors(
+    create: TargetCreation, source: Import, name: str, slug: str, around: Surroundings
+) -> Iterator[Diagnostic]:
+    """Yield what is wrong with a creation by import."""
+    if "visibility" in create.model_fields_set:
+        message = "an import cannot set the visibility: leave this out"
+        yield Diagnostic(("visibility",), message, at_key=True)
+    if name != slug:
+        message = f"GitLab makes the path of an imported project of its name: leave this out, or write `{slug}`"
+        yield Diagnostic(("name",), message)
+    if DOUBLED.search(slug):
+        message = f"GitLab imports no project whose path has two of `-`, `_` and `.` in a row: `{slug}`"
+        yield Diagnostic((IMPORT,), message, at_key=True)
+    yield from (each.below(IMPORT, source.source) for each in _source_errors(source, around))
+
+
+def _source_errors(source: Import, around: Surroundings) -> Iterator[Diagnostic]:
+    variable = source.token_env
+    if not VARIABLE_NAME.fullmatch(variable):
+        yield Diagnostic((TOKEN,), "must be the name of an environment variable, such as GITHUB_TOKEN")
+    elif reveals_token(variable, os.environ.get(variable, ""), own_tokens(os.environ) | frozenset(around.tokens)):
+        message = "would be sent to another service, and holds a token of reconciler: give a variable of its own"
+        yield Diagnostic((TOKEN,), f"the environment variable {variable} {message}")
+    for name in _fields(source.source):
+        value = source.fields.get(_sent(source.source, name))
+        steps: Steps = (name,)
+        if isinstance(value, str) and not value.strip():
+            yield Diagnostic(steps, "must not be blank")
+        elif name in {"url", "github_hostname"} and isinstance(value, str):
+            yield from _address_errors(steps, value, needs_scheme=name == "url")
+
+
+def _address_errors(steps: Steps, value: str, *, needs_scheme: bool) -> Iterator[Diagnostic]:
+    if "@" in value:
+        yield Diagnostic(steps, "must be an address without user and password: the token comes from `token_env`")
+    elif needs_scheme and not ADDRESS.match(value):
+        yield Diagnostic(steps, "must be an address such as https://bitbucket.example.com")

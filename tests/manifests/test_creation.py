@@ -1,0 +1,209 @@
+"""`create`: a group or project that does not exist yet."""
+
+import hashlib
+from pathlib import Path
+
+import pytest
+
+from reconciler.model.creation import Archive, Creation, Import
+from tests.cli_runner import CliRunner
+from tests.manifests.conftest import Folder
+
+TEAM = """\
+apiVersion: reconciler/v1
+kind: Group
+metadata: {path: acme/new-team}
+create: {name: "Team {path}", from_archive: "../archives/{name}.tar.gz"}
+---
+apiVersion: reconciler/v1
+kind: Group
+metadata: {path: acme/new-team/sub}
+create: {}
+---
+apiVersion: reconciler/v1
+kind: Project
+metadata: {path: acme/new-team/api}
+create:
+  name: api
+  import:
+    github:
+      repo_id: 5
+      token_env: GITHUB_TOKEN
+      github_hostname: https://github.example.com
+      optional_stages: {attachments_import: true, collaborators_import: false}
+      timeout_strategy: optimistic
+spec: {approval_settings: {allow_author_approval: false}}
+---
+apiVersion: reconciler/v1
+kind: Project
+metadata: {path: acme/new-team/web}
+create:
+  import:
+    bitbucket_server:
+      {url: "https://bitbucket.example.com", username: ada, token_env: BITBUCKET_TOKEN, project: PAY, repo: "{name}"}
+---
+apiVersion: reconciler/v1
+kind: Project
+metadata: {path: acme/new-team/docs}
+create: {name: "{{path}}", visibility: internal}
+"""
+
+RENDERED = """\
+apiVersion: reconciler/v1
+kind: Group
+metadata:
+  path: acme/new-team
+create:
+  name: Team acme/new-team
+  from_archive: archives/new-team.tar.gz
+spec: {}
+---
+apiVersion: reconciler/v1
+kind: Group
+metadata:
+  path: acme/new-team/sub
+create: {}
+spec: {}
+---
+apiVersion: reconciler/v1
+kind: Project
+metadata:
+  path: acme/new-team/api
+create:
+  import:
+    github:
+      timeout_strategy: optimistic
+      repo_id: 5
+      github_hostname: "https://github.example.com"
+      optional_stages:
+        attachments_import: true
+        collaborators_import: false
+      token_env: GITHUB_TOKEN
+spec:
+  approval_settings:
+    allow_author_approval: false
+---
+apiVersion: reconciler/v1
+kind: Project
+metadata:
+  path: acme/new-team/docs
+create:
+  name: "{{path}}"
+  visibility: internal
+spec: {}
+---
+apiVersion: reconciler/v1
+kind: Project
+metadata:
+  path: acme/new-team/web
+create:
+  import:
+    bitbucket_server:
+      url: "https://bitbucket.example.com"
+      username: ada
+      project: PAY
+      repo: web
+      token_env: BITBUCKET_TOKEN
+spec: {}
+"""
+
+
+def test_what_is_created(folder: Folder) -> None:
+    folder.put("archives/new-team.tar.gz", b"archive")
+    folder.put("manifests/team.yaml", TEAM)
+    digest = hashlib.sha256(b"archive").hexdigest()
+    read = folder.read("manifests")
+    assert {str(each.target): each.creation for each in read.desired.targets} == {
+        "group acme/new-team": Creation(
+            "Team acme/new-team", archive=Archive(Path("archives/new-team.tar.gz"), digest)
+        ),
+        "group acme/new-team/sub": Creation("sub"),
+        "project acme/new-team/api": Creation(
+            "api",
+            source=Import(
+                "github",
+                "GITHUB_TOKEN",
+                {
+                    "repo_id": 5,
+                    "github_hostname": "https://github.example.com",
+                    "optional_stages": {"attachments_import": True, "collaborators_import": False},
+                    "timeout_strategy": "optimistic",
+                },
+            ),
+        ),
+        "project acme/new-team/docs": Creation("{path}", "internal"),
+        "project acme/new-team/web": Creation(
+            "web",
+            source=Import(
+                "bitbucket_server",
+                "BITBUCKET_TOKEN",
+                {
+                    "bitbucket_server_url": "https://bitbucket.example.com",
+                    "bitbucket_server_username": "ada",
+                    "bitbucket_server_project": "PAY",
+                    "bitbucket_server_repo": "web",
+                },
+            ),
+        ),
+    }
+    origins = [each.creation.origin for each in read.desired.targets if each.creation]
+    assert origins == [f"manifests/team.yaml:{line}" for line in (4, 9, 14, 36, 28)]
+
+
+def test_the_digest_takes_in_the_creation(folder: Folder) -> None:
+    def digest(create: str) -> str:
+        folder.put("m/a.yaml", f"apiVersion: reconciler/v1\nkind: Group\nmetadata: {{path: acme/team}}\n{create}")
+        return folder.read("m").desired.digest
+
+    folder.put("m/a.gz", b"1")
+    folder.put("b.gz", b"1")
+    plain = digest("create: {}")
+    assert digest("create: {name: team}") == plain
+    archived = digest("create: {from_archive: a.gz}")
+    assert digest("create: {from_archive: ../b.gz}") == archived
+    folder.put("m/a.gz", b"12")
+    others = [digest(create) for create in ("create: {name: T}", "create: {visibility: public}", "spec: {}")]
+    assert len({plain, archived, digest("create: {from_archive: a.gz}"), *others}) == 6
+
+
+def test_it_is_rendered_and_the_result_means_the_same(cli_runner: CliRunner) -> None:
+    cli_runner.write("archives/new-team.tar.gz", "archive")
+    cli_runner.write("manifests/team.yaml", TEAM)
+    rendered = cli_runner("render manifests")
+    assert (rendered.code, rendered.out) == (0, RENDERED)
+    cli_runner.write("again.yaml", RENDERED)
+    assert cli_runner("render again.yaml").out == RENDERED
+
+
+ONE = "apiVersion: reconciler/v1\nkind: Group\nmetadata: {path: acme/team}\ncreate: {from_archive: %s}\n"
+
+
+def test_an_archive_must_be_one_that_can_be_sent(folder: Folder) -> None:
+    folder.put("folder.gz/a.txt", b"")
+    Path("device.gz").symlink_to("/dev/null")
+    told = {}
+    for written in ("../gone.gz", "../folder.gz", "../device.gz", "../team.tar", "/archives/team.gz"):
+        folder.put("m/a.yaml", ONE % written)
+        told[written] = folder.faults("m").splitlines()[0].removeprefix("m/a.yaml:4:24: ")
+    assert told == {
+        "../gone.gz": "gone.gz cannot be read: no such file or directory",
+        "../folder.gz": "folder.gz is a folder, not an archive",
+        "../device.gz": "device.gz is not a file",
+        "../team.tar": "must be an archive of a group, whose name ends in `.gz`",
+        "/archives/team.gz": "must be a path from the folder of this file, not an absolute one",
+    }
+
+
+def test_a_variable_with_a_token_of_ours_is_sent_to_nobody(folder: Folder, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("RECONCILER_TOKEN", "sandbox-token-1")
+    monkeypatch.setenv("MINE", "sandbox-token-1")
+    monkeypatch.setenv("OTHERS", "another")
+    manifest = "apiVersion: reconciler/v1\nkind: Project\nmetadata: {path: acme/api}\ncreate:\n"
+    for number, name in enumerate(("RECONCILER_NOTE_TOKEN", "MINE", "OTHERS")):
+        source = f"  import: {{github: {{repo_id: 1, token_env: {name}}}}}\n"
+        folder.put(f"{number}.yaml", manifest.replace("api}", f"api{number}}}") + source)
+    refused = "would be sent to another service, and holds a token of reconciler: give a variable of its own"
+    assert [line for line in folder.faults().splitlines() if refused in line] == [
+        f"0.yaml:5:44: the environment variable RECONCILER_NOTE_TOKEN {refused}",
+        f"1.yaml:5:44: the environment variable MINE {refused}",
+    ]
