@@ -171,6 +171,22 @@ def test_an_age_outlives_everything_that_says_nothing_about_it() -> None:
     assert history.differences == ()
 
 
+def test_a_run_that_creates_a_target_has_looked_at_all_of_it() -> None:
+    def planned(at: datetime, *sections: SectionPlan) -> SavedPlan:
+        return replace(EMPTY, created_at=at, narrowed=False, targets=(TargetPlan(TARGETS[0], sections),))
+
+    created = SectionPlan("", changes=(Create(TARGETS[0].address, {"name": "api"}, ()),))
+    held = [SectionPlan("milestones", changes=(difference(API, name),)) for name in "ab"]
+    history = with_run(None, planned(NOON, held[0]))
+    history = with_run(history, planned(NOON + DAY, created, held[1]))
+    assert [(each.section, len(each.changes), each.since) for each in history.differences] == [
+        ("", 1, NOON + DAY),
+        ("milestones", 1, NOON + DAY),
+    ]
+    history = with_run(history, planned(NOON + 2 * DAY, held[1]))
+    assert [(each.section, each.since) for each in history.differences] == [("milestones", NOON + DAY)]
+
+
 def test_a_run_that_comes_late_adds_earlier_moments_only() -> None:
     history = with_run(None, run(NOON + 2 * DAY, Seen({API: "a"}), ALL))
     late = run(NOON, Seen({API: "ab"}), ALL)

@@ -1,6 +1,7 @@
 """Plans to and from disk: nothing is lost, nothing secret is kept, and nothing doubtful is read."""
 
 import json
+import re
 from collections.abc import Callable
 from datetime import timedelta
 from typing import Any
@@ -10,11 +11,12 @@ from hypothesis import given
 from pydantic_core import PydanticSerializationError
 
 from reconciler.documents.plan_file import SavedPlan, load_plan, refuse_unless_current, save_plan
-from reconciler.documents.report import save_report
+from reconciler.documents.report import load_report, save_report
 from reconciler.errors import PlanRefused
 from reconciler.model.plan import Plan
 from reconciler.model.state import Section
 from tests.building import KINDS, section
+from tests.render.creations import became, creations
 from tests.render.plans import patiently, saved_plans
 from tests.render.samples import API, EMPTY, NOON, SECRET, done, sample, saved_plan, spoilt
 
@@ -309,6 +311,54 @@ def test_a_request_may_name_its_project_by_number_and_an_object_that_is_still_to
 )
 def test_a_plan_for_what_is_not_there_is_refused(spoil: Spoil, words: str) -> None:
     assert refusal(spoilt(save_plan(sample()), spoil)) == words
+
+
+def created(plan: dict[str, Any], number: int) -> dict[str, Any]:
+    """Return the creation of a target of `creations`."""
+    found: dict[str, Any] = plan["targets"][number]["sections"][0]["changes"][0]
+    return found
+
+
+@pytest.mark.parametrize(
+    "spoil",
+    [
+        lambda plan: created(plan, 0)["requests"][0].update(path="users"),
+        lambda plan: created(plan, 0)["requests"][0]["body"].update(path="other"),
+        lambda plan: created(plan, 0)["requests"][0]["body"].update(parent_id="3"),
+        lambda plan: created(plan, 0)["requests"][0]["body"].update(avatar="x"),
+        lambda plan: (created(plan, 0).update(requests=[]), plan["summary"].update(requests=7)),
+        lambda plan: created(plan, 0).update(name="acme/other"),
+        lambda plan: created(plan, 0)["after"].update(visibility="secret"),
+        lambda plan: created(plan, 0)["after"].pop("visibility"),
+        lambda plan: created(plan, 0)["after"].update({"import": created(plan, 2)["after"]["import"]}),
+        lambda plan: created(plan, 1)["requests"][0]["body"]["file"].update(file="/etc/passwd"),
+        lambda plan: created(plan, 2)["requests"][0]["body"].update(personal_access_token={"variable": "OTHER"}),
+        lambda plan: created(plan, 2)["requests"][0].update(path="import/gitea"),
+        lambda plan: created(plan, 2)["after"].update({"import": {"gitea": {"token_env": "T"}}}),
+        lambda plan: created(plan, 2)["after"].update({"import": "github"}),
+        lambda plan: created(plan, 3)["requests"][0]["body"].update(namespace_id={"id_of": "group acme/other"}),
+        lambda plan: plan["targets"][3].update(ref="web"),
+        lambda plan: plan["targets"][3].update(ref=7),
+        lambda plan: plan["targets"][3].update(level="group"),
+        lambda plan: created(plan, 3)["after"].update(from_archive="x.gz", sha256=""),
+        lambda plan: plan["targets"][2]["sections"][1].update(section=""),
+    ],
+)
+def test_a_creation_that_nobody_would_plan_is_refused(spoil: Spoil) -> None:
+    saved = save_plan(creations())
+    assert load_plan(saved, KINDS) == creations()
+    assert re.fullmatch("damaged: no creation of '.*' is planned like this", refusal(spoilt(saved, spoil)))
+
+
+def test_a_report_of_creations_is_read_and_checked_too() -> None:
+    saved = save_report(became())
+    assert load_report(saved, KINDS) == became()
+
+    def forged(report: dict[str, Any]) -> None:
+        report["targets"][0]["sections"][0]["outcomes"][0]["change"]["requests"][0]["path"] = "projects"
+
+    with pytest.raises(PlanRefused, match="no creation of 'group acme/new-team' is planned like this"):
+        load_report(spoilt(saved, forged), KINDS)
 
 
 def test_a_plan_of_an_older_version_is_read_although_optional_keys_are_missing() -> None:

@@ -1,7 +1,7 @@
 """`apply -i`: which groups of equal changes to apply, asked on the terminal one by one."""
 
 import sys
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 
 import click
@@ -12,6 +12,7 @@ from reconciler.documents.groups import Group, grouped
 from reconciler.documents.plan_file import SavedPlan
 from reconciler.model.plan import Change, Plan
 from reconciler.model.wording import counted, listed
+from reconciler.planning.creation import needs
 from reconciler.planning.selection import keep_changes
 from reconciler.render import Style, render_plan
 from reconciler.render.text import changes
@@ -36,22 +37,42 @@ class Chosen:
 def choose(session: Session, saved: SavedPlan) -> Chosen:
     """Show the problems and numbers of a plan, and ask for each group of its changes, and for each change in none.
 
+    Creations of targets come first: what needs a target that will not be created is not asked about, and left out.
+
     Raises:
         Abort: the terminal was closed, or Ctrl-C.
     """
     style = session.style(sys.stderr)
-    questions = [*grouped(saved.plan.changes, least(style)).groups]
+    questions = sorted(grouped(saved.plan.changes, least(style)).groups, key=lambda group: not any(_created(group)))
     write_stderr(render_plan(saved, "text", replace(style, quiet=True)).rstrip("\n"))
     chosen: list[Change] = []
-    for index, question in enumerate(questions):
-        answer = _ask(question, f"{index + 1} of {len(questions)}", style)
+    asked = 0
+    while questions:
+        question, *rest = questions
+        asked += 1
+        answer = _ask(question, f"{asked} of {asked + len(rest)}", style)
         if answer == "quit":
-            return _chosen(saved, chosen, questions[index:])
+            return _chosen(saved, chosen, questions)
         if answer == "all":
-            chosen += [each for group in questions[index:] for each in group.entries]
+            chosen += [each for group in questions for each in group.entries]
             break
         chosen += question.entries if answer == "yes" else ()
+        questions = rest if answer == "yes" else _without(rest, {*_created(question)})
     return _chosen(saved, chosen, [])
+
+
+def _created(group: Group[Change]) -> Iterator[str]:
+    """Yield the targets that some changes create, as `needs` names them."""
+    return (str(each.address.target).casefold() for each in group.entries if not each.address.section)
+
+
+def _without(questions: Sequence[Group[Change]], declined: set[str]) -> list[Group[Change]]:
+    """Return questions less the changes that need a target which will not be created."""
+    left = (
+        replace(group, entries=tuple(each for each in group.entries if declined.isdisjoint(needs(each))))
+        for group in questions
+    )
+    return [group for group in left if group.entries]
 
 
 def _chosen(saved: SavedPlan, chosen: Sequence[Change], left: Sequence[Group[Change]]) -> Chosen:

@@ -68,7 +68,8 @@ def matrix(document: SavedPlan | Report) -> Matrix:
     """Return what the targets of a plan, or of a report, declare, and the state of each section.
 
     A problem of a whole target is one in each section that it declares; in all sections, where an older document does
-    not tell which these are. What a baseline has too counts as well. A report of an older version lacks the targets
+    not tell which these are. Of a target that is to be created, each section changes. What a baseline has too counts
+    as well. A report of an older version lacks the targets
     that were in order.
     """
     found = dict(_targets(document))
@@ -76,8 +77,10 @@ def matrix(document: SavedPlan | Report) -> Matrix:
     shared: dict[tuple[State, ...], tuple[State, ...]] = {}
 
     def states(own: Mapping[str, State]) -> tuple[State, ...]:
-        if own.get("") is State.PROBLEM:
-            own = dict.fromkeys(own.keys() - {""} or names, State.PROBLEM)
+        whole = own.get("", State.IN_ORDER)
+        if SEVERITY[whole] <= SEVERITY[State.CHANGES]:
+            declared = own.keys() - {""} or (names if whole is State.PROBLEM else ())
+            own = {name: _worst((whole, own.get(name, whole))) for name in declared}
         row = tuple(own.get(name, State.NOT_DECLARED) for name in names)
         return shared.setdefault(row, row)
 

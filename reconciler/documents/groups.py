@@ -108,7 +108,7 @@ class SavedGroup:
     targets: tuple[Key | None, ...]
     """Their full paths or numeric IDs."""
     section: str
-    """The section's name; empty if nothing of the targets can be read."""
+    """The section's name; empty for the targets themselves: their creation, or why nothing of them can be read."""
     part: str
     """Which of the section's endpoints; the section's name if there is only one."""
     title: str

@@ -188,7 +188,7 @@ class _Looked:
         sections = self._sections.get(entry.target.identity)
         if sections is None:
             return self._whole
-        if "" in sections or not entry.section:
+        if not entry.section or ((whole := sections.get("")) and whole.problems):
             return not entry.section
         section = sections.get(entry.section)
         if section is None:

@@ -26,6 +26,7 @@ from pydantic import (
 from reconciler.documents.checksum import DOCUMENT, read_checked, with_checksum
 from reconciler.documents.groups import SavedGroup, saved_groups
 from reconciler.errors import PlanRefused
+from reconciler.model.creation import Namespace
 from reconciler.model.diff import Fields
 from reconciler.model.endpoints import Collection
 from reconciler.model.kind import Kinds, Part
@@ -34,6 +35,7 @@ from reconciler.model.protocols import Json
 from reconciler.model.state import Section
 from reconciler.model.targets import PATHLESS, Address, Key, Level, Target
 from reconciler.model.wording import counted
+from reconciler.planning.creation import creation_in, creation_of
 from reconciler.planning.guard import NO_LIMITS, Limits, refusals
 from reconciler.planning.renames import RenameHint
 from reconciler.planning.selection import Shard
@@ -254,6 +256,10 @@ def checked_change(change: Change, kinds: Kinds) -> Change:
     Raises:
         PlanRefused: there is no such section or part, or a request leads elsewhere.
     """
+    if not change.address.section:
+        if change != _as_planned(change):
+            raise PlanRefused(f"damaged: no creation of {str(change.address.target)!r} is planned like this")
+        return change
     part = _part(change.address, kinds)
     for request in change.requests:
         if not _leads_to(request.path, change.address.target, part):
@@ -264,6 +270,26 @@ def checked_change(change: Change, kinds: Kinds) -> Change:
     if isinstance(change, Create):
         return replace(change, delivers=isinstance(part, Collection) and part.secret_field is not None)
     return change
+
+
+def _as_planned(change: Change) -> Create | None:
+    """Return the creation of a target that would be planned for the fields of a change; None if there is none.
+
+    Whether the number in its request is that of the namespace is known only to the service.
+    """
+    target = change.address.target
+    if not (isinstance(change, Create) and change.requests and isinstance(target.ref, str)):
+        return None
+    is_group = target.level is Level.GROUP
+    number = (change.requests[0].body or {}).get("parent_id" if is_group else "namespace_id")
+    path, _, _ = target.ref.rpartition("/")
+    try:
+        creation = creation_in(change.after)
+        if creation.source if is_group else (creation.archive or not path):
+            return None
+        return creation_of(target, creation, Namespace(path, number if isinstance(number, int) else None, None))
+    except (KeyError, ValueError):
+        return None
 
 
 def refuse_unless_current(saved: SavedPlan, *, api_url: str, now: datetime, max_age: timedelta) -> None:

@@ -100,7 +100,7 @@ class Update(Addressed):
     """The object, or the settings section, is changed."""
     address: Annotated[Address, Field(exclude=True)]
     before: Fields
-    """The fields that change, as they were read."""
+    """The fields that change, as they were read; without those that are unknown, as in what does not exist yet."""
     after: Fields
     """The same fields, as they will be."""
     requests: tuple[Request, ...]
@@ -233,6 +233,11 @@ class TargetPlan(Targeted):
     """Its labels, from `metadata.labels` of its document and of the sets that select it."""
     importing: bool = False
     """Whether an import is to fill it, one that is under way or that the creation starts: `apply` waits for its end."""
+
+    @property
+    def creation(self) -> Create | None:
+        """The creation of the target itself; None if it exists, or cannot be created."""
+        return next((each for each in self.changes if each.action == "create" and not each.address.section), None)
 
     @property
     def changes(self) -> Iterator[Change]:

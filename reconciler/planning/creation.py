@@ -1,7 +1,13 @@
 """The planning of targets that do not exist yet."""
 
+from collections.abc import Iterator
+from functools import cache
+
+from pydantic import TypeAdapter
+
 from reconciler.model.creation import Creation, Namespace, creation_request
-from reconciler.model.plan import Create
+from reconciler.model.diff import Fields
+from reconciler.model.plan import Change, Create
 from reconciler.model.protocols import Json
 from reconciler.model.targets import Target
 
@@ -19,3 +25,54 @@ def creation_of(target: Target, creation: Creation, namespace: Namespace) -> Cre
         after |= {"from_archive": str(creation.archive.file), "sha256": creation.archive.digest}
     request = creation_request(target, after, namespace)
     return Create(target.address, after, (request,), origin=creation.origin)
+
+
+def needs(change: Change) -> Iterator[str]:
+    """Yield the targets that must be there before a change can be made, such as `group acme/new-team`, in lower case.
+
+    These are its own target, unless it creates that, the groups above, and those whose IDs its requests refer to.
+    """
+    target = change.address.target
+    references = [text for request in change.requests for text in _references(request.body)]
+    for name in [str(target), *references]:
+        if name != str(target) or change.address.section:
+            yield name.casefold()
+        _, _, path = name.partition(" ")
+        while path := path.rpartition("/")[0]:
+            yield f"group {path}".casefold()
+
+
+def _references(body: Json) -> Iterator[str]:
+    """Yield what the IDs of a body stand for that are not known yet."""
+    match body:
+        case {"id_of": str() as name}:
+            yield name
+        case dict():
+            yield from (name for each in body.values() for name in _references(each))
+        case list():
+            yield from (name for each in body for name in _references(each))
+
+
+def creation_in(after: Fields) -> Creation:
+    """Return the creation of which `creation_of` makes these fields; of fields that it never makes, any creation.
+
+    Raises:
+        ValueError: a value is not of its type.
+    """
+    content: dict[str, Json] = {"name": after.get("name"), "visibility": after.get("visibility")}
+    if "from_archive" in after:
+        content["archive"] = {"file": after["from_archive"], "digest": after.get("sha256")}
+    for source, fields in _sources().validate_python(after.get("import", {})).items():
+        given = {name: value for name, value in fields.items() if name != "token_env"}
+        content["source"] = {"source": source, "token_env": fields.get("token_env"), "fields": given}
+    return _creations().validate_python(content)
+
+
+@cache
+def _creations() -> TypeAdapter[Creation]:
+    return TypeAdapter(Creation)
+
+
+@cache
+def _sources() -> TypeAdapter[dict[str, dict[str, Json]]]:
+    return TypeAdapter(dict[str, dict[str, Json]])

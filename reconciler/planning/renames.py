@@ -65,7 +65,7 @@ def rename_hints(plan: Plan, kinds: Kinds, declared: Declared) -> tuple[RenameHi
             it is declared nowhere: see `Manifests.declaration`.
     """
     hints = []
-    for section in (section for target in plan.targets for section in target.sections if section.changes):
+    for section in (each for target in plan.targets for each in target.sections if each.section and each.changes):
         for deleted, created in _pairs(section, kinds, declared):
             found = declared(created.address, (*created.former_names, deleted.read.names[0]))
             if found is not None:

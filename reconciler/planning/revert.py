@@ -17,8 +17,11 @@ from reconciler.model.state import DesiredState, DesiredTarget, LiveState, Looku
 from reconciler.model.targets import Key, Target
 from reconciler.planning.parts import DeclaredPart, Matches, Pair, plan_matches, plan_settings
 from reconciler.planning.planner import PartPlanners, make_plan
+from reconciler.planning.selection import add_problems
 
 STAYS = "it stays as it is"
+CREATED = "created by the apply, and never deleted by reconciler: delete it yourself if nobody needs it"
+UNKNOWN = "its former value is unknown, because it was planned before the target existed"
 NOT_SHOWN = "its former value is unknown, because this server does not show it"
 
 
@@ -65,11 +68,13 @@ class WayBack:
         self._kinds = kinds
         self._objects: dict[PartAddress, list[Done]] = {}
         self._found: dict[tuple[Target, str], int] = {}
+        self._created: dict[Target, str] = {}
         origins: dict[Target, str] = {}
         for section in (each for each in sections if each.done):
             origins.setdefault(section.target, section.origin)
             where = section.target, section.kind
             self._found[where] = self._found.get(where, 0) + section.found
+            self._created |= {} if section.kind else {section.target: CREATED}
             for each in section.done:
                 self._objects.setdefault((*where, each.change.address.part), []).append(each)
         self._settings = {
@@ -98,7 +103,8 @@ class WayBack:
         )
         before = replace(left, targets=tuple(targets))
         planners = PartPlanners(self._plan_settings, self._plan_collection)
-        return make_plan(before, live, kinds, earlier, planners)
+        plan, missing = make_plan(before, live, kinds, earlier, planners)
+        return add_problems(plan, self._created), missing
 
     def _sections(self, target: Target) -> Iterator[Section]:
         for name, kind in self._kinds.items():
@@ -153,7 +159,9 @@ def former_values(
     problems = []
     for field, left in change.after.items():
         was, now = change.before.get(field), live.get(field)
-        if field not in change.read.fields:
+        if field not in change.before:
+            problems.append(at.problem(name, UNKNOWN, field=field))
+        elif field not in change.read.fields:
             if _root(field) in found.unshown:
                 problems.append(at.problem(name, NOT_SHOWN, field=field))
         elif now == left and field in live:

@@ -6,7 +6,7 @@ holds an address, there is none.
 
 import os.path
 import re
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 from typing import Any, Self
 from urllib.parse import quote
@@ -94,13 +94,14 @@ class Links:
         self._commit = document.commit or places.commit
         named = document.targets if isinstance(document, SavedPlan) else ()
         self._paths = {each.target: each.path for each in named if each.path}
+        self._missing = frozenset(_missing(document))
         self.pipeline = _address(places.pipeline)
         self.merge_request = _address(places.merge_request)
 
     def target(self, target: Target) -> str | None:
-        """Return the page of a group or a project; None for the user and the instance, and for a group by its ID."""
+        """Return the page of a group or a project; None for others, a group by its ID, and what does not exist."""
         below = self._below(target)
-        if below is None and target.level is Level.PROJECT:
+        if below is None and target.level is Level.PROJECT and isinstance(target.ref, int):
             below = f"projects/{target.ref}"
         return f"{self._web}/{below}" if self._web and below else None
 
@@ -131,11 +132,22 @@ class Links:
         return f"{self._repository}/-/blob/{self._commit}/{quote(inner)}#L{line}"
 
     def _below(self, target: Target) -> str | None:
-        """Return where a group or a project is, below the web interface; None if its path is unknown."""
+        """Return where a group or a project is, below the web interface; None if it does not exist or nobody knows."""
+        if target in self._missing:
+            return None
         path = target.ref if isinstance(target.ref, str) else self._paths.get(target)
         if path is None:
             return None
         return f"groups/{quote(path)}" if target.level is Level.GROUP else quote(path)
+
+
+def _missing(document: SavedPlan | Report) -> Iterator[Target]:
+    """Yield the targets that do not exist yet: they have no pages."""
+    if isinstance(document, SavedPlan):
+        yield from (each.target for each in document.targets if each.creation)
+    else:
+        created = (each for each in document.outcomes if not each.change.address.section)
+        yield from (each.change.address.target for each in created if not each.may_be_done)
 
 
 def links_of(document: SavedPlan | Report, style: Style) -> Links:

@@ -273,7 +273,8 @@ def _change(change: Change) -> Iterator[str]:
             names = (clipped(quoted(str(name))) for name in (change.renamed_from, change.address.name))
             yield "-     name: {}\n+     name: {}\n".format(*names)
         for field, was, will_be in differing(change):
-            yield f"-     {clipped(field)}: {was}\n+     {clipped(field)}: {will_be}\n"
+            lost = "" if was is None else f"-     {clipped(field)}: {was}\n"
+            yield f"{lost}+     {clipped(field)}: {will_be}\n"
         if change.hint:
             yield f"!     {clipped(escaped(change.hint))}\n"
     else:

@@ -251,6 +251,8 @@ def _group(group: Group[Entry], style: Style) -> Iterator[str]:
             facts: tuple[str, ...] = (
                 () if isinstance(sample, Delete) and not style.verbose else tuple(details(sample, longest))
             )
+            if not sample.address.section:
+                about, facts = f"{about} ({', '.join(facts)})", ()
             yield from _entry(MARKERS[sample.action], about, facts, style, escaped(group.origin))
     if style.verbose:
         for line in () if isinstance(sample, Outcome) else (*losses(sample), *rewritten(sample)):

@@ -44,7 +44,7 @@ PLANNED = (*ACTIONS, PROBLEMS)
 BECAME = (*DONE, UNFINISHED, PROBLEMS)
 
 WHOLE = "whole target"
-"""The name of the section if nothing of a target can be read."""
+"""Stands for the section's name where something is about the target itself: its creation, or why it cannot be read."""
 
 Counts = Counter[tuple[str, str]]
 """Numbers by section and one of `PLANNED` or of `BECAME`."""
@@ -61,7 +61,14 @@ def quoted(text: str) -> str:
 
 
 def label(address: Address) -> str:
-    """Return what an object is called: `milestone "2026.12"`, `approval settings`, `allowlisted project 1234`."""
+    """Return what an object is called: `milestone "2026.12"`, `approval settings`, `allowlisted project 1234`.
+
+    A target that is created: `project acme/api`.
+    """
+    return escaped(f"{address.title} {address.name}") if not address.section else _named(address)
+
+
+def _named(address: Address) -> str:
     if address.name is None:
         return escaped(address.title)
     name = quoted(address.name) if isinstance(address.name, str) else str(address.name)
@@ -97,7 +104,7 @@ def subject(group: Group[Entry]) -> str:
 
 def problem_subject(problem: Problem) -> str:
     """Return the object and field of a problem: `approval settings.retain_approvals_on_push`."""
-    return label(problem.address) + (f".{escaped(problem.field)}" if problem.field else "")
+    return _named(problem.address) + (f".{escaped(problem.field)}" if problem.field else "")
 
 
 def problem_reason(problem: Problem) -> str:
@@ -118,7 +125,7 @@ def excepted_text(each: Excepted) -> str:
 def held_back(each: Excepted, longest: float = LONGEST) -> Iterator[str]:
     """Yield the change that is held back: that an object is not created or deleted, or the fields that differ."""
     if each.action == "update":
-        yield from (f"{name}: {was} -> {will_be}" for name, was, will_be in differing(each, longest))
+        yield from _differing(each, longest)
     elif each.action is not None:
         yield f"not {each.action}d"
     else:
@@ -159,8 +166,7 @@ def details(change: Change, longest: float = LONGEST) -> Iterator[str]:
         case Update():
             if change.renamed_from is not None:
                 yield f"renamed from {quoted(str(change.renamed_from))}"
-            for name, was, will_be in differing(change, longest):
-                yield f"{name}: {was} -> {will_be}"
+            yield from _differing(change, longest)
             if change.hint:
                 yield escaped(change.hint)
         case Delete():  # pragma: no branch - mypy would see a fourth
@@ -178,16 +184,23 @@ def unused_names(change: Create) -> Iterator[str]:
         yield f"nothing named {' or '.join(quoted(str(name)) for name in change.former_names)} to rename"
 
 
-def differing(change: Update | Excepted, longest: float = LONGEST) -> Iterator[tuple[str, str, str]]:
-    """Yield each place that an update changes, what is there and what will be, each on one line."""
+def differing(change: Update | Excepted, longest: float = LONGEST) -> Iterator[tuple[str, str | None, str]]:
+    """Yield each place that an update changes, what is there, None if unknown, and what will be, each on one line."""
     for field, after in change.after.items():
         before = change.before.get(field)
-        if isinstance(before, list | dict) and isinstance(after, list | dict):
+        if field not in change.before:
+            yield escaped(field), None, value(after, longest)
+        elif isinstance(before, list | dict) and isinstance(after, list | dict):
             for path, was, will_be in inside(before, after):
                 yield escaped(field + path), value(was, longest), value(will_be, longest)
         else:
             start = _start(before, after, longest) if isinstance(before, str) and isinstance(after, str) else 0
             yield escaped(field), value(before, longest, start), value(after, longest, start)
+
+
+def _differing(change: Update | Excepted, longest: float) -> Iterator[str]:
+    for name, was, will_be in differing(change, longest):
+        yield f"{name}: {will_be}" if was is None else f"{name}: {was} -> {will_be}"
 
 
 def rewritten(change: Change) -> Iterator[str]:
@@ -397,8 +410,17 @@ def became(report: Report) -> Counts:
     )
 
 
+def flat(fields: Fields) -> Iterator[tuple[str, Json]]:
+    """Yield the fields of an object that have a value, those within another as `import.github.repo_id`."""
+    for name, content in fields.items():
+        if isinstance(content, dict) and content:
+            yield from ((f"{name}.{inner}", each) for inner, each in flat(content))
+        elif content is not None:
+            yield name, content
+
+
 def _fields(fields: Fields, longest: float) -> Iterator[str]:
-    return (f"{escaped(name)}: {value(content, longest)}" for name, content in fields.items() if content is not None)
+    return (f"{escaped(name)}: {value(content, longest)}" for name, content in flat(fields))
 
 
 def _start(before: str, after: str, longest: float) -> int:

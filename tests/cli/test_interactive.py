@@ -3,12 +3,17 @@
 import json
 import os
 import pty
+import re
 from collections.abc import Iterator
+from dataclasses import replace
+from datetime import UTC, datetime
 from pathlib import Path
 
 import pytest
 
+from reconciler.documents.plan_file import save_plan
 from tests.cli_runner import CliRunner
+from tests.render.creations import creations
 from tests.states import a_small_service
 
 FLEET = """\
@@ -119,6 +124,32 @@ def test_a_saved_plan_is_asked_for_too_and_what_was_done_stands_beside_what_was_
         "project acme/api",
     ]
     assert json.loads(Path("report.json").read_text())["counts"]["skipped"] == 5
+
+
+def test_what_needs_a_target_that_will_not_be_created_is_not_asked_for(cli_runner: CliRunner, terminal: int) -> None:
+    now = datetime.now(UTC).replace(microsecond=0)
+    saved = replace(creations(), service=cli_runner.sandbox.api_url, created_at=now)
+    cli_runner.write("plan.json", save_plan(saved))
+    cli_runner.sandbox.clear_log()
+    os.write(terminal, b"n\n")
+    done = cli_runner("apply -i --plan plan.json")
+    assert (done.code, cli_runner.sandbox.log()) == (0, [])
+    assert asked_for(done.err) == [("1 of 8", "group acme/new-team")]
+    os.write(terminal, b"y\ny\nn\nn\n")
+    done = cli_runner("apply -i --plan plan.json --max-changes 0")
+    assert (done.code, cli_runner.sandbox.log()) == (1, [])
+    assert asked_for(done.err) == [
+        ("1 of 8", "group acme/new-team"),
+        ("2 of 8", "group acme/new-team/tools"),
+        ("3 of 8", "project acme/new-team/api"),
+        ("4 of 5", "project acme/new-team/web"),
+    ]
+
+
+def asked_for(text: str) -> list[tuple[str, str]]:
+    """Return the number of each question, and what it is about."""
+    found = re.findall(r"\n  [+~-] (\w+ \S+).*\n(\d of \d): apply", text)
+    return [(number, about) for about, number in found]
 
 
 def test_the_guard_checks_what_is_left(cli_runner: CliRunner, terminal: int) -> None:

@@ -23,7 +23,7 @@ from reconciler.planning.run import draw_plan
 from reconciler.sandbox import Sandbox
 from tests.building import ACME, API, KINDS, LIB, USER, live, section
 from tests.engine_driver import EngineDriver, failures
-from tests.render.samples import saved_plan
+from tests.render.samples import approvals, saved_plan
 from tests.states import a_small_service
 from tests.test_fewest_calls import (
     DELETE,
@@ -395,6 +395,27 @@ def test_a_value_that_this_version_does_not_know_cannot_be_restored() -> None:
         plan, _ = way_back.plan(way_back.left, live({place: now}), KINDS)
         assert problems(plan) == [f'acme/api/*.{PUSH}: its former value "auditor" is not known to this version']
         assert [each.action for each in plan.changes] == ([] if now else ["create"])
+
+
+def test_a_target_that_was_created_stays_and_what_was_unknown_before_is_not_restored() -> None:
+    place = (API, "approval_settings", "approval_settings")
+    update = Update(Address(*place, "approval settings"), {}, {"allow_author_approval": False}, (), READ_AS)
+    sections = [
+        DoneSection(API, "", (Done(Create(API.address, {"name": "api"}, ())),), origin="api.yaml:1"),
+        DoneSection(API, "approval_settings", (Done(update),)),
+        DoneSection(LIB, "", (Done(Create(LIB.address, {"name": "lib"}, ())),)),
+    ]
+    way_back = WayBack(sections, KINDS, "digest")
+    plan, _ = way_back.plan(way_back.left, live({place: approvals()}), KINDS)
+    assert problems(plan) == [
+        "approval settings.allow_author_approval: its former value is unknown, because it was planned before the target existed",
+        *(
+            f"{name}.None: created by the apply, and never deleted by reconciler: delete it yourself if nobody needs it"
+            for name in ("acme/api", "acme/lib")
+        ),
+    ]
+    assert not any(plan.changes)
+    assert [each.origin for each in plan.targets] == ["api.yaml:1", ""]
 
 
 def test_a_creation_whose_object_the_report_does_not_know_is_found_by_its_name() -> None:

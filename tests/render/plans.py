@@ -1,6 +1,7 @@
-"""Plans and reports as hypothesis makes them up: any text, any fields, every kind."""
+"""Plans and reports as hypothesis makes them up: any text, any fields, every kind, and targets that are created."""
 
 from datetime import UTC, datetime, timedelta
+from pathlib import Path
 
 from hypothesis import HealthCheck, settings
 from hypothesis import strategies as st
@@ -8,6 +9,7 @@ from hypothesis import strategies as st
 from reconciler.apply import Outcome, Status, TargetOutcome
 from reconciler.documents.plan_file import SavedPlan
 from reconciler.documents.report import Report, make_report
+from reconciler.model.creation import SOURCES, Archive, Creation, Import, Namespace, Visibility
 from reconciler.model.diff import AsRead, Fields
 from reconciler.model.endpoints import Collection
 from reconciler.model.kind import Kind, Part
@@ -26,6 +28,7 @@ from reconciler.model.plan import (
 from reconciler.model.protocols import Json, Method, Request
 from reconciler.model.state import DeclaredException, Section
 from reconciler.model.targets import PATHLESS, Address, Key, Level, Target
+from reconciler.planning.creation import creation_of
 from reconciler.planning.guard import Limits
 from reconciler.planning.renames import RenameHint
 from tests.building import KINDS, section
@@ -127,16 +130,38 @@ def section_plans(draw: st.DrawFn, target: Target) -> SectionPlan:
     )
 
 
+visibilities: st.SearchStrategy[Visibility] = st.sampled_from(["private", "internal", "public"])
+
+
+@st.composite
+def creations(draw: st.DrawFn) -> SectionPlan:
+    """The creation of a group or a project."""
+    level, path = draw(st.sampled_from([Level.GROUP, Level.PROJECT])), draw(texts.filter(bool))
+    namespace = Namespace(path, draw(st.none() | numbers), draw(visibilities))
+    archives = st.builds(Archive, texts.map(Path), texts)
+    given = st.dictionaries(texts.filter(lambda name: name != "token_env"), json_values, max_size=2)
+    source = st.builds(Import, st.sampled_from([*SOURCES]), texts, given)
+    creation = Creation(
+        draw(texts),
+        draw(st.none() | visibilities),
+        draw(st.none() | archives) if level is Level.GROUP else None,
+        draw(st.none() | source) if level is Level.PROJECT else None,
+    )
+    target = Target(level, f"{path}/{draw(texts.filter(lambda name: '/' not in name))}")
+    return SectionPlan("", changes=(creation_of(target, creation, namespace),))
+
+
 @st.composite
 def target_plans(draw: st.DrawFn) -> TargetPlan:
     """What will happen to a target."""
-    target = draw(scopes())
+    created = draw(st.lists(creations(), max_size=1))
+    target = created[0].changes[0].address.target if created else draw(scopes())
     exceptions = st.builds(
         DeclaredException, texts, st.dates(), texts, st.none() | names, st.lists(texts, max_size=2).map(tuple), texts
     )
     return TargetPlan(
         target,
-        tuple(draw(st.lists(section_plans(target), max_size=2))),
+        (*created, *draw(st.lists(section_plans(target), max_size=2))),
         draw(texts),
         tuple(draw(st.lists(exceptions, max_size=2))),
     )

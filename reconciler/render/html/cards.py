@@ -23,7 +23,16 @@ from reconciler.model.targets import Address, Target
 from reconciler.model.wording import counted
 from reconciler.render import Style
 from reconciler.render.links import Links
-from reconciler.render.wording import excepted_subject, excepted_text, known_of, label, losses, subject, unused_names
+from reconciler.render.wording import (
+    excepted_subject,
+    excepted_text,
+    flat,
+    known_of,
+    label,
+    losses,
+    subject,
+    unused_names,
+)
 from reconciler.system.terminal import escaped, escaped_lines
 
 LONGEST = 10_000
@@ -352,19 +361,20 @@ def _id(card: Card, seen: Counter[str]) -> str:
 
 def _fields(change: Change) -> Iterator[Field]:
     if isinstance(change, Create):
-        shown = ((name, value) for name, value in change.after.items() if value is not None)
-        yield from ((escaped(name), None, _clipped(_text(value), 0)) for name, value in shown)
+        yield from ((escaped(name), None, _clipped(_text(value), 0)) for name, value in flat(change.after))
         yield from (("renamed_from", None, _clipped(note, 0)) for note in unused_names(change))
         if change.hint:
             yield "hint", None, escaped(change.hint)
     elif isinstance(change, Delete):
-        shown = ((name, value) for name, value in change.before.items() if value is not None)
-        yield from ((escaped(name), _clipped(_text(value), 0), None) for name, value in shown)
+        yield from ((escaped(name), _clipped(_text(value), 0), None) for name, value in flat(change.before))
     else:
         if change.renamed_from is not None:
             yield "name", escaped(str(change.renamed_from)), escaped(str(change.address.name))
         for name, after in change.after.items():
-            yield escaped(name), *_both(_text(change.before.get(name)), _text(after))
+            if name in change.before:
+                yield escaped(name), *_both(_text(change.before[name]), _text(after))
+            else:
+                yield escaped(name), None, _clipped(_text(after), 0)
         if change.hint:
             yield "hint", None, escaped(change.hint)
 

@@ -84,13 +84,15 @@
     const words = view.q.toLowerCase().split(/\s+/).filter(Boolean).map((word) => [word, rowTest(word)]);
     const isThere = targets.map(({ name, path }) => (!target || name === target) && (!group || isBelow(group, path)));
     const number = section ? data.sections.indexOf(section) : null;
-    const isMeant = (row) => isThere[row[0]] && (number === null || row[1] === number);
+    // What is about a target as such concerns each of its sections.
+    const those = target ? [number, data.sections.indexOf("")] : [number];
+    const isMeant = (row) => isThere[row[0]] && (number === null || those.includes(row[1]));
     const isNarrow = Boolean(group || target || section);
     const found = [];
     for (const card of cards) {
       if (kind && card.kind !== kind) continue;
       if (state && data.kinds[card.kind].state !== state) continue;
-      if (number !== null && !card.sections.includes(number)) continue;
+      if (number !== null && !card.sections.some((each) => those.includes(each))) continue;
       // A word that the card itself does not have must be in its rows.
       const tests = words.filter(([word]) => !wordsOf(card).includes(word)).map(([, test]) => test);
       if (isNarrow) tests.push(isMeant);
