@@ -67,7 +67,7 @@ def test_a_saved_report_tells_results_and_not_intentions() -> None:
             | {"created": None, "unconfirmed": False}
             for change in planned_section.pop("changes")
         ]
-    for name in ("exceptions", "path", "labels"):
+    for name in ("exceptions", "path", "labels", "importing"):
         del planned[name]
     assert target == planned
 

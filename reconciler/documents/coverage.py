@@ -69,8 +69,7 @@ def matrix(document: SavedPlan | Report) -> Matrix:
 
     A problem of a whole target is one in each section that it declares; in all sections, where an older document does
     not tell which these are. Of a target that is to be created, each section changes. What a baseline has too counts
-    as well. A report of an older version lacks the targets
-    that were in order.
+    as well. A report of an older version lacks the targets that were in order.
     """
     found = dict(_targets(document))
     names = tuple(sorted({name for own in found.values() for name in own} - {""}))
