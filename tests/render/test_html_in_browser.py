@@ -4,6 +4,7 @@ from collections.abc import Iterator
 from dataclasses import replace
 from itertools import product
 from pathlib import Path
+from urllib.parse import quote
 
 import pytest
 from selenium.webdriver.common.by import By
@@ -15,6 +16,7 @@ from reconciler.model.targets import Level
 from reconciler.render import Style, render_plan, render_report
 from reconciler.render.links import Links, Places
 from tests.render.browser import DESKTOP, PHONE, Browser, browser
+from tests.render.creations import WEB, creations
 from tests.render.fleets import fleet, interrupted
 from tests.render.hostile import EVIL, hostile
 from tests.render.many import carried_out, many
@@ -285,6 +287,14 @@ def test_the_matrix_and_the_filters_are_one(chromium: Browser, tmp_path: Path) -
     assert set(chromium.texts("#list h2")) == {"Problems 1 project"}
     click(chromium, "#chosen button")
     assert chromium.texts("#matrix [aria-pressed=true]") == []
+
+
+def test_what_is_about_a_target_stands_with_each_of_its_sections(chromium: Browser, tmp_path: Path) -> None:
+    file = written(tmp_path, render_plan(creations(), "html"))
+    chromium.open(file, fragment=f"target={quote(str(WEB))}&section=milestones")
+    assert chromium.texts(f"{CARD} h3 .title") == ['Create milestone "2027.1"', f"Create {WEB}"]
+    chromium.open(file, fragment="section=approval_settings")
+    assert chromium.texts(f"{CARD} h3 .title") == ["Update approval settings"]
 
 
 def test_a_screen_reader_hears_headings_counts_and_states(chromium: Browser, tmp_path: Path) -> None:
