@@ -24,13 +24,16 @@ from reconciler.gitops.applied import committed
 from reconciler.gitops.compare import Comparison
 from reconciler.gitops.past import compare_with_past
 from reconciler.live.discovery import Ahead, Discovery, Listing, discover
+from reconciler.live.existence import Answers
 from reconciler.live.records import fetch_record
 from reconciler.manifests import Hidden, Manifests, Member, Unlisted
 from reconciler.model.plan import Plan
 from reconciler.model.state import DesiredState, DesiredTarget
 from reconciler.model.targets import Address, Target
+from reconciler.planning.absent import find_groups, look_for, missing_groups
 from reconciler.planning.applicability import UnfitSections, find_unfit, with_unfit, without
 from reconciler.planning.causes import refuse_unless_api
+from reconciler.planning.creation import variables_of
 from reconciler.planning.guard import Limits
 from reconciler.planning.renames import rename_hints
 from reconciler.planning.revert import WayBack
@@ -78,6 +81,7 @@ def draw(session: Session, client: Client, grace: timedelta = timedelta(), *, co
             api_url=client.api_url,
         )
     plan = add_problems(with_unfit(plan, fleet.unfit, session.kinds), fleet.kept)
+    _warn_of_variables(plan)
     if failed is not None:
         plan = restrict(plan, failed)
         declared = {(target.target, section.kind) for target in fleet.known.targets for section in target.sections}
@@ -96,6 +100,18 @@ def draw(session: Session, client: Client, grace: timedelta = timedelta(), *, co
         return saved
     known, why_not = ("", NARROWED) if given.narrowed else committed(session.inputs, fleet.manifests, fleet.read)
     return replace(saved, commit=known or None, uncommitted=why_not)
+
+
+def _warn_of_variables(plan: Plan) -> None:
+    """Warn once of each environment variable with the token of an import that is not set."""
+    lacking: dict[str, list[Target]] = {}
+    for target in plan.targets:
+        for variable in variables_of(target):
+            if not os.environ.get(variable):
+                lacking.setdefault(variable, []).append(target.target)
+    for variable, targets in lacking.items():
+        more = f" and {len(targets) - 1} more" if len(targets) > 1 else ""
+        LOG.warning("%s is not set or empty, and the import of %s%s needs it", variable, targets[0], more)
 
 
 def draw_way_back(session: Session, client: Client, file: Path) -> SavedPlan:
@@ -209,7 +225,7 @@ def read_fleet(session: Session, client: Client, failed: Iterable[Address] | Non
         revisions = session.revisions(given.since, partly=partly and not (given.narrowed or given.everything or shard))
         now, past = revisions.now, revisions.past
     early = past is None and shard is None and failed is None
-    discovery = _discover(session, [now, past.manifests] if past else [now], client, early=early)
+    found, discovery = _discover(session, [now, past.manifests] if past else [now], client, early=early)
     if now.groups or now.pathless:
         reported = {*now.warnings}
         now = now.with_discovered({group: discovery.groups[group] for group in now.groups}, discovery.paths)
@@ -231,8 +247,17 @@ def read_fleet(session: Session, client: Client, failed: Iterable[Address] | Non
     desired, unknown = hold_unlisted(desired, now.unlisted, before)
     if shard is not None:
         desired = share(desired, whole, shard, session.kinds)
+    absent = look_for(
+        desired, whole, client, client.concurrency, ids=discovery.ids, known=found, api_url=client.api_url
+    )
     known = Known(
-        discovery.ids, whole.targets, _held(discovery), cache(partial(_moved_projects, client)), discovery.parts
+        {**discovery.ids, **absent.ids},
+        whole.targets,
+        _held(discovery),
+        cache(partial(_moved_projects, client)),
+        discovery.parts,
+        absent.targets,
+        absent.importing,
     )
     unfit = find_unfit(desired, session.kinds)
     skipped = {place: each for place, each in unfit.items() if each.skipped}
@@ -263,8 +288,14 @@ def _shard(given: str | None) -> Shard | None:
     return shard
 
 
-def _discover(session: Session, revisions: Sequence[Manifests], client: Client, *, early: bool) -> Discovery:
-    """List the projects of all groups; read some of them meanwhile if `early`."""
+def _discover(
+    session: Session, revisions: Sequence[Manifests], client: Client, *, early: bool
+) -> tuple[Answers, Discovery]:
+    """List the projects of all groups; read some of them meanwhile if `early`.
+
+    Groups that the manifests create are asked for first, since none is listed that does not exist. The answers are the
+    first value.
+    """
     groups: dict[str, Listing] = {}
     for each in revisions:
         with_archived = each.groups_with_archived
@@ -274,16 +305,21 @@ def _discover(session: Session, revisions: Sequence[Manifests], client: Client, 
             listing = Listing(group in with_archived, switches)
             groups[group] = groups.get(group, listing) | listing
     pathless = {target for each in revisions for target in each.pathless}
+    creating = [each for each in revisions[0].desired.targets if each.creation is not None]
+    found = find_groups(groups, creating, session.selection, client, client.concurrency)
+    missing = missing_groups(groups, creating, found)
+    nobody: Mapping[str, Sequence[Member]] = {group.casefold(): () for group in missing}
 
     def prepare(members: Mapping[str, Sequence[Member]]) -> tuple[DesiredTarget, ...]:
-        found = session.select(DesiredState(revisions[0].of_members(members), ""), partly=True)
+        found = session.select(DesiredState(revisions[0].of_members({**nobody, **members}), ""), partly=True)
         return without(found, find_unfit(found, session.kinds)).targets
 
     ahead = Ahead(session.kinds, prepare) if early else None
-    discovery = discover(groups, client, client.concurrency, pathless, ahead=ahead)
+    listed = {group: listing for group, listing in groups.items() if group not in missing}
+    discovery = discover(listed, client, client.concurrency, pathless, ahead=ahead)
     if discovery.groups and all(isinstance(each, Hidden) for each in discovery.groups.values()):
         refuse_unless_api(client, client.api_url)
-    return discovery
+    return found, replace(discovery, groups={**discovery.groups, **missing})
 
 
 def _held(discovery: Discovery) -> dict[Target, str]:

@@ -93,6 +93,19 @@ class Namespace:
 TOP_LEVEL = Namespace()
 
 
+@dataclass(frozen=True, slots=True)
+class ToCreate:
+    """A target that does not exist and will be created.
+
+    Attributes:
+        creation: what the manifest asks for.
+        namespace: where it is created.
+    """
+
+    creation: Creation
+    namespace: Namespace
+
+
 def creation_request(target: Target, after: Fields, namespace: Namespace) -> Request:
     """Return the request that creates a target (spec 4.1, 4.14; deployed behaviour, sections f and g).
 

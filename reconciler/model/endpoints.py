@@ -10,6 +10,7 @@ from datetime import UTC, datetime
 from typing import Any, ClassVar, Literal, Self
 from urllib.parse import quote
 
+from reconciler.model.creation import ID_OF
 from reconciler.model.protocols import Json, Reader, Request
 from reconciler.model.resource import NOT_HERE, POLICIES, Found, Objects, Resource, name_shown, number_shown, recognized
 from reconciler.model.targets import Key, Level, Target
@@ -103,7 +104,8 @@ class New:
         path: of the collection, for writes.
         name: the object's name.
         wanted: the declared fields.
-        target_id: the numeric ID of the target that the name refers to; None where names are just names.
+        target_id: the numeric ID of the target that the name refers to; None where names are just names, or where the
+            same run creates that target.
         siblings: the other objects, where some refer to others.
     """
 
@@ -130,7 +132,9 @@ class New:
 
     @property
     def new_name(self) -> dict[str, Json]:
-        """The name under its field, or the ID of the target that it refers to."""
+        """The name under its field; or the ID of the target that it refers to, or what stands for that ID."""
+        if self.part.key_level is not None and self.target_id is None:
+            return {self.part.key: {ID_OF: f"{self.part.key_level} {self.name}"}}
         return {self.part.key: _as_sent(self.name) if self.target_id is None else self.target_id}
 
     def post(self, body: Mapping[str, Json]) -> Request:

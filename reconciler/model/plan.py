@@ -270,7 +270,8 @@ class TargetPlan(Targeted):
             replace(
                 section,
                 changes=tuple(
-                    replace(each, origin=origin(each.address, _only_field(each))) for each in section.changes
+                    replace(each, origin=origin(each.address, _only_field(each)) or each.origin)
+                    for each in section.changes
                 ),
                 problems=tuple(
                     replace(each, origin=origin(each.address, each.field) or self.origin) for each in section.problems

@@ -4,9 +4,9 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from datetime import UTC, date, datetime, timedelta
 
-from reconciler.model.creation import Creation
+from reconciler.model.creation import Creation, ToCreate
 from reconciler.model.resource import Found, Wanted
-from reconciler.model.targets import Key, Level, Target
+from reconciler.model.targets import Identity, Key, Level, Target
 
 
 @dataclass(frozen=True, slots=True)
@@ -196,12 +196,20 @@ class LiveState:
         ids: numeric IDs by reference; paths in lower case.
         read_at: when it was read, by the service's clock.
         names: the names of the lists that were looked up.
+        absent: by `Target.identity`, the targets of which nothing was read, because they will be created, or cannot be
+            planned for a reason; their parts are empty.
     """
 
     parts: Mapping[PartAddress, LivePart]
     ids: Mapping[Reference, int | Unknown]
     read_at: datetime = field(default_factory=lambda: datetime.now(UTC))
     names: Mapping[Vocabulary, frozenset[str] | Unknown] = field(default_factory=dict)
+    absent: Mapping[Identity, ToCreate | Cause] = field(default_factory=dict)
+
+    def created(self, level: Level, path: str) -> ToCreate | None:
+        """Return how a target of that path is to be created, None if it is not."""
+        found = self.absent.get((level, path.casefold()))
+        return found if isinstance(found, ToCreate) else None
 
     def unread(self, *sections: Section) -> dict[PartAddress, Unreadable]:
         """Return the declared parts of some sections that could not be read."""

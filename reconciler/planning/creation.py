@@ -1,15 +1,20 @@
-"""The planning of targets that do not exist yet."""
+"""The planning of targets that do not exist yet. Pure."""
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import replace
 from functools import cache
 
 from pydantic import TypeAdapter
 
-from reconciler.model.creation import Creation, Namespace, creation_request
+from reconciler.model.creation import Creation, Namespace, ToCreate, creation_request
 from reconciler.model.diff import Fields
-from reconciler.model.plan import Change, Create
+from reconciler.model.endpoints import Collection
+from reconciler.model.kind import Kinds
+from reconciler.model.plan import Change, Create, SectionPlan, TargetPlan, Update
 from reconciler.model.protocols import Json
-from reconciler.model.targets import Target
+from reconciler.model.resource import Found, Objects
+from reconciler.model.state import Cause, DesiredState, DesiredTarget, LivePart, PartAddress
+from reconciler.model.targets import Identity, Target
 
 
 def creation_of(target: Target, creation: Creation, namespace: Namespace) -> Create:
@@ -76,3 +81,39 @@ def _creations() -> TypeAdapter[Creation]:
 @cache
 def _sources() -> TypeAdapter[dict[str, dict[str, Json]]]:
     return TypeAdapter(dict[str, dict[str, Json]])
+
+
+def variables_of(planned: TargetPlan) -> Iterator[str]:
+    """Yield the environment variables that the creation of a target takes."""
+    imports = planned.creation.after.get("import", {}) if planned.creation else {}
+    yield from (fields["token_env"] for fields in imports.values())
+
+
+def existing(desired: DesiredState, absent: Mapping[Identity, ToCreate | Cause]) -> DesiredState:
+    """Return the desired state without the targets of which nothing can be read."""
+    if not absent:
+        return desired
+    return replace(desired, targets=tuple(each for each in desired.targets if each.target.identity not in absent))
+
+
+def empty_parts(targets: Iterable[DesiredTarget], kinds: Kinds) -> Iterator[tuple[PartAddress, LivePart]]:
+    """Yield the declared parts of targets that do not exist: no objects, and settings without a known field."""
+    for target in targets:
+        for section in target.sections:
+            for name in section.wanted:
+                part = kinds[section.kind].part(name)
+                nothing = Objects() if isinstance(part, Collection) else Found(part.model.model_construct())
+                yield (target.target, section.kind, name), nothing
+
+
+def as_created(planned: TargetPlan, to_create: ToCreate) -> TargetPlan:
+    """Return the plan of a target with its creation, and what was planned of it against nothing."""
+    creation = creation_of(planned.target, to_create.creation, to_create.namespace)
+    sections = (SectionPlan("", changes=(creation,)), *map(_unread, planned.sections))
+    return replace(planned, sections=sections, importing=to_create.creation.source is not None)
+
+
+def _unread(section: SectionPlan) -> SectionPlan:
+    """Return a section with updates of which it is not known what was there before."""
+    changes = (replace(each, before={}) if isinstance(each, Update) else each for each in section.changes)
+    return replace(section, changes=tuple(changes))

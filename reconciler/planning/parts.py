@@ -22,7 +22,7 @@ from reconciler.model.state import (
     Unknown,
     Vocabulary,
 )
-from reconciler.model.targets import Address, Key
+from reconciler.model.targets import Address, Key, Target
 from reconciler.planning.exceptions import NO_EXCEPTIONS, PartExceptions, held_back, is_held
 
 NEAR_MISS = "{} is there: another name, since it differs in blanks, capitals or characters that look alike"
@@ -419,8 +419,9 @@ def _unlisted(at: DeclaredPart[Collection], name: Key, wanted: Resource) -> Iter
         strange = words - at.siblings.words.get(field, frozenset())
         if not strange:
             continue
-        vocabulary = Vocabulary(at.section.target.url + path)
-        names = at.live.names.get(vocabulary, vocabulary)
+        names = _names_in(at, path)
+        if names is None:
+            continue
         if isinstance(names, Vocabulary):
             yield field, names
         elif isinstance(names, Unknown):
@@ -429,6 +430,22 @@ def _unlisted(at: DeclaredPart[Collection], name: Key, wanted: Resource) -> Iter
             unknown = sorted(strange - names)
             reason = f"unknown name{'s' * (len(unknown) > 1)} {', '.join(map(quoted, unknown))}"
             yield field, at.problem(name, reason, "correct it, or create it first", field=field)
+
+
+def _names_in(at: DeclaredPart[Collection], path: str) -> frozenset[str] | Unknown | Vocabulary | None:
+    """Return the names in a list, or what to look up; None if an archive is yet to bring some of them.
+
+    A group that does not exist yet has the names of the groups above it.
+    """
+    target = at.section.target
+    while isinstance(target.ref, str) and (new := at.live.created(target.level, target.ref)):
+        if new.creation.archive is not None:
+            return None
+        if not new.namespace.path:
+            return frozenset()
+        target = Target(target.level, new.namespace.path)
+    vocabulary = Vocabulary(target.url + path)
+    return at.live.names.get(vocabulary, vocabulary)
 
 
 def plan_creation(
@@ -584,7 +601,8 @@ def _path(at: DeclaredPart[Collection], name: Key) -> str | Problem | Reference:
     """Return the collection's path for writes, or why there is none."""
     target, suffix = at.section.target, at.part.item_suffix or at.part.suffix
     never_sent = is_held(at.exceptions, at.part, (name,))
-    if never_sent or not at.part.needs_numeric_id or not isinstance(target.ref, str):
+    is_numbered = at.part.needs_numeric_id and not never_sent
+    if not is_numbered or not isinstance(target.ref, str) or at.live.created(target.level, target.ref):
         return target.url + suffix
     reference = Reference(target.level, target.ref.casefold())
     number = at.live.ids.get(reference, reference)
@@ -618,7 +636,7 @@ def resolve(
             ids[name] = number
         elif isinstance(number, Unknown) and resource is not None:
             unresolved[name] = at.problem(name, number.reason, number.remedy)
-        elif isinstance(number, Reference):
+        elif isinstance(number, Reference) and not at.live.created(level, number.path):
             created = resource is not None and not is_held(at.exceptions, at.part, (name,))
             if created or hidden:
                 unresolved[name] = number

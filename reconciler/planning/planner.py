@@ -5,6 +5,7 @@ from dataclasses import dataclass, replace
 from datetime import timedelta
 from itertools import chain
 
+from reconciler.model.creation import ToCreate
 from reconciler.model.endpoints import Collection, Singleton
 from reconciler.model.kind import Kinds
 from reconciler.model.plan import (
@@ -33,6 +34,7 @@ from reconciler.model.state import (
     Vocabulary,
 )
 from reconciler.model.targets import Key, Level, Target
+from reconciler.planning.creation import as_created, existing
 from reconciler.planning.exceptions import PartExceptions, less_excepted
 from reconciler.planning.parts import DeclaredPart, LockedAbove, plan_collection, plan_settings, without_itself
 
@@ -85,7 +87,9 @@ def make_plan(
         known.update((target.target, target) for target, missing in planned if not missing)
     targets = tuple(target for target, _ in planned)
     excepts = any(target.exceptions for target in desired.targets)
-    kept = less_excepted(desired, live.read_at.date(), kinds) if excepts else desired
+    # Of a target that does not exist, all is read and planned again once it is created.
+    there = existing(desired, live.absent)
+    kept = less_excepted(there, live.read_at.date(), kinds) if excepts else there
     plan = Plan(targets, _dependent(kept, above), _whole(kept, targets, kinds))
     return plan, frozenset(reference for _, missing in planned for reference in missing)
 
@@ -105,7 +109,7 @@ class ChangesAbove:
             return
         group = planned.path or planned.target.ref
         for section in planned.sections:
-            inherits = self._kinds[section.section].inherits if section.changes else None
+            inherits = self._kinds[section.section].inherits if section.section and section.changes else None
             if inherits is None:
                 continue
             self._changed.add(section.section)
@@ -150,10 +154,13 @@ def plan_target(
     declared = {section.kind for section in target.sections}
     exceptions = tuple(each for each in target.exceptions if each.section in declared)
     empty = TargetPlan(target.target, (), target.origin, exceptions, path=path, labels=dict(target.labels))
-    absent = _absence(target, live)
-    if absent is not None:
-        unread = tuple(SectionPlan(section.kind) for section in target.sections)
-        return replace(empty, sections=(absent, *unread)), frozenset()
+    standing = live.absent.get(target.target.identity)
+    to_create = standing if isinstance(standing, ToCreate) else None
+    cause = standing if isinstance(standing, Cause) else _absence(target, live)
+    if cause is not None:
+        problem = Problem(target.target.address, cause.reason, remedy=cause.remedy)
+        unread = (SectionPlan(section.kind) for section in target.sections)
+        return replace(empty, sections=(SectionPlan("", problems=(problem,)), *unread)), frozenset()
     today = live.read_at.date()
     planned = [
         plan_section(
@@ -168,7 +175,8 @@ def plan_target(
         for section in target.sections
     ]
     missing = frozenset(reference for _, references in planned for reference in references)
-    return replace(empty, sections=tuple(section for section, _ in planned)), missing
+    whole = replace(empty, sections=tuple(section for section, _ in planned))
+    return whole if to_create is None else as_created(whole, to_create), missing
 
 
 def plan_section(
@@ -215,13 +223,12 @@ def plan_section(
     return planned, frozenset(step for step in steps if isinstance(step, Reference | Vocabulary))
 
 
-def _absence(target: DesiredTarget, live: LiveState) -> SectionPlan | None:
-    """Return one problem instead of many where nothing of a target is visible; None where something is."""
+def _absence(target: DesiredTarget, live: LiveState) -> Cause | None:
+    """Return one reason instead of many where nothing of a target is visible; None where something is."""
     if not live.shows_nothing_of(target):
         return None
     absent = next(iter(live.unread(*target.sections).values()))
-    cause = absent.cause or Cause(f"not found, or not visible to this token ({absent.reason})", "")
-    return SectionPlan("", problems=(Problem(target.target.address, cause.reason, remedy=cause.remedy),))
+    return absent.cause or Cause(f"not found, or not visible to this token ({absent.reason})", "")
 
 
 def _dependent(desired: DesiredState, above: ChangesAbove) -> tuple[Section, ...]:
@@ -235,7 +242,7 @@ def _whole(desired: DesiredState, plans: Iterable[TargetPlan], kinds: Kinds) -> 
         (target.target, change.address.section)
         for target in plans
         for change in target.changes
-        if kinds[change.address.section].part(change.address.part).whole
+        if change.address.section and kinds[change.address.section].part(change.address.part).whole
     }
     return tuple(
         section

@@ -7,8 +7,10 @@ import logging
 from collections.abc import Callable, Collection, Iterable, Mapping
 from dataclasses import dataclass, field, replace
 
+from reconciler.live.existence import groups_above
 from reconciler.live.read import EarlyParts, read_live
 from reconciler.live.records import look_up, look_up_paths, with_lookups
+from reconciler.model.creation import ToCreate
 from reconciler.model.kind import Kinds
 from reconciler.model.plan import Plan, TargetPlan
 from reconciler.model.progress import Progress
@@ -26,8 +28,9 @@ from reconciler.model.state import (
     Unknown,
     Unreadable,
 )
-from reconciler.model.targets import Level, Target
+from reconciler.model.targets import Identity, Level, Target
 from reconciler.planning.causes import find_causes, refuse_unless_api
+from reconciler.planning.creation import empty_parts, existing
 from reconciler.planning.planner import make_plan
 from reconciler.planning.selection import hold_back
 
@@ -83,6 +86,8 @@ class Known:
         held: the targets that cannot be planned, each with its reason.
         moved: returns, after the reading, where the projects are whose paths redirect.
         parts: what has been read, and what was wanted of it.
+        absent: see `LiveState.absent`.
+        importing: the targets that an import is filling at the moment.
     """
 
     ids: Mapping[Reference, int] = field(default_factory=dict)
@@ -90,6 +95,8 @@ class Known:
     held: Mapping[Target, str] = field(default_factory=dict)
     moved: Callable[[], Mapping[Target, Move]] = dict
     parts: EarlyParts = field(default_factory=dict)
+    absent: Mapping[Identity, ToCreate | Cause] = field(default_factory=dict)
+    importing: frozenset[Target] = frozenset()
 
 
 NOTHING_KNOWN = Known()
@@ -143,13 +150,29 @@ def read_and_plan(
         ConfigurationError: nothing is found, because the URL is not that of an API, or the token's owner sees nothing.
         ServiceError: one that `live.ENDS_A_RUN`. Any other failure is a problem in the plan.
     """
-    live = read_live(desired, reader, kinds, concurrency, progress, early=known.parts)
+    live = read_known(desired, reader, kinds, concurrency, known=known, progress=progress)
     unreadable = [part for part in live.parts.values() if isinstance(part, Unreadable)]
     if api_url and unreadable and len(unreadable) == len(live.parts):
         refuse_unless_api(reader, api_url)
     if unreadable:
         live = find_causes(desired, live, reader, kinds, concurrency)
     return _plan_from(desired, live, reader, kinds, concurrency, known=known, make=make)
+
+
+def read_known(
+    desired: DesiredState,
+    reader: TimedReader,
+    kinds: Kinds,
+    concurrency: Concurrency,
+    *,
+    known: Known = NOTHING_KNOWN,
+    progress: Progress | None = None,
+) -> LiveState:
+    """Read what is declared, as far as it is not known already: see `read_live`. Nothing is read of what is absent."""
+    there = existing(desired, known.absent)
+    live = read_live(there, reader, kinds, concurrency, progress, early=known.parts)
+    absent = (each for each in desired.targets if each.target.identity in known.absent)
+    return replace(live, parts={**live.parts, **dict(empty_parts(absent, kinds))}, absent=known.absent)
 
 
 def plan_from(
@@ -182,18 +205,43 @@ def _plan_from(
     earlier: dict[Target, TargetPlan] = {}
     plan, missing = make(desired, live, kinds, earlier)
     while missing:
-        live = with_lookups(live, missing, reader, concurrency)
+        live = replace(live, ids={**live.ids, **_below_missing(missing, live)})
+        live = with_lookups(live, [each for each in missing if each not in live.ids], reader, concurrency)
         plan, missing = make(desired, live, kinds, earlier)
+    if known.importing:
+        plan = replace(
+            plan,
+            targets=tuple(
+                replace(each, importing=True) if each.target in known.importing else each for each in plan.targets
+            ),
+        )
     moved = {
         Reference(target.level, str(path).casefold()): move.number
         for target, move in known.moved().items()
         for path in (target.ref, move.path)
         if path is not None
     }
-    targets = {target.target: target for target in (*known.targets, *desired.targets)}
+    targets = {
+        target.target: target
+        for target in (*known.targets, *desired.targets)
+        if target.target.identity not in live.absent
+    }
     twins = _twins(plan, targets.values(), {**live.ids, **moved}, reader, concurrency)
     reasons = {**twins, **known.held}
     return hold_back(plan, reasons) if reasons else plan, live
+
+
+def _below_missing(missing: Iterable[Lookup], live: LiveState) -> dict[Reference, Unknown]:
+    """Return the references into groups that this run creates, to what it does not create there."""
+    unknown = {}
+    for each in missing if live.absent else ():
+        if isinstance(each, Reference):
+            groups = groups_above(Target(each.level, each.path))
+            group = next((group for group in groups if live.created(Level.GROUP, group)), None)
+            if group is not None:
+                reason = f"not found: group {group} does not exist yet, and no manifest creates this {each.level}"
+                unknown[each] = Unknown(reason, "correct the path, or declare `create`")
+    return unknown
 
 
 def _twins(

@@ -191,6 +191,8 @@ def add_missing(
     missing: dict[Target, list[Problem]] = {}
     for address in sorted(addresses, key=lambda each: (each.target.order, each.section, each.part, str(each.name))):
         section = planned.get((address.target, address.section))
+        if not address.section:
+            continue
         if section is not None:
             lost = address in unmanaged
         else:
@@ -220,7 +222,7 @@ def hold_unlisted(
     for each in now:
         for name, target in targets.items():
             if each.may_select(target):
-                targets[name] = replace(target, sections=())
+                targets[name] = replace(target, sections=(), creation=None)
                 reasons[target.target] = f"its sets are unknown, because the projects of {each.group} cannot be listed"
     for each in (*now, *before):
         group = targets.setdefault(each.group.identity, DesiredTarget(each.group, (), each.origin))
@@ -255,7 +257,8 @@ def add_problems(plan: Plan, reasons: Mapping[Target, str]) -> Plan:
 def _kept(target: TargetPlan, addresses: Collection[Address]) -> Iterator[SectionPlan]:
     """Yield the sections with their changes and problems; what is wrong with a section concerns all that is in it."""
     for section in target.sections:
-        changes = tuple(change for change in section.changes if change.address in addresses)
+        # A target that does not exist is created, whatever else is to be done of it.
+        changes = tuple(each for each in section.changes if each.address in addresses or not section.section)
         problems = tuple(
             problem
             for problem in section.problems

@@ -1,0 +1,182 @@
+"""Which groups and projects are there: each asked for once, from the top down, and nothing below what is missing."""
+
+from collections.abc import Collection, Iterable, Iterator, Mapping
+from dataclasses import dataclass
+from functools import partial
+from itertools import accumulate
+from typing import get_args
+from urllib.parse import quote
+
+from reconciler.errors import NotFound, ServiceError
+from reconciler.live.read import answer_or_error, ask_each
+from reconciler.live.records import fetch_record
+from reconciler.model.creation import Visibility
+from reconciler.model.protocols import Concurrency, Json, Reader
+from reconciler.model.targets import Identity, Level, Target
+
+
+@dataclass(frozen=True, slots=True)
+class There:
+    """A group or a project that exists, or the namespace of a user.
+
+    Attributes:
+        id: numeric ID.
+        visibility: None if unknown.
+        personal: whether it is the namespace of a user.
+    """
+
+    id: int
+    visibility: Visibility | None = None
+    personal: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class ImportState:
+    """How the import of a project is going.
+
+    Attributes:
+        is_running: whether it is to begin, or has begun and not ended.
+        failure: that it has ended, and why, if not well; else empty.
+    """
+
+    is_running: bool = False
+    failure: str = ""
+
+
+ENDED_BADLY: Mapping[Json, str] = {"failed": "failed", "canceled": "was canceled"}
+"""By status of an import, words for it."""
+
+Answer = There | ServiceError | None
+"""What is there, None for what is missing, and the error where that is not known."""
+
+Answers = Mapping[Identity, Answer]
+"""By `Target.identity`."""
+
+
+def parent_of(target: Target) -> str:
+    """Return the path of the group or namespace that a target is in; empty at the top level."""
+    return str(target.ref).rpartition("/")[0]
+
+
+def groups_above(target: Target) -> list[str]:
+    """Return the paths of the groups above a target, in lower case, the topmost first."""
+    return [*accumulate(str(target.ref).casefold().split("/")[:-1], "{}/{}".format)]
+
+
+def obstacle(target: Target, found: Answers) -> tuple[str, ServiceError | None] | None:
+    """Return the nearest group above a target that is not there, and the error if that is not known; None if all are.
+
+    Groups that were not asked for count as there.
+    """
+    asked = (group for group in reversed(groups_above(target)) if (Level.GROUP, group) in found)
+    nearest = next(asked, None)
+    answer = None if nearest is None else found[Level.GROUP, nearest]
+    return None if nearest is None or isinstance(answer, There) else (nearest, answer)
+
+
+def find_existing(
+    targets: Iterable[Target], reader: Reader, concurrency: Concurrency, known: Answers
+) -> dict[Identity, Answer]:
+    """Return the answers so far, and whether these targets are there.
+
+    It takes one request for each target, unless a group above it is missing; and one for the group right above missing
+    targets, unless that is among the targets: its ID and its visibility are needed. As long as such a group may be
+    missing itself, only one of the targets in it is asked for.
+
+    Args:
+        targets: by path.
+        reader: the service.
+        concurrency: how many requests at once.
+        known: the answers so far.
+
+    Raises:
+        ServiceError: one that `ENDS_A_RUN`.
+    """
+    found = dict(known)
+    waiting = {target.identity: target for target in targets if target.identity not in found}
+    for_projects = {parent_of(each).casefold() for each in waiting.values() if each.level is Level.PROJECT}
+    tried: set[str] = set()
+    while waiting:
+        for identity, target in [*waiting.items()]:
+            above = obstacle(target, found)
+            if above is not None:
+                _, found[identity] = above
+                del waiting[identity]
+        asked = [*_next(waiting, found, tried)]
+        answers = ask_each(partial(_ask, reader=reader), asked, concurrency)
+        for target, answer in answers.items():
+            found[target.identity] = answer
+            del waiting[target.identity]
+        inside = [target for target in asked if "/" in str(target.ref)]
+        tried |= {groups_above(target)[-1] for target in inside}
+        parents = [Target(Level.GROUP, parent_of(target)) for target in inside if answers[target] is None]
+        needed = {group.identity: group for group in parents if group.identity not in found}
+        namespaces = ask_each(
+            partial(_ask_namespace, reader=reader, for_projects=for_projects), needed.values(), concurrency
+        )
+        found |= {group.identity: answer for group, answer in namespaces.items()}
+    return found
+
+
+def _next(waiting: Mapping[Identity, Target], found: Answers, tried: Collection[str]) -> Iterator[Target]:
+    """Yield the targets that can be asked for now: nothing above them waits, and their parents are not in doubt."""
+    doubtful: set[str] = set()
+    for target in waiting.values():
+        above = groups_above(target)
+        if any((Level.GROUP, group) in waiting for group in above):
+            continue
+        parent = above[-1] if above else ""
+        if parent in doubtful:
+            continue
+        if parent and (Level.GROUP, parent) not in found and parent not in tried:
+            doubtful.add(parent)
+        yield target
+
+
+def _ask(target: Target, reader: Reader) -> Answer:
+    answer = answer_or_error(lambda: _there(target, reader))
+    return None if isinstance(answer, NotFound) else answer
+
+
+def _there(target: Target, reader: Reader) -> There:
+    record = fetch_record(target, reader)
+    return There(record.id, _visibility(record.fields))
+
+
+def _visibility(record: Mapping[str, Json]) -> Visibility | None:
+    shown = record.get("visibility")
+    return next((each for each in get_args(Visibility) if each == shown), None)
+
+
+def _ask_namespace(group: Target, reader: Reader, for_projects: Collection[str]) -> Answer:
+    """Ask for a group; a project may be in the namespace of a user instead."""
+    answer = _ask(group, reader)
+    path = str(group.ref)
+    if answer is not None or "/" in path or path.casefold() not in for_projects:
+        return answer
+    namespace = answer_or_error(lambda: reader.get(f"namespaces/{quote(path, safe='')}"))
+    match namespace:
+        case {"id": int(number), "kind": "user"}:
+            return There(number, "private", personal=True)
+    return namespace if isinstance(namespace, ServiceError) and not isinstance(namespace, NotFound) else None
+
+
+def ask_import(project: Target, reader: Reader) -> ImportState | ServiceError:
+    """Ask how the import of a project is going (deployed behaviour, section f 8).
+
+    Raises:
+        ServiceError: one that `ENDS_A_RUN`.
+    """
+    record = answer_or_error(lambda: reader.get(f"{project.url}import"))
+    if isinstance(record, ServiceError):
+        return record
+    return import_state(record if isinstance(record, dict) else {})
+
+
+def import_state(record: Mapping[str, Json]) -> ImportState:
+    """Return how an import is going, by the service's record of it."""
+    status, error = record.get("import_status"), record.get("import_error")
+    reason = f": {error}" if isinstance(error, str) and error else ""
+    if status in ENDED_BADLY:
+        return ImportState(failure=f"its import {ENDED_BADLY[status]}{reason}")
+    return ImportState(is_running=status in ("scheduled", "started"))

@@ -1,0 +1,234 @@
+"""What does not exist yet: asked before groups are listed, and for what is to be planned. Nothing here can write."""
+
+from collections.abc import Collection, Iterable, Mapping
+from dataclasses import dataclass, field
+from functools import partial
+
+from reconciler.errors import ServiceError
+from reconciler.live.existence import (
+    Answer,
+    Answers,
+    ImportState,
+    There,
+    ask_import,
+    find_existing,
+    groups_above,
+    obstacle,
+    parent_of,
+)
+from reconciler.live.read import ask_each
+from reconciler.manifests import Hidden
+from reconciler.model.creation import TOP_LEVEL, Namespace, ToCreate
+from reconciler.model.protocols import Concurrency, Reader
+from reconciler.model.state import Cause, DesiredState, DesiredTarget, Reference
+from reconciler.model.targets import Identity, Level, Target
+from reconciler.planning.causes import refuse_unless_api
+from reconciler.planning.selection import Selection, selects
+
+HERE = There(0)
+"""The answer about a target that was not asked for."""
+
+
+@dataclass(frozen=True, slots=True)
+class Absent:
+    """What is known of the targets that manifests may create.
+
+    Attributes:
+        targets: see `LiveState.absent`.
+        ids: the numeric IDs of those that are there, and of what others are in.
+        importing: those that an import is filling at the moment.
+    """
+
+    targets: Mapping[Identity, ToCreate | Cause] = field(default_factory=dict)
+    ids: Mapping[Reference, int] = field(default_factory=dict)
+    importing: frozenset[Target] = frozenset()
+
+
+def find_groups(
+    groups: Collection[str],
+    creating: Collection[DesiredTarget],
+    selection: Selection,
+    reader: Reader,
+    concurrency: Concurrency,
+) -> Answers:
+    """Ask which groups are there before they are listed, as far as the manifests create them or groups above them.
+
+    Args:
+        groups: to be listed.
+        creating: the targets that the manifests create.
+        selection: what the run is about: whatever else is above the groups is not asked for.
+        reader: the service.
+        concurrency: how many requests at once.
+
+    Raises:
+        ServiceError: one that `live.ENDS_A_RUN`.
+    """
+    listed = {Target(Level.GROUP, group).identity for group in groups}
+    above = {(Level.GROUP, path) for group in groups for path in groups_above(Target(Level.GROUP, group))}
+    wanted = [
+        each.target
+        for each in creating
+        if each.target.identity in listed or (each.target.identity in above and selects(selection, each))
+    ]
+    return find_existing(wanted, reader, concurrency, {})
+
+
+def missing_groups(
+    groups: Iterable[str], creating: Iterable[DesiredTarget], found: Answers
+) -> dict[str, tuple[()] | Hidden]:
+    """Return the groups that cannot be listed since they do not exist: no projects where the manifests create one."""
+    created = {each.target.identity for each in creating}
+    missing: dict[str, tuple[()] | Hidden] = {}
+    for group in groups:
+        target = Target(Level.GROUP, group)
+        if found.get(target.identity, _above(target, found)) is None:
+            reason = f"group {group} does not exist, and no manifest creates it"
+            missing[group] = () if target.identity in created else Hidden(reason, absent=True)
+    return missing
+
+
+def _above(target: Target, found: Answers) -> There | ServiceError | None:
+    """Return the answer about the groups above a target."""
+    above = obstacle(target, found)
+    return HERE if above is None else above[1]
+
+
+def look_for(
+    desired: DesiredState,
+    whole: DesiredState,
+    reader: Reader,
+    concurrency: Concurrency,
+    *,
+    ids: Mapping[Reference, int],
+    known: Answers,
+    api_url: str,
+) -> Absent:
+    """Ask which targets are there, of those to be planned that may be created; and how imports into them are going.
+
+    Args:
+        desired: what is to be planned.
+        whole: all that the manifests declare.
+        reader: the service.
+        concurrency: how many requests at once.
+        ids: the numeric IDs of projects that were listed, and so are there.
+        known: the answers so far.
+        api_url: of the service, to be doubted where nothing at all is found there.
+
+    Raises:
+        ConfigurationError: nothing is found, because the URL is not that of an API.
+        ServiceError: one that `live.ENDS_A_RUN`.
+    """
+    creating = [each for each in desired.targets if each.creation is not None]
+    numbers = {(reference.level, reference.path): number for reference, number in ids.items()} if creating else {}
+    names = [each.target.identity for each in creating]
+    listed: dict[Identity, Answer] = {name: There(numbers[name]) for name in names if name in numbers}
+    found = find_existing((each.target for each in creating), reader, concurrency, {**listed, **known})
+    if creating and not any(isinstance(answer, There) for answer in found.values()):
+        refuse_unless_api(reader, api_url)
+    imported = [
+        each.target
+        for each in creating
+        if each.creation is not None and each.creation.source and isinstance(found[each.target.identity], There)
+    ]
+    imports = ask_each(partial(ask_import, reader=reader), imported, concurrency)
+    return Absent(
+        find_absent(desired.targets, whole.targets, found) | _not_imported(imports),
+        {
+            Reference(level, str(path)): answer.id
+            for (level, path), answer in found.items()
+            if isinstance(answer, There) and not answer.personal
+        },
+        frozenset(target for target, state in imports.items() if isinstance(state, ImportState) and state.is_running),
+    )
+
+
+def _not_imported(imports: Mapping[Target, ImportState | ServiceError]) -> dict[Identity, ToCreate | Cause]:
+    """Return the targets of which nothing is planned: their imports have failed, or nobody knows."""
+    causes: dict[Identity, ToCreate | Cause] = {}
+    for target, state in imports.items():
+        if isinstance(state, ServiceError):
+            causes[target.identity] = Cause(f"whether it has been imported is not known: {state}", "")
+        elif state.failure:
+            causes[target.identity] = Cause(state.failure, "delete it and apply again")
+    return causes
+
+
+def find_absent(
+    targets: Iterable[DesiredTarget], whole: Iterable[DesiredTarget], found: Answers
+) -> dict[Identity, ToCreate | Cause]:
+    """Return by `Target.identity` the targets of which nothing can be read: to be created, or a problem.
+
+    Args:
+        targets: what is to be planned.
+        whole: all targets that the manifests declare.
+        found: which targets are there.
+    """
+    if not found:
+        return {}
+    creations = {each.target.identity: each for each in whole if each.creation is not None}
+    absent: dict[Identity, ToCreate | Cause] = {}
+    wanted = [each for each in targets if isinstance(each.target.ref, str) and (each.sections or each.creation)]
+    for each in sorted(wanted, key=lambda each: str(each.target.ref).count("/")):
+        standing = _standing(each, found, absent, creations)
+        if standing is not None:
+            absent[each.target.identity] = standing
+    return absent
+
+
+def _standing(
+    declared: DesiredTarget,
+    found: Answers,
+    absent: Mapping[Identity, ToCreate | Cause],
+    creations: Mapping[Identity, DesiredTarget],
+) -> ToCreate | Cause | None:
+    """Return how a target is to be created, or why it cannot be planned; None where it is there."""
+    target, creation = declared.target, declared.creation
+    group, answer = obstacle(target, found) or ("", found.get(target.identity, HERE))
+    if isinstance(answer, There):
+        return None
+    if isinstance(answer, ServiceError):
+        return Cause(f"cannot be read: {answer}", "")
+    if creation is None:
+        missing = f"group {group}" if group else "it"
+        return Cause(f"{missing} does not exist, and no manifest creates this {target.level}", "declare `create`")
+    namespace = _namespace(target, found, absent, creations)
+    if isinstance(namespace, Cause):
+        return namespace
+    sends_visibility = creation.source is None and creation.archive is None
+    if sends_visibility and creation.visibility is None and namespace.visibility is None:
+        return Cause(f"the service does not show the visibility of group {namespace.path}", "declare `visibility`")
+    return ToCreate(creation, namespace)
+
+
+def _namespace(
+    target: Target,
+    found: Answers,
+    absent: Mapping[Identity, ToCreate | Cause],
+    creations: Mapping[Identity, DesiredTarget],
+) -> Namespace | Cause:
+    """Return where a target is created, or why it cannot be."""
+    path = parent_of(target)
+    if not path:
+        return TOP_LEVEL
+    parent = Target(Level.GROUP, path)
+    match found.get(parent.identity), absent.get(parent.identity):
+        case There(personal=True), _ if target.level is Level.GROUP:
+            return Cause(f"{path} is the namespace of a user, which holds no groups", "correct the path")
+        case There(id=number, visibility=visibility), _:
+            return Namespace(path, number, visibility)
+        case _, ToCreate(creation=above, namespace=namespace):
+            return Namespace(path, None, above.visibility or namespace.visibility)
+        case _, Cause():
+            return Cause(f"{parent} cannot be created", "")
+    return _missing(parent, creations.get(parent.identity))
+
+
+def _missing(parent: Target, declared: DesiredTarget | None) -> Cause:
+    """Return that a group is missing, which some document may create."""
+    if declared is not None:
+        left_out = f"{parent} does not exist, and this run leaves out its creation ({declared.origin})"
+        return Cause(left_out, f"select {parent} as well")
+    return Cause(
+        f"{parent} does not exist, or is not visible to this token, and no manifest creates it",
+        f"declare {parent} with `create`, or correct the path",
+    )
