@@ -3,7 +3,7 @@
 import os
 import re
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from glob import escape
 from pathlib import Path
 from typing import Any
@@ -49,13 +49,14 @@ class Folder:
     _added: dict[Path, list[dict[str, Any]]] = field(default_factory=dict)
 
     def with_discovered(self, targets: Iterable[ResolvedTarget], members: Mapping[str, Sequence[Member]]) -> "Folder":
-        """Return the same, with all sets applied, and with placeholders filled in in documents that give an ID.
+        """Return the folder as it was read, with all sets applied, and with placeholders filled in in documents by ID.
 
         Raises:
             ManifestErrors: such as two sets that disagree on a project.
         """
         discovered = discovered_in(self.manifests, members)
-        return replace(self, manifests=self.manifests.with_discovered(discovered, paths_of(targets)))
+        manifests = self.manifests.with_discovered(discovered, paths_of(targets))
+        return Folder(self.path, self.texts, manifests, self.templates, self.compact)
 
     def find(self, resolved: ResolvedTarget) -> DeclaredTarget | None:
         """Return what has the document of a target, which names it by path or by ID; None if it has none."""

@@ -1,18 +1,31 @@
 """An export from beginning to end: read the folder, read the service, bring the two together, write."""
 
-from collections.abc import Collection, Iterable, Mapping
+from collections.abc import Collection, Iterable, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass, replace
+from functools import partial
 from glob import escape
 from pathlib import Path
 from types import MappingProxyType
 from typing import Any
 
+from reconciler.errors import ManifestErrors
 from reconciler.export.check import disagreements
 from reconciler.export.files import Folder, document_path, named_path, read_folder
 from reconciler.export.read import LiveSnapshot, read_all
 from reconciler.export.sandbox_state import sandbox_state
 from reconciler.export.sections import Exported, Spec, export_target
-from reconciler.export.sharing import NO_SECTIONS, Sections, above, agreeing, fewest_lines, hoist, lines_apart
+from reconciler.export.sharing import (
+    NO_SECTIONS,
+    Agree,
+    Sections,
+    above,
+    agreeing,
+    everyone,
+    fewest_lines,
+    hoist,
+    lines_apart,
+)
 from reconciler.export.targets import ExportRequest, ResolvedTarget
 from reconciler.export.update import update
 from reconciler.manifests import Member
@@ -137,25 +150,71 @@ def draw_export(
     files = read_folder(folder, kinds, compact=layout.as_set)
     progress = progress or Progress()
     snapshot = read_all(request, reader, kinds, concurrency, progress)
-    files = files.with_discovered(snapshot.targets, snapshot.members)
-    progress.begin("writing manifests")
-    members = {each.id: each for found in snapshot.members.values() for each in found}
-    exported = _Writing(files, snapshot, kinds, section_specs(kinds), layout, members).write(request)
-    changed = files.changed_texts()
-    kept = tuple(path for path in changed if keep and path in files.texts)
-    texts = {path: text for path, text in changed.items() if not (keep and path in files.texts)}
-    progress.begin("checking manifests")
+    write = partial(_draft, request, snapshot, kinds, files, layout=layout, keep=keep, progress=progress)
+    draft: _Draft | None = None
+    if layout.as_set or layout.profile is not None:
+        # That projects do not go together with what they share is rare, and shows when all is written.
+        with suppress(ManifestErrors):
+            draft = write(everyone)
+    if draft is None or draft.differences:
+        draft = write(agreeing)
     warnings = (
         *(
             f"{path} is a template and was not read: settings that it declares may now be declared twice"
             for path in files.templates
         ),
         *snapshot.warnings,
-        *(warning for each in exported for section in each.left_out.values() for warning in section),
-        *disagreements({**files.texts, **texts}, snapshot.targets, snapshot.live, kinds, snapshot.members),
+        *(warning for each in draft.exported for section in each.left_out.values() for warning in section),
+        *draft.differences,
     )
     rehearsal = {} if state is None else {state: sandbox_state(snapshot, reader, kinds)}
-    return ExportResult(len(exported), texts, kept, rehearsal, warnings, snapshot.whole, len(snapshot.archived))
+    count = len(draft.exported)
+    return ExportResult(count, draft.texts, draft.kept, rehearsal, warnings, snapshot.whole, len(snapshot.archived))
+
+
+@dataclass(frozen=True, slots=True)
+class _Draft:
+    """What would be written.
+
+    Attributes:
+        exported: the targets.
+        texts: the files that would change.
+        kept: those that exist, and are left alone.
+        differences: what a plan would still have, a sentence each.
+    """
+
+    exported: Sequence[Exported]
+    texts: Mapping[Path, str]
+    kept: tuple[Path, ...]
+    differences: tuple[str, ...]
+
+
+def _draft(
+    request: ExportRequest,
+    snapshot: LiveSnapshot,
+    kinds: Kinds,
+    folder: Folder,
+    agree: Agree,
+    *,
+    layout: Layout,
+    keep: bool,
+    progress: Progress,
+) -> _Draft:
+    """Bring what was read and the documents of a folder together, and see whether they agree.
+
+    Raises:
+        ManifestErrors: the manifests that would be written have errors.
+    """
+    files = folder.with_discovered(snapshot.targets, snapshot.members)
+    progress.begin("writing manifests")
+    members = {each.id: each for found in snapshot.members.values() for each in found}
+    exported = _Writing(files, snapshot, kinds, section_specs(kinds), layout, members, agree).write(request)
+    changed = files.changed_texts()
+    kept = tuple(path for path in changed if keep and path in files.texts)
+    texts = {path: text for path, text in changed.items() if not (keep and path in files.texts)}
+    progress.begin("checking manifests")
+    found = disagreements({**files.texts, **texts}, snapshot.targets, snapshot.live, kinds, snapshot.members)
+    return _Draft(exported, texts, kept, tuple(found))
 
 
 @dataclass(frozen=True, slots=True)
@@ -168,6 +227,7 @@ class _Writing:
     shapes: SectionSpecs
     layout: Layout
     members: Mapping[int | None, Member]
+    agree: Agree
 
     def write(self, request: ExportRequest) -> list[Exported]:
         """Update the document of each target, or add one; move settings that the added ones share into a profile."""
@@ -205,7 +265,7 @@ class _Writing:
     def _not_above_sets(self, specs: Mapping[ResolvedTarget, Spec]) -> frozenset[ResolvedTarget]:
         """Return the projects whose documents do not agree with what was read above the sets that select them."""
         pairs = {each: (beneath, spec) for each, spec in specs.items() if (beneath := self.files.beneath(each))}
-        return frozenset(pairs) - agreeing(pairs, self.snapshot.live, self.kinds)
+        return frozenset(pairs) - self.agree(pairs, self.snapshot.live, self.kinds)
 
     def _write_new(self, new: list[Exported], apart: set[str]) -> None:
         """Write the documents of targets that have none; the projects `apart` have some, but leave the set."""
@@ -302,7 +362,7 @@ class _Writing:
             own = above(profile, each, self.snapshot.live, self.shapes, lacking) if profile else None
             if profile and own is not None:
                 pairs[each.resolved], left_out[each.resolved] = (profile, own), each.left_out
-        fitting = agreeing(pairs, self.snapshot.live, self.kinds)
+        fitting = self.agree(pairs, self.snapshot.live, self.kinds)
         return {
             resolved: self._with_prune(own, profile, left_out[resolved])
             for resolved, (profile, own) in pairs.items()

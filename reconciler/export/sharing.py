@@ -9,7 +9,7 @@ import re
 from collections import Counter
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
-from functools import cached_property
+from functools import cached_property, partial
 from itertools import accumulate, chain
 from json import dumps
 from math import ceil
@@ -56,7 +56,7 @@ ENVELOPE = 4
 
 def hoist(projects: Sequence[Exported], shapes: SectionSpecs, share: float) -> Spec:
     """Return the profile of what at least a share of the projects have in common, field by field and item by item."""
-    common = _Common(_with_placeholders(projects, shapes), shapes, share)
+    common = _Common(_with_placeholders(projects, shapes), shapes, {}, share)
     sections = Counter(name for project in projects for name in project.spec)
     usual = {name for name, count in sections.items() if count >= common.enough}
     all_usual = [each for each in common.members if usual <= each.whole.keys()]
@@ -72,7 +72,7 @@ def fewest_lines(projects: Sequence[Exported], shapes: SectionSpecs, unfit: Mapp
         shapes: of all sections.
         unfit: the sections that some of them cannot have.
     """
-    best = _Common(_with_placeholders(projects, shapes, unfit), shapes)
+    best = _Common(_with_placeholders(projects, shapes, unfit), shapes, {})
     while True:
         better = min(best.others(), key=lambda each: each.lines, default=best)
         if better.lines >= best.lines:
@@ -102,6 +102,18 @@ def above(
     except ValidationError:
         return None
     return None if own and not unfit.isdisjoint(sections) else own
+
+
+Agree = Callable[[Mapping[ResolvedTarget, tuple[Spec, Spec]], LiveState, Kinds], frozenset[ResolvedTarget]]
+"""See `agreeing`."""
+
+
+def everyone(
+    pairs: Mapping[ResolvedTarget, tuple[Spec, Spec]], live: LiveState, kinds: Kinds
+) -> frozenset[ResolvedTarget]:
+    """Return all projects, as if they were `agreeing`."""
+    del live, kinds
+    return frozenset(pairs)
 
 
 def agreeing(
@@ -164,6 +176,18 @@ class _Project:
         """How many lines its document has if it names no profile, and the line that takes it out of a set."""
         return 1 + ENVELOPE + sum(self.heights.values())
 
+    @cached_property
+    def variants(self) -> Mapping[str, str]:
+        """By section, a text that is the same for projects to which a profile's section means the same."""
+        return {
+            name: dumps([section, self.concise[name], name in self.left_out, name in self.unfit], sort_keys=True)
+            for name, section in self.whole.items()
+        }
+
+    def variant(self, name: str) -> str:
+        """Return the variant of a section, also of one that it lacks."""
+        return self.variants.get(name, str(name in self.unfit))
+
 
 class _Choice(NamedTuple):
     """A value of a section in a profile, and the lines that it costs: its own, and those above it."""
@@ -179,6 +203,8 @@ class _Common:
     Attributes:
         projects: all of them.
         shapes: of all sections.
+        known: by section, its text in a profile, and variant, the lines of the section in a document above that; None
+            where the two do not go together. Profiles that are tried differ in few sections, and projects in few ways.
         share: of the members that must have something in common.
         chosen: the members among the projects; None for all.
         omitted: the sections that are not in the profile.
@@ -186,6 +212,7 @@ class _Common:
 
     projects: Sequence[_Project]
     shapes: SectionSpecs
+    known: dict[tuple[str, str], dict[str, int | None]]
     share: float = 0
     chosen: Sequence[_Project] | None = None
     omitted: Sections = NO_SECTIONS
@@ -232,6 +259,24 @@ class _Common:
         outside = [each.lines for each in self.projects if id(each) not in members]
         return height(self.spec, 2) + sum(inside) + sum(outside)
 
+    @cached_property
+    def above(self) -> Mapping[str, Callable[[_Project], int | None]]:
+        """By section of the profile, what returns the lines of the section in a project's document."""
+        return {name: self._lines_above(name, section) for name, section in self.spec.items()}
+
+    def _lines_above(self, name: str, lower: Mapping[str, Any]) -> Callable[[_Project], int | None]:
+        """Return what returns the lines of a section in a project's document above that of a profile; see `known`."""
+        known = self.known.setdefault((name, dumps(lower)), {})
+
+        def lines(project: _Project) -> int | None:
+            variant = project.variant(name)
+            if variant not in known:
+                section = _above(self.shapes[name], lower, project)
+                known[variant] = None if section is None else height({name: section}, 2) if section else 0
+            return known[variant]
+
+        return lines
+
     def lines_of(self, project: _Project) -> int:
         """Return how many lines a project's document has, without the profile if they do not go together."""
         own = 0
@@ -239,10 +284,10 @@ class _Common:
             if name not in self.spec:
                 own += project.heights[name]
                 continue
-            section = _above(self.shapes[name], self.spec[name], project)
-            if section is None:
+            above = self.above[name](project)
+            if above is None:
                 return project.lines
-            own += height({name: section}, 2) if section else 0
+            own += above
         if not own:
             return 0
         return project.lines if not project.unfit.isdisjoint(self.spec) else ENVELOPE + own
@@ -304,19 +349,22 @@ class _Common:
     def _saved(self, name: str, key: str, item: Mapping[str, Any]) -> int:
         """Return how many lines an item in the profile saves."""
         saved = -height({key: item}, 4)
+        known: dict[str, tuple[int, int | None]] = {}
         for each in self.members:
-            own = _above_item(name, key, item, each)
-            alone = {key: each.concise[name][key]} if key in each.whole.get(name, ()) else {}
-            saved += height(alone, 4) - (each.lines if own is None else height(own, 4))
+            variant = each.variant(name)
+            if variant not in known:
+                own = _above_item(name, key, item, each)
+                alone = {key: each.concise[name][key]} if key in each.whole.get(name, ()) else {}
+                known[variant] = height(alone, 4), None if own is None else height(own, 4)
+            without, above = known[variant]
+            saved += without - (each.lines if above is None else above)
         return saved
 
     def _choice(self, shape: SectionSpec, value: dict[str, Any]) -> _Choice:
         """Return a value of a section with its lines."""
-        lines = height({shape.kind.name: value}, 2)
-        for each in self.members:
-            section = _above(shape, value, each)
-            lines += each.lines if section is None else height({shape.kind.name: section}, 2) if section else 0
-        return _Choice(lines, value)
+        above = map(self._lines_above(shape.kind.name, value), self.members)
+        own = sum(each.lines if lines is None else lines for each, lines in zip(self.members, above, strict=True))
+        return _Choice(height({shape.kind.name: value}, 2) + own, value)
 
 
 def _most_frequent(values: Sequence[Any]) -> list[Any]:
@@ -398,22 +446,29 @@ def _with_placeholders(
     projects: Sequence[Exported], shapes: SectionSpecs, unfit: Mapping[ResolvedTarget, Sections] = NOTHING_UNFIT
 ) -> list[_Project]:
     """Return the projects with placeholders for their paths wherever that makes more of them agree."""
-    counts: Counter[tuple[Context, str]] = Counter()
-    for project in projects:
-        texts: dict[tuple[Context, str], str] = {}
-        _changed_spec(project.spec, shapes, lambda *text, texts=texts: texts.setdefault(text, text[1]))
-        counts.update(
-            {(context, form) for context, text in texts for form in _forms(context, text, project.resolved, shapes)}
-        )
+    every = [_ways(project, shapes) for project in projects]
+    counts = Counter((text[0], form) for ways in every for text, forms in ways.items() for form in forms)
     members = []
-    for project in projects:
-
-        def usual(context: Context, text: str, resolved: ResolvedTarget = project.resolved) -> str:
-            return max(_forms(context, text, resolved, shapes), key=lambda form: counts[context, form])
-
-        whole, concise = (_changed_spec(spec, shapes, usual) for spec in (project.spec, project.concise))
+    for project, ways in zip(projects, every, strict=True):
+        usual = {text: max(forms, key=partial(_often, counts, text[0])) for text, forms in ways.items()}
+        whole, concise = (
+            _changed_spec(spec, shapes, lambda *text, usual=usual: usual[text])
+            for spec in (project.spec, project.concise)
+        )
         members.append(_Project(whole, concise, frozenset(project.left_out), unfit.get(project.resolved, NO_SECTIONS)))
     return members
+
+
+def _often(counts: Counter[tuple[Context, str]], context: Context, form: str) -> int:
+    return counts[context, form]
+
+
+def _ways(project: Exported, shapes: SectionSpecs) -> dict[tuple[Context, str], list[str]]:
+    """Return the ways to write each text of a project."""
+    texts: dict[tuple[Context, str], str] = {}
+    for spec in (project.spec, project.concise):
+        _changed_spec(spec, shapes, lambda *text: texts.setdefault(text, text[1]))
+    return {text: _forms(*text, project.resolved, shapes) for text in texts}
 
 
 def _forms(context: Context, text: str, resolved: ResolvedTarget, shapes: SectionSpecs) -> list[str]:
