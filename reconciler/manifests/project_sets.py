@@ -79,19 +79,31 @@ def groups_around(path: str, groups: Collection[str]) -> list[str]:
 
 
 def candidates(
-    select: Selection, discovered: Discovered | None, documented: Mapping[str, Sequence[str]]
+    select: Selection,
+    discovered: Discovered | None,
+    documented: Mapping[str, Sequence[str]],
+    created: Mapping[str, Sequence[str]],
 ) -> Sequence[str]:
     """Return the paths of the projects that a set selects if they match its globs.
 
-    Before the discovery, these are the projects of the group that have documents: see `by_group`.
+    Args:
+        select: what it selects.
+        discovered: the projects of groups; None before the discovery.
+        documented: the projects that have documents, by the groups around them: see `by_group`. Before the discovery,
+            these are the candidates.
+        created: those of them that are created if they do not exist.
     """
     if not select.group:
         return select.projects
     if discovered is None:
         return documented.get(select.group.casefold(), ())
     found = discovered[select.group]
-    shown = () if isinstance(found, Hidden) else found
-    return [member.path for member in shown if select.archived or not member.archived]
+    if isinstance(found, Hidden):
+        return ()
+    shown = list(found)
+    there = {member.path.casefold() for member in shown}
+    missing = [path for path in created.get(select.group.casefold(), ()) if path.casefold() not in there]
+    return [member.path for member in shown if select.archived or not member.archived] + missing
 
 
 class Globs:

@@ -1,10 +1,12 @@
 """`create`: a group or project that does not exist yet."""
 
 import hashlib
+from collections.abc import Mapping
 from pathlib import Path
 
 import pytest
 
+from reconciler.manifests import Hidden, Manifests, Member
 from reconciler.model.creation import Archive, Creation, Import
 from tests.cli_runner import CliRunner
 from tests.manifests.conftest import Folder
@@ -207,3 +209,63 @@ def test_a_variable_with_a_token_of_ours_is_sent_to_nobody(folder: Folder, monke
         f"0.yaml:5:44: the environment variable RECONCILER_NOTE_TOKEN {refused}",
         f"1.yaml:5:44: the environment variable MINE {refused}",
     ]
+
+
+NEW = """\
+apiVersion: reconciler/v1
+kind: ProjectSet
+metadata: {name: team, labels: {team: new}}
+select: {group: acme/team, exclude: ["**/docs"]}
+spec: {approval_settings: {allow_author_approval: false}}
+---
+apiVersion: reconciler/v1
+kind: Group
+metadata: {path: acme/team}
+create: {}
+---
+apiVersion: reconciler/v1
+kind: Project
+metadata: {path: acme/team/docs}
+create: {}
+---
+apiVersion: reconciler/v1
+kind: Project
+metadata: {path: acme/Team/Sub/Api}
+create: {}
+---
+apiVersion: reconciler/v1
+kind: Project
+metadata: {path: acme/team/old}
+create: {}
+---
+apiVersion: reconciler/v1
+kind: Project
+metadata: {path: acme/team/there}
+spec: {milestones: {"1": {}}}
+---
+apiVersion: reconciler/v1
+kind: Project
+metadata: {path: acme/else}
+create: {}
+"""
+
+
+def members(read: Manifests) -> dict[str, Mapping[str, str]]:
+    """The labels of the projects that have sections."""
+    return {str(each.target.ref): each.labels for each in read.desired.targets if each.sections}
+
+
+@pytest.mark.parametrize("listed", [(), [Member("acme/team/web"), Member("acme/team/old", archived=True)]])
+def test_projects_that_documents_create_are_members_of_sets(folder: Folder, listed: list[Member]) -> None:
+    folder.put("new.yaml", NEW)
+    read = folder.read().with_discovered({"acme/team": listed})
+    team = {"team": "new"}
+    web = {"acme/team/web": team} if listed else {}
+    old = {} if listed else {"acme/team/old": team}  # it is there, and archived
+    assert members(read) == {"acme/Team/Sub/Api": team, **old, "acme/team/there": {}, **web}
+    assert read.archived_left_out == ({"acme/team/old"} if listed else set())
+
+
+def test_a_group_that_cannot_be_listed_has_no_members(folder: Folder) -> None:
+    folder.put("new.yaml", NEW)
+    assert members(folder.read().with_discovered({"acme/team": Hidden("403")})) == {"acme/team/there": {}}
