@@ -10,6 +10,7 @@ from pydantic import PositiveInt
 
 from reconciler.errors import UsageError
 from reconciler.manifests import Unlisted
+from reconciler.model.creation import Creation
 from reconciler.model.kind import Kinds
 from reconciler.model.plan import Change, Plan, Problem, SectionPlan, TargetPlan
 from reconciler.model.state import DesiredState, DesiredTarget, Section
@@ -112,7 +113,8 @@ def read_shard(text: str) -> Shard:
 def share(desired: DesiredState, whole: DesiredState, shard: Shard, kinds: Kinds) -> DesiredState:
     """Return a shard of the desired state.
 
-    A project whose settings depend on those of a group in the manifests is in the shard of that group.
+    A project whose settings depend on those of a group in the manifests is in the shard of that group. So is what is
+    created, if it does not exist, below a group that is: the manifests alone decide, whatever exists by now.
 
     Args:
         desired: what is to be divided.
@@ -128,7 +130,11 @@ def share(desired: DesiredState, whole: DesiredState, shard: Shard, kinds: Kinds
 def share_plan(plan: Plan, shard: Shard, kinds: Kinds) -> Plan:
     """Return a shard of a plan: of whichever plan, every target is in exactly one."""
     targets = (
-        DesiredTarget(target.target, tuple(Section(target.target, each.section, {}) for each in target.sections))
+        DesiredTarget(
+            target.target,
+            tuple(Section(target.target, each.section, {}) for each in target.sections),
+            creation=Creation("") if target.creation else None,
+        )
         for target in plan.targets
     )
     whole = DesiredState(tuple(targets), "")
@@ -292,8 +298,10 @@ def _selected(targets: Iterable[DesiredTarget], selection: Selection) -> Iterato
             continue
         if selection.sections or selection.only is not None:
             kept = tuple(section for section in target.sections if _wants(selection, section))
-            if kept or selection.only is None:
-                yield replace(target, sections=kept)
+            retried = selection.only is None or (target.target, "") in selection.only
+            created = retried and bool(kept or not selection.sections)
+            if kept or created or selection.only is None:
+                yield replace(target, sections=kept, creation=target.creation if created else None)
         else:
             yield target
 
@@ -318,28 +326,34 @@ def matches(target: DesiredTarget | TargetPlan, globs: Iterable[str]) -> bool:
 
 
 class _Homes:
-    """Where targets belong: to themselves, or to the topmost group that others inherit from."""
+    """Where targets belong: to themselves, or to the topmost group that others inherit from, or are created in."""
 
     def __init__(self, whole: DesiredState, kinds: Kinds) -> None:
         self.inherited = frozenset(name for name, kind in kinds.items() if kind.inherits)
-        heirs = [target for target in whole.targets if self._takes_part(target)]
-        groups = [target.target.ref for target in heirs if target.target.level is Level.GROUP]
+        tied = [target for target in whole.targets if self._is_tied(target)]
+        heirs = [target for target in tied if self._inherits(target)]
+        groups = [target.target.ref for target in tied if target.target.level is Level.GROUP]
         self.groups = frozenset(ref.casefold() for ref in groups if isinstance(ref, str))
         # A group known only by its ID may be above any project, a project known only by its ID below any group.
         self.any_above = len(self.groups) < len(groups)
-        self.together = bool(groups) and any(isinstance(target.target.ref, int) for target in heirs)
+        self.together = any(target.target.level is Level.GROUP for target in heirs) and any(
+            isinstance(target.target.ref, int) for target in heirs
+        )
 
     def of(self, target: DesiredTarget) -> str:
         """Return the name of a target's home, the same for all that must stay together."""
         own = Target(*target.target.identity)
-        if not self._takes_part(target):
+        if not self._is_tied(target):
             return str(own)
         top = _topmost(own.ref, self.groups)
         if self.together and (top or self.any_above or isinstance(own.ref, int)):
             return TOGETHER
         return str(Target(Level.GROUP, top) if top else own)
 
-    def _takes_part(self, target: DesiredTarget) -> bool:
+    def _is_tied(self, target: DesiredTarget) -> bool:
+        return target.creation is not None or self._inherits(target)
+
+    def _inherits(self, target: DesiredTarget) -> bool:
         return target.target.ref is not None and any(each.kind in self.inherited for each in target.sections)
 
 

@@ -3,9 +3,12 @@
 import pytest
 
 from reconciler.errors import UsageError
+from reconciler.manifests import Unlisted
+from reconciler.manifests.documents import Selection as ByGroup
+from reconciler.model.creation import Creation
 from reconciler.model.state import DesiredState, DesiredTarget
 from reconciler.model.targets import Level, Target
-from reconciler.planning.selection import Selection, select
+from reconciler.planning.selection import Selection, hold_unlisted, select
 from tests.building import ACME, API, USER, section
 
 NUMBERED = Target(Level.PROJECT, 12)
@@ -64,3 +67,42 @@ def test_a_selection_of_nothing_is_a_mistake() -> None:
 
 def test_nothing_can_be_selected_of_nothing() -> None:
     assert select(DesiredState((), ""), Selection(("a",))).targets == ()
+
+
+NEW = DesiredState(
+    (
+        DesiredTarget(ACME, (), creation=Creation("acme")),
+        DesiredTarget(API, (section("milestones", {}),), creation=Creation("api")),
+    ),
+    "digest",
+)
+
+
+@pytest.mark.parametrize(
+    ("selection", "created"),
+    [
+        (Selection(), ["group acme", "project acme/api"]),
+        (Selection(sections=("milestones",)), ["project acme/api"]),
+        (Selection(only={(API, ""), (API, "milestones")}), ["project acme/api"]),
+        (Selection(only={(ACME, ""), (API, "milestones")}), ["group acme"]),
+        (Selection(sections=("milestones",), only={(ACME, ""), (API, ""), (API, "milestones")}), ["project acme/api"]),
+    ],
+)
+def test_a_target_is_created_if_it_has_a_selected_section_or_its_creation_is_tried_again(
+    selection: Selection, created: list[str]
+) -> None:
+    assert [str(each.target) for each in select(NEW, selection).targets if each.creation] == created
+
+
+def test_a_creation_alone_is_tried_again() -> None:
+    assert select(NEW, Selection(only={(ACME, "")})).targets == NEW.targets[:1]
+
+
+def test_nothing_is_created_whose_sets_are_unknown() -> None:
+    selected_by = Unlisted(ACME, "HTTP 403", "sets.yaml:4", (), ByGroup(group="acme"))
+    held, reasons = hold_unlisted(NEW, [selected_by])
+    assert [each.creation for each in held.targets if each.target == API] == [None]
+    assert reasons == {
+        ACME: "HTTP 403",
+        API: "its sets are unknown, because the projects of group acme cannot be listed",
+    }

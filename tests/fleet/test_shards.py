@@ -12,9 +12,12 @@ from hypothesis import strategies as st
 from reconciler.documents.merge import merge_reports
 from reconciler.documents.report import Requests
 from reconciler.errors import UsageError
+from reconciler.model.creation import Creation, Namespace
+from reconciler.model.plan import Plan, SectionPlan, TargetPlan
 from reconciler.model.state import DesiredState
 from reconciler.model.targets import Key, Level, Target
-from reconciler.planning.selection import Shard, read_shard, share
+from reconciler.planning.creation import creation_of
+from reconciler.planning.selection import Shard, read_shard, share, share_plan
 from tests.building import KINDS, USER, desired, section
 from tests.cli_runner import CliRunner
 from tests.render.plans import patiently
@@ -64,6 +67,32 @@ def test_every_target_is_in_one_shard_with_all_groups_that_may_decide_over_it(
                 assert found[f"project {ref}"] == found[f"group {group}"]
 
 
+created = st.tuples(st.sampled_from([Level.GROUP, Level.PROJECT]), paths, st.booleans(), st.booleans())
+
+
+@patiently
+@given(st.lists(created, unique_by=lambda each: each[:2], max_size=12), st.integers(2, 5))
+def test_what_is_created_is_in_the_shard_of_the_group_that_it_is_created_in(
+    given_targets: list[tuple[Level, str, bool, bool]], total: int
+) -> None:
+    state = fleet(*(each[:3] for each in given_targets))
+    new = {Target(level, path) for level, path, _, is_created in given_targets if is_created}
+    state = replace(
+        state,
+        targets=tuple(replace(each, creation=Creation("x") if each.target in new else None) for each in state.targets),
+    )
+    found = shards(state, total)
+    for each in new:
+        for above in new:
+            if above.level is Level.GROUP and str(each.ref).startswith(f"{above.ref}/"):
+                assert found[str(each)] == found[str(above)]
+    heirs = [(level, path) for level, path, inherits, _ in given_targets if inherits]
+    for level, path in heirs:
+        for level_above, group in heirs:
+            if level is Level.PROJECT and level_above is Level.GROUP and path.startswith(f"{group}/"):
+                assert found[f"project {path}"] == found[f"group {group}"]
+
+
 @patiently
 @given(st.integers(1, 8))
 def test_nothing_moves_when_targets_are_added_and_little_when_shards_are(total: int) -> None:
@@ -72,6 +101,18 @@ def test_nothing_moves_when_targets_are_added_and_little_when_shards_are(total: 
     assert {name: after[name] for name in before} == before
     more = shards(fleet(*projects(60)), total + 1)
     assert {number for name, number in more.items() if number != before[name]} <= {total + 1}
+
+
+def test_a_shard_of_a_saved_plan_creates_groups_with_all_that_is_in_them() -> None:
+    group, others = Target(Level.GROUP, "acme"), [Target(Level.PROJECT, f"acme/p{each}") for each in range(9)]
+    plan = Plan(
+        tuple(
+            TargetPlan(target, (SectionPlan("", changes=(creation_of(target, Creation("x"), Namespace()),)),))
+            for target in (group, *others)
+        )
+    )
+    sizes = [len(share_plan(plan, Shard(number, 4), KINDS).targets) for number in (1, 2, 3, 4)]
+    assert sorted(sizes) == [0, 0, 0, 10]
 
 
 def test_shards_are_about_equal() -> None:
