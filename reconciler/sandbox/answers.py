@@ -56,9 +56,15 @@ class Answer:
 class Refusal(SandboxError):
     """A request answered with an error status."""
 
-    def __init__(self, status: int, body: Any, headers: Sequence[tuple[str, str]] = ()) -> None:
+    def __init__(
+        self,
+        status: int,
+        body: Any,
+        headers: Sequence[tuple[str, str]] = (),
+        content_type: str = "application/json",
+    ) -> None:
         super().__init__(f"{status} {body}")
-        self.answer = Answer(status, body, headers)
+        self.answer = Answer(status, body, headers, content_type)
 
 
 def refused(status: int, message: Any) -> Refusal:

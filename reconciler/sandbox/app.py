@@ -15,6 +15,7 @@ from starlette.requests import Request as StarletteRequest
 from .answers import Answer, Receive, Refusal, Scope, Send
 from .call import Call, Insertion, Router, token_in
 from .faults import NO_FAULT, Fault, Faults, RateLimit, break_off, parse_rate_limit, read_fault
+from .multipart import TYPE, Upload, read_form
 from .parameters import merged, read_body, target_without_secrets, without_secrets
 from .routes import routes
 from .state import State
@@ -121,7 +122,8 @@ class Sandbox:
         self._in_flight += 1
         self._peak = max(self._peak, self._in_flight)
         try:
-            request = _Request(scope, await StarletteRequest(scope, receive).body())
+            request = _Request(scope)
+            await request.receive(receive)
             async with self._workers:
                 exchange, answer = await self._work_on(request)
             fault = exchange.fault
@@ -184,7 +186,7 @@ class Sandbox:
 
     def _serve(self, request: "_Request", exchange: "_Exchange") -> Answer | Insertion:
         """Call the endpoint of the request; an insertion is left for later."""
-        fields = read_body(request.content_type, request.body)
+        fields = request.form or read_body(request.content_type, request.body)
         route, parts = self._router.find(request.method, request.path, deployed=self._state.deployed)
         url = self._state.instance.url or f"http://{request.headers.get('host', 'localhost')}"
         sent = merged(request.query, fields)
@@ -246,19 +248,32 @@ class _Exchange:
 class _Request:
     """A request as received."""
 
-    __slots__ = ("body", "content_type", "headers", "method", "path", "query", "target")
+    __slots__ = ("_scope", "body", "content_type", "form", "headers", "method", "path", "query", "target")
 
-    def __init__(self, scope: Scope, body: bytes) -> None:
+    def __init__(self, scope: Scope) -> None:
+        self._scope = scope
         self.method: str = scope["method"]
         self.path: str = scope["raw_path"].decode("latin-1")
         self.query: str = scope["query_string"].decode("latin-1")
         self.target = f"{self.path}?{self.query}" if self.query else self.path
         self.headers = {name.decode("latin-1"): value.decode("latin-1") for name, value in scope["headers"]}
         self.content_type = self.headers.get("content-type", "")
-        self.body = body
+        self.body = b""
+        self.form: dict[str, Any] = {}
+
+    async def receive(self, receive: Receive) -> None:
+        """Take in the body: its bytes, or the fields of a form with files."""
+        request = StarletteRequest(self._scope, receive)
+        if self.content_type.startswith(TYPE):
+            self.form = await read_form(self.content_type, request.stream())
+        else:
+            self.body = await request.body()
 
     def shown_body(self) -> Any:
-        """Return the JSON of the body without any token, for the log; None for any other body."""
+        """Return the JSON of the body, or its form, without any token, for the log; None for any other body."""
+        if self.form:
+            shown = {name: each.shown() if isinstance(each, Upload) else each for name, each in self.form.items()}
+            return without_secrets(shown)
         with suppress(Refusal):
             return without_secrets(read_body(self.content_type, self.body)) if "json" in self.content_type else None
         return None

@@ -158,6 +158,8 @@ class Call:
     def visible_group(self) -> Group:
         """Return the group in the path, if the caller may see it; else 404."""
         self.authenticate()
+        if self.state.arrivals and self.method in _READING:
+            self._let_arrive()
         group = self.state.find_group(self.parts["id"])
         if group is None or not self.state.visible(self.user, group):
             raise refused(404, "404 Group Not Found")
@@ -198,6 +200,14 @@ class Call:
         since = _point_in_time(self.headers.get("if-unmodified-since", ""))
         if since is not None and moment(updated_at).replace(microsecond=0) > since:
             raise refused(412, "412 Precondition Failed")
+
+    def _let_arrive(self) -> None:
+        """Bring more of what still arrives in the group in the path, which may itself arrive, and in those above it."""
+        group = self.state.find_group(self.parts["id"])
+        path = f"{group.path if group else self.parts['id']}/".lower()
+        for number, arrive in list(self.state.arrivals.items()):
+            if number in self.state.groups and path.startswith(f"{self.state.groups[number].path}/".lower()):
+                arrive(self)
 
     def _accept(self, user: User, token: Token) -> None:
         if token.revoked:

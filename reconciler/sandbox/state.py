@@ -4,7 +4,7 @@ The section of a kind is a field of its owner, under the kind's name. Modules in
 names no kind.
 """
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
 from typing import Annotated, Any, Generic, Literal, Self, TypeVar
@@ -262,6 +262,7 @@ class State:
 
     Attributes:
         jobs: what goes on in the background, which no file holds: by its sort, its user and its group.
+        arrivals: by the ID of a group, what brings more of it there whenever somebody looks.
     """
 
     def __init__(self, user: type[User] = User, group: type[Group] = Group, project: type[Project] = Project) -> None:
@@ -279,6 +280,7 @@ class State:
         self.referred_groups: set[int] = set()
         self.referred_projects: set[int] = set()
         self.jobs: dict[tuple[str, int, int], Any] = {}
+        self.arrivals: dict[int, Callable[[Any], None]] = {}
         self._numbers: dict[tuple[str, str, str], Numbers] = {}
         self._access: dict[tuple[str, str], int] = {}
         self._reach: dict[str, set[str]] = {}

@@ -80,6 +80,14 @@ class SandboxClient:
             sent["PRIVATE-TOKEN"] = f"{user}-token"
         return self._client.request(method, f"/api/v4{path}", json=body, headers=sent)
 
+    def post(
+        self, path: str, user: str = "ada", headers: Mapping[str, str] | None = None, **sent: Any
+    ) -> httpx.Response:
+        """Send a form or raw content by `POST`; `sent` are arguments of httpx."""
+        return self._client.post(
+            f"/api/v4{path}", headers={"PRIVATE-TOKEN": f"{user}-token", **(headers or {})}, **sent
+        )
+
     def control(self, line: str, body: Any = None) -> httpx.Response:
         """Send `METHOD /-/path` without a token."""
         method, path = line.split(" ", 1)

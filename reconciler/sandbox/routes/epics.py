@@ -91,10 +91,10 @@ class Epic(CountedItem):
 
 class _Labels(Collection[Label]):
     def list_items(self, call: Call) -> Answer:
-        """The labels of the group and, if asked for, of the groups above, by name."""
+        """The labels of the group and, if not asked otherwise, of the groups above, by name."""
         sent = read(call, boolean("include_ancestor_groups"), boolean("only_group_labels"), *PAGE)
         group = call.visible_group()
-        groups = call.state.groups_above(group) if sent.get("include_ancestor_groups") else [group]
+        groups = call.state.groups_above(group) if sent.get("include_ancestor_groups", True) else [group]
         found = sorted((each for owner in groups for each in self.section.of(owner)), key=lambda each: each.name)
         return page_of(call, found, lambda item: self.show(call, group, item))
 

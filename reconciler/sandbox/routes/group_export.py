@@ -1,7 +1,7 @@
 """The export of a group to an archive (spec 4.14): asked for, ready some time later, and gone with the next one.
 
-An archive holds what the sandbox knows of the group, of its subgroups and of their projects. Nothing tells whether an
-export has failed: the archive never comes.
+An archive holds what the sandbox knows of the members, milestones, labels and epics of the group and of its subgroups;
+projects are in none. Nothing tells whether an export has failed: the archive never comes.
 """
 
 import gzip
@@ -11,7 +11,7 @@ from datetime import datetime
 from email.utils import format_datetime
 from hashlib import md5
 from time import monotonic
-from typing import Annotated, Any
+from typing import Annotated
 
 from pydantic import Field
 
@@ -21,6 +21,8 @@ from ..records import Record, moment
 from ..state import OWNER, Group, Section, State
 
 MINUTE = 60
+ARCHIVED = ("path", "name", "description", "visibility", "members", "labels", "milestones", "epics")
+"""What an archive holds of each group."""
 
 
 class GroupExports(Record):
@@ -96,21 +98,14 @@ def _key(call: Call, group: Group) -> tuple[str, int, int]:
 
 
 def _archive(state: State, group: Group) -> bytes:
-    """Return a group and all below it, packed, with paths relative to the group above it."""
-    whole = f"{group.path.lower()}/"
+    """Return a group and all groups below it, packed, with paths relative to the group above it."""
     cut = len(group.path) - len(group.slug)
-
-    def below(path: str) -> bool:
-        return f"{path.lower()}/".startswith(whole)
-
-    def shown(place: Any) -> dict[str, Any]:
-        return {**place.model_dump(), "path": place.path[cut:]}
-
-    content = {
-        "groups": [shown(each) for each in state.groups.values() if below(each.path)],
-        "projects": [shown(each) for each in state.projects.values() if below(each.path)],
-    }
-    return gzip.compress(json.dumps(content).encode(), mtime=0)
+    shown = [
+        {**each.model_dump(include=set(ARCHIVED)), "path": each.path[cut:]}
+        for each in state.below(group)
+        if isinstance(each, Group)
+    ]
+    return gzip.compress(json.dumps({"groups": shown}).encode(), mtime=0)
 
 
 SECTIONS = (EXPORTS,)

@@ -125,6 +125,20 @@ def get_group(call: Call) -> Answer:
     return Answer(200, show_group(call, call.visible_group()))
 
 
+def list_subgroups(call: Call) -> Answer:
+    """`GET /groups/:id/subgroups`, and `descendant_groups`: those that the caller can see, by name."""
+    read(call, *PAGE)
+    group, state = call.visible_group(), call.state
+    deep = call.route.path.endswith("/descendant_groups")
+    found = [
+        each
+        for each in state.groups.values()
+        if group in list(state.groups_above(each))[1 : None if deep else 2] and state.visible(call.user, each)
+    ]
+    found.sort(key=lambda each: (each.name.lower(), each.id))
+    return page_of(call, found, lambda each: show_group(call, each))
+
+
 def list_projects(call: Call) -> Answer:
     """`GET /groups/:id/projects`: projects that the caller can see, without the caller's roles.
 
@@ -254,5 +268,7 @@ ROUTES = (
     Route("GET", "/namespaces/:id", get_namespace),
     Route("GET", "/projects/:id", get_project, anonymous=True),
     Route("GET", "/groups/:id", get_group, anonymous=True),
+    Route("GET", "/groups/:id/subgroups", list_subgroups, anonymous=True),
+    Route("GET", "/groups/:id/descendant_groups", list_subgroups, anonymous=True),
     Route("GET", "/groups/:id/projects", list_projects, anonymous=True),
 )

@@ -108,7 +108,7 @@ class _Milestones(Collection[Milestone]):
     def make(self, call: Call, owner: Place, sent: dict[str, Any]) -> Milestone:
         """Return a new milestone, which is always active. No index keeps titles unique."""
         wanted = Milestone.model_construct(title="")
-        wrong = _fill(wanted, sent, call.state) | _title_faults(call.state, wanted.title, owner)
+        wrong = _fill(wanted, sent, call.state) | title_faults(call.state, wanted.title, owner)
         if wrong:
             raise _refuse(call.state, "create", wrong)
         return wanted
@@ -126,7 +126,7 @@ class _Milestones(Collection[Milestone]):
         wanted = milestone.model_copy()
         wrong = _fill(wanted, sent, call.state)
         if wanted.title != milestone.title:
-            wrong.update(_title_faults(call.state, wanted.title, owner))
+            wrong.update(title_faults(call.state, wanted.title, owner))
         if wrong:
             raise _refuse(call.state, "update", wrong)
         if wanted != milestone:
@@ -257,7 +257,8 @@ def _with_groups_above(state: State, place: Place) -> list[Place]:
     return [place, *(group for group in state.groups_above(place) if group is not place)]
 
 
-def _title_faults(state: State, title: str, owner: Place) -> dict[str, list[str]]:
+def title_faults(state: State, title: str, owner: Place) -> dict[str, list[str]]:
+    """Return why nothing in that place can have that title; nothing if it can."""
     if not title:
         return {"title": ["can't be blank"]}
     places = {id(each): each for each in (*state.below(owner), *_with_groups_above(state, owner))}.values()

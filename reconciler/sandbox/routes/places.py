@@ -13,7 +13,7 @@ from typing import Any
 from ..answers import Answer, Refusal, refused
 from ..call import Call, Insertion, Route
 from ..parameters import boolean, integer, read, text
-from ..state import DEVELOPER, MAINTAINER, OWNER, Group, Place, Project, State, User
+from ..state import DEVELOPER, MAINTAINER, OWNER, Group, Place, Project, State, User, Visibility
 from .instance import namespace_path, show_group, show_project
 
 KEYWORDS = frozenset({"-", "blob", "builds", "commits", "edit", "new", "raw", "tree", "wikis"})
@@ -35,45 +35,54 @@ _DELETION = (boolean("permanently_remove"), text("full_path"))
 
 
 def create_group(call: Call) -> Insertion:
-    """`POST /groups`: in a group for its maintainers, at the top for everybody; the caller becomes an owner."""
+    """`POST /groups`: in a group for its maintainers, at the top for everybody."""
     sent = read(call, text("name", required=True), text("path", required=True), *_TEXTS[2:], integer("parent_id"))
-    user, state = call.caller(), call.state
-    parent = state.groups.get(sent["parent_id"]) if sent.get("parent_id") else None
-    if sent.get("parent_id"):
-        if parent is None or not state.visible(user, parent):
-            raise refused(404, "404 Group Not Found")
-        call.require(parent, MAINTAINER)
-    values: dict[str, Any] = {
-        "path": f"{parent.path}/{sent['path']}" if parent else sent["path"],
-        "name": sent["name"],
-        "description": sent.get("description"),
-        "visibility": sent.get("visibility") or "private",
-        "members": [{"user": user.username, "role": "owner"}],
-    }
+    parent = find_parent(call, sent.get("parent_id"))
 
     def insert() -> Answer:
-        wrong = _wrong_group(state, values["path"], values["name"]) | _too_visible(values["visibility"], parent)
-        if wrong:
-            raise _unsaved(wrong)
+        made = add_group(call.state, call.caller(), parent, sent)
         call.changed = True
-        return Answer(201, show_group(call, state.add_group(values)))
+        return Answer(201, show_group(call, made))
 
     return insert
 
 
+def find_parent(call: Call, number: int | None) -> Group | None:
+    """Return the group of that ID, in which the caller may make groups, or None for the top; else 404 or 403."""
+    if not number:
+        return None
+    parent = call.state.groups.get(number)
+    if parent is None or not call.state.visible(call.caller(), parent):
+        raise refused(404, "404 Group Not Found")
+    call.require(parent, MAINTAINER)
+    return parent
+
+
+def add_group(state: State, owner: User, parent: Group | None, sent: Mapping[str, Any]) -> Group:
+    """Make a group with these attributes and that owner; else 400."""
+    path = f"{parent.path}/{sent['path']}" if parent else sent["path"]
+    visibility = sent.get("visibility") or "private"
+    wrong = _wrong_group(state, path, sent["name"]) | _too_visible(visibility, parent)
+    if wrong:
+        raise _unsaved(wrong)
+    values = {"path": path, "name": sent["name"], "description": sent.get("description"), "visibility": visibility}
+    return state.add_group({**values, "members": [{"user": owner.username, "role": "owner"}]})
+
+
 def add_missing_groups(call: Call, path: str) -> Group | None:
     """Make the groups of a path that are missing; None where one cannot be, although those above it stay."""
-    user, state, parent = call.caller(), call.state, None
+    found: Group | None = None
     for slug in path.split("/"):
-        full = f"{parent.path}/{slug}" if parent else slug
-        found = state.groups_by_path.get(full.lower())
-        if found is None:
-            if (parent and state.access(user, parent) < MAINTAINER) or _wrong_group(state, full, slug):
-                return None
-            found = state.add_group({"path": full, "members": [{"user": user.username, "role": "owner"}]})
-            call.changed = True
         parent = found
-    return parent
+        found = call.state.groups_by_path.get(f"{parent.path}/{slug}".lower() if parent else slug.lower())
+        if found is None:
+            try:
+                find_parent(call, parent.id if parent else None)
+                found = add_group(call.state, call.caller(), parent, {"path": slug, "name": slug})
+                call.changed = True
+            except Refusal:
+                return None
+    return found
 
 
 def update_group(call: Call) -> Answer:
@@ -110,13 +119,12 @@ def create_project(call: Call) -> Insertion:
     if not may_create(state, user, namespace, DEVELOPER):
         raise refused(400, {"namespace": ["is not valid"]})
     slug = sent.get("path") or re.sub(r"[^\w.]+", "-", sent["name"].lower()).strip("-")
-    visibility = sent.get("visibility") or "private"
-    group = namespace if isinstance(namespace, Group) else None
+    visibility: Visibility = sent.get("visibility") or "private"
     values: dict[str, Any] = {
         "path": f"{namespace_path(namespace)}/{slug}",
         "name": sent.get("name") or slug,
         "description": sent.get("description"),
-        "visibility": group.visibility if group and _is_above(visibility, group) else visibility,  # lowered silently
+        "visibility": lowered(visibility, namespace) if isinstance(namespace, Group) else visibility,
         **_switched(sent),
     }
 
@@ -163,6 +171,11 @@ def delete_project(call: Call) -> Answer:
     """`DELETE /projects/:id`."""
     sent = read(call, *_DELETION)
     return _delete(call, call.project(OWNER), "project", sent)
+
+
+def lowered(visibility: Visibility, parent: Group | None) -> Visibility:
+    """Return the visibility, or that of the parent if it is less."""
+    return parent.visibility if parent and _is_above(visibility, parent) else visibility
 
 
 def _is_above(visibility: str, group: Group) -> bool:

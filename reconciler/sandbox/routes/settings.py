@@ -9,13 +9,15 @@ from ..answers import Answer
 from ..call import Call, Route
 from ..parameters import boolean, integer, read, texts
 from ..state import Instance
+from .group_import import LIMIT
 from .project_import import SOURCES, enabled_sources
 
 PREFIX = "throttle_authenticated_api"
-_THROTTLE = (
+_PLAIN = (
     boolean(f"{PREFIX}_enabled", blank=False),
     integer(f"{PREFIX}_requests_per_period", blank=False),
     integer(f"{PREFIX}_period_in_seconds", blank=False),
+    integer(LIMIT.name, blank=False),
 )
 _IMPORTABLE = ("github", "bitbucket", "bitbucket_server", "fogbugz", "git", "gitlab_project", "gitea", "manifest")
 _SOURCES = texts(SOURCES.name, values=_IMPORTABLE)
@@ -28,7 +30,7 @@ def get_settings(call: Call) -> Answer:
 
 def update_settings(call: Call) -> Answer:
     """`PUT /application/settings`."""
-    sent = read(call, *_THROTTLE, _SOURCES)
+    sent = read(call, *_PLAIN, _SOURCES)
     instance = call.instance()
     for name, value in sent.items():
         call.changed = call.changed or getattr(instance, name) != value
@@ -38,7 +40,7 @@ def update_settings(call: Call) -> Answer:
 
 def _show(call: Call, instance: Instance) -> dict[str, Any]:
     return {
-        **{each.name: getattr(instance, each.name) for each in _THROTTLE},
+        **{each.name: getattr(instance, each.name) for each in _PLAIN},
         SOURCES.name: enabled_sources(call.state),
     }
 
