@@ -6,7 +6,8 @@ from dataclasses import dataclass
 from reconciler.apply.journal import Intent, Interrupted
 from reconciler.apply.outcomes import Stop, TokenSink
 from reconciler.apply.verify import Reread, Verifier
-from reconciler.errors import OutputFailed
+from reconciler.errors import NotFound, OutputFailed, ServiceError
+from reconciler.live.records import fetch_record
 from reconciler.model.endpoints import Collection
 from reconciler.model.kind import Kinds, Part
 from reconciler.model.plan import Create
@@ -38,7 +39,9 @@ def recover(interrupted: Interrupted, reader: Reader, kinds: Kinds, deliver: Tok
     targets: dict[Target, list[Intent]] = {}
     for intent in interrupted.unconfirmed:
         targets.setdefault(intent.change.address.target, []).append(intent)
-    for target, intents in targets.items():
+    for target, noted in targets.items():
+        intents = [intent for intent in noted if intent.section]
+        yield from (_exists(intent, reader) for intent in noted if not intent.section)
         verifier = Verifier(reader, kinds, target, Stop())
         parts = [_part(intent, kinds) for intent in intents]
         live = verifier.again(intent.change for intent, part in zip(intents, parts, strict=True) if part)
@@ -47,6 +50,17 @@ def recover(interrupted: Interrupted, reader: Reader, kinds: Kinds, deliver: Tok
                 yield Recovered(intent, "unknown; this version has no such section", settled=False)
             else:
                 yield _judge(intent, part, live, verifier, deliver)
+
+
+def _exists(intent: Intent, reader: Reader) -> Recovered:
+    """Return whether a target was created."""
+    try:
+        found = fetch_record(intent.change.address.target, reader)
+    except NotFound:
+        return Recovered(intent, "it did not succeed")
+    except ServiceError as error:
+        return Recovered(intent, f"unknown; it could not be checked: {error}", settled=False)
+    return Recovered(intent, f"it succeeded; its ID is {found.id}")
 
 
 def _part(intent: Intent, kinds: Kinds) -> Part | None:

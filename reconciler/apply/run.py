@@ -1,16 +1,17 @@
 """The application of a plan: users, then groups, then projects; targets of one level side by side.
 
-Groups come before projects because their approval settings decide what the projects may set. Within a target, changes
-are made in order, each request is recorded, and doubts are settled by reading.
+What does not exist is created first, and imports are waited for last. Groups come before projects because their
+approval settings decide what the projects may set. Within a target, changes are made in order, each request is
+recorded, and doubts are settled by reading.
 """
 
-from collections.abc import Callable, Collection, Iterable, Mapping
+from collections.abc import Collection, Iterable, Mapping
 from dataclasses import dataclass, replace
 from functools import partial
-from itertools import groupby
-from typing import TypeVar
+from itertools import chain, groupby
 from urllib.parse import quote
 
+from reconciler.apply.creation import CreationRun, Creations, Fate, Patient, apart, needed_by, waves
 from reconciler.apply.outcomes import (
     ENDED,
     UNKNOWN,
@@ -22,7 +23,6 @@ from reconciler.apply.outcomes import (
     TargetOutcome,
 )
 from reconciler.apply.verify import (
-    Numbers,
     Reread,
     Verifier,
     collection_of,
@@ -33,14 +33,14 @@ from reconciler.apply.verify import (
 )
 from reconciler.errors import AnswerLost, BadAnswer, Forbidden, NotFound, OutputFailed, Refused, ServiceError, Stopped
 from reconciler.live.read import side_by_side
-from reconciler.model.diff import AsRead, as_read
+from reconciler.model.diff import AsRead, as_read, resource_of
 from reconciler.model.endpoints import ALONE, CREATED, Siblings
 from reconciler.model.kind import Archived, Kinds
 from reconciler.model.plan import Change, Create, Delete, Plan, SectionPlan, TargetPlan, Update
 from reconciler.model.protocols import Json, Request, Service
-from reconciler.model.resource import Found
-from reconciler.model.state import LiveState, Section, Unreadable
-from reconciler.model.targets import Address, Level, Target
+from reconciler.model.resource import Found, Resource, Wanted
+from reconciler.model.state import LivePart, LiveState, PartAddress, Section, Unreadable
+from reconciler.model.targets import Address, Key, Level, Target
 from reconciler.planning.causes import ARCHIVED, NOBODY, ProjectRecord, read_record
 from reconciler.planning.planner import plan_section
 
@@ -49,8 +49,6 @@ TRIES = 3
 
 NOT_DELIVERED = "a token could not be delivered, so the run was ended"
 
-Answer = TypeVar("Answer")
-
 
 class Application:
     """A plan that is carried out. A failed change stops nothing but itself; it is an outcome, never an exception."""
@@ -58,7 +56,7 @@ class Application:
     def __init__(self, plan: Plan, service: Service, kinds: Kinds) -> None:
         self._plan, self._service, self._kinds = plan, service, kinds
         self._busy: list[TargetPlan] = []
-        self._begun: dict[Target, list[TargetRun]] = {}
+        self._begun: dict[Target, list[TargetRun | CreationRun]] = {}
         self._stop = Stop()
 
     def run(self, options: ApplyOptions) -> None:
@@ -71,18 +69,31 @@ class Application:
         stages = self._stages(again, options.canary)
         options.progress.begin("applying", (target.target for stage in stages for target in stage))
 
-        numbers = Numbers()
+        creations = Creations(self._service, options)
+
+        def create(target: TargetPlan) -> None:
+            run = creations.begin(target)
+            self._begun.setdefault(target.target, []).append(run)
+            run.run()
+            options.progress.step(target.target, sum(each.status is Status.DONE for each in run.outcome.outcomes))
 
         def work(target: TargetPlan) -> None:
-            run = TargetRun(target, self._service, self._kinds, options, numbers)
+            run = TargetRun(target, self._service, self._kinds, options, creations)
             self._begun.setdefault(target.target, []).append(run)
             kinds = {section.section for section in target.sections}
             run.run([section for section in again.get(target.target, []) if section.kind in kinds])
             options.progress.step(target.target, sum(each.status is Status.DONE for each in run.outcome.outcomes))
 
-        for stage in stages:
-            for _, wave in groupby(stage, key=lambda target: target.target.level):
+        def carry_out(targets: Iterable[TargetPlan]) -> None:
+            for _, wave in groupby(targets, key=lambda target: target.target.level):
                 side_by_side(work, wave, options.concurrency)
+
+        for stage in stages:
+            for wave in waves(each for each in stage if each.creation):
+                side_by_side(create, wave, options.concurrency)
+            declared = [each for each in stage if not each.creation]
+            carry_out(each for each in declared if not creations.awaits(each))
+            creations.wait([each for each in declared if creations.awaits(each)], carry_out)
             canary = [each for each in self._plan.targets if each.target in options.canary]
             sick = [str(each.target) for each in canary if not self._outcome(each).in_order]
             if sick:
@@ -93,16 +104,18 @@ class Application:
     def _stages(
         self, again: Mapping[Target, Iterable[Section]], canary: Collection[Target]
     ) -> tuple[list[TargetPlan], list[TargetPlan]]:
-        """Return what comes first, and what only if that is in order.
+        """Return what comes first, and what only if that is in order. Creations are apart from what is declared.
 
         Settings of the canary that do not change, but may have to after a change to a group that comes later, are read
-        and planned again after that.
+        and planned again after that. Whatever the canary needs is created first.
         """
-        first, later = [], []
+        first: list[TargetPlan] = []
+        later: list[TargetPlan] = []
         groups = any(each.target.level is Level.GROUP and each.target not in canary for each in self._busy)
-        for target in self._busy:
+        needed = needed_by([each for each in self._busy if each.target in canary], self._busy)
+        for target in chain.from_iterable(map(apart, self._busy)):
             if target.target not in canary:
-                later.append(target)
+                (first if target.creation and target.target in needed else later).append(target)
                 continue
             waiting = {section.kind for section in again.get(target.target, ())} if groups else set[str]()
             late = [each for each in target.sections if each.section in waiting and not each.changes]
@@ -169,10 +182,11 @@ class TargetRun:
     """The application of one target's plan."""
 
     def __init__(
-        self, target: TargetPlan, service: Service, kinds: Kinds, options: ApplyOptions, numbers: Numbers
+        self, target: TargetPlan, service: Service, kinds: Kinds, options: ApplyOptions, creations: Creations
     ) -> None:
-        self.target, self.service, self.kinds, self.options = target, service, kinds, options
-        self.verifier = Verifier(service, kinds, target.target, options.stop, numbers)
+        self.target, self.kinds, self.options, self.creations = target, kinds, options, creations
+        self.service = Patient(service, target.target) if creations.is_new(target.target) else service
+        self.verifier = Verifier(self.service, kinds, target.target, options.stop, creations.numbers)
         self.delivered: set[Address] = set()
         self.made: dict[Address, int] = {}
         self.sections: list[SectionPlan] = []
@@ -199,20 +213,73 @@ class TargetRun:
         """
         wanted = {section.kind: section for section in again}
         for section in self.target.sections:
-            if section.section in wanted and not self.options.stop.reason:
-                planned = replace(self._planned_again(wanted[section.section]), excepted=section.excepted)
-                stale = exceeding(planned, section) if self.options.recheck else {}
-            else:
-                planned, stale = section, self._stale(section)
+            planned, fates = self._prepared(section, wanted.get(section.section))
             self.sections.append(planned)
             for change in planned.changes:
-                why = "" if self.options.stop.held else stale.get(id(change), "")
-                attempt = Attempt(Outcome(change, Status.STALE, why)) if why else self._carry_out(change)
+                fate = None if self.options.stop.held else fates.get(id(change))
+                attempt = Attempt(Outcome(change, fate.status, fate.reason)) if fate else self._carry_out(change)
                 self.attempts.append(attempt)
                 if self.options.failures is not None:
                     self._count(attempt, self.options.failures)
         if self.options.verify:
             self._verify()
+
+    def _prepared(self, section: SectionPlan, again: Section | None) -> tuple[SectionPlan, dict[int, Fate]]:
+        """Return a section as it is carried out, and by change why it is not.
+
+        Args:
+            section: as it was planned.
+            again: what is declared, where it is read and planned again.
+        """
+        fate = self.creations.fate(self.target.target)
+        if fate is not None:
+            return section, {id(change): fate for change in section.changes}
+        section, fates = self._completed_section(section)
+        if self.creations.is_new(self.target.target):
+            return self._planned_for_new(section, fates)
+        if again is not None and not self.options.stop.reason:
+            planned = replace(self._planned_again(again), excepted=section.excepted)
+            stale = exceeding(planned, section) if self.options.recheck else {}
+        else:
+            planned, stale = section, self._stale(section)
+        return planned, fates | {number: Fate(Status.STALE, why) for number, why in stale.items()}
+
+    def _completed_section(self, section: SectionPlan) -> tuple[SectionPlan, dict[int, Fate]]:
+        """Return a section with the IDs of the targets that this run has created, and by change which it lacks."""
+        found = [(change, self.creations.completed(change)) for change in section.changes]
+        changes = tuple(change if isinstance(done, Fate) else done for change, done in found)
+        fates = {id(change): done for change, done in found if isinstance(done, Fate)}
+        return replace(section, changes=changes), fates
+
+    def _planned_for_new(self, section: SectionPlan, fates: dict[int, Fate]) -> tuple[SectionPlan, dict[int, Fate]]:
+        """Read a section of a new target and plan it from the changes that the plan shows; they have seen nothing."""
+        shown = [change for change in section.changes if id(change) not in fates]
+        if self.options.stop.reason or not shown:
+            return section, fates
+        try:
+            planned = self._planned_from(declared_by(shown, self.target.target, self.kinds))
+        except LookupError as error:
+            return section, fates | {id(change): Fate(Status.FAILED, str(error)) for change in shown}
+        origins = {change.address: change.origin for change in shown}
+        changes = [replace(change, origin=origins.get(change.address, "")) for change in planned.changes]
+        left = [change for change in section.changes if id(change) in fates]
+        problems = (*section.problems, *planned.problems)
+        return replace(planned, changes=(*changes, *left), problems=problems, excepted=section.excepted), fates
+
+    def _planned_from(self, section: Section) -> SectionPlan:
+        """Read a section, and plan it.
+
+        Raises:
+            LookupError: it cannot be read.
+        """
+        live = LiveState(self._read_parts(section), {})
+        for part in live.unread(section).values():
+            raise LookupError(f"cannot be read: {part.reason}")
+        planned, missing = plan_section(section, live, self.kinds)
+        while missing:
+            live = self.verifier.look_up(live, missing)
+            planned, missing = plan_section(section, live, self.kinds)
+        return planned
 
     def _count(self, attempt: Attempt, failures: FailureLimit) -> None:
         """Count a failure, after which the run may have to end: doubts are settled before, all by one reading."""
@@ -230,12 +297,14 @@ class TargetRun:
 
     def _planned_again(self, section: Section) -> SectionPlan:
         """Read a section and plan it again, since a group above was changed or the whole record is written."""
+        return plan_section(section, LiveState(self._read_parts(section), {}), self.kinds)[0]
+
+    def _read_parts(self, section: Section) -> dict[PartAddress, LivePart]:
         kind = self.kinds[section.kind]
-        parts = {
+        return {
             (section.target, section.kind, name): self.verifier.read(kind.part(name), wanted)
             for name, wanted in section.wanted.items()
         }
-        return plan_section(section, LiveState(parts, {}), self.kinds)[0]
 
     def _stale(self, section: SectionPlan) -> dict[int, str]:
         """Read again what will be changed, or could be made twice; return by change why it is out of date."""
@@ -275,9 +344,9 @@ class TargetRun:
             for template in change.requests:
                 request = self._completed(change, template, made)
                 if isinstance(change, Create) and not sent:
-                    made = self._recorded(change, request, partial(self._create, change, request))
+                    made = self.options.recorded(change, request, partial(self._create, change, request))
                 else:
-                    self._recorded(change, request, partial(self.service.send, request))
+                    self.options.recorded(change, request, partial(self.service.send, request))
                 sent += 1
         except (LookupError, OutputFailed) as error:
             failed = Outcome(change, Status.FAILED, str(error), as_made(change, made), unconfirmed=sent > 0)
@@ -335,22 +404,6 @@ class TargetRun:
         if address not in self.made:
             raise LookupError(f'{address.title} "{address.name}" was not created, and this refers to it')
         return self.made[address]
-
-    def _recorded(self, change: Change, request: Request, send: Callable[[], Answer]) -> Answer:
-        """Send one request, and note before and after it what is certain."""
-        try:
-            number = self.options.write_log.intend(change, request)
-        except OutputFailed:
-            self.options.stop.cancel("the journal could not be written, so the run was ended")
-            raise
-        try:
-            answer = send()
-        except (ServiceError, OutputFailed) as error:
-            doubtful = isinstance(error, ServiceError) and error.ambiguous
-            self.options.write_log.result(number, "in doubt" if doubtful else "failed", str(error))
-            raise
-        self.options.write_log.result(number, "done")
-        return answer
 
     def _create(self, change: Create, request: Request) -> Made | None:
         """Create an object and deliver the value of its secret, which is part of it; return `Attempt.made`.
@@ -558,6 +611,23 @@ def with_created(outcome: Outcome, live: Reread) -> Outcome:
     made = outcome.created and objects.by_id.get(outcome.created.id)
     new = [made] if made else objects.new(change) if outcome.status is Status.DONE else []
     return replace(outcome, created=as_read(new[0])) if len(new) == 1 else outcome
+
+
+def declared_by(changes: Iterable[Change], target: Target, kinds: Kinds) -> Section:
+    """Return what creations and updates of one section declare of it."""
+    wanted: dict[str, Wanted] = {}
+    objects: dict[str, dict[Key, Resource | None]] = {}
+    kind = ""
+    for change in changes:
+        after = {} if isinstance(change, Delete) else change.after
+        address, kind = change.address, change.address.section
+        resource = resource_of(kinds[kind].part(address.part).model, after)
+        if address.name is None:
+            wanted[address.part] = resource
+        else:
+            wanted[address.part] = objects.setdefault(address.part, {})
+            objects[address.part][address.name] = resource
+    return Section(target, kind, wanted)
 
 
 def _in_part(changes: Iterable[Change], part: tuple[str, str]) -> list[Change]:

@@ -72,6 +72,7 @@ class ApplyFlags:
     max_failures: str | None = None
     mark_applied: bool = False
     interactive: bool = False
+    wait: str = "30m"
     trigger: str | None = None
     trigger_input: tuple[str, ...] = ()
 
@@ -133,6 +134,13 @@ JOURNAL = click.option(
     "--mark-applied",
     is_flag=True,
     help="After a complete apply, let `--since applied` mean the commit of its manifests.",
+)
+@click.option(
+    "--wait",
+    default="30m",
+    metavar="TIME",
+    show_default=True,
+    help="Wait so long for imports that the run begins; --max-wait is about a service that asks for a pause.",
 )
 @click.option(
     "--trigger",
@@ -248,6 +256,7 @@ def _check(given: Given, flags: ApplyFlags) -> None:
         read_canary(flags.canary)
         if flags.no_verify:
             raise UsageError("--canary does not go with --no-verify: only what was verified shows that all is well")
+    duration("--wait", flags.wait)
     if flags.max_failures is not None:
         try:
             FailureLimit(flags.max_failures, planned=0)
@@ -390,6 +399,8 @@ def _carry_out(
             ):
                 verify, recheck = not flags.no_verify, flags.plan_file is not None
                 terms = ApplyOptions(client.concurrency, verify, recheck, sink, stop, record, progress)
+                wait, own = duration("--wait", flags.wait).total_seconds(), tokens_of(session.given)
+                terms = replace(terms, wait=wait, own_tokens=own)
                 terms = replace(terms, canary=_canary(flags, saved), failures=_failure_limit(flags, saved))
                 signals.patience = 1 - len(signals.came)
                 application.run(terms)

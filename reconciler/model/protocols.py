@@ -1,9 +1,9 @@
 """Requests as values, and the service as protocols: one that can be read, and one that can also be written."""
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime
-from typing import Any, Literal, Protocol, TypeVar
+from typing import Any, BinaryIO, Literal, Protocol, TypeVar
 
 Json = Any
 """A JSON value as `json.loads` builds it. Its reader checks it: a kind by its model."""
@@ -80,3 +80,19 @@ class Service(Reader, Protocol):
 
     def send(self, request: Request) -> Json:
         """Carry out one write and return its JSON answer, None where it has no body."""
+
+    def post(self, request: Request, *, secrets: Collection[str] = (), file: BinaryIO | None = None) -> Json:
+        """Carry out one write that holds more than JSON for anyone, and return its JSON answer.
+
+        Args:
+            request: the write.
+            secrets: texts of its body; no answer, error or message of the run repeats them.
+            file: sent as the part `file` of a form, from its beginning; None where the body is JSON.
+        """
+
+    def pause(self, request: str, seconds: float) -> None:
+        """Wait for something that the service does meanwhile, before a request.
+
+        Raises:
+            Stopped: the run was ended.
+        """

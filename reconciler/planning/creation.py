@@ -38,8 +38,8 @@ def needs(change: Change) -> Iterator[str]:
     These are its own target, unless it creates that, the groups above, and those whose IDs its requests refer to.
     """
     target = change.address.target
-    references = [text for request in change.requests for text in _references(request.body)]
-    for name in [str(target), *references]:
+    others = [name for request in change.requests for name in references(request.body)]
+    for name in [str(target), *others]:
         if name != str(target) or change.address.section:
             yield name.casefold()
         _, _, path = name.partition(" ")
@@ -47,15 +47,15 @@ def needs(change: Change) -> Iterator[str]:
             yield f"group {path}".casefold()
 
 
-def _references(body: Json) -> Iterator[str]:
-    """Yield what the IDs of a body stand for that are not known yet."""
+def references(body: Json) -> Iterator[str]:
+    """Yield the targets whose IDs a body lacks, such as `group acme/new-team`."""
     match body:
         case {"id_of": str() as name}:
             yield name
         case dict():
-            yield from (name for each in body.values() for name in _references(each))
+            yield from (name for each in body.values() for name in references(each))
         case list():
-            yield from (name for each in body for name in _references(each))
+            yield from (name for each in body for name in references(each))
 
 
 def creation_in(after: Fields) -> Creation:

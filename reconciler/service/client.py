@@ -7,13 +7,13 @@ service only, and writes go only to targets that the manifests name: redirects o
 
 import logging
 import re
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 from contextlib import suppress
 from datetime import datetime
 from random import Random
 from threading import Event, Lock
 from types import TracebackType
-from typing import Self
+from typing import BinaryIO, Self
 from urllib.parse import SplitResult, unquote, urljoin, urlsplit
 
 import httpx
@@ -22,7 +22,7 @@ from reconciler import __version__
 from reconciler.errors import AccountClosed, ConfigurationError, Forbidden, Moved, RateLimited, ServiceError
 from reconciler.model.protocols import Begin, Concurrency, Json, Keep, Kept, Request, Spread
 from reconciler.model.targets import Level, Target
-from reconciler.service.connection import Connect, Connection, connection_pool, is_plain, tls_context
+from reconciler.service.connection import Connect, Connection, Form, connection_pool, is_plain, tls_context
 from reconciler.service.limiter import Limiter
 from reconciler.service.pagination import read_list
 from reconciler.service.policy import (
@@ -37,7 +37,15 @@ from reconciler.service.policy import (
     max_tries,
     retry_after,
 )
-from reconciler.service.responses import Response, explanation, parse_date, plain, read_response
+from reconciler.service.responses import (
+    Response,
+    explanation,
+    hidden,
+    parse_date,
+    plain,
+    read_response,
+    without_secrets,
+)
 from reconciler.service.storage import fetch_elsewhere, read_download
 from reconciler.service.traffic import Traffic, Wait
 
@@ -100,6 +108,7 @@ class Client:
         self._moves = Moves()
         self._closed: dict[str, bool] = {}
         self._refusing = Lock()
+        self._secrets: frozenset[str] = frozenset()
         self._heard = False
         self._date = "", self._clock.now()
         self._headers = {
@@ -197,12 +206,23 @@ class Client:
         Raises:
             ServiceError: ambiguous, if the write may have been carried out all the same.
         """
+        return self.post(request)
+
+    def post(self, request: Request, *, secrets: Collection[str] = (), file: BinaryIO | None = None) -> Json:
+        """See `protocols.Service`, and `send`. A file is read in pieces."""
         target = self._moves.moved_target(request.path)
         if target is not None and not self._policy.follow_moved:
             reason = f"the {target.level} has moved, and is {target} now; writing to it needs --follow-moved"
             raise Moved(str(request), reason)
-        value, _ = self._carry_out(request.method, request.path, request.body)
+        body = request.body if file is None else Form({k: str(v) for k, v in (request.body or {}).items()}, file)
+        with self._refusing:
+            self._secrets |= set(secrets)
+        value, _ = self._carry_out(request.method, request.path, body)
         return value
+
+    def pause(self, request: str, seconds: float) -> None:
+        """See `protocols.Service`."""
+        self._limiter.pause(request, Wait.IMPORT, seconds)
 
     def _carry_out(self, method: str, path: str, body: Json = None) -> tuple[Json, Response]:
         """Send a request, again where that is safe and may help, and read its response."""
@@ -214,7 +234,7 @@ class Client:
                 if rest:
                     self._limiter.pause(request, Wait.RETRY, rest)
                 tries += 1
-                response = self._try(request, method, path, body, tries)
+                response = without_secrets(self._try(request, method, path, body, tries), self._secrets)
                 return read_response(request, response), response
             except ServiceError as error:
                 if in_doubt and method == "DELETE" and error.status in (400, 404):
@@ -223,7 +243,7 @@ class Client:
                 doubtful = method != "GET" and is_in_doubt(error, pause)
                 in_doubt = in_doubt or doubtful
                 error.ambiguous = in_doubt
-                error.reason = error.reason.replace(self._token, "[the token]")
+                error.reason = hidden(error.reason, self._secrets).replace(self._token, "[the token]")
                 words = explanation(response).replace(self._token, "[the token]")
                 if type(error) is Forbidden and path != OWNER and self._is_closed(error.reason, response.phrase):
                     raise AccountClosed(request, error.reason, error.status) from error
@@ -275,7 +295,7 @@ class Client:
 
     def _exchange(self, request: str, method: str, path: str, body: Json, tries: int) -> Response:
         """Send one request when the limiter lets it go: the one place where requests are counted and logged."""
-        headers = self._headers if method == "GET" else self._write_headers
+        headers = self._headers if method == "GET" or isinstance(body, Form) else self._write_headers
         response = NO_RESPONSE
         sent = self._limiter.acquire(request)
         connection = self._connection()

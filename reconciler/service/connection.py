@@ -8,12 +8,13 @@ import re
 import ssl
 import zlib
 from collections.abc import Callable, Iterable, Iterator, Mapping
+from dataclasses import dataclass
 from importlib.util import find_spec
 from ipaddress import ip_address
 from math import inf
 from socket import gaierror
 from types import MappingProxyType
-from typing import Any
+from typing import Any, BinaryIO
 from urllib.parse import urlsplit
 from urllib.request import getproxies, proxy_bypass
 
@@ -73,8 +74,19 @@ CAUSES: Mapping[type[BaseException], ConnectionFailure] = MappingProxyType(
 )
 """By the error that reveals it; the first match counts."""
 
+FILE_NAME = "archive.tar.gz"
+"""What a file is called that is sent, whatever its name is here."""
+
 ERROR_NUMBER = re.compile(r"^\[Errno -?[0-9]+\] ")
 ADVICE = "name the certificate of a private authority with --ca-file"
+
+
+@dataclass(frozen=True, slots=True)
+class Form:
+    """A body of the type multipart/form-data; the file, of any size, is its part `file`."""
+
+    fields: Mapping[str, str]
+    file: BinaryIO
 
 
 class Connection:
@@ -103,7 +115,7 @@ class Connection:
             method: GET, POST, ...
             path: with its query.
             headers: of the request.
-            body: as JSON; None for none.
+            body: a form, however long that takes; else it is sent as JSON; None for none.
             begin: takes a successful response without keeping its body, however large, and however long that takes.
 
         Raises:
@@ -115,9 +127,10 @@ class Connection:
         request = f"{method} {path.partition('?')[0]}"
         if not is_plain(path):
             raise Unsendable(plain(request), "the request cannot be sent: its path may lead elsewhere")
-        self._deadline.begin(self._policy.total_timeout if begin is None else inf)
+        form = body if isinstance(body, Form) else None
+        self._deadline.begin(self._policy.total_timeout if begin is None and form is None else inf)
         try:
-            built = httpx.Request(method, f"{self._api_url}/{path}", headers=headers, json=body)
+            built = _built(method, f"{self._api_url}/{path}", headers, body)
             with self._pool.stream(
                 method,
                 httpcore.URL(
@@ -127,7 +140,7 @@ class Connection:
                     target=built.url.raw_path,
                 ),
                 headers=built.headers.raw,
-                content=built.content or None,
+                content=_pieces(built) if form else built.content or None,
                 extensions={"timeout": self._timeouts},
             ) as response:
                 return self._receive(request, response, begin)
@@ -296,6 +309,21 @@ class _Stream(httpcore.NetworkStream):
 
     def get_extra_info(self, info: str) -> Any:
         return self._stream.get_extra_info(info)
+
+
+def _built(method: str, url: str, headers: Mapping[str, str], body: Json) -> httpx.Request:
+    if not isinstance(body, Form):
+        return httpx.Request(method, url, headers=headers, json=body)
+    body.file.seek(0)
+    files = {"file": (FILE_NAME, body.file, "application/gzip")}
+    return httpx.Request(method, url, headers=headers, data=body.fields, files=files)
+
+
+def _pieces(request: httpx.Request) -> Iterator[bytes]:
+    """Return the body of a form in pieces: it may be larger than the memory."""
+    if not isinstance(request.stream, httpx.SyncByteStream):
+        raise TypeError(request.stream)
+    return iter(request.stream)
 
 
 def is_plain(path: str) -> bool:

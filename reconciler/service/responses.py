@@ -1,11 +1,13 @@
 """From a response to its value or a named error (spec section 7; deployed behaviour, sections 7.1-7.4)."""
 
+import json
 import math
 import re
-from collections.abc import Iterator, Mapping
-from dataclasses import dataclass
+from collections.abc import Collection, Iterator, Mapping
+from dataclasses import dataclass, replace
 from datetime import UTC, datetime
 from email.utils import parsedate_to_datetime
+from urllib.parse import quote
 
 from pydantic_core import from_json
 
@@ -33,10 +35,15 @@ LONGEST_NUMBER = 12
 DEEPEST = 64
 """Levels of nested lists and objects; what the service sends has less than ten."""
 
-TOKEN = re.compile(r"\bgl[a-z]{2,12}-[\w.=-]{10,}")
-"""Tokens of the service by their beginning, such as `glpat-` and `glptt-`; older ones have none."""
+TOKEN = re.compile(
+    r"\bgl[a-z]{2,12}-[\w.=-]{10,}|\b(?:gh[a-z]|github_pat)_\w{10,}|(?<=://)[^/@\s]+(?=@)",
+)
+"""Tokens by their beginning, such as `glpat-`, `glptt-` and `ghp_`; older ones have none. And credentials in URLs."""
 
 HIDDEN = "[a secret]"
+
+WORDS = ("error_description", "message", "error", "errors")
+"""The fields of an error that explain it; of several, the first counts."""
 
 ERRORS: dict[int, type[ServiceError]] = {
     401: Unauthorized,
@@ -136,18 +143,40 @@ def parse_number(text: str | None) -> int | None:
     return int(text) if text and text.isascii() and text.isdigit() and len(text) <= LONGEST_NUMBER else None
 
 
+def hidden(text: str, secrets: Collection[str]) -> str:
+    """Return a text without secrets, as they are or as JSON and URLs hold them."""
+    for secret in secrets:
+        for form in (secret, json.dumps(secret)[1:-1], quote(secret, safe="")):
+            text = text.replace(form, HIDDEN)
+    return text
+
+
+def without_secrets(response: Response, secrets: Collection[str]) -> Response:
+    """Return a response that does not repeat secrets of its request."""
+    if not secrets:
+        return response
+    headers = {name: hidden(value, secrets) for name, value in response.headers.items()}
+    body = hidden(response.body.decode(errors="surrogateescape"), secrets)
+    return replace(response, headers=headers, body=body.encode(errors="surrogateescape"))
+
+
+def shown(text: str) -> str:
+    """Return words of the service as `plain` does, without what looks like a token."""
+    return plain(TOKEN.sub(HIDDEN, text))
+
+
 def explanation(response: Response) -> str:
-    """Return the service's words on an error: its `error_description`, `message` or `error`, or a plain text.
+    """Return the service's words on an error: `error_description`, `message`, `error` or `errors`, or a plain text.
 
     Other fields, such as those of an object's record, are never part of it, and secrets are hidden.
     """
     body = _error_body(response)
     if isinstance(body, str):
-        return plain(TOKEN.sub(HIDDEN, body))
-    words = next(filter(None, (_flat(body.get(name)) for name in ("error_description", "message", "error"))), "")
+        return shown(body)
+    words = next(filter(None, (_flat(body.get(name)) for name in WORDS)), "")
     for secret in sorted(_secrets(body), key=len, reverse=True):
         words = words.replace(secret, HIDDEN)
-    return plain(TOKEN.sub(HIDDEN, words))
+    return shown(words)
 
 
 def _error_body(response: Response) -> str | dict[str, Json]:

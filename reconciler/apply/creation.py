@@ -1,0 +1,595 @@
+"""The creation of groups and projects: before everything else of a run, parents first, those of one depth side by side.
+
+Each takes one look and one POST. A path belongs to one target alone, and the service refuses it to a second, so that
+nothing is created twice: whatever is in doubt is looked up by its path. A creation that fails holds up what is below
+the target, and what refers to it.
+"""
+
+import hashlib
+import logging
+import os
+import re
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
+from contextlib import contextmanager
+from dataclasses import dataclass, replace
+from functools import partial
+from pathlib import Path
+from typing import BinaryIO
+from urllib.parse import quote
+
+from reconciler.apply.outcomes import ENDED, UNKNOWN, Answer, ApplyOptions, Outcome, Status, TargetOutcome
+from reconciler.apply.verify import EDITED, Numbers
+from reconciler.apply.waiting import ImportState, Patience, archive_arrives, growing, in_words, look_at_import
+from reconciler.errors import (
+    AnswerLost,
+    BadAnswer,
+    Forbidden,
+    NotFound,
+    OutputFailed,
+    RateLimited,
+    Refused,
+    ServiceError,
+    Stopped,
+)
+from reconciler.live.read import side_by_side
+from reconciler.live.records import TargetRecord, fetch_record
+from reconciler.model.creation import FILE, VARIABLE
+from reconciler.model.diff import AsRead
+from reconciler.model.plan import Change, Create, TargetPlan
+from reconciler.model.protocols import Json, Request, Service
+from reconciler.model.state import Reference, Unknown
+from reconciler.model.targets import Level, Target
+from reconciler.planning.creation import needs, references
+from reconciler.system.processes import own_tokens, reveals_token
+
+LOG = logging.getLogger(__name__)
+
+TRIES = 3
+"""How often a creation is sent whose answer is lost each time and that is found not to have been carried out."""
+
+PATIENCE = (0.5, 1, 2, 4, 8, 15)
+"""Seconds between looks for what was just created, and may not be visible at once."""
+
+ROUND = 61
+"""Seconds after which the service takes further imports, where it took too many."""
+
+REMEDIES = {
+    "import source is disabled": "an administrator must enable this import source (`import_sources` in the settings)",
+    "has already been taken": "a user, group or project has this path or name: choose another, or remove `create`",
+    "reserved name": "choose another path",
+    "is not allowed since the parent": "`visibility` must not exceed that of the group above",
+    "not have read access to the repository": "check the token in {variable}, and `repo_id`",
+    "GitHub error": "check `repo_id`, and what the token in {variable} may read",
+    "is not valid": "{parent} does not exist, or this token may not create projects there",
+    "undefined method": "{parent} does not exist",
+    "does not exist": "create {parent} first, or add `create` to its manifest",
+    "not allowed to import": "this token needs the role Maintainer in {parent}",
+    "file is missing": "the URL leads past the service's front proxy, which takes uploads: use its public URL",
+    "file is invalid": "the URL leads past the service's front proxy, which takes uploads: use its public URL",
+}
+"""By words of a refusal, what to do about it."""
+
+BY_STATUS = {
+    401: "check the token in {variable}, and what it may read",
+    404: "{parent} does not exist, or is not visible to this token",
+    413: "the archive is larger than the service allows (`max_import_size`)",
+}
+"""The same by status, where no words are known."""
+
+_TAKEN = re.compile(r':(\w+)=>\["([^"\]]*)"\]')
+
+
+@dataclass(frozen=True, slots=True)
+class Fate:
+    """Why nothing can be done in a target, or in what depends on it: `SKIPPED` or `STALE`, and the reason."""
+
+    status: Status
+    reason: str
+
+
+@dataclass(frozen=True, slots=True)
+class Place:
+    """A target as the service shows it.
+
+    Attributes:
+        id: its numeric ID.
+        path: its full path.
+        visibility: None where the response does not show it.
+        is_ours: whether this run has created it.
+    """
+
+    id: int
+    path: str
+    visibility: Json = None
+    is_ours: bool = True
+
+    @classmethod
+    def of(cls, record: TargetRecord, *, is_ours: bool) -> "Place":
+        """Return what a record shows."""
+        return cls(record.id, record.path, record.fields.get("visibility"), is_ours)
+
+
+class Creations:
+    """The targets that a run creates, and those that it does not. Safe to use from any thread."""
+
+    def __init__(self, service: Service, options: ApplyOptions) -> None:
+        self.service, self.options, self.numbers = service, options, Numbers()
+        self._fates: dict[str, Fate] = {}
+        self._new: dict[str, int] = {}
+        self._filled: set[str] = set()
+        self._runs: dict[str, CreationRun] = {}
+
+    def fate(self, target: Target) -> Fate | None:
+        """Return why nothing can be done in a target: it, or a group above, was not created. None if it can."""
+        return next((self._fates[each] for each in _lineage(target) if each in self._fates), None)
+
+    def give_up(self, target: Target, reason: str, status: Status = Status.SKIPPED) -> None:
+        """Note why nothing can be done in a target."""
+        self._fates[_name(target)] = Fate(status, reason)
+
+    def is_new(self, target: Target) -> bool:
+        """Return whether this run has created a target, or has found it where it was to be created."""
+        return _name(target) in self._new
+
+    def is_filled(self, target: Target) -> bool:
+        """Return whether this run has imported an archive of a group above a target."""
+        return not self._filled.isdisjoint(_lineage(target)[1:])
+
+    def learn(self, target: Target, number: int, *, filled: bool = False) -> None:
+        """Note the ID of a new target, and whether an archive came into it."""
+        self._new[_name(target)] = number
+        self._filled |= {_name(target)} if filled else set()
+        self.numbers.learn({Reference(target.level, str(target.ref).casefold()): number})
+
+    def awaits(self, target: TargetPlan) -> bool:
+        """Return whether the import of a target is to be waited for."""
+        return target.importing and self.fate(target.target) is None
+
+    def begin(self, target: TargetPlan) -> "CreationRun":
+        """Return the run that creates a target; the target's plan holds nothing but its creation."""
+        run = self._runs[_name(target.target)] = CreationRun(target, self)
+        return run
+
+    def wait(self, targets: Iterable[TargetPlan], go_on: Callable[[Iterable[TargetPlan]], None]) -> None:
+        """Wait until the imports of targets have ended, and go on with each, or until the time is over."""
+        left, options = list(targets), self.options
+        patience, time = Patience(self.service, growing(2, 30), options.wait), in_words(options.wait)
+        while left and not options.stop.reason:
+            ended = side_by_side(self._has_ended, left, options.concurrency)
+            go_on([each for each, over in zip(left, ended, strict=True) if over])
+            left = [each for each, over in zip(left, ended, strict=True) if not over]
+            if not left:
+                return
+            if patience.is_fresh:
+                others = f" and {len(left) - 1} more" if len(left) > 1 else ""
+                LOG.info("Waiting for the import of %s%s, %s at most", left[0].target, others, time)
+            try:
+                if patience.pause("GET projects/:id/import"):
+                    continue
+            except Stopped:
+                return
+            for each in left:
+                goes_on = "the service goes on with it, and the same command goes on from there"
+                self.give_up(each.target, f"the import of {each.target} still runs after {time}: {goes_on}")
+            go_on(left)
+            return
+
+    def _has_ended(self, plan: TargetPlan) -> bool:
+        """Return whether the import of a project has ended; one that failed is noted."""
+        run = self._runs.get(_name(plan.target))
+        try:
+            found = look_at_import(plan.target, self.service, begun=run is not None and run.result is not None)
+        except Stopped:
+            return False
+        except ServiceError as error:
+            self.options.stop.after(error)
+            found = ImportState(True, f"its import cannot be watched: {error}")
+        if found.failure:
+            self._fail(plan.target, found.failure)
+        return found.is_over
+
+    def _fail(self, target: Target, reason: str) -> None:
+        """Note that the import of a target has failed, so that nothing can be done there."""
+        run = self._runs.get(_name(target))
+        if run is not None and run.result is not None:
+            run.result = replace(run.result, status=Status.FAILED, reason=reason, unconfirmed=True)
+            run.count()
+        self.give_up(target, f"{target}: {reason}")
+
+    def completed(self, change: Change) -> Change | Fate:
+        """Return a change with the IDs of the targets that it refers to, or why it is not carried out."""
+        ids: dict[str, int] = {}
+        for name in {name for request in change.requests for name in references(request.body)}:
+            level, _, path = name.partition(" ")
+            target = Target(Level(level), path)
+            fate = self.fate(target)
+            if fate is not None:
+                return fate
+            try:
+                number = self.numbers.of(Reference(target.level, path.casefold()), self.service)
+            except ServiceError as error:
+                self.options.stop.after(error)
+                return Fate(Status.SKIPPED, str(error))
+            if isinstance(number, Unknown):
+                return Fate(Status.SKIPPED, f"{target} does not exist yet; apply again once it was created")
+            ids[name] = number
+        if not ids:
+            return change
+        requests = tuple(replace(request, body=_filled(request.body, ids)) for request in change.requests)
+        if isinstance(change, Create) and change.address.section:
+            return replace(change, requests=requests, target_id=next(iter(ids.values())))
+        return replace(change, requests=requests)
+
+
+class CreationRun:
+    """The creation of one target.
+
+    Attributes:
+        result: what became of it; None where it was not needed, since the target exists by now.
+    """
+
+    def __init__(self, target: TargetPlan, creations: Creations) -> None:
+        self.change = next(change for change in target.changes if isinstance(change, Create))
+        self.target, self.creations = target, creations
+        self.service, self.options = creations.service, creations.options
+        self.result: Outcome | None = Outcome(self.change, Status.FAILED, UNKNOWN, unconfirmed=True)
+
+    @property
+    def outcome(self) -> TargetOutcome:
+        """The outcome so far."""
+        if self.result is not None:
+            return TargetOutcome(self.target, (self.result,))
+        sections = tuple(replace(section, changes=()) for section in self.target.sections)
+        return TargetOutcome(replace(self.target, sections=sections), ())
+
+    @property
+    def namespace(self) -> Target:
+        """The group that the target is created in."""
+        return Target(Level.GROUP, str(self.target.target.ref).rpartition("/")[0])
+
+    def run(self) -> None:
+        """Create the target, if nothing prevents that."""
+        target = self.target.target
+        try:
+            self.result = self._created()
+        except (LookupError, OutputFailed) as error:
+            self.result = Outcome(self.change, Status.FAILED, str(error))
+        except ServiceError as error:
+            self.options.stop.after(error)
+            if isinstance(error, Stopped) and not error.ambiguous:
+                self.result = Outcome(self.change, Status.SKIPPED, ENDED)
+            else:
+                self.result = Outcome(self.change, Status.FAILED, self._why(error), unconfirmed=error.ambiguous)
+        match self.result:
+            case Outcome(status=Status.FAILED):
+                self.creations.give_up(target, f"{target} was not created")
+            case Outcome(status=Status.STALE | Status.SKIPPED as status, reason=reason):
+                self.creations.give_up(target, reason, status)
+        self.count()
+
+    def count(self) -> None:
+        """Count a failure, after which the run may have to end."""
+        if self.options.failures is not None and self.result is not None:
+            self.options.failures.count(self.result, self.options.stop)
+
+    def _created(self) -> Outcome | None:
+        fate = self.creations.fate(self.target.target)
+        if self.options.stop.reason:
+            fate = Fate(Status.SKIPPED, self.options.stop.reason)
+        if fate is not None:
+            return Outcome(self.change, fate.status, fate.reason)
+        found = self._look()
+        if found is not None:
+            return self._adopted(found)
+        completed = self.creations.completed(self.change)
+        if isinstance(completed, Fate):
+            return Outcome(self.change, completed.status, completed.reason)
+        (request,) = completed.requests
+        self._check_namespace(request)
+        with self._prepared(request) as send:
+            place = self.options.recorded(self.change, request, partial(self._until_known, request, send))
+        return self._finished(place) if place.is_ours else self._adopted(place)
+
+    def _look(self) -> Place | None:
+        """Return the target, if it is there.
+
+        Raises:
+            LookupError: its path leads to another target.
+        """
+        target = self.target.target
+        try:
+            found = Place.of(fetch_record(target, self.service), is_ours=False)
+        except NotFound:
+            return None
+        if found.path.casefold() != str(target.ref).casefold():
+            raise LookupError(f"this path leads to {target.level} {found.path} (ID {found.id}), which has moved there")
+        return found
+
+    def _adopted(self, found: Place) -> Outcome | None:
+        """Return what becomes of a creation that somebody else, or an archive, has carried out meanwhile."""
+        target = self.target.target
+        if self.options.recheck and not self.creations.is_filled(target):
+            return Outcome(self.change, Status.STALE, f"{target} exists now (ID {found.id}); plan again")
+        self.creations.learn(target, found.id)
+        LOG.info("%s exists now (ID %d), so it is not created", target, found.id)
+        return None
+
+    def _check_namespace(self, request: Request) -> None:
+        """Refuse the request of a saved plan that would create the target elsewhere.
+
+        Raises:
+            LookupError: it would, or nobody knows.
+        """
+        body = request.body or {}
+        number = body.get("parent_id", body.get("namespace_id"))
+        if self.options.recheck and isinstance(number, int):
+            path = str(self.namespace.ref)
+            known: Json = self.creations.numbers.of(Reference(Level.GROUP, path.casefold()), self.service)
+            if isinstance(known, Unknown):
+                record = self.service.get(f"namespaces/{quote(path, safe='')}")
+                known = record.get("id") if isinstance(record, dict) else None
+            if known != number:
+                raise LookupError(EDITED)
+
+    @contextmanager
+    def _prepared(self, request: Request) -> Iterator[Callable[[], Json]]:
+        """Yield what sends a request, with what its placeholders stand for.
+
+        Raises:
+            LookupError: a variable is empty, or a file is not the one of the plan.
+        """
+        body = dict(request.body or {})
+        variables = [key for key, value in body.items() if _is(value, VARIABLE)]
+        if variables:
+            values = {key: external_token(body[key][VARIABLE], self.options.own_tokens) for key in variables}
+            whole = replace(request, body=body | values)
+            yield lambda: self.service.post(whole, secrets=values.values())
+        elif FILE in body:
+            path, fields = Path(body.pop(FILE)[FILE]), replace(request, body=body)
+            try:
+                with path.open("rb") as file:
+                    if hashlib.file_digest(file, "sha256").hexdigest() != self.change.after["sha256"]:
+                        raise LookupError(f"{path} is not the archive of the plan: its SHA-256 differs; plan again")
+                    yield lambda: self.service.post(fields, file=file)
+            except OSError as error:
+                raise LookupError(f"{path}: {error.strerror}") from error
+        else:
+            yield lambda: self.service.send(request)
+
+    def _until_known(self, request: Request, send: Callable[[], Json]) -> Place:
+        """Send a creation until it is known what it has led to.
+
+        One whose answer is lost is looked for, and sent again only if the target does not exist.
+        """
+        left, waits, doubt = TRIES, iter(PATIENCE), False
+        while True:
+            left -= 1
+            try:
+                return self._made(request, send())
+            except ServiceError as error:
+                doubt = doubt or error.ambiguous
+                seconds = self._rest(error, waits)
+                if seconds is not None:
+                    left += 1
+                    self.service.pause(str(request), seconds)
+                    continue
+                found = self._looked_up(error, patiently=doubt) if doubt or isinstance(error, Refused) else None
+                if found is not None:
+                    return replace(found, is_ours=doubt)
+                if not (error.ambiguous and left):
+                    error.ambiguous = doubt
+                    raise
+
+    def _rest(self, error: ServiceError, waits: Iterator[float]) -> float | None:
+        """Return after how many seconds to send a request again that was certainly not carried out; None for never."""
+        if isinstance(error, NotFound) and self.creations.is_new(self.namespace):
+            return next(waits, None)
+        if isinstance(error, RateLimited) and "import" in self.change.after:
+            return ROUND if next(waits, None) else None
+        return None
+
+    def _made(self, request: Request, answer: Json) -> Place:
+        """Return a new target, as the response to its creation shows it.
+
+        Raises:
+            BadAnswer: it does not.
+        """
+        if "from_archive" in self.change.after:
+            found = self._looked_for(PATIENCE)
+            if found is None:
+                raise AnswerLost(str(request), "the archive was accepted, and the group cannot be read")
+            return replace(found, is_ours=True)
+        fields = answer if isinstance(answer, dict) else {}
+        number, path = fields.get("id"), fields.get("path_with_namespace", fields.get("full_path"))
+        if type(number) is not int or not isinstance(path, str):
+            raise BadAnswer(str(request), "unexpected response: the body is not the new object")
+        return Place(number, path.strip("/"), fields.get("visibility"))
+
+    def _looked_up(self, lost: ServiceError, *, patiently: bool) -> Place | None:
+        """Look for a target whose creation failed, or may have.
+
+        Raises:
+            ServiceError: nobody knows whether it exists.
+        """
+        try:
+            return self._looked_for(PATIENCE[:3] if patiently else ())
+        except ServiceError as error:
+            reason = f"{lost.reason}; checking whether it succeeded: {error}"
+            raise (AnswerLost if patiently else type(lost))(lost.request, reason, lost.status) from error
+
+    def _looked_for(self, waits: Iterable[float]) -> Place | None:
+        """Look for the target, also later: what was just created may not be visible at once."""
+        found = self._look()
+        for seconds in waits:
+            if found is not None:
+                break
+            self.service.pause(f"GET {self.target.target.url}".rstrip("/"), seconds)
+            found = self._look()
+        return found
+
+    def _finished(self, place: Place) -> Outcome:
+        """Return what became of a creation that was carried out."""
+        target, change = self.target.target, self.change
+        created = AsRead(place.id, (place.path,), change.after, {})
+        done = Outcome(change, Status.DONE, created=created)
+        path, wanted = place.path.casefold(), str(target.ref).casefold()
+        if path != wanted and not path.endswith(f"/{wanted}"):
+            reason = (
+                f"it went to {place.path} (ID {place.id}): this is where the service puts an import that it cannot put "
+                f"into {self.namespace}; delete it there, and see that the group exists and takes imports"
+            )
+            return replace(done, status=Status.FAILED, reason=reason, unconfirmed=True)
+        filled = "from_archive" in change.after
+        self.creations.learn(target, place.id, filled=filled)
+        if filled:
+            why = archive_arrives(target, self.service, self.options)
+            if why:
+                self.creations.give_up(target, why)
+        asked = change.after.get("visibility")
+        if place.visibility is not None and asked is not None and place.visibility != asked:
+            reason = f"visibility: asked for {asked}, the service made it {place.visibility}"
+            return replace(done, status=Status.DROPPED, reason=reason)
+        return done
+
+    def _why(self, error: ServiceError) -> str:
+        """Return why a creation failed, and what to do about it."""
+        imported = self.change.after.get("import")
+        variable = next(iter(imported.values()))["token_env"] if imported else ""
+        parent = str(self.namespace) if self.namespace.ref else ""
+        words = _TAKEN.sub(r"\1: \2", str(error)) if isinstance(error, Refused) else str(error)
+        remedy = next((remedy for known, remedy in REMEDIES.items() if known in words), "")
+        remedy = remedy or BY_STATUS.get(error.status or 0, "")
+        if not remedy and isinstance(error, Forbidden):
+            where = f"in {parent}" if parent else "at the top level, where a service may allow none by its API"
+            remedy = f"this token may not create {self.target.target.level}s {where}"
+        return "; ".join(filter(None, (words, remedy.format(variable=variable, parent=parent))))
+
+
+def external_token(name: str, own: Collection[str]) -> str:
+    """Return the token for another service that an environment variable holds.
+
+    Args:
+        name: of the variable.
+        own: our own tokens, which go to no other service.
+
+    Raises:
+        LookupError: the variable is not set, or empty, or holds one of these.
+    """
+    value = os.environ.get(name, "").strip()
+    if reveals_token(name, value, {*own, *own_tokens(os.environ)}):
+        raise LookupError(
+            f"the environment variable {name} holds a token of reconciler, which goes to no other service"
+        )
+    if not value:
+        raise LookupError(f"the environment variable {name} is not set; it must hold the token for the import")
+    return value
+
+
+def waves(targets: Iterable[TargetPlan]) -> list[list[TargetPlan]]:
+    """Return targets that are to be created so that each wave needs those before: groups by depth, then projects."""
+    found: dict[tuple[bool, int], list[TargetPlan]] = {}
+    for each in targets:
+        is_project = each.target.level is Level.PROJECT
+        found.setdefault((is_project, 0 if is_project else str(each.target.ref).count("/")), []).append(each)
+    return [found[place] for place in sorted(found)]
+
+
+def apart(target: TargetPlan) -> Iterator[TargetPlan]:
+    """Yield the creation of a target, and what is declared of it, each by itself."""
+    if target.creation is None:
+        yield target
+        return
+    creation = tuple(section for section in target.sections if not section.section)
+    declared = tuple(section for section in target.sections if section.section)
+    yield replace(target, sections=creation)
+    if declared or target.importing:
+        yield replace(target, sections=declared)
+
+
+def needed_by(some: Iterable[TargetPlan], targets: Iterable[TargetPlan]) -> frozenset[Target]:
+    """Return of targets those that must be created so that others can be created and changed."""
+    creating = {_name(each.target): each for each in targets if each.creation}
+    needed: dict[str, TargetPlan] = {}
+    todo = list(some)
+    while todo:
+        names = {name for change in todo.pop().changes for name in needs(change)}
+        found = {name: creating[name] for name in names & creating.keys() - needed.keys()}
+        needed |= found
+        todo += found.values()
+    return frozenset(each.target for each in needed.values())
+
+
+class Patient:
+    """The service of a target that was just created: until something of it was seen, a 404 is not believed."""
+
+    def __init__(self, service: Service, target: Target) -> None:
+        self._service, self._target, self._seen = service, target, False
+
+    def get(self, path: str) -> Json:
+        """See `Service`."""
+        return self._patiently(lambda: self._service.get(path), path)
+
+    def pages(self, path: str) -> list[Json]:
+        """See `Service`."""
+        return self._patiently(lambda: self._service.pages(path), path)
+
+    def send(self, request: Request) -> Json:
+        """See `Service`."""
+        return self._patiently(lambda: self._service.send(request), request.path)
+
+    def post(self, request: Request, *, secrets: Collection[str] = (), file: BinaryIO | None = None) -> Json:
+        """See `Service`."""
+        return self._service.post(request, secrets=secrets, file=file)
+
+    def pause(self, request: str, seconds: float) -> None:
+        """See `Service`."""
+        self._service.pause(request, seconds)
+
+    def _patiently(self, ask: Callable[[], Answer], path: str) -> Answer:
+        for seconds in () if self._seen else PATIENCE:
+            try:
+                answer = ask()
+            except NotFound:
+                if self._is_visible():
+                    break
+                self._service.pause(path, seconds)
+            else:
+                self._seen = True
+                return answer
+        return ask()
+
+    def _is_visible(self) -> bool:
+        try:
+            fetch_record(self._target, self._service)
+        except NotFound:
+            return False
+        self._seen = True
+        return True
+
+
+def _name(target: Target) -> str:
+    return str(Target(*target.identity))
+
+
+def _lineage(target: Target) -> list[str]:
+    """Return the names of a target and of the groups above it, as far as its path shows them."""
+    own = Target(*target.identity)
+    names = str(own.ref).split("/") if isinstance(own.ref, str) else []
+    above = ("/".join(names[:end]) for end in range(len(names) - 1, 0, -1))
+    return [str(own), *(str(Target(Level.GROUP, path)) for path in above)]
+
+
+def _is(value: Json, placeholder: str) -> bool:
+    return isinstance(value, dict) and value.keys() == {placeholder}
+
+
+def _filled(body: Json, ids: Mapping[str, int]) -> Json:
+    """Return a body with IDs in the place of names."""
+    match body:
+        case {"id_of": str() as name}:
+            return ids[name]
+        case dict():
+            return {key: _filled(value, ids) for key, value in body.items()}
+        case list():
+            return [_filled(value, ids) for value in body]
+    return body
