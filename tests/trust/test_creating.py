@@ -1,10 +1,9 @@
 """Targets that a run creates: the order, the exact requests, and what depends on whom."""
 
 from reconciler.apply import TargetOutcome
-from reconciler.model.creation import Creation
+from tests.building import section
 from tests.engine_driver import EngineDriver, failures
 from tests.trust.creating import new, plan_of
-from tests.building import ACME, API, section
 
 SPEC = {
     "milestones": {"1.0": {"due_date": "2026-12-01"}, "2.0": {}},
