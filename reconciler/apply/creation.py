@@ -19,7 +19,7 @@ from urllib.parse import quote
 
 from reconciler.apply.outcomes import ENDED, UNKNOWN, Answer, ApplyOptions, Outcome, Status, TargetOutcome
 from reconciler.apply.verify import EDITED, Numbers
-from reconciler.apply.waiting import ImportState, Patience, archive_arrives, growing, in_words, look_at_import
+from reconciler.apply.waiting import Patience, archive_arrives, growing, in_words, look_at_import
 from reconciler.errors import (
     AnswerLost,
     BadAnswer,
@@ -183,10 +183,11 @@ class Creations:
             return False
         except ServiceError as error:
             self.options.stop.after(error)
-            found = ImportState(True, f"its import cannot be watched: {error}")
+            self._fail(plan.target, f"its import cannot be watched: {error}")
+            return True
         if found.failure:
-            self._fail(plan.target, found.failure)
-        return found.is_over
+            self._fail(plan.target, f"{found.failure}; delete the project, and apply again")
+        return not found.is_running
 
     def _fail(self, target: Target, reason: str) -> None:
         """Note that the import of a target has failed, so that nothing can be done there."""
@@ -445,6 +446,7 @@ class CreationRun:
             why = archive_arrives(target, self.service, self.options)
             if why:
                 self.creations.give_up(target, why)
+            place = self._look() or place
         asked = change.after.get("visibility")
         if place.visibility is not None and asked is not None and place.visibility != asked:
             reason = f"visibility: asked for {asked}, the service made it {place.visibility}"

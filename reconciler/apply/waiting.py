@@ -4,17 +4,18 @@ An import says when it has finished. An archive says nothing: it has arrived onc
 """
 
 import logging
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator
 from dataclasses import dataclass
 
 from reconciler.apply.outcomes import ApplyOptions
 from reconciler.errors import AnswerLost, NotFound, ServerFailure, ServiceError, Stopped
+from reconciler.live.existence import ImportState, import_state
 from reconciler.model.protocols import Reader, Service
 from reconciler.model.targets import Target
 
 LOG = logging.getLogger(__name__)
 
-CONTENT = ("subgroups", "labels?only_group_labels=true", "milestones", "epics")
+CONTENT = ("subgroups", "labels?include_ancestor_groups=false", "milestones", "epics")
 """Lists of a group that an archive fills."""
 
 EMPTY_LOOKS = 5
@@ -22,8 +23,6 @@ EMPTY_LOOKS = 5
 
 NOT_YET = (AnswerLost, NotFound, ServerFailure)
 """After these, one looks again."""
-
-FINAL: Mapping[str, str] = {"failed": "failed", "canceled": "was canceled"}
 
 
 def growing(first: float, longest: float) -> Iterator[float]:
@@ -104,39 +103,20 @@ def _content(group: Target, reader: Reader) -> dict[str, int | None]:
     return {path: count(path) for path in CONTENT}
 
 
-@dataclass(frozen=True, slots=True)
-class ImportState:
-    """How far the import of a project is.
-
-    Attributes:
-        is_over: whether it has ended.
-        failure: why in vain; empty where it was not.
-    """
-
-    is_over: bool
-    failure: str = ""
-
-
 def look_at_import(project: Target, service: Reader, *, begun: bool) -> ImportState:
-    """Ask how far the import of a project is.
+    """Ask how the import of a project is going.
 
     Args:
         project: the project.
         service: which.
-        begun: whether it has been asked for: then it may not have begun.
+        begun: whether this run has asked for it: then it may not have begun yet.
 
     Raises:
         ServiceError: it cannot be watched.
     """
-    from reconciler.service.responses import shown  # noqa: PLC0415 - most commands start without HTTP
-
     try:
         found = service.get(f"{project.url}import")
     except NOT_YET:
-        return ImportState(is_over=False)
+        return ImportState(is_running=True)
     record = found if isinstance(found, dict) else {}
-    status, words = record.get("import_status"), record.get("import_error")
-    if isinstance(status, str) and status in FINAL:
-        reason = f"; the service says: {shown(words)}" if isinstance(words, str) and words else ""
-        return ImportState(True, f"its import {FINAL[status]}; delete the project and apply again{reason}")
-    return ImportState(status == "finished" or (status == "none" and not begun))
+    return ImportState(is_running=True) if begun and record.get("import_status") == "none" else import_state(record)

@@ -175,8 +175,10 @@ def ask_import(project: Target, reader: Reader) -> ImportState | ServiceError:
 
 def import_state(record: Mapping[str, Json]) -> ImportState:
     """Return how an import is going, by the service's record of it."""
+    from reconciler.service.responses import shown  # noqa: PLC0415 - most commands start without HTTP
+
     status, error = record.get("import_status"), record.get("import_error")
-    reason = f": {error}" if isinstance(error, str) and error else ""
+    reason = f": {shown(error)}" if isinstance(error, str) and error else ""
     if status in ENDED_BADLY:
         return ImportState(failure=f"its import {ENDED_BADLY[status]}{reason}")
     return ImportState(is_running=status in ("scheduled", "started"))

@@ -16,7 +16,7 @@ LIST = "GET projects/acme%2FNEW%2FSUB%2Fapi/milestones?include_ancestors=true&pe
 def ids(outcomes: list[TargetOutcome]) -> dict[str, int | None]:
     """Return the IDs of the targets that were created."""
     return {
-        str(each.change.address.target): each.created and each.created.id
+        str(each.change.address.target): each.created.id if each.created else None
         for target in outcomes
         for each in target.outcomes
         if not each.change.address.section
