@@ -3,6 +3,7 @@
 `plan` reports them before anything is applied, and `apply` refuses with the same words.
 """
 
+from collections import Counter
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from typing import Annotated
@@ -10,7 +11,7 @@ from typing import Annotated
 from pydantic import Field, NonNegativeInt
 
 from reconciler.model.plan import Change, Create, Delete, Plan, SectionPlan, TargetPlan
-from reconciler.model.wording import counted
+from reconciler.model.wording import counted, listed
 
 SHARE = 0.3
 """A plan that would delete more than this share of a section is refused, if the section holds `FEW` objects or more."""
@@ -80,7 +81,9 @@ def _lack_of_sink(changes: Sequence[Change]) -> Iterator[str]:
     created = [change for change in changes if isinstance(change, Create) and change.delivers]
     succeeded = [change for change in changes if isinstance(change, Delete) and change.successor_id is not None]
     if created:
-        yield f"it creates {counted(len(created), created[0].address.title)}, whose value is shown only once; {SINK}"
+        titles = Counter(change.address.title for change in created)
+        tokens = listed(counted(number, title) for title, number in titles.items())
+        yield f"it creates {tokens}, whose value is shown only once; {SINK}"
     elif succeeded:
         tokens = counted(len(succeeded), f"rotated {succeeded[0].address.title}")
         yield f"it deletes {tokens}, whose successor's value is delivered first; {SINK}"

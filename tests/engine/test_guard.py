@@ -64,3 +64,13 @@ def test_the_number_of_changes_can_be_bounded() -> None:
     assert list(refusals(losing(1, 100, created=2), Limits(max_changes=2))) == [
         "it makes 3 changes, more than --max-changes 2"
     ]
+
+
+def test_secrets_of_two_sorts_are_counted_apart() -> None:
+    titles = ("trigger token", "error tracking client key", "trigger token")
+    created = tuple(Create(Address(API, "s", "s", title, "a"), {}, (), delivers=True) for title in titles)
+    plan = Plan((TargetPlan(API, (SectionPlan("s", 0, created),)),))
+    assert list(refusals(plan)) == [
+        "it creates 2 trigger tokens and 1 error tracking client key, whose value is shown only once; "
+        "add --tokens-to FILE or --tokens-command CMD"
+    ]
