@@ -69,8 +69,7 @@ def _check(session: Session, *, read_only: bool) -> "Diagnosis":
 def _check_targets(session: Session, client: "Client", service: "ServiceCheck", *, read_only: bool) -> "Diagnosis":
     from reconciler.cli.planning import failed_before, read_fleet
     from reconciler.doctor import CheckContext, Costs, Diagnosis, chains_of_apply, check_targets, estimate
-    from reconciler.live.read import read_live
-    from reconciler.planning.run import hold_back_moved, plan_from
+    from reconciler.planning.run import hold_back_moved, plan_from, read_known
     from reconciler.planning.selection import restrict
     from reconciler.service import Rate
 
@@ -79,8 +78,7 @@ def _check_targets(session: Session, client: "Client", service: "ServiceCheck", 
     with session.watched(client) as progress:
         progress.begin("reading manifests")
         fleet = read_fleet(session, client, failed)
-        early = fleet.known.parts
-        live = read_live(fleet.desired, client, kinds, client.concurrency, progress, early=early)
+        live = read_known(fleet.desired, client, kinds, client.concurrency, known=fleet.known, progress=progress)
         plan = plan_from(fleet.desired, live, client, kinds, client.concurrency, known=fleet.known)
         plan = plan if failed is None else restrict(plan, failed)
         found = {target: move.obstacle(follow=given.follow_moved) for target, move in fleet.known.moved().items()}

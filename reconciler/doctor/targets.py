@@ -10,6 +10,7 @@ from dataclasses import dataclass, replace
 from reconciler.doctor.findings import Access, Finding, SectionState, ServiceCheck, TargetState, Verdict
 from reconciler.errors import NotFound, ServiceError
 from reconciler.live.read import side_by_side
+from reconciler.model.creation import ToCreate
 from reconciler.model.kind import Archived, Kinds, Needs
 from reconciler.model.plan import Plan, Problem, TargetPlan
 from reconciler.model.protocols import Concurrency, Reader
@@ -99,6 +100,8 @@ def _would_be_seen(target: DesiredTarget, context: CheckContext) -> bool:
 
 def _record_would_tell(target: DesiredTarget, context: CheckContext) -> bool:
     """Whether the record is worth a request: to explain a refusal, or to show whether writing is possible."""
+    if target.target.identity in context.live.absent:
+        return False
     refused = [
         context.needs(section)
         for section in target.sections
@@ -113,6 +116,10 @@ def _record_would_tell(target: DesiredTarget, context: CheckContext) -> bool:
 
 def _check(target: DesiredTarget, planned: TargetPlan, record: Record | None, context: CheckContext) -> TargetState:
     fault, level = None, str(target.target.level)
+    absent = context.live.absent.get(target.target.identity)
+    if isinstance(absent, ToCreate):
+        return _not_there(target, planned)
+    record = record if absent is None else absent
     if target.target in context.moved:
         verdict = Verdict.WARNING if context.read_only else Verdict.ERROR
         moved = context.moved[target.target]
@@ -127,6 +134,17 @@ def _check(target: DesiredTarget, planned: TargetPlan, record: Record | None, co
             state = replace(state, findings=tuple(map(_problem, problems)))
         sections.append(replace(state, said="", remedy="") if fault and state.read is Access.NO else state)
     return TargetState(target.target, target.origin, (fault,) if fault else (), tuple(sections))
+
+
+def _not_there(target: DesiredTarget, planned: TargetPlan) -> TargetState:
+    """Return what is known of a target that does not exist yet."""
+    found = Finding(Verdict.OK, str(target.target.level), "does not exist yet: apply creates it")
+    sections = (
+        SectionState(each.section, Access.UNASKED, Access.UNASKED, findings=tuple(map(_problem, each.problems)))
+        for each in planned.sections
+        if each.section
+    )
+    return TargetState(target.target, target.origin, (found,), tuple(sections))
 
 
 def _check_section(section: Section, record: Record | None, context: CheckContext) -> SectionState:

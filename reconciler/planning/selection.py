@@ -15,6 +15,7 @@ from reconciler.model.kind import Kinds
 from reconciler.model.plan import Change, Plan, Problem, SectionPlan, TargetPlan
 from reconciler.model.state import DesiredState, DesiredTarget, Section
 from reconciler.model.targets import Address, Key, Level, Target
+from reconciler.planning.creation import needs
 
 FORGOTTEN = "not done before and no longer declared; to delete it, repeat the --since of that run"
 
@@ -94,8 +95,16 @@ def read_canary(text: str) -> Selection:
 
 
 def selected_targets(plan: Plan, selection: Selection) -> frozenset[Target]:
-    """Return the targets of a plan that a selection selects by path and label."""
-    return frozenset(target.target for target in plan.targets if selects(selection, target))
+    """Return the targets of a plan that a selection selects by path and label, and what is created for their sake."""
+    created = {str(target.target).casefold(): target for target in plan.targets if target.creation is not None}
+    chosen = {target.target: target for target in plan.targets if selects(selection, target)}
+    todo = [*chosen.values()] if created else []
+    while todo:
+        names = {name for change in todo.pop().changes for name in needs(change)}
+        needed = [created[name] for name in names & created.keys() if created[name].target not in chosen]
+        chosen |= {target.target: target for target in needed}
+        todo += needed
+    return frozenset(chosen)
 
 
 def read_shard(text: str) -> Shard:
