@@ -4,11 +4,14 @@ The oracle below knows the service's contract and the rules of counting, and sha
 """
 
 import copy
+import json
 import shutil
 from collections import Counter
 from dataclasses import dataclass, field
 from typing import Any
+from urllib.parse import unquote
 
+import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
@@ -462,3 +465,78 @@ def test_a_plan_lists_each_group_once_and_reads_what_it_finds_once(
         asked = (entry["target"].removeprefix("/api/v4/").partition("?")[0] for entry in cli_runner.sandbox.log())
         assert Counter(asked) == expected
     assert plans[0] == plans[1]
+
+
+TREE = {
+    "acme": "groups",
+    "acme/tools": "groups",
+    "acme/tools/deep": "groups",
+    "acme/tools/deep/api": "projects",
+    "acme/tools/cli": "projects",
+}
+"""By path, what the manifests create, and what each is among requests."""
+OUTSIDE = "other/web"
+"""A project that they create in a group that they do not create."""
+
+
+def looks(there: set[str]) -> Counter[str]:
+    """The requests of a plan of `TREE` and `OUTSIDE`, each with one section, where some of it exists already."""
+    expected = Counter[str]()
+    for path, level in {**TREE, OUTSIDE: "projects"}.items():
+        parent = path.rpartition("/")[0]
+        known = parent in TREE
+        if not parent or parent in there or not known:
+            expected[f"{level}/{path}?with_projects=false" if level == "groups" else f"{level}/{path}"] += 1
+        if path not in there and parent and not known:
+            expected[f"groups/{parent}?with_projects=false"] += 1
+            expected[f"namespaces/{parent}"] += parent not in there
+        if path in there:
+            expected[f"{level}/{path}/notification_settings"] += 1
+    if "acme/tools" in there:  # a set names it, and the list tells which projects are there
+        expected["groups/acme/tools/projects?include_subgroups=true"] += 1
+        for path in ("acme/tools/deep/api", "acme/tools/cli"):
+            expected[f"projects/{path}"] -= path in there
+    return +expected
+
+
+@pytest.mark.parametrize(
+    "there",
+    [
+        set(),
+        {"other"},
+        {"acme", "other"},
+        {"acme", "acme/tools", "acme/tools/cli", "other", OUTSIDE},
+        {"acme", "acme/tools", "acme/tools/deep"},
+        {*TREE, "other", OUTSIDE},
+    ],
+    ids=["empty service", "another group", "parent there", "project there", "projects missing", "all there"],
+)
+def test_nothing_is_asked_about_what_is_below_a_missing_group(
+    cli_runner: CliRunner, dialect: str, there: set[str]
+) -> None:
+    state = a_small_service(dialect)
+    owner = [{"user": "ada", "role": "owner"}]
+    groups = [path for path in ("acme", "acme/tools", "acme/tools/deep", "other") if path in there]
+    state["groups"] = [{"path": path, **({} if "/" in path else {"members": owner})} for path in groups]
+    state["projects"] = [{"path": path} for path in ("acme/tools/deep/api", "acme/tools/cli", OUTSIDE) if path in there]
+    cli_runner.sandbox.replace_state(state)
+    documents = [
+        f"apiVersion: reconciler/v1\nkind: {level.removesuffix('s').capitalize()}\nmetadata: {{path: {path}}}\n"
+        "create: {}\nspec: {notification_settings: {level: watch}}\n"
+        for path, level in {**TREE, OUTSIDE: "projects"}.items()
+    ]
+    documents.append(
+        "apiVersion: reconciler/v1\nkind: ProjectSet\nmetadata: {name: set}\nselect: {group: acme/tools}\n"
+        "spec: {notification_settings: {level: watch}}\n"
+    )
+    cli_runner.write("manifests/all.yaml", "---\n".join(documents))
+    done = cli_runner("plan --concurrency 1 --format json")
+    asked = [unquote(entry["target"].removeprefix("/api/v4/").partition("&")[0]) for entry in cli_runner.sandbox.log()]
+    assert Counter(asked) == looks(there)
+    plan = json.loads(done.out)
+    missing = {*TREE, OUTSIDE} - there - ({OUTSIDE} if "other" not in there else set())
+    assert (done.code, plan["summary"]["create"], plan["summary"]["update"]) == (
+        0 if "other" in there else 3,
+        len(missing),
+        len({*TREE, OUTSIDE} & there | missing),
+    )

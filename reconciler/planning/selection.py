@@ -307,7 +307,8 @@ def _selected(targets: Iterable[DesiredTarget], selection: Selection) -> Iterato
             continue
         if selection.sections or selection.only is not None:
             kept = tuple(section for section in target.sections if _wants(selection, section))
-            retried = selection.only is None or (target.target, "") in selection.only
+            imported = target.creation is not None and target.creation.source is not None
+            retried = selection.only is None or imported or (target.target, "") in selection.only
             created = retried and bool(kept or not selection.sections)
             if kept or created or selection.only is None:
                 yield replace(target, sections=kept, creation=target.creation if created else None)
