@@ -62,7 +62,10 @@ def mark_applied(path: Path, commit: str) -> None:
 
 
 def _different(head: Snapshot, inputs: Inputs, now: Manifests, read: Mapping[str, str]) -> Iterator[str]:
-    """Yield the manifests and files of values that differ from those of a commit, or are in only one of both."""
+    """Yield the manifests and files of values that differ from those of a commit, or are in only one of both.
+
+    So do archives that the commit has; those that git does not keep are not compared.
+    """
     objects = head.manifests(inputs.paths)
     for name in now.files:
         then = objects.get(name, "")
@@ -70,3 +73,6 @@ def _different(head: Snapshot, inputs: Inputs, now: Manifests, read: Mapping[str
             yield name
     yield from objects.keys() - {*now.files}
     yield from (name for name in inputs.values_files if head.file(Path(name)) != Path(name).read_bytes())
+    creations = (each.creation for each in now.desired.targets if each.creation)
+    archives = {each.archive.file: head.object(each.archive.file) for each in creations if each.archive}
+    yield from (str(file) for file, then in archives.items() if then and not is_as_then(str(file), then))

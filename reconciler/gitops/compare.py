@@ -63,9 +63,9 @@ class Comparison:
 
 
 def removed(now: DesiredState, then: DesiredState) -> tuple[DesiredTarget, ...]:
-    """Return the targets of then that are not targets now."""
+    """Return the targets of then that are not targets now, and of which anything was declared."""
     present = {target.target.identity for target in now.targets}
-    return tuple(target for target in then.targets if target.target.identity not in present)
+    return tuple(each for each in then.targets if each.sections and each.target.identity not in present)
 
 
 def compare(
@@ -91,7 +91,11 @@ def compare(
     for target in then.targets:
         before.setdefault(successors.get(target.target.identity, target.target.identity), []).append(target)
     present = {target.target.identity for target in now.targets}
-    gone = [replace(former[0], sections=(), exceptions=()) for name, former in before.items() if name not in present]
+    gone = [
+        replace(former[0], sections=(), exceptions=(), creation=None)
+        for name, former in before.items()
+        if name not in present
+    ]
     targets, losses = [], list[Loss]()
     changed = set()
     for target in (*now.targets, *gone):
@@ -121,7 +125,11 @@ def is_declared(loss: Loss, target: DesiredTarget | None, kinds: Kinds) -> bool:
 
 def _content(target: DesiredTarget) -> object:
     """Return what is declared of a target, whatever its name."""
-    return target.exceptions, [(section.kind, section.wanted, section.prune) for section in target.sections]
+    return (
+        target.creation,
+        target.exceptions,
+        [(section.kind, section.wanted, section.prune) for section in target.sections],
+    )
 
 
 def _losses(target: DesiredTarget, former: Iterable[DesiredTarget], kinds: Kinds) -> Iterator[Loss]:

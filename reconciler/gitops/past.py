@@ -15,10 +15,12 @@ from typing import Any
 
 from reconciler.errors import ManifestErrors, NeverApplied
 from reconciler.gitops.compare import Comparison, Identity, Loss, compare, is_declared, removed
-from reconciler.gitops.snapshot import APPLIED_REF, Snapshot, object_id, snapshot
+from reconciler.gitops.snapshot import APPLIED_REF, Snapshot, is_as_then, object_id, snapshot
 from reconciler.live.discovery import Discovery
 from reconciler.live.records import current_names
 from reconciler.manifests import Hidden, Inputs, Manifests, Part, Unlisted, read_contents, read_elsewhere, read_found
+from reconciler.manifests.creation import HERE, Surroundings
+from reconciler.manifests.mentions import may_name_archive
 from reconciler.manifests.project_sets import Discovered
 from reconciler.manifests.sources import MANIFEST, read_all, search
 from reconciler.model.protocols import Concurrency, Reader
@@ -106,7 +108,9 @@ def read_revisions(
         return Revisions(now, None, {}, digest)
     objects = then.manifests(inputs.paths)
     present_objects = {name: object_id(content, objects[name]) for name, content in contents.items() if name in objects}
-    same = {name for name, id_ in present_objects.items() if id_ == objects[name]}
+    same = {
+        name for name, id_ in present_objects.items() if id_ == objects[name] and not may_name_archive(contents[name])
+    }
     new, old = {*found.files} - same, {name: id_ for name, id_ in objects.items() if name not in same}
     present = Part(found, contents, new, inputs.kinds, **reading) if partly else whole()
     _warn_unless_ancestor(then)
@@ -219,6 +223,7 @@ class _Files:
 
     def __init__(self, inputs: Inputs, then: Snapshot) -> None:
         self._inputs, self._then = inputs, then
+        self._around = Surroundings(f"{then.revision}:", partial(_archive_then, then))
         self.left_out: set[str] = set()
         self.values: dict[str, Any] | None = None
         try:
@@ -241,7 +246,9 @@ class _Files:
                 contents = self._then.contents({name: objects[name] for name in names})
                 env_names = self._inputs.env_names
                 kinds, values = self._inputs.kinds, self.values or {}
-                found = read_contents(contents, kinds, values=values, env_names=env_names, among=among)
+                found = read_contents(
+                    contents, kinds, values=values, env_names=env_names, among=among, around=self._around
+                )
                 return found if discovered is None else found.with_discovered(discovered, paths or {})
             except ManifestErrors as errors:
                 wrong = {diagnostic.path for diagnostic in errors.diagnostics if diagnostic.severity == "error"}
@@ -257,6 +264,12 @@ class _Files:
         LOG.warning(
             "--since %s: %s; objects declared only there are not deleted\n%s", self._then.revision, what, diagnostics
         )
+
+
+def _archive_then(then: Snapshot, archive: Path) -> str:
+    """Return the digest of an archive as it was; another text if it was another, or if git does not keep it."""
+    known = then.object(archive)
+    return HERE.digest(archive) if known and is_as_then(str(archive), known) else f"then {known}"
 
 
 def _warn_unless_ancestor(then: Snapshot) -> None:

@@ -72,8 +72,13 @@ class Snapshot:
 
     def file(self, path: Path) -> bytes | None:
         """Return the content of one file; None if the revision does not have it."""
+        found = self.object(path)
+        return None if found is None else self._contents([found])[0]
+
+    def object(self, path: Path) -> str | None:
+        """Return the object ID of one file; None if the revision does not have it."""
         entry = self._files.get(self._target(self._within(path)))
-        return None if entry is None else self._contents([entry.object])[0]
+        return None if entry is None else entry.object
 
     def parted(self) -> str | None:
         """Return the common ancestor with HEAD; None if this commit is an ancestor itself, empty if there is none."""
@@ -133,18 +138,26 @@ class Snapshot:
 
 
 def is_as_then(path: str, then: str) -> bool:
-    """Whether a file on disk equals an object of the repository."""
+    """Whether a file on disk, which is read in pieces, equals an object of the repository."""
     try:
-        return object_id(Path(path).read_bytes(), then) == then
+        with Path(path).open("rb") as file:
+            size = os.fstat(file.fileno()).st_size
+            return hashlib.file_digest(file, lambda: _begun(size, then)).hexdigest() == then
     except OSError:
         return False
 
 
 def object_id(content: bytes, like: str) -> str:
     """Return the ID of a file's content as an object of the repository; `like` is an ID of the same repository."""
-    digest = hashlib.new("sha1" if len(like) == SHA_1 else "sha256", usedforsecurity=False)
-    digest.update(b"blob %d\0" % len(content) + content)
+    digest = _begun(len(content), like)
+    digest.update(content)
     return digest.hexdigest()
+
+
+def _begun(size: int, like: str) -> "hashlib._Hash":
+    digest = hashlib.new("sha1" if len(like) == SHA_1 else "sha256", usedforsecurity=False)
+    digest.update(b"blob %d\0" % size)
+    return digest
 
 
 def snapshot(revision: str, path: Path) -> Snapshot:

@@ -518,7 +518,8 @@ class Part:
             compositions = compose(reader.index, None, NO_PATHS, Diagnostics())
             changed = [each for each in compositions if each.target.identity in targets]
             merged = _assemble(changed, reader.index, Diagnostics())
-            names = names_of(targets.values(), (each.effective for each in merged.values()))
+            created = (each.target.target for each in merged.values() if each.target.creation)
+            names = names_of(targets.values(), (each.effective for each in merged.values()), created)
             if not names.can_be_searched:
                 return None
             more = {

@@ -7,6 +7,7 @@ about it.
 import re
 from collections.abc import Collection, Iterable
 from dataclasses import dataclass
+from itertools import accumulate
 
 from reconciler.manifests.layers import Effective
 from reconciler.manifests.sources import TEMPLATE
@@ -14,6 +15,7 @@ from reconciler.model.targets import Level, Target
 
 SHARED = (b"Profile", b"ProjectSet", b"\\")
 """A document that concerns other targets than its own contains one of these, unless it is rendered."""
+ARCHIVE = b"from_archive"
 BY_ID = re.compile(rb"id(?<![0-9A-Za-z_]id)(?![0-9A-Za-z_])")
 """Is in each document that gives its target by ID, so that only the service knows which target that is."""
 IN_PATH = r"[0-9A-Za-z_./~+-]"
@@ -26,6 +28,11 @@ GROUP = Level.GROUP.document_kind.encode()
 def may_concern_others(path: str, content: bytes) -> bool:
     """Whether a file may hold documents that concern targets whose paths it does not mention."""
     return path.endswith(TEMPLATE) or any(word in content for word in SHARED) or BY_ID.search(content) is not None
+
+
+def may_name_archive(content: bytes) -> bool:
+    """Whether a document may depend on another file, which can change while its own does not."""
+    return ARCHIVE in content
 
 
 def may_declare(path: str, content: bytes, mentions: Collection[str]) -> bool:
@@ -70,10 +77,19 @@ class Names:
         )
 
 
-def names_of(targets: Iterable[Target], merged: Iterable[Effective]) -> Names:
-    """Return the names of some targets, and those in the lists of their merged specs."""
+def names_of(targets: Iterable[Target], merged: Iterable[Effective], created: Iterable[Target] = ()) -> Names:
+    """Return the names of some targets, those in the lists of their merged specs, and the groups around created ones.
+
+    Args:
+        targets: the targets.
+        merged: their merged specs.
+        created: those of them that are created if they do not exist, by path.
+    """
     paths: dict[Level, set[str]] = {Level.GROUP: set(), Level.PROJECT: set()}
     kinds = set()
+    for target in created:
+        *above, _ = str(target.ref).casefold().split("/")
+        paths[Level.GROUP].update(accumulate(above, "{}/{}".format))
     for target in targets:
         if target.ref is None:
             kinds.add(target.level.document_kind.encode())
