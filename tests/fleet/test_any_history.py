@@ -13,6 +13,7 @@ from tests.fleet.repository import Repository
 
 PATHS = {"a": "acme/api", "b": "acme/lib", "c": "acme/Web", "d": "acme/tools/cli"}
 """By file, the project that it usually declares."""
+ARCHIVE = "archives/team.gz"
 ERROR = re.compile(r"^(?:reconciler: )?(manifests/\S+?):(\d+:\d+): (?!warning)", re.MULTILINE)
 EVERYTHING = ["--target", "*"]
 """Selects all targets, and takes all files."""
@@ -40,14 +41,28 @@ def profile(word: str) -> st.SearchStrategy[str]:
     return ITEMS.map(lambda items: f"{HEAD}{word}\nmetadata: {{name: base}}\nspec: {{milestones: {items}}}\n")
 
 
+def creation(kind: str, path: str) -> st.SearchStrategy[str]:
+    sources = ["{}", "{visibility: internal}", "{name: '{name} 1'}"]
+    archived = [f"{{from_archive: ../{ARCHIVE}}}"] * (2 if kind == "Group" else 0)
+    create = st.sampled_from([*sources, *archived]).map("\ncreate: {}".format)
+    spec = "notification_settings: {level: watch}" if kind == "Group" else "milestones: {a: {}}"
+    return st.one_of(create, *[st.just("")] * (path == "acme/new")).map(
+        lambda words: f"{HEAD}{kind}\nmetadata: {{path: {path}}}{words}\nspec: {{{spec}}}\n"
+    )
+
+
+CREATIONS = st.sampled_from(
+    [("Group", "acme/new"), ("Group", "acme/New/team"), ("Project", "acme/new/team/api"), ("Project", "acme/new/web")]
+).flatmap(lambda drawn: creation(*drawn))
 PROFILES = st.one_of(profile("Profile"), profile('"Profil\\x65"'))
 OTHERS = st.one_of(
     st.sampled_from(sorted({*PATHS.values(), "acme/tools"})).flatmap(project),
+    CREATIONS,
     PROFILES,
     st.sampled_from(["id: 102", "id: 100, profiles: [base]"]).flatmap(
         lambda metadata: SPECS.map(lambda spec: f"{HEAD}Project\nmetadata: {{{metadata}}}\nspec: {spec}\n")
     ),
-    st.sampled_from(["projects: [acme/api, acme/lib]", "group: acme/tools", "group: acme"]).flatmap(
+    st.sampled_from(["projects: [acme/api, acme/lib]", "group: acme/tools", "group: acme", "group: acme/new"]).flatmap(
         lambda which: ITEMS.map(
             lambda items: (
                 f"{HEAD}ProjectSet\nmetadata: {{name: s}}\nselect: {{{which}}}\nspec: {{milestones: {items}}}\n"
@@ -65,7 +80,7 @@ OTHERS = st.one_of(
 TEMPLATES = project("acme/more").map(lambda text: text.replace("milestones: {", "milestones: {'{{ title }}': {}, "))
 FOLDER = st.fixed_dictionaries(
     {"base": PROFILES, **{name: project(path) for name, path in PATHS.items()}},
-    optional={"e": st.one_of(*[OTHERS] * 5, TEMPLATES)},
+    optional={"e": st.one_of(*[OTHERS] * 5, TEMPLATES), "n": CREATIONS, "o": CREATIONS},
 )
 
 
@@ -75,7 +90,9 @@ def edit(files: dict[str, str], data: st.DataObject) -> dict[str, str]:
     for name in data.draw(st.lists(st.sampled_from(sorted(files)), min_size=1, max_size=2, unique=True)):
         match data.draw(st.sampled_from(["other", "append", "rename", "remove", "comment", *["rewrite"] * 4])):
             case "rewrite":
-                edited[name] = data.draw(project(PATHS[name]) if name in PATHS else OTHERS)
+                edited[name] = data.draw(
+                    project(PATHS[name]) if name in PATHS else CREATIONS if name in "no" else OTHERS
+                )
             case "other":
                 edited[name] = data.draw(OTHERS)
             case "append":
@@ -104,6 +121,7 @@ def test_any_history_is_planned_as_if_all_files_were_read(
     cli_runner: CliRunner, git: Repository, then: dict[str, str], data: st.DataObject
 ) -> None:
     def write(files: dict[str, str]) -> None:
+        cli_runner.write(ARCHIVE, data.draw(st.sampled_from("ab")))
         shutil.rmtree(cli_runner.folder / "manifests", ignore_errors=True)
         for name, text in files.items():
             cli_runner.write(f"manifests/{name}.yaml{'.j2' if '{{ title' in text else ''}", text)
