@@ -155,7 +155,9 @@ def _section(kind: Kind, definitions: Mapping[str, Schema]) -> Iterator[str]:
         if same:
             yield f"In {_listed(same)}:\n\n"
         elif name != kind.name:
-            yield f"Each {kind.parts[0].title} takes, under its name, `null` (it must not exist), or:\n\n"
+            where = [level for level in levels if name.startswith(f"{kind.name}.{level.lower()}.")]
+            which = f"{kind.parts[0].title}{f' of {_listed(where)}' if where else ''}"
+            yield f"Each {which} takes, under its name, `null` (it must not exist), or:\n\n"
         yield keys(schema)
     yield from (f"{words}\n\n" for words in dict.fromkeys(_named_keys(shapes.values())))
     example = (ROOT / "examples" / f"{kind.name}.yaml").read_text(encoding="utf-8")

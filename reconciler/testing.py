@@ -5,7 +5,7 @@ from dataclasses import replace
 from json import dumps
 from pathlib import Path
 from types import ModuleType
-from typing import Any
+from typing import Any, get_args
 
 from pydantic import TypeAdapter
 
@@ -22,7 +22,7 @@ from reconciler.model.protocols import Json
 from reconciler.model.resource import Found, Resource, Wanted
 from reconciler.model.state import DesiredState, DesiredTarget, Section
 from reconciler.model.targets import Key, Level, Target
-from reconciler.planning.revert import Done, DoneSection, WayBack
+from reconciler.planning.revert import PROMOTED, Done, DoneSection, WayBack
 from reconciler.planning.run import draw_plan
 from reconciler.sandbox import Sandbox, running
 from reconciler.sandbox.routes import routes
@@ -80,10 +80,9 @@ def _check_declaration(kind: Kind) -> None:
     """See that the kind explains itself, and is put together of what fits."""
     for model in kind.models.values():
         of_fields = isinstance(model, type) and issubclass(model, Resource)
-        item: Any = model if of_fields else kind.parts[0].model
-        _expect(
-            of_fields or model == dict[str, item | None], f"{kind.name} must be a dict[str, {item.__name__} | None]"
-        )
+        item: Any = model if of_fields else _item_of(model)
+        base = item if of_fields else kind.parts[0].model
+        _expect(item and issubclass(item, base), f"{kind.name} must be a dict[str, {base.__name__} | None]")
         for name, field in item.model_fields.items():
             _expect(field.description, f"{item.__name__}.{name} needs a description")
             _expect(field.examples, f"{item.__name__}.{name} needs examples")
@@ -94,6 +93,12 @@ def _check_declaration(kind: Kind) -> None:
         rules = {*part.required, *part.immutable} if isinstance(part, Collection) else set()
         strange = ", ".join(sorted(rules - part.model.model_fields.keys()))
         _expect(not strange, f"{part.name} has rules for fields that {part.model.__name__} lacks: {strange}")
+
+
+def _item_of(model: Any) -> Any:
+    """Return the type of the items of a `dict[str, ITEM | None]`; None where the model is something else."""
+    item: Any = next((each for value in get_args(model)[1:] for each in get_args(value)), None)
+    return item if isinstance(item, type) and model == dict[str, item | None] else None
 
 
 def _state_of(sections: Sequence[Section]) -> dict[str, Any]:
@@ -168,12 +173,16 @@ class _Life:
         return fine[0]
 
     def revert(self, before: Mapping[tuple[Target, str], list[str]], sections: Sequence[Section]) -> None:
-        """See that the way back from the last apply leads back, as far as the API creates what was deleted."""
+        """See that the way back from the last apply leads back, but for promotions and what the API cannot create."""
         self.step = "revert"
         way_back = WayBack(self.done, self.kinds, digest="")
         back = draw_plan(way_back.left, self.client, self.kinds, 1, make=way_back.plan)
         uncreatable = {part.name for part in self.kind.parts if isinstance(part, Collection) and part.create is None}
-        lost = {(each.address.target, each.address.part) for each in back.problems if each.address.part in uncreatable}
+        lost = {
+            (each.address.target, each.address.part)
+            for each in back.problems
+            if each.address.part in uncreatable or each.reason == PROMOTED
+        }
         apply_plan(back, self.client, self.kinds, ApplyOptions(1, deliver=lambda *_: None))
         after = self.shown(sections)
         different = [

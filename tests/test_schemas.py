@@ -141,7 +141,7 @@ def test_every_key_of_the_configuration_has_an_example_that_the_schema_and_the_r
 
 def test_an_editor_is_told_which_texts_are_dates() -> None:
     dated = [place for place, schema in properties(MANIFEST) if '"format": "date"' in json.dumps(schema)]
-    models = ("milestones.Milestone", "epics.Epic")
+    models = ("milestones.group.GroupMilestone", "milestones.project.Milestone", "epics.Epic")
     ends = [f"$defs.{model}.{name}" for model in models for name in ("start_date", "due_date")]
     assert dated == ["$defs.AcceptedDeviation.until", *ends]
 

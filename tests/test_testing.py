@@ -7,7 +7,8 @@ from typing import Any
 
 import pytest
 
-from reconciler.kinds.milestones import KIND, MILESTONES, Milestone
+from reconciler.kinds import milestones
+from reconciler.kinds.milestones import MILESTONES, Milestone
 from reconciler.model.endpoints import Existing, Requests
 from reconciler.model.kind import Kind
 from reconciler.model.resource import Item
@@ -23,6 +24,9 @@ spec:
   milestones:
     "1.0": {description: first, due_date: 2026-12-31}
 """
+
+
+KIND = replace(milestones.KIND, models={Level.PROJECT: dict[str, Milestone | None]})
 
 
 class Bare(Item):

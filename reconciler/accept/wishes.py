@@ -7,7 +7,7 @@ from typing import Any
 from reconciler.export.sections import item_fields
 from reconciler.manifests.layers import OLD_NAMES, Effective, literal
 from reconciler.manifests.sources import Steps
-from reconciler.model.diff import differences, fields_of
+from reconciler.model.diff import AsRead, differences, fields_of
 from reconciler.model.endpoints import Collection
 from reconciler.model.kind import Kind
 from reconciler.model.plan import Create, Delete, Problem, SectionPlan, Update
@@ -149,7 +149,7 @@ class _Drift:
         match change:
             case Create(replaces_ids=(_, *_)) | Delete(successor_id=int()):
                 self._refuse(name, ROTATION)
-            case Create():
+            case Create() | Update(read=AsRead(below=(_, *_))):
                 self._drop(part, name)
             case Update(renamed_from=former):
                 if former is not None:

@@ -52,6 +52,7 @@ class Intent(BaseModel):
     target_id: int | None = None
     replaces_ids: tuple[int, ...] = ()
     id: int | None = None
+    below: tuple[str, ...] = ()
     request: str
 
     @classmethod
@@ -70,6 +71,7 @@ class Intent(BaseModel):
             target_id=change.target_id if isinstance(change, Create) else None,
             replaces_ids=change.replaces_ids if isinstance(change, Create) else (),
             id=None if isinstance(change, Create) else change.read.id,
+            below=() if isinstance(change, Create) else change.read.below,
             request=str(request),
         )
 
@@ -79,7 +81,7 @@ class Intent(BaseModel):
         address = Address(Target(self.level, self.ref), self.section, self.part, self.title, self.name)
         if self.action == "create":
             return Create(address, self.after, (), self.target_id, self.replaces_ids)
-        read = AsRead(self.id, (), {}, {})
+        read = AsRead(self.id, (), {}, {}, self.below)
         return Update(address, {}, self.after, (), read) if self.action == "update" else Delete(address, {}, (), read)
 
     def __str__(self) -> str:

@@ -28,6 +28,7 @@ from reconciler.apply.verify import (
     collection_of,
     elder,
     forgery,
+    makes,
     stale_reason,
     unapplied,
 )
@@ -343,7 +344,7 @@ class TargetRun:
         try:
             for template in change.requests:
                 request = self._completed(change, template, made)
-                if isinstance(change, Create) and not sent:
+                if makes(change) and not sent:
                     made = self.options.recorded(change, request, partial(self._create, change, request))
                 else:
                     self.options.recorded(change, request, partial(self.service.send, request))
@@ -405,10 +406,10 @@ class TargetRun:
             raise LookupError(f'{address.title} "{address.name}" was not created, and this refers to it')
         return self.made[address]
 
-    def _create(self, change: Create, request: Request) -> Made | None:
-        """Create an object and deliver the value of its secret, which is part of it; return `Attempt.made`.
+    def _create(self, change: Create | Update, request: Request) -> Made | None:
+        """Create or promote an object and deliver the value of its secret, which is part of it; return `Attempt.made`.
 
-        A creation whose answer is lost is looked for, and sent again only if it does not exist.
+        One whose answer is lost is looked for, and sent again only if it does not exist.
         """
         left = TRIES
         sent = False
@@ -422,14 +423,14 @@ class TargetRun:
                 sent = made is not None
                 if not sent and not (error.ambiguous and left):
                     raise
-        if made is None or change.target_id is not None:
+        if made is None or (isinstance(change, Create) and change.target_id is not None):
             return None
-        if made.secret is not None:
+        if isinstance(change, Create) and made.secret is not None:
             self._deliver(change, made, made.secret)
         self.made[change.address] = made.id
         return made
 
-    def _checked(self, change: Create, request: Request, answer: Json) -> Made | None:
+    def _checked(self, change: Create | Update, request: Request, answer: Json) -> Made | None:
         """Return a new object, if the response to its creation holds it.
 
         Raises:
@@ -448,7 +449,7 @@ class TargetRun:
             raise BadAnswer(str(request), "unexpected response: the body is not the new object")
         return None
 
-    def _read_back(self, change: Create, request: Request, lost: ServiceError) -> Made | None:
+    def _read_back(self, change: Create | Update, request: Request, lost: ServiceError) -> Made | None:
         """Return the object that a creation with a lost answer has made; None if it has made none.
 
         Raises:
@@ -563,7 +564,7 @@ class TargetRun:
     def _found_done(self, attempt: Attempt, doubt: ServiceError) -> Outcome:
         """Return what became of a change that failed, or may have, and is nevertheless as wanted."""
         outcome = attempt.outcome
-        if isinstance(outcome.change, Create) and not doubt.ambiguous and attempt.made is None:
+        if makes(outcome.change) and not doubt.ambiguous and attempt.made is None:
             return replace(outcome, status=Status.STALE, reason="another user made the same change at the same time")
         if self._is_secret(outcome.change):
             return replace(outcome, reason=f"{outcome.reason}; a token exists whose value was not delivered: delete it")

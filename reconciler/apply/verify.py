@@ -3,7 +3,7 @@
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import replace
 from threading import Lock
-from typing import Any
+from typing import Any, TypeGuard
 
 from pydantic import ValidationError
 
@@ -17,6 +17,7 @@ from reconciler.model.kind import Kinds, Part
 from reconciler.model.plan import Change, Create, Delete, Step, Update
 from reconciler.model.protocols import Json, Reader
 from reconciler.model.resource import Found, Resource
+from reconciler.model.resource import Objects as ReadObjects
 from reconciler.model.state import LivePart, LiveState, Lookup, Reference, Section, Unknown, Unreadable, Vocabulary
 from reconciler.model.targets import Address, Key, Target
 from reconciler.planning.parts import (
@@ -40,6 +41,8 @@ class Objects:
         self._part = part
         objects = [live] if isinstance(live, Found) else live
         self.by_id = {found.id: found for found in objects}
+        if isinstance(live, ReadObjects):
+            self.by_id |= {found.id: found for found in live.promotable.values()}
         self._by_name: dict[Key | None, list[Found]] = {}
         for found in objects:
             for name in self._canonical(found.names):
@@ -64,11 +67,13 @@ class Objects:
         created = {self._part.identity(name): name for name in names if name is not None}
         return replace(Siblings.of(self._part, self.by_id.values(), renamed), created=created)
 
-    def new(self, change: Create) -> list[Found]:
+    def new(self, change: Create | Update) -> list[Found]:
         """Return the objects of a new one's name, or of the target it refers to, that were not there before.
 
-        Only our own rival with one that succeeds our own.
+        Only our own rival with one that succeeds our own. A promotion makes one where none was.
         """
+        if isinstance(change, Update):
+            return self.named(change.address.name)
         namesakes = self.named(change.address.name, change.target_id)
         before = change.replaces_ids
         return [each for each in namesakes if each.id not in before and (each.ours or not before)]
@@ -225,6 +230,11 @@ def collection_of(address: Address, kinds: Kinds) -> Collection:
     return part
 
 
+def makes(change: Change) -> TypeGuard[Create | Update]:
+    """Return whether a change makes an object with an ID of its own: a creation or a promotion."""
+    return isinstance(change, Create) or (isinstance(change, Update) and bool(change.read.below))
+
+
 def stale_reason(change: Change, live: Reread) -> str:
     """Return why a change is out of date; empty where it is not."""
     objects = live[change.address.section, change.address.part]
@@ -303,7 +313,7 @@ def _completed(step: Step, change: Change) -> Step:
         case Create(), Create():
             return replace(step, replaces_ids=change.replaces_ids, former_names=change.former_names, hint=change.hint)
         case Update(), Update():
-            return replace(step, read=change.read, hint=change.hint)
+            return replace(step, read=change.read, hint=step.hint or change.hint)
         case Delete(), Delete():
             return replace(step, read=change.read, successor_id=change.successor_id)
     return step
@@ -315,7 +325,7 @@ def unapplied(change: Change, live: Reread, made: int | None = None, *, certain:
     Args:
         change: that was carried out, or may have been.
         live: what was read since.
-        made: the ID of the object that it created, where that is known.
+        made: the ID of the object that it made, where that is known.
         certain: whether the service has accepted it: then an object that is still there may fade away.
 
     Raises:
@@ -327,10 +337,10 @@ def unapplied(change: Change, live: Reread, made: int | None = None, *, certain:
     if isinstance(change, Delete):
         there = objects.keeps(change.read.id) if certain else change.read.id in objects.by_id
         return "it still exists" if there else ""
-    if isinstance(change, Create) and made is None:
+    if made is None and makes(change):
         found = objects.new(change)
     else:
-        known = objects.by_id.get(made if isinstance(change, Create) else change.read.id)
+        known = objects.by_id.get(made if isinstance(change, Create) or made is not None else change.read.id)
         found = [] if known is None else [known]
     if not found:
         return "it does not exist"

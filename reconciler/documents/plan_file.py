@@ -30,7 +30,7 @@ from reconciler.model.creation import Namespace
 from reconciler.model.diff import Fields
 from reconciler.model.endpoints import Collection
 from reconciler.model.kind import Kinds, Part
-from reconciler.model.plan import Change, Create, Plan, Problem, TargetPlan
+from reconciler.model.plan import Change, Create, Plan, Problem, TargetPlan, Update
 from reconciler.model.protocols import Json
 from reconciler.model.state import Section
 from reconciler.model.targets import PATHLESS, Address, Key, Level, Target
@@ -262,7 +262,7 @@ def checked_change(change: Change, kinds: Kinds) -> Change:
         return change
     part = _part(change.address, kinds)
     for request in change.requests:
-        if not _leads_to(request.path, change.address.target, part):
+        if not (_leads_to(request.path, change.address.target, part) or _promotes(request.path, change, part)):
             raise PlanRefused(
                 f"damaged: {request.method} {request.path!r} does not lead to {part.title} of "
                 f"{str(change.address.target)!r}"
@@ -343,6 +343,13 @@ def _leads_to(path: str, target: Target, part: Part) -> bool:
         return True
     numbered = re.match(rf"{target.level}s/[0-9]+/", path) if isinstance(target.ref, str) else None
     return numbered is not None and below.fullmatch(path, numbered.end()) is not None
+
+
+def _promotes(path: str, change: Change, part: Part) -> bool:
+    """Return whether a path makes the object of a change, which is a project's, one of the group's."""
+    if not (isinstance(part, Collection) and isinstance(change, Update) and change.read.below and part.promotion):
+        return False
+    return re.fullmatch(part.promotion.format(project="[0-9]+", id=change.read.id), path) is not None
 
 
 @cache

@@ -1,4 +1,4 @@
-"""Milestones of a project, each known by its title (spec 4.11)."""
+"""Milestones of a project or a group, each known by its title (spec 4.11)."""
 
 import re
 from collections.abc import Iterator, Mapping
@@ -6,17 +6,20 @@ from typing import Annotated, ClassVar, Literal
 
 from pydantic import BeforeValidator, Field
 
-from reconciler.model.endpoints import Collection, Existing, stripped
+from reconciler.model.endpoints import Collection, Existing, Reading, Requests, as_json, stripped
 from reconciler.model.kind import Archived, Day, Kind, Needs, Role
-from reconciler.model.protocols import Json
-from reconciler.model.resource import NOT_HERE, Found, Item, recognized
+from reconciler.model.protocols import Json, Request
+from reconciler.model.resource import NOT_HERE, Found, Holder, Item, Promoted, recognized
 from reconciler.model.targets import Level
 
 
 class Milestone(Item):
     """A milestone of a project."""
 
-    misplaced: ClassVar[Mapping[str, str]] = {"title": "the title of a milestone is its key"}
+    misplaced: ClassVar[Mapping[str, str]] = {
+        "title": "the title of a milestone is its key",
+        "promote": "the milestone of a group is what a promotion makes: declare it in a `Group` document",
+    }
 
     description: Annotated[str | None, BeforeValidator(lambda text: None if text == "" else text)] = Field(
         default=None, description="Text of any length. Null or empty: none.", examples=["December release"]
@@ -37,8 +40,20 @@ class Milestone(Item):
             yield "due_date", f"due_date must be after start_date, which is {self.start_date}"
 
 
-GROUP = re.compile(r"/groups/([^?#]+)/-/milestones/")
-"""The address of a group's milestone."""
+class GroupMilestone(Milestone, Promoted):
+    """A milestone of a group."""
+
+    misplaced: ClassVar[Mapping[str, str]] = {"title": "the title of a milestone is its key"}
+
+
+ADDRESSES = {
+    "group_id": re.compile(r"/groups/([^?#]+)/-/milestones/"),
+    "project_id": re.compile(r"//[^/]+/([^?#]+)/-/milestones/"),
+}
+"""By the field that says whose a milestone is, its address, which holds the path of the group or project."""
+
+HOLDER = "holder"
+"""The key of an entry, which no service sends, for the `Holder` of a milestone that is not the group's own."""
 
 FIELDS = ("description", "start_date", "due_date")
 
@@ -56,23 +71,112 @@ def losses(_old: Existing) -> Iterator[str]:
     yield "its issues and merge requests lose it; the service does not report how many these are"
 
 
-def holder(entry: Json) -> str | None:
-    """Name the group that has a milestone, None for a project's own (deployed behaviour, section 12 j)."""
+class _Tree:
+    """The groups and projects around a group, by the addresses of their milestones.
+
+    An address that is missing, or does not begin as it should, is asked for: servers may be below a path of their own.
+    """
+
+    def __init__(self, reading: Reading) -> None:
+        self._reading, self._target, self._asked = reading, reading.target, dict[str, str]()
+
+    def is_own(self, entry: Json) -> bool:
+        """Tell whether a milestone is the group's."""
+        number = entry.get("group_id")
+        if number is None or isinstance(self._target.ref, int):
+            return bool(number == self._target.ref)
+        return self._path(entry).casefold() == self._home
+
+    def holder(self, entry: Json) -> Holder | None:
+        """Say whose another milestone is; None if it is of a project that is only shared with the group."""
+        if entry.get("group_id") is not None:
+            path = self._path(entry)
+            return Holder(f"group {path}", is_below=self._is_inside(path))
+        path = shown_path(entry)
+        if not self._is_inside(path):
+            path = self._ask(f"projects/{entry['project_id']}", "path_with_namespace")
+        if not self._is_inside(path):
+            return None
+        is_direct = "/" not in path[len(self._home) + 1 :]
+        return Holder(f"project {path}", is_below=True, promotes=entry["project_id"] if is_direct else None)
+
+    def _is_inside(self, path: str) -> bool:
+        return path.casefold().startswith(f"{self._home}/")
+
+    @property
+    def _home(self) -> str:
+        ref = self._target.ref
+        return (ref if isinstance(ref, str) else self._ask(f"groups/{ref}", "full_path")).casefold()
+
+    def _path(self, entry: Json) -> str:
+        return shown_path(entry) or self._ask(f"groups/{entry['group_id']}", "full_path")
+
+    def _ask(self, place: str, name: str) -> str:
+        if place not in self._asked:
+            self._asked[place] = self._reading.reader.get(place)[name]
+        return self._asked[place]
+
+
+def shown_path(entry: Json) -> str:
+    """Return the path of the group or project that has a milestone, as its address shows it; empty if it has none."""
+    whose = "project_id" if entry.get("group_id") is None else "group_id"
+    address = ADDRESSES[whose].search(str(entry.get("web_url")))
+    return address[1] if address else ""
+
+
+def complete(reading: Reading) -> Json:
+    """Say of a group's list which other has a wanted title that the group has not, and leave out the rest.
+
+    The list holds the milestones of the groups above, and of all groups and projects below; also of projects that are
+    only shared with one of these, which may have any title (deployed behaviour, section 12 j).
+    """
+    if reading.target.level is not Level.GROUP:
+        return reading.answer
+    tree = _Tree(reading)
+    own = [entry for entry in reading.answer if tree.is_own(entry)]
+    wanted = {stripped(str(name)) for name, fields in reading.wanted.items() if fields is not None}
+    wanted.difference_update(entry["title"] for entry in own)
+    others = [entry for entry in reading.answer if entry["title"] in wanted and not tree.is_own(entry)]
+    held = ((entry, tree.holder(entry)) for entry in others)
+    return [{**entry, HOLDER: None} for entry in own] + [{**entry, HOLDER: each} for entry, each in held if each]
+
+
+def holder(entry: Json) -> Holder | None:
+    """Return the group that has a milestone of a project's list, or what has one of a group's; None for its own."""
     number = entry.get("group_id")
-    if number is None:
-        return None
-    path = GROUP.search(str(entry.get("web_url")))
-    return f"group {path[1] if path else number}"
+    if HOLDER in entry:
+        found: Holder | None = entry[HOLDER]
+        return found
+    return None if number is None else Holder(f"group {shown_path(entry) or number}")
+
+
+def update(old: Existing) -> Requests:
+    """One that is promoted is active and has a new ID, whatever it was before."""
+    found = old.found
+    if not found.below:
+        return (old.send(old.fields | old.new_name),)
+    promotion = Request("POST", old.part.promotion.format(project=found.owner_id, id=found.id))
+    fields = as_json(old.wanted)
+    state = fields.pop("state", getattr(found.resource, "state", "active"))
+    fields |= old.part.event(state) if state != "active" else {}
+    return (promotion, Request("PUT", f"{old.path}/{{id}}", fields)) if fields else (promotion,)
 
 
 MILESTONES = Collection(
     name="milestones",
     title="milestone",
     suffix="milestones",
-    query="include_ancestors=true",
+    query={
+        Level.GROUP: "include_ancestors=true&include_descendants=true",
+        Level.PROJECT: "include_ancestors=true",
+    },
+    complete=complete,
     holder=holder,
+    unique_below=True,
     model=Milestone,
     decode=decode,
+    update=update,
+    promotion="projects/{project}/milestones/{id}/promote",
     events={"active": "activate", "closed": "close"},
     canonical_key=stripped,
     lost="its issues and merge requests",
@@ -82,16 +186,16 @@ MILESTONES = Collection(
 
 KIND = Kind(
     name="milestones",
-    summary="Milestones of a project, by title.",
+    summary="Milestones of a project or a group, by title.",
     spec="4.11",
-    models={Level.PROJECT: dict[str, Milestone | None]},
+    models={Level.GROUP: dict[str, GroupMilestone | None], Level.PROJECT: dict[str, Milestone | None]},
     parts=(MILESTONES,),
     order=5,
     needs=Needs(
-        roles={Level.PROJECT: Role.PLANNER},
+        roles={Level.GROUP: Role.PLANNER, Level.PROJECT: Role.PLANNER},
         same_to_read=False,
         archived=Archived.READ_ONLY,
         switches={"issues_enabled": "issues", "merge_requests_enabled": "merge requests"},
     ),
-    pages={Level.PROJECT: "{target}/-/milestones"},
+    pages={Level.GROUP: "{target}/-/milestones", Level.PROJECT: "{target}/-/milestones"},
 )

@@ -28,6 +28,8 @@ class AsRead:
     """All its fields, as the service showed them."""
     read_only: Mapping[str, str]
     """Fields that cannot be changed, each with the reason."""
+    below: tuple[str, ...] = ()
+    """The targets below, such as `project acme/api`, that have it: the one of the first is promoted. Else none."""
 
 
 def fields_of(resource: Resource) -> Fields:
@@ -149,7 +151,7 @@ def become(found: Resource, wanted: Resource, unknown: Collection[str] = ()) -> 
 def as_read(found: Found) -> AsRead:
     """Return all that was read of an object."""
     shown = fields_of(found.resource) if found.shown is None else found.shown
-    return AsRead(found.id, found.names, {**shown, **found.unknown}, found.read_only)
+    return AsRead(found.id, found.names, {**shown, **found.unknown}, found.read_only, found.below)
 
 
 def moved(before: AsRead, now: AsRead) -> str:
@@ -179,6 +181,7 @@ def _plain(read: AsRead) -> Fields:
     name, *others = read.names or (None,)
     # No field is called so.
     own = {"ID": read.id, "object name": name, "other names": others, "read-only": dict(read.read_only)}
+    own["places below"] = list(read.below)
     return {**read.fields, **own}
 
 

@@ -12,7 +12,17 @@ from urllib.parse import quote
 
 from reconciler.model.creation import ID_OF
 from reconciler.model.protocols import Json, Reader, Request
-from reconciler.model.resource import NOT_HERE, POLICIES, Found, Objects, Resource, name_shown, number_shown, recognized
+from reconciler.model.resource import (
+    NOT_HERE,
+    POLICIES,
+    Found,
+    Holder,
+    Objects,
+    Resource,
+    name_shown,
+    number_shown,
+    recognized,
+)
 from reconciler.model.targets import Key, Level, Target
 
 Requests = tuple[Request, ...]
@@ -294,9 +304,10 @@ class Collection:
         key: the field that holds an object's name; where names refer to targets, the field that a creation takes.
         id_field: the field that holds an object's ID.
         path_field: the field that holds what paths name an object by, if not the ID.
-        query: of the list, without the question mark.
-        holder: takes an entry of the list; returns what above the target has that object, such as `group acme`; None
-            for an object of the target itself.
+        query: of the list, without the question mark; by level where it is not the same at all.
+        holder: takes an entry of the list; returns what above or below the target has that object; None for an object
+            of the target itself.
+        unique_below: whether a name that a group has is taken in all groups and projects below it too.
         shown_as: fields that the service shows under another name.
         decode: reads one entry of the list, if not field by field. ID, owner and, unless it has read names, the name
             are added.
@@ -306,8 +317,11 @@ class Collection:
         create: the requests that create an object, if not one POST of its name and fields; None where this API creates
             none.
         creation: where else objects are created, if not here.
-        update: the requests that update an object, if not one with what differs; None where objects have no fields.
+        update: the requests that update an object, or promote it (see `Found.below`), if not one with what differs;
+            None where objects have no fields.
         method: of that one.
+        promotion: the path of the request that makes an object of a project the group's, with `{project}` and `{id}`;
+            empty where there is none.
         delete: the requests that delete an object.
         key_error: says what is wrong with a name and what would be right; None where it is fine. That names are not
             blank and not longer than 255 characters is checked before.
@@ -346,8 +360,9 @@ class Collection:
     path_field: str = ""
     item_suffix: str = ""
     deleted_at: str = ""
-    query: str = ""
-    holder: Callable[[Json], str | None] = lambda _entry: None
+    query: str | Mapping[Level, str] = ""
+    holder: Callable[[Json], Holder | None] = lambda _entry: None
+    unique_below: bool = False
     shown_as: Mapping[str, str] = field(default_factory=dict)
     decode: Callable[[Json], Found] | None = None
     complete: Callable[[Reading], Json] | None = None
@@ -356,6 +371,7 @@ class Collection:
     creation: str = ""
     update: Callable[[Existing], Requests] | None = _update
     method: Literal["PUT", "PATCH"] = "PUT"
+    promotion: str = ""
     delete: Callable[[Existing], Requests] = _delete
     key_error: Callable[[Key], str | None] = lambda _key: None
     key_warning: Callable[[Target, Key], str | None] = lambda _target, _key: None
@@ -398,7 +414,8 @@ class Collection:
 
     def path(self, target: Target) -> str:
         """Return where the objects of a target are listed."""
-        return target.url + self.suffix + (f"?{self.query}" if self.query else "")
+        query = self.query if isinstance(self.query, str) else self.query[target.level]
+        return target.url + self.suffix + (f"?{query}" if query else "")
 
     def read(self, target: Target, entry: Json) -> Found:
         """Read one entry of the list.
@@ -433,8 +450,8 @@ class Collection:
         }
 
     def page_of(self, found: Found) -> str:
-        """Return the web page of an object, below that of its target; empty if it is unknown."""
-        return "" if found.iid is None else self.page.format(iid=found.iid)
+        """Return the web page of an object, below that of its target; empty if it is unknown, or below another."""
+        return "" if found.iid is None or found.below else self.page.format(iid=found.iid)
 
     def objects(self, target: Target, answer: Iterable[Json]) -> Objects:
         """Read a list.
@@ -443,14 +460,21 @@ class Collection:
             ArithmeticError, AttributeError, LookupError, TypeError, ValueError: an entry is not what it should be.
         """
         own: list[Found] = []
-        taken: dict[Key, str] = {}
+        taken: dict[Key, Holder] = {}
+        below: dict[Key, list[tuple[int, int, str, Found]]] = {}
         for entry in answer:
             found, holder = self.read(target, entry), self.holder(entry)
             if holder is None:
                 own.append(found)
-            else:
-                taken |= dict.fromkeys(map(self.identity, found.names), holder)
-        return Objects(self.with_names(tuple(own)), taken)
+                continue
+            for name in map(self.identity, found.names):
+                if holder.promotes is None:
+                    taken[name] = holder
+                else:
+                    below.setdefault(name, []).append((holder.promotes, found.id or 0, holder.name, found))
+        others = taken.keys() | {self.identity(name) for found in own for name in found.names}
+        promotable = {name: _promotable(those) for name, those in below.items() if name not in others}
+        return Objects(self.with_names(tuple(own)), taken, promotable)
 
     def with_names(self, live: tuple[Found, ...]) -> tuple[Found, ...]:
         """Return objects whose references are names instead of IDs, where only one object has that name."""
@@ -489,6 +513,13 @@ class Collection:
         if text.strip():
             return f"a {word} has at most {LONGEST_NAME} characters; this one has {len(text)}"
         return f"a {word} must not be blank"
+
+
+def _promotable(others: Sequence[tuple[int, int, str, Found]]) -> Found:
+    """Return the object to promote of those of one name: by ID of the target, ID, the target's name, and the object."""
+    ordered = sorted(others, key=lambda each: each[:2])
+    owner_id, _, _, found = ordered[0]
+    return replace(found, owner_id=owner_id, below=tuple(dict.fromkeys(name for _, _, name, _ in ordered)))
 
 
 def _by_fields(model: type[Resource], shown_as: Mapping[str, str], answer: Json) -> Found:

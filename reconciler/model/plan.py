@@ -110,7 +110,7 @@ class Update(Addressed):
     renamed_from: Key | None = None
     """The name before, or null if the name stays."""
     hint: str = ""
-    """Why the service may refuse the change; empty if there is no reason to expect that."""
+    """From where the object is promoted, or why the service may refuse the change; empty if there is neither."""
     page: str = field(default="", compare=False)
     """Its web page, below that of the target, such as `-/milestones/3`; empty if it has none, or it is unknown."""
     origin: str = field(default="", compare=False)

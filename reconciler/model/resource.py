@@ -102,7 +102,18 @@ class Rotated(Item):
     )
 
 
-POLICIES = frozenset({"renamed_from", "rotate_after"})
+class Promoted(Item):
+    """An item of a group that may be made of one of a project in it."""
+
+    promote: bool = Field(
+        default=False,
+        description="If the group has none of this name and a project directly in it has one, make it the group's: the "
+        "one of the project with the lowest ID is promoted. Afterwards it makes no difference.",
+        examples=[True],
+    )
+
+
+POLICIES = frozenset({"renamed_from", "rotate_after", "promote"})
 """Fields that say how to get somewhere, not what should be there: they are not compared and not sent."""
 
 Wanted = Resource | Mapping[Key, Resource | None]
@@ -130,6 +141,8 @@ class Found:
         unshown: fields that the service takes and does not show, each with the field whose change takes it along: they
             are compared with nothing.
         shown: what the service showed before it was completed, where it was; None where that makes no difference.
+        below: the targets below the one that was read which have it instead, of which a promotion makes one of that
+            target's; it is the one of the first, whose ID is `owner_id`. Empty for an object of the target's own.
     """
 
     resource: Resource
@@ -146,24 +159,49 @@ class Found:
     unknown: Mapping[str, Any] = field(default_factory=dict)
     unshown: Mapping[str, str] = field(default_factory=dict)
     shown: Mapping[str, Any] | None = None
+    below: tuple[str, ...] = ()
 
 
-NOTHING_TAKEN: Mapping[Key, str] = MappingProxyType({})
+@dataclass(frozen=True, slots=True)
+class Holder:
+    """What has an object that is listed with those of a target.
+
+    Attributes:
+        name: such as `group acme`.
+        is_below: whether it is below the target, else above.
+        promotes: its numeric ID, if an object of it can be made the target's; else None.
+    """
+
+    name: str
+    is_below: bool = False
+    promotes: int | None = None
+
+
+NOTHING_TAKEN: Mapping[Key, Holder] = MappingProxyType({})
+NOTHING_BELOW: Mapping[Key, Found] = MappingProxyType({})
 
 
 class Objects(tuple[Found, ...]):
-    """The objects of a collection, and the names that something above the target has taken.
+    """The objects of a collection, and what others have whose names these must not have.
 
     Attributes:
-        taken: by name (see `Collection.identity`), what has taken it, such as `group acme`.
+        taken: by name (see `Collection.identity`), what else has it.
+        promotable: by name, the object that can be promoted: nothing but the targets of its `below` has that name.
     """
 
-    taken: Mapping[Key, str]
+    taken: Mapping[Key, Holder]
+    promotable: Mapping[Key, Found]
 
-    def __new__(cls, own: Iterable[Found] = (), taken: Mapping[Key, str] = NOTHING_TAKEN) -> "Objects":
+    def __new__(
+        cls,
+        own: Iterable[Found] = (),
+        taken: Mapping[Key, Holder] = NOTHING_TAKEN,
+        promotable: Mapping[Key, Found] = NOTHING_BELOW,
+    ) -> "Objects":
         """Make the objects."""
         objects = super().__new__(cls, own)
         objects.taken = taken
+        objects.promotable = promotable
         return objects
 
 

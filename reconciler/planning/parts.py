@@ -1,10 +1,12 @@
 """The planning of one part of a section: a settings record, or a collection matched with live objects by name. Pure."""
 
+import dataclasses
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from datetime import UTC, datetime, timedelta
 from functools import partial
+from types import MappingProxyType
 from typing import Generic, TypeVar
 from unicodedata import normalize
 
@@ -29,9 +31,16 @@ NEAR_MISS = "{} is there: another name, since it differs in blanks, capitals or 
 """Why an object may not be what is wanted; the name as ASCII, for the difference may be invisible."""
 
 HELD_ABOVE = "{} has one of this name, which no other below it may have"
+HELD_BELOW = "{} has one of this name, which no group above it may have"
+TAKEN_ABOVE = "{} gets one of this name in this plan, which no other below it may have"
 """Why a name cannot be given."""
 
+ANOTHER_NAME = "leave it out here, or choose another name"
+PROMOTE = "declare `promote: true` to make it the group's, or choose another name"
+
 PartType = TypeVar("PartType", bound=Singleton | Collection)
+
+NO_NAMES: Mapping[Key, str] = MappingProxyType({})
 
 NOTHING = 0
 """The ID of no object."""
@@ -69,6 +78,7 @@ class DeclaredPart(Generic[PartType]):
         siblings: the objects of the collection, where some refer to others.
         exceptions: those of the section that are not over.
         locked: what changes of the plan to the groups above lock.
+        taken: the names that changes of the plan give to objects of the groups above, each with the group.
     """
 
     section: Section
@@ -78,6 +88,7 @@ class DeclaredPart(Generic[PartType]):
     siblings: Siblings = ALONE
     exceptions: PartExceptions = NO_EXCEPTIONS
     locked: tuple[LockedAbove, ...] = ()
+    taken: Mapping[Key, str] = dataclasses.field(default_factory=dict)
 
     @property
     def place(self) -> PartAddress:
@@ -231,13 +242,21 @@ def plan_collection(
         for name, resource in declared.items()
         if resource is not None and name not in unresolved and canonical(name) not in itself
     }
-    matches = match(present, live, canonical)
+    matches = match(present, [*live, *_promoted(at, present)], canonical)
     absent = {canonical(name) for name, resource in declared.items() if resource is None}
     unwanted = [
         found for found in matches.leftover if at.section.prune or not absent.isdisjoint(map(canonical, found.names))
     ]
     # A wanted path whose ID is unknown may be a former path of any entry: then none is removed.
     yield from plan_matches(at, present, matches, live, ids=ids, unwanted=() if unresolved else unwanted)
+
+
+def _promoted(at: DeclaredPart[Collection], wanted: Mapping[Key, Resource]) -> Iterator[Found]:
+    """Yield the objects below that a declaration makes the target's own."""
+    objects = at.live.parts.get(at.place)
+    if isinstance(objects, Objects) and objects.promotable:
+        names = {at.part.identity(name) for name, each in wanted.items() if getattr(each, "promote", False)}
+        yield from (found for name, found in objects.promotable.items() if name in names)
 
 
 def plan_matches(
@@ -294,6 +313,8 @@ def _plan_matched(at: DeclaredPart[Collection], matches: Matches) -> Iterator[St
     """Plan the objects that are there, and those that several may be."""
 
     def pair(pair: Pair, wanted: Resource) -> Iterator[Step]:
+        if pair.found.below and not getattr(wanted, "promote", False):
+            return plan_creation(at, pair.name, wanted)
         return plan_pair(at, replace(pair, wanted=wanted))
 
     def conflict(conflict: Conflict, wanted: Resource) -> Iterator[Step]:
@@ -459,9 +480,9 @@ def plan_creation(
     if at.part.create is None:
         yield at.problem(name, f"does not exist, and this API cannot create one: {at.part.creation}")
         return
-    holder = _holder(at, name)
-    if holder is not None:
-        yield at.problem(name, HELD_ABOVE.format(holder), "leave it out here, or choose another name")
+    taken = _taken(at, name)
+    if taken is not None:
+        yield at.problem(name, *taken)
         return
     errors = list(become(type(wanted)(), wanted).errors())
     lacking = [field for field in at.part.required if fields_of(wanted).get(field) is None]
@@ -480,10 +501,30 @@ def plan_creation(
         yield path
 
 
-def _holder(at: DeclaredPart[Collection], name: Key) -> str | None:
-    """Return what above the target has taken a name, None if nothing has."""
-    objects = at.live.parts.get(at.place)
-    return objects.taken.get(at.part.identity(name)) if isinstance(objects, Objects) else None
+def _taken(at: DeclaredPart[Collection], name: Key) -> tuple[str, str] | None:
+    """Return why no object can get a name, since one above or below has it, and what to do; None if one can."""
+    identity, objects = at.part.identity(name), at.live.parts.get(at.place)
+    if identity in at.taken:
+        return TAKEN_ABOVE.format(at.taken[identity]), ANOTHER_NAME
+    if not isinstance(objects, Objects):
+        return None
+    holder, promotable = objects.taken.get(identity), objects.promotable.get(identity)
+    if holder is not None:
+        return (HELD_BELOW if holder.is_below else HELD_ABOVE).format(holder.name), ANOTHER_NAME
+    return None if promotable is None else (HELD_BELOW.format(_first_of(promotable.below)), PROMOTE)
+
+
+def _first_of(names: Sequence[str]) -> str:
+    first, *others = names
+    return f"{first} (and {len(others):,} more)" if others else first
+
+
+def _origin_of(found: Found) -> str:
+    """Say from where an object is promoted; empty if it is the target's own."""
+    if not found.below:
+        return ""
+    first, *others = found.below
+    return f"promoted from {first}" + (f"; also takes the place of the one of {_first_of(others)}" if others else "")
 
 
 def plan_pair(at: DeclaredPart[Collection], pair: Pair) -> Iterator[Step]:
@@ -493,9 +534,9 @@ def plan_pair(at: DeclaredPart[Collection], pair: Pair) -> Iterator[Step]:
         yield from plan_rotation(at, pair.name, pair.wanted, age, (found,))
         return
     reason = found.read_only.get("renamed_from", "cannot be renamed" if at.part.update is None else None)
-    holder = _holder(at, pair.name)
-    if rename and (reason is not None or holder is not None):
-        yield at.problem(pair.name, reason or HELD_ABOVE.format(holder))
+    taken = _taken(at, pair.name) if rename or at.part.identity(pair.name) in at.taken else None
+    if taken is not None or (rename and reason is not None):
+        yield at.problem(pair.name, *(taken or (reason or "",)))
         return
     fixed = {**dict(_immutable(at, pair)), **dict(_unrelated(at, pair.name, pair.wanted))}
     yield from fixed.values()
@@ -504,13 +545,13 @@ def plan_pair(at: DeclaredPart[Collection], pair: Pair) -> Iterator[Step]:
     if possible is None or at.part.update is None:
         return
     before, after = differences(possible, found)
-    if after or rename:
+    if after or rename or found.below:
         path = _path(at, pair.name)
         if isinstance(path, str):
             existing = Existing(at.part, at.section.target, path, pair.name, only(possible, after), found, at.siblings)
-            requests = at.part.update(existing)
-            page = at.part.page_of(found)
-            yield Update(at.address(pair.name), before, after, requests, as_read(found), pair.former, page=page)
+            requests, read = at.part.update(existing), as_read(found)
+            hint, page = _origin_of(found), at.part.page_of(found)
+            yield Update(at.address(pair.name), before, after, requests, read, pair.former, hint=hint, page=page)
         else:
             yield path
 

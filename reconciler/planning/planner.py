@@ -4,6 +4,7 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from datetime import timedelta
 from itertools import chain
+from typing import TypeVar
 
 from reconciler.model.creation import ToCreate
 from reconciler.model.endpoints import Collection, Singleton
@@ -36,7 +37,16 @@ from reconciler.model.state import (
 from reconciler.model.targets import Key, Level, Target
 from reconciler.planning.creation import as_created, existing
 from reconciler.planning.exceptions import PartExceptions, less_excepted
-from reconciler.planning.parts import DeclaredPart, LockedAbove, plan_collection, plan_settings, without_itself
+from reconciler.planning.parts import (
+    NO_NAMES,
+    DeclaredPart,
+    LockedAbove,
+    plan_collection,
+    plan_settings,
+    without_itself,
+)
+
+Above = TypeVar("Above")
 
 
 @dataclass(frozen=True, slots=True)
@@ -79,7 +89,7 @@ def make_plan(
     for target in desired.targets:
         done = known.get(target.target)
         if done is None:
-            planned.append(plan_target(target, live, kinds, desired.grace, planners, locks=above.locks))
+            planned.append(plan_target(target, live, kinds, desired.grace, planners, above=above))
         else:
             planned.append((done, frozenset()))
         above.add(planned[-1][0])
@@ -102,6 +112,7 @@ class ChangesAbove:
         self._locks: dict[tuple[str, str], tuple[LockedAbove, ...]] = {}
         self._changed: set[str] = set()
         self._anywhere: set[str] = set()
+        self._taken: dict[tuple[str, str], dict[Key, str]] = {}
 
     def add(self, planned: TargetPlan) -> None:
         """Add the changes of a target, if it is a group."""
@@ -109,7 +120,11 @@ class ChangesAbove:
             return
         group = planned.path or planned.target.ref
         for section in planned.sections:
-            inherits = self._kinds[section.section].inherits if section.section and section.changes else None
+            if not (section.section and section.changes):
+                continue
+            if isinstance(group, str):
+                self._take(group, section)
+            inherits = self._kinds[section.section].inherits
             if inherits is None:
                 continue
             self._changed.add(section.section)
@@ -121,23 +136,38 @@ class ChangesAbove:
             else:
                 self._anywhere.add(section.section)
 
+    def _take(self, group: str, section: SectionPlan) -> None:
+        """Add the names that a group's section gives to its objects, and that are taken below it then."""
+        for change in section.changes:
+            part = self._kinds[section.section].part(change.address.part)
+            given = isinstance(change, Create) or (
+                isinstance(change, Update) and bool(change.renamed_from is not None or change.read.below)
+            )
+            if given and isinstance(part, Collection) and part.unique_below and change.address.name is not None:
+                names = self._taken.setdefault((section.section, group.casefold()), {})
+                names[part.identity(change.address.name)] = f"group {group}"
+
+    def taken(self, section: Section) -> Mapping[Key, str]:
+        """Return the names that the changes take from a section, each with the group that gets one of it."""
+        return {name: group for names in self._above(section, self._taken) for name, group in names.items()}
+
     def locks(self, section: Section) -> tuple[LockedAbove, ...]:
         """Return what the changes lock in a section."""
-        return tuple({lock.field: lock for locks in self._above(section) for lock in locks}.values())
+        return tuple({lock.field: lock for locks in self._above(section, self._locks) for lock in locks}.values())
 
     def may_affect(self, section: Section) -> bool:
         """Return whether a section of a project may be below a change: paths of those known only by ID are unknown."""
         if section.target.level is not Level.PROJECT or section.kind not in self._changed:
             return False
         known = isinstance(section.target.ref, str) and section.kind not in self._anywhere
-        return not known or any(True for _ in self._above(section))
+        return not known or any(True for _ in self._above(section, self._locks))
 
-    def _above(self, section: Section) -> Iterator[tuple[LockedAbove, ...]]:
-        """Yield what each change above a section locks, the topmost first."""
-        if self._locks and isinstance(section.target.ref, str):
+    def _above(self, section: Section, changes: Mapping[tuple[str, str], Above]) -> Iterator[Above]:
+        """Yield what the changes to each group above a section mean for it, the topmost first."""
+        if changes and isinstance(section.target.ref, str):
             names = section.target.ref.casefold().split("/")
             paths = ((section.kind, "/".join(names[:end])) for end in range(1, len(names)))
-            yield from (self._locks[path] for path in paths if path in self._locks)
+            yield from (changes[path] for path in paths if path in changes)
 
 
 def plan_target(
@@ -147,9 +177,9 @@ def plan_target(
     grace: timedelta,
     planners: PartPlanners = AS_DECLARED,
     *,
-    locks: Callable[[Section], tuple[LockedAbove, ...]] = lambda _section: (),
+    above: ChangesAbove | None = None,
 ) -> tuple[TargetPlan, frozenset[Lookup]]:
-    """Plan one target; the second value is as of `make_plan`. `locks` returns what changes above lock in a section."""
+    """Plan one target, given the changes of the plan to the groups above; the second value is as of `make_plan`."""
     path = target.path if isinstance(target.target.ref, int) else None
     declared = {section.kind for section in target.sections}
     exceptions = tuple(each for each in target.exceptions if each.section in declared)
@@ -170,7 +200,8 @@ def plan_target(
             grace,
             planners,
             exceptions=target.excepts(section.kind, today),
-            locked=locks(section),
+            locked=above.locks(section) if above else (),
+            taken=above.taken(section) if above else NO_NAMES,
         )
         for section in target.sections
     ]
@@ -188,6 +219,7 @@ def plan_section(
     *,
     exceptions: tuple[DeclaredException, ...] = (),
     locked: tuple[LockedAbove, ...] = (),
+    taken: Mapping[Key, str] = NO_NAMES,
 ) -> tuple[SectionPlan, frozenset[Lookup]]:
     """Plan one section; the second value is as of `make_plan`."""
     found = 0
@@ -206,7 +238,7 @@ def plan_section(
                 declared = DeclaredPart(section, part, live, exceptions=about, locked=locked)
                 steps += planners.settings(declared, wanted, record)
             case Collection(), Mapping() as wanted, tuple() as objects:
-                at = DeclaredPart(section, part, live, grace, exceptions=about)
+                at = DeclaredPart(section, part, live, grace, exceptions=about, taken=taken)
                 others = without_itself(at, objects)
                 found += len(others)
                 steps += planners.collection(at, wanted, others)

@@ -22,6 +22,7 @@ from reconciler.planning.selection import add_problems
 STAYS = "it stays as it is"
 CREATED = "created by the apply, and never deleted by reconciler: delete it yourself if nobody needs it"
 UNKNOWN = "its former value is unknown, because it was planned before the target existed"
+PROMOTED = "a promotion cannot be undone"
 NOT_SHOWN = "its former value is unknown, because this server does not show it"
 
 
@@ -272,6 +273,9 @@ class _Objects:
             going: the `id()` of each object that is deleted.
         """
         found, name = self._object(change.read.id, change.address.name), change.address.name
+        if change.read.below:
+            self._problem(name, PROMOTED, STAYS)
+            return
         if found is None:
             self._problem(name, "no longer exists, so that its former values cannot be restored")
             return

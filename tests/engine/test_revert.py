@@ -67,6 +67,12 @@ def verify(request: pytest.FixtureRequest) -> bool:
     return bool(request.param)
 
 
+def undoable(state: dict[str, Any]) -> dict[str, Any]:
+    """Return a state in which nothing is there to be promoted, which could not be undone."""
+    next(each for each in state["projects"] if each["path"] == "acme/legacy")["milestones"] = []
+    return state
+
+
 def shown(engine: EngineDriver, state: dict[str, Any]) -> list[tuple[str, str, list[Any]]]:
     """Return all that the service shows of all its targets, without the IDs of objects."""
     targets = [Target(Level.INSTANCE), USER]
@@ -91,7 +97,7 @@ def visible(state: dict[int, Plain]) -> dict[int, Plain]:
 
 
 def test_all_that_the_examples_change_is_changed_back(sandbox: Sandbox, dialect: str, verify: bool) -> None:
-    with EngineDriver(sandbox, all_writes.service(dialect)) as engine:
+    with EngineDriver(sandbox, undoable(all_writes.service(dialect))) as engine:
         before = shown(engine, sandbox.state())
         plan = engine.plan(*all_writes.everything())
         outcomes = engine.apply(plan, verify=verify)
@@ -445,7 +451,7 @@ def test_whatever_went_wrong_what_was_done_is_undone(sandbox: Sandbox, kind: str
     sections = list(all_writes.wanted(kind))
     writes, _ = all_writes.undisturbed(sandbox, *sections)
     for method, path in dict.fromkeys(writes):
-        with EngineDriver(sandbox, all_writes.service()) as engine:
+        with EngineDriver(sandbox, undoable(all_writes.service())) as engine:
             before = shown(engine, sandbox.state())
             plan = engine.plan(*sections)
             sandbox.set_faults([FAULTS[name] | {"method": method, "match": path}])

@@ -139,13 +139,13 @@ class _Milestones(Collection[Milestone]):
             super().require_unmodified(call, item)
 
     def show(self, call: Call, owner: Place, item: Milestone) -> dict[str, Any]:
-        """Return the record of a milestone (spec section 2); production adds its address."""
+        """Return the record of a milestone (spec section 2); production adds its address, and a group's list does."""
         record = {
             **super().show(call, owner, item),
             "project_id" if isinstance(owner, Project) else "group_id": owner.id,
             "expired": item.due_date is not None and item.due_date < call.state.today(),
         }
-        if call.state.deployed:
+        if call.state.deployed or self.level == "group":
             path = owner.path if isinstance(owner, Project) else f"groups/{owner.path}"
             record["web_url"] = f"{call.url}/{path}/-/milestones/{item.iid}"
         return record
