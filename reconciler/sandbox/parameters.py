@@ -106,7 +106,7 @@ class Attribute:
         coerce: returns the value for what was sent; raises ValueError.
         name: its name.
         required: whether it must be sent.
-        blank: whether null and the empty string are accepted.
+        blank: whether null and the blank string are accepted.
         null: whether null is accepted.
         values: the accepted values, if that is a closed list, or those of its parts; null always is.
         never: values that are refused.
@@ -143,7 +143,7 @@ def read(call: Call, *declared: Attribute, any_of: Sequence[str] = ()) -> dict[s
 
 
 def _check(each: Attribute, value: Any, found: dict[str, Any]) -> str | None:
-    if not each.blank and value in (None, ""):
+    if not each.blank and (value is None or (isinstance(value, str) and not value.strip())):
         return "is empty"
     if value is None and not each.null:
         return "is invalid"

@@ -99,6 +99,7 @@ class User(Item):
     admin: bool = False
     bot: bool = False
     blocked: bool = False
+    can_create_group: bool = True
     emails: list[str] = Field(default_factory=list, validate_default=True)
     created_at: Time = SEED
     tokens: list[Token] = Field(default_factory=list)

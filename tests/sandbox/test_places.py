@@ -68,6 +68,12 @@ def test_a_group_that_cannot_be_made(acme: SandboxClient) -> None:
     assert post(parent_id=12) == (404, {"message": "404 Group Not Found"})
     assert post("dev", parent_id=10)[0] == 403
     assert post("dev")[0] == 201
+    person = {"name": "n", "username": "nobody", "email": "n@example.com", "reset_password": True}
+    number = acme.ask("POST /users", {**person, "can_create_group": False}, user="root")[1]["id"]
+    token = {"name": "t", "scopes": ["api"]}
+    value = acme.ask(f"POST /users/{number}/personal_access_tokens", token, user="root")[1]["token"]
+    new = {"name": "y", "path": "yy"}
+    assert acme.ask("POST /groups", new, user=None, PRIVATE_TOKEN=value) == (403, {"message": "403 Forbidden"})
     assert acme.ask("DELETE /groups/far?permanently_remove=1", user="eve") == (
         400,
         {"message": "`permanently_remove` option is only available for subgroups."},

@@ -44,6 +44,7 @@ def test_absent_values_have_defaults_and_ids_are_assigned_in_order() -> None:
             "admin": False,
             "bot": False,
             "blocked": False,
+            "can_create_group": True,
             "emails": ["ada@example.com"],
             "created_at": SEED,
             "tokens": [],

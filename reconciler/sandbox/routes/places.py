@@ -35,7 +35,7 @@ _DELETION = (boolean("permanently_remove"), text("full_path"))
 
 
 def create_group(call: Call) -> Insertion:
-    """`POST /groups`: in a group for its maintainers, at the top for everybody."""
+    """`POST /groups`: in a group for its maintainers, at the top for everybody who may make groups."""
     sent = read(call, text("name", required=True), text("path", required=True), *_TEXTS[2:], integer("parent_id"))
     parent = find_parent(call, sent.get("parent_id"))
 
@@ -50,6 +50,8 @@ def create_group(call: Call) -> Insertion:
 def find_parent(call: Call, number: int | None) -> Group | None:
     """Return the group of that ID, in which the caller may make groups, or None for the top; else 404 or 403."""
     if not number:
+        if not call.caller().can_create_group:
+            raise refused(403, "403 Forbidden")
         return None
     parent = call.state.groups.get(number)
     if parent is None or not call.state.visible(call.caller(), parent):

@@ -17,7 +17,11 @@ from .service_accounts import ACCOUNTS
 SCOPES = ("api", "read_api", "read_user", "admin_mode", "sudo", "self_rotate")
 _LEVELS: dict[int, Role] = {number: name for name, number in ROLES.items()}
 _PASSWORDS = ("password", "reset_password", "force_random_password")
-_NEW_USER = (*(text(name, required=True) for name in ("email", "name", "username")), boolean("admin"))
+_NEW_USER = (
+    *(text(name, required=True) for name in ("email", "name", "username")),
+    boolean("admin"),
+    boolean("can_create_group"),
+)
 _NEW_TOKEN = (text("name", required=True), texts("scopes", required=True), day("expires_at"))
 
 
@@ -31,7 +35,8 @@ def create_user(call: Call) -> Answer:
     if sent["username"].lower() in state.users_by_name.keys() | state.groups_by_path.keys():
         raise refused(409, "Username has already been taken")
     values = {name: sent[name] for name in ("username", "name")}
-    user = state.add_user({**values, "emails": [sent["email"]], "admin": bool(sent.get("admin"))})
+    rights = {"admin": bool(sent.get("admin")), "can_create_group": sent.get("can_create_group", True)}
+    user = state.add_user({**values, "emails": [sent["email"]], **rights})
     call.changed = True
     record = {"email": sent["email"], "is_admin": user.admin, "created_at": state.show_time(user.created_at)}
     return Answer(201, {**show_user(state, user, call.url), **record})
