@@ -446,8 +446,9 @@ class CreationRun:
             why = archive_arrives(target, self.service, self.options)
             if why:
                 self.creations.give_up(target, why)
-            place = self._look() or place
         asked = change.after.get("visibility")
+        if filled and asked is not None:
+            place = self._look() or place
         if place.visibility is not None and asked is not None and place.visibility != asked:
             reason = f"visibility: asked for {asked}, the service made it {place.visibility}"
             return replace(done, status=Status.DROPPED, reason=reason)
