@@ -30,6 +30,7 @@ from reconciler.errors import (
     Refused,
     ServiceError,
     Stopped,
+    Unauthorized,
 )
 from reconciler.live.read import side_by_side
 from reconciler.live.records import TargetRecord, fetch_record
@@ -39,7 +40,7 @@ from reconciler.model.plan import Change, Create, TargetPlan
 from reconciler.model.protocols import Json, Request, Service
 from reconciler.model.state import Reference, Unknown
 from reconciler.model.targets import Level, Target
-from reconciler.planning.creation import needs, references
+from reconciler.planning.creation import references
 from reconciler.system.processes import own_tokens, reveals_token
 
 LOG = logging.getLogger(__name__)
@@ -59,6 +60,7 @@ REMEDIES = {
     "reserved name": "choose another path",
     "is not allowed since the parent": "`visibility` must not exceed that of the group above",
     "not have read access to the repository": "check the token in {variable}, and `repo_id`",
+    "Authentication failed": "check the token in {variable}, and the user it belongs to",
     "GitHub error": "check `repo_id`, and what the token in {variable} may read",
     "is not valid": "{parent} does not exist, or this token may not create projects there",
     "undefined method": "{parent} does not exist",
@@ -110,7 +112,12 @@ class Place:
 
 
 class Creations:
-    """The targets that a run creates, and those that it does not. Safe to use from any thread."""
+    """The targets that a run creates, and those that it does not. Safe to use from any thread.
+
+    Attributes:
+        numbers: the IDs of all targets, as far as they are known.
+        unfinished: a sentence for each import that went on when the time was over.
+    """
 
     def __init__(self, service: Service, options: ApplyOptions) -> None:
         self.service, self.options, self.numbers = service, options, Numbers()
@@ -118,6 +125,8 @@ class Creations:
         self._new: dict[str, int] = {}
         self._filled: set[str] = set()
         self._runs: dict[str, CreationRun] = {}
+        self._secrets: set[str] = set()
+        self.unfinished: list[str] = []
 
     def fate(self, target: Target) -> Fate | None:
         """Return why nothing can be done in a target: it, or a group above, was not created. None if it can."""
@@ -169,10 +178,14 @@ class Creations:
             except Stopped:
                 return
             for each in left:
-                goes_on = "the service goes on with it, and the same command goes on from there"
-                self.give_up(each.target, f"the import of {each.target} still runs after {time}: {goes_on}")
+                self.leave(each.target, f"the import of {each.target} still runs after {time}")
             go_on(left)
             return
+
+    def leave(self, target: Target, reason: str) -> None:
+        """Note that nothing can be done in a target before the service has ended what it does there."""
+        self.unfinished.append(f"{reason}; the service goes on with it, and the same command goes on from there")
+        self.give_up(target, self.unfinished[-1])
 
     def _has_ended(self, plan: TargetPlan) -> bool:
         """Return whether the import of a project has ended; one that failed is noted."""
@@ -186,7 +199,7 @@ class Creations:
             self._fail(plan.target, f"its import cannot be watched: {error}")
             return True
         if found.failure:
-            self._fail(plan.target, f"{found.failure}; delete the project, and apply again")
+            self._fail(plan.target, f"{self.hidden(found.failure)}; delete the project, and apply again")
         return not found.is_running
 
     def _fail(self, target: Target, reason: str) -> None:
@@ -195,7 +208,19 @@ class Creations:
         if run is not None and run.result is not None:
             run.result = replace(run.result, status=Status.FAILED, reason=reason, unconfirmed=True)
             run.count()
-        self.give_up(target, f"{target}: {reason}")
+        self.give_up(target, f"the import of {target} did not succeed")
+
+    def secret(self, name: str) -> str:
+        """Return the token for another service; see `external_token`."""
+        value = external_token(name, self.options.own_tokens)
+        self._secrets.add(value)
+        return value
+
+    def hidden(self, text: str) -> str:
+        """Return words of the service without the tokens that were sent."""
+        from reconciler.service.responses import hidden  # noqa: PLC0415 - most commands start without HTTP
+
+        return hidden(text, self._secrets)
 
     def completed(self, change: Change) -> Change | Fate:
         """Return a change with the IDs of the targets that it refers to, or why it is not carried out."""
@@ -342,9 +367,8 @@ class CreationRun:
         body = dict(request.body or {})
         variables = [key for key, value in body.items() if _is(value, VARIABLE)]
         if variables:
-            values = {key: external_token(body[key][VARIABLE], self.options.own_tokens) for key in variables}
-            whole = replace(request, body=body | values)
-            yield lambda: self.service.post(whole, secrets=values.values())
+            values = {key: self.creations.secret(body[key][VARIABLE]) for key in variables}
+            yield partial(self._imported, replace(request, body=body | values), values.values())
         elif FILE in body:
             path, fields = Path(body.pop(FILE)[FILE]), replace(request, body=body)
             try:
@@ -356,6 +380,13 @@ class CreationRun:
                 raise LookupError(f"{path}: {error.strerror}") from error
         else:
             yield lambda: self.service.send(request)
+
+    def _imported(self, request: Request, secrets: Collection[str]) -> Json:
+        """Ask for an import. A 401 is about the token for the other service, or the rights there: it ends no run."""
+        try:
+            return self.service.post(request, secrets=secrets)
+        except Unauthorized as error:
+            raise Refused(error.request, error.reason, error.status) from error
 
     def _until_known(self, request: Request, send: Callable[[], Json]) -> Place:
         """Send a creation until it is known what it has led to.
@@ -445,7 +476,7 @@ class CreationRun:
         if filled:
             why = archive_arrives(target, self.service, self.options)
             if why:
-                self.creations.give_up(target, why)
+                self.creations.leave(target, why)
         asked = change.after.get("visibility")
         if filled and asked is not None:
             place = self._look() or place
@@ -507,19 +538,6 @@ def apart(target: TargetPlan) -> Iterator[TargetPlan]:
     yield replace(target, sections=creation)
     if declared or target.importing:
         yield replace(target, sections=declared)
-
-
-def needed_by(some: Iterable[TargetPlan], targets: Iterable[TargetPlan]) -> frozenset[Target]:
-    """Return of targets those that must be created so that others can be created and changed."""
-    creating = {_name(each.target): each for each in targets if each.creation}
-    needed: dict[str, TargetPlan] = {}
-    todo = list(some)
-    while todo:
-        names = {name for change in todo.pop().changes for name in needs(change)}
-        found = {name: creating[name] for name in names & creating.keys() - needed.keys()}
-        needed |= found
-        todo += found.values()
-    return frozenset(each.target for each in needed.values())
 
 
 class Patient:

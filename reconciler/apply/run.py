@@ -11,7 +11,7 @@ from functools import partial
 from itertools import chain, groupby
 from urllib.parse import quote
 
-from reconciler.apply.creation import CreationRun, Creations, Fate, Patient, apart, needed_by, waves
+from reconciler.apply.creation import CreationRun, Creations, Fate, Patient, apart, waves
 from reconciler.apply.outcomes import (
     ENDED,
     UNKNOWN,
@@ -52,13 +52,18 @@ NOT_DELIVERED = "a token could not be delivered, so the run was ended"
 
 
 class Application:
-    """A plan that is carried out. A failed change stops nothing but itself; it is an outcome, never an exception."""
+    """A plan that is carried out. A failed change stops nothing but itself; it is an outcome, never an exception.
+
+    Attributes:
+        unfinished: see `Creations`.
+    """
 
     def __init__(self, plan: Plan, service: Service, kinds: Kinds) -> None:
         self._plan, self._service, self._kinds = plan, service, kinds
         self._busy: list[TargetPlan] = []
         self._begun: dict[Target, list[TargetRun | CreationRun]] = {}
         self._stop = Stop()
+        self.unfinished: list[str] = []
 
     def run(self, options: ApplyOptions) -> None:
         """Carry it out. A `KeyboardInterrupt` ends it at once, also where the service never answers."""
@@ -71,6 +76,7 @@ class Application:
         options.progress.begin("applying", (target.target for stage in stages for target in stage))
 
         creations = Creations(self._service, options)
+        self.unfinished = creations.unfinished
 
         def create(target: TargetPlan) -> None:
             run = creations.begin(target)
@@ -108,15 +114,14 @@ class Application:
         """Return what comes first, and what only if that is in order. Creations are apart from what is declared.
 
         Settings of the canary that do not change, but may have to after a change to a group that comes later, are read
-        and planned again after that. Whatever the canary needs is created first.
+        and planned again after that.
         """
         first: list[TargetPlan] = []
         later: list[TargetPlan] = []
         groups = any(each.target.level is Level.GROUP and each.target not in canary for each in self._busy)
-        needed = needed_by([each for each in self._busy if each.target in canary], self._busy)
         for target in chain.from_iterable(map(apart, self._busy)):
             if target.target not in canary:
-                (first if target.creation and target.target in needed else later).append(target)
+                later.append(target)
                 continue
             waiting = {section.kind for section in again.get(target.target, ())} if groups else set[str]()
             late = [each for each in target.sections if each.section in waiting and not each.changes]

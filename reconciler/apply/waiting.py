@@ -83,10 +83,7 @@ def archive_arrives(group: Target, service: Service, options: ApplyOptions) -> s
             LOG.info("%s: the archive has arrived, as far as the service shows that", group)
             return ""
         before = now
-    return (
-        f"the archive still comes into {group} after {in_words(options.wait)}: the service goes on with it, and the "
-        "same command goes on from there"
-    )
+    return f"the archive still comes into {group} after {in_words(options.wait)}"
 
 
 def _content(group: Target, reader: Reader) -> dict[str, int | None]:

@@ -417,10 +417,12 @@ def _carry_out(
         for failure in failures:
             report_error(failure)
         notify_of_report(after.hook, report)
+        for sentence in application.unfinished:
+            LOG.warning("%s", sentence)
         if stop.held:
             LOG.warning("the run ended before all changes: %s", stop.held)
     signal = next(iter(signals.came), None)
-    incomplete = bool(failures or journal.unsettled)
+    incomplete = bool(failures or journal.unsettled or application.unfinished)
     code = of_report(report, allow_problems=session.given.allow_problems, signal=signal, incomplete=incomplete)
     code = _mark(session, saved, report, code) if flags.mark_applied else code
     if after.pipeline is not None and code == 0 and any(each.status is Status.DONE for each in report.outcomes):

@@ -86,7 +86,7 @@ class Service(Reader, Protocol):
 
         Args:
             request: the write.
-            secrets: texts of its body; no answer, error or message of the run repeats them.
+            secrets: texts of its body; no error and no message of the run repeats them.
             file: sent as the part `file` of a form, from its beginning; None where the body is JSON.
         """
 

@@ -152,8 +152,8 @@ def hidden(text: str, secrets: Collection[str]) -> str:
 
 
 def without_secrets(response: Response, secrets: Collection[str]) -> Response:
-    """Return a response that does not repeat secrets of its request."""
-    if not secrets:
+    """Return a response that repeats no secrets where it explains an error; another's values must stay as they are."""
+    if not secrets or response.status < 300:
         return response
     headers = {name: hidden(value, secrets) for name, value in response.headers.items()}
     body = hidden(response.body.decode(errors="surrogateescape"), secrets)
