@@ -306,7 +306,9 @@ def _discover(
             groups[group] = groups.get(group, listing) | listing
     pathless = {target for each in revisions for target in each.pathless}
     creating = [each for each in revisions[0].desired.targets if each.creation is not None]
-    found = find_groups(groups, creating, session.selection, client, client.concurrency)
+    selected = session.select(DesiredState(tuple(creating), ""), partly=True).targets
+    created = [each for each in selected if each.creation is not None]
+    found = find_groups(groups, creating, created, client, client.concurrency)
     missing = missing_groups(groups, creating, found)
     nobody: Mapping[str, Sequence[Member]] = {group.casefold(): () for group in missing}
 

@@ -117,9 +117,8 @@ def _record_would_tell(target: DesiredTarget, context: CheckContext) -> bool:
 def _check(target: DesiredTarget, planned: TargetPlan, record: Record | None, context: CheckContext) -> TargetState:
     fault, level = None, str(target.target.level)
     absent = context.live.absent.get(target.target.identity)
-    if isinstance(absent, ToCreate):
-        return _not_there(target, planned)
-    record = record if absent is None else absent
+    if absent is not None:
+        return _not_there(target, planned, absent)
     if target.target in context.moved:
         verdict = Verdict.WARNING if context.read_only else Verdict.ERROR
         moved = context.moved[target.target]
@@ -136,14 +135,18 @@ def _check(target: DesiredTarget, planned: TargetPlan, record: Record | None, co
     return TargetState(target.target, target.origin, (fault,) if fault else (), tuple(sections))
 
 
-def _not_there(target: DesiredTarget, planned: TargetPlan) -> TargetState:
-    """Return what is known of a target that does not exist yet."""
-    found = Finding(Verdict.OK, str(target.target.level), "does not exist yet: apply creates it")
+def _not_there(target: DesiredTarget, planned: TargetPlan, absent: ToCreate | Cause) -> TargetState:
+    """Return what is known of a target that does not exist, or is not planned."""
+    if isinstance(absent, Cause):
+        verdict, said, remedy, access = Verdict.ERROR, absent.reason, absent.remedy, Access.NO
+    else:
+        verdict, said, remedy, access = Verdict.OK, "does not exist yet: apply creates it", "", Access.UNASKED
     sections = (
-        SectionState(each.section, Access.UNASKED, Access.UNASKED, findings=tuple(map(_problem, each.problems)))
+        SectionState(each.section, access, access, findings=tuple(map(_problem, each.problems)))
         for each in planned.sections
         if each.section
     )
+    found = Finding(verdict, str(target.target.level), said, remedy)
     return TargetState(target.target, target.origin, (found,), tuple(sections))
 
 

@@ -1,6 +1,6 @@
 """Which groups and projects are there: each asked for once, from the top down, and nothing below what is missing."""
 
-from collections.abc import Collection, Iterable, Iterator, Mapping
+from collections.abc import Collection, Container, Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from functools import partial
 from itertools import accumulate
@@ -75,7 +75,12 @@ def obstacle(target: Target, found: Answers) -> tuple[str, ServiceError | None] 
 
 
 def find_existing(
-    targets: Iterable[Target], reader: Reader, concurrency: Concurrency, known: Answers
+    targets: Iterable[Target],
+    reader: Reader,
+    concurrency: Concurrency,
+    known: Answers,
+    *,
+    created: Container[Identity],
 ) -> dict[Identity, Answer]:
     """Return the answers so far, and whether these targets are there.
 
@@ -88,6 +93,7 @@ def find_existing(
         reader: the service.
         concurrency: how many requests at once.
         known: the answers so far.
+        created: those of the targets that are created if they are missing, for which their groups are asked for.
 
     Raises:
         ServiceError: one that `ENDS_A_RUN`.
@@ -109,7 +115,8 @@ def find_existing(
             del waiting[target.identity]
         inside = [target for target in asked if "/" in str(target.ref)]
         tried |= {groups_above(target)[-1] for target in inside}
-        parents = [Target(Level.GROUP, parent_of(target)) for target in inside if answers[target] is None]
+        missing = [target for target in inside if answers[target] is None and target.identity in created]
+        parents = [Target(Level.GROUP, parent_of(target)) for target in missing]
         needed = {group.identity: group for group in parents if group.identity not in found}
         namespaces = ask_each(
             partial(_ask_namespace, reader=reader, for_projects=for_projects), needed.values(), concurrency

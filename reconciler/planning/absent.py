@@ -23,7 +23,6 @@ from reconciler.model.protocols import Concurrency, Reader
 from reconciler.model.state import Cause, DesiredState, DesiredTarget, Reference
 from reconciler.model.targets import Identity, Level, Target
 from reconciler.planning.causes import refuse_unless_api
-from reconciler.planning.selection import Selection, selects
 
 HERE = There(0)
 """The answer about a target that was not asked for."""
@@ -46,8 +45,8 @@ class Absent:
 
 def find_groups(
     groups: Collection[str],
-    creating: Collection[DesiredTarget],
-    selection: Selection,
+    creating: Iterable[DesiredTarget],
+    selected: Iterable[DesiredTarget],
     reader: Reader,
     concurrency: Concurrency,
 ) -> Answers:
@@ -56,7 +55,7 @@ def find_groups(
     Args:
         groups: to be listed.
         creating: the targets that the manifests create.
-        selection: what the run is about: whatever else is above the groups is not asked for.
+        selected: those of them that the run is about: nothing else above the groups is asked for.
         reader: the service.
         concurrency: how many requests at once.
 
@@ -65,12 +64,10 @@ def find_groups(
     """
     listed = {Target(Level.GROUP, group).identity for group in groups}
     above = {(Level.GROUP, path) for group in groups for path in groups_above(Target(Level.GROUP, group))}
-    wanted = [
-        each.target
-        for each in creating
-        if each.target.identity in listed or (each.target.identity in above and selects(selection, each))
-    ]
-    return find_existing(wanted, reader, concurrency, {})
+    needed = {each.target.identity for each in selected}
+    around = listed | (above & needed)
+    wanted = [each.target for each in creating if each.target.identity in around]
+    return find_existing(wanted, reader, concurrency, {}, created=needed)
 
 
 def missing_groups(
@@ -82,7 +79,7 @@ def missing_groups(
     for group in groups:
         target = Target(Level.GROUP, group)
         if found.get(target.identity, _above(target, found)) is None:
-            reason = f"group {group} does not exist, and no manifest creates it"
+            reason = f"group {group} does not exist yet, and no manifest creates it"
             missing[group] = () if target.identity in created else Hidden(reason, absent=True)
     return missing
 
@@ -120,9 +117,9 @@ def look_for(
     """
     creating = [each for each in desired.targets if each.creation is not None]
     numbers = {(reference.level, reference.path): number for reference, number in ids.items()} if creating else {}
-    names = [each.target.identity for each in creating]
+    names = {each.target.identity for each in creating}
     listed: dict[Identity, Answer] = {name: There(numbers[name]) for name in names if name in numbers}
-    found = find_existing((each.target for each in creating), reader, concurrency, {**listed, **known})
+    found = find_existing((each.target for each in creating), reader, concurrency, {**listed, **known}, created=names)
     if creating and not any(isinstance(answer, There) for answer in found.values()):
         refuse_unless_api(reader, api_url)
     imported = [
@@ -189,8 +186,8 @@ def _standing(
     if isinstance(answer, ServiceError):
         return Cause(f"cannot be read: {answer}", "")
     if creation is None:
-        missing = f"group {group}" if group else "it"
-        return Cause(f"{missing} does not exist, and no manifest creates this {target.level}", "declare `create`")
+        missing = f"group {group} does not exist yet" if group else "it does not exist"
+        return Cause(f"{missing}, and no manifest creates this {target.level}", "declare `create`")
     namespace = _namespace(target, found, absent, creations)
     if isinstance(namespace, Cause):
         return namespace
@@ -217,7 +214,8 @@ def _namespace(
         case There(id=number, visibility=visibility), _:
             return Namespace(path, number, visibility)
         case _, ToCreate(creation=above, namespace=namespace):
-            return Namespace(path, None, above.visibility or namespace.visibility)
+            # An archive brings a visibility of its own, which nobody knows yet: private is never too much.
+            return Namespace(path, None, above.visibility or ("private" if above.archive else namespace.visibility))
         case _, Cause():
             return Cause(f"{parent} cannot be created", "")
     return _missing(parent, creations.get(parent.identity))

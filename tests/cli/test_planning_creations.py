@@ -1,0 +1,411 @@
+"""`plan` of what does not exist yet: what is asked, what is planned, and what cannot be."""
+
+import json
+from typing import Any
+from urllib.parse import unquote
+
+import pytest
+
+from tests.canned import answer, canned
+from tests.cli_runner import CliRunner, Ended
+from tests.states import a_small_service
+
+
+def write(cli_runner: CliRunner, *documents: str, name: str = "manifests/all.yaml") -> None:
+    """Write documents, each a kind with a path, or with other metadata in braces, and then its other keys in lines."""
+    texts = []
+    for document in documents:
+        head, *lines = document.split("\n")
+        kind, metadata = head.split(" ", 1)
+        about = metadata if metadata.startswith("{") else f"{{path: {metadata}}}"
+        texts.append("\n".join(["apiVersion: reconciler/v1", f"kind: {kind}", f"metadata: {about}", *lines, ""]))
+    cli_runner.write(name, "---\n".join(texts))
+
+
+def plan(cli_runner: CliRunner, line: str = "plan", *more: str) -> tuple[Ended, list[str]]:
+    """Return how a command ended, and what it asked for."""
+    cli_runner.sandbox.clear_log()
+    done = cli_runner(f"{line} --concurrency 1 --group-by target", *more)
+    log = cli_runner.sandbox.log()
+    assert {entry["method"] for entry in log} <= {"GET"}
+    return done, [unquote(entry["target"].removeprefix("/api/v4/").partition("?")[0]) for entry in log]
+
+
+def service(cli_runner: CliRunner, dialect: str, **changes: Any) -> None:
+    """Give the sandbox its small service."""
+    state = a_small_service(dialect)
+    cli_runner.sandbox.replace_state(state | {"instance": state["instance"] | changes.pop("instance", {})} | changes)
+
+
+TEAM = "Group acme/team\ncreate: {name: New Team}"
+API = "Project acme/team/api\ncreate: {}\nspec: {milestones: {one: {}}}"
+
+
+PLAN = """\
+group acme/team
+  + group acme/team (name: New Team, visibility: private)     manifests/all.yaml:4
+  ~ approval settings                         allow_author_approval: false     manifests/all.yaml:6
+group acme/team/tools
+  + group acme/team/tools (name: tools, visibility: private)     manifests/all.yaml:11
+  + epic "Roadmap"     manifests/all.yaml:13
+  + epic "Part"                               parent: Roadmap, state: closed     manifests/all.yaml:13
+group ada/own
+  ! group "ada/own": ada is the namespace of a user, which holds no groups; correct the path     manifests/all.yaml:38
+project acme/team/lib
+  + project acme/team/lib (name: lib, import.github.repo_id: 5, import.github.token_env: GITHUB_TOKEN)\
+     manifests/all.yaml:30
+project acme/team/tools/cli
+  + project acme/team/tools/cli (name: cli, visibility: internal)     manifests/all.yaml:18
+  + allowlisted project "acme/Team/lib"     manifests/all.yaml:22
+  + allowlisted project "acme/lib"     manifests/all.yaml:22
+  + allowlisted group "acme/team"     manifests/all.yaml:22
+  + milestone "a"                             nothing named "b" to rename     manifests/all.yaml:21
+  + trigger token "nightly"     manifests/all.yaml:24
+  + error tracking client key "1"     manifests/all.yaml:25
+  + error tracking client key "2"     manifests/all.yaml:25
+  ~ approval settings                         allow_committer_approval: true     manifests/all.yaml:23
+  ! approval settings.allow_author_approval: group acme/team sets it to false in this plan, which locks it here; \
+change it there or leave the field out     manifests/all.yaml:23
+  ! allowlisted project "acme/team/web": not found: group acme/team does not exist yet, and no manifest creates this \
+project; correct the path, or declare `create`     manifests/all.yaml:22
+project ada/notes
+  + project ada/notes (name: notes, visibility: private)     manifests/all.yaml:35
+  ~ notification settings                     level: watch     manifests/all.yaml:36
+apply will refuse this plan: it creates 1 trigger token and 2 error tracking client keys, whose value is shown only \
+once; add --tokens-to FILE or --tokens-command CMD
+Plan: 14 to create, 3 to update, 0 to delete, 3 problems, 0 unmanaged. 18 writes to apply; 7 requests were made to plan.
+"""
+
+
+def test_all_that_a_team_will_have_is_planned_against_nothing(
+    cli_runner: CliRunner, dialect: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    service(cli_runner, dialect)
+    write(
+        cli_runner,
+        "Group acme/team\ncreate: {name: New Team}\nspec:\n  approval_settings: {allow_author_approval: false}",
+        "Group acme/team/tools\ncreate: {}\nspec:\n  epics: {Roadmap: {}, Part: {parent: Roadmap, state: closed}}",
+        "Project acme/team/tools/cli\ncreate: {visibility: internal}\nspec:\n  prune: [milestones]\n"
+        "  milestones: {a: {renamed_from: b}, gone: null}\n"
+        "  job_token_scope: {projects: [acme/Team/lib, acme/team/web, acme/lib], groups: [acme/team]}\n"
+        "  approval_settings: {allow_author_approval: true, allow_committer_approval: true}\n"
+        "  trigger_tokens: {nightly: {rotate_after: 90d}}\n  error_tracking_client_keys: {count: 2}",
+        "Project acme/team/lib\ncreate: {import: {github: {repo_id: 5, token_env: GITHUB_TOKEN}}}",
+        "Project ada/notes\ncreate: {}\nspec: {notification_settings: {level: watch}}",
+        "Group ada/own\ncreate: {}",
+    )
+    done, asked = plan(cli_runner, "plan --out plan.json")
+    assert asked == [
+        *("groups/acme/team", "groups/ada/own", "groups/acme", "groups/ada", "namespaces/ada", "projects/ada/notes"),
+        "projects/acme/lib",
+    ]
+    unset = "GITHUB_TOKEN is not set or empty, and the import of project acme/team/lib needs it\n"
+    assert (done.code, done.out, done.err) == (3, PLAN, unset)
+    saved = json.loads((cli_runner.folder / "plan.json").read_text())
+    assert saved["dependent"] == []
+    assert [each["ref"] for each in saved["targets"] if each["importing"]] == ["acme/team/lib"]
+    changes = [
+        (target["ref"], section["section"], change)
+        for target in saved["targets"]
+        for section in target["sections"]
+        for change in section["changes"]
+    ]
+    assert {json.dumps(change["before"]) for _, _, change in changes if change["action"] == "update"} == {"{}"}
+    requests = [
+        (request["method"], unquote(request["path"]), request["body"])
+        for ref, section, change in changes
+        for request in change["requests"]
+        if not section or section in ("job_token_scope", "milestones")
+    ]
+    team, cli = {"id_of": "group acme/team"}, "projects/acme/team/tools/cli"
+    assert requests == [
+        ("POST", "groups", {"name": "New Team", "path": "team", "parent_id": 10, "visibility": "private"}),
+        ("POST", "groups", {"name": "tools", "path": "tools", "parent_id": team, "visibility": "private"}),
+        (
+            "POST",
+            "import/github",
+            {
+                "repo_id": 5,
+                "personal_access_token": {"variable": "GITHUB_TOKEN"},
+                "new_name": "lib",
+                "target_namespace": "acme/team",
+            },
+        ),
+        (
+            "POST",
+            "projects",
+            {
+                "name": "cli",
+                "path": "cli",
+                "namespace_id": {"id_of": "group acme/team/tools"},
+                "visibility": "internal",
+            },
+        ),
+        ("POST", f"{cli}/job_token_scope/allowlist", {"target_project_id": {"id_of": "project acme/Team/lib"}}),
+        ("POST", f"{cli}/job_token_scope/allowlist", {"target_project_id": 101}),
+        ("POST", f"{cli}/job_token_scope/groups_allowlist", {"target_group_id": {"id_of": "group acme/team"}}),
+        ("POST", f"{cli}/milestones", {"title": "a"}),
+        (
+            "POST",
+            "projects",
+            {"name": "notes", "path": "notes", "namespace_id": 1_000_000_002, "visibility": "private"},
+        ),
+    ]
+    monkeypatch.setenv("GITHUB_TOKEN", "gh-secret")
+    drift, _ = plan(cli_runner, "drift")
+    limited, _ = plan(cli_runner, "plan --max-changes 3 --detailed-exitcode")
+    assert (drift.code, drift.err, limited.code, limited.err) == (2, "", 2, "")
+    assert "it makes 17 changes, more than --max-changes 3" in limited.out
+    assert "gh-secret" not in drift.out + limited.out
+
+
+def told(done: Ended) -> list[str]:
+    """Return what a plan says of problems and creations, without places and fields."""
+    assert done.code in (0, 3)
+    lines = [line.strip().split("     ")[0] for line in done.out.splitlines() if line.startswith(("  ! ", "  + "))]
+    return [line.split(" (name")[0] for line in lines]
+
+
+def test_only_a_404_means_that_something_is_missing(cli_runner: CliRunner, dialect: str) -> None:
+    service(cli_runner, dialect)
+    write(cli_runner, TEAM, API, "Project acme/web\ncreate: {}")
+    cli_runner.sandbox.set_faults(["status=403,match=groups/acme%2Fteam", "status=403,match=projects/acme%2Fweb"])
+    done, asked = plan(cli_runner)
+    assert asked == ["groups/acme/team", "projects/acme/web"]
+    assert told(done) == [
+        '! group "acme/team": cannot be read: GET groups/acme%2Fteam: 403 Forbidden',
+        '! project "acme/team/api": cannot be read: GET groups/acme%2Fteam: 403 Forbidden',
+        '! project "acme/web": cannot be read: GET projects/acme%2Fweb: 403 Forbidden',
+    ]
+    service(cli_runner, dialect)
+    cli_runner.sandbox.set_faults(["status=403,match=groups/acme?", "status=403,match=namespaces"])
+    write(cli_runner, TEAM, "Project nobody/web\ncreate: {}", "Project acme/team/web\ncreate: {}")
+    done, asked = plan(cli_runner)
+    assert asked == ["groups/acme/team", "projects/nobody/web", "groups/acme", "groups/nobody", "namespaces/nobody"]
+    assert told(done) == [
+        '! group "acme/team": cannot be read: GET groups/acme: 403 Forbidden',
+        '! project "acme/team/web": group acme/team cannot be created',
+        '! project "nobody/web": cannot be read: GET namespaces/nobody: 403 Forbidden',
+    ]
+
+
+def test_a_parent_that_nothing_creates_is_asked_for_once(cli_runner: CliRunner, dialect: str) -> None:
+    service(cli_runner, dialect)
+    missing = (
+        "group nobody/team does not exist, or is not visible to this token, and no manifest creates it; declare group "
+        "nobody/team with `create`, or correct the path"
+    )
+    write(cli_runner, *(f"Project nobody/team/{name}\ncreate: {{}}" for name in ("api", "lib")))
+    done, asked = plan(cli_runner)
+    assert asked == ["projects/nobody/team/api", "groups/nobody/team"]
+    assert told(done) == [f'! project "nobody/team/{name}": {missing}' for name in ("api", "lib")]
+
+
+def test_what_nothing_creates_below_a_group_that_is_created_is_a_problem(cli_runner: CliRunner, dialect: str) -> None:
+    service(cli_runner, dialect)
+    write(
+        cli_runner,
+        TEAM,
+        "Project acme/team/tools/cli\ncreate: {}",
+        "Project acme/team/web\nspec: {milestones: {x: {}}}",
+        "Project acme/team/none",
+        "ProjectSet {name: named}\nselect: {projects: [acme/team/lib]}\nspec: {milestones: {x: {}}}",
+        "ProjectSet {name: unlisted}\nselect: {group: acme/team/deep}\nspec: {milestones: {x: {}}}",
+        "ProjectSet {name: listed}\nselect: {group: acme/team}\nspec: {milestones: {y: {}}}",
+    )
+    done, asked = plan(cli_runner)
+    assert asked == ["groups/acme/team", "groups/acme"]
+    tools = (
+        "group acme/team/tools does not exist, or is not visible to this token, and no manifest creates it; declare "
+    )
+    nothing = "group acme/team does not exist yet, and no manifest creates this project; declare `create`"
+    assert told(done) == [
+        "+ group acme/team",
+        '! group "acme/team/deep": group acme/team/deep does not exist yet, and no manifest creates it',
+        f'! project "acme/team/lib": {nothing}',
+        f'! project "acme/team/tools/cli": {tools}group acme/team/tools with `create`, or correct the path',
+        f'! project "acme/team/web": {nothing}',
+    ]
+
+
+@pytest.mark.parametrize("line", ["--target acme/team/*", "--exclude acme/team", "--section milestones"])
+def test_a_creation_that_a_narrowing_leaves_out_is_named(cli_runner: CliRunner, dialect: str, line: str) -> None:
+    service(cli_runner, dialect)
+    members = "ProjectSet {name: set}\nselect: {group: acme/team}\nspec: {milestones: {y: {}}}"
+    write(cli_runner, TEAM, API, members, "Project acme/api\nspec: {trigger_tokens: {}}")
+    left_out = "group acme/team does not exist, and this run leaves out its creation (manifests/all.yaml:1)"
+    done, asked = plan(cli_runner, f"plan {line}")
+    assert [each for each in asked if "triggers" not in each] == ["groups/acme/team"]
+    assert told(done) == [f'! project "acme/team/api": {left_out}; select group acme/team as well']
+
+
+def test_what_is_missing_and_not_selected_is_no_problem(cli_runner: CliRunner, dialect: str) -> None:
+    service(cli_runner, dialect)
+    members = "ProjectSet {name: set}\nselect: {group: acme/team}\nspec: {milestones: {y: {}}}"
+    write(cli_runner, TEAM, API, members, "Project acme/api\nspec: {milestones: {x: {}}}")
+    done, asked = plan(cli_runner, "plan --target acme/api")
+    assert (done.code, asked) == (0, ["groups/acme/team", "projects/acme/api/milestones"])
+    assert told(done) == ['+ milestone "x"']
+
+
+IMPORTED = "create: {import: {github: {repo_id: 42, token_env: GITHUB_TOKEN}}}\nspec: {milestones: {x: {}}}"
+
+
+def test_an_import_that_has_failed_is_a_problem_and_one_that_runs_is_waited_for(
+    cli_runner: CliRunner, dialect: str
+) -> None:
+    state = a_small_service(dialect)
+    imports = {
+        "failed": {"status": "failed", "fails": "too large"},
+        "canceled": {"status": "canceled"},
+        "runs": {"status": "started", "looks": 9},
+        "done": {"status": "finished"},
+    }
+    state["projects"] = [
+        {"id": 200 + number, "path": f"acme/{name}", "imported": {"type": "github", "source": "octo/api", **how}}
+        for number, (name, how) in enumerate(imports.items())
+    ] + [{"id": 210, "path": "acme/plain"}, {"id": 211, "path": "acme/sick"}]
+    cli_runner.sandbox.replace_state(state)
+    cli_runner.sandbox.set_faults(["status=404,match=projects/acme%2Fsick/import"])
+    write(cli_runner, *(f"Project acme/{name}\n{IMPORTED}" for name in (*imports, "plain", "sick")))
+    done, asked = plan(cli_runner, "plan --out plan.json")
+    names = sorted((*imports, "plain", "sick"))
+    assert asked == [
+        *(f"projects/acme/{name}" for name in names),
+        *(f"projects/acme/{name}/import" for name in names),
+        *(f"projects/acme/{name}/milestones" for name in ("done", "plain", "runs")),
+    ]
+    assert (done.code, done.err) == (3, "")
+    assert told(done) == [
+        '! project "acme/canceled": its import was canceled; delete it and apply again',
+        '+ milestone "x"',
+        '! project "acme/failed": its import failed: too large; delete it and apply again',
+        '+ milestone "x"',
+        '+ milestone "x"',
+        '! project "acme/sick": whether it has been imported is not known: GET projects/acme%2Fsick/import: 404 Not Found',
+    ]
+    saved = json.loads((cli_runner.folder / "plan.json").read_text())
+    assert [each["ref"] for each in saved["targets"] if each["importing"]] == ["acme/runs"]
+
+
+def test_a_variable_that_is_not_set_is_warned_of_once(cli_runner: CliRunner, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("GITHUB_TOKEN", "")
+    write(cli_runner, *(f"Project acme/{name}\n{IMPORTED}" for name in ("api", "one", "other", "third")))
+    done, _ = plan(cli_runner)
+    assert done.err == "GITHUB_TOKEN is not set or empty, and the import of project acme/one and 2 more needs it\n"
+
+
+def test_labels_of_new_epics_are_those_of_the_groups_above(cli_runner: CliRunner, dialect: str) -> None:
+    state = a_small_service(dialect)
+    state["groups"][0]["labels"] = [{"name": "roadmap"}]
+    cli_runner.sandbox.replace_state(state)
+    epics = "create: {}\nspec: {epics: {Plan: {labels: [roadmap%s]}}}"
+    write(
+        cli_runner,
+        TEAM,
+        f"Group acme/team/deep\n{epics % ''}",
+        f"Group acme/team/wrong\n{epics % ', strange'}",
+        f"Group apart\n{epics % ', strange'}",
+    )
+    done, asked = plan(cli_runner)
+    assert asked == ["groups/acme/team", "groups/apart", "groups/acme", "groups/acme/labels"]
+    advice = "correct it, or create it first"
+    assert told(done) == [
+        "+ group acme/team",
+        "+ group acme/team/deep",
+        '+ epic "Plan"',
+        "+ group acme/team/wrong",
+        f'! epic "Plan".labels: unknown name "strange"; {advice}',
+        "+ group apart",
+        f'! epic "Plan".labels: unknown names "roadmap", "strange"; {advice}',
+    ]
+
+
+def test_a_project_that_has_moved_is_not_missing(cli_runner: CliRunner, dialect: str) -> None:
+    state = a_small_service(dialect)
+    state["projects"][0]["renamed_from"] = ["acme/old"]
+    cli_runner.sandbox.replace_state(state)
+    write(cli_runner, "Project acme/old\ncreate: {}\nspec: {milestones: {x: {}}}")
+    done, _ = plan(cli_runner)
+    moved = "moved to acme/api (ID 100): use its new path in the manifest, or add --follow-moved"
+    assert told(done) == [f'! project "acme/old": {moved}']
+
+
+def test_where_nothing_is_found_the_url_is_doubted(cli_runner: CliRunner, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("RECONCILER_API_URL", cli_runner.sandbox.api_url.removesuffix("/api/v4"))
+    write(cli_runner, TEAM, API)
+    done = cli_runner("plan")
+    assert (done.code, done.out) == (1, "")
+    assert "nothing was found there, and no API answers: the URL must end in /api/v4: try" in done.err
+
+
+def test_the_visibility_of_a_parent_must_be_shown(cli_runner: CliRunner, monkeypatch: pytest.MonkeyPatch) -> None:
+    write(cli_runner, API)
+    with canned(answer("404 Not Found", "{}"), answer("200 OK", '{"id": 7, "visibility": "secret"}')) as server:
+        monkeypatch.setenv("RECONCILER_API_URL", server.api_url)
+        done = cli_runner("plan")
+    reason = "the service does not show the visibility of group acme/team; declare `visibility`"
+    assert told(done) == [f'! project "acme/team/api": {reason}']
+
+
+def test_two_documents_of_one_target_are_told_apart_without_asking_for_what_is_missing(
+    cli_runner: CliRunner, dialect: str
+) -> None:
+    service(cli_runner, dialect)
+    write(cli_runner, TEAM, API, "Project {id: 100}\nspec: {milestones: {x: {}}}")
+    done, asked = plan(cli_runner)
+    assert asked == ["groups/acme/team", "groups/acme", "projects/100/milestones"]
+    assert told(done) == ["+ group acme/team", "+ project acme/team/api", '+ milestone "one"', '+ milestone "x"']
+    write(cli_runner, "Project acme/api\ncreate: {}\nspec: {milestones: {x: {}}}", "Project {id: 100}")
+    done, asked = plan(cli_runner)
+    assert asked == ["projects/acme/api", "projects/acme/api/milestones"]
+    assert told(done)[0].startswith('! project "acme/api": is the same project as project 100 (')
+
+
+def test_what_is_created_in_a_group_from_an_archive_is_private_and_may_have_its_labels(cli_runner: CliRunner) -> None:
+    state = a_small_service("deployed")
+    state["groups"][0]["visibility"] = "public"
+    cli_runner.sandbox.replace_state(state)
+    (cli_runner.folder / "team.tar.gz").write_bytes(b"whatever")
+    write(
+        cli_runner,
+        "Group acme/team\ncreate: {from_archive: ../team.tar.gz}\nspec: {epics: {Plan: {labels: [of the archive]}}}",
+        "Group acme/team/deep\ncreate: {}\nspec: {epics: {Plan: {labels: [of the archive]}}}",
+        "Group acme/other\ncreate: {}",
+        "Group acme/other/deep\ncreate: {visibility: internal}",
+        "Project acme/other/deep/api\ncreate: {}",
+    )
+    done, asked = plan(cli_runner, "plan --format json")
+    assert asked == ["groups/acme/other", "groups/acme", "groups/acme/team"]
+    created = {
+        target["ref"]: section["changes"][0]["after"].get("visibility")
+        for target in json.loads(done.out)["targets"]
+        for section in target["sections"][:1]
+    }
+    assert created == {
+        "acme/other": "public",
+        "acme/other/deep": "internal",
+        "acme/team": None,
+        "acme/team/deep": "private",
+        "acme/other/deep/api": "internal",
+    }
+
+
+def test_the_doctor_asks_nothing_about_what_is_missing(cli_runner: CliRunner, dialect: str) -> None:
+    service(cli_runner, dialect)
+    write(cli_runner, TEAM, API, "Project acme/team/web\nspec: {trigger_tokens: {}}")
+    cli_runner.sandbox.clear_log()
+    done = cli_runner("doctor --verbose --concurrency 1")
+    asked = [unquote(entry["target"].removeprefix("/api/v4/").partition("?")[0]) for entry in cli_runner.sandbox.log()]
+    assert asked == ["personal_access_tokens/self", "version", "user", "groups/acme/team", "groups/acme"]
+    told = done.out[done.out.index("group acme/team\n") : done.out.index("Doctor: ")]
+    assert told == (
+        "group acme/team\n"
+        "  ok       group                                     does not exist yet: apply creates it\n"
+        "project acme/team/api\n"
+        "  ok       project                                   does not exist yet: apply creates it\n"
+        "  ok       milestones                                read: not asked, write: not asked\n"
+        "project acme/team/web\n"
+        "  error    project                                   group acme/team does not exist yet, and no manifest creates "
+        "this project; declare `create`\n"
+    )
