@@ -255,7 +255,7 @@ def test_an_import_that_has_failed_is_a_problem_and_one_that_runs_is_waited_for(
     cli_runner: CliRunner, dialect: str
 ) -> None:
     state = a_small_service(dialect)
-    imports = {
+    imports: dict[str, dict[str, Any]] = {
         "failed": {"status": "failed", "fails": "too large"},
         "canceled": {"status": "canceled"},
         "runs": {"status": "started", "looks": 9},
