@@ -20,6 +20,7 @@ from reconciler.model.targets import Key, Target
 from reconciler.planning.applicability import find_unfit, with_unfit
 from reconciler.planning.planner import make_plan
 
+TO_CREATE = "does not exist, and `apply` creates it"
 IN_TEMPLATE = "in a template"
 ODD_LAYOUT = "whose layout would be lost"
 CONTRADICTION = "manifests that agree with what is live would have errors"
@@ -92,8 +93,9 @@ class Acceptance:
 def accept(drift: Drift, kinds: Kinds, files: ManifestFiles) -> Acceptance:
     """Return the manifests for which the plan is empty, as far as that can be.
 
-    These differences cannot be accepted and stay: a rotation that is due, a section that cannot be read, a value in a
-    template or under a lock, an entry of a list that a profile gives to other targets too.
+    These differences cannot be accepted and stay: a target that does not exist yet, a rotation that is due, a section
+    that cannot be read, a value in a template or under a lock, an entry of a list that a profile gives to other targets
+    too.
 
     Args:
         drift: the differences between manifests and service.
@@ -101,9 +103,12 @@ def accept(drift: Drift, kinds: Kinds, files: ManifestFiles) -> Acceptance:
         files: where the manifests are.
     """
     manifests, targets = drift.manifests, drift.plan.targets
+    created = [each.target for each in targets if each.creation]
     out = {each.target for each in targets if any(problem.address == each.target.address for problem in each.problems)}
+    out.update(created)
     planned = {(each.target, s.kind) for each in drift.desired.targets if each.target not in out for s in each.sections}
     held = [each for each in drift.plan.problems if (each.address.target, each.address.section) not in planned]
+    held += (Problem(each.address, TO_CREATE) for each in created)
     number = sum(1 for each in targets if each.target not in out for _ in (*each.changes, *each.problems))
     closed = {**files.closed, **{path: IN_TEMPLATE for path in manifests.files if path.endswith(TEMPLATE)}}
     sources = manifests.sources

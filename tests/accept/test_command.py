@@ -359,3 +359,47 @@ not accepted: project acme/api: trigger token: switched off in the project: CI/C
     accepted = (UNFIT + EXCEPTED).replace("null", "{}").replace("on_push: true", "on_push: false")
     assert manifest.read_text() == accepted
     assert " 0 to create, 0 to update, 0 to delete, 1 problem," in cli_runner("plan").out
+
+
+CREATING = """\
+# one team
+apiVersion: reconciler/v1
+kind: Project
+metadata: {path: acme/api}
+create: {name: API, visibility: internal}  # it is there by now
+spec:
+  milestones:
+    "1.0": {description: %s}
+---
+apiVersion: reconciler/v1
+kind: Group
+metadata: {path: acme/team}
+create: {}
+---
+apiVersion: reconciler/v1
+kind: Project
+metadata: {path: acme/team/web}
+create:
+  import: {github: {repo_id: 5, token_env: GITHUB_TOKEN}}
+spec:
+  milestones:
+    "1.0": {description: mine}
+---
+apiVersion: reconciler/v1
+kind: ProjectSet
+metadata: {name: team}
+select: {projects: [acme/api, acme/team/web]}
+spec: {milestones: {"2.0": {}}}
+"""
+
+
+def test_a_creation_is_told_and_stays_as_it_is_written(cli_runner: CliRunner) -> None:
+    cli_runner.service(milestones=[{"title": "1.0", "description": "theirs"}, {"title": "2.0"}])
+    file = cli_runner.write("manifests/team.yaml", CREATING % "mine")
+    done = cli_runner("accept")
+    assert (done.code, done.out) == (3, "manifests/team.yaml\n")
+    assert done.err == (
+        "not accepted: group acme/team and 1 more: does not exist, and `apply` creates it\n"
+        "1 difference accepted; 1 file written.\n"
+    )
+    assert file.read_text() == CREATING % "theirs"
