@@ -104,3 +104,21 @@ def test_the_way_to_the_schema_stays_when_a_document_is_updated(cli_runner: CliR
     file = cli_runner.write("out/two.yaml", f"{first}---\n{line}{document % ('api', '2026-01-01')}")
     assert cli_runner("export --project acme/api -o out").code == 0
     assert file.read_text().startswith(f"{first}---\n{line}{document % ('api', '2026-12-31')}")
+
+
+def test_what_a_document_creates_stays_as_it_is_written(cli_runner: CliRunner) -> None:
+    cli_runner.service(milestones=[{"title": "1.0", "description": "theirs"}])
+    text = (
+        "apiVersion: reconciler/v1\nkind: Project\nmetadata: {path: acme/api}\n"
+        "create: {import: {github: {repo_id: 5, token_env: GITHUB_TOKEN}}}  # it was one\n"
+        "spec:\n  milestones:\n    '1.0': {description: mine}\n"
+        "---\napiVersion: reconciler/v1\nkind: Group\nmetadata: {path: acme/team}\ncreate: {from_archive: team.gz}\n"
+    )
+    cli_runner.write("manifests/all.yaml", text)
+    assert cli_runner("export --group acme --section milestones --output manifests").code == 0
+    files = {
+        path.relative_to(cli_runner.folder / "manifests").as_posix(): path.read_text()
+        for path in sorted((cli_runner.folder / "manifests").rglob("*.yaml"))
+    }
+    assert files.pop("all.yaml") == text.replace("mine", "theirs")
+    assert not any("create" in each for each in files.values())

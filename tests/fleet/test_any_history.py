@@ -46,14 +46,15 @@ def creation(kind: str, path: str) -> st.SearchStrategy[str]:
     archived = [f"{{from_archive: ../{ARCHIVE}}}"] * (2 if kind == "Group" else 0)
     create = st.sampled_from([*sources, *archived]).map("\ncreate: {}".format)
     spec = "notification_settings: {level: watch}" if kind == "Group" else "milestones: {a: {}}"
-    return st.one_of(create, *[st.just("")] * (path == "acme/new")).map(
+    return st.one_of(create, *[st.just("")] * (path == "acme/crew")).map(
         lambda words: f"{HEAD}{kind}\nmetadata: {{path: {path}}}{words}\nspec: {{{spec}}}\n"
     )
 
 
-CREATIONS = st.sampled_from(
-    [("Group", "acme/new"), ("Group", "acme/New/team"), ("Project", "acme/new/team/api"), ("Project", "acme/new/web")]
-).flatmap(lambda drawn: creation(*drawn))
+CREATED = {"m": creation("Group", "acme/crew"), "n": creation("Group", "acme/Crew/team")}
+CREATED |= {"o": creation("Project", "acme/crew/team/api"), "p": creation("Project", "acme/crew/web")}
+"""By file, the target that it creates."""
+CREATIONS = st.sampled_from(sorted(CREATED)).flatmap(CREATED.__getitem__)
 PROFILES = st.one_of(profile("Profile"), profile('"Profil\\x65"'))
 OTHERS = st.one_of(
     st.sampled_from(sorted({*PATHS.values(), "acme/tools"})).flatmap(project),
@@ -62,7 +63,7 @@ OTHERS = st.one_of(
     st.sampled_from(["id: 102", "id: 100, profiles: [base]"]).flatmap(
         lambda metadata: SPECS.map(lambda spec: f"{HEAD}Project\nmetadata: {{{metadata}}}\nspec: {spec}\n")
     ),
-    st.sampled_from(["projects: [acme/api, acme/lib]", "group: acme/tools", "group: acme", "group: acme/new"]).flatmap(
+    st.sampled_from(["projects: [acme/api, acme/lib]", "group: acme/tools", "group: acme", "group: acme/crew"]).flatmap(
         lambda which: ITEMS.map(
             lambda items: (
                 f"{HEAD}ProjectSet\nmetadata: {{name: s}}\nselect: {{{which}}}\nspec: {{milestones: {items}}}\n"
@@ -80,7 +81,7 @@ OTHERS = st.one_of(
 TEMPLATES = project("acme/more").map(lambda text: text.replace("milestones: {", "milestones: {'{{ title }}': {}, "))
 FOLDER = st.fixed_dictionaries(
     {"base": PROFILES, **{name: project(path) for name, path in PATHS.items()}},
-    optional={"e": st.one_of(*[OTHERS] * 5, TEMPLATES), "n": CREATIONS, "o": CREATIONS},
+    optional={"e": st.one_of(*[OTHERS] * 5, TEMPLATES), **CREATED},
 )
 
 
@@ -88,15 +89,17 @@ def edit(files: dict[str, str], data: st.DataObject) -> dict[str, str]:
     """Change a few files."""
     edited = dict(files)
     for name in data.draw(st.lists(st.sampled_from(sorted(files)), min_size=1, max_size=2, unique=True)):
-        match data.draw(st.sampled_from(["other", "append", "rename", "remove", "comment", *["rewrite"] * 4])):
+        match data.draw(
+            st.sampled_from(["other", "append", "rename", "remove", "comment", "create", *["rewrite"] * 4])
+        ):
             case "rewrite":
-                edited[name] = data.draw(
-                    project(PATHS[name]) if name in PATHS else CREATIONS if name in "no" else OTHERS
-                )
+                edited[name] = data.draw(project(PATHS[name]) if name in PATHS else CREATED.get(name, OTHERS))
             case "other":
                 edited[name] = data.draw(OTHERS)
             case "append":
                 edited[name] += "---\n" + data.draw(OTHERS)
+            case "create":
+                edited |= {new: data.draw(created) for new, created in CREATED.items()}
             case "rename":
                 edited[f"{name}-renamed"] = edited.pop(name)
             case "remove":
