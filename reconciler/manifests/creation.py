@@ -3,19 +3,19 @@
 import hashlib
 import os
 import re
-from collections.abc import Callable, Collection, Iterator, Mapping
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import lru_cache
 from pathlib import Path
 from stat import S_ISDIR, S_ISREG
-from typing import Any
+from typing import Any, get_args
 
 from reconciler.manifests.diagnostics import Diagnostic
 from reconciler.manifests.documents import LONGEST_NAME, GroupCreation, ImportSource, ProjectCreation, TargetCreation
 from reconciler.manifests.layers import fill, fill_all, literal, placeholder_values
 from reconciler.manifests.sources import Document, Steps
-from reconciler.model.creation import Archive, Creation, Import
-from reconciler.model.targets import Level, Target
+from reconciler.model.creation import Archive, Creation, Import, Visibility
+from reconciler.model.targets import Identity, Level, Target
 from reconciler.system.processes import own_tokens, reveals_token
 
 CREATE = "create"
@@ -24,6 +24,7 @@ IMPORT = "import"
 FROM_ARCHIVE = "from_archive"
 ENDING = ".gz"
 SHORTEST_GROUP = 2
+VISIBILITIES: Sequence[str] = get_args(Visibility)
 
 SLUG = re.compile(r"(?![-_.])[\w.-]+(?<![-_.])(?<!\.git)(?<!\.atom)", re.ASCII)
 """The last part of the path of a group or project."""
@@ -109,6 +110,33 @@ def read_creation(
     if found:
         return None, found
     return Creation(name, visibility, archive, source, document.find((CREATE,), key=True).line), []
+
+
+Creations = Mapping[Identity, Creation]
+"""By target, what documents create."""
+
+
+def too_visible(target: Target, creations: Creations) -> Diagnostic | None:
+    """Return a warning if a target is to be more visible than the group that documents create around it."""
+    wanted = creations[target.identity].visibility
+    group = Target(Level.GROUP, str(target.ref).rpartition("/")[0])
+    around = _visibility(group, creations)
+    if wanted is None or around is None or VISIBILITIES.index(wanted) <= VISIBILITIES.index(around):
+        return None
+    outcome = "refuses" if target.level is Level.GROUP else "lowers"
+    message = (
+        f"the service {outcome} `{wanted}` in {group}, which is created {around} ({creations[group.identity].origin})"
+    )
+    return Diagnostic((CREATE, "visibility"), message, "warning")
+
+
+def _visibility(group: Target, creations: Creations) -> Visibility | None:
+    """Return the visibility that a group is created with; None if documents do not say."""
+    creation = creations.get(group.identity)
+    if creation is None or creation.visibility or creation.archive:
+        return creation.visibility if creation else None
+    above = str(group.ref).rpartition("/")[0]
+    return _visibility(Target(Level.GROUP, above), creations) if above else "private"
 
 
 def as_written(creation: Creation, slug: str) -> dict[str, Any]:

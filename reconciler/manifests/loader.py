@@ -14,7 +14,7 @@ from types import MappingProxyType
 from typing import TYPE_CHECKING, Any
 
 from reconciler.errors import LocatedDiagnostic, ManifestErrors
-from reconciler.manifests.creation import Surroundings, unordered
+from reconciler.manifests.creation import Surroundings, too_visible, unordered
 from reconciler.manifests.diagnostics import Diagnostic, Diagnostics
 from reconciler.manifests.exceptions import exceptions_on, read_exceptions
 from reconciler.manifests.index import (
@@ -711,6 +711,11 @@ def _copied(value: Any) -> Any:
 def _assemble(compositions: list[Composition], index: Index, diagnostics: Diagnostics) -> dict[Identity, Assembled]:
     """Merge and check each target; return the good ones by identity."""
     levels = path_levels(index, diagnostics)
+    creations = {identity: each.creation for identity, each in index.targets.items() if each.creation}
+    for identity in creations:
+        own = index.targets[identity]
+        if (warning := too_visible(own.target, creations)) is not None:
+            diagnostics.add(own.layer.document, warning)
     assembled = _merge(compositions, index, diagnostics)
     declared = [each.effective for each in assembled.values()]
     groups = {str(each.target.ref).casefold(): each for each in declared if each.target.level is Level.GROUP}

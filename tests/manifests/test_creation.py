@@ -269,3 +269,55 @@ def test_projects_that_documents_create_are_members_of_sets(folder: Folder, list
 def test_a_group_that_cannot_be_listed_has_no_members(folder: Folder) -> None:
     folder.put("new.yaml", NEW)
     assert members(folder.read().with_discovered({"acme/team": Hidden("403")})) == {"acme/team/there": {}}
+
+
+VISIBLE = """\
+apiVersion: reconciler/v1
+kind: Group
+metadata: {path: acme/team}
+create: {visibility: internal}
+---
+apiVersion: reconciler/v1
+kind: Group
+metadata: {path: acme/team/sub}
+create: {}
+---
+apiVersion: reconciler/v1
+kind: Group
+metadata: {path: acme/team/sub/public}
+create: {visibility: public}
+---
+apiVersion: reconciler/v1
+kind: Project
+metadata: {path: acme/team/api}
+create: {visibility: public}
+---
+apiVersion: reconciler/v1
+kind: Project
+metadata: {path: acme/team/web}
+create: {visibility: internal}
+---
+apiVersion: reconciler/v1
+kind: Project
+metadata: {path: acme/lib}
+create: {visibility: public}
+---
+apiVersion: reconciler/v1
+kind: Group
+metadata: {path: nova}
+create: {}
+---
+apiVersion: reconciler/v1
+kind: Project
+metadata: {path: nova/api}
+create: {visibility: internal}
+"""
+
+
+def test_nothing_is_more_visible_than_the_group_around_it(folder: Folder) -> None:
+    folder.put("a.yaml", VISIBLE)
+    assert [str(each).splitlines()[0] for each in folder.read().warnings] == [
+        "a.yaml:14:22: warning: the service refuses `public` in group acme/team/sub, which is created internal (a.yaml:9)",
+        "a.yaml:19:22: warning: the service lowers `public` in group acme/team, which is created internal (a.yaml:4)",
+        "a.yaml:39:22: warning: the service lowers `internal` in group nova, which is created private (a.yaml:34)",
+    ]
