@@ -42,7 +42,7 @@ def test_every_release_that_is_named_anywhere_is_this_one() -> None:
     texts = {
         file: file.read_text(encoding="utf-8")
         for file in [*files, ROOT / "README.md"]
-        if file.suffix not in (".pyc", ".webp")
+        if file.suffix not in (".gz", ".pyc", ".webp")
     }
     named = {file: {found["version"] for found in RELEASE.finditer(text)} for file, text in texts.items()}
     assert {file: found for file, found in named.items() if found} == {file: {__version__} for file in NAMING}
