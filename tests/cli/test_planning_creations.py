@@ -409,3 +409,38 @@ def test_the_doctor_asks_nothing_about_what_is_missing(cli_runner: CliRunner, di
         "  error    project                                   group acme/team does not exist yet, and no manifest creates "
         "this project; declare `create`\n"
     )
+
+
+def test_what_a_failed_creation_held_up_is_planned_again(cli_runner: CliRunner, dialect: str) -> None:
+    service(cli_runner, dialect)
+    write(cli_runner, TEAM, API, "Project acme/api\nspec: {milestones: {x: {}}}")
+    cli_runner.sandbox.set_faults(["status=403,method=POST,match=groups"])
+    assert cli_runner("apply --yes --concurrency 1 --report json=report.json").code == 3
+    cli_runner.sandbox.set_faults([])
+    done, asked = plan(cli_runner, "plan --retry-failed report.json")
+    assert asked == ["groups/acme/team", "groups/acme"]
+    again = ["+ group acme/team", "+ project acme/team/api", '+ milestone "one"']
+    assert (done.code, told(done)) == (0, again)
+    narrowed, _ = plan(cli_runner, "plan --retry-failed report.json --target acme/team")
+    assert (narrowed.code, told(narrowed)) == (0, again[:1])
+    assert cli_runner("apply --yes --concurrency 1").code == 0
+    done, asked = plan(cli_runner, "plan --retry-failed report.json")
+    assert (done.code, told(done)) == (0, [])
+    assert asked == ["groups/acme/team", "projects/acme/team/api", "projects/acme/team/api/milestones"]
+
+
+def test_a_canary_takes_along_what_is_created_for_its_sake(cli_runner: CliRunner, dialect: str) -> None:
+    service(cli_runner, dialect)
+    write(
+        cli_runner,
+        "Project acme/about\ncreate: {}",
+        TEAM,
+        "Project acme/team/api\ncreate: {}\nspec: {job_token_scope: {projects: [acme/team/lib, acme/lib]}}",
+        "Project acme/team/lib\ncreate: {}",
+        "Project acme/team/web\ncreate: {}",
+    )
+    cli_runner.sandbox.clear_log()
+    assert cli_runner("apply --yes --concurrency 1 --canary acme/team/api").code == 0
+    posted = [entry["body"] for entry in cli_runner.sandbox.log() if entry["method"] == "POST"]
+    names = [body.get("path") or body["target_project_id"] for body in posted]
+    assert names == ["team", "api", "lib", 101, 105, "about", "web"]
