@@ -225,8 +225,8 @@ def _missing(parent: Target, declared: DesiredTarget | None) -> Cause:
     """Return that a group is missing, which some document may create."""
     if declared is not None:
         left_out = f"{parent} does not exist, and this run leaves out its creation ({declared.origin})"
-        return Cause(left_out, f"select {parent} as well")
+        return Cause(left_out, f"include {parent} in the run")
     return Cause(
-        f"{parent} does not exist, or is not visible to this token, and no manifest creates it",
+        f"{parent} does not exist, or is not visible to this token, and this run does not create it",
         f"declare {parent} with `create`, or correct the path",
     )

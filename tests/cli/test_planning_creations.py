@@ -192,7 +192,7 @@ def test_only_a_404_means_that_something_is_missing(cli_runner: CliRunner, diale
 def test_a_parent_that_nothing_creates_is_asked_for_once(cli_runner: CliRunner, dialect: str) -> None:
     service(cli_runner, dialect)
     missing = (
-        "group nobody/team does not exist, or is not visible to this token, and no manifest creates it; declare group "
+        "group nobody/team does not exist, or is not visible to this token, and this run does not create it; declare group "
         "nobody/team with `create`, or correct the path"
     )
     write(cli_runner, *(f"Project nobody/team/{name}\ncreate: {{}}" for name in ("api", "lib")))
@@ -215,9 +215,7 @@ def test_what_nothing_creates_below_a_group_that_is_created_is_a_problem(cli_run
     )
     done, asked = plan(cli_runner)
     assert asked == ["groups/acme/team", "groups/acme"]
-    tools = (
-        "group acme/team/tools does not exist, or is not visible to this token, and no manifest creates it; declare "
-    )
+    tools = "group acme/team/tools does not exist, or is not visible to this token, and this run does not create it; declare "
     nothing = "group acme/team does not exist yet, and no manifest creates this project; declare `create`"
     assert told(done) == [
         "+ group acme/team",
@@ -236,7 +234,7 @@ def test_a_creation_that_a_narrowing_leaves_out_is_named(cli_runner: CliRunner, 
     left_out = "group acme/team does not exist, and this run leaves out its creation (manifests/all.yaml:1)"
     done, asked = plan(cli_runner, f"plan {line}")
     assert [each for each in asked if "triggers" not in each] == ["groups/acme/team"]
-    assert told(done) == [f'! project "acme/team/api": {left_out}; select group acme/team as well']
+    assert told(done) == [f'! project "acme/team/api": {left_out}; include group acme/team in the run']
 
 
 def test_what_is_missing_and_not_selected_is_no_problem(cli_runner: CliRunner, dialect: str) -> None:
