@@ -56,7 +56,7 @@ ROUND = 61
 
 REMEDIES = {
     "import source is disabled": "an administrator must enable this import source (`import_sources` in the settings)",
-    "has already been taken": "a user, group or project has this path or name: choose another, or remove `create`",
+    "has already been taken": "another user, group or project has this path or name: choose another",
     "reserved name": "choose another path",
     "is not allowed since the parent": "`visibility` must not exceed that of the group above",
     "not have read access to the repository": "check the token in {variable}, and `repo_id`",

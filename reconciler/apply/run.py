@@ -5,7 +5,7 @@ approval settings decide what the projects may set. Within a target, changes are
 recorded, and doubts are settled by reading.
 """
 
-from collections.abc import Collection, Iterable, Mapping
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
 from itertools import chain, groupby
@@ -247,7 +247,8 @@ class TargetRun:
             planned = replace(self._planned_again(again), excepted=section.excepted)
             stale = exceeding(planned, section) if self.options.recheck else {}
         else:
-            planned, stale = section, self._stale(section)
+            planned = section
+            stale = self._stale([change for change in section.changes if id(change) not in fates])
         return planned, fates | {number: Fate(Status.STALE, why) for number, why in stale.items()}
 
     def _completed_section(self, section: SectionPlan) -> tuple[SectionPlan, dict[int, Fate]]:
@@ -267,10 +268,12 @@ class TargetRun:
         except LookupError as error:
             return section, fates | {id(change): Fate(Status.FAILED, str(error)) for change in shown}
         origins = {change.address: change.origin for change in shown}
-        changes = [replace(change, origin=origins.get(change.address, "")) for change in planned.changes]
-        left = [change for change in section.changes if id(change) in fates]
-        problems = (*section.problems, *planned.problems)
-        return replace(planned, changes=(*changes, *left), problems=problems, excepted=section.excepted), fates
+        changes = [replace(each, origin=origins.get(each.address, "")) for each in planned.changes]
+        changes += [change for change in section.changes if id(change) in fates]
+        problems = [replace(each, origin=origins.get(each.address, "")) for each in planned.problems]
+        problems += section.problems
+        excepted = section.excepted
+        return replace(planned, changes=tuple(changes), problems=tuple(problems), excepted=excepted), fates
 
     def _planned_from(self, section: Section) -> SectionPlan:
         """Read a section, and plan it.
@@ -312,9 +315,9 @@ class TargetRun:
             for name, wanted in section.wanted.items()
         }
 
-    def _stale(self, section: SectionPlan) -> dict[int, str]:
+    def _stale(self, changes: Sequence[Change]) -> dict[int, str]:
         """Read again what will be changed, or could be made twice; return by change why it is out of date."""
-        old = section.changes if self.options.recheck else repeatable(section, self.kinds)
+        old = changes if self.options.recheck else repeatable(changes, self.kinds)
         if self.options.stop.reason or not old:
             return {}
         live = self.verifier.again(old)
@@ -659,10 +662,10 @@ def exceeding(planned: SectionPlan, saved: SectionPlan) -> dict[int, str]:
     }
 
 
-def repeatable(section: SectionPlan, kinds: Kinds) -> list[Change]:
+def repeatable(changes: Iterable[Change], kinds: Kinds) -> list[Change]:
     """Return the creations that the service would carry out twice without a word: their names need not be unique."""
     return [
         change
-        for change in section.changes
+        for change in changes
         if isinstance(change, Create) and not collection_of(change.address, kinds).unique_names
     ]

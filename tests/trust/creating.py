@@ -1,64 +1,56 @@
-"""Plans of what does not exist yet, made by hand: the creations, and what is declared of it, planned against nothing."""
+"""Targets that do not exist yet: what is declared, the plans for it, and what becomes of them."""
 
-from collections.abc import Iterable
 from typing import Any
 
-from reconciler.model.creation import Creation, Import, Namespace
-from reconciler.model.endpoints import Collection
-from reconciler.model.plan import Plan, SectionPlan, TargetPlan
-from reconciler.model.resource import Found
-from reconciler.model.state import LivePart, LiveState, Reference, Section
+from reconciler.apply import ApplyOptions, Status, Stop, TargetOutcome, apply_plan
+from reconciler.model.creation import Creation, Import
+from reconciler.model.plan import Plan
+from reconciler.model.state import DesiredState, DesiredTarget
 from reconciler.model.targets import Level, Target
-from reconciler.planning.creation import creation_of
-from reconciler.planning.planner import plan_section
+from reconciler.planning.absent import look_for
+from reconciler.planning.run import Known, draw_plan
 from tests.building import KINDS, section
+from tests.engine_driver import EngineDriver
 
-PRIVATE = Creation("X", "private")
+EMPTY = Creation("X", "private")
 
 
-def from_github(token_env: str = "GITHUB_TOKEN", **fields: Any) -> Creation:
+def from_github(repo_id: int = 42, **fields: Any) -> Creation:
     """Return the import of a repository of GitHub."""
-    return Creation("X", source=Import("github", token_env, {"repo_id": 42, **fields}))
+    return Creation("X", source=Import("github", "GITHUB_TOKEN", {"repo_id": repo_id, **fields}))
 
 
-def new(
-    path: str, creation: Creation = PRIVATE, spec: dict[str, Any] | None = None, parent: int | None = None
-) -> TargetPlan:
-    """Return the plan of a target that does not exist: a group if its last part is in capital letters.
-
-    Args:
-        path: of the target.
-        creation: how to create it.
-        spec: what is declared of it.
-        parent: the ID of the group above; None where the run creates that.
-    """
-    name = path.rpartition("/")[2]
-    target = Target(Level.GROUP if name.isupper() else Level.PROJECT, path)
-    create = creation_of(target, creation, Namespace(path.rpartition("/")[0], parent))
-    sections = [SectionPlan("", changes=(create,))]
-    sections += [_against_nothing(section(kind, value, target)) for kind, value in (spec or {}).items()]
-    return TargetPlan(target, tuple(sections), importing=creation.source is not None)
+def new(path: str, creation: Creation | None = EMPTY, **spec: Any) -> DesiredTarget:
+    """Return a target with `create`: a group if its last part is in capital letters, else a project."""
+    target = Target(Level.GROUP if path.rpartition("/")[2].isupper() else Level.PROJECT, path)
+    sections = tuple(section(kind, value, target) for kind, value in spec.items())
+    return DesiredTarget(target, sections, creation=creation)
 
 
-def plan_of(*targets: TargetPlan) -> Plan:
-    """Return a plan."""
-    return Plan(tuple(sorted(targets, key=lambda each: each.target.order)))
+def plan_of(engine: EngineDriver, *targets: DesiredTarget) -> Plan:
+    """Make a plan, and forget the requests."""
+    desired = DesiredState(tuple(sorted(targets, key=lambda each: each.target.order)), "digest")
+    found = look_for(desired, desired, engine.client, 1, ids={}, known={}, api_url="")
+    known = Known(ids=found.ids, targets=desired.targets, absent=found.targets, importing=found.importing)
+    plan = draw_plan(desired, engine.client, KINDS, 1, known=known)
+    engine.sandbox.clear_log()
+    return plan
 
 
-def _against_nothing(declared: Section) -> SectionPlan:
-    parts: dict[tuple[Target, str, str], LivePart] = {}
-    for name in declared.wanted:
-        part = KINDS[declared.kind].part(name)
-        found: LivePart = () if isinstance(part, Collection) else Found(part.model())
-        parts[declared.target, declared.kind, name] = found
-    live, missing = LiveState(parts, {}), frozenset[Any]()
-    planned, missing = plan_section(declared, live, KINDS)
-    while missing:
-        live = LiveState(parts, {each: 100 for each in missing if isinstance(each, Reference)})
-        planned, missing = plan_section(declared, live, KINDS)
-    return planned
+def applied(engine: EngineDriver, plan: Plan, **options: Any) -> list[TargetOutcome]:
+    """Apply a plan."""
+    terms = ApplyOptions(1, deliver=engine.deliver, write_log=engine.write_log, **{"stop": Stop(), **options})
+    return apply_plan(plan, engine.client, KINDS, terms)
 
 
-def created(targets: Iterable[dict[str, Any]]) -> list[str]:
-    """Return the paths of groups or projects of a state."""
-    return [each["path"] for each in targets]
+def results(outcomes: list[TargetOutcome]) -> list[str]:
+    """Return what became of each change: of a creation with its ID, of others that were not made with the reason."""
+    lines = []
+    for each in (each for target in outcomes for each in target.outcomes):
+        address = each.change.address
+        number = f" ID {each.created.id}" if each.created and not address.section else ""
+        what = str(address.target) if not address.section else f"{address.target} {address.title} {address.name or ''}"
+        reason = f": {each.reason}" if each.reason else ""
+        unsure = " (maybe done)" if each.unconfirmed else ""
+        lines.append(f"{what.strip()} {'done' if each.status is Status.DONE else each.status}{number}{unsure}{reason}")
+    return lines
