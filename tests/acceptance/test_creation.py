@@ -278,7 +278,7 @@ project acme/taken/below
 Applied: 2 created, 0 updated, 0 deleted; 2 failed, 0 stale, 2 skipped, 0 dropped by the service, 0 problems. 13 requests made.
 """
 TAKEN = "has already been taken"
-CHOOSE = "a user, group or project has this path or name: choose another, or remove `create`"
+CHOOSE = "another user, group or project has this path or name: choose another"
 REFUSED = f"""
 group acme/loud
 + group acme/loud failed: POST groups: 400 Failed to save group {{visibility_level: public is not allowed since the parent group has a private visibility.}}; `visibility` must not exceed that of the group above
