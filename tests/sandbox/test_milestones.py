@@ -296,6 +296,29 @@ def test_the_groups_milestones_are_listed_with_a_projects(service: SandboxClient
     assert service.ask(f"GET {lib}/milestones?{name}=true&title=root") == (200, [shown])
 
 
+@BOTH
+def test_a_groups_list_shows_what_is_above_and_below_it_that_the_caller_sees(
+    service: SandboxClient, dialect: str
+) -> None:
+    state = a_service(dialect, acme=several("root"), team=several("team"), lib=several("lib"), web=several("web"))
+    off = {"issues_enabled": False, "merge_requests_enabled": False}
+    state["projects"].append({"id": 103, "path": "acme/team/off", **off, **several("off")})
+    state["projects"][1]["issues_enabled"] = False
+    service.given(state)
+
+    def shown(query: str, *, user: str = "ada", group: int = 11) -> list[tuple[str, str]]:
+        status, found = service.ask(f"GET /groups/{group}/milestones?{query}", user=user)
+        assert status == 200
+        return [(each["title"], each["web_url"].removeprefix(HOST).partition("/-/")[0]) for each in found]
+
+    team, lib = ("team", "/groups/acme/team"), ("lib", "/acme/team/lib")
+    root, web = ("root", "/groups/acme"), ("web", "/acme/web")
+    assert shown("include_descendants=true") == [lib, team]
+    assert shown("include_ancestors=true&include_descendants=true") == [lib, team, root]
+    assert shown("include_descendants=true", group=10) == [lib, web, team, root]
+    assert shown("include_descendants=true", group=10, user="max") == [web, root]
+
+
 @pytest.mark.parametrize(("dialect", "key"), [("spec", "message"), ("deployed", "error")])
 def test_the_two_names_for_ancestors_exclude_each_other(service: SandboxClient, dialect: str, key: str) -> None:
     service.given(a_service(dialect))

@@ -66,7 +66,11 @@ class Milestone(CountedItem):
 
 
 class _Milestones(Collection[Milestone]):
-    """The milestones of a project or group; those of the groups above are listed with `_ANCESTORS`."""
+    """The milestones of a project or group; those of the groups above are listed with `_ANCESTORS`.
+
+    A project's list shows these to whoever sees the project, and a group's to whoever sees the groups; in the same way it
+    shows those of the groups and projects below, with `include_descendants`.
+    """
 
     def list_items(self, call: Call) -> Answer:
         """Answer with milestones by due date, or as `sort` says, newest first among equals."""
@@ -77,8 +81,10 @@ class _Milestones(Collection[Milestone]):
         owner = self.owner(call)
         ancestors = any(sent.get(name) for name in _ANCESTORS)
         places = _with_groups_above(call.state, owner) if ancestors else [owner]
-        if self.level == "group" and sent.get("include_descendants"):
-            places += [place for place in call.state.below(owner) if place is not owner]
+        if self.level == "group":
+            below = call.state.below(owner) if sent.get("include_descendants") else []
+            others = [place for place in (*places, *below) if place is not owner and _is_shown(call, place)]
+            places = [owner, *others]
         found = [
             (place, each) for place in places for each in self.section.of(place) if _matches(each, sent, ancestors)
         ]
@@ -175,6 +181,12 @@ class _Milestones(Collection[Milestone]):
                 self.remove(call, each, same)
         self.add(call, group, promoted)
         return Answer(200, 200) if state.deployed else Answer(201, self.show(call, group, promoted))
+
+
+def _is_shown(call: Call, place: Place) -> bool:
+    """Whether a group's list shows the milestones of a place: the caller sees it and, in a project, the feature is on."""
+    is_on = not isinstance(place, Project) or place.issues_enabled or place.merge_requests_enabled
+    return is_on and call.state.visible(call.user, place)
 
 
 def _rank(each: Milestone, field: str) -> str | int:
