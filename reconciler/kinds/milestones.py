@@ -16,10 +16,7 @@ from reconciler.model.targets import Level
 class Milestone(Item):
     """A milestone of a project."""
 
-    misplaced: ClassVar[Mapping[str, str]] = {
-        "title": "the title of a milestone is its key",
-        "promote": "the milestone of a group is what a promotion makes: declare it in a `Group` document",
-    }
+    misplaced: ClassVar[Mapping[str, str]] = {"title": "the title of a milestone is its key"}
 
     description: Annotated[str | None, BeforeValidator(lambda text: None if text == "" else text)] = Field(
         default=None, description="Text of any length. Null or empty: none.", examples=["December release"]
@@ -42,8 +39,6 @@ class Milestone(Item):
 
 class GroupMilestone(Milestone, Promoted):
     """A milestone of a group."""
-
-    misplaced: ClassVar[Mapping[str, str]] = {"title": "the title of a milestone is its key"}
 
 
 ADDRESSES = {

@@ -52,7 +52,7 @@ def test_what_projects_share_is_said_once_and_the_rest_where_it_differs(cli_runn
     assert done.err == "8 targets exported; 6 files written; 1 archived project left out.\n"
     assert contents(Path("out")) == {
         "acme.yaml": "apiVersion: reconciler/v1\nkind: Group\nmetadata: {path: acme}\nspec:\n"
-        "  notification_settings: {level: global}\n",
+        "  notification_settings: {level: global}\n  milestones: {}\n",
         "acme.profile.yaml": """\
 apiVersion: reconciler/v1
 kind: Profile
@@ -177,7 +177,7 @@ def test_what_all_but_one_have_is_in_the_profile_even_if_no_manifest_can_say_it_
     asked = "export --group acme --as-set -o out --section milestones --section trigger_tokens"
     assert cli_runner(asked).code == 0
     files = contents(Path("out"))
-    assert [*files] == ["acme/odd.yaml", "acme/twice.yaml", "acme.profile.yaml", "acme.set.yaml"]
+    assert [*files] == ["acme/odd.yaml", "acme/twice.yaml", "acme.profile.yaml", "acme.set.yaml", "acme.yaml"]
     assert files["acme.profile.yaml"].endswith(
         '  milestones:\n    "1": {due_date: 2026-05-01}\n  trigger_tokens: {t: {}}\n'
     )

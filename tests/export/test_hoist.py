@@ -79,6 +79,7 @@ spec:
       state: active
 """
     )
+    assert files.pop("acme.yaml").endswith("spec:\n  milestones: {}\n")
     assert files == {
         f"{path}.yaml": document(path, " {}\n", "common")
         for path in ("acme/api", "acme/lib", "acme/more", "acme/tools/cli", "acme/web")

@@ -202,5 +202,5 @@ def test_an_export_tells_how_far_it_is(cli_runner: CliRunner) -> None:
         assert (progress.stage, progress.done, progress.targets) == ("checking manifests", 0, 0)
         snapshot = read_all(asked, client, KINDS, 2, progress)
     assert (
-        (progress.stage, progress.done, progress.targets) == ("reading", 4, 4) == ("reading", 4, len(snapshot.targets))
+        (progress.stage, progress.done, progress.targets) == ("reading", 5, 5) == ("reading", 5, len(snapshot.targets))
     )

@@ -68,8 +68,8 @@ class Milestone(CountedItem):
 class _Milestones(Collection[Milestone]):
     """The milestones of a project or group; those of the groups above are listed with `_ANCESTORS`.
 
-    A project's list shows these to whoever sees the project, and a group's to whoever sees the groups; in the same way it
-    shows those of the groups and projects below, with `include_descendants`.
+    A project's list shows these to whoever sees the project, and a group's to whoever sees the groups. With
+    `include_descendants` it shows those of the groups and projects below in the same way.
     """
 
     def list_items(self, call: Call) -> Answer:
@@ -184,7 +184,7 @@ class _Milestones(Collection[Milestone]):
 
 
 def _is_shown(call: Call, place: Place) -> bool:
-    """Whether a group's list shows the milestones of a place: the caller sees it and, in a project, the feature is on."""
+    """Whether a group's list shows a place's milestones: the caller sees it, and a project has the feature on."""
     is_on = not isinstance(place, Project) or place.issues_enabled or place.merge_requests_enabled
     return is_on and call.state.visible(call.user, place)
 
