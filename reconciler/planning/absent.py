@@ -20,7 +20,7 @@ from reconciler.live.read import ask_each
 from reconciler.manifests import Hidden
 from reconciler.model.creation import TOP_LEVEL, Namespace, ToCreate
 from reconciler.model.protocols import Concurrency, Reader
-from reconciler.model.state import Cause, DesiredState, DesiredTarget, Reference
+from reconciler.model.state import Cause, DesiredState, DesiredTarget, LiveState, Lookup, Reference, Unknown
 from reconciler.model.targets import Identity, Level, Target
 from reconciler.planning.causes import refuse_unless_api
 
@@ -150,6 +150,53 @@ def _not_imported(imports: Mapping[Target, ImportState | ServiceError]) -> dict[
     return causes
 
 
+def look_up_absent(
+    missing: Iterable[Lookup],
+    live: LiveState,
+    whole: Iterable[DesiredTarget],
+    reader: Reader,
+    concurrency: Concurrency,
+) -> dict[Reference, int | Unknown]:
+    """Return the IDs of targets that are created by some manifest or below a new group; or that they do not exist.
+
+    Args:
+        missing: what is to be looked up; the rest of it is left to others.
+        live: tells what does not exist.
+        whole: all targets that the manifests declare.
+        reader: the service.
+        concurrency: how many requests at once.
+
+    Raises:
+        ServiceError: one that `live.ENDS_A_RUN`.
+    """
+    creations = {each.target.identity: each for each in whole if each.creation is not None}
+    found: dict[Reference, int | Unknown] = {}
+    asked: dict[Identity, Reference] = {}
+    references = [each for each in missing if isinstance(each, Reference)] if creations else []
+    for each in sorted(references, key=lambda reference: (reference.level, reference.path)):
+        target = Target(each.level, each.path)
+        standing = live.absent.get(target.identity)
+        group = next((above for above in groups_above(target) if live.created(Level.GROUP, above)), None)
+        if isinstance(standing, Cause):
+            found[each] = Unknown(standing.reason, standing.remedy)
+        elif target.identity in creations and group is None:
+            asked[target.identity] = each
+        elif group is not None:
+            cause = _missing(target, creations.get(target.identity))
+            found[each] = Unknown(cause.reason, cause.remedy)
+    targets = [creations[name].target for name in asked]
+    for name, answer in find_existing(targets, reader, concurrency, {}, created=()).items():
+        match answer:
+            case There(id=number):
+                found[asked[name]] = number
+            case None:
+                cause = _missing(creations[name].target, creations[name])
+                found[asked[name]] = Unknown(cause.reason, cause.remedy)
+            case error:
+                found[asked[name]] = Unknown(f"cannot be read: {error}")
+    return found
+
+
 def find_absent(
     targets: Iterable[DesiredTarget], whole: Iterable[DesiredTarget], found: Answers
 ) -> dict[Identity, ToCreate | Cause]:
@@ -221,12 +268,12 @@ def _namespace(
     return _missing(parent, creations.get(parent.identity))
 
 
-def _missing(parent: Target, declared: DesiredTarget | None) -> Cause:
-    """Return that a group is missing, which some document may create."""
+def _missing(target: Target, declared: DesiredTarget | None) -> Cause:
+    """Return that a target is missing, which some document may create."""
     if declared is not None:
-        left_out = f"{parent} does not exist, and this run leaves out its creation ({declared.origin})"
-        return Cause(left_out, f"include {parent} in the run")
+        left_out = f"{target} does not exist, and this run leaves out its creation ({declared.origin})"
+        return Cause(left_out, f"include {target} in the run")
     return Cause(
-        f"{parent} does not exist, or is not visible to this token, and this run does not create it",
-        f"declare {parent} with `create`, or correct the path",
+        f"{target} does not exist, or is not visible to this token, and this run does not create it",
+        f"declare {target} with `create`, or correct the path",
     )

@@ -7,7 +7,6 @@ import logging
 from collections.abc import Callable, Collection, Iterable, Mapping
 from dataclasses import dataclass, field, replace
 
-from reconciler.live.existence import groups_above
 from reconciler.live.read import EarlyParts, read_live
 from reconciler.live.records import look_up, look_up_paths, with_lookups
 from reconciler.model.creation import ToCreate
@@ -29,6 +28,7 @@ from reconciler.model.state import (
     Unreadable,
 )
 from reconciler.model.targets import Identity, Level, Target
+from reconciler.planning.absent import look_up_absent
 from reconciler.planning.causes import find_causes, refuse_unless_api
 from reconciler.planning.creation import empty_parts, existing
 from reconciler.planning.planner import make_plan
@@ -205,7 +205,8 @@ def _plan_from(
     earlier: dict[Target, TargetPlan] = {}
     plan, missing = make(desired, live, kinds, earlier)
     while missing:
-        live = replace(live, ids={**live.ids, **_below_missing(missing, live)})
+        absent = look_up_absent(missing, live, known.targets, reader, concurrency)
+        live = replace(live, ids={**live.ids, **absent})
         live = with_lookups(live, [each for each in missing if each not in live.ids], reader, concurrency)
         plan, missing = make(desired, live, kinds, earlier)
     if known.importing:
@@ -229,19 +230,6 @@ def _plan_from(
     twins = _twins(plan, targets.values(), {**live.ids, **moved}, reader, concurrency)
     reasons = {**twins, **known.held}
     return hold_back(plan, reasons) if reasons else plan, live
-
-
-def _below_missing(missing: Iterable[Lookup], live: LiveState) -> dict[Reference, Unknown]:
-    """Return the references into groups that this run creates, to what it does not create there."""
-    unknown = {}
-    for each in missing if live.absent else ():
-        if isinstance(each, Reference):
-            groups = groups_above(Target(each.level, each.path))
-            group = next((group for group in groups if live.created(Level.GROUP, group)), None)
-            if group is not None:
-                reason = f"not found: group {group} does not exist yet, and no manifest creates this {each.level}"
-                unknown[each] = Unknown(reason, "correct the path, or declare `create`")
-    return unknown
 
 
 def _twins(

@@ -66,8 +66,8 @@ project acme/team/tools/cli
   ~ approval settings                         allow_committer_approval: true     manifests/all.yaml:23
   ! approval settings.allow_author_approval: group acme/team sets it to false in this plan, which locks it here; \
 change it there or leave the field out     manifests/all.yaml:23
-  ! allowlisted project "acme/team/web": not found: group acme/team does not exist yet, and no manifest creates this \
-project; correct the path, or declare `create`     manifests/all.yaml:22
+  ! allowlisted project "acme/team/web": project acme/team/web does not exist, or is not visible to this token, and \
+this run does not create it; declare project acme/team/web with `create`, or correct the path     manifests/all.yaml:22
 project ada/notes
   + project ada/notes (name: notes, visibility: private)     manifests/all.yaml:35
   ~ notification settings                     level: watch     manifests/all.yaml:36
@@ -442,3 +442,45 @@ def test_a_canary_takes_along_what_is_created_for_its_sake(cli_runner: CliRunner
     posted = [entry["body"] for entry in cli_runner.sandbox.log() if entry["method"] == "POST"]
     names = [body.get("path") or body["target_project_id"] for body in posted]
     assert names == ["team", "api", "lib", 101, 105, "about", "web"]
+
+
+def test_references_to_what_this_run_does_not_create_are_problems_in_the_same_words(
+    cli_runner: CliRunner, dialect: str
+) -> None:
+    service(cli_runner, dialect)
+    paths = ["team/lib", "team/web", "gone/lib", "apart", "web", "sick"]
+    listed = ", ".join(f"acme/{path}" for path in paths)
+    write(
+        cli_runner,
+        TEAM,
+        *(f"Project acme/{path}\ncreate: {{}}" for path in paths),
+        f"Project acme/api\nspec: {{job_token_scope: {{projects: [{listed}]}}}}",
+    )
+    cli_runner.sandbox.set_faults(["status=403,match=projects/acme%2Fsick"])
+    left = [f"--exclude acme/{path}" for path in ("team/web", "apart", "sick", "web")]
+    done, asked = plan(cli_runner, f"plan {' '.join(left)}")
+    assert asked == [
+        *("groups/acme/team", "projects/acme/gone/lib", "groups/acme", "groups/acme/gone"),
+        "projects/acme/api/job_token_scope/allowlist",
+        *("projects/acme/apart", "projects/acme/sick", "projects/acme/web"),
+        *(["projects/acme/api"] if dialect == "spec" else []),
+    ]
+    gone = "group acme/gone does not exist, or is not visible to this token, and this run does not create it; declare "
+
+    def left_out(path: str, line: int) -> str:
+        reason = f"project {path} does not exist, and this run leaves out its creation (manifests/all.yaml:{line})"
+        return f'! allowlisted project "{path}": {reason}; include project {path} in the run'
+
+    assert sorted(told(done)) == sorted(
+        [
+            "+ group acme/team",
+            "+ project acme/team/lib",
+            f'! project "acme/gone/lib": {gone}group acme/gone with `create`, or correct the path',
+            '+ allowlisted project "acme/team/lib"',
+            '+ allowlisted project "acme/web"',
+            left_out("acme/apart", 21),
+            f'! allowlisted project "acme/gone/lib": {gone}group acme/gone with `create`, or correct the path',
+            '! allowlisted project "acme/sick": cannot be read: GET projects/acme%2Fsick: 403 Forbidden',
+            left_out("acme/team/web", 11),
+        ]
+    )
