@@ -4,13 +4,12 @@ from collections.abc import Collection, Container, Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from functools import partial
 from itertools import accumulate
-from typing import get_args
 from urllib.parse import quote
 
 from reconciler.errors import NotFound, ServiceError
 from reconciler.live.read import answer_or_error, ask_each
 from reconciler.live.records import fetch_record
-from reconciler.model.creation import Visibility
+from reconciler.model.creation import VISIBILITIES, Visibility
 from reconciler.model.protocols import Concurrency, Json, Reader
 from reconciler.model.targets import Identity, Level, Target
 
@@ -152,7 +151,7 @@ def _there(target: Target, reader: Reader) -> There:
 
 def _visibility(record: Mapping[str, Json]) -> Visibility | None:
     shown = record.get("visibility")
-    return next((each for each in get_args(Visibility) if each == shown), None)
+    return next((each for each in VISIBILITIES if each == shown), None)
 
 
 def _ask_namespace(group: Target, reader: Reader, for_projects: Collection[str]) -> Answer:

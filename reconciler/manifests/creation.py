@@ -3,18 +3,18 @@
 import hashlib
 import os
 import re
-from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterator, Mapping
 from dataclasses import dataclass, field
 from functools import lru_cache
 from pathlib import Path
 from stat import S_ISDIR, S_ISREG
-from typing import Any, get_args
+from typing import Any
 
 from reconciler.manifests.diagnostics import Diagnostic
 from reconciler.manifests.documents import LONGEST_NAME, GroupCreation, ImportSource, ProjectCreation, TargetCreation
 from reconciler.manifests.layers import fill, fill_all, literal, placeholder_values
 from reconciler.manifests.sources import Document, Steps
-from reconciler.model.creation import Archive, Creation, Import, Visibility
+from reconciler.model.creation import VISIBILITIES, Archive, Creation, Import, Visibility
 from reconciler.model.targets import Identity, Level, Target
 from reconciler.system.processes import own_tokens, reveals_token
 
@@ -24,7 +24,6 @@ IMPORT = "import"
 FROM_ARCHIVE = "from_archive"
 ENDING = ".gz"
 SHORTEST_GROUP = 2
-VISIBILITIES: Sequence[str] = get_args(Visibility)
 
 SLUG = re.compile(r"(?![-_.])[\w.-]+(?<![-_.])(?<!\.git)(?<!\.atom)", re.ASCII)
 """The last part of the path of a group or project."""

@@ -7,13 +7,15 @@ comes first. Its request holds no secret and no file: in their places stand `Pla
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Literal
+from typing import Literal, get_args
 
 from reconciler.model.diff import Fields
 from reconciler.model.protocols import Json, Request
 from reconciler.model.targets import Level, Target
 
 Visibility = Literal["private", "internal", "public"]
+VISIBILITIES: tuple[Visibility, ...] = get_args(Visibility)
+"""From the narrowest to the widest."""
 
 SOURCES: Mapping[str, str] = {"github": "import/github", "bitbucket_server": "import/bitbucket_server"}
 """By the manifest's word for where a project is imported from, the path of the request."""

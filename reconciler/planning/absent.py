@@ -18,7 +18,7 @@ from reconciler.live.existence import (
 )
 from reconciler.live.read import ask_each
 from reconciler.manifests import Hidden
-from reconciler.model.creation import TOP_LEVEL, Namespace, ToCreate
+from reconciler.model.creation import TOP_LEVEL, VISIBILITIES, Creation, Namespace, ToCreate
 from reconciler.model.protocols import Concurrency, Reader
 from reconciler.model.state import Cause, DesiredState, DesiredTarget, LiveState, Lookup, Reference, Unknown
 from reconciler.model.targets import Identity, Level, Target
@@ -238,10 +238,30 @@ def _standing(
     namespace = _namespace(target, found, absent, creations)
     if isinstance(namespace, Cause):
         return namespace
-    sends_visibility = creation.source is None and creation.archive is None
-    if sends_visibility and creation.visibility is None and namespace.visibility is None:
+    above = absent.get((Level.GROUP, namespace.path.casefold()))
+    of_archive = isinstance(above, ToCreate) and above.creation.archive is not None
+    return _invisible(target, creation, namespace, limited=not of_archive) or ToCreate(creation, namespace)
+
+
+def _invisible(target: Target, creation: Creation, namespace: Namespace, *, limited: bool) -> Cause | None:
+    """Return that a visibility is not known, or that the service refuses it.
+
+    Args:
+        target: what is created.
+        creation: how.
+        namespace: where.
+        limited: whether the visibility of the namespace is known to be the greatest there.
+    """
+    wanted, greatest = creation.visibility, namespace.visibility
+    if creation.source is not None or creation.archive is not None or not namespace.path:
+        return None
+    if wanted is None and greatest is None:
         return Cause(f"the service does not show the visibility of group {namespace.path}", "declare `visibility`")
-    return ToCreate(creation, namespace)
+    refuses = target.level is Level.GROUP and limited and wanted is not None and greatest is not None
+    if refuses and VISIBILITIES.index(wanted) > VISIBILITIES.index(greatest):
+        reason = f"the service refuses `{wanted}` in group {namespace.path}, which is {greatest}"
+        return Cause(reason, "correct `visibility`, or leave it out")
+    return None
 
 
 def _namespace(

@@ -484,3 +484,31 @@ def test_references_to_what_this_run_does_not_create_are_problems_in_the_same_wo
             left_out("acme/team/web", 11),
         ]
     )
+
+
+def test_a_group_that_is_more_visible_than_the_one_around_it_is_a_problem(cli_runner: CliRunner) -> None:
+    service(cli_runner, "deployed")
+    (cli_runner.folder / "team.tar.gz").write_bytes(b"whatever")
+    write(
+        cli_runner,
+        "Group acme/team\ncreate: {visibility: internal}",
+        "Group acme/tools2\ncreate: {visibility: private}",
+        "Group acme/tools2/deep\ncreate: {visibility: public}",
+        "Group acme/wide\ncreate: {from_archive: ../team.tar.gz, visibility: public}",
+        "Group acme/arch\ncreate: {from_archive: ../team.tar.gz}",
+        "Group acme/arch/deep\ncreate: {visibility: internal}",
+        "Project acme/shown\ncreate: {visibility: public}",
+        "Group apart\ncreate: {visibility: public}",
+    )
+    done, _ = plan(cli_runner)
+    refused = "the service refuses `{}` in group {}, which is private; correct `visibility`, or leave it out".format
+    assert told(done) == [
+        "+ group acme/arch",
+        "+ group acme/arch/deep",
+        f'! group "acme/team": {refused("internal", "acme")}',
+        "+ group acme/tools2",
+        f'! group "acme/tools2/deep": {refused("public", "acme/tools2")}',
+        "+ group acme/wide",
+        "+ group apart",
+        "+ project acme/shown",
+    ]
