@@ -192,3 +192,24 @@ def test_a_report_that_was_edited_is_refused(cli_runner: CliRunner) -> None:
     assert done.err.startswith(
         "reconciler: damaged, or made by another reconciler, or with a package that is not installed here: "
     )
+
+
+def test_a_target_that_was_created_is_never_deleted(cli_runner: CliRunner) -> None:
+    head = "apiVersion: reconciler/v1\nkind: Project\nmetadata: {path: acme/fresh}\n"
+    cli_runner.write("manifests/project.yaml", f"{head}create: {{}}\nspec: {{milestones: {{a: {{}}}}}}\n")
+    assert cli_runner("apply --yes --report json=created.json").code == 0
+    done = cli_runner("revert created.json --yes")
+    assert (done.code, done.out) == (
+        3,
+        "project acme/fresh\n"
+        '  - milestone "a"                             done\n'
+        '  ! project "acme/fresh": created by the apply, and never deleted by reconciler: delete it yourself if nobody '
+        "needs it\n"
+        "Applied: 0 created, 0 updated, 1 deleted; 0 failed, 0 stale, 0 skipped, 0 dropped by the service, 1 problem. "
+        "3 requests made.\n",
+    )
+    (created,) = [each for each in cli_runner.sandbox.state()["projects"] if each["path"] == "acme/fresh"]
+    assert created["milestones"] == []
+    cli_runner.write("manifests/project.yaml", f"{head}create: {{}}\n")
+    assert cli_runner("apply --yes --report json=none.json").code == 0
+    assert cli_runner("revert created.json --yes --quiet").code == 3
