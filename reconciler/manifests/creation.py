@@ -116,7 +116,7 @@ Creations = Mapping[Identity, Creation]
 
 
 def too_visible(target: Target, creations: Creations) -> Diagnostic | None:
-    """Return a warning if a target is to be more visible than the group that documents create around it."""
+    """Return advice if a target is to be more visible than the group that documents create around it."""
     wanted = creations[target.identity].visibility
     group = Target(Level.GROUP, str(target.ref).rpartition("/")[0])
     around = _visibility(group, creations)
@@ -126,7 +126,7 @@ def too_visible(target: Target, creations: Creations) -> Diagnostic | None:
     message = (
         f"the service {outcome} `{wanted}` in {group}, which is created {around} ({creations[group.identity].origin})"
     )
-    return Diagnostic((CREATE, "visibility"), message, "warning")
+    return Diagnostic((CREATE, "visibility"), message, "advice")
 
 
 def _visibility(group: Target, creations: Creations) -> Visibility | None:

@@ -714,8 +714,8 @@ def _assemble(compositions: list[Composition], index: Index, diagnostics: Diagno
     creations = {identity: each.creation for identity, each in index.targets.items() if each.creation}
     for identity in creations:
         own = index.targets[identity]
-        if (warning := too_visible(own.target, creations)) is not None:
-            diagnostics.add(own.layer.document, warning)
+        if (advice := too_visible(own.target, creations)) is not None:
+            diagnostics.add(own.layer.document, advice)
     assembled = _merge(compositions, index, diagnostics)
     declared = [each.effective for each in assembled.values()]
     groups = {str(each.target.ref).casefold(): each for each in declared if each.target.level is Level.GROUP}

@@ -25,9 +25,9 @@ ITEMS = st.dictionaries(st.sampled_from("abc"), st.sampled_from(["{}", "{state: 
 SPECS = st.one_of(
     ITEMS.map("{{milestones: {}}}".format),
     ITEMS.map("{{prune: [milestones], milestones: {}}}".format),
-    st.sampled_from(["acme/lib", "ACME/web", "acme/api", "102", "acme/tools", "acme/crew/web", "acme/crew/team/api"]).map(
-        "{{job_token_scope: {{projects: [{}]}}}}".format
-    ),
+    st.sampled_from(
+        ["acme/lib", "ACME/web", "acme/api", "102", "acme/tools", "acme/crew/web", "acme/crew/team/api"]
+    ).map("{{job_token_scope: {{projects: [{}]}}}}".format),
     st.sampled_from(["{job_token_scope: {groups: [acme/tools]}}", "{milestones: {'{name}-1': {}}}"]),
 )
 

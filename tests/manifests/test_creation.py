@@ -316,7 +316,7 @@ create: {visibility: internal}
 
 def test_nothing_is_more_visible_than_the_group_around_it(folder: Folder) -> None:
     folder.put("a.yaml", VISIBLE)
-    assert [str(each).splitlines()[0] for each in folder.read().warnings] == [
+    assert [str(each).splitlines()[0] for each in folder.read().advice] == [
         "a.yaml:14:22: warning: the service refuses `public` in group acme/team/sub, which is created internal (a.yaml:9)",
         "a.yaml:19:22: warning: the service lowers `public` in group acme/team, which is created internal (a.yaml:4)",
         "a.yaml:39:22: warning: the service lowers `internal` in group nova, which is created private (a.yaml:34)",
