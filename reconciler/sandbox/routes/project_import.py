@@ -1,7 +1,8 @@
 """Imports of projects from GitHub and Bitbucket Server (spec section 4.1), and how one is getting on.
 
 What the other hosts have, and how an import goes, stands in the section `imports` of the instance. No clock drives an
-import: it goes on each time somebody looks at it. When it ends, the project holds what the repository holds.
+import: it goes on each time somebody looks at it. When it ends, the project holds what the repository holds. Only the
+limit of so many a minute goes by the clock, that of the service.
 
 Differences: production has no source enabled until an administrator does so; its import from Bitbucket Server makes
 missing groups, and takes the project to the caller's own namespace where it cannot.
@@ -10,7 +11,6 @@ missing groups, and takes the project to the caller's own namespace where it can
 from collections.abc import Callable
 from contextlib import suppress
 from ipaddress import ip_address
-from time import monotonic
 from typing import Annotated, Any, Literal, Self
 from urllib.parse import urlsplit
 
@@ -24,8 +24,6 @@ from ..state import MAINTAINER, OWNER, Group, Project, Section, State, User
 from .instance import namespace_path, show_basic_project
 from .milestones import MILESTONES, Milestone
 from .places import add_missing_groups, may_create, wrong_project
-
-MINUTE = 60
 
 _Source = Literal["github", "bitbucket_server"]
 _Status = Literal["scheduled", "started", "finished", "failed", "canceled"]
@@ -261,11 +259,17 @@ def _insertion(
 
 
 def _is_in_time(state: State, user: User, per_minute: int) -> bool:
-    """Count an import, unless the user has asked for that many within a minute; 0 for any number."""
-    recent: list[float] = state.jobs.setdefault(("imports", user.id, 0), [])
-    recent[:] = [each for each in recent if each > monotonic() - MINUTE]
-    recent.append(monotonic())
-    return not per_minute or len(recent) <= per_minute
+    """Count an import; return whether the user has asked for no more than that within the minute; 0 for any number.
+
+    As in production, what is refused counts too, and the next minute begins on the full minute of the service's clock.
+    """
+    state.tick()
+    minute = state.now.replace(second=0, microsecond=0)
+    key = ("imports", user.id, 0)
+    counted, number = state.jobs.get(key, (minute, 0))
+    number = number + 1 if counted == minute else 1
+    state.jobs[key] = minute, number
+    return not per_minute or number <= per_minute
 
 
 def _is_local(url: str) -> bool:
