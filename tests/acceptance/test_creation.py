@@ -264,9 +264,10 @@ project acme/one/loud
 + trigger token "nightly" done
 Applied: 9 created, 1 updated, 0 deleted; 0 failed, 0 stale, 0 skipped, 1 dropped by the service, 0 problems. 34 requests made.
 """
-BY_A_DEVELOPER = """
+TOO_VISIBLE = '! group "acme/loud": the service refuses `public` in group acme, which is private; correct `visibility`, or leave it out'
+BY_A_DEVELOPER = f"""
 group acme/loud
-+ group acme/loud failed: POST groups: 403 Forbidden; this token may not create groups in group acme
+{TOO_VISIBLE}
 group acme/taken
 + group acme/taken failed: POST groups: 403 Forbidden; this token may not create groups in group acme
 project acme/app
@@ -275,24 +276,24 @@ project acme/app
 project acme/taken/below
 + project acme/taken/below skipped: group acme/taken was not created
 + milestone "a" skipped: group acme/taken was not created
-Applied: 2 created, 0 updated, 0 deleted; 2 failed, 0 stale, 2 skipped, 0 dropped by the service, 0 problems. 13 requests made.
+Applied: 2 created, 0 updated, 0 deleted; 1 failed, 0 stale, 2 skipped, 0 dropped by the service, 1 problem. 11 requests made.
 """
 TAKEN = "has already been taken"
 CHOOSE = "another user, group or project has this path or name: choose another"
 REFUSED = f"""
 group acme/loud
-+ group acme/loud failed: POST groups: 400 Failed to save group {{visibility_level: public is not allowed since the parent group has a private visibility.}}; `visibility` must not exceed that of the group above
+{TOO_VISIBLE}
 group acme/taken
 + group acme/taken failed: POST groups: 400 Failed to save group {{path: {TAKEN}}}; {CHOOSE}
 project acme/held
 + project acme/held failed: POST projects: 400 path: {TAKEN}; {CHOOSE}
 + milestone "a" skipped: project acme/held was not created
 project acme/nowhere/app
-! project "acme/nowhere/app": group acme/nowhere does not exist, or is not visible to this token, and no manifest creates it; declare group acme/nowhere with `create`, or correct the path
+! project "acme/nowhere/app": group acme/nowhere does not exist, or is not visible to this token, and this run does not create it; declare group acme/nowhere with `create`, or correct the path
 project acme/taken/below
 + project acme/taken/below skipped: group acme/taken was not created
 + milestone "a" skipped: group acme/taken was not created
-Applied: 0 created, 0 updated, 0 deleted; 3 failed, 0 stale, 3 skipped, 0 dropped by the service, 1 problem. 15 requests made.
+Applied: 0 created, 0 updated, 0 deleted; 2 failed, 0 stale, 3 skipped, 0 dropped by the service, 2 problems. 12 requests made.
 """
 COPIED = [
     "group acme/copy",
