@@ -22,11 +22,13 @@ class There:
         id: numeric ID.
         visibility: None if unknown.
         personal: whether it is the namespace of a user.
+        moved_to: its full path, if it has moved from where it was asked for; else empty.
     """
 
     id: int
     visibility: Visibility | None = None
     personal: bool = False
+    moved_to: str = ""
 
 
 @dataclass(frozen=True, slots=True)
@@ -146,7 +148,8 @@ def _ask(target: Target, reader: Reader) -> Answer:
 
 def _there(target: Target, reader: Reader) -> There:
     record = fetch_record(target, reader)
-    return There(record.id, _visibility(record.fields))
+    stays = record.path.casefold() == str(target.ref).casefold()
+    return There(record.id, _visibility(record.fields), moved_to="" if stays else record.path)
 
 
 def _visibility(record: Mapping[str, Json]) -> Visibility | None:

@@ -233,8 +233,8 @@ def _standing(
     if isinstance(answer, ServiceError):
         return Cause(f"cannot be read: {answer}", "")
     if creation is None:
-        missing = f"group {group} does not exist yet" if group else "it does not exist"
-        return Cause(f"{missing}, and no manifest creates this {target.level}", "declare `create`")
+        missing = f"group {group} does not exist yet" if group else "not found, or not visible to this token"
+        return Cause(f"{missing}, and no manifest creates this {target.level}", "declare `create`, or correct the path")
     namespace = _namespace(target, found, absent, creations)
     if isinstance(namespace, Cause):
         return namespace
@@ -276,16 +276,24 @@ def _namespace(
         return TOP_LEVEL
     parent = Target(Level.GROUP, path)
     match found.get(parent.identity), absent.get(parent.identity):
-        case There(personal=True), _ if target.level is Level.GROUP:
-            return Cause(f"{path} is the namespace of a user, which holds no groups", "correct the path")
-        case There(id=number, visibility=visibility), _:
-            return Namespace(path, number, visibility)
+        case There() as there, _:
+            return _in_existing(target, there)
         case _, ToCreate(creation=above, namespace=namespace):
             # An archive brings a visibility of its own, which nobody knows yet: private is never too much.
             return Namespace(path, None, above.visibility or ("private" if above.archive else namespace.visibility))
         case _, Cause():
             return Cause(f"{parent} cannot be created", "")
     return _missing(parent, creations.get(parent.identity))
+
+
+def _in_existing(target: Target, there: There) -> Namespace | Cause:
+    """Return a namespace that exists, or why the target cannot be created in it."""
+    path = parent_of(target)
+    if there.moved_to:
+        return Cause(f"group {path} has moved to {there.moved_to}", "use its new path in the manifest")
+    if there.personal and target.level is Level.GROUP:
+        return Cause(f"{path} is the namespace of a user, which holds no groups", "correct the path")
+    return Namespace(path, there.id, there.visibility)
 
 
 def _missing(target: Target, declared: DesiredTarget | None) -> Cause:

@@ -6,6 +6,7 @@ from urllib.parse import unquote
 
 import pytest
 
+from tests.between import Passing, between
 from tests.canned import answer, canned
 from tests.cli_runner import CliRunner, Ended
 from tests.states import a_small_service
@@ -209,20 +210,29 @@ def test_what_nothing_creates_below_a_group_that_is_created_is_a_problem(cli_run
         "Project acme/team/tools/cli\ncreate: {}",
         "Project acme/team/web\nspec: {milestones: {x: {}}}",
         "Project acme/team/none",
+        "Group apart\nspec: {notification_settings: {level: watch}}",
+        "Project apart/web\ncreate: {}",
         "ProjectSet {name: named}\nselect: {projects: [acme/team/lib]}\nspec: {milestones: {x: {}}}",
         "ProjectSet {name: unlisted}\nselect: {group: acme/team/deep}\nspec: {milestones: {x: {}}}",
         "ProjectSet {name: listed}\nselect: {group: acme/team}\nspec: {milestones: {y: {}}}",
     )
     done, asked = plan(cli_runner)
-    assert asked == ["groups/acme/team", "groups/acme"]
-    tools = "group acme/team/tools does not exist, or is not visible to this token, and this run does not create it; declare "
-    nothing = "group acme/team does not exist yet, and no manifest creates this project; declare `create`"
+    asked_apart = ["projects/apart/web", "groups/apart", "namespaces/apart"]
+    assert asked == ["groups/acme/team", "groups/acme", *asked_apart]
+    tools = (
+        "group acme/team/tools does not exist, or is not visible to this token, and this run does not create it; declare "
+        "group acme/team/tools with `create`, or correct the path"
+    )
+    nothing = "group acme/team does not exist yet, and no manifest creates this project; declare `create`, or correct the path"
     assert told(done) == [
         "+ group acme/team",
         '! group "acme/team/deep": group acme/team/deep does not exist yet, and no manifest creates it',
+        '! group "apart": not found, or not visible to this token, and no manifest creates this group; declare `create`, '
+        "or correct the path",
         f'! project "acme/team/lib": {nothing}',
-        f'! project "acme/team/tools/cli": {tools}group acme/team/tools with `create`, or correct the path',
+        f'! project "acme/team/tools/cli": {tools}',
         f'! project "acme/team/web": {nothing}',
+        '! project "apart/web": group apart cannot be created',
     ]
 
 
@@ -329,6 +339,20 @@ def test_a_project_that_has_moved_is_not_missing(cli_runner: CliRunner, dialect:
     assert told(done) == [f'! project "acme/old": {moved}']
 
 
+def test_nothing_is_created_in_a_group_that_has_moved(cli_runner: CliRunner, monkeypatch: pytest.MonkeyPatch) -> None:
+    def redirect(passing: Passing) -> None:
+        if passing.request.startswith("GET groups/acme%2Fold?"):
+            passing.status, passing.headers = 301, {"location": "/api/v4/groups/11?with_projects=false"}
+
+    write(cli_runner, "Project acme/old/web\ncreate: {}")
+    with between(cli_runner.sandbox.api_url) as proxy:
+        proxy.alter = redirect
+        monkeypatch.setenv("RECONCILER_API_URL", proxy.api_url)
+        done = cli_runner("plan --follow-moved")
+    moved = "group acme/old has moved to acme/tools; use its new path in the manifest"
+    assert told(done) == [f'! project "acme/old/web": {moved}']
+
+
 def test_where_nothing_is_found_the_url_is_doubted(cli_runner: CliRunner, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("RECONCILER_API_URL", cli_runner.sandbox.api_url.removesuffix("/api/v4"))
     write(cli_runner, TEAM, API)
@@ -339,7 +363,9 @@ def test_where_nothing_is_found_the_url_is_doubted(cli_runner: CliRunner, monkey
 
 def test_the_visibility_of_a_parent_must_be_shown(cli_runner: CliRunner, monkeypatch: pytest.MonkeyPatch) -> None:
     write(cli_runner, API)
-    with canned(answer("404 Not Found", "{}"), answer("200 OK", '{"id": 7, "visibility": "secret"}')) as server:
+    with canned(
+        answer("404 Not Found", "{}"), answer("200 OK", '{"id": 7, "full_path": "acme/team", "visibility": "secret"}')
+    ) as server:
         monkeypatch.setenv("RECONCILER_API_URL", server.api_url)
         done = cli_runner("plan")
     reason = "the service does not show the visibility of group acme/team; declare `visibility`"
@@ -405,7 +431,7 @@ def test_the_doctor_asks_nothing_about_what_is_missing(cli_runner: CliRunner, di
         "  ok       milestones                                read: not asked, write: not asked\n"
         "project acme/team/web\n"
         "  error    project                                   group acme/team does not exist yet, and no manifest creates "
-        "this project; declare `create`\n"
+        "this project; declare `create`, or correct the path\n"
     )
 
 
