@@ -118,6 +118,7 @@ def test_a_saved_plan_is_a_document_that_programs_can_read() -> None:
                     "names": ["Nov 2026"],
                     "fields": {"description": None, "start_date": None, "due_date": None, "state": "active"},
                     "read_only": {},
+                    "below": [],
                 },
                 "requests": [
                     {
@@ -150,7 +151,7 @@ def test_a_saved_plan_is_a_document_that_programs_can_read() -> None:
             "title": "trigger token",
             "name": "legacy-integration",
             "before": {},
-            "read": {"id": 71, "names": ["legacy-integration"], "fields": {}, "read_only": {}},
+            "read": {"id": 71, "names": ["legacy-integration"], "fields": {}, "read_only": {}, "below": []},
             "successor_id": None,
             "losses": ["no use of it is recorded", "its value starts no more pipelines, and does not come back"],
             "page": "",
