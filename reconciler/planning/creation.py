@@ -116,4 +116,5 @@ def as_created(planned: TargetPlan, to_create: ToCreate) -> TargetPlan:
 def _unread(section: SectionPlan) -> SectionPlan:
     """Return a section with updates of which it is not known what was there before."""
     changes = (replace(each, before={}) if isinstance(each, Update) else each for each in section.changes)
-    return replace(section, changes=tuple(changes))
+    excepted = (replace(each, before={}) for each in section.excepted)
+    return replace(section, changes=tuple(changes), excepted=tuple(excepted))

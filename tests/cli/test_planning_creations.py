@@ -303,6 +303,23 @@ def test_a_variable_that_is_not_set_is_warned_of_once(cli_runner: CliRunner, mon
     assert done.err == "GITHUB_TOKEN is not set or empty, and the import of project acme/one and 2 more needs it\n"
 
 
+def test_exceptions_hold_back_what_they_name_in_new_projects_too(cli_runner: CliRunner) -> None:
+    excepted = "{section: %s, until: 2099-12-31, reason: later}"
+    exceptions = ", ".join(excepted % each for each in ("milestones, item: b", "approval_settings"))
+    write(
+        cli_runner,
+        f"Project {{path: acme/fresh, exceptions: [{exceptions}]}}\ncreate: {{}}\nspec:\n"
+        "  milestones: {a: {}, b: {}}\n  approval_settings: {allow_author_approval: false}",
+    )
+    done, _ = plan(cli_runner)
+    until = "excepted until 2099-12-31: later     manifests/all.yaml:3"
+    assert done.out.splitlines()[2:-1] == [
+        '  + milestone "a"     manifests/all.yaml:6',
+        f"  = approval settings                         allow_author_approval: false, {until}",
+        f'  = milestone "b"                             not created, {until}',
+    ]
+
+
 def test_labels_of_new_epics_are_those_of_the_groups_above(cli_runner: CliRunner, dialect: str) -> None:
     state = a_small_service(dialect)
     state["groups"][0]["labels"] = [{"name": "roadmap"}]
