@@ -44,8 +44,14 @@ class Switch(Resource):
     enabled: bool = True
 
 
+SWITCHES = {enabled: Switch(enabled=enabled) for enabled in (False, True)}
+
+
 class Allowed(Resource):
     """An entry of an allowlist, which has no fields."""
+
+
+ALLOWED = Allowed()
 
 
 def split(section: JobTokenScope, prune: bool) -> Mapping[str, Wanted]:
@@ -53,25 +59,25 @@ def split(section: JobTokenScope, prune: bool) -> Mapping[str, Wanted]:
     parts: dict[str, Wanted] = {}
     declared = section.model_fields_set or ({"projects", "groups"} if prune else set())
     if "enabled" in declared:
-        parts["enabled"] = Switch(enabled=section.enabled)
+        parts["enabled"] = SWITCHES[section.enabled]
     if "projects" in declared:
-        parts["projects"] = dict.fromkeys(section.projects, Allowed())
+        parts["projects"] = dict.fromkeys(section.projects, ALLOWED)
     if "groups" in declared:
-        parts["groups"] = dict.fromkeys(section.groups, Allowed())
+        parts["groups"] = dict.fromkeys(section.groups, ALLOWED)
     return parts
 
 
 def decode_project(entry: Json) -> Found:
     """Read one entry, which may be the project itself."""
     path = entry.get("path_with_namespace")
-    return Found(Allowed(), names=(path, entry["id"]) if isinstance(path, str) else (entry["id"],))
+    return Found(ALLOWED, names=(path, entry["id"]) if isinstance(path, str) else (entry["id"],))
 
 
 def decode_group(entry: Json) -> Found:
     """Read one entry: its path is only in its web address, below `/groups/`, and some servers send no address."""
     address = entry.get("web_url")
     _, found, path = urlsplit(address if isinstance(address, str) else "").path.partition("/groups/")
-    return Found(Allowed(), names=(unquote(path), entry["id"]) if found else (entry["id"],))
+    return Found(ALLOWED, names=(unquote(path), entry["id"]) if found else (entry["id"],))
 
 
 def entry_error(entry: Key) -> str | None:

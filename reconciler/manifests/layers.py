@@ -155,7 +155,8 @@ class SectionSpec:
         if self.items is None and values is None and section.keys().isdisjoint(self.lists):
             return section
         value_of = self._field if self.items is None else self._item
-        return {self.normalize_key(key, values): value_of(key, value, values) for key, value in section.items()}
+        normal = {self.normalize_key(key, values): value_of(key, value, values) for key, value in section.items()}
+        return section if normal == section else normal  # most are: a fleet has no room for two of each
 
     def normalize_key(self, key: str, values: Placeholders | None) -> Any:
         """Return a key of the section as `normalize` does."""

@@ -15,7 +15,7 @@ from reconciler.manifests.diagnostics import WRITTEN, Diagnostic
 from reconciler.manifests.layers import OLD_NAMES, Effective, SectionSpec, has_placeholder
 from reconciler.manifests.sources import Steps
 from reconciler.model.endpoints import Collection
-from reconciler.model.resource import Resource
+from reconciler.model.resource import Resource, Shared
 from reconciler.model.targets import Key, Level, Target
 from reconciler.model.wording import closest, listed, unknown
 
@@ -202,6 +202,9 @@ def _mistake(expected: list[str], value: Any) -> str:  # noqa: PLR0911 - a table
     return f", not `{WRITTEN}`"
 
 
+_CHECKED = Shared[Any]()
+
+
 def check_section(whole: Effective, spec: SectionSpec, target: Target) -> tuple[Any, list[Diagnostic]]:
     """Return a section of a target as its model, None if it has errors, and its errors and warnings.
 
@@ -213,7 +216,7 @@ def check_section(whole: Effective, spec: SectionSpec, target: Target) -> tuple[
     found = [*names, *_check_top(spec, target)]
     section = None
     try:
-        section = spec.check[target.level](value)
+        section = _CHECKED.of(spec.check[target.level], value)
     except ValidationError as error:
         found = [each for each in found if each.severity == "error"]
         found += [_with_owners(each, spec) for each in diagnose(error, value, spec.kind.models[target.level])]

@@ -1,15 +1,17 @@
 """The fields of an object, wanted or found, in one canonical form so that `!=` is the whole comparison."""
 
 import re
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Callable, Hashable, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 from datetime import datetime, timedelta
 from types import MappingProxyType
-from typing import Annotated, Any, ClassVar
+from typing import Annotated, Any, ClassVar, Generic, TypeVar
 
 from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, ValidationError, WithJsonSchema
 
 from reconciler.model.targets import Key
+
+Value = TypeVar("Value")
 
 
 class Resource(BaseModel):
@@ -120,6 +122,15 @@ Wanted = Resource | Mapping[Key, Resource | None]
 """The declaration of one part: of a singleton its fields, of a collection its items (None: must not exist)."""
 
 
+NOTHING: Mapping[str, Any] = {}
+"""Plain, since pydantic writes no proxies."""
+
+
+def _nothing() -> Mapping[str, Any]:
+    """Return the same empty mapping for all objects: a fleet has many."""
+    return NOTHING
+
+
 @dataclass(frozen=True, slots=True)
 class Found:
     """One object, or one settings record, as the service shows it.
@@ -155,9 +166,9 @@ class Found:
     ours: bool = True
     owner: str | None = None
     last_used: str | None = None
-    read_only: Mapping[str, str] = field(default_factory=dict)
-    unknown: Mapping[str, Any] = field(default_factory=dict)
-    unshown: Mapping[str, str] = field(default_factory=dict)
+    read_only: Mapping[str, str] = field(default_factory=_nothing)
+    unknown: Mapping[str, Any] = field(default_factory=_nothing)
+    unshown: Mapping[str, str] = field(default_factory=_nothing)
     shown: Mapping[str, Any] | None = None
     below: tuple[str, ...] = ()
 
@@ -209,13 +220,38 @@ NOT_HERE = "this server does not have this setting; leave it out"
 """Why a field is read-only that this service does not show and others do."""
 
 
+class Shared(Generic[Value]):
+    """Values made of others, one for all that are equal, as most of a fleet are: for values that nobody changes."""
+
+    most = 1024
+    """How many are remembered."""
+
+    def __init__(self) -> None:
+        self._made: dict[Hashable, Value] = {}
+
+    def of(self, make: Callable[[Any], Value], content: Any) -> Value:
+        """Return what a function makes of a content; it raises what the function raises."""
+        key = make, repr(content)
+        try:
+            return self._made[key]
+        except KeyError:
+            made = make(content)
+        if len(self._made) >= self.most:
+            self._made.clear()
+        self._made[key] = made
+        return made
+
+
+_RECOGNIZED = Shared[Resource]()
+
+
 def recognized(model: type[Resource], values: Mapping[str, Any]) -> tuple[Resource, dict[str, Any]]:
     """Take what the service shows apart into the fields that the model knows, and the others as they can be shown.
 
     Services are newer or older than this version: an unknown value must not hide the known ones.
     """
     try:
-        return model.model_validate(values), {}
+        return _RECOGNIZED.of(model.model_validate, values), {}
     except ValidationError as error:
         places = {tuple(map(str, each["loc"][:2])) for each in error.errors(include_url=False, include_input=False)}
     known, unknown = dict(values), {}
