@@ -104,11 +104,6 @@ class Index:
         yield from (each.layer.document for each in self.targets.values())
         yield from (each.layer.document for each in self.sets.values())
 
-    def creates(self, target: Target) -> bool:
-        """Return whether a document creates a target if it does not exist."""
-        own = self.targets.get(target.identity)
-        return own is not None and own.creation is not None
-
     def without(self, documents: Collection[Document]) -> "Index":
         """Return an index of all documents but some."""
         return Index(
@@ -375,7 +370,8 @@ def compose(
     }
     projects = [each.path for each in targets.values() if each.target.level is Level.PROJECT and each.path]
     documented = by_group(projects, str)
-    created = by_group([path for path in projects if index.creates(Target(Level.PROJECT, path))], str)
+    creating = (each.target for each in documents.values() if each.creation)
+    created = by_group([str(each.ref) for each in creating if each.level is Level.PROJECT], str)
     for declared in sorted(index.sets.values(), key=lambda each: (each.metadata.priority, each.metadata.name)):
         document, metadata = declared.layer.document, declared.metadata
         layers, missing = _profiles(metadata.profiles, None, index)
