@@ -16,7 +16,7 @@ from reconciler.manifests.layers import fill, fill_all, literal, placeholder_val
 from reconciler.manifests.sources import Document, Steps
 from reconciler.model.creation import VISIBILITIES, Archive, Creation, Import, Visibility
 from reconciler.model.targets import Identity, Level, Target
-from reconciler.system.processes import own_tokens, reveals_token
+from reconciler.system.processes import reveals_token
 
 CREATE = "create"
 TOKEN = "token_env"  # noqa: S105 - the key of a variable's name
@@ -67,7 +67,7 @@ class Surroundings:
     Attributes:
         prefix: what the paths of the manifests begin with that is no part of them.
         digest: returns the SHA-256 (hex) of an archive, given its path from the working directory; see `_digest`.
-        tokens: our own secrets, besides those in the environment.
+        tokens: our own secrets.
     """
 
     prefix: str = ""
@@ -108,7 +108,7 @@ def read_creation(
         found += (each.below(CREATE) for each in _import_errors(create, source, name, slug, around))
     if found:
         return None, found
-    return Creation(name, visibility, archive, source, document.find((CREATE,), key=True).line), []
+    return Creation(name, visibility, archive, source, document.origin), []
 
 
 Creations = Mapping[Identity, Creation]
@@ -237,7 +237,7 @@ def _source_errors(source: Import, around: Surroundings) -> Iterator[Diagnostic]
     variable = source.token_env
     if not VARIABLE_NAME.fullmatch(variable):
         yield Diagnostic((TOKEN,), "must be the name of an environment variable, such as GITHUB_TOKEN")
-    elif reveals_token(variable, os.environ.get(variable, ""), own_tokens(os.environ) | frozenset(around.tokens)):
+    elif reveals_token(variable, os.environ.get(variable, ""), around.tokens):
         message = "would be sent to another service, and holds a token of reconciler: give a variable of its own"
         yield Diagnostic((TOKEN,), f"the environment variable {variable} {message}")
     for name in _fields(source.source):

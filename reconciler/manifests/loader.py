@@ -14,7 +14,7 @@ from types import MappingProxyType
 from typing import TYPE_CHECKING, Any
 
 from reconciler.errors import LocatedDiagnostic, ManifestErrors
-from reconciler.manifests.creation import Surroundings, too_visible, unordered
+from reconciler.manifests.creation import CREATE, Surroundings, too_visible, unordered
 from reconciler.manifests.diagnostics import Diagnostic, Diagnostics
 from reconciler.manifests.exceptions import exceptions_on, read_exceptions
 from reconciler.manifests.index import (
@@ -313,8 +313,10 @@ class Manifests:
         return written
 
     def origin(self, address: Address, field: str | None = None) -> str:
-        """Return where an object, or a field of it, is declared, as `path:line`; empty if nowhere."""
+        """Return where an object, a field of it, or a creation is declared, as `path:line`; empty if nowhere."""
         whole = self._assembled.get(address.target.identity)
+        if whole is not None and whole.target.creation and not address.section:
+            return whole.effective.layers[-1].document.find((CREATE,), key=True).line
         if whole is None or address.section not in whole.effective.sections:
             return ""
         _, location = whole.effective.find(_steps(whole.effective, address, field), key=True)

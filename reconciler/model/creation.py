@@ -67,7 +67,7 @@ class Creation:
         visibility: as given; None for that of the namespace.
         archive: what a group is made of.
         source: where a project is imported from.
-        origin: where the manifest says so, as path:line.
+        origin: the document that says so, as path:line.
     """
 
     name: str

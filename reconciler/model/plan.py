@@ -265,7 +265,7 @@ class TargetPlan(Targeted):
         return (section for section in self.sections if section.not_applicable)
 
     def with_origins(self, origin: Callable[[Address, str | None], str]) -> "TargetPlan":
-        """Return the plan with the origins of changes and problems; that of a problem is the target's if unknown."""
+        """Return the plan with the origins of changes and problems; a problem of all of it is where its document is."""
         sections = (
             replace(
                 section,
@@ -274,7 +274,8 @@ class TargetPlan(Targeted):
                     for each in section.changes
                 ),
                 problems=tuple(
-                    replace(each, origin=origin(each.address, each.field) or self.origin) for each in section.problems
+                    replace(each, origin=(section.section and origin(each.address, each.field)) or self.origin)
+                    for each in section.problems
                 ),
             )
             for section in self.sections

@@ -149,7 +149,9 @@ def test_what_is_created(folder: Folder) -> None:
         ),
     }
     origins = [each.creation.origin for each in read.desired.targets if each.creation]
-    assert origins == [f"manifests/team.yaml:{line}" for line in (4, 9, 14, 36, 28)]
+    assert origins == [f"manifests/team.yaml:{line}" for line in (1, 6, 11, 33, 25)]
+    places = [read.origin(each.target.address) for each in read.desired.targets]
+    assert places == [f"manifests/team.yaml:{line}" for line in (4, 9, 14, 36, 28)]
 
 
 def test_the_digest_takes_in_the_creation(folder: Folder) -> None:
@@ -196,19 +198,24 @@ def test_an_archive_must_be_one_that_can_be_sent(folder: Folder) -> None:
     }
 
 
-def test_a_variable_with_a_token_of_ours_is_sent_to_nobody(folder: Folder, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setenv("RECONCILER_TOKEN", "sandbox-token-1")
-    monkeypatch.setenv("MINE", "sandbox-token-1")
+def test_a_variable_with_a_token_of_ours_is_sent_to_nobody(
+    cli_runner: CliRunner, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("RECONCILER_NOTE_TOKEN", "a-token-of-ours")
+    monkeypatch.setenv("MINE", "a-token-of-ours")
     monkeypatch.setenv("OTHERS", "another")
-    manifest = "apiVersion: reconciler/v1\nkind: Project\nmetadata: {path: acme/api}\ncreate:\n"
-    for number, name in enumerate(("RECONCILER_NOTE_TOKEN", "MINE", "OTHERS")):
+    manifest = "apiVersion: reconciler/v1\nkind: Project\nmetadata: {path: acme/%s}\ncreate:\n"
+    for name in ("RECONCILER_NOTE_TOKEN", "MINE", "OTHERS"):
         source = f"  import: {{github: {{repo_id: 1, token_env: {name}}}}}\n"
-        folder.put(f"{number}.yaml", manifest.replace("api}", f"api{number}}}") + source)
+        cli_runner.write(f"manifests/{name}.yaml", manifest % name.lower() + source)
     refused = "would be sent to another service, and holds a token of reconciler: give a variable of its own"
-    assert [line for line in folder.faults().splitlines() if refused in line] == [
-        f"0.yaml:5:44: the environment variable RECONCILER_NOTE_TOKEN {refused}",
-        f"1.yaml:5:44: the environment variable MINE {refused}",
-    ]
+    for command in ("validate", "plan"):
+        done = cli_runner(command)
+        assert done.code == 1
+        assert [line for line in (done.out + done.err).removeprefix("reconciler: ").splitlines() if "yaml" in line] == [
+            f"manifests/MINE.yaml:5:44: the environment variable MINE {refused}",
+            f"manifests/RECONCILER_NOTE_TOKEN.yaml:5:44: the environment variable RECONCILER_NOTE_TOKEN {refused}",
+        ]
 
 
 NEW = """\
@@ -317,7 +324,7 @@ create: {visibility: internal}
 def test_nothing_is_more_visible_than_the_group_around_it(folder: Folder) -> None:
     folder.put("a.yaml", VISIBLE)
     assert [str(each).splitlines()[0] for each in folder.read().advice] == [
-        "a.yaml:14:22: warning: the service refuses `public` in group acme/team/sub, which is created internal (a.yaml:9)",
-        "a.yaml:19:22: warning: the service lowers `public` in group acme/team, which is created internal (a.yaml:4)",
-        "a.yaml:39:22: warning: the service lowers `internal` in group nova, which is created private (a.yaml:34)",
+        "a.yaml:14:22: warning: the service refuses `public` in group acme/team/sub, which is created internal (a.yaml:6)",
+        "a.yaml:19:22: warning: the service lowers `public` in group acme/team, which is created internal (a.yaml:1)",
+        "a.yaml:39:22: warning: the service lowers `internal` in group nova, which is created private (a.yaml:31)",
     ]
