@@ -91,8 +91,6 @@ def variables_of(planned: TargetPlan) -> Iterator[str]:
 
 def existing(desired: DesiredState, absent: Mapping[Identity, ToCreate | Cause]) -> DesiredState:
     """Return the desired state without the targets of which nothing can be read."""
-    if not absent:
-        return desired
     return replace(desired, targets=tuple(each for each in desired.targets if each.target.identity not in absent))
 
 

@@ -98,7 +98,7 @@ def make_plan(
     targets = tuple(target for target, _ in planned)
     excepts = any(target.exceptions for target in desired.targets)
     # Of a target that does not exist, all is read and planned again once it is created.
-    there = existing(desired, live.absent)
+    there = existing(desired, live.absent) if live.absent else desired
     kept = less_excepted(there, live.read_at.date(), kinds) if excepts else there
     plan = Plan(targets, _dependent(kept, above), _whole(kept, targets, kinds))
     return plan, frozenset(reference for _, missing in planned for reference in missing)

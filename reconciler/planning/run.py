@@ -169,6 +169,8 @@ def read_known(
     progress: Progress | None = None,
 ) -> LiveState:
     """Read what is declared, as far as it is not known already: see `read_live`. Nothing is read of what is absent."""
+    if not known.absent:
+        return read_live(desired, reader, kinds, concurrency, progress, early=known.parts)
     there = existing(desired, known.absent)
     live = read_live(there, reader, kinds, concurrency, progress, early=known.parts)
     absent = (each for each in desired.targets if each.target.identity in known.absent)
