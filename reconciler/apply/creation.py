@@ -66,6 +66,7 @@ REMEDIES = {
     "undefined method": "{parent} does not exist",
     "does not exist": "create {parent} first, or add `create` to its manifest",
     "not allowed to import": "this token needs the role Maintainer in {parent}",
+    "archive (ending in": "name a file that a service has exported",
     "file is missing": "the URL leads past the service's front proxy, which takes uploads: use its public URL",
     "file is invalid": "the URL leads past the service's front proxy, which takes uploads: use its public URL",
 }

@@ -15,8 +15,13 @@ from reconciler.model.targets import Target
 
 LOG = logging.getLogger(__name__)
 
-CONTENT = ("subgroups", "labels?include_ancestor_groups=false", "milestones", "epics")
-"""Lists of a group that an archive fills."""
+CONTENT = (
+    "descendant_groups",
+    "labels?include_ancestor_groups=false&include_descendant_groups=true",
+    "milestones?include_descendants=true",
+    "epics",
+)
+"""Lists of a group, with all below it, that an archive fills."""
 
 EMPTY_LOOKS = 5
 """After so many looks at a group that is still empty, its archive is taken to hold nothing."""

@@ -1,0 +1,245 @@
+"""Groups that a run makes of archives: the upload, and the waiting for what the service never reports."""
+
+import tracemalloc
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import replace
+from hashlib import sha256
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from pathlib import Path
+from threading import Thread
+from typing import Any
+
+import pytest
+
+from reconciler.apply import Application, ApplyOptions
+from reconciler.model.creation import Archive, Creation, Visibility
+from reconciler.model.plan import Plan, SectionPlan
+from reconciler.model.protocols import Request
+from reconciler.sandbox import Sandbox
+from reconciler.service import Client
+from tests.building import KINDS
+from tests.canned import answer, canned
+from tests.engine_driver import EngineDriver
+from tests.service.clock import SwiftClock
+from tests.states import a_small_service
+from tests.trust.creating import applied, new, plan_of, results
+
+FILE = Path("team.tar.gz")
+WATCH = {"notification_settings": {"level": "watch"}}
+TEMPLATE: dict[str, Any] = {
+    "id": 20,
+    "path": "template",
+    "visibility": "internal",
+    "members": [{"user": "ada", "role": "owner"}],
+    "labels": [{"name": "bug", "color": "#ff0000"}],
+}
+
+
+@pytest.fixture(autouse=True)
+def _folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(tmp_path)
+
+
+def with_archive(engine: EngineDriver, template: dict[str, Any] = TEMPLATE, **instance: Any) -> None:
+    """Have an archive of a group with a subgroup, and a service that imports it in some pieces."""
+    state = engine.sandbox.state()
+    others = [{"id": 21, "path": "template/SUB"}] if template is TEMPLATE else [{"id": 21, "path": "unused"}]
+    state["groups"] += [template, *others]
+    state["instance"] |= {"group_imports": {"looks": 3}, **instance}
+    engine.sandbox.replace_state(state)
+    engine.client.send(Request("POST", f"groups/{template['path']}/export"))
+    with FILE.open("wb") as file:
+        engine.client.download(f"groups/{template['path']}/export/download", lambda _headers: file.write)
+
+
+def from_archive(visibility: Visibility | None = None) -> Creation:
+    """Return the creation of a group of the archive."""
+    return Creation("New", visibility, Archive(FILE, sha256(FILE.read_bytes()).hexdigest()))
+
+
+def test_a_group_of_an_archive_goes_on_when_two_looks_at_it_agree(engine: EngineDriver) -> None:
+    with_archive(engine)
+    wanted = (
+        new("acme/NEW", from_archive(), **WATCH),
+        new("acme/NEW/SUB", **WATCH),
+        new("acme/NEW/SUB/api", milestones={"1.0": {}}),
+    )
+    outcomes = applied(engine, plan_of(engine, *wanted), recheck=True)
+    look = [
+        "GET groups/acme%2FNEW/descendant_groups?per_page=100&page=1",
+        "GET groups/acme%2FNEW/labels?include_ancestor_groups=false&include_descendant_groups=true&per_page=100&page=1",
+        "GET groups/acme%2FNEW/milestones?include_descendants=true&per_page=100&page=1",
+        "GET groups/acme%2FNEW/epics?per_page=100&page=1",
+    ]
+    size = FILE.stat().st_size
+    settings = "groups/acme%2FNEW/notification_settings"
+    settings_below = "groups/acme%2FNEW%2FSUB/notification_settings"
+    milestones = "projects/acme%2FNEW%2FSUB%2Fapi/milestones"
+    assert engine.requests() == [
+        "GET groups/acme%2FNEW?with_projects=false",
+        "GET groups/acme?with_projects=false",
+        'POST groups/import {"name": "New", "path": "NEW", "parent_id": "10", "file": {"file": "archive.tar.gz", "bytes": '
+        f"{size}}}}}",
+        "GET groups/acme%2FNEW?with_projects=false",
+        *look * 5,
+        "GET groups/acme%2FNEW%2FSUB?with_projects=false",  # it came with the archive, so it is not stale
+        "GET projects/acme%2FNEW%2FSUB%2Fapi",
+        'POST projects {"name": "X", "path": "api", "namespace_id": 23, "visibility": "private"}',
+        f"GET {settings}",
+        f'PUT {settings} {{"level": "watch"}}',
+        f"GET {settings}",
+        f"GET {settings_below}",
+        f'PUT {settings_below} {{"level": "watch"}}',
+        f"GET {settings_below}",
+        f"GET {milestones}?include_ancestors=true&per_page=100&page=1",
+        f'POST {milestones} {{"title": "1.0"}}',
+        f"GET {milestones}?include_ancestors=true&per_page=100&page=1",
+    ]
+    assert results(outcomes) == [
+        "group acme/NEW done ID 22",
+        "group acme/NEW notification settings done",
+        "group acme/NEW/SUB notification settings done",
+        "project acme/NEW/SUB/api done ID 104",
+        "project acme/NEW/SUB/api milestone 1.0 done",
+    ]
+    assert [*engine.client.traffic.waited.values()] == [1 + 2 + 4 + 8]
+    assert [*plan_of(engine, *wanted).changes] == []
+
+
+def test_an_archive_without_anything_has_arrived_after_some_looks(engine: EngineDriver) -> None:
+    with_archive(engine, {"id": 20, "path": "other", "members": TEMPLATE["members"]})
+    outcomes = applied(engine, plan_of(engine, new("acme/NEW", from_archive(), **WATCH)))
+    assert results(outcomes) == ["group acme/NEW done ID 22", "group acme/NEW notification settings done"]
+    assert [*engine.client.traffic.waited.values()] == [1 + 2 + 4 + 8 + 16]
+
+
+def test_what_is_below_waits_for_the_next_run_when_the_time_is_over(engine: EngineDriver) -> None:
+    with_archive(engine)
+    wanted = (new("acme/NEW", from_archive(), **WATCH), new("acme/NEW/SUB"), new("acme/NEW/api"))
+    plan = plan_of(engine, *wanted)
+    engine.sandbox.set_faults([{"kind": "status", "status": 404, "match": "acme%2FNEW/"}])
+    application = Application(plan, engine.client, KINDS)
+    application.run(ApplyOptions(1, wait=0))
+    why = (
+        "the archive still comes into group acme/NEW after 0s; the service goes on with it, and the same command goes on "
+        "from there"
+    )
+    assert results(application.outcomes) == [
+        "group acme/NEW done ID 22",
+        f"group acme/NEW notification settings skipped: {why}",
+        f"group acme/NEW/SUB skipped: {why}",
+        f"project acme/NEW/api skipped: {why}",
+    ]
+    assert application.unfinished == [why]
+
+
+def test_a_signal_ends_the_waiting_for_an_archive(engine: EngineDriver) -> None:
+    with_archive(engine)
+    plan = plan_of(engine, new("acme/NEW", from_archive(), **WATCH))
+    engine.client.stop.set()
+    assert results(applied(engine, plan)) == [
+        "group acme/NEW failed (maybe done): the run ended while the archive came; plan again",
+        "group acme/NEW notification settings skipped: group acme/NEW was not created",
+    ]
+
+
+def test_the_visibility_of_an_archive_is_compared_when_it_has_arrived(engine: EngineDriver, dialect: str) -> None:
+    with_archive(engine)
+    made = {"spec": "private", "deployed": "internal"}[dialect]
+    assert results(applied(engine, plan_of(engine, new("NEW", from_archive("public"))))) == [
+        f"group NEW dropped by the service ID 22: visibility: asked for public, the service made it {made}"
+    ]
+
+
+def test_only_the_archive_of_the_plan_is_sent(engine: EngineDriver) -> None:
+    with_archive(engine)
+    plan = plan_of(engine, new("acme/NEW", from_archive()))
+    FILE.write_bytes(b"\x1f\x8b another")
+    assert results(applied(engine, plan)) == [
+        "group acme/NEW failed: team.tar.gz is not the archive of the plan: its SHA-256 differs; plan again"
+    ]
+    FILE.unlink()
+    assert results(applied(engine, plan)) == ["group acme/NEW failed: team.tar.gz: No such file or directory"]
+    assert engine.writes() == []
+
+
+def test_refusals_of_archives_name_cause_and_fix(sandbox: Sandbox) -> None:
+    with EngineDriver(sandbox, a_small_service("deployed")) as engine:
+        with_archive(engine, max_import_size=1)
+        plan = plan_of(engine, new("acme/NEW", from_archive()))
+        FILE.write_bytes(FILE.read_bytes() + bytes(2**20))
+        large = plan_of(engine, new("acme/NEW", from_archive()))
+        assert results(applied(engine, large)) == [
+            "group acme/NEW failed: POST groups/import: 413 Request Entity Too Large; the archive is larger than the "
+            "service allows (`max_import_size`)"
+        ]
+    missing = answer("400 Bad Request", '{"message": "400 Bad request - file is missing"}')
+    with canned(*[answer("404 Not Found", "{}"), missing, answer("404 Not Found", "{}")]) as service:
+        client = Client(service.api_url, "t", clock=SwiftClock())
+        with client:
+            FILE.write_bytes(b"\x1f\x8b")
+            (creation,) = [each.creation for each in plan.targets]
+            assert creation is not None
+            after = {**creation.after, "sha256": sha256(FILE.read_bytes()).hexdigest()}
+            target = replace(plan.targets[0], sections=(SectionPlan("", changes=(replace(creation, after=after),)),))
+            application = Application(Plan((target,)), client, KINDS)
+            application.run(ApplyOptions(1))
+    assert results(application.outcomes) == [
+        "group acme/NEW failed: POST groups/import: 400 Bad request - file is missing; the URL leads past the service's "
+        "front proxy, which takes uploads: use its public URL"
+    ]
+    assert 'name="file"; filename="archive.tar.gz"' in service.requests[1]
+
+
+@pytest.mark.parametrize("hidden", [0, 3, 6])
+def test_an_upload_is_looked_for_until_it_can_be_read(engine: EngineDriver, hidden: int) -> None:
+    with_archive(engine)
+    plan = plan_of(engine, new("acme/NEW", from_archive(), **WATCH))
+    engine.sandbox.set_faults(
+        [
+            {"kind": "reset-after", "method": "POST", "nth": 1},
+            {"kind": "status", "status": 404, "match": "acme%2FNEW?", "nth": 2, "times": hidden},
+        ][: 2 if hidden else 1]
+    )
+    assert results(applied(engine, plan)) == []
+    assert len(engine.writes()) == 0
+
+
+def test_an_archive_of_any_size_takes_no_memory() -> None:
+    with FILE.open("wb") as file:
+        file.truncate(64 * 2**20)
+    with swallowing() as url, Client(url, "t") as client, FILE.open("rb") as file:
+        file.read(5)  # it is sent from its beginning
+        tracemalloc.start()
+        answered = client.post(Request("POST", "groups/import", {"name": "New", "parent_id": 10}), file=file)
+        _, peak = tracemalloc.get_traced_memory()
+        tracemalloc.stop()
+    assert answered > 64 * 2**20
+    assert peak < 2**20
+
+
+@contextmanager
+def swallowing() -> Iterator[str]:
+    """Serve uploads: each is answered with its length."""
+
+    class Handler(BaseHTTPRequestHandler):
+        def do_POST(self) -> None:
+            left = length = int(self.headers["content-length"])
+            while left:
+                left -= len(self.rfile.read1(min(left, 2**16)))
+            content = str(length).encode()
+            self.send_response(202)
+            self.send_header("content-length", str(len(content)))
+            self.end_headers()
+            self.wfile.write(content)
+
+        def log_message(self, *_: Any) -> None:
+            pass
+
+    with ThreadingHTTPServer(("127.0.0.1", 0), Handler) as server:
+        thread = Thread(target=server.serve_forever, kwargs={"poll_interval": 0.01})
+        thread.start()
+        yield f"http://127.0.0.1:{server.server_address[1]}"
+        server.shutdown()
+        thread.join()

@@ -1,0 +1,301 @@
+"""Projects that a run imports: the waiting, its ends, and the tokens for other services."""
+
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from dataclasses import replace
+from typing import Any
+
+import pytest
+
+from reconciler.apply import Application, ApplyOptions, FailureLimit, Stop
+from reconciler.model.creation import Creation, Import
+from reconciler.sandbox import Sandbox
+from reconciler.service import Client
+from tests.between import Passing, between, unaltered
+from tests.building import KINDS
+from tests.engine_driver import EngineDriver
+from tests.service.clock import SwiftClock
+from tests.states import a_small_service
+from tests.trust.creating import applied, from_github, new, plan_of, results
+
+SECRET = "ghp_0123456789abcdef"
+REPOSITORIES = [
+    {"github": 42, "looks": 2, "holds": {"milestones": [{"title": "1.0"}]}},
+    {"github": 43, "fails": f"no access with {SECRET} to https://me:{SECRET[4:]}@github.example.com/x"},
+    {"github": 44, "endless": True},
+    {"bitbucket_server": "TOOLS/lint"},
+]
+TWO: dict[str, Any] = {"milestones": {"1.0": {"due_date": "2026-12-01"}, "2.0": {}}}
+LIST = "milestones?include_ancestors=true&per_page=100&page=1"
+
+
+@pytest.fixture(autouse=True)
+def _token(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("GITHUB_TOKEN", f" {SECRET} ")
+    monkeypatch.delenv("UNSET", raising=False)
+
+
+def with_imports(engine: EngineDriver, **imports: Any) -> None:
+    """Enable imports, and let the other hosts have the repositories."""
+    state = engine.sandbox.state()
+    given = {"tokens": [SECRET], "repositories": REPOSITORIES, **imports}
+    state["instance"] |= {"import_sources": ["github", "bitbucket_server"], "imports": given}
+    engine.sandbox.replace_state(state)
+
+
+@contextmanager
+def meddled(
+    sandbox: Sandbox, alter: Callable[[Passing], None] = unaltered
+) -> Iterator[tuple[EngineDriver, SwiftClock]]:
+    """Yield an engine whose answers are altered, and its clock."""
+    clock = SwiftClock()
+    with between(sandbox.api_url) as service:
+        client = Client(service.api_url, "ada-token", clock=clock)
+        with EngineDriver(sandbox, a_small_service("deployed"), client) as engine:
+            with_imports(engine)
+            service.alter = alter
+            yield engine, clock
+
+
+def test_imports_go_on_side_by_side_while_everything_else_is_applied(engine: EngineDriver) -> None:
+    with_imports(engine)
+    bitbucket = Import("bitbucket_server", "GITHUB_TOKEN", {
+        "bitbucket_server_url": "https://bitbucket.example.com", "bitbucket_server_username": "me",
+        "bitbucket_server_project": "TOOLS", "bitbucket_server_repo": "lint",
+    })  # fmt: skip
+    wanted = (
+        new("acme/a", from_github(42), **TWO),
+        new("acme/b", Creation("b", source=bitbucket)),
+        new("acme/lib", None, job_token_scope={"projects": ["acme/a"]}),
+    )
+    outcomes = applied(engine, plan_of(engine, *wanted))
+    assert [each for each in engine.requests() if SECRET in each] == []
+    assert [each.partition(" {")[0] for each in engine.requests()] == [
+        "GET projects/acme%2Fa",
+        "POST import/github",
+        "GET projects/acme%2Fb",
+        "POST import/bitbucket_server",
+        "POST projects/101/job_token_scope/allowlist",
+        "GET projects/acme%2Flib/job_token_scope/allowlist?per_page=100&page=1",
+        "GET projects/acme%2Fa/import",
+        "GET projects/acme%2Fb/import",
+        "GET projects/acme%2Fa/import",
+        "GET projects/acme%2Fa/import",
+        f"GET projects/acme%2Fa/{LIST}",
+        "POST projects/acme%2Fa/milestones",
+        "PUT projects/acme%2Fa/milestones/1",
+        f"GET projects/acme%2Fa/{LIST}",
+    ]
+    assert results(outcomes) == [
+        "project acme/a done ID 104",
+        "project acme/a milestone 2.0 done",
+        "project acme/a milestone 1.0 done",
+        "project acme/b done ID 105",
+        "project acme/lib allowlisted project acme/a done",
+    ]
+    assert {str(reason): seconds for reason, seconds in engine.client.traffic.waited.items()} == {
+        "import by the service": 6  # 2 s and 4 s
+    }
+    assert [*plan_of(engine, *wanted).changes] == []
+
+
+def test_an_import_that_fails_is_a_failure_with_its_reason_but_without_a_token(engine: EngineDriver) -> None:
+    with_imports(engine)
+    wanted = new("acme/a", from_github(43), **TWO)
+    why = "its import failed: no access with [a secret] to https://[a secret]@github.example.com/x; delete"
+    assert results(applied(engine, plan_of(engine, wanted))) == [
+        f"project acme/a failed ID 104 (maybe done): {why} the project, and apply again",
+        "project acme/a milestone 1.0 skipped: the import of project acme/a did not succeed",
+        "project acme/a milestone 2.0 skipped: the import of project acme/a did not succeed",
+    ]
+    limit = FailureLimit("1", planned=3)
+    stop = Stop()
+    applied(engine, plan_of(engine, new("acme/b", from_github(43))), failures=limit, stop=stop)
+    assert stop.held == "--max-failures 1 was reached"
+    (problem,) = plan_of(engine, wanted).problems
+    assert problem.reason == why.removesuffix("; delete")
+
+
+def test_what_goes_on_when_the_time_is_over_goes_on_with_the_same_command(engine: EngineDriver) -> None:
+    with_imports(engine)
+    wanted = (new("acme/a", from_github(44), **TWO), new("acme/b", from_github(44)))
+    application = Application(plan_of(engine, *wanted), engine.client, KINDS)
+    application.run(ApplyOptions(1, wait=3600))
+    a, b = (
+        f"the import of project acme/{name} still runs after 1h; the service goes on with it, and the same command goes on "
+        "from there"
+        for name in "ab"
+    )
+    assert results(application.outcomes) == [
+        "project acme/a done ID 104",
+        f"project acme/a milestone 1.0 skipped: {a}",
+        f"project acme/a milestone 2.0 skipped: {a}",
+        "project acme/b done ID 105",
+    ]
+    assert application.unfinished == [a, b]
+    assert [*engine.client.traffic.waited.values()] == [3600]
+    state = engine.sandbox.state()
+    state["projects"][-2]["imported"] |= {"endless": False, "looks": 1}
+    engine.sandbox.replace_state(state)
+    assert results(applied(engine, plan_of(engine, *wanted))) == [
+        "project acme/a milestone 1.0 done",
+        "project acme/a milestone 2.0 done",
+    ]
+    assert results(applied(engine, plan_of(engine, *wanted))) == []
+
+
+def test_where_there_is_no_token_nothing_is_sent(engine: EngineDriver, monkeypatch: pytest.MonkeyPatch) -> None:
+    with_imports(engine)
+    monkeypatch.setenv("EMPTY", " ")
+    monkeypatch.setenv("RECONCILER_TOKEN", "ada-token")
+    monkeypatch.setenv("COPY", "ada-token")
+    monkeypatch.setenv("FILE_TOKEN", "token-of-a-file")
+    names = ("COPY", "EMPTY", "FILE_TOKEN", "RECONCILER_TOKEN", "UNSET")
+    wanted = [
+        new(f"acme/{name.lower()}", Creation("x", source=Import("github", name, {"repo_id": 42}))) for name in names
+    ]
+    outcomes = applied(engine, plan_of(engine, *wanted), own_tokens={"token-of-a-file"})
+    own = "holds a token of reconciler, which goes to no other service"
+    unset = "is not set; it must hold the token for the import"
+    assert results(outcomes) == [
+        f"project acme/copy failed: the environment variable COPY {own}",
+        f"project acme/empty failed: the environment variable EMPTY {unset}",
+        f"project acme/file_token failed: the environment variable FILE_TOKEN {own}",
+        f"project acme/reconciler_token failed: the environment variable RECONCILER_TOKEN {own}",
+        f"project acme/unset failed: the environment variable UNSET {unset}",
+    ]
+    assert engine.writes() == []
+
+
+def test_refusals_of_imports_name_cause_and_fix(engine: EngineDriver) -> None:
+    def refused(number: int) -> list[str]:
+        return results(applied(engine, plan_of(engine, new("acme/a", from_github(number)))))
+
+    with_imports(engine, tokens=["another"])
+    assert refused(42) == [
+        "project acme/a failed: POST import/github: 422 Your GitHub personal access token does not have read access to the "
+        "repository. Please use a classic GitHub personal access token with the `repo` scope. Fine-grained tokens are not "
+        "supported.; check the token in GITHUB_TOKEN, and `repo_id`"
+    ]
+    with_imports(engine)
+    assert refused(99) == [
+        'project acme/a failed: POST import/github: 422 Import failed because of a GitHub error: {"message": "Not Found"} '
+        "(HTTP 404); check `repo_id`, and what the token in GITHUB_TOKEN may read"
+    ]
+    state = engine.sandbox.state()
+    state["instance"]["import_sources"] = []
+    engine.sandbox.replace_state(state)
+    assert refused(42) == [
+        "project acme/a failed: POST import/github: 403 github import source is disabled; an administrator must enable this "
+        "import source (`import_sources` in the settings)"
+    ]
+
+
+def test_a_401_to_an_import_ends_no_run_and_errors_repeat_no_token(sandbox: Sandbox) -> None:
+    def refuse(passing: Passing) -> None:
+        if passing.status == 401:
+            passing.json = {"message": f"401 no permission: {passing.sent.decode()}"}
+
+    with meddled(sandbox, refuse) as (engine, _):
+        plan = plan_of(engine, new("acme/a", from_github(42)), new("acme/b"))
+        sandbox.set_faults([{"kind": "status", "status": 401, "match": "import/"}])
+        assert results(applied(engine, plan)) == [
+            'project acme/a failed: POST import/github: 401 no permission: {"repo_id":42,"personal_access_token":"[a '
+            'secret]","new_name":"a","target_namespace":"acme"}; check the token in GITHUB_TOKEN, and what it may read',
+            "project acme/b done ID 104",
+        ]
+
+
+def test_more_imports_than_the_service_takes_in_a_minute_are_sent_later(sandbox: Sandbox) -> None:
+    limit = {"kind": "status", "status": 429, "method": "POST", "match": "import/"}
+    with meddled(sandbox) as (engine, clock):
+        plan = plan_of(engine, new("acme/a", from_github(42)), new("acme/b", from_github(42)))
+        sandbox.set_faults([limit | {"times": 8}])
+        assert results(applied(engine, plan)) == ["project acme/a done ID 104", "project acme/b done ID 105"]
+        assert clock.waits.count(61) == 1
+        plan = plan_of(engine, new("acme/c", from_github(42)))
+        sandbox.set_faults([limit])
+        (line,) = results(applied(engine, plan))
+        assert line.startswith("project acme/c failed: POST import/github: 429 ")
+        assert clock.waits.count(61) == 7
+
+
+def test_an_import_that_goes_elsewhere_is_a_failure_that_names_the_place(sandbox: Sandbox) -> None:
+    def elsewhere(passing: Passing) -> None:
+        if passing.request.startswith("POST import/"):
+            passing.json = {**passing.json, "full_path": "/gitlab/ada/a"}
+
+    with meddled(sandbox, elsewhere) as (engine, _):
+        assert results(applied(engine, plan_of(engine, new("acme/a", from_github(42), **TWO)))) == [
+            "project acme/a failed ID 104 (maybe done): it went to gitlab/ada/a (ID 104): this is where the service puts an "
+            "import that it cannot put into group acme; delete it there, and see that the group exists and takes imports",
+            "project acme/a milestone 1.0 skipped: project acme/a was not created",
+            "project acme/a milestone 2.0 skipped: project acme/a was not created",
+        ]
+
+
+def test_an_import_whose_answer_is_lost_is_gone_on_with(engine: EngineDriver) -> None:
+    with_imports(engine)
+    plan = plan_of(engine, new("acme/a", from_github(42), **TWO))
+    engine.sandbox.set_faults([{"kind": "reset-after", "method": "POST", "match": "import/"}])
+    assert results(applied(engine, plan)) == [
+        "project acme/a done ID 104",
+        "project acme/a milestone 2.0 done",
+        "project acme/a milestone 1.0 done",
+    ]
+    assert engine.writes()[1:] == [
+        'POST projects/acme%2Fa/milestones {"title": "2.0"}',
+        'PUT projects/acme%2Fa/milestones/1 {"due_date": "2026-12-01"}',
+    ]
+
+
+def test_an_import_that_somebody_else_has_begun_is_waited_for(engine: EngineDriver) -> None:
+    with_imports(engine)
+    wanted = new("acme/a", from_github(42), **TWO)
+    imported, plain = plan_of(engine, wanted), plan_of(engine, new("acme/b", from_github(42), **TWO))
+    applied(engine, plan_of(engine, replace(wanted, sections=())))
+    assert results(applied(engine, imported)) == [
+        "project acme/a milestone 2.0 done",
+        "project acme/a milestone 1.0 done",
+    ]
+    # a project that nobody imports is there at once
+    applied(engine, plan_of(engine, new("acme/b")))
+    assert results(applied(engine, plain)) == [
+        "project acme/b milestone 1.0 done",
+        "project acme/b milestone 2.0 done",
+    ]
+
+
+def test_a_signal_ends_the_waiting_and_leaves_a_true_report(sandbox: Sandbox) -> None:
+    looks = 0
+
+    def look(passing: Passing) -> None:
+        nonlocal looks
+        looks += passing.request.startswith("GET") and passing.request.endswith("/import")
+        if looks == 2:
+            engine.client.stop.set()
+
+    with meddled(sandbox, look) as (engine, _):
+        plan = plan_of(engine, new("acme/a", from_github(44), **TWO))
+        assert results(applied(engine, plan, stop=Stop(engine.client.stop))) == [
+            "project acme/a done ID 104",
+            "project acme/a milestone 1.0 skipped: the run ended before this change",
+            "project acme/a milestone 2.0 skipped: the run ended before this change",
+        ]
+    assert looks == 2
+
+
+def test_an_import_that_cannot_be_watched_is_a_failure(sandbox: Sandbox) -> None:
+    answers: list[tuple[int, Any]] = [(404, {}), (200, []), (403, {"message": "403 Forbidden"})]
+
+    def forbid(passing: Passing) -> None:
+        if passing.request.endswith("/import"):
+            passing.status, passing.json = answers.pop(0)
+
+    with meddled(sandbox, forbid) as (engine, _):
+        plan = plan_of(engine, new("acme/a", from_github(42)), new("acme/b", from_github(42)))
+        assert results(applied(engine, plan)) == [
+            "project acme/a failed ID 104 (maybe done): its import cannot be watched: GET projects/acme%2Fa/import: 403 "
+            "Forbidden",
+            "project acme/b done ID 105",  # what is no record of an import is that of no import that goes on
+        ]
