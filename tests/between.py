@@ -80,7 +80,9 @@ def between(sandbox_url: str) -> Iterator[Between]:
         def _pass_on(self) -> None:
             sent = self.rfile.read(int(self.headers.get("content-length", "0")))
             request = f"{self.command} {self.path.removeprefix(place.path + '/')}"
-            server.requests.append(f"{request} {sent.decode()}" if sent and self.command != "GET" else request)
+            server.requests.append(
+                f"{request} {sent.decode(errors='replace')}" if sent and self.command != "GET" else request
+            )
             connection = (HTTPSConnection if place.scheme == "https" else HTTPConnection)(place.netloc, timeout=60)
             kept = {name: value for name, value in self.headers.items() if name.lower() != "accept-encoding"}
             connection.request(self.command, self.path, sent or None, kept)

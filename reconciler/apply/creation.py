@@ -14,15 +14,14 @@ from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from functools import partial
 from pathlib import Path
-from typing import BinaryIO
+from typing import BinaryIO, TypeVar
 from urllib.parse import quote
 
-from reconciler.apply.outcomes import ENDED, UNKNOWN, Answer, ApplyOptions, Outcome, Status, TargetOutcome
+from reconciler.apply.outcomes import ENDED, UNKNOWN, ApplyOptions, Outcome, Status, TargetOutcome
 from reconciler.apply.verify import EDITED, Numbers
 from reconciler.apply.waiting import Patience, archive_arrives, growing, in_words, look_at_import
 from reconciler.errors import (
     AnswerLost,
-    BadAnswer,
     Forbidden,
     NotFound,
     OutputFailed,
@@ -44,6 +43,8 @@ from reconciler.planning.creation import references
 from reconciler.system.processes import own_tokens, reveals_token
 
 LOG = logging.getLogger(__name__)
+
+Answer = TypeVar("Answer")
 
 TRIES = 3
 """How often a creation is sent whose answer is lost each time and that is found not to have been carried out."""
@@ -112,6 +113,10 @@ class Place:
         return cls(record.id, record.path, record.fields.get("visibility"), is_ours)
 
 
+Recorded = Callable[[Change, Request, Callable[[], Place]], Place]
+"""Sends a creation, and notes before and after it what is certain."""
+
+
 class Creations:
     """The targets that a run creates, and those that it does not. Safe to use from any thread.
 
@@ -120,8 +125,8 @@ class Creations:
         unfinished: a sentence for each import that went on when the time was over.
     """
 
-    def __init__(self, service: Service, options: ApplyOptions) -> None:
-        self.service, self.options, self.numbers = service, options, Numbers()
+    def __init__(self, service: Service, options: ApplyOptions, recorded: Recorded) -> None:
+        self.service, self.options, self.recorded, self.numbers = service, options, recorded, Numbers()
         self._fates: dict[str, Fate] = {}
         self._new: dict[str, int] = {}
         self._filled: set[str] = set()
@@ -150,10 +155,6 @@ class Creations:
         self._new[_name(target)] = number
         self._filled |= {_name(target)} if filled else set()
         self.numbers.learn({Reference(target.level, str(target.ref).casefold()): number})
-
-    def awaits(self, target: TargetPlan) -> bool:
-        """Return whether the import of a target is to be waited for."""
-        return target.importing and self.fate(target.target) is None
 
     def begin(self, target: TargetPlan) -> "CreationRun":
         """Return the run that creates a target; the target's plan holds nothing but its creation."""
@@ -190,6 +191,8 @@ class Creations:
 
     def _has_ended(self, plan: TargetPlan) -> bool:
         """Return whether the import of a project has ended; one that failed is noted."""
+        if self.fate(plan.target) is not None:
+            return True
         run = self._runs.get(_name(plan.target))
         try:
             found = look_at_import(plan.target, self.service, begun=run is not None and run.result is not None)
@@ -314,7 +317,7 @@ class CreationRun:
         (request,) = completed.requests
         self._check_namespace(request)
         with self._prepared(request) as send:
-            place = self.options.recorded(self.change, request, partial(self._until_known, request, send))
+            place = self.creations.recorded(self.change, request, partial(self._until_known, request, send))
         return self._finished(place) if place.is_ours else self._adopted(place)
 
     def _look(self) -> Place | None:
@@ -398,10 +401,11 @@ class CreationRun:
         while True:
             left -= 1
             try:
-                return self._made(request, send())
+                answer = send()
+                break
             except ServiceError as error:
                 doubt = doubt or error.ambiguous
-                seconds = self._rest(error, waits)
+                seconds = None if doubt else self._rest(error, waits)
                 if seconds is not None:
                     left += 1
                     self.service.pause(str(request), seconds)
@@ -412,6 +416,7 @@ class CreationRun:
                 if not (error.ambiguous and left):
                     error.ambiguous = doubt
                     raise
+        return self._made(request, answer)
 
     def _rest(self, error: ServiceError, waits: Iterator[float]) -> float | None:
         """Return after how many seconds to send a request again that was certainly not carried out; None for never."""
@@ -422,21 +427,22 @@ class CreationRun:
         return None
 
     def _made(self, request: Request, answer: Json) -> Place:
-        """Return a new target, as the response to its creation shows it.
+        """Return a new target by the response to its creation, or, where that does not show it, by a look.
 
         Raises:
-            BadAnswer: it does not.
+            AnswerLost: it cannot be seen.
         """
-        if "from_archive" in self.change.after:
-            found = self._looked_for(PATIENCE)
-            if found is None:
-                raise AnswerLost(str(request), "the archive was accepted, and the group cannot be read")
-            return replace(found, is_ours=True)
         fields = answer if isinstance(answer, dict) else {}
         number, path = fields.get("id"), fields.get("path_with_namespace", fields.get("full_path"))
-        if type(number) is not int or not isinstance(path, str):
-            raise BadAnswer(str(request), "unexpected response: the body is not the new object")
-        return Place(number, path.strip("/"), fields.get("visibility"))
+        if type(number) is int and isinstance(path, str):
+            return Place(number, path.strip("/"), fields.get("visibility"))
+        try:
+            found = self._looked_for(PATIENCE)
+        except ServiceError as error:
+            raise AnswerLost(str(request), f"it was accepted; {error}") from error
+        if found is None:
+            raise AnswerLost(str(request), f"it was accepted, and the {self.target.target.level} cannot be read")
+        return replace(found, is_ours=True)
 
     def _looked_up(self, lost: ServiceError, *, patiently: bool) -> Place | None:
         """Look for a target whose creation failed, or may have.
@@ -475,7 +481,11 @@ class CreationRun:
         filled = "from_archive" in change.after
         self.creations.learn(target, place.id, filled=filled)
         if filled:
-            why = archive_arrives(target, self.service, self.options)
+            try:
+                why = archive_arrives(target, self.service, self.options)
+            except Stopped:
+                self.creations.give_up(target, ENDED)
+                return done
             if why:
                 self.creations.leave(target, why)
         asked = change.after.get("visibility")
@@ -530,10 +540,7 @@ def waves(targets: Iterable[TargetPlan]) -> list[list[TargetPlan]]:
 
 
 def apart(target: TargetPlan) -> Iterator[TargetPlan]:
-    """Yield the creation of a target, and what is declared of it, each by itself."""
-    if target.creation is None:
-        yield target
-        return
+    """Yield the creation of a target that does not exist, and what is declared of it, each by itself."""
     creation = tuple(section for section in target.sections if not section.section)
     declared = tuple(section for section in target.sections if section.section)
     yield replace(target, sections=creation)

@@ -6,11 +6,11 @@ from dataclasses import dataclass, field, replace
 from enum import StrEnum
 from itertools import islice
 from threading import Event, Lock
-from typing import Annotated, Protocol, TypeVar
+from typing import Annotated, Protocol
 
 from pydantic import Field
 
-from reconciler.errors import OutputFailed, ScopeMissing, ServiceError, Unauthorized, WaitTooLong
+from reconciler.errors import ScopeMissing, ServiceError, Unauthorized, WaitTooLong
 from reconciler.model.diff import AsRead
 from reconciler.model.plan import Change, Plan, SectionPlan, TargetPlan
 from reconciler.model.progress import Progress
@@ -20,8 +20,6 @@ from reconciler.model.wording import counted
 
 TokenSink = Callable[[Address, str], None]
 """Delivers the value of a created token, or raises `OutputFailed`."""
-
-Answer = TypeVar("Answer")
 
 ENDED = "the run ended before this change"
 
@@ -253,24 +251,3 @@ class ApplyOptions:
     failures: FailureLimit | None = None
     wait: float = 1800
     own_tokens: Collection[str] = frozenset()
-
-    def recorded(self, change: Change, request: Request, send: Callable[[], Answer]) -> Answer:
-        """Send one request, and note before and after it what is certain.
-
-        Raises:
-            OutputFailed: it could not be noted, or something that belongs to it was not written.
-            ServiceError: it failed.
-        """
-        try:
-            number = self.write_log.intend(change, request)
-        except OutputFailed:
-            self.stop.cancel("the journal could not be written, so the run was ended")
-            raise
-        try:
-            answer = send()
-        except (ServiceError, OutputFailed) as error:
-            doubtful = isinstance(error, ServiceError) and error.ambiguous
-            self.write_log.result(number, "in doubt" if doubtful else "failed", str(error))
-            raise
-        self.write_log.result(number, "done")
-        return answer

@@ -5,10 +5,11 @@ approval settings decide what the projects may set. Within a target, changes are
 recorded, and doubts are settled by reading.
 """
 
-from collections.abc import Collection, Iterable, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
 from itertools import chain, groupby
+from typing import TypeVar
 from urllib.parse import quote
 
 from reconciler.apply.creation import CreationRun, Creations, Fate, Patient, apart, waves
@@ -34,6 +35,7 @@ from reconciler.apply.verify import (
 )
 from reconciler.errors import AnswerLost, BadAnswer, Forbidden, NotFound, OutputFailed, Refused, ServiceError, Stopped
 from reconciler.live.read import side_by_side
+from reconciler.model.creation import ID_OF
 from reconciler.model.diff import AsRead, as_read, resource_of
 from reconciler.model.endpoints import ALONE, CREATED, Siblings
 from reconciler.model.kind import Archived, Kinds
@@ -44,6 +46,8 @@ from reconciler.model.state import LivePart, LiveState, PartAddress, Section, Un
 from reconciler.model.targets import Address, Key, Level, Target
 from reconciler.planning.causes import ARCHIVED, NOBODY, ProjectRecord, read_record
 from reconciler.planning.planner import plan_section
+
+Answer = TypeVar("Answer")
 
 TRIES = 3
 """How often a creation is sent whose answer is lost each time and that is found not to have been carried out."""
@@ -75,7 +79,7 @@ class Application:
         stages = self._stages(again, options.canary)
         options.progress.begin("applying", (target.target for stage in stages for target in stage))
 
-        creations = Creations(self._service, options)
+        creations = Creations(self._service, options, partial(recorded, options))
         self.unfinished = creations.unfinished
 
         def create(target: TargetPlan) -> None:
@@ -99,8 +103,8 @@ class Application:
             for wave in waves(each for each in stage if each.creation):
                 side_by_side(create, wave, options.concurrency)
             declared = [each for each in stage if not each.creation]
-            carry_out(each for each in declared if not creations.awaits(each))
-            creations.wait([each for each in declared if creations.awaits(each)], carry_out)
+            carry_out(each for each in declared if not each.importing)
+            creations.wait([each for each in declared if each.importing], carry_out)
             canary = [each for each in self._plan.targets if each.target in options.canary]
             sick = [str(each.target) for each in canary if not self._outcome(each).in_order]
             if sick:
@@ -119,7 +123,7 @@ class Application:
         first: list[TargetPlan] = []
         later: list[TargetPlan] = []
         groups = any(each.target.level is Level.GROUP and each.target not in canary for each in self._busy)
-        for target in chain.from_iterable(map(apart, self._busy)):
+        for target in chain.from_iterable(apart(each) if each.creation else [each] for each in self._busy):
             if target.target not in canary:
                 later.append(target)
                 continue
@@ -253,7 +257,10 @@ class TargetRun:
 
     def _completed_section(self, section: SectionPlan) -> tuple[SectionPlan, dict[int, Fate]]:
         """Return a section with the IDs of the targets that this run has created, and by change which it lacks."""
-        found = [(change, self.creations.completed(change)) for change in section.changes]
+        found = [
+            (change, self.creations.completed(change) if refers_to_new(change) else change)
+            for change in section.changes
+        ]
         changes = tuple(change if isinstance(done, Fate) else done for change, done in found)
         fates = {id(change): done for change, done in found if isinstance(done, Fate)}
         return replace(section, changes=changes), fates
@@ -353,9 +360,9 @@ class TargetRun:
             for template in change.requests:
                 request = self._completed(change, template, made)
                 if makes(change) and not sent:
-                    made = self.options.recorded(change, request, partial(self._create, change, request))
+                    made = recorded(self.options, change, request, partial(self._create, change, request))
                 else:
-                    self.options.recorded(change, request, partial(self.service.send, request))
+                    recorded(self.options, change, request, partial(self.service.send, request))
                 sent += 1
         except (LookupError, OutputFailed) as error:
             failed = Outcome(change, Status.FAILED, str(error), as_made(change, made), unconfirmed=sent > 0)
@@ -603,6 +610,28 @@ class TargetRun:
         return isinstance(change, Create) and collection_of(change.address, self.kinds).secret_field is not None
 
 
+def recorded(options: ApplyOptions, change: Change, request: Request, send: Callable[[], Answer]) -> Answer:
+    """Send one request, and note before and after it what is certain.
+
+    Raises:
+        OutputFailed: it could not be noted, or something that belongs to it was not written.
+        ServiceError: it failed.
+    """
+    try:
+        number = options.write_log.intend(change, request)
+    except OutputFailed:
+        options.stop.cancel("the journal could not be written, so the run was ended")
+        raise
+    try:
+        answer = send()
+    except (ServiceError, OutputFailed) as error:
+        doubtful = isinstance(error, ServiceError) and error.ambiguous
+        options.write_log.result(number, "in doubt" if doubtful else "failed", str(error))
+        raise
+    options.write_log.result(number, "done")
+    return answer
+
+
 def as_made(change: Change, made: Made | None) -> AsRead | None:
     """Return the object that a change has created, as far as that is known without reading it."""
     number = made.id if made else change.target_id if isinstance(change, Create) else None
@@ -620,6 +649,12 @@ def with_created(outcome: Outcome, live: Reread) -> Outcome:
     made = outcome.created and objects.by_id.get(outcome.created.id)
     new = [made] if made else objects.new(change) if outcome.status is Status.DONE else []
     return replace(outcome, created=as_read(new[0])) if len(new) == 1 else outcome
+
+
+def refers_to_new(change: Change) -> bool:
+    """Return whether the requests of a change lack the ID of a target that a run creates."""
+    values = (value for request in change.requests for value in (request.body or {}).values())
+    return any(isinstance(value, dict) and ID_OF in value for value in values)
 
 
 def declared_by(changes: Iterable[Change], target: Target, kinds: Kinds) -> Section:

@@ -12,12 +12,13 @@ from typing import Any
 
 import pytest
 
-from reconciler.apply import Application, ApplyOptions
+from reconciler.apply import Application, ApplyOptions, Stop
 from reconciler.model.creation import Archive, Creation, Visibility
 from reconciler.model.plan import Plan, SectionPlan
 from reconciler.model.protocols import Request
 from reconciler.sandbox import Sandbox
 from reconciler.service import Client
+from tests.between import Passing, between
 from tests.building import KINDS
 from tests.canned import answer, canned
 from tests.engine_driver import EngineDriver
@@ -26,7 +27,7 @@ from tests.states import a_small_service
 from tests.trust.creating import applied, new, plan_of, results
 
 FILE = Path("team.tar.gz")
-WATCH = {"notification_settings": {"level": "watch"}}
+WATCH: dict[str, Any] = {"notification_settings": {"level": "watch"}}
 TEMPLATE: dict[str, Any] = {
     "id": 20,
     "path": "template",
@@ -134,14 +135,22 @@ def test_what_is_below_waits_for_the_next_run_when_the_time_is_over(engine: Engi
     assert application.unfinished == [why]
 
 
-def test_a_signal_ends_the_waiting_for_an_archive(engine: EngineDriver) -> None:
-    with_archive(engine)
-    plan = plan_of(engine, new("acme/NEW", from_archive(), **WATCH))
-    engine.client.stop.set()
-    assert results(applied(engine, plan)) == [
-        "group acme/NEW failed (maybe done): the run ended while the archive came; plan again",
-        "group acme/NEW notification settings skipped: group acme/NEW was not created",
-    ]
+def test_a_signal_ends_the_waiting_for_an_archive(sandbox: Sandbox) -> None:
+    def stop(passing: Passing) -> None:
+        if "descendant_groups" in passing.request:
+            engine.client.stop.set()
+
+    with between(sandbox.api_url) as service:
+        client = Client(service.api_url, "ada-token", clock=SwiftClock())
+        with EngineDriver(sandbox, a_small_service("deployed"), client) as engine:
+            with_archive(engine)
+            plan = plan_of(engine, new("acme/NEW", from_archive(), **WATCH), new("acme/NEW/api"))
+            service.alter = stop
+            assert results(applied(engine, plan, stop=Stop(client.stop))) == [
+                "group acme/NEW done ID 22",
+                "group acme/NEW notification settings skipped: the run ended before this change",
+                "project acme/NEW/api skipped: the run ended before this change",
+            ]
 
 
 def test_the_visibility_of_an_archive_is_compared_when_it_has_arrived(engine: EngineDriver, dialect: str) -> None:
@@ -176,9 +185,9 @@ def test_refusals_of_archives_name_cause_and_fix(sandbox: Sandbox) -> None:
         ]
     missing = answer("400 Bad Request", '{"message": "400 Bad request - file is missing"}')
     with canned(*[answer("404 Not Found", "{}"), missing, answer("404 Not Found", "{}")]) as service:
-        client = Client(service.api_url, "t", clock=SwiftClock())
+        client = Client(service.api_url, "some-token", clock=SwiftClock())
         with client:
-            FILE.write_bytes(b"\x1f\x8b")
+            FILE.write_bytes(b"content")
             (creation,) = [each.creation for each in plan.targets]
             assert creation is not None
             after = {**creation.after, "sha256": sha256(FILE.read_bytes()).hexdigest()}
@@ -192,18 +201,31 @@ def test_refusals_of_archives_name_cause_and_fix(sandbox: Sandbox) -> None:
     assert 'name="file"; filename="archive.tar.gz"' in service.requests[1]
 
 
-@pytest.mark.parametrize("hidden", [0, 3, 6])
-def test_an_upload_is_looked_for_until_it_can_be_read(engine: EngineDriver, hidden: int) -> None:
+def test_an_upload_whose_answer_is_lost_is_looked_for(engine: EngineDriver) -> None:
     with_archive(engine)
     plan = plan_of(engine, new("acme/NEW", from_archive(), **WATCH))
-    engine.sandbox.set_faults(
-        [
-            {"kind": "reset-after", "method": "POST", "nth": 1},
-            {"kind": "status", "status": 404, "match": "acme%2FNEW?", "nth": 2, "times": hidden},
-        ][: 2 if hidden else 1]
-    )
-    assert results(applied(engine, plan)) == []
-    assert len(engine.writes()) == 0
+    engine.sandbox.set_faults([{"kind": "reset-after", "method": "POST", "nth": 1}])
+    assert results(applied(engine, plan)) == ["group acme/NEW done ID 22", "group acme/NEW notification settings done"]
+    assert len(engine.writes()) == 2
+
+
+@pytest.mark.parametrize(
+    ("fault", "why"),
+    [
+        ({"status": 404}, "it was accepted, and the group cannot be read"),
+        ({"status": 403}, "it was accepted; GET groups/acme%2FNEW: 403 Forbidden"),
+    ],
+)
+def test_a_group_that_cannot_be_read_may_be_there_all_the_same(
+    engine: EngineDriver, fault: dict[str, Any], why: str
+) -> None:
+    with_archive(engine)
+    plan = plan_of(engine, new("acme/NEW", from_archive(), **WATCH))
+    engine.sandbox.set_faults([{"kind": "status", "match": "acme%2FNEW?", "nth": 2, "times": 99, **fault}])
+    first, second = results(applied(engine, plan))
+    assert first.startswith(f"group acme/NEW failed (maybe done): POST groups/import: {why}")
+    assert second == "group acme/NEW notification settings skipped: group acme/NEW was not created"
+    assert len(engine.writes()) == 1
 
 
 def test_an_archive_of_any_size_takes_no_memory() -> None:

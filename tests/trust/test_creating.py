@@ -117,7 +117,6 @@ def test_nothing_depends_on_what_was_not_created(engine: EngineDriver) -> None:
 def test_a_refusal_names_cause_and_fix(engine: EngineDriver) -> None:
     plan = plan_of(
         engine,
-        new("acme/PUBLIC", Creation("public", "public")),
         new("acme/api3", Creation("API", "private")),
         new("acme/api4", Creation("API", "private")),
         new("ADA"),
@@ -125,8 +124,6 @@ def test_a_refusal_names_cause_and_fix(engine: EngineDriver) -> None:
     assert results(applied(engine, plan)) == [
         "group ADA failed: POST groups: 400 Failed to save group {path: has already been taken}; another user, group or "
         "project has this path or name: choose another",
-        "group acme/PUBLIC failed: POST groups: 400 Failed to save group {visibility_level: public is not allowed since "
-        "the parent group has a private visibility.}; `visibility` must not exceed that of the group above",
         "project acme/api3 done ID 104",
         "project acme/api4 failed: POST projects: 400 project_namespace.name: has already been taken; name: has already "
         "been taken; another user, group or project has this path or name: choose another",
