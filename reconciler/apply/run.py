@@ -245,7 +245,7 @@ class TargetRun:
         if fate is not None:
             return section, {id(change): fate for change in section.changes}
         section, fates = self._completed_section(section)
-        if self.creations.is_new(self.target.target):
+        if self.creations.is_new(self.target.target) or self.target.importing:
             return self._planned_for_new(section, fates)
         if again is not None and not self.options.stop.reason:
             planned = replace(self._planned_again(again), excepted=section.excepted)
@@ -266,17 +266,23 @@ class TargetRun:
         return replace(section, changes=changes), fates
 
     def _planned_for_new(self, section: SectionPlan, fates: dict[int, Fate]) -> tuple[SectionPlan, dict[int, Fate]]:
-        """Read a section of a new target and plan it from the changes that the plan shows; they have seen nothing."""
-        shown = [change for change in section.changes if id(change) not in fates]
+        """Read a section of a target and plan it from the changes that the plan shows.
+
+        They were planned before the target was there, or whole. Deletions are never added.
+        """
+        open_ones = [change for change in section.changes if id(change) not in fates]
+        shown = [change for change in open_ones if not isinstance(change, Delete)]
         if self.options.stop.reason or not shown:
             return section, fates
         try:
             planned = self._planned_from(declared_by(shown, self.target.target, self.kinds))
         except LookupError as error:
             return section, fates | {id(change): Fate(Status.FAILED, str(error)) for change in shown}
+        deletions = [change for change in open_ones if isinstance(change, Delete)]
+        fates |= {number: Fate(Status.STALE, why) for number, why in self._stale(deletions).items()}
         origins = {change.address: change.origin for change in shown}
         changes = [replace(each, origin=origins.get(each.address, "")) for each in planned.changes]
-        changes += [change for change in section.changes if id(change) in fates]
+        changes += [*deletions, *(each for each in section.changes if each not in deletions and id(each) in fates)]
         problems = [replace(each, origin=origins.get(each.address, "")) for each in planned.problems]
         problems += section.problems
         excepted = section.excepted
@@ -657,15 +663,14 @@ def refers_to_new(change: Change) -> bool:
     return any(isinstance(value, dict) and ID_OF in value for value in values)
 
 
-def declared_by(changes: Iterable[Change], target: Target, kinds: Kinds) -> Section:
+def declared_by(changes: Iterable[Create | Update], target: Target, kinds: Kinds) -> Section:
     """Return what creations and updates of one section declare of it."""
     wanted: dict[str, Wanted] = {}
     objects: dict[str, dict[Key, Resource | None]] = {}
     kind = ""
     for change in changes:
-        after = {} if isinstance(change, Delete) else change.after
         address, kind = change.address, change.address.section
-        resource = resource_of(kinds[kind].part(address.part).model, after)
+        resource = resource_of(kinds[kind].part(address.part).model, change.after)
         if address.name is None:
             wanted[address.part] = resource
         else:
