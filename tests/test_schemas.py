@@ -264,6 +264,13 @@ def test_a_set_is_of_a_group_or_of_projects() -> None:
     ]
 
 
+def test_an_import_has_no_visibility() -> None:
+    manifest = documents(THE_CONTRACT)[-1]
+    manifest["create"]["visibility"] = "private"
+    (fault,) = faults(manifest, MANIFEST)
+    assert fault.endswith("should not be valid under {'required': ['import', 'visibility']}")
+
+
 @patiently
 @given(saved_plans())
 def test_saved_plans_are_valid(saved: SavedPlan) -> None:

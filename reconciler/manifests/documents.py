@@ -413,6 +413,7 @@ class GroupCreation(TargetCreation):
 class ProjectCreation(TargetCreation):
     """The creation of a project that does not exist. Nothing of it is ever changed afterwards."""
 
+    model_config = ConfigDict(json_schema_extra={"not": {"required": ["import", "visibility"]}})
     misplaced: ClassVar[Mapping[str, str]] = {"from_archive": "`from_archive` belongs to Group"}
 
     import_: ImportSource = Field(
