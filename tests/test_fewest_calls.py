@@ -540,3 +540,60 @@ def test_nothing_is_asked_about_what_is_below_a_missing_group(
         len(missing),
         len({*TREE, OUTSIDE} & there | missing),
     )
+
+
+PLACES = {"acme": GROUPS[10], "tools": GROUPS[11], "api": PROJECTS[100], "web": PROJECTS[102], "cli": PROJECTS[103]}
+"""A group, a group below it, two projects of the one and one of the other."""
+
+HELD = st.fixed_dictionaries({place: st.sets(st.sampled_from(NAMES)) for place in PLACES})
+OF_GROUP = st.dictionaries(
+    st.sampled_from(NAMES), optional(promote=st.booleans(), due_date=DUES, state=STATES) | st.none(), min_size=1
+)
+
+
+@settings(thorough, max_examples=30)
+@given(held=HELD, wanted=OF_GROUP, closed=st.booleans(), prune=st.booleans())
+def test_a_group_gets_its_milestones_with_the_fewest_requests_and_no_title_twice(
+    sandbox: Sandbox, dialect: str, held: dict[str, set[str]], wanted: Plain, *, closed: bool, prune: bool
+) -> None:
+    state = a_small_service(dialect)
+    live = {"title": "", "due_date": "2026-02-01", "state": "closed" if closed else "active"}
+    for place in (*state["groups"], *state["projects"]):
+        titles = next((held[name] for name, path in PLACES.items() if path == place["path"]), set[str]())
+        place["milestones"] = [live | {"title": title} for title in sorted(titles)]
+    direct, deep = held["api"] | held["web"], held["tools"] | held["cli"]
+    after, problems, writes, looks = {place: {*titles} for place, titles in held.items()}, set(), 0, 0
+    for title, item in wanted.items():
+        if item is None or title in held["acme"]:
+            differs = item is not None and any(live[name] != item[name] for name in item.keys() - {"promote"})
+            writes += differs or (item is None and title in held["acme"])
+            after["acme"] -= {title} if item is None else set()
+        elif title in deep or (title in direct and not item.get("promote")):
+            problems.add(title)
+        else:
+            after["acme"].add(title)
+            after["api"].discard(title)
+            after["web"].discard(title)
+            fields = (live if title in direct else {"due_date": None, "state": "active"}) | item
+            second = fields["state"] == "closed" or (title in direct and fields["due_date"] != live["due_date"])
+            writes += 1 + second
+            looks += title in direct and second and dialect == "deployed"
+    if prune:
+        writes += len(after["acme"] - wanted.keys())
+        after["acme"] &= wanted.keys()
+    with EngineDriver(sandbox, state) as engine:
+        declared = section("milestones", wanted, Target(Level.GROUP, "acme"), prune=prune)
+        plan = engine.plan(declared)
+        assert len(engine.requests()) == 1
+        assert {each.address.name for each in plan.problems} == problems
+        assert plan.cost == writes
+        assert failures(engine.apply(plan)) == []
+        assert len(engine.writes()) == writes
+        assert len(engine.requests()) == writes + looks + bool(writes)
+        now = {
+            place["path"]: place["milestones"] for place in (*sandbox.state()["groups"], *sandbox.state()["projects"])
+        }
+        assert {place: {each["title"] for each in now[path]} for place, path in PLACES.items()} == after
+        second_plan = engine.plan(declared)
+        assert list(second_plan.changes) == []
+        assert {each.address.name for each in second_plan.problems} == problems
