@@ -195,7 +195,8 @@ class Creations:
             return True
         run = self._runs.get(_name(plan.target))
         try:
-            found = look_at_import(plan.target, self.service, begun=run is not None and run.result is not None)
+            begun = run is not None and run.result is not None
+            found = look_at_import(plan.target, self.service, begun=begun, secrets=self._secrets)
         except Stopped:
             return False
         except ServiceError as error:
@@ -203,7 +204,7 @@ class Creations:
             self._fail(plan.target, f"its import cannot be watched: {error}")
             return True
         if found.failure:
-            self._fail(plan.target, f"{self.hidden(found.failure)}; delete the project, and apply again")
+            self._fail(plan.target, f"{found.failure}; delete the project, and apply again")
         return not found.is_running
 
     def _fail(self, target: Target, reason: str) -> None:
@@ -469,12 +470,13 @@ class CreationRun:
     def _finished(self, place: Place) -> Outcome:
         """Return what became of a creation that was carried out."""
         target, change = self.target.target, self.change
-        created = AsRead(place.id, (place.path,), change.after, {})
-        done = Outcome(change, Status.DONE, created=created)
         path, wanted = place.path.casefold(), str(target.ref).casefold()
-        if path != wanted and not path.endswith(f"/{wanted}"):
+        went_astray = path != wanted and not path.endswith(f"/{wanted}")
+        shown = self.creations.hidden(place.path) if went_astray else place.path
+        done = Outcome(change, Status.DONE, created=AsRead(place.id, (shown,), change.after, {}))
+        if went_astray:
             reason = (
-                f"it went to {place.path} (ID {place.id}): this is where the service puts an import that it cannot put "
+                f"it went to {shown} (ID {place.id}): this is where the service puts an import that it cannot put "
                 f"into {self.namespace}; delete it there, and see that the group exists and takes imports"
             )
             return replace(done, status=Status.FAILED, reason=reason, unconfirmed=True)
@@ -527,6 +529,8 @@ def external_token(name: str, own: Collection[str]) -> str:
         )
     if not value:
         raise LookupError(f"the environment variable {name} is not set; it must hold the token for the import")
+    if not value.isprintable():
+        raise LookupError(f"the environment variable {name} holds bytes that no token has")
     return value
 
 

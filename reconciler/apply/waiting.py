@@ -4,7 +4,7 @@ An import says when it has finished. An archive says nothing: it has arrived onc
 """
 
 import logging
-from collections.abc import Iterator
+from collections.abc import Collection, Iterator
 from dataclasses import dataclass
 
 from reconciler.apply.outcomes import ApplyOptions
@@ -105,13 +105,14 @@ def _content(group: Target, reader: Reader) -> dict[str, int | None]:
     return {path: count(path) for path in CONTENT}
 
 
-def look_at_import(project: Target, service: Reader, *, begun: bool) -> ImportState:
+def look_at_import(project: Target, service: Reader, *, begun: bool, secrets: Collection[str]) -> ImportState:
     """Ask how the import of a project is going.
 
     Args:
         project: the project.
         service: which.
         begun: whether this run has asked for it: then it may not have begun yet.
+        secrets: texts that the reason of a failure must not hold.
 
     Raises:
         ServiceError: it cannot be watched.
@@ -121,4 +122,6 @@ def look_at_import(project: Target, service: Reader, *, begun: bool) -> ImportSt
     except NOT_YET:
         return ImportState(is_running=True)
     record = found if isinstance(found, dict) else {}
-    return ImportState(is_running=True) if begun and record.get("import_status") == "none" else import_state(record)
+    if begun and record.get("import_status") == "none":
+        return ImportState(is_running=True)
+    return import_state(record, secrets)

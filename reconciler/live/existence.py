@@ -170,8 +170,13 @@ def _ask_namespace(group: Target, reader: Reader, for_projects: Collection[str])
     return namespace if isinstance(namespace, ServiceError) and not isinstance(namespace, NotFound) else None
 
 
-def ask_import(project: Target, reader: Reader) -> ImportState | ServiceError:
+def ask_import(project: Target, reader: Reader, secrets: Collection[str] = ()) -> ImportState | ServiceError:
     """Ask how the import of a project is going (deployed behaviour, section f 8).
+
+    Args:
+        project: the project.
+        reader: the service.
+        secrets: texts that the reason of a failure must not hold.
 
     Raises:
         ServiceError: one that `ENDS_A_RUN`.
@@ -179,15 +184,15 @@ def ask_import(project: Target, reader: Reader) -> ImportState | ServiceError:
     record = answer_or_error(lambda: reader.get(f"{project.url}import"))
     if isinstance(record, ServiceError):
         return record
-    return import_state(record if isinstance(record, dict) else {})
+    return import_state(record if isinstance(record, dict) else {}, secrets)
 
 
-def import_state(record: Mapping[str, Json]) -> ImportState:
-    """Return how an import is going, by the service's record of it."""
-    from reconciler.service.responses import shown  # noqa: PLC0415 - most commands start without HTTP
+def import_state(record: Mapping[str, Json], secrets: Collection[str]) -> ImportState:
+    """Return how an import is going, by the service's record of it, without secrets."""
+    from reconciler.service.responses import hidden, shown  # noqa: PLC0415 - most commands start without HTTP
 
     status, error = record.get("import_status"), record.get("import_error")
-    reason = f": {shown(error)}" if isinstance(error, str) and error else ""
+    reason = f": {shown(hidden(error, secrets))}" if isinstance(error, str) and error else ""
     if status in ENDED_BADLY:
         return ImportState(failure=f"its import {ENDED_BADLY[status]}{reason}")
     return ImportState(is_running=status in ("scheduled", "started"))

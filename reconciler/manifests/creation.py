@@ -13,6 +13,7 @@ from typing import Any
 from reconciler.manifests.diagnostics import Diagnostic
 from reconciler.manifests.documents import LONGEST_NAME, GroupCreation, ImportSource, ProjectCreation, TargetCreation
 from reconciler.manifests.layers import fill, fill_all, literal, placeholder_values
+from reconciler.manifests.sources import TOKEN as SECRET
 from reconciler.manifests.sources import Document, Steps
 from reconciler.model.creation import VISIBILITIES, Archive, Creation, Import, Visibility
 from reconciler.model.targets import Identity, Level, Target
@@ -235,7 +236,7 @@ def _import_errors(
 
 def _source_errors(source: Import, around: Surroundings) -> Iterator[Diagnostic]:
     variable = source.token_env
-    if not VARIABLE_NAME.fullmatch(variable):
+    if not VARIABLE_NAME.fullmatch(variable) or SECRET.match(variable):
         yield Diagnostic((TOKEN,), "must be the name of an environment variable, such as GITHUB_TOKEN")
     elif reveals_token(variable, os.environ.get(variable, ""), around.tokens):
         message = "would be sent to another service, and holds a token of reconciler: give a variable of its own"

@@ -1,6 +1,7 @@
 """Files of manifests: found, bounded, read as text, with locations in them that are safe to print."""
 
 import os
+import re
 from collections.abc import Callable, Iterable, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field
@@ -149,6 +150,18 @@ def is_manifest(path: str) -> bool:
     return path.endswith(SUFFIXES) and not any(part.startswith(".") and part != "." for part in path.split("/"))
 
 
+TOKEN = re.compile(r"\b(?:gh[a-z]_|github_pat_|gl[a-z]{2,12}-)[\w.=-]{10,}")
+"""Tokens of GitHub and GitLab, by their beginning."""
+
+PASTED = re.compile(rf"{TOKEN.pattern}|(?<=://)[^/@\s\"']+(?=@)|(?:(?<=token: )|(?<=password: ))[^\s,{{}}#][^,}}#]*")
+"""What is a secret in a manifest, by its look or its place: none belongs there, and some people write one there."""
+
+
+def _starred(secrets: re.Pattern[str], text: str) -> str:
+    """Return a text of the same length without what looks like a secret."""
+    return secrets.sub(lambda found: "*" * len(found[0]), text)
+
+
 @dataclass(frozen=True, slots=True, eq=False)
 class Source:
     """The text of one file.
@@ -182,6 +195,7 @@ class Source:
             line = self.own_line(line, column) or line
         for secret in self.secrets:
             source, message = source.replace(secret, "*" * len(secret)), message.replace(secret, "*" * len(secret))
+        message, source = _starred(TOKEN, message), _starred(PASTED, source)
         return located(self.path, message, severity, line=line, column=column, source=source)
 
 

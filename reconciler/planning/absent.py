@@ -1,5 +1,6 @@
 """What does not exist yet: asked before groups are listed, and for what is to be planned. Nothing here can write."""
 
+import os
 from collections.abc import Collection, Iterable, Mapping
 from dataclasses import dataclass, field
 from functools import partial
@@ -122,12 +123,14 @@ def look_for(
     found = find_existing((each.target for each in creating), reader, concurrency, {**listed, **known}, created=names)
     if creating and not any(isinstance(answer, There) for answer in found.values()):
         refuse_unless_api(reader, api_url)
-    imported = [
-        each.target
+    imported = {
+        each.target: os.environ.get(each.creation.source.token_env, "").strip()
         for each in creating
         if each.creation is not None and each.creation.source and isinstance(found[each.target.identity], There)
-    ]
-    imports = ask_each(partial(ask_import, reader=reader), imported, concurrency)
+    }
+    # The reason of a failure may repeat the token that the import was begun with.
+    tokens = [token for token in imported.values() if token]
+    imports = ask_each(partial(ask_import, reader=reader, secrets=tokens), imported, concurrency)
     return Absent(
         find_absent(desired.targets, whole.targets, found) | _not_imported(imports),
         {

@@ -310,7 +310,8 @@ class Client:
             self._limiter.release(sent, response.status or None, response.headers)
             if LOG.isEnabledFor(logging.DEBUG):
                 milliseconds = 1000 * (self._clock.monotonic() - sent.at)
-                number = plain(response.headers.get("x-request-id", ""))[:LONGEST_ID] or "unknown"
+                number = hidden(response.headers.get("x-request-id", ""), self._secrets)
+                number = plain(number)[:LONGEST_ID] or "unknown"
                 status = response.status or "not answered"
                 LOG.debug("%s %s, %.0f ms, try %d, request %s", request, status, milliseconds, tries, number)
         return response

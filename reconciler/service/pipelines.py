@@ -14,7 +14,7 @@ from reconciler.model.protocols import Json
 from reconciler.model.targets import Level, Target
 from reconciler.service.connection import Connection, connection_pool, tls_context
 from reconciler.service.policy import DEFAULT_POLICY, Clock
-from reconciler.service.responses import plain, read_response
+from reconciler.service.responses import plain, read_response, without_secrets
 
 POLICY = replace(DEFAULT_POLICY, read_timeout=60, total_timeout=60, largest_response=2**20)
 """The service creates the pipeline before it answers."""
@@ -94,4 +94,5 @@ class PipelineTrigger:
         return f"{Target(Level.PROJECT, ref).url}trigger/pipeline"
 
     def _post(self, connection: Connection, body: Json) -> Json:
-        return read_response(f"POST {self._path}", connection.exchange("POST", self._path, HEADERS, body))
+        response = connection.exchange("POST", self._path, HEADERS, body)
+        return read_response(f"POST {self._path}", without_secrets(response, [self.token]))

@@ -7,7 +7,7 @@ from collections.abc import Collection, Iterator, Mapping
 from dataclasses import dataclass, replace
 from datetime import UTC, datetime
 from email.utils import parsedate_to_datetime
-from urllib.parse import quote
+from urllib.parse import quote, quote_plus
 
 from pydantic_core import from_json
 
@@ -144,11 +144,18 @@ def parse_number(text: str | None) -> int | None:
 
 
 def hidden(text: str, secrets: Collection[str]) -> str:
-    """Return a text without secrets, as they are or as JSON and URLs hold them."""
-    for secret in secrets:
-        for form in (secret, json.dumps(secret)[1:-1], quote(secret, safe="")):
-            text = text.replace(form, HIDDEN)
+    """Return a text without secrets, as they are or as JSON and URLs hold them; one may be the beginning of another."""
+    for form in sorted({form for secret in secrets for form in _spellings(secret)}, key=len, reverse=True):
+        text = text.replace(form, HIDDEN)
     return text
+
+
+def _spellings(secret: str) -> Iterator[str]:
+    as_json = json.dumps(secret)[1:-1]
+    yield from (secret, json.dumps(secret, ensure_ascii=False)[1:-1], as_json)
+    # GitLab writes JSON so that it can stand in a script.
+    yield as_json.replace("&", "\\u0026").replace("<", "\\u003c").replace(">", "\\u003e")
+    yield from (quote(secret, safe=""), quote(secret), quote_plus(secret))
 
 
 def without_secrets(response: Response, secrets: Collection[str]) -> Response:

@@ -72,7 +72,10 @@ def test_a_project_that_turns_sick_after_the_plan_fails_alone(
 def test_the_others_are_exported_however_they_are_named(cli_runner: CliRunner, sickness: str, reason: str) -> None:
     cli_runner.sandbox.set_faults([f"{sickness},match=acme%2Fapi"])
     done = cli_runner("export --group acme --section milestones -o all")
-    assert (done.code, done.out) == (3, "all/acme/lib.yaml\nall/acme/tools/cli.yaml\nall/acme/web.yaml\n")
+    assert (done.code, done.out) == (
+        3,
+        "all/acme/lib.yaml\nall/acme/tools/cli.yaml\nall/acme/web.yaml\nall/acme.yaml\n",
+    )
     assert done.err.startswith(
         "project acme/api: nothing can be read; it is left out (GET projects/acme%2Fapi/milestones"
     )
