@@ -148,8 +148,8 @@ $ doctor manifest.yaml | grep deploy_keys
 (0)
 $ plan manifest.yaml --out plan.json
 project acme/payments/api
-  + deploy key "Mirror"                       key: "ssh-ed25519 AAAAC3NzaC1lZDI1NTE5AAAAIGZl3oSXVMkEOhl8kB1nBIz…", can_push: true     manifest.yaml:8
-  + deploy key "Production server"            key: "ssh-ed25519 AAAAC3NzaC1lZDI1NTE5AAAAIJuVlsH9c0gpY0KbPqbzwTJ…"     manifest.yaml:6
+  + deploy key "Mirror"                       key: "ssh-ed25519 AAAAC3NzaC1lZDI1NTE5AAAAIGZl3oSXVMkEOhl8kB1nBIzRkyN…", can_push: true     manifest.yaml:8
+  + deploy key "Production server"            key: "ssh-ed25519 AAAAC3NzaC1lZDI1NTE5AAAAIJuVlsH9c0gpY0KbPqbzwTJz0dY…"     manifest.yaml:6
 Plan: 2 to create, 0 to update, 0 to delete, 0 problems, 0 unmanaged. 2 writes to apply; 1 request was made to plan.
 (0)
 $ apply --plan plan.json --yes

@@ -27,8 +27,8 @@ from reconciler.planning.selection import Shard
 from reconciler.render import Style
 from reconciler.system.terminal import escaped
 
-LONGEST = 60
-"""How many characters of a value are shown."""
+LONGEST = 64
+"""How many characters of a value are shown: a SHA-256 is whole."""
 
 CONTEXT = 12
 """How many of them stand before the first difference of two long texts."""

@@ -209,7 +209,7 @@ project acme/sub/api
 ~ notification settings events.new_issue: false -> true
 ~ approval settings allow_committer_approval: true -> false
 ~ protection rule "acme/sub/api/prod*" minimum_access_level_for_push: owner -> maintainer
-~ milestone "Straße & <br> 計画 🚀" description: by hand -> "üüüüüüüüüüüüüüüüüüüüüüüüüüüüüüüüüüüüüüüüüüüüüüüüüüüüüüüüüüü…"
+~ milestone "Straße & <br> 計画 🚀" description: by hand -> "üüüüüüüüüüüüüüüüüüüüüüüüüüüüüüüüüüüüüüüüüüüüüüüüüüüüüüüüüüüüüüü…"
 apply will refuse this plan: it creates 1 trigger token, whose value is shown only once; add --tokens-to FILE or --tokens-command CMD
 Plan: 2 to create, 7 to update, 0 to delete, 0 problems. 9 writes to apply; 16 requests were made to plan.
 """

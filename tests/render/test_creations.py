@@ -15,13 +15,11 @@ from reconciler.render.links import Links, Places
 from tests.render.creations import API, DIGEST, TEAM, TOOLS, WEB, became, creations
 from tests.render.samples import LIB
 
-DIGEST_SHOWN = f'"{DIGEST[:59]}…"'
-
 TEXT = f"""\
 group acme/new-team
   + group acme/new-team (name: New Team, visibility: private)     manifests/team.yaml:1
 group acme/new-team/tools
-  + group acme/new-team/tools (name: Tools, from_archive: templates/team.tar.gz, sha256: {DIGEST_SHOWN})     \
+  + group acme/new-team/tools (name: Tools, from_archive: templates/team.tar.gz, sha256: {DIGEST})     \
 manifests/team.yaml:5
 project acme/new-team/api
   + project acme/new-team/api (name: api, import.github.repo_id: 5, import.github.token_env: GITHUB_TOKEN)     \

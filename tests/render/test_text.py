@@ -113,7 +113,7 @@ def test_a_verbose_plan_shows_whole_values() -> None:
     assert text.count(new) == 2
     assert text.count("z" * 91) == 1
     assert "…" not in text
-    assert "x" * 61 not in render_plan(saved_plan(plan))
+    assert "x" * 65 not in render_plan(saved_plan(plan))
 
 
 def test_the_summary_is_coloured_where_it_is_about_something() -> None:
@@ -270,8 +270,8 @@ def test_what_a_deletion_loses_is_told_to_those_who_ask() -> None:
         ("\ue000\U000e0041", '"\\ue000\\udb40\\udc41"'),
         ("\ud800", '"\\ud800"'),
         ("##vso[x]##[y]###[z] ## z", '"#\\u0023vso[x]#\\u0023[y]##\\u0023[z] ## z"'),
-        ("x" * 60, "x" * 60),
-        ("x" * 61, '"' + "x" * 59 + '…"'),
+        ("x" * 64, "x" * 64),
+        ("x" * 65, '"' + "x" * 63 + '…"'),
         (["b", 1], '["b", 1]'),
         ({"a": {"\u202e": None}}, '{"a": {"\\u202e": null}}'),
     ],
@@ -290,8 +290,8 @@ def test_long_texts_are_shown_where_they_differ() -> None:
         'description: "…er release, no more." -> "…er release, and a gift."'
     )
     assert details({"description": before}, {"description": before.replace("December", "May")}) == (
-        'description: "The December release, with all that the team has finished s…" -> '
-        '"The May release, with all that the team has finished since …"'
+        'description: "The December release, with all that the team has finished since…" -> '
+        '"The May release, with all that the team has finished since the …"'
     )
 
 
