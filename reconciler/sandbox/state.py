@@ -312,6 +312,18 @@ class State:
             self.instance.now = stamp(self.now + timedelta(seconds=1))
         return stamp(self.now)
 
+    def within_limit(self, sort: str, user: User, per_minute: int) -> bool:
+        """Count a request; return whether the user has sent no more of that sort within the minute; 0 for any number.
+
+        As in production, what is refused counts too, and the next minute begins on the full minute of the clock.
+        """
+        self.tick()
+        minute = self.now.replace(second=0, microsecond=0)
+        counted, number = self.jobs.get((sort, user.id, 0), (minute, 0))
+        number = number + 1 if counted == minute else 1
+        self.jobs[sort, user.id, 0] = minute, number
+        return not per_minute or number <= per_minute
+
     def today(self) -> str:
         """Return the date, `YYYY-MM-DD`."""
         return self.now.date().isoformat()

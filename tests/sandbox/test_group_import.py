@@ -140,6 +140,14 @@ def test_who_may_import_and_what(acme: SandboxClient, dialect: str) -> None:
     assert upload(acme, content)[0] == 202
 
 
+def test_a_user_exports_six_times_a_minute(acme: SandboxClient) -> None:
+    asked = [acme.ask(f"POST /groups/{path}/export") for path in ("far", *["acme", "open"] * 3, "acme")]
+    assert [status for status, _ in asked] == [404, *[202] * 6, 429]
+    message = {"error": "This endpoint has been requested too many times. Try again later."}
+    assert asked[-1][1] == {"message": message}
+    assert acme.ask("POST /groups/acme/export", user="root")[0] == 202
+
+
 def test_a_form_of_any_cut(acme: SandboxClient) -> None:
     head = b'--b\r\nContent-Disposition: form-data; name="path"\r\n\r\ncut\r\n'
     file = b'--b\r\nContent-Disposition: form-data; name="file"; filename="x.gz"\r\n\r\n\r\n--c\r\n--b--\r\n'

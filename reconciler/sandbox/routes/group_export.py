@@ -31,11 +31,13 @@ class GroupExports(Record):
     Attributes:
         looks: how often one looks in vain for an archive before it is ready.
         fails: whether no export ever succeeds.
+        per_minute: how many exports a user may ask for; 0 for any number.
         downloads_per_minute: of each user and group, the vain ones too; 0 for any number.
     """
 
     looks: Annotated[int, Field(ge=0)] = 0
     fails: bool = False
+    per_minute: Annotated[int, Field(ge=0)] = 6
     downloads_per_minute: Annotated[int, Field(ge=0)] = 1
 
 
@@ -61,12 +63,13 @@ EXPORTS = Section("group_exports", ("instance",), GroupExports, GroupExports())
 
 def export(call: Call) -> Answer:
     """`POST /groups/:id/export`: the archive of the former export goes."""
-    group = call.group(OWNER)
+    group, settings = call.group(OWNER), EXPORTS.of(call.state.instance)
+    if not call.state.within_limit("group exports", call.caller(), settings.per_minute):
+        raise _too_many()
     former: Export | None = call.state.jobs.get(_key(call, group))
     downloads = former.downloads if former else []
-    looks = EXPORTS.of(call.state.instance).looks
     at = moment(call.state.tick())
-    call.state.jobs[_key(call, group)] = Export(at, _archive(call.state, group), looks, downloads)
+    call.state.jobs[_key(call, group)] = Export(at, _archive(call.state, group), settings.looks, downloads)
     call.changed = True
     return Answer(202, {"message": "202 Accepted"})
 
@@ -80,8 +83,7 @@ def download(call: Call) -> Answer:
         raise refused(404, "404 Not found or has expired")
     found.downloads = [each for each in found.downloads if each > monotonic() - MINUTE]
     if settings.downloads_per_minute and len(found.downloads) >= settings.downloads_per_minute:
-        body = {"message": {"error": "This endpoint has been requested too many times. Try again later."}}
-        raise Refusal(429, body, [("retry-after", str(MINUTE))])
+        raise _too_many()
     found.downloads.append(monotonic())
     if settings.fails or found.looks:
         found.looks = max(found.looks - 1, 0)
@@ -91,6 +93,11 @@ def download(call: Call) -> Answer:
         ("last-modified", format_datetime(found.at, usegmt=True)),
     ]
     return Answer(200, found.archive, headers, content_type="application/octet-stream")
+
+
+def _too_many() -> Refusal:
+    body = {"message": {"error": "This endpoint has been requested too many times. Try again later."}}
+    return Refusal(429, body, [("retry-after", str(MINUTE))])
 
 
 def _key(call: Call, group: Group) -> tuple[str, int, int]:

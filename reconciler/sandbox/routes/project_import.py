@@ -156,7 +156,7 @@ def import_github(call: Call) -> Insertion:
     sent = read(call, *_GITHUB)
     user, state = call.caller(), call.state
     settings = IMPORTS.of(state.instance)
-    if not _is_in_time(state, user, settings.per_minute):
+    if not state.within_limit("imports", user, settings.per_minute):
         raise _errors(429, _TOO_MANY)
     host = sent.get("github_hostname")
     if host and _is_local(host):
@@ -256,20 +256,6 @@ def _insertion(
         return Answer(201, _show(call, project, found))
 
     return insert
-
-
-def _is_in_time(state: State, user: User, per_minute: int) -> bool:
-    """Count an import; return whether the user has asked for no more than that within the minute; 0 for any number.
-
-    As in production, what is refused counts too, and the next minute begins on the full minute of the service's clock.
-    """
-    state.tick()
-    minute = state.now.replace(second=0, microsecond=0)
-    key = ("imports", user.id, 0)
-    counted, number = state.jobs.get(key, (minute, 0))
-    number = number + 1 if counted == minute else 1
-    state.jobs[key] = minute, number
-    return not per_minute or number <= per_minute
 
 
 def _is_local(url: str) -> bool:
