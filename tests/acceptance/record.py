@@ -30,6 +30,12 @@ KEPT = re.compile(
 )
 """The headers that a client may read; those for browsers and of proxies are left out."""
 
+OF_OTHERS = "personal_access_token"
+"""The key of a token for another service, of which nobody is shown anything."""
+
+FORM = b"--"
+"""How a form with files begins. Archives are full of names, and nothing plays them."""
+
 SECRET_KEYS = re.compile(r".*(token|password|secret|public_key|private_key|_key)|key")
 KNOWN_SECRETS = re.compile(r"\b(gl[a-z]{1,9}[-_]|GR1348941)([\w.-]{4})[\w.-]{4,}")
 ADDRESS = re.compile(r"[\w.+-]+@(?:[\w-]+\.)+[A-Za-z]{2,}")
@@ -49,9 +55,12 @@ class Scrubber:
     def __init__(self, *origins: str) -> None:
         self._origins = origins
         self._given: dict[str, str] = {}
+        self._withheld: set[str] = set()
 
     def text(self, text: str) -> str:
         """Return a text without secrets and addresses."""
+        for token in sorted(self._withheld, key=len, reverse=True):
+            text = text.replace(token, "0" * len(token))
         for origin in self._origins:
             text = text.replace(origin, SERVICE)
         for place in map(urlsplit, self._origins):
@@ -62,6 +71,13 @@ class Scrubber:
         text = ADDRESS.sub(lambda match: self._word(match[0], "user-{}@example.com"), text)
         text = HOST.sub(lambda match: match[1] + self._word(match[2], "host-{}.example.com"), text)
         return COMPUTER.sub("192.0.2.1", text)
+
+    def sent(self, body: bytes) -> str:
+        """Return the body of a request as `body` does; what it sends to another service is in no text from now on."""
+        if body.startswith(FORM):
+            return ""
+        self._withheld.update(re.findall(rf'"{OF_OTHERS}": ?"([^"]+)"', body.decode(errors="replace")))
+        return self.body(body)
 
     def body(self, body: bytes) -> str:
         """Return a body without secrets; in JSON, what stands under the name of a secret is one."""
@@ -83,13 +99,17 @@ def _without_secrets(value: Any) -> Any:
     if not isinstance(value, dict):
         return value
     return {
-        name: _shortened(inner) if isinstance(inner, str) and SECRET_KEYS.fullmatch(name) else _without_secrets(inner)
+        name: _shortened(inner, name)
+        if isinstance(inner, str) and SECRET_KEYS.fullmatch(name)
+        else _without_secrets(inner)
         for name, inner in value.items()
     }
 
 
-def _shortened(secret: str) -> str:
+def _shortened(secret: str, name: str = "") -> str:
     """Return the first characters: as many as the service shows to others."""
+    if name == OF_OTHERS:
+        return "0" * len(secret)
     start = KNOWN_SECRETS.match(secret)
     length = len(start[1]) + 4 if start else 4
     return secret[:length] + "0" * max(len(secret) - length, 0)
@@ -112,6 +132,7 @@ class Recorder:
     def keep(self, passing: Passing) -> None:
         """Keep one request and its answer."""
         method, target, *_ = passing.request.split(" ", 2)
+        sent_body = self._scrubber.sent(passing.sent) if passing.sent else ""
         body = self._scrubber.body(passing.body)
         headers = {
             name: [self._scrubber.text(value)] for name, value in passing.headers.items() if KEPT.fullmatch(name)
@@ -124,7 +145,7 @@ class Recorder:
         self._interactions.append(
             {
                 "request": {
-                    "body": self._scrubber.body(passing.sent) if passing.sent else "",
+                    "body": sent_body,
                     "headers": sent,
                     "method": method,
                     "uri": f"{SERVICE}/api/v4/{self._scrubber.text(target)}",

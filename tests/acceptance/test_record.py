@@ -66,3 +66,11 @@ def test_a_recording_of_any_client_plays_and_has_no_secrets(sandbox: Sandbox, tm
 )
 def test_what_is_replaced(said: str, recorded: str) -> None:
     assert Scrubber("https://git.corp").body(said.encode()) == recorded
+
+
+def test_a_token_for_another_service_is_in_no_text() -> None:
+    scrubber = Scrubber("https://git.corp")
+    sent = '{"repo_id":1,"personal_access_token":"quick-fox"}'
+    assert scrubber.sent(sent.encode()) == sent.replace("quick-fox", "000000000")
+    assert scrubber.body(b'{"message":"quick-fox may not"}') == '{"message":"000000000 may not"}'
+    assert scrubber.sent(b'--x\r\nContent-Disposition: form-data; name="file"\r\n\r\n\x1f\x8b--x--') == ""
