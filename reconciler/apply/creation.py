@@ -568,11 +568,11 @@ class Patient:
 
     def send(self, request: Request) -> Json:
         """See `Service`."""
-        return self._patiently(lambda: self._service.send(request), request.path)
+        return self.post(request)
 
     def post(self, request: Request, *, secrets: Collection[str] = (), file: BinaryIO | None = None) -> Json:
         """See `Service`."""
-        return self._service.post(request, secrets=secrets, file=file)
+        return self._patiently(lambda: self._service.post(request, secrets=secrets, file=file), request.path)
 
     def pause(self, request: str, seconds: float) -> None:
         """See `Service`."""
@@ -585,7 +585,7 @@ class Patient:
             except NotFound:
                 if self._is_visible():
                     break
-                self._service.pause(path, seconds)
+                self.pause(path, seconds)
             else:
                 self._seen = True
                 return answer
@@ -623,6 +623,4 @@ def _filled(body: Json, ids: Mapping[str, int]) -> Json:
             return ids[name]
         case dict():
             return {key: _filled(value, ids) for key, value in body.items()}
-        case list():
-            return [_filled(value, ids) for value in body]
     return body

@@ -8,7 +8,7 @@ from collections.abc import Collection, Iterator
 from dataclasses import dataclass
 
 from reconciler.apply.outcomes import ApplyOptions
-from reconciler.errors import AnswerLost, NotFound, ServerFailure, ServiceError, Stopped
+from reconciler.errors import AnswerLost, NotFound, ServerFailure, ServiceError
 from reconciler.live.existence import ImportState, import_state
 from reconciler.model.protocols import Reader, Service
 from reconciler.model.targets import Target
@@ -97,8 +97,6 @@ def _content(group: Target, reader: Reader) -> dict[str, int | None]:
     def count(path: str) -> int | None:
         try:
             return len(reader.pages(f"{group.url}{path}"))
-        except Stopped:
-            raise
         except ServiceError:
             return None
 

@@ -14,7 +14,7 @@ from ipaddress import ip_address
 from math import inf
 from socket import gaierror
 from types import MappingProxyType
-from typing import Any, BinaryIO
+from typing import Any, BinaryIO, cast
 from urllib.parse import urlsplit
 from urllib.request import getproxies, proxy_bypass
 
@@ -321,9 +321,7 @@ def _built(method: str, url: str, headers: Mapping[str, str], body: Json) -> htt
 
 def _pieces(request: httpx.Request) -> Iterator[bytes]:
     """Return the body of a form in pieces: it may be larger than the memory."""
-    if not isinstance(request.stream, httpx.SyncByteStream):
-        raise TypeError(request.stream)
-    return iter(request.stream)
+    return iter(cast("httpx.SyncByteStream", request.stream))
 
 
 def is_plain(path: str) -> bool:

@@ -130,6 +130,68 @@ def test_a_refusal_names_cause_and_fix(engine: EngineDriver) -> None:
     ]
 
 
+def test_what_is_left_out_of_a_plan_is_looked_up(engine: EngineDriver) -> None:
+    """As where somebody applies a part of a plan."""
+    wanted = (
+        new("acme/NEW"),
+        new("acme/NEW/SUB"),
+        new("acme/lib", None, job_token_scope={"projects": ["acme/NEW/api"]}),
+        new("acme/NEW/api"),
+    )
+    plan = plan_of(engine, *wanted)
+    rest = Plan(tuple(each for each in plan.targets if str(each.target) in ("group acme/NEW/SUB", "project acme/lib")))
+    missing = "skipped: {} does not exist yet; apply again once it was created"
+    assert results(applied(engine, rest)) == [
+        f"group acme/NEW/SUB {missing.format('group acme/NEW')}",
+        f"project acme/lib allowlisted project acme/NEW/api {missing.format('project acme/NEW/api')}",
+    ]
+    engine.sandbox.set_faults([{"kind": "status", "status": 401, "match": "projects/"}])
+    assert results(applied(engine, Plan(rest.targets[1:]))) == [
+        "project acme/lib allowlisted project acme/NEW/api skipped: GET projects/acme%2Fnew%2Fapi: 401 Unauthorized"
+    ]
+
+
+def test_what_cannot_be_read_of_a_new_target_fails(engine: EngineDriver) -> None:
+    plan = plan_of(
+        engine,
+        new("acme/a", milestones=ONE, job_token_scope={"projects": ["acme/b", "acme/web"]}),
+        new("acme/b", Creation("b", "private")),
+    )
+    engine.sandbox.set_faults([{"kind": "status", "status": 403, "match": "milestones"}])
+    assert results(applied(engine, plan)) == [
+        "project acme/a done ID 104",
+        "project acme/a milestone 1.0 failed: cannot be read: GET projects/acme%2Fa/milestones: 403 Forbidden",
+        "project acme/a allowlisted project acme/b done",
+        "project acme/a allowlisted project acme/web done",
+        "project acme/b done ID 105",
+    ]
+
+
+def test_a_path_that_leads_to_what_has_moved_is_left_alone(sandbox: Sandbox) -> None:
+    def move(passing: Passing) -> None:
+        if passing.status == 404:
+            passing.status, passing.json = 200, {"id": 7, "path_with_namespace": "acme/elsewhere"}
+
+    with (
+        between(sandbox.api_url) as service,
+        EngineDriver(
+            sandbox, a_small_service("deployed"), Client(service.api_url, "ada-token", clock=SwiftClock())
+        ) as engine,
+    ):
+        plan = plan_of(engine, new("acme/a"))
+        service.alter = move
+        assert results(applied(engine, plan)) == [
+            "project acme/a failed: this path leads to project acme/elsewhere (ID 7), which has moved there"
+        ]
+
+
+def test_a_signal_before_a_creation_leaves_it_for_the_next_run(engine: EngineDriver) -> None:
+    plan = plan_of(engine, new("acme/a"))
+    engine.sandbox.set_faults([{"kind": "status", "status": 429, "retry_after": 9}])
+    engine.client.stop.set()
+    assert results(applied(engine, plan)) == ["project acme/a skipped: the run ended before this change"]
+
+
 def test_a_missing_right_is_named(engine: EngineDriver) -> None:
     state = engine.sandbox.state()
     state["groups"][0]["members"] = [{"user": "ada", "role": "reporter"}]

@@ -266,6 +266,32 @@ def test_an_import_that_somebody_else_has_begun_is_waited_for(engine: EngineDriv
     ]
 
 
+def test_an_import_of_an_earlier_run_is_waited_for(engine: EngineDriver) -> None:
+    with_imports(engine)
+    wanted = new("acme/a", from_github(42), milestones={"1.0": {"due_date": "2026-12-01"}, "old": None})
+    first = Application(plan_of(engine, replace(wanted, sections=())), engine.client, KINDS)
+    first.run(ApplyOptions(1, wait=0))
+    state = engine.sandbox.state()
+    state["projects"][-1]["milestones"] = [{"title": "old"}, {"title": "gone"}]
+    engine.sandbox.replace_state(state)
+    wanted = new("acme/a", from_github(42), milestones={"1.0": {"due_date": "2026-12-01"}, "old": None, "gone": None})
+    plan = plan_of(engine, wanted)
+    assert [type(each).__name__ for each in plan.changes] == ["Create", "Delete", "Delete"]
+    state = engine.sandbox.state()
+    state["projects"][-1]["milestones"] = [{"title": "old", "id": 1}]
+    engine.sandbox.replace_state(state)
+    # what the import brings is updated; what was to be deleted is, unless it has changed
+    assert results(applied(engine, plan, recheck=True)) == []
+    # one that fails meanwhile is no creation of this run
+    state = engine.sandbox.state()
+    state["projects"][-1] |= {
+        "imported": {"type": "github", "source": "x/y", "status": "started", "fails": "too large"}
+    }
+    engine.sandbox.replace_state(state)
+    plan = plan_of(engine, new("acme/a", from_github(42), milestones={"3.0": {}}))
+    assert results(applied(engine, plan)) == []
+
+
 def test_a_signal_ends_the_waiting_and_leaves_a_true_report(sandbox: Sandbox) -> None:
     looks = 0
 
@@ -274,6 +300,7 @@ def test_a_signal_ends_the_waiting_and_leaves_a_true_report(sandbox: Sandbox) ->
         looks += passing.request.startswith("GET") and passing.request.endswith("/import")
         if looks == 2:
             engine.client.stop.set()
+            passing.status, passing.headers["retry-after"] = 429, "9"
 
     with meddled(sandbox, look) as (engine, _):
         plan = plan_of(engine, new("acme/a", from_github(44), **TWO))
