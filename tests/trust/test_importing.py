@@ -281,15 +281,21 @@ def test_an_import_of_an_earlier_run_is_waited_for(engine: EngineDriver) -> None
     state["projects"][-1]["milestones"] = [{"title": "old", "id": 1}]
     engine.sandbox.replace_state(state)
     # what the import brings is updated; what was to be deleted is, unless it has changed
-    assert results(applied(engine, plan, recheck=True)) == []
+    moved = 'it has changed since the plan was made: object name: "gone" -> "1.0"'
+    assert results(applied(engine, plan, recheck=True)) == [
+        "project acme/a milestone 1.0 done",
+        f"project acme/a milestone gone stale: {moved}",
+        "project acme/a milestone old done",
+    ]
     # one that fails meanwhile is no creation of this run
     state = engine.sandbox.state()
-    state["projects"][-1] |= {
-        "imported": {"type": "github", "source": "x/y", "status": "started", "fails": "too large"}
-    }
+    going_on = {"type": "github", "source": "x/y", "status": "scheduled", "looks": 2, "fails": "too large"}
+    state["projects"][-1]["imported"] = going_on
     engine.sandbox.replace_state(state)
     plan = plan_of(engine, new("acme/a", from_github(42), milestones={"3.0": {}}))
-    assert results(applied(engine, plan)) == []
+    assert results(applied(engine, plan)) == [
+        "project acme/a milestone 3.0 skipped: the import of project acme/a did not succeed"
+    ]
 
 
 def test_a_signal_ends_the_waiting_and_leaves_a_true_report(sandbox: Sandbox) -> None:
