@@ -29,7 +29,6 @@ from reconciler.apply.verify import (
     collection_of,
     elder,
     forgery,
-    makes,
     stale_reason,
     unapplied,
 )
@@ -39,7 +38,7 @@ from reconciler.model.creation import ID_OF
 from reconciler.model.diff import AsRead, as_read, resource_of
 from reconciler.model.endpoints import ALONE, CREATED, Siblings
 from reconciler.model.kind import Archived, Kinds
-from reconciler.model.plan import Change, Create, Delete, Plan, SectionPlan, TargetPlan, Update
+from reconciler.model.plan import Change, Create, Delete, Plan, SectionPlan, TargetPlan, Update, makes
 from reconciler.model.protocols import Json, Request, Service
 from reconciler.model.resource import Found, Resource, Wanted
 from reconciler.model.state import LivePart, LiveState, PartAddress, Section, Unreadable

@@ -3,7 +3,7 @@
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import replace
 from threading import Lock
-from typing import Any, TypeGuard
+from typing import Any
 
 from pydantic import ValidationError
 
@@ -14,7 +14,7 @@ from reconciler.live.records import look_up_id, look_up_names
 from reconciler.model.diff import as_read, fields_of, moved, resource_of
 from reconciler.model.endpoints import ALONE, Collection, Reading, Siblings, Singleton
 from reconciler.model.kind import Kinds, Part
-from reconciler.model.plan import Change, Create, Delete, Step, Update
+from reconciler.model.plan import Change, Create, Delete, Step, Update, makes
 from reconciler.model.protocols import Json, Reader
 from reconciler.model.resource import Found, Resource
 from reconciler.model.resource import Objects as ReadObjects
@@ -228,11 +228,6 @@ def collection_of(address: Address, kinds: Kinds) -> Collection:
     if not isinstance(part, Collection):
         raise TypeError(f"nothing can be created in {address.section}.{address.part}")
     return part
-
-
-def makes(change: Change) -> TypeGuard[Create | Update]:
-    """Return whether a change makes an object with an ID of its own: a creation or a promotion."""
-    return isinstance(change, Create) or (isinstance(change, Update) and bool(change.read.below))
 
 
 def stale_reason(change: Change, live: Reread) -> str:

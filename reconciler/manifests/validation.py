@@ -1,8 +1,9 @@
 """Checks of values: pydantic's errors in plain words, names, and rules across fields."""
 
 import re
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import replace
+from functools import lru_cache
 from itertools import groupby
 from types import UnionType
 from typing import Annotated, Any, Union, get_args, get_origin
@@ -15,7 +16,7 @@ from reconciler.manifests.diagnostics import WRITTEN, Diagnostic
 from reconciler.manifests.layers import OLD_NAMES, Effective, SectionSpec, has_placeholder
 from reconciler.manifests.sources import Steps
 from reconciler.model.endpoints import Collection
-from reconciler.model.resource import Resource, Shared
+from reconciler.model.resource import MOST_SHARED, Content, Resource
 from reconciler.model.targets import Key, Level, Target
 from reconciler.model.wording import closest, listed, unknown
 
@@ -202,7 +203,9 @@ def _mistake(expected: list[str], value: Any) -> str:  # noqa: PLR0911 - a table
     return f", not `{WRITTEN}`"
 
 
-_CHECKED = Shared[Any]()
+@lru_cache(maxsize=MOST_SHARED)
+def _checked(check: Callable[[Any], Any], content: Content) -> Any:
+    return check(content.value)
 
 
 def check_section(whole: Effective, spec: SectionSpec, target: Target) -> tuple[Any, list[Diagnostic]]:
@@ -215,8 +218,10 @@ def check_section(whole: Effective, spec: SectionSpec, target: Target) -> tuple[
     names = [each for each in _check_names(spec, target, value) if not _is_shared_entry(each, spec, whole)]
     found = [*names, *_check_top(spec, target)]
     section = None
+    content = Content(repr(value))
+    content.value = value
     try:
-        section = _CHECKED.of(spec.check[target.level], value)
+        section = _checked(spec.check[target.level], content)
     except ValidationError as error:
         found = [each for each in found if each.severity == "error"]
         found += [_with_owners(each, spec) for each in diagnose(error, value, spec.kind.models[target.level])]

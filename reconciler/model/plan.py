@@ -8,7 +8,7 @@ describes its key there.
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field, replace
 from datetime import date
-from typing import Annotated, Literal, get_args
+from typing import Annotated, Literal, TypeGuard, get_args
 
 from pydantic import Field, computed_field
 
@@ -141,6 +141,11 @@ class Delete(Addressed):
 
 
 Change = Create | Update | Delete
+
+
+def makes(change: Change) -> TypeGuard[Create | Update]:
+    """Return whether a change makes an object with an ID of its own: a creation or a promotion."""
+    return isinstance(change, Create) or (isinstance(change, Update) and bool(change.read.below))
 
 
 @dataclass(frozen=True, slots=True)

@@ -1,17 +1,16 @@
 """The fields of an object, wanted or found, in one canonical form so that `!=` is the whole comparison."""
 
 import re
-from collections.abc import Callable, Hashable, Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 from datetime import datetime, timedelta
+from functools import lru_cache
 from types import MappingProxyType
-from typing import Annotated, Any, ClassVar, Generic, TypeVar
+from typing import Annotated, Any, ClassVar
 
 from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, ValidationError, WithJsonSchema
 
 from reconciler.model.targets import Key
-
-Value = TypeVar("Value")
 
 
 class Resource(BaseModel):
@@ -220,29 +219,24 @@ NOT_HERE = "this server does not have this setting; leave it out"
 """Why a field is read-only that this service does not show and others do."""
 
 
-class Shared(Generic[Value]):
-    """Values made of others, one for all that are equal, as most of a fleet are: for values that nobody changes."""
-
-    most = 1024
-    """How many are remembered."""
-
-    def __init__(self) -> None:
-        self._made: dict[Hashable, Value] = {}
-
-    def of(self, make: Callable[[Any], Value], content: Any) -> Value:
-        """Return what a function makes of a content; it raises what the function raises."""
-        key = make, repr(content)
-        try:
-            return self._made[key]
-        except KeyError:
-            made = make(content)
-        if len(self._made) >= self.most:
-            self._made.clear()
-        self._made[key] = made
-        return made
+MOST_SHARED = 1024
+"""How many values are remembered that are made of equal contents, as most of a fleet are."""
 
 
-_RECOGNIZED = Shared[Resource]()
+class Content(str):
+    """The text of a content, and with it the content itself: so that values made of equal contents are made once.
+
+    Attributes:
+        value: the content, which is set afterwards.
+    """
+
+    __slots__ = ("value",)
+    value: Any
+
+
+@lru_cache(maxsize=MOST_SHARED)
+def _validated(model: type[Resource], content: Content) -> Resource:
+    return model.model_validate(content.value)
 
 
 def recognized(model: type[Resource], values: Mapping[str, Any]) -> tuple[Resource, dict[str, Any]]:
@@ -251,7 +245,9 @@ def recognized(model: type[Resource], values: Mapping[str, Any]) -> tuple[Resour
     Services are newer or older than this version: an unknown value must not hide the known ones.
     """
     try:
-        return _RECOGNIZED.of(model.model_validate, values), {}
+        content = Content(repr(values))
+        content.value = values
+        return _validated(model, content), {}
     except ValidationError as error:
         places = {tuple(map(str, each["loc"][:2])) for each in error.errors(include_url=False, include_input=False)}
     known, unknown = dict(values), {}
