@@ -59,6 +59,8 @@ class Intent(BaseModel):
     def of(cls, change: Change, request: Request) -> Self:
         """Return the intent to send one of a change's requests."""
         address = change.address
+        # A promotion sets no field: the write after it does.
+        promotes = isinstance(change, Update) and bool(change.read.below) and request.method == "POST"
         return cls(
             level=address.target.level,
             ref=address.target.ref,
@@ -67,7 +69,7 @@ class Intent(BaseModel):
             title=address.title,
             name=address.name,
             action=change.action,
-            after={} if isinstance(change, Delete) else dict(change.after),
+            after={} if isinstance(change, Delete) or promotes else dict(change.after),
             target_id=change.target_id if isinstance(change, Create) else None,
             replaces_ids=change.replaces_ids if isinstance(change, Create) else (),
             id=None if isinstance(change, Create) else change.read.id,

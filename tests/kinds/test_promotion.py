@@ -6,14 +6,15 @@ from typing import Any
 
 import pytest
 
-from reconciler.apply.journal import Intent
+from reconciler.apply.journal import Intent, Interrupted
+from reconciler.apply.recovery import recover
 from reconciler.documents.plan_file import load_plan, save_plan
 from reconciler.documents.report import load_report, make_report, save_report
 from reconciler.errors import PlanRefused
 from reconciler.kinds.milestones import MILESTONES, complete
 from reconciler.live.read import read_part
 from reconciler.model.endpoints import Reading
-from reconciler.model.plan import Plan, Update
+from reconciler.model.plan import Plan
 from reconciler.model.protocols import Json, Request
 from reconciler.model.state import DeclaredException, DesiredState, DesiredTarget, Section
 from reconciler.model.targets import Level, Target
@@ -304,13 +305,18 @@ def test_a_promotion_cannot_be_undone(engine: EngineDriver) -> None:
 
 
 def test_a_journal_tells_whether_a_promotion_was_carried_out(engine: EngineDriver) -> None:
-    """The object that was read is still there if it was not."""
     given(engine, api=[{"id": 5, "title": "1.0"}])
-    (change,) = engine.plan(of_acme({"1.0": {"promote": True}})).changes
-    written = Intent.of(change, change.requests[0]).model_dump_json()
-    noted = Intent.model_validate_json(written).change
-    assert isinstance(noted, Update)
-    assert noted.read.below == ("project acme/api",)
+    (change,) = engine.plan(of_acme({"1.0": {"promote": True, "due_date": "2026-02-01"}})).changes
+    noted = tuple(Intent.model_validate_json(Intent.of(change, each).model_dump_json()) for each in change.requests)
+
+    def found() -> list[str]:
+        return [each.verdict for each in recover(Interrupted("", None, 0, noted), engine.client, KINDS, None)]
+
+    assert found() == ["it did not succeed"] * 2
+    engine.client.send(change.requests[0])
+    assert found() == ["it succeeded", "it did not succeed"]
+    engine.client.send(Request("PUT", f"{URL}/6", change.requests[1].body))
+    assert found() == ["it succeeded"] * 2
 
 
 RECORDS: Mapping[str, Json] = {
