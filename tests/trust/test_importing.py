@@ -147,10 +147,11 @@ def test_what_goes_on_when_the_time_is_over_goes_on_with_the_same_command(engine
 def test_where_there_is_no_token_nothing_is_sent(engine: EngineDriver, monkeypatch: pytest.MonkeyPatch) -> None:
     with_imports(engine)
     monkeypatch.setenv("EMPTY", " ")
+    monkeypatch.setenv("BYTES", "ghp_\udce4")
     monkeypatch.setenv("RECONCILER_TOKEN", "ada-token")
     monkeypatch.setenv("COPY", "ada-token")
     monkeypatch.setenv("FILE_TOKEN", "token-of-a-file")
-    names = ("COPY", "EMPTY", "FILE_TOKEN", "RECONCILER_TOKEN", "UNSET")
+    names = ("BYTES", "COPY", "EMPTY", "FILE_TOKEN", "RECONCILER_TOKEN", "UNSET")
     wanted = [
         new(f"acme/{name.lower()}", Creation("x", source=Import("github", name, {"repo_id": 42}))) for name in names
     ]
@@ -158,6 +159,7 @@ def test_where_there_is_no_token_nothing_is_sent(engine: EngineDriver, monkeypat
     own = "holds a token of reconciler, which goes to no other service"
     unset = "is not set; it must hold the token for the import"
     assert results(outcomes) == [
+        "project acme/bytes failed: the environment variable BYTES holds bytes that no token has",
         f"project acme/copy failed: the environment variable COPY {own}",
         f"project acme/empty failed: the environment variable EMPTY {unset}",
         f"project acme/file_token failed: the environment variable FILE_TOKEN {own}",
