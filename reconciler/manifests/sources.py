@@ -157,8 +157,9 @@ PASTED = re.compile(rf"{TOKEN.pattern}|(?<=://)[^/@\s\"']+(?=@)|(?:(?<=token: )|
 """What is a secret in a manifest, by its look or its place: none belongs there, and some people write one there."""
 
 
+@lru_cache(maxsize=4)
 def _starred(secrets: re.Pattern[str], text: str) -> str:
-    """Return a text of the same length without what looks like a secret."""
+    """Return a text of the same length without what looks like a secret; a long line may have thousands of errors."""
     return secrets.sub(lambda found: "*" * len(found[0]), text)
 
 
