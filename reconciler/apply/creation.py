@@ -63,6 +63,7 @@ REMEDIES = {
     "not have read access to the repository": "check the token in {variable}, and `repo_id`",
     "Authentication failed": "check the token in {variable}, and the user it belongs to",
     "GitHub error": "check `repo_id`, and what the token in {variable} may read",
+    "BitBucket Server error": "check `url`, `project` and `repo`, and what the token in {variable} may read",
     "is not valid": "{parent} does not exist, or this token may not create projects there",
     "undefined method": "{parent} does not exist",
     "does not exist": "create {parent} first, or add `create` to its manifest",

@@ -184,6 +184,13 @@ def test_refusals_of_imports_name_cause_and_fix(engine: EngineDriver) -> None:
         'project acme/a failed: POST import/github: 422 Import failed because of a GitHub error: {"message": "Not Found"} '
         "(HTTP 404); check `repo_id`, and what the token in GITHUB_TOKEN may read"
     ]
+    elsewhere = {"url": "https://bitbucket.example.com", "username": "ada", "project": "TOOLS", "repo": "x"}
+    values = {f"bitbucket_server_{key}": value for key, value in elsewhere.items()}
+    missing = Creation("a", source=Import("bitbucket_server", "GITHUB_TOKEN", values))
+    assert results(applied(engine, plan_of(engine, new("acme/a", missing)))) == [
+        "project acme/a failed: POST import/bitbucket_server: 400 Import failed due to a BitBucket Server error: Error 404: "
+        "Repository TOOLS/x does not exist.; check `url`, `project` and `repo`, and what the token in GITHUB_TOKEN may read"
+    ]
     state = engine.sandbox.state()
     state["instance"]["import_sources"] = []
     engine.sandbox.replace_state(state)
