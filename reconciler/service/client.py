@@ -222,7 +222,7 @@ class Client:
 
     def pause(self, request: str, seconds: float) -> None:
         """See `protocols.Service`."""
-        self._limiter.pause(request, Wait.IMPORT, seconds)
+        self._limiter.pause(request, Wait.CREATION, seconds)
 
     def _carry_out(self, method: str, path: str, body: Json = None) -> tuple[Json, Response]:
         """Send a request, again where that is safe and may help, and read its response."""

@@ -17,7 +17,7 @@ class Wait(StrEnum):
     OWN_RATE = "own rate"
     RETRY = "pause before a retry"
     CONCURRENCY = "fewer requests at once"
-    IMPORT = "import by the service"
+    CREATION = "creation or import by the service"
 
 
 class Traffic:

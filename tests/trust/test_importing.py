@@ -94,7 +94,7 @@ def test_imports_go_on_side_by_side_while_everything_else_is_applied(engine: Eng
         "project acme/lib allowlisted project acme/a done",
     ]
     assert {str(reason): seconds for reason, seconds in engine.client.traffic.waited.items()} == {
-        "import by the service": 6  # 2 s and 4 s
+        "creation or import by the service": 6  # 2 s and 4 s
     }
     assert [*plan_of(engine, *wanted).changes] == []
 
