@@ -21,6 +21,9 @@ SANDBOX = PACKAGE / "sandbox"
 GENERATED = "<string>", "__eq__"
 """Where the comparison is that a dataclass generates."""
 
+BY_THE_NETWORK = "connection.py", ("read", "within")
+"""The file and names of functions that are called for each piece in which an answer arrives: not in our hands."""
+
 SLACK = 100
 """So many operations of one function say nothing."""
 
@@ -53,6 +56,7 @@ def count(work: Callable[[], object]) -> Operations:
             file = code.co_filename
             ours = file.startswith(f"{PACKAGE}/") and not file.startswith(f"{SANDBOX}/")
             ours = ours or (file, code.co_name) == GENERATED
+            ours = ours and not (file.endswith(BY_THE_NETWORK[0]) and code.co_name in BY_THE_NETWORK[1])
             counters[number] = code, _Counter() if ours else None
         _, counter = counters[number]
         if counter is None:
