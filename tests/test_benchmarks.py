@@ -17,6 +17,8 @@ from benchmarks.running import Failed
 from benchmarks.tables import BEGIN, END, README, RESULTS, lines, text, write, write_json
 from tests.render.browser import MISSING, found
 
+pytestmark = pytest.mark.untraced
+
 HERE = [name for name in ROWS if name != "peers"]
 """The rows that need nothing from elsewhere."""
 

@@ -25,6 +25,8 @@ from tests.engine_driver import EngineDriver, failures
 from tests.render.samples import saved_plan
 from tests.states import a_small_service
 
+pytestmark = pytest.mark.untraced
+
 PROJECTS = {100: "acme/api", 101: "acme/lib", 102: "acme/web", 103: "acme/tools/cli"}
 GROUPS = {10: "acme", 11: "acme/tools"}
 RULES, SCOPE = "container_repository_protection_rules", "job_token_scope"

@@ -25,6 +25,7 @@ NO_PART = "damaged, or made by another reconciler, or with a package that is not
 Spoil = Callable[[dict[str, Any]], object]
 
 
+@pytest.mark.untraced
 @patiently
 @given(saved_plans())
 def test_what_is_saved_is_what_is_read(saved: SavedPlan) -> None:

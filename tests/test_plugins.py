@@ -172,6 +172,7 @@ Plan: 0 to create, 0 to update, 0 to delete, 0 problems, 0 unmanaged. 0 writes t
 """
 
 
+@pytest.mark.untraced
 def test_an_installed_package_goes_from_its_manifest_to_a_second_empty_plan_and_passes_its_test(
     python: Path, tmp_path: Path
 ) -> None:
@@ -181,6 +182,7 @@ def test_an_installed_package_goes_from_its_manifest_to_a_second_empty_plan_and_
     assert done([str(python), "-c", STORY, *files, *lines], tmp_path) == TOLD
 
 
+@pytest.mark.untraced
 def test_a_kind_of_ours_is_the_four_files_that_the_guide_lists(tmp_path: Path) -> None:
     copy = shutil.copytree(ROOT, tmp_path / "copy", ignore=shutil.ignore_patterns(".*", "__pycache__", "plugin"))
     ours = "from reconciler.kinds.deploy_keys import KIND\nfrom reconciler.sandbox.routes import deploy_keys as route\n"

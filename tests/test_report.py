@@ -26,6 +26,7 @@ NOTHING_COUNTED = dict.fromkeys(
 )
 
 
+@pytest.mark.untraced
 @patiently
 @given(reports())
 def test_what_is_saved_is_what_is_read(report: Report) -> None:

@@ -271,12 +271,14 @@ def test_an_import_has_no_visibility() -> None:
     assert fault.endswith("should not be valid under {'required': ['import', 'visibility']}")
 
 
+@pytest.mark.untraced
 @patiently
 @given(saved_plans())
 def test_saved_plans_are_valid(saved: SavedPlan) -> None:
     assert faults(json.loads(save_plan(saved)), SCHEMAS["plan.schema.json"]) == []
 
 
+@pytest.mark.untraced
 @patiently
 @given(reports())
 def test_saved_reports_are_valid(report: Report) -> None:

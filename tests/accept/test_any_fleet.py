@@ -5,6 +5,7 @@ from difflib import SequenceMatcher
 from pathlib import Path
 from typing import Any
 
+import pytest
 from hypothesis import HealthCheck, assume, given, settings
 from hypothesis import strategies as st
 
@@ -20,6 +21,8 @@ from reconciler.model.state import LiveState, Reference, Unknown
 from reconciler.model.targets import Level, Target
 from reconciler.planning.planner import make_plan
 from tests.building import KINDS, live
+
+pytestmark = pytest.mark.untraced
 
 PROJECTS = {100: "acme/api", 101: "acme/lib", 102: "acme/web"}
 GROUPS = {10: "acme", 11: "acme/tools"}

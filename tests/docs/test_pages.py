@@ -12,6 +12,8 @@ from reconciler.sandbox import Sandbox
 from tests.docs.pages import PAGES, ROOT, SHELL, SHOWN, Block, blocks, steps
 from tests.docs.shell import Shell
 
+pytestmark = pytest.mark.untraced
+
 NOT_RUN = 7
 """The number of blocks that no test runs; each has its reason on the page."""
 

@@ -444,6 +444,7 @@ def test_a_creation_whose_object_the_report_does_not_know_is_found_by_its_name()
     )
 
 
+@pytest.mark.untraced
 @pytest.mark.parametrize("name", ["503", "reset after"])
 @pytest.mark.parametrize("kind", sorted({*KINDS} - {"scim_identities"}))
 def test_whatever_went_wrong_what_was_done_is_undone(sandbox: Sandbox, kind: str, name: str) -> None:

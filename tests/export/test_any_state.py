@@ -5,6 +5,7 @@ from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import Any
 
+import pytest
 from hypothesis import HealthCheck, Phase, given, settings
 from hypothesis import strategies as st
 
@@ -14,6 +15,8 @@ from tests.building import KINDS
 from tests.export.exporting import EVERYTHING, client_of, exported, planned
 from tests.export.lives import LIVES, service
 from tests.test_fewest_calls import PROJECTS
+
+pytestmark = pytest.mark.untraced
 
 thorough = settings(
     max_examples=4,

@@ -87,7 +87,7 @@ spec:
 
 
 def test_one_of_five_may_differ_and_says_how(cli_runner: CliRunner) -> None:
-    service(cli_runner, web={"milestones": [{"title": "1.0", "due_date": "2027-01-31"}, {"title": "own"}]})
+    service(cli_runner, web={"milestones": [{"title": "1.0", "due_date": "2027-01-31"}, {"title": "webs"}]})
     files = hoisted(cli_runner, "milestones")
     assert files["acme/api.yaml"] == document("acme/api", " {}\n")
     assert files["acme/web.yaml"] == document(
@@ -97,7 +97,7 @@ def test_one_of_five_may_differ_and_says_how(cli_runner: CliRunner) -> None:
     "1.0":
       due_date: 2027-01-31
     "{{name}} {x}": null
-    own:
+    webs:
       description: null
       start_date: null
       due_date: null

@@ -5,11 +5,14 @@ import re
 import shutil
 from typing import Any
 
+import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from tests.cli_runner import CliRunner
 from tests.fleet.repository import Repository
+
+pytestmark = pytest.mark.untraced
 
 PATHS = {"a": "acme/api", "b": "acme/lib", "c": "acme/Web", "d": "acme/tools/cli"}
 """By file, the project that it usually declares."""

@@ -115,6 +115,7 @@ def test_a_shard_of_a_saved_plan_creates_groups_with_all_that_is_in_them() -> No
     assert sorted(sizes) == [0, 0, 0, 10]
 
 
+@pytest.mark.untraced
 def test_shards_are_about_equal() -> None:
     sizes = Counter(shards(fleet(*projects(2000)), 8).values())
     assert sorted(sizes) == [1, 2, 3, 4, 5, 6, 7, 8]

@@ -9,6 +9,8 @@ from reconciler.documents.history import FORMAT
 from tests.gitops.component import read_component
 from tests.gitops.conftest import Project
 
+pytestmark = pytest.mark.untraced
+
 DRIFT, FLEET = "reconciler-drift", "reconciler-fleet"
 PAGE, HISTORY = "public/index.html", "public/index.history.json"
 REF = "refs/reconciler/fleet"

@@ -11,6 +11,8 @@ from tests.gitops.component import read_component
 from tests.gitops.conftest import HOST, Project
 from tests.gitops.pipeline import Pipeline
 
+pytestmark = pytest.mark.untraced
+
 MANIFEST = """\
 apiVersion: reconciler/v1
 kind: Project

@@ -5,6 +5,8 @@ import pytest
 from tests.gitops.conftest import Project
 from tests.gitops.test_gitops import MANIFEST
 
+pytestmark = pytest.mark.untraced
+
 FLEET = """\
 apiVersion: reconciler/v1
 kind: Profile

@@ -1,8 +1,11 @@
 """From an empty folder and a token to a repository whose pipeline plans empty: `init --group`, `git commit`."""
 
+import pytest
 import yaml
 
 from tests.gitops.conftest import Project
+
+pytestmark = pytest.mark.untraced
 
 VALIDATE, PLAN, DRIFT = "reconciler-validate", "reconciler-plan", "reconciler-drift"
 NOTHING = '{"create": 0, "update": 0, "delete": 0}\n'

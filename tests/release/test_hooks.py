@@ -12,6 +12,8 @@ import yaml
 
 from tests.release.conftest import ROOT, Release
 
+pytestmark = pytest.mark.untraced
+
 HOOKS: dict[str, dict[str, Any]] = {
     hook["id"]: hook for hook in yaml.safe_load((ROOT / ".pre-commit-hooks.yaml").read_text())
 }

@@ -24,6 +24,8 @@ from reconciler.sandbox import Sandbox
 from tests.release.conftest import ROOT, Release
 from tests.render.samples import sample
 
+pytestmark = pytest.mark.untraced
+
 PROJECT = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]
 STEM = f"reconciler-{__version__}"
 

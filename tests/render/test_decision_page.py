@@ -151,6 +151,7 @@ def test_what_nobody_would_write_into_an_address_does_no_harm(chromium: Browser,
     assert chromium.complaints() == []
 
 
+@pytest.mark.untraced
 def test_a_large_fleet_is_as_small_as_what_is_looked_at(chromium: Browser, tmp_path: Path) -> None:
     file = tmp_path / "large.html"
     file.write_text(render_plan(fleet(5000), "html"), encoding="utf-8")

@@ -352,6 +352,7 @@ def test_the_json_of_a_plan_has_every_change_and_the_groups() -> None:
     assert load_plan(spoilt(text, lambda plan: plan.pop("groups")), KINDS) == plan
 
 
+@pytest.mark.untraced
 @patiently
 @given(saved_plans(), reports())
 def test_every_entry_is_in_one_group_or_left(saved: SavedPlan, report: Report) -> None:

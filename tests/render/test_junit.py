@@ -2,6 +2,7 @@
 
 from xml.etree import ElementTree as ET
 
+import pytest
 from hypothesis import example, given
 from hypothesis import strategies as st
 
@@ -77,6 +78,7 @@ def test_no_string_breaks_the_document(text: str) -> None:
     assert root.findtext(".//failure", "").count("\n") == 1
 
 
+@pytest.mark.untraced
 @patiently
 @given(saved_plans(), reports())
 def test_the_numbers_are_those_of_the_tests(saved: SavedPlan, report: Report) -> None:

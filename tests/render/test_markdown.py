@@ -320,6 +320,7 @@ def test_no_string_is_more_than_text(text: str) -> None:
     assert_harmless(render_validation([fault, LocatedDiagnostic(text, 0, 0, text, "", "warning")], {}, "markdown"))
 
 
+@pytest.mark.untraced
 @patiently
 @given(saved_plans(), reports())
 def test_whatever_the_plan_the_note_is_harmless(saved: SavedPlan, report: Report) -> None:

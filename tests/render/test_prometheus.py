@@ -204,6 +204,7 @@ def test_no_string_breaks_the_format(text: str) -> None:
     )
 
 
+@pytest.mark.untraced
 @patiently
 @given(saved_plans(), reports())
 def test_the_metrics_add_up(saved: SavedPlan, report: Report) -> None:

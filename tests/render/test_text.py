@@ -340,6 +340,7 @@ def test_nothing_that_is_read_can_steer_a_terminal() -> None:
     ]
 
 
+@pytest.mark.untraced
 @patiently
 @given(saved_plans())
 def test_whatever_the_plan_there_is_a_line_for_each_change_and_no_special_character(saved: SavedPlan) -> None:

@@ -164,6 +164,7 @@ def rotation(sandbox: Sandbox, tmp_path: Path) -> Rotation:
     return Rotation(sandbox, tmp_path)
 
 
+@pytest.mark.untraced
 @pytest.mark.parametrize(
     ("journal", "ahead"), [(False, HOUR), (True, -HOUR)], ids=["no journal, clock ahead", "a journal, clock behind"]
 )
