@@ -15,11 +15,10 @@ from benchmarks.rows import ROWS
 from benchmarks.rows.peers import PEERS
 from benchmarks.running import Failed
 from benchmarks.tables import BEGIN, END, README, RESULTS, lines, text, write, write_json
-from tests.render.browser import MISSING, found
 
 pytestmark = pytest.mark.untraced
 
-HERE = [name for name in ROWS if name != "peers"]
+HERE = [name for name in ROWS if name not in {"browser", "peers"}]
 """The rows that need nothing from elsewhere."""
 
 UNITS = dict.fromkeys(("browser", "export", "reading", "render", "section", "show"), "s")
@@ -34,8 +33,6 @@ def bench(tmp_path_factory: pytest.TempPathFactory) -> Bench:
 
 @pytest.mark.parametrize("name", HERE)
 def test_each_row_measures(name: str, bench: Bench) -> None:
-    if name == "browser" and not found():
-        pytest.skip(MISSING)
     figures = ROWS[name](bench)
     assert figures[0].unit == UNITS.get(name, "")
     assert all(figure.value >= 0 for figure in figures)

@@ -49,7 +49,6 @@ def gallery(tmp_path: Path) -> Path:
     ("projects", "views", "searched"),
     [
         (10, [*product(SIZES, LOOKS)], [("desktop", "light"), ("phone", "dark")]),
-        (500, [("desktop", "dark"), ("phone", "light")], [("phone", "light")]),
         (5000, [("desktop", "light"), ("phone", "forced")], []),
     ],
 )
