@@ -1,8 +1,8 @@
 """The application of a plan: users, then groups, then projects; targets of one level side by side.
 
-What does not exist is created first, and imports are waited for last. Groups come before projects because their
-approval settings decide what the projects may set. Within a target, changes are made in order, each request is
-recorded, and doubts are settled by reading.
+New groups and projects are created first; targets that an import is filling come last. Groups come before projects
+because their approval settings decide what the projects may set. Within a target, changes are made in order, each
+request is recorded, and doubts are settled by reading.
 """
 
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence

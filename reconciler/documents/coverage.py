@@ -68,8 +68,8 @@ def matrix(document: SavedPlan | Report) -> Matrix:
     """Return what the targets of a plan, or of a report, declare, and the state of each section.
 
     A problem of a whole target is one in each section that it declares; in all sections, where an older document does
-    not tell which these are. Of a target that is to be created, each section changes. What a baseline has too counts
-    as well. A report of an older version lacks the targets that were in order.
+    not tell which these are. All sections of a target that is to be created change. Differences that a baseline has
+    count, too. A report of an older version lacks the targets that were in order.
     """
     found = dict(_targets(document))
     names = tuple(sorted({name for own in found.values() for name in own} - {""}))

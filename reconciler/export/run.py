@@ -174,7 +174,7 @@ def draw_export(
 
 @dataclass(frozen=True, slots=True)
 class _Draft:
-    """What would be written.
+    """The result of an export that is not written yet.
 
     Attributes:
         exported: the targets.

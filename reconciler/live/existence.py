@@ -48,7 +48,7 @@ ENDED_BADLY: Mapping[Json, str] = {"failed": "failed", "canceled": "was canceled
 """By status of an import, words for it."""
 
 Answer = There | ServiceError | None
-"""What is there, None for what is missing, and the error where that is not known."""
+"""The group or project; None if it is missing; the error if the service did not say."""
 
 Answers = Mapping[Identity, Answer]
 """By `Target.identity`."""

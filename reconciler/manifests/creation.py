@@ -63,7 +63,7 @@ def _digest_of(file: Path, *_version: int) -> str:
 
 @dataclass(frozen=True, slots=True)
 class Surroundings:
-    """What `create` refers to outside of manifests.
+    """The files and secrets around the manifests, against which `create` is checked.
 
     Attributes:
         prefix: what the paths of the manifests begin with that is no part of them.
@@ -117,7 +117,7 @@ Creations = Mapping[Identity, Creation]
 
 
 def too_visible(target: Target, creations: Creations) -> Diagnostic | None:
-    """Return advice if a target is to be more visible than the group that documents create around it."""
+    """Return advice for a target that would be more visible than its group, where documents create both."""
     wanted = creations[target.identity].visibility
     group = Target(Level.GROUP, str(target.ref).rpartition("/")[0])
     around = _visibility(group, creations)

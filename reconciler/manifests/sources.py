@@ -154,7 +154,7 @@ TOKEN = re.compile(r"\b(?:gh[a-z]_|github_pat_|gl[a-z]{2,12}-)[\w.=-]{10,}")
 """Tokens of GitHub and GitLab, by their beginning."""
 
 PASTED = re.compile(rf"{TOKEN.pattern}|(?<=://)[^/@\s\"']+(?=@)|(?:(?<=token: )|(?<=password: ))[^\s,{{}}#][^,}}#]*")
-"""What is a secret in a manifest, by its look or its place: none belongs there, and some people write one there."""
+"""Secrets that somebody has written into a manifest: known tokens, passwords in URLs, and values of such keys."""
 
 
 @lru_cache(maxsize=4)

@@ -60,7 +60,7 @@ class Import:
 
 @dataclass(frozen=True, slots=True)
 class Creation:
-    """What a manifest asks for if its target does not exist.
+    """The group or project that a manifest creates if it does not exist.
 
     Attributes:
         name: of the target; the last part of its path where none is given.
