@@ -68,7 +68,7 @@ def test_a_saved_report_tells_results_and_not_intentions() -> None:
             | {"created": None, "unconfirmed": False}
             for change in planned_section.pop("changes")
         ]
-    for name in ("exceptions", "path", "labels", "importing"):
+    for name in ("exceptions", "path", "labels", "importing", "arriving"):
         del planned[name]
     assert target == planned
 

@@ -148,19 +148,35 @@ class Creations:
         return _name(target) in self._new
 
     def is_filled(self, target: Target) -> bool:
-        """Return whether this run has imported an archive of a group above a target."""
+        """Return whether an archive has come, or may have, into a group above a target."""
         return not self._filled.isdisjoint(_lineage(target)[1:])
 
-    def learn(self, target: Target, number: int, *, filled: bool = False) -> None:
-        """Note the ID of a new target, and whether an archive came into it."""
+    def learn(self, target: Target, number: int) -> None:
+        """Note the ID of a new target."""
         self._new[_name(target)] = number
-        self._filled |= {_name(target)} if filled else set()
         self.numbers.learn({Reference(target.level, str(target.ref).casefold()): number})
 
     def begin(self, target: TargetPlan) -> "CreationRun":
         """Return the run that creates a target; the target's plan holds nothing but its creation."""
         run = self._runs[_name(target.target)] = CreationRun(target, self)
         return run
+
+    def arrive(self, targets: Iterable[TargetPlan]) -> None:
+        """Wait until the archives have arrived that earlier runs may have sent for the groups of targets."""
+        groups = {each.arriving for each in targets} - {""}
+        side_by_side(self.arrives, [Target(Level.GROUP, path) for path in sorted(groups)], self.options.concurrency)
+
+    def arrives(self, group: Target) -> bool:
+        """Wait until the archive of a group has arrived, and return whether it has. If not, nothing is done there."""
+        self._filled.add(_name(group))
+        try:
+            why = archive_arrives(group, self.service, self.options)
+        except Stopped:
+            self.give_up(group, ENDED)
+            return False
+        if why:
+            self.leave(group, why)
+        return not why
 
     def wait(self, targets: Iterable[TargetPlan], go_on: Callable[[Iterable[TargetPlan]], None]) -> None:
         """Wait until the imports of targets have ended, and go on with each, or until the time is over."""
@@ -482,17 +498,9 @@ class CreationRun:
             )
             return replace(done, status=Status.FAILED, reason=reason, unconfirmed=True)
         filled = "from_archive" in change.after
-        self.creations.learn(target, place.id, filled=filled)
-        if filled:
-            try:
-                why = archive_arrives(target, self.service, self.options)
-            except Stopped:
-                self.creations.give_up(target, ENDED)
-                return done
-            if why:
-                self.creations.leave(target, why)
+        self.creations.learn(target, place.id)
         asked = change.after.get("visibility")
-        if filled and asked is not None:
+        if filled and self.creations.arrives(target) and asked is not None:
             place = self._look() or place
         if place.visibility is not None and asked is not None and place.visibility != asked:
             reason = f"visibility: asked for {asked}, the service made it {place.visibility}"

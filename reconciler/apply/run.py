@@ -99,6 +99,7 @@ class Application:
                 side_by_side(work, wave, options.concurrency)
 
         for stage in stages:
+            creations.arrive(stage)
             for wave in waves(each for each in stage if each.creation):
                 side_by_side(create, wave, options.concurrency)
             declared = [each for each in stage if not each.creation]
@@ -244,7 +245,8 @@ class TargetRun:
         if fate is not None:
             return section, {id(change): fate for change in section.changes}
         section, fates = self._completed_section(section)
-        if self.creations.is_new(self.target.target) or self.target.importing:
+        filled = self.target.importing or (self.target.arriving and not self.options.recheck)
+        if filled or self.creations.is_new(self.target.target):
             return self._planned_for_new(section, fates)
         if again is not None and not self.options.stop.reason:
             planned = replace(self._planned_again(again), excepted=section.excepted)

@@ -80,6 +80,7 @@ def archive_arrives(group: Target, service: Service, options: ApplyOptions) -> s
         Stopped: the run was ended.
     """
     patience = Patience(service, growing(1, 30), options.wait)
+    LOG.info("Waiting until the archive of %s has arrived, %s at most", group, in_words(options.wait))
     path, before, empty = f"{group.url}import", _content(group, service), 0
     while patience.pause(f"GET {path}"):
         now = _content(group, service)

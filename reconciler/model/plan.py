@@ -238,6 +238,8 @@ class TargetPlan(Targeted):
     """Its labels, from `metadata.labels` of its document and of the sets that select it."""
     importing: bool = False
     """Whether an import is to fill it, one that is under way or that the creation starts: `apply` waits for its end."""
+    arriving: str = ""
+    """The group, this one or one above it, that an archive may still fill: `apply` waits before it creates there."""
 
     @property
     def creation(self) -> Create | None:

@@ -6,15 +6,16 @@ from functools import cache
 
 from pydantic import TypeAdapter
 
+from reconciler.live.existence import groups_above
 from reconciler.model.creation import Creation, Namespace, ToCreate, creation_request
 from reconciler.model.diff import Fields
 from reconciler.model.endpoints import Collection
 from reconciler.model.kind import Kinds
-from reconciler.model.plan import Change, Create, SectionPlan, TargetPlan, Update
+from reconciler.model.plan import Change, Create, Plan, SectionPlan, TargetPlan, Update
 from reconciler.model.protocols import Json
 from reconciler.model.resource import Found, Objects
 from reconciler.model.state import Cause, DesiredState, DesiredTarget, LivePart, PartAddress
-from reconciler.model.targets import Identity, Target
+from reconciler.model.targets import Identity, Level, Target
 
 
 def creation_of(target: Target, creation: Creation, namespace: Namespace) -> Create:
@@ -109,6 +110,29 @@ def as_created(planned: TargetPlan, to_create: ToCreate) -> TargetPlan:
     creation = creation_of(planned.target, to_create.creation, to_create.namespace)
     sections = (SectionPlan("", changes=(creation,)), *map(_unread, planned.sections))
     return replace(planned, sections=sections, importing=to_create.creation.source is not None)
+
+
+def with_arrivals(plan: Plan, declared: Iterable[DesiredTarget], absent: Mapping[Identity, ToCreate | Cause]) -> Plan:
+    """Return a plan that says in which groups the archives of earlier runs may still arrive.
+
+    An archive that finds a subgroup or a milestone of the same name leaves out its own, so that nothing is created
+    beside it. The service never says whether one has arrived.
+    """
+    groups = {
+        each.target.identity: str(each.target.ref)
+        for each in declared
+        if each.creation is not None and each.creation.archive is not None and each.target.identity not in absent
+    }
+
+    def arriving(planned: TargetPlan) -> str:
+        if planned.target.level is not Level.GROUP or all(change.action != "create" for change in planned.changes):
+            return ""
+        above = [(Level.GROUP, path) for path in reversed(groups_above(planned.target))]
+        return next((groups[each] for each in [planned.target.identity, *above] if each in groups), "")
+
+    if not groups:
+        return plan
+    return replace(plan, targets=tuple(replace(each, arriving=arriving(each)) for each in plan.targets))
 
 
 def _unread(section: SectionPlan) -> SectionPlan:

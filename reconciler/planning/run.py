@@ -30,7 +30,7 @@ from reconciler.model.state import (
 from reconciler.model.targets import Identity, Level, Target
 from reconciler.planning.absent import look_up_absent
 from reconciler.planning.causes import find_causes, refuse_unless_api
-from reconciler.planning.creation import empty_parts, existing
+from reconciler.planning.creation import empty_parts, existing, with_arrivals
 from reconciler.planning.planner import make_plan
 from reconciler.planning.selection import hold_back
 
@@ -218,6 +218,7 @@ def _plan_from(
                 replace(each, importing=True) if each.target in known.importing else each for each in plan.targets
             ),
         )
+    plan = with_arrivals(plan, known.targets, live.absent)
     moved = {
         Reference(target.level, str(path).casefold()): move.number
         for target, move in known.moved().items()

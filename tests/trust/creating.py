@@ -1,5 +1,6 @@
 """Targets that do not exist yet: what is declared, the plans for it, and what becomes of them."""
 
+from collections.abc import Sequence
 from typing import Any
 
 from reconciler.apply import ApplyOptions, Status, Stop, TargetOutcome, apply_plan
@@ -27,11 +28,12 @@ def new(path: str, creation: Creation | None = EMPTY, **spec: Any) -> DesiredTar
     return DesiredTarget(target, sections, creation=creation)
 
 
-def plan_of(engine: EngineDriver, *targets: DesiredTarget) -> Plan:
-    """Make a plan, and forget the requests."""
+def plan_of(engine: EngineDriver, *targets: DesiredTarget, besides: Sequence[DesiredTarget] = ()) -> Plan:
+    """Make a plan, and forget the requests. Other targets may be declared that it leaves out."""
     desired = DesiredState(tuple(sorted(targets, key=lambda each: each.target.order)), "digest")
-    found = look_for(desired, desired, engine.client, 1, ids={}, known={}, api_url="")
-    known = Known(ids=found.ids, targets=desired.targets, absent=found.targets, importing=found.importing)
+    whole = DesiredState((*desired.targets, *besides), "digest")
+    found = look_for(desired, whole, engine.client, 1, ids={}, known={}, api_url="")
+    known = Known(ids=found.ids, targets=whole.targets, absent=found.targets, importing=found.importing)
     plan = draw_plan(desired, engine.client, KINDS, 1, known=known)
     engine.sandbox.clear_log()
     return plan

@@ -35,6 +35,11 @@ TEMPLATE: dict[str, Any] = {
     "members": [{"user": "ada", "role": "owner"}],
     "labels": [{"name": "bug", "color": "#ff0000"}],
 }
+LARGE = TEMPLATE | {
+    "labels": [{"name": f"label {number}", "color": "#ff0000"} for number in range(20)],
+    "milestones": [{"title": "of the archive", "iid": 1}],
+}
+"""With its subgroup 24 things: with as many looks, each brings one."""
 
 
 @pytest.fixture(autouse=True)
@@ -45,8 +50,8 @@ def _folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
 def with_archive(engine: EngineDriver, template: dict[str, Any] = TEMPLATE, **instance: Any) -> None:
     """Have an archive of a group with a subgroup, and a service that imports it in some pieces."""
     state = engine.sandbox.state()
-    others = [{"id": 21, "path": "template/SUB"}] if template is TEMPLATE else [{"id": 21, "path": "unused"}]
-    state["groups"] += [template, *others]
+    below = [{"id": 21, "path": "template/SUB", "labels": TEMPLATE["labels"]}]
+    state["groups"] += [template, *(below if template["path"] == "template" else ())]
     state["instance"] |= {"group_imports": {"looks": 3}, **instance}
     engine.sandbox.replace_state(state)
     engine.client.send(Request("POST", f"groups/{template['path']}/export"))
@@ -109,9 +114,9 @@ def test_a_group_of_an_archive_goes_on_when_two_looks_at_it_agree(engine: Engine
 
 
 def test_an_archive_without_anything_has_arrived_after_some_looks(engine: EngineDriver) -> None:
-    with_archive(engine, {"id": 20, "path": "other", "members": TEMPLATE["members"]})
+    with_archive(engine, {"id": 20, "path": "empty", "members": TEMPLATE["members"]})
     outcomes = applied(engine, plan_of(engine, new("acme/NEW", from_archive(), **WATCH)))
-    assert results(outcomes) == ["group acme/NEW done ID 22", "group acme/NEW notification settings done"]
+    assert results(outcomes) == ["group acme/NEW done ID 21", "group acme/NEW notification settings done"]
     assert [*engine.client.traffic.waited.values()] == [1 + 2 + 4 + 8 + 16]
 
 
@@ -133,6 +138,36 @@ def test_what_is_below_waits_for_the_next_run_when_the_time_is_over(engine: Engi
         f"project acme/NEW/api skipped: {why}",
     ]
     assert application.unfinished == [why]
+
+
+@pytest.mark.parametrize(("recheck", "result"), [(False, "done"), (True, "stale: it exists now")])
+def test_an_archive_that_an_earlier_run_did_not_wait_for_is_waited_for_where_something_is_created(
+    engine: EngineDriver, recheck: bool, result: str
+) -> None:
+    with_archive(engine, LARGE, group_imports={"looks": 24})
+    group = new("acme/NEW", from_archive(), milestones={"of the archive": {"description": "ours"}})
+    below = new("acme/NEW/SUB", milestones={"2.0": {}})
+    applied(engine, plan_of(engine, group), wait=0)
+    why = (
+        "the archive still comes into group acme/NEW after 0s; the service goes on with it, and the same command goes on "
+        "from there"
+    )
+    plan = plan_of(engine, below, besides=[group])
+    assert results(applied(engine, plan, wait=0)) == [
+        f"group acme/NEW/SUB skipped: {why}",
+        f"group acme/NEW/SUB milestone 2.0 skipped: {why}",
+    ]
+    assert engine.writes() == []
+    plan = plan_of(engine, group, below)
+    assert results(applied(engine, plan, recheck=recheck)) == [
+        f"group acme/NEW milestone of the archive {result}",
+        "group acme/NEW/SUB milestone 2.0 done",  # SUB came with the archive
+    ]
+    (sub,) = [each for each in engine.sandbox.state()["groups"] if each["path"] == "acme/NEW/SUB"]
+    assert [each["name"] for each in sub["labels"]] == ["bug"]
+    applied(engine, plan_of(engine, group, below))
+    assert [*plan_of(engine, group, below).changes] == []
+    assert [each["description"] for each in engine.sandbox.state()["groups"][-2]["milestones"]] == ["ours"]
 
 
 def test_a_signal_ends_the_waiting_for_an_archive(sandbox: Sandbox) -> None:

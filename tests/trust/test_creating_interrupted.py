@@ -19,7 +19,7 @@ from tests.service.clock import SwiftClock
 from tests.states import a_small_service
 from tests.trust.all_writes import essence
 from tests.trust.creating import applied, from_github, new, plan_of, results
-from tests.trust.test_archives import from_archive, with_archive
+from tests.trust.test_archives import LARGE, from_archive, with_archive
 from tests.trust.test_crash import VERDICTS, Killed
 from tests.trust.test_fault_matrix import FAULTS, RUNS
 from tests.trust.test_importing import REPOSITORIES, SECRET
@@ -44,7 +44,13 @@ class Mortal(Client):
 
 def prepared(engine: EngineDriver) -> tuple[DesiredTarget, ...]:
     """Return all that can be created, for a service that has what it is made of."""
-    with_archive(engine, imports={"tokens": [SECRET], "repositories": REPOSITORIES}, import_sources=["github"])
+    with_archive(
+        engine,
+        LARGE,
+        group_imports={"looks": 24},
+        imports={"tokens": [SECRET], "repositories": REPOSITORIES},
+        import_sources=["github"],
+    )
     return (
         new("acme/NEW", from_archive(), notification_settings={"level": "watch"}),
         new("acme/NEW/SUB", Creation("SUB")),  # comes with the archive
