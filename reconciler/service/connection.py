@@ -9,6 +9,7 @@ import ssl
 import zlib
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass
+from functools import cache
 from importlib.util import find_spec
 from ipaddress import ip_address
 from math import inf
@@ -77,6 +78,9 @@ CAUSES: Mapping[type[BaseException], ConnectionFailure] = MappingProxyType(
 FILE_NAME = "archive.tar.gz"
 """What a file is called that is sent, whatever its name is here."""
 
+AS_IT_IS = re.compile(r"(?:[A-Za-z0-9._~/?=&,:;@+-]|%[0-9A-F]{2}){0,4000}")
+"""Paths that httpx sends as they are: requests for them are made from one that it has built, which is much quicker."""
+
 ERROR_NUMBER = re.compile(r"^\[Errno -?[0-9]+\] ")
 ADVICE = "name the certificate of a private authority with --ca-file"
 
@@ -102,6 +106,7 @@ class Connection:
     def __init__(self, api_url: str, policy: Policy, clock: Clock, tls: ssl.SSLContext, connect: "Connect") -> None:
         self._api_url = api_url
         self._policy = policy
+        self._bare = cache(lambda method, headers: httpx.Request(method, f"{api_url}/", headers=headers))
         self._deadline = Deadline(clock)
         self._pool = connect(tls, proxy_for(api_url), self._deadline)
         self._timeouts = {"connect": policy.connect_timeout, "read": policy.read_timeout, "write": policy.read_timeout}
@@ -130,14 +135,19 @@ class Connection:
         form = body if isinstance(body, Form) else None
         self._deadline.begin(self._policy.total_timeout if begin is None and form is None else inf)
         try:
-            built = _built(method, f"{self._api_url}/{path}", headers, body)
+            if body is None and AS_IT_IS.fullmatch(path):
+                built = self._bare(method, tuple(headers.items()))
+                target = built.url.raw_path + path.encode()
+            else:
+                built = _built(method, f"{self._api_url}/{path}", headers, body)
+                target = built.url.raw_path
             with self._pool.stream(
                 method,
                 httpcore.URL(
                     scheme=built.url.raw_scheme,
                     host=built.url.raw_host,
                     port=built.url.port,
-                    target=built.url.raw_path,
+                    target=target,
                 ),
                 headers=built.headers.raw,
                 content=_pieces(built) if form else built.content or None,

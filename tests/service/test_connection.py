@@ -10,6 +10,7 @@ from threading import Thread
 from typing import Any
 
 import httpcore
+import httpx
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
@@ -25,7 +26,8 @@ from reconciler.errors import (
 )
 from reconciler.model.protocols import Request
 from reconciler.service import Client
-from reconciler.service.connection import Deadline, proxy_for
+from reconciler.service.connection import AS_IT_IS, Connection, Deadline, is_plain, proxy_for, tls_context
+from reconciler.service.policy import Policy
 from tests.canned import answer, canned
 from tests.service.clock import SwiftClock, patiently
 from tests.service.connecting import TOKEN, connected
@@ -78,6 +80,25 @@ def test_no_error_of_the_http_libraries_leaves_the_client(error: type[Exception]
     before = {httpcore.ConnectError, httpcore.ConnectTimeout, httpcore.ProxyError}
     assert raised.value.ambiguous == (sent and error not in before)
     assert raised.value.__suppress_context__
+
+
+@given(path=st.from_regex(AS_IT_IS, fullmatch=True).filter(is_plain), method=st.sampled_from(["GET", "DELETE"]))
+def test_a_request_that_is_made_from_another_is_what_httpx_would_make(path: str, method: str) -> None:
+    sent: list[httpcore.Request] = []
+
+    class Deaf(httpcore.ConnectionPool):
+        def handle_request(self, request: httpcore.Request) -> httpcore.Response:
+            sent.append(request)
+            return httpcore.Response(200, extensions={"reason_phrase": b"OK"})
+
+    policy, headers, url = Policy(), {"private-token": TOKEN, "accept": "*/*"}, "http://127.0.0.1:9/sub/api/v4"
+    connection = Connection(url, policy, SwiftClock(), tls_context(url, None), lambda *_given: Deaf())
+    for each in ("version", path):
+        connection.exchange(method, each, headers, None)
+    whole = httpx.Request(method, f"{url}/{path}", headers=headers)
+    made = httpcore.URL(scheme="http", host="127.0.0.1", port=9, target=whole.url.raw_path)
+    assert sent[1].url == made
+    assert sent[1].headers == whole.headers.raw
 
 
 def test_an_answer_that_trickles_in_is_given_up_when_its_time_is_over() -> None:
