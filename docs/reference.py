@@ -26,7 +26,7 @@ from reconciler.configuration import Configuration
 from reconciler.kinds import all_kinds
 from reconciler.model.kind import Kind
 from reconciler.render import FORMATS
-from reconciler.schema import all_schemas
+from reconciler.schema import schema_of
 
 ROOT = Path(__file__).parent.parent
 
@@ -104,7 +104,7 @@ def pages() -> dict[str, str]:
 
 def _manifests() -> Iterator[str]:
     kinds = all_kinds()
-    schema = all_schemas(kinds)["manifest.schema.json"]
+    schema = schema_of("manifest", kinds)
     definitions = schema["$defs"]
     documents = [name for name in definitions if "spec" in definitions[name].get("properties", {})]
     yield (
@@ -310,7 +310,6 @@ def _outputs() -> Iterator[str]:
             [f"`{name}`", about, ", ".join(words for each, words in subjects.items() if hasattr(renderer, each))]
         )
     yield table(["format", "is", "from"], rows)
-    schemas = all_schemas(all_kinds())
     titles = {
         "plan": "Saved plans",
         "report": "Reports as JSON",
@@ -319,10 +318,11 @@ def _outputs() -> Iterator[str]:
         "diagnosis": "Diagnoses as JSON",
         "history": "Histories of fleet pages",
     }
+    schemas = {name: schema_of(name, all_kinds()) for name in titles}
     for name, title in titles.items():
-        schema = schemas[f"{name}.schema.json"]
+        schema = schemas[name]
         yield f"## {title}\n\n{schema['description']} Its schema: `reconciler schema {name}`.\n\n{keys(schema)}"
-    shapes = dict(chain.from_iterable(schemas[f"{name}.schema.json"].get("$defs", {}).items() for name in titles))
+    shapes = dict(chain.from_iterable(schema.get("$defs", {}).items() for schema in schemas.values()))
     for name, shape in sorted(shapes.items()):
         yield f"### {name}\n\n{shape.get('description', '')}\n\n"
         yield keys(shape) if "properties" in shape else f"{type_words(shape).capitalize()}.\n\n"

@@ -19,7 +19,7 @@ from reconciler.errors import PlanRefused
 from reconciler.model.plan import Create, Problem, SectionPlan, TargetPlan
 from reconciler.model.targets import Address, Level, Target
 from reconciler.planning.selection import Shard
-from reconciler.schema import all_schemas
+from reconciler.schema import schema_of
 from tests.building import KINDS
 from tests.render.hostile import EVIL
 from tests.render.samples import EMPTY, NOON
@@ -242,7 +242,7 @@ def test_a_history_holds_addresses_and_no_values() -> None:
             }
         ],
     }
-    Draft202012Validator(all_schemas(KINDS)["history.schema.json"]).validate(json.loads(text))
+    Draft202012Validator(schema_of("history", KINDS)).validate(json.loads(text))
     assert with_run(load_history(text, EMPTY.service), replace(EMPTY, targets=(planned,), narrowed=False)) == history
 
 

@@ -142,7 +142,7 @@ def schema(name: str | None, folder: Path | None, copies: Path | None) -> int:
     from reconciler.errors import UsageError
     from reconciler.kinds import all_kinds
     from reconciler.model.wording import unknown
-    from reconciler.schema import all_schemas, check_schemas, write_schemas
+    from reconciler.schema import NAMES, all_schemas, check_schemas, schema_of, write_schemas
 
     if sum(each is not None for each in (name, folder, copies)) > 1:
         raise UsageError("schema takes one of NAME, --write and --check")
@@ -152,10 +152,9 @@ def schema(name: str | None, folder: Path | None, copies: Path | None) -> int:
     if folder is not None:
         write_schemas(folder, all_kinds())
         return 0
-    schemas = all_schemas(all_kinds())
-    if name is not None and f"{name}.schema.json" not in schemas:
-        raise UsageError(unknown("schema", name, (file.removesuffix(".schema.json") for file in schemas)))
-    chosen = schemas if name is None else schemas[f"{name}.schema.json"]
+    if name is not None and name not in NAMES:
+        raise UsageError(unknown("schema", name, NAMES))
+    chosen = all_schemas(all_kinds()) if name is None else schema_of(name, all_kinds())
     write_stdout(json.dumps(chosen, indent=2, ensure_ascii=False) + "\n")
     return 0
 

@@ -73,11 +73,9 @@ def revisions(_context: click.Context, _parameter: click.Parameter, incomplete: 
 
 def schemas(_context: click.Context, _parameter: click.Parameter, incomplete: str) -> list[str]:
     """Return the names of the schemas."""
-    from reconciler.kinds import all_kinds
-    from reconciler.schema import all_schemas
+    from reconciler.schema import NAMES
 
-    names = [file.removesuffix(".schema.json") for file in all_schemas(all_kinds())]
-    return [name for name in names if name.startswith(incomplete)]
+    return [name for name in NAMES if name.startswith(incomplete)]
 
 
 def _targets(context: click.Context) -> Iterator[str]:

@@ -4,7 +4,7 @@ Manifests come from the models of documents and kinds, everything else from its 
 """
 
 import json
-from collections.abc import Collection
+from collections.abc import Collection, Mapping
 from pathlib import Path
 from typing import Any, get_args
 
@@ -69,21 +69,40 @@ class Written(GenerateJsonSchema):
         return super().function_before_schema(schema)
 
 
+OUTPUTS: Mapping[str, type] = {
+    "plan": SavedPlan,
+    "report": Report,
+    "comparison": Comparison,
+    "validation": Validation,
+    "diagnosis": Diagnosis,
+    "history": History,
+}
+"""The types of the documents that commands write, by the name of their schema."""
+
+EDITED = ("manifest", "config")
+"""The schemas of what people write."""
+
+NAMES = (*EDITED, *OUTPUTS)
+"""Every schema."""
+
+
+def schema_of(name: str, kinds: Kinds) -> Schema:
+    """Return the schema of a name."""
+    if name == "manifest":
+        return manifest_schema(kinds)
+    if name == "config":
+        return head(name) | Configuration.model_json_schema(schema_generator=Written)
+    return head(name) | _document(OUTPUTS[name])
+
+
+def file_of(name: str) -> str:
+    """Return the name of the file of a schema."""
+    return f"{name}.schema.json"
+
+
 def all_schemas(kinds: Kinds) -> dict[str, Schema]:
     """Return every schema by the name of its file."""
-    outputs: dict[str, type] = {
-        "plan": SavedPlan,
-        "report": Report,
-        "comparison": Comparison,
-        "validation": Validation,
-        "diagnosis": Diagnosis,
-        "history": History,
-    }
-    return {
-        "manifest.schema.json": manifest_schema(kinds),
-        "config.schema.json": head("config") | Configuration.model_json_schema(schema_generator=Written),
-        **{f"{name}.schema.json": head(name) | _document(type_) for name, type_ in outputs.items()},
-    }
+    return {file_of(name): schema_of(name, kinds) for name in NAMES}
 
 
 def _document(type_: type) -> Schema:
@@ -97,8 +116,7 @@ def _document(type_: type) -> Schema:
 
 def editor_schemas(kinds: Kinds) -> dict[Path, str]:
     """Return the files with the schemas of what people write, for editors."""
-    schemas = all_schemas(kinds)
-    return {SCHEMAS / name: schema_text(schemas[name]) for name in ("manifest.schema.json", "config.schema.json")}
+    return {SCHEMAS / file_of(name): schema_text(schema_of(name, kinds)) for name in EDITED}
 
 
 def write_schemas(folder: Path, kinds: Kinds) -> None:
@@ -119,10 +137,10 @@ def check_schemas(folder: Path, kinds: Kinds) -> None:
     Raises:
         ConfigurationError: some are not, or the folder has none.
     """
-    copies = {folder / name: schema for name, schema in all_schemas(kinds).items() if (folder / name).is_file()}
+    copies = {name: folder / file_of(name) for name in NAMES if (folder / file_of(name)).is_file()}
     if not copies:
         raise ConfigurationError(f"{folder}: holds no schemas; write them with: reconciler schema --write {folder}")
-    outdated = [file for file, schema in copies.items() if _content(file) != schema]
+    outdated = [file for name, file in copies.items() if _content(file) != schema_of(name, kinds)]
     if outdated:
         raise ConfigurationError(
             f"of another version than {__version__}: {', '.join(map(str, outdated))}; "

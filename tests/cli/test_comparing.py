@@ -7,7 +7,7 @@ import pytest
 from jsonschema import Draft202012Validator
 
 from reconciler.kinds import all_kinds
-from reconciler.schema import all_schemas, schema_text
+from reconciler.schema import schema_of, schema_text
 from tests.cli_runner import CliRunner
 
 SPEC = '{milestones: {"1": {due_date: 2026-12-31}, "2": {state: closed}, gone: null}, trigger_tokens: {t: {}}}'
@@ -102,7 +102,7 @@ gone + trigger token "t"
             {"path": "live.due_date", "before": None, "after": "2027-01-01"},
         ],
     }
-    schema = json.loads(schema_text(all_schemas(all_kinds())["comparison.schema.json"]))
+    schema = json.loads(schema_text(schema_of("comparison", all_kinds())))
     Draft202012Validator(schema).validate(content)
 
 

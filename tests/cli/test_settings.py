@@ -12,7 +12,7 @@ from reconciler.cli import cli
 from reconciler.cli.options import Given, InFlight
 from reconciler.cli.settings import open_client
 from reconciler.configuration import Configuration
-from reconciler.schema import all_schemas
+from reconciler.schema import schema_of
 from tests.building import KINDS
 from tests.canned import answer, canned
 from tests.cli_runner import CliRunner
@@ -249,7 +249,7 @@ def test_every_key_of_the_configuration_but_those_of_links_is_an_option_of_some_
 def test_the_configuration_allows_what_the_options_allow() -> None:
     options = {parameter.name: parameter.type for parameter in commands()["plan"].params}
     bounds, formats, logs = options["concurrency"], options["format"], options["log_format"]
-    schema = all_schemas(KINDS)["config.schema.json"]["properties"]
+    schema = schema_of("config", KINDS)["properties"]
     word, numbers = schema["concurrency"]["anyOf"]
     assert isinstance(bounds, InFlight)
     assert bounds.convert(word["const"], None, None) == "auto"
@@ -303,7 +303,7 @@ def test_what_needs_no_configuration_works_beside_a_wrong_one(cli_runner: CliRun
     cli_runner.write("reconciler.yaml", "nonsense")
     done = cli_runner("schema config")
     assert (done.code, done.err) == (0, "")
-    assert json.loads(done.out) == all_schemas(KINDS)["config.schema.json"]
+    assert json.loads(done.out) == schema_of("config", KINDS)
 
 
 def test_an_empty_configuration_file_says_nothing(cli_runner: CliRunner) -> None:
