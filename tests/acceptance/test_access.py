@@ -1,6 +1,5 @@
 """Tokens that may not do all, members who may not, and a limit on requests."""
 
-from collections import Counter
 from time import sleep
 
 import pytest
@@ -74,8 +73,8 @@ spec: {milestones: {a: {}, b: {}}, trigger_tokens: {}, job_token_scope: {enabled
     assert "Applied: 12 created" in done.out
     assert f". {len(seen)} requests made." in done.out
     if before.is_success:
-        windows = Counter(each.headers["ratelimit-reset"] for each in seen)
-        assert max(windows.values()) <= MOST
+        # A request counts in the window in which it comes; the response names that in which it leaves.
+        assert len({each.headers["ratelimit-reset"] for each in seen}) >= len(seen) / MOST
 
 
 EXPIRED = "401 Token is expired. You can either do re-authorization or token refresh"
