@@ -124,6 +124,7 @@ class Creations:
     Attributes:
         numbers: the IDs of all targets, as far as they are known.
         unfinished: a sentence for each import that went on when the time was over.
+        left_out: a sentence for each import that has finished without some objects.
     """
 
     def __init__(self, service: Service, options: ApplyOptions, recorded: Recorded) -> None:
@@ -134,6 +135,7 @@ class Creations:
         self._runs: dict[str, CreationRun] = {}
         self._secrets: set[str] = set()
         self.unfinished: list[str] = []
+        self.left_out: list[str] = []
 
     def fate(self, target: Target) -> Fate | None:
         """Return why nothing can be done in a target: it, or a group above, was not created. None if it can."""
@@ -222,6 +224,10 @@ class Creations:
             return True
         if found.failure:
             self._fail(plan.target, f"{found.failure}; delete the project, and apply again")
+        if found.left_out:
+            self.left_out.append(
+                f"the import of {plan.target} has left out {found.left_out}; compare the project with its source"
+            )
         return not found.is_running
 
     def _fail(self, target: Target, reason: str) -> None:

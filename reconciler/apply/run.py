@@ -58,7 +58,7 @@ class Application:
     """A plan that is carried out. A failed change stops nothing but itself; it is an outcome, never an exception.
 
     Attributes:
-        unfinished: see `Creations`.
+        unfinished, left_out: see `Creations`.
     """
 
     def __init__(self, plan: Plan, service: Service, kinds: Kinds) -> None:
@@ -67,6 +67,7 @@ class Application:
         self._begun: dict[Target, list[TargetRun | CreationRun]] = {}
         self._stop = Stop()
         self.unfinished: list[str] = []
+        self.left_out: list[str] = []
 
     def run(self, options: ApplyOptions) -> None:
         """Carry it out. A `KeyboardInterrupt` ends it at once, also where the service never answers."""
@@ -79,7 +80,7 @@ class Application:
         options.progress.begin("applying", (target.target for stage in stages for target in stage))
 
         creations = Creations(self._service, options, partial(recorded, options))
-        self.unfinished = creations.unfinished
+        self.unfinished, self.left_out = creations.unfinished, creations.left_out
 
         def create(target: TargetPlan) -> None:
             run = creations.begin(target)

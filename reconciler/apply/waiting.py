@@ -9,7 +9,7 @@ from dataclasses import dataclass
 
 from reconciler.apply.outcomes import ApplyOptions
 from reconciler.errors import AnswerLost, NotFound, ServerFailure, ServiceError
-from reconciler.live.existence import ImportState, import_state
+from reconciler.live.imports import ImportState, import_state
 from reconciler.model.protocols import Reader, Service
 from reconciler.model.targets import Target
 

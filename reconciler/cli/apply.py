@@ -417,7 +417,7 @@ def _carry_out(
         for failure in failures:
             report_error(failure)
         notify_of_report(after.hook, report)
-        for sentence in application.unfinished:
+        for sentence in (*application.unfinished, *sorted(application.left_out)):
             LOG.warning("%s", sentence)
         if stop.held:
             LOG.warning("the run ended before all changes: %s", stop.held)

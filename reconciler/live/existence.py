@@ -31,22 +31,6 @@ class There:
     moved_to: str = ""
 
 
-@dataclass(frozen=True, slots=True)
-class ImportState:
-    """How the import of a project is going.
-
-    Attributes:
-        is_running: whether it is to begin, or has begun and not ended.
-        failure: that it has ended, and why, if not well; else empty.
-    """
-
-    is_running: bool = False
-    failure: str = ""
-
-
-ENDED_BADLY: Mapping[Json, str] = {"failed": "failed", "canceled": "was canceled"}
-"""By status of an import, words for it."""
-
 Answer = There | ServiceError | None
 """The group or project; None if it is missing; the error if the service did not say."""
 
@@ -168,31 +152,3 @@ def _ask_namespace(group: Target, reader: Reader, for_projects: Collection[str])
         case {"id": int(number), "kind": "user"}:
             return There(number, "private", personal=True)
     return namespace if isinstance(namespace, ServiceError) and not isinstance(namespace, NotFound) else None
-
-
-def ask_import(project: Target, reader: Reader, secrets: Collection[str] = ()) -> ImportState | ServiceError:
-    """Ask how the import of a project is going (deployed behaviour, section f 8).
-
-    Args:
-        project: the project.
-        reader: the service.
-        secrets: texts that the reason of a failure must not hold.
-
-    Raises:
-        ServiceError: one that `ENDS_A_RUN`.
-    """
-    record = answer_or_error(lambda: reader.get(f"{project.url}import"))
-    if isinstance(record, ServiceError):
-        return record
-    return import_state(record if isinstance(record, dict) else {}, secrets)
-
-
-def import_state(record: Mapping[str, Json], secrets: Collection[str]) -> ImportState:
-    """Return how an import is going, by the service's record of it, without secrets."""
-    from reconciler.service.responses import hidden, shown  # noqa: PLC0415 - most commands start without HTTP
-
-    status, error = record.get("import_status"), record.get("import_error")
-    reason = f": {shown(hidden(error, secrets))}" if isinstance(error, str) and error else ""
-    if status in ENDED_BADLY:
-        return ImportState(failure=f"its import {ENDED_BADLY[status]}{reason}")
-    return ImportState(is_running=status in ("scheduled", "started"))

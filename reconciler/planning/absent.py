@@ -1,5 +1,6 @@
 """What does not exist yet: asked before groups are listed, and for what is to be planned. Nothing here can write."""
 
+import logging
 import os
 from collections.abc import Collection, Iterable, Mapping
 from dataclasses import dataclass, field
@@ -9,14 +10,13 @@ from reconciler.errors import ServiceError
 from reconciler.live.existence import (
     Answer,
     Answers,
-    ImportState,
     There,
-    ask_import,
     find_existing,
     groups_above,
     obstacle,
     parent_of,
 )
+from reconciler.live.imports import ImportState, ask_import
 from reconciler.live.read import ask_each
 from reconciler.manifests import Hidden
 from reconciler.model.creation import TOP_LEVEL, VISIBILITIES, Creation, Namespace, ToCreate
@@ -24,6 +24,8 @@ from reconciler.model.protocols import Concurrency, Reader
 from reconciler.model.state import Cause, DesiredState, DesiredTarget, LiveState, Lookup, Reference, Unknown
 from reconciler.model.targets import Identity, Level, Target
 from reconciler.planning.causes import refuse_unless_api
+
+LOG = logging.getLogger(__name__)
 
 HERE = There(0)
 """The answer about a target that was not asked for."""
@@ -131,6 +133,7 @@ def look_for(
     # The reason of a failure may repeat the token that the import was begun with.
     tokens = [token for token in imported.values() if token]
     imports = ask_each(partial(ask_import, reader=reader, secrets=tokens), imported, concurrency)
+    _tell_left_out(imports)
     return Absent(
         find_absent(desired.targets, whole.targets, found) | _not_imported(imports),
         {
@@ -151,6 +154,25 @@ def _not_imported(imports: Mapping[Target, ImportState | ServiceError]) -> dict[
         elif state.failure:
             causes[target.identity] = Cause(state.failure, "delete it and apply again")
     return causes
+
+
+def _tell_left_out(imports: Mapping[Target, ImportState | ServiceError]) -> None:
+    """Tell which imports have finished without some objects: the run that began one may have ended before."""
+    found = [
+        (target, state.left_out)
+        for target, state in imports.items()
+        if isinstance(state, ImportState) and state.left_out
+    ]
+    for target, left_out in found:
+        LOG.debug("the import of %s has left out %s", target, left_out)
+    if found:
+        others = f" and {len(found) - 1} more" if len(found) > 1 else ""
+        LOG.info(
+            "The import of %s%s has left something out (--verbose shows what); once you have checked the project, "
+            "remove `import` from its manifest",
+            found[0][0],
+            others,
+        )
 
 
 def look_up_absent(

@@ -127,6 +127,26 @@ def test_an_import_that_fails_or_never_ends(acme: SandboxClient, dialect: str) -
     assert (none["import_status"], none["import_type"], none["stats"]) == ("none", None, None)
 
 
+def test_an_import_that_leaves_something_out_has_finished(acme: SandboxClient) -> None:
+    state = acme.sandbox.state()
+    api, *_, lint = state["instance"]["imports"]["repositories"]
+    errors = [{"relation_name": "issues"}, {"source": "Importer", "exception_message": "too long"}]
+    api |= {"left_out": {"milestone": 2, "issue": 1}, "failed_relations": errors[:1]}
+    lint |= {"left_out": {"issue": 1}, "failed_relations": errors}
+    acme.sandbox.replace_state(state)
+    assert (github(acme)[0], bitbucket(acme)[0]) == (201, 201)
+    seen = [acme.ask("GET /projects/103/import")[1] for _ in range(3)]
+    assert [len(each["failed_relations"]) for each in seen] == [0, 0, 1]
+    assert seen[-1]["stats"] == {"fetched": {"milestone": 3, "issue": 1}, "imported": {"milestone": 1}}
+    ended = acme.ask("GET /projects/104/import")[1]
+    assert (ended["import_status"], ended["stats"]) == ("finished", None)
+    common = {"created_at": ended["created_at"], "line_number": None, "exception_class": "ActiveRecord::RecordInvalid"}
+    assert ended["failed_relations"] == [
+        {"id": 1, "relation_name": "issues", "source": None, "exception_message": "Validation failed", **common},
+        {"id": 2, "relation_name": None, "source": "Importer", "exception_message": "too long", **common},
+    ]
+
+
 def test_what_github_imports_are_refused_for(acme: SandboxClient, dialect: str) -> None:
     nowhere = "Namespace or group to import repository into does not exist."
     forbidden = "You are not allowed to import projects in this namespace."

@@ -1,5 +1,6 @@
 """Projects that a run imports: the waiting, its ends, and the tokens for other services."""
 
+import logging
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import replace
@@ -114,6 +115,58 @@ def test_an_import_that_fails_is_a_failure_with_its_reason_but_without_a_token(e
     assert stop.held == "--max-failures 1 was reached"
     (problem,) = plan_of(engine, wanted).problems
     assert problem.reason == why.removesuffix("; delete")
+
+
+def test_what_an_import_leaves_out_is_told_and_is_no_failure(
+    engine: EngineDriver, caplog: pytest.LogCaptureFixture
+) -> None:
+    caplog.set_level(logging.DEBUG, "reconciler.planning")
+    errors: list[dict[str, Any]] = [
+        {"source": "Gitlab::GithubImport::Importer::NoteImporter", "exception_message": f"no access with {SECRET}"},
+        {"relation_name": "issues", "exception_message": "Validation failed: Title is too long"},
+        {"exception_message": "", "exception_class": "RuntimeError"},
+        {"relation_name": "labels", "exception_message": "timeout"},
+    ]
+    kept = {"github": 42, "looks": 1, "holds": {"milestones": [{"title": "1.0"}]}}
+    lossy = {"failed_relations": errors, "left_out": {"issue": 2, "pull_request_review": 1}}
+    failing = {"fails": "", "failed_relations": errors[3:]}
+    with_imports(
+        engine, repositories=[kept | lossy, {"github": 43} | failing, {"github": 44, "left_out": {"milestone": 1}}]
+    )
+    wanted = new("acme/a", from_github(42), **TWO)
+    other = new("acme/b", from_github(44))
+    application = Application(plan_of(engine, wanted, other), engine.client, KINDS)
+    application.run(ApplyOptions(1))
+    told = (
+        "issue (2 of 2), pull request review (1 of 1); 4 errors: NoteImporter: no access with [a secret], issues: Validation "
+        "failed: Title is too long, unknown place: RuntimeError and 1 more"
+    )
+    assert results(application.outcomes) == [
+        "project acme/a done ID 104",
+        "project acme/a milestone 2.0 done",
+        "project acme/a milestone 1.0 done",
+        "project acme/b done ID 105",
+    ]
+    end = "; compare the project with its source"
+    assert sorted(application.left_out) == [
+        f"the import of project acme/a has left out {told}{end}",
+        f"the import of project acme/b has left out milestone (1 of 1){end}",
+    ]
+    assert application.unfinished == []
+    # whoever does not see the end of that run is told by the next plan, in one line
+    assert [*plan_of(engine, wanted, other).changes] == []
+    hint = "(--verbose shows what); once you have checked the project, remove `import` from its manifest"
+    assert caplog.messages == [
+        f"the import of project acme/a has left out {told}",
+        "the import of project acme/b has left out milestone (1 of 1)",
+        f"The import of project acme/a and 1 more has left something out {hint}",
+    ]
+    plan_of(engine, other)
+    assert caplog.messages[-1] == f"The import of project acme/b has left something out {hint}"
+    # where the service gives no reason for a failure, its errors are one
+    assert results(applied(engine, plan_of(engine, new("acme/c", from_github(43))))) == [
+        "project acme/c failed ID 106 (maybe done): its import failed: labels: timeout; delete the project, and apply again"
+    ]
 
 
 def test_what_goes_on_when_the_time_is_over_goes_on_with_the_same_command(engine: EngineDriver) -> None:
@@ -332,6 +385,7 @@ def test_an_import_that_cannot_be_watched_is_a_failure(sandbox: Sandbox) -> None
         (404, {}),
         (200, []),
         (200, {"import_status": "none"}),  # not begun yet
+        (200, {"import_status": "started", "failed_relations": {}, "stats": []}),
         (403, {"message": "403 Forbidden"}),
     ]
 

@@ -134,6 +134,18 @@ def test_an_import_that_fails_with_a_token_in_its_reason(cli_runner: CliRunner, 
         leaks.run(line)
 
 
+def test_an_import_that_leaves_something_out_with_a_token_in_its_errors(cli_runner: CliRunner, leaks: Leaks) -> None:
+    error = {"relation_name": BITBUCKET, "exception_message": f"{'x' * 480} {BITBUCKET}"}
+    repositories = [
+        {"github": 42, "left_out": {GITHUB: 2}, "failed_relations": [{"source": GITHUB, "exception_message": GITHUB}]},
+        {"bitbucket_server": "TOOLS/lint", "failed_relations": [error]},
+    ]
+    cli_runner.sandbox.replace_state(service(repositories=repositories))
+    done = leaks.run(APPLY)
+    assert (done.code, done.err.count("has left out")) == (0, 2)
+    leaks.run("plan -v")
+
+
 def test_a_service_that_names_what_it_makes_by_a_token(cli_runner: CliRunner, leaks: Leaks, relay: Between) -> None:
     cli_runner.sandbox.replace_state(service())
 

@@ -65,20 +65,33 @@ class Holding(Record):
         return [item.model_dump(exclude={"id", "iid"}) for item in items]
 
 
+class FailedRelation(Record):
+    """An error of an import that goes on without the object: with the name of its relation, or of what has failed."""
+
+    relation_name: str | None = None
+    source: str | None = None
+    exception_class: str = "ActiveRecord::RecordInvalid"
+    exception_message: str = "Validation failed"
+
+
 class Course(Record):
     """How an import goes.
 
     Attributes:
         looks: how often one looks at it before it ends.
-        fails: with which error it ends, if it fails.
+        fails: with which error it ends, if it fails; empty for one that the service does not give.
         endless: whether it never ends.
         holds: what the project holds once the import has finished.
+        left_out: how many objects of a sort, such as `issue`, GitHub has and the project does not get.
+        failed_relations: its errors, once it has ended.
     """
 
     looks: Annotated[int, Field(ge=0)] = 0
     fails: str | None = None
     endless: bool = False
     holds: Holding = Field(default_factory=Holding)
+    left_out: dict[str, Annotated[int, Field(ge=1)]] = Field(default_factory=dict)
+    failed_relations: list[FailedRelation] = Field(default_factory=list)
 
 
 class Repository(Course):
@@ -227,8 +240,8 @@ def get_import(call: Call) -> Answer:
 
 
 def _end(call: Call, project: Project, found: Import) -> None:
-    found.status = "failed" if found.fails else "finished"
-    for milestone in () if found.fails else found.holds.milestones:
+    found.status = "finished" if found.fails is None else "failed"
+    for milestone in found.holds.milestones if found.fails is None else ():
         MILESTONES.add(call, project, milestone.model_copy())
     call.changed = False  # by the import, not by the request
 
@@ -327,11 +340,18 @@ def _show_progress(call: Call, project: Project, found: Import | None) -> dict[s
         told = call.state.access(call.user, project) >= MAINTAINER
         record["import_error"] = found.fails if told else _ASK
     if found and found.type == "github":
-        counts = {"milestone": len(found.holds.milestones)}
+        imported = {"milestone": len(found.holds.milestones)}
+        fetched = {**imported, **{name: imported.get(name, 0) + number for name, number in found.left_out.items()}}
         record["stats"] = {
-            "fetched": counts if found.status != "scheduled" else {},
-            "imported": counts if found.status == "finished" else {},
+            "fetched": fetched if found.status != "scheduled" else {},
+            "imported": imported if found.status == "finished" else {},
         }
+    if found and found.status in _FINAL:
+        at = basic["created_at"]
+        record["failed_relations"] = [
+            {"id": number, "created_at": at, **each.model_dump(), "line_number": None}
+            for number, each in enumerate(found.failed_relations, start=1)
+        ]
     return record
 
 
