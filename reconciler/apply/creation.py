@@ -163,10 +163,9 @@ class Creations:
         run = self._runs[_name(target.target)] = CreationRun(target, self)
         return run
 
-    def arrive(self, targets: Iterable[TargetPlan]) -> None:
-        """Wait until the archives have arrived that earlier runs may have sent for the groups of targets."""
-        groups = {each.arriving for each in targets} - {""}
-        side_by_side(self.arrives, [Target(Level.GROUP, path) for path in sorted(groups)], self.options.concurrency)
+    def arrive(self, paths: Collection[str]) -> None:
+        """Wait until the archives have arrived that earlier runs may have sent for these groups."""
+        side_by_side(self.arrives, [Target(Level.GROUP, path) for path in sorted(paths)], self.options.concurrency)
 
     def arrives(self, group: Target) -> bool:
         """Wait until the archive of a group has arrived, and return whether it has. If not, nothing is done there."""

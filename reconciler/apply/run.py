@@ -100,7 +100,7 @@ class Application:
                 side_by_side(work, wave, options.concurrency)
 
         for stage in stages:
-            creations.arrive(stage)
+            creations.arrive({each.arriving for each in stage} - {""})
             for wave in waves(each for each in stage if each.creation):
                 side_by_side(create, wave, options.concurrency)
             declared = [each for each in stage if not each.creation]

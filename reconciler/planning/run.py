@@ -218,7 +218,8 @@ def _plan_from(
                 replace(each, importing=True) if each.target in known.importing else each for each in plan.targets
             ),
         )
-    plan = with_arrivals(plan, known.targets, live.absent)
+    if any(each.creation is not None for each in known.targets):
+        plan = with_arrivals(plan, known.targets, live.absent)
     moved = {
         Reference(target.level, str(path).casefold()): move.number
         for target, move in known.moved().items()
