@@ -11,7 +11,7 @@ from stat import S_ISDIR, S_ISREG
 from typing import Any
 
 from reconciler.manifests.diagnostics import Diagnostic
-from reconciler.manifests.documents import LONGEST_NAME, GroupCreation, ImportSource, ProjectCreation, TargetCreation
+from reconciler.manifests.documents import LONGEST_NAME, GroupCreation, ImportSource, ProjectCreation
 from reconciler.manifests.layers import fill, fill_all, literal, placeholder_values
 from reconciler.manifests.sources import TOKEN as SECRET
 from reconciler.manifests.sources import Document, Steps
@@ -93,23 +93,60 @@ def read_creation(
     if not isinstance(target.ref, str):
         message = "needs `path` instead of `id`: the service gives the ID when it creates the target"
         return None, [Diagnostic((CREATE,), f"`create` {message}", at_key=True)]
-    values = placeholder_values(target.ref)
-    slug = target.ref.rpartition("/")[2]
-    name = fill(create.name, values) if "name" in create.model_fields_set else slug
-    visibility = create.visibility if "visibility" in create.model_fields_set else None
-    found = [Diagnostic(("metadata", "path"), message) for message in _path_errors(target, slug)]
-    if error := _name_error(name):
-        found.append(Diagnostic((CREATE, "name"), error))
-    archive, source = None, None
-    if isinstance(create, GroupCreation) and FROM_ARCHIVE in create.model_fields_set:
-        archive, error = _read_archive(document, fill(create.from_archive, values), around)
-        found += [Diagnostic((CREATE, FROM_ARCHIVE), error)] if error else []
-    if isinstance(create, ProjectCreation) and "import_" in create.model_fields_set:
-        source = _read_source(create.import_, values)
-        found += (each.below(CREATE) for each in _import_errors(create, source, name, slug, around))
+    archive, found = _checked(document, target, around)
     if found:
         return None, found
+    values, written = placeholder_values(target.ref), create.model_fields_set
+    name = fill(create.name, values) if "name" in written else target.ref.rpartition("/")[2]
+    visibility = create.visibility if "visibility" in written else None
+    source = None
+    if isinstance(create, ProjectCreation) and "import_" in written:
+        source = _read_source(create.import_, values)
     return Creation(name, visibility, archive, source, document.origin), []
+
+
+def errors_beside(
+    document: Document, level: Level, found: Collection[Diagnostic], around: Surroundings
+) -> Iterator[Diagnostic]:
+    """Yield the errors of `create` in a document whose form is wrong, as far as values have the right form.
+
+    Args:
+        document: the document.
+        level: of its target.
+        found: what is wrong with its form.
+        around: what it refers to.
+    """
+    path = _mapping(document.value.get("metadata")).get("path")
+    places = {(each.steps, each.at_key) for each in found}
+    if isinstance(path, str) and (("metadata", "path"), False) not in places:
+        _, errors = _checked(document, Target(level, path), around)
+        yield from (each for each in errors if (each.steps, each.at_key) not in places)
+
+
+def _checked(document: Document, target: Target, around: Surroundings) -> tuple[Archive | None, list[Diagnostic]]:
+    """Return the archive that a document names, if it is usable, and the errors of `create`, whatever its form."""
+    create, path = _mapping(document.value[CREATE]), str(target.ref)
+    slug, values = path.rpartition("/")[2], placeholder_values(path)
+    name, written = (
+        fill_all(create.get(key, default), values) for key, default in (("name", slug), (FROM_ARCHIVE, None))
+    )
+    found = [Diagnostic(("metadata", "path"), message) for message in _path_errors(target, slug)]
+    if isinstance(name, str) and (error := _name_error(name)):
+        found.append(Diagnostic((CREATE, "name"), error))
+    archive = None
+    if target.level is Level.GROUP and isinstance(written, str):
+        archive, error = _read_archive(document, written, around)
+        found += [Diagnostic((CREATE, FROM_ARCHIVE), error)] if error else []
+    if target.level is Level.PROJECT and IMPORT in create:
+        found += (each.below(CREATE) for each in _import_errors(create, name, slug))
+        for source, fields in _mapping(fill_all(create[IMPORT], values)).items():
+            errors = _source_errors(source, _mapping(fields), around)
+            found += (each.below(CREATE, IMPORT, source) for each in errors)
+    return archive, found
+
+
+def _mapping(value: Any) -> Mapping[str, Any]:
+    return value if isinstance(value, dict) else {}
 
 
 Creations = Mapping[Identity, Creation]
@@ -202,8 +239,10 @@ def _read_archive(document: Document, written: str, around: Surroundings) -> tup
 
 
 def _fields(source: str) -> Mapping[str, Any]:
-    model: Any = ImportSource.model_fields[source].annotation
-    return {name: each for name, each in model.model_fields.items() if name != TOKEN}
+    """Return the fields of a source by their keys; none of a source that does not exist."""
+    known = ImportSource.model_fields.get(source)
+    model: Any = known and known.annotation
+    return model.model_fields if model else {}
 
 
 def _sent(source: str, name: str) -> str:
@@ -218,36 +257,39 @@ def _read_source(written: ImportSource, values: Mapping[str, str]) -> Import:
     return Import(source, fill(model.token_env, values), fill_all(fields, values))
 
 
-def _import_errors(
-    create: TargetCreation, source: Import, name: str, slug: str, around: Surroundings
-) -> Iterator[Diagnostic]:
+def _import_errors(create: Mapping[str, Any], name: Any, slug: str) -> Iterator[Diagnostic]:
     """Yield what is wrong with a creation by import."""
-    if "visibility" in create.model_fields_set:
+    if "visibility" in create:
         message = "an import cannot set the visibility: leave this out"
         yield Diagnostic(("visibility",), message, at_key=True)
-    if name != slug:
+    if isinstance(name, str) and name != slug:
         message = f"GitLab makes the path of an imported project of its name: leave this out, or write `{slug}`"
         yield Diagnostic(("name",), message)
     if DOUBLED.search(slug):
         message = f"GitLab imports no project whose path has two of `-`, `_` and `.` in a row: `{slug}`"
         yield Diagnostic((IMPORT,), message, at_key=True)
-    yield from (each.below(IMPORT, source.source) for each in _source_errors(source, around))
 
 
-def _source_errors(source: Import, around: Surroundings) -> Iterator[Diagnostic]:
-    variable = source.token_env
+def _source_errors(source: str, written: Mapping[str, Any], around: Surroundings) -> Iterator[Diagnostic]:
+    for name in _fields(source):
+        value = written.get(name)
+        steps: Steps = (name,)
+        if not isinstance(value, str):
+            continue
+        if name == TOKEN:
+            yield from _token_errors(value, around)
+        elif not value.strip():
+            yield Diagnostic(steps, "must not be blank")
+        elif name in {"url", "github_hostname"}:
+            yield from _address_errors(steps, value, needs_scheme=name == "url")
+
+
+def _token_errors(variable: str, around: Surroundings) -> Iterator[Diagnostic]:
     if not VARIABLE_NAME.fullmatch(variable) or SECRET.match(variable):
         yield Diagnostic((TOKEN,), "must be the name of an environment variable, such as GITHUB_TOKEN")
     elif reveals_token(variable, os.environ.get(variable, ""), around.tokens):
         message = "would be sent to another service, and holds a token of reconciler: give a variable of its own"
         yield Diagnostic((TOKEN,), f"the environment variable {variable} {message}")
-    for name in _fields(source.source):
-        value = source.fields.get(_sent(source.source, name))
-        steps: Steps = (name,)
-        if isinstance(value, str) and not value.strip():
-            yield Diagnostic(steps, "must not be blank")
-        elif name in {"url", "github_hostname"} and isinstance(value, str):
-            yield from _address_errors(steps, value, needs_scheme=name == "url")
 
 
 def _address_errors(steps: Steps, value: str, *, needs_scheme: bool) -> Iterator[Diagnostic]:

@@ -9,7 +9,7 @@ from typing import Any
 
 from pydantic import ValidationError
 
-from reconciler.manifests.creation import CREATE, HERE, Surroundings, read_creation
+from reconciler.manifests.creation import CREATE, HERE, Surroundings, errors_beside, read_creation
 from reconciler.manifests.diagnostics import Diagnostic, Diagnostics
 from reconciler.manifests.documents import (
     API_VERSION,
@@ -126,6 +126,8 @@ class Index:
         except ValidationError as error:
             self.whole = False
             found = [self._about_spec(each) for each in diagnose(error, document.value, model)]
+            if CREATE in document.value and model in {GroupDocument, ProjectDocument}:
+                found += errors_beside(document, LEVEL_OF[str(kind)], found, self.around)
             spec = document.value.get("spec")
             return found + self._layer(document, str(kind), "", spec)[1] if isinstance(spec, dict) else found
         match declared:
