@@ -77,6 +77,7 @@ def cassette(step: str, monkeypatch: pytest.MonkeyPatch) -> Iterator[Any]:
         yield tape
 
 
+@pytest.mark.untraced
 def test_the_traffic_of_the_main_commands_is_as_it_was(cli_runner: CliRunner, monkeypatch: pytest.MonkeyPatch) -> None:
     cli_runner.sandbox.replace_state(yaml.safe_load((EXAMPLES / "state.yaml").read_text()))
     requests, outputs = {}, {}

@@ -172,6 +172,7 @@ def is_number(value: Key) -> bool:
     return isinstance(value, int) and not isinstance(value, bool)
 
 
+@pytest.mark.untraced
 @pytest.mark.parametrize(("part", "target"), PARTS)
 def test_what_the_sandbox_answers_is_read(part: Part, target: Target, recordings: dict[str, Recording]) -> None:
     live = read_part(Replaying(recordings[part.name]), part, target, all_fields(part))
@@ -198,6 +199,7 @@ ANYTHING = st.recursive(
 patiently = settings(deadline=None, suppress_health_check=[HealthCheck.too_slow])
 
 
+@pytest.mark.untraced
 @pytest.mark.parametrize(("part", "target"), PARTS)
 @given(answer=ANYTHING)
 @example(answer=None)

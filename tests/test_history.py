@@ -109,6 +109,7 @@ scopes = st.none() | st.sets(places, min_size=1).map(
 )
 
 
+@pytest.mark.untraced
 @settings(max_examples=60, deadline=None)
 @given(st.lists(st.tuples(seen, scopes), max_size=6))
 def test_over_any_runs_a_difference_keeps_its_first_moment_until_a_run_looks_and_does_not_find_it(

@@ -110,6 +110,7 @@ def a_client(pool: TapedPool) -> Client:
     return Client(API, "a-token", policy=ONCE, clock=SwiftClock(RATE_LIMIT_RECORDED), connect=lambda *_: pool)
 
 
+@pytest.mark.untraced
 @pytest.mark.parametrize("name", NAMES)
 def test_the_client_understands_what_the_service_answers(name: str) -> None:
     tape = tape_of(name)

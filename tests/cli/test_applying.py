@@ -316,6 +316,7 @@ raise SystemExit(1)
     assert "could not be deleted again and should be: DELETE projects/acme%2Fapi/triggers/" in done.out
 
 
+@pytest.mark.untraced
 def test_of_two_applies_at_the_same_moment_each_object_stays_once(cli_runner: CliRunner) -> None:
     cli_runner.service()
     cli_runner.project("{milestones: {a: {}, b: {}}, trigger_tokens: {t: {}, u: {}}}")

@@ -47,6 +47,7 @@ project acme/lib
 """
 
 
+@pytest.mark.untraced
 @pytest.mark.parametrize("dialect", ["deployed", "spec"])
 @pytest.mark.parametrize("selector", ["tier=canary", "ACME/w*"])
 def test_the_canary_comes_first_and_the_rest_only_if_it_is_in_order(

@@ -61,6 +61,7 @@ def asked(words: str, incomplete: str = "") -> list[str]:
     return [item.value for item in context.get_completions(shlex.split(words)[1:], incomplete)]
 
 
+@pytest.mark.untraced
 @pytest.mark.parametrize(
     ("shell", "words", "number", "answer"),
     [
@@ -147,6 +148,7 @@ def test_without_git_since_has_no_suggestions(cli_runner: CliRunner, monkeypatch
     assert asked("reconciler plan --since") == []
 
 
+@pytest.mark.untraced
 @pytest.mark.parametrize(
     ("option", "heavy"),
     [("", ""), ("--section", " importlib.metadata"), ("--report", ""), ("--format", "")],
@@ -191,6 +193,7 @@ exit
 """After each tab, Ctrl-A and `echo got:`, so that the line as it was completed is printed instead of run."""
 
 
+@pytest.mark.untraced
 @pytest.mark.parametrize("shell", ["bash", "zsh"])
 def test_the_tab_key_completes(shell: str, tmp_path: Path) -> None:
     (tmp_path / ".zshrc").write_text(
@@ -228,6 +231,7 @@ def typed(line: list[str], text: str, home: Path) -> str:
     return said.decode().replace("\r", "")
 
 
+@pytest.mark.untraced
 def test_fish_completes(monkeypatch: pytest.MonkeyPatch) -> None:
     fish = installed("fish")
     monkeypatch.setenv("PATH", f"{RECONCILER.parent}{os.pathsep}{os.environ['PATH']}")

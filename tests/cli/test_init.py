@@ -51,6 +51,7 @@ def test_an_empty_folder_becomes_a_valid_repository_without_a_service(
     assert contents(Path()) == files
 
 
+@pytest.mark.untraced
 def test_with_a_group_the_manifests_are_what_export_writes_and_plan_empty(cli_runner: CliRunner, dialect: str) -> None:
     state = cli_runner.sandbox.state()
     state["instance"]["dialect"] = dialect

@@ -50,6 +50,7 @@ def test_the_sandbox_serves_a_fleet_of_any_size_in_either_dialect(cli_runner: Cl
     assert state == cli_runner.sandbox.state()
 
 
+@pytest.mark.untraced
 @pytest.mark.parametrize("dialect", ["spec", "deployed"])
 def test_a_made_up_fleet_can_be_exported_and_is_then_as_declared(cli_runner: CliRunner, dialect: str) -> None:
     fleet = generate(12, 7)
@@ -85,6 +86,7 @@ def test_a_port_that_is_taken_is_named(cli_runner: CliRunner) -> None:
     assert done.err.startswith(f"reconciler: port {port}: ")
 
 
+@pytest.mark.untraced
 def test_schemas_are_printed_one_or_all_or_written(cli_runner: CliRunner) -> None:
     everything = json.loads(cli_runner("schema").out)
     assert json.loads(cli_runner("schema plan").out) == everything["plan.schema.json"]
@@ -100,6 +102,7 @@ def test_the_demo_tells_its_whole_story(cli_runner: CliRunner) -> None:
     assert done.out == STORY.read_text()
 
 
+@pytest.mark.untraced
 def test_every_example_can_be_planned_applied_and_is_in_order_then(cli_runner: CliRunner) -> None:
     for example in sorted([*EXAMPLES.glob("*.yaml"), EXAMPLES / "acme"]):
         if example.name == "state.yaml":

@@ -76,6 +76,7 @@ def links(page: Path) -> Iterator[str]:
             yield from (str(inner.attrs[name]) for name in ("href", "src") if name in inner.attrs)
 
 
+@pytest.mark.untraced
 @pytest.mark.parametrize("page", PAGES, ids=lambda page: str(page.relative_to(ROOT)))
 def test_every_link_leads_somewhere_in_the_repository(page: Path) -> None:
     inside = [link.partition("#")[0] for link in links(page) if not re.match(r"https?:|#", link)]

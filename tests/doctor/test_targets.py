@@ -155,6 +155,7 @@ ODDITIES = {
 }
 
 
+@pytest.mark.untraced
 @pytest.mark.parametrize("role", ["guest", "planner", "reporter", "developer", "maintainer", "owner"])
 def test_what_is_said_can_be_written_is_written_and_what_cannot_is_not(patient: Patient, role: str) -> None:
     patient.state["groups"][0]["members"] = []

@@ -174,6 +174,7 @@ def test_a_place_is_named_once_with_all_former_names() -> None:
     assert rename_hints(plan(*steps), KINDS, lambda *_: None) == ()
 
 
+@pytest.mark.untraced
 def test_a_section_of_thousands_is_compared_in_one_go() -> None:
     olds = {f"Milestone {number}": {"due_date": f"old {number}"} for number in range(3000)}
     news = {f"milestone-{number}": {"due_date": "new"} for number in range(3000)}

@@ -125,6 +125,7 @@ def test_all_that_the_examples_change_is_changed_back(sandbox: Sandbox, dialect:
         assert shown(engine, sandbox.state()) == after
 
 
+@pytest.mark.untraced
 @settings(thorough, max_examples=20)
 @given(live=STATES_OF_ALL, wanted=WANTED_OF_ALL)
 def test_whatever_an_apply_does_is_undone_and_done_again(
@@ -216,6 +217,7 @@ class Expected:
         }
 
 
+@pytest.mark.untraced
 @settings(thorough, max_examples=20, phases=[Phase.explicit, Phase.generate])
 @given(live=STATES_OF_ALL, wanted=WANTED_OF_ALL, theirs=WANTED_OF_ALL)
 def test_whatever_others_change_since_stays_and_is_told(

@@ -127,6 +127,7 @@ def lines(folder: str) -> int:
     return sum(text.count("\n") for text in contents(Path(folder)).values())
 
 
+@pytest.mark.untraced
 @pytest.mark.parametrize(("dialect", "prune"), [("spec", "--prune"), ("deployed", "")])
 def test_a_messy_group_of_forty_projects_takes_two_fifths_of_the_lines(
     cli_runner: CliRunner, dialect: str, prune: str

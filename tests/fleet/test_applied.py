@@ -76,6 +76,7 @@ def test_an_apply_that_never_ran_comes_up_again(cli_runner: CliRunner, git: Repo
     assert cli_runner("plan --since applied --detailed-exitcode").code == 0
 
 
+@pytest.mark.untraced
 @pytest.mark.parametrize(
     "options", ["--target acme/api", "--exclude acme/lib", "--section milestones", "--selector team=a", "--retry-failed r.json"]
 )  # fmt: skip

@@ -210,6 +210,7 @@ def test_a_missing_commit_is_not_fetched(trap: Trap, cli_runner: CliRunner) -> N
     assert not trap.sprung()
 
 
+@pytest.mark.untraced
 @pytest.mark.parametrize(
     ("name", "value"),
     [

@@ -318,6 +318,7 @@ def test_a_group_of_then_that_cannot_be_listed_now_is_not_taken_for_empty(
     )
 
 
+@pytest.mark.untraced
 def test_templates_are_given_the_values_of_their_time(cli_runner: CliRunner, git: Repository) -> None:
     cli_runner.service(milestones=[{"title": "one"}])
     cli_runner.write(

@@ -106,6 +106,7 @@ def test_the_life_of_notification_settings(engine: EngineDriver, target: Target)
     assert kept(engine, target)["events"] == {"failed_pipeline": False, "new_issue": False, "new_note": True}
 
 
+@pytest.mark.untraced
 @at_every_level
 @pytest.mark.parametrize("level", ["disabled", "participating", "watch", "global", "mention", "custom"])
 def test_every_level_can_be_had(engine: EngineDriver, target: Target, level: str) -> None:

@@ -4,12 +4,15 @@ import json
 from collections.abc import Callable
 from typing import Any
 
+import pytest
 from hypothesis import HealthCheck, example, given, settings
 from hypothesis import strategies as st
 
 from reconciler.errors import LocatedDiagnostic, ManifestErrors
 from reconciler.manifests import Manifests, Member, read_contents
 from tests.manifests.conftest import KINDS
+
+pytestmark = pytest.mark.untraced
 
 DOCUMENTS: list[dict[str, Any]] = [
     {

@@ -148,6 +148,7 @@ def test_what_is_hidden_by_an_unreadable_file_is_not_complained_of(folder: Folde
     assert folder.faults() == said
 
 
+@pytest.mark.untraced
 def test_as_many_faults_as_a_file_can_hold_are_told_in_a_moment(folder: Folder) -> None:
     folder.put("a.yaml", "{" + ", ".join(f"k{n}: " for n in range(6_000)) + ", kind: User, apiVersion: reconciler/v1}")
     folder.put("b.yaml", "kind: User\napiVersion: reconciler/v1\n" + "".join(f"k{n}:\n" for n in range(6_000)))

@@ -229,6 +229,7 @@ def _values(text: st.SearchStrategy[str]) -> st.SearchStrategy[Any]:
     )
 
 
+@pytest.mark.untraced
 @settings(deadline=None)
 @given(_values(PLAIN_TEXT | WORDS))
 def test_what_pyyaml_writes_is_read_back(value: Any) -> None:
@@ -273,6 +274,7 @@ def test_any_text_is_read_or_told_what_is_wrong(text: str) -> None:
         assert error.message
 
 
+@pytest.mark.untraced
 @settings(deadline=None)
 @given(_values(st.text("abny ~_-é\n", max_size=12) | WORDS.filter(lambda word: word != "<<")))
 def test_what_another_reader_of_yaml_1_2_reads_is_read_alike(value: Any) -> None:

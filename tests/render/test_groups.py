@@ -403,6 +403,7 @@ def calls_of(number: int, style: Style, name: str) -> int:
     return counts["call"] + counts["c_call"]
 
 
+@pytest.mark.untraced
 @pytest.mark.parametrize("name", FORMATS)
 @pytest.mark.parametrize("group_by", ["target", "change"])
 def test_the_work_grows_with_the_changes_and_no_faster(name: str, group_by: str) -> None:

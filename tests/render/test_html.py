@@ -563,6 +563,7 @@ def test_the_page_loads_nothing_and_runs_only_its_own_script() -> None:
     assert set(page.tags).isdisjoint({"img", "link", "iframe", "object", "base"})
 
 
+@pytest.mark.untraced
 @patiently
 @given(evil)
 @example(EVIL)

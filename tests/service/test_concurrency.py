@@ -41,6 +41,7 @@ def share(**settings: Any) -> float:
     return found.rate / max(a_run(Unmoved(number), **settings)[0].rate for number in (2, 8, 24, 32))
 
 
+@pytest.mark.untraced
 @pytest.mark.parametrize("workers", [4, 16, 64])
 @ALIKE
 @given(SEEDS)
@@ -56,6 +57,7 @@ def test_answers_stay_quick(seed: int) -> None:
     assert run.slowness(service) <= 1.5 * alone.slowness(service)
 
 
+@pytest.mark.untraced
 @pytest.mark.parametrize(
     "settings",
     [

@@ -19,6 +19,7 @@ JSON = st.recursive(
 )
 
 
+@pytest.mark.untraced
 @patiently
 @given(JSON, st.booleans())
 def test_what_is_json_is_read(value: Any, escaped: bool) -> None:
@@ -26,6 +27,7 @@ def test_what_is_json_is_read(value: Any, escaped: bool) -> None:
     assert parse_json(text.encode("utf-8", "surrogatepass")) == value
 
 
+@pytest.mark.untraced
 @patiently
 @given(st.binary() | st.text().map(str.encode) | JSON.map(lambda value: json.dumps(value).encode()[:-1]))
 def test_what_is_none_is_a_value_error(body: bytes) -> None:
@@ -110,6 +112,7 @@ def test_what_nobody_asked_for_is_a_bad_answer(raw: bytes, said: str) -> None:
     assert len(server.requests) == 1
 
 
+@pytest.mark.untraced
 @patiently
 @given(
     st.integers(100, 599),

@@ -20,6 +20,8 @@ from tests.engine_driver import EngineDriver, failures
 from tests.service.clock import SwiftClock
 from tests.trust.all_writes import essence, service, undisturbed, wanted
 
+pytestmark = pytest.mark.untraced
+
 
 class Killed(BaseException):
     """What nothing catches, as nothing catches SIGKILL."""

@@ -138,6 +138,7 @@ def test_what_cannot_be_checked_is_refused(cli_runner: CliRunner) -> None:
     assert "stale: cannot be checked: group acme/tools: not found, not visible to this token, or not served" in done.out
 
 
+@pytest.mark.untraced
 def test_every_sort_of_change_is_the_one_that_it_shows(sandbox: Sandbox, dialect: str) -> None:
     with EngineDriver(sandbox, service(dialect)) as engine:
         assert failures(engine.apply(engine.plan(*everything()))) == []

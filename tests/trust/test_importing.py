@@ -169,6 +169,7 @@ def test_what_an_import_leaves_out_is_told_and_is_no_failure(
     ]
 
 
+@pytest.mark.untraced
 def test_what_goes_on_when_the_time_is_over_goes_on_with_the_same_command(engine: EngineDriver) -> None:
     with_imports(engine)
     wanted = (new("acme/a", from_github(44), **TWO), new("acme/b", from_github(44)))

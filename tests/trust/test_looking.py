@@ -19,6 +19,8 @@ from tests.render.samples import saved_plan
 from tests.states import a_small_service
 from tests.trust.test_settling import applied
 
+pytestmark = pytest.mark.untraced
+
 PACKAGE = Path(reconciler.__file__).parent
 COMPARING = {str(file) for folder in (PACKAGE, PACKAGE / "apply") for file in folder.glob("*.py")}
 """The modules that plan, apply and compare."""

@@ -10,6 +10,8 @@ from tests.between import Between, Passing, between
 from tests.cli_runner import CliRunner, Ended
 from tests.states import a_small_service
 
+pytestmark = pytest.mark.untraced
+
 GITHUB = 'ghost & "<quick>" \\brown fox/jumps'
 BITBUCKET = f"{GITHUB}-and more of it"
 TRIGGER = "0123456789abcdef-old-trigger-token"
