@@ -22,6 +22,14 @@ def pytest_configure() -> None:
         signal.signal(signal.SIGINT, signal.default_int_handler)
 
 
+@pytest.hookimpl(tryfirst=True)
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    """Trace no test in a browser or on the installed package: there may be no browser, and one session sets them up."""
+    for item in items:
+        if isinstance(item, pytest.Function) and not {"chromium", "release"}.isdisjoint(item.fixturenames):
+            item.add_marker("untraced")
+
+
 def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter) -> None:
     """Report the combinations that the tests have counted."""
     told = [value for each in terminalreporter.getreports("passed") for value in each.user_properties]

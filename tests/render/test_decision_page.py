@@ -1,7 +1,6 @@
 """Stories of the decision page in a real browser, from the command that writes it to the command that is copied from it."""
 
 import shlex
-from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
@@ -10,7 +9,7 @@ from selenium.webdriver.common.keys import Keys
 
 from reconciler.render import render_plan
 from tests.cli_runner import CliRunner
-from tests.render.browser import PHONE, Browser, browser
+from tests.render.browser import PHONE, Browser
 from tests.render.fleets import fleet
 
 TITLES = "#list .card .title"
@@ -29,12 +28,6 @@ metadata: {path: acme/tools/cli}
 spec:
   milestones: {"2027.1": {due_date: 2027-02-26}}
 """
-
-
-@pytest.fixture(scope="module")
-def chromium(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Browser]:
-    with browser(tmp_path_factory.mktemp("profile")) as window:
-        yield window
 
 
 @pytest.fixture(scope="module")
@@ -151,7 +144,6 @@ def test_what_nobody_would_write_into_an_address_does_no_harm(chromium: Browser,
     assert chromium.complaints() == []
 
 
-@pytest.mark.untraced
 def test_a_large_fleet_is_as_small_as_what_is_looked_at(chromium: Browser, tmp_path: Path) -> None:
     file = tmp_path / "large.html"
     file.write_text(render_plan(fleet(5000), "html"), encoding="utf-8")

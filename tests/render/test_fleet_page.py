@@ -2,12 +2,10 @@
 
 import json
 import re
-from collections.abc import Iterator
 from dataclasses import replace
 from datetime import timedelta
 from pathlib import Path
 
-import pytest
 from selenium.webdriver.common.by import By
 from selenium.webdriver.support.select import Select
 
@@ -20,18 +18,12 @@ from reconciler.render import Style, render_plan
 from reconciler.render.fleet import page
 from reconciler.render.links import Links, Places
 from tests.building import READ
-from tests.render.browser import Browser, browser
+from tests.render.browser import Browser
 from tests.render.hostile import EVIL, hostile
 from tests.render.samples import EMPTY, NOON
 
 DAY = timedelta(days=1)
 LIST = "#list tr"
-
-
-@pytest.fixture(scope="module")
-def window(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Browser]:
-    with browser(tmp_path_factory.mktemp("profile")) as window:
-        yield window
 
 
 def planned(level: Level, ref: Key | None, sections: dict[str, str], path: str | None = None) -> TargetPlan:
@@ -179,71 +171,71 @@ def test_no_string_becomes_markup() -> None:
     assert json.loads(re.findall(r'id="data">(.*?)</script>', html)[0])["rows"]
 
 
-def opened(window: Browser, folder: Path, html: str, fragment: str = "") -> None:
+def opened(chromium: Browser, folder: Path, html: str, fragment: str = "") -> None:
     file = folder / "fleet.html"
     file.write_text(html, encoding="utf-8")
-    window.open(file, fragment=fragment)
+    chromium.open(file, fragment=fragment)
 
 
-def rows(window: Browser) -> list[list[str]]:
-    found: list[list[str]] = window.run(
+def rows(chromium: Browser) -> list[list[str]]:
+    found: list[list[str]] = chromium.run(
         "return [...document.querySelectorAll(arguments[0])].map((row) => [row.querySelector('.label').textContent, row.lastChild.textContent])",
         LIST,
     )
     return found
 
 
-def test_the_matrix_and_the_ages_filter_the_differences(window: Browser, tmp_path: Path) -> None:
+def test_the_matrix_and_the_ages_filter_the_differences(chromium: Browser, tmp_path: Path) -> None:
     html = shown(run(40, ACME, API, CLI, LIB), run(0, API, CLI), run(38, API, CLI, LIB))
     html = html.replace('"pages":[null,', '"pages":["https://git.example.com/acme/web/api",')
-    opened(window, tmp_path, html)
-    assert window.run("return document.querySelector('#list a').href") == "https://git.example.com/acme/web/api"
+    opened(chromium, tmp_path, html)
+    assert chromium.run("return document.querySelector('#list a').href") == "https://git.example.com/acme/web/api"
     everything = [
         ['milestone "1.0"', "2 projects"],
         ['token "1.0"', "project acme/web/api"],
         ['milestone "1.0"', "project acme/web/lib"],
         ['token "1.0"', "group acme"],
     ]
-    assert rows(window) == everything
-    assert window.texts("#shown") == ["5 differences"]
-    assert window.texts(".age") == ["40 days old", "40 days old", "2 days old", "new"]
+    assert rows(chromium) == everything
+    assert chromium.texts("#shown") == ["5 differences"]
+    assert chromium.texts(".age") == ["40 days old", "40 days old", "2 days old", "new"]
 
-    window.driver.find_element(By.CSS_SELECTOR, f"{LIST} summary").click()
-    window.wait_for("return document.querySelectorAll('#list li').length === 2")
-    assert window.texts("#list li") == ["project acme/web/api", "project acme/tools/cli"]
+    chromium.driver.find_element(By.CSS_SELECTOR, f"{LIST} summary").click()
+    chromium.wait_for("return document.querySelectorAll('#list li').length === 2")
+    assert chromium.texts("#list li") == ["project acme/web/api", "project acme/tools/cli"]
 
     def click(selector: str, number: int) -> list[list[str]]:
-        window.run("document.querySelectorAll(arguments[0])[arguments[1]].click()", selector, number)
-        return rows(window)
+        chromium.run("document.querySelectorAll(arguments[0])[arguments[1]].click()", selector, number)
+        return rows(chromium)
 
     assert click(".matrix-section", 1) == [everything[1], everything[3]]
-    assert (window.fragment, window.texts("#shown")) == ("section=tokens", ["2 of 5 differences"])
+    assert (chromium.fragment, chromium.texts("#shown")) == ("section=tokens", ["2 of 5 differences"])
     assert click(".matrix-chip", 0) == [everything[3]]
-    assert window.fragment == "section=tokens&state=problem"
-    window.driver.find_element(By.ID, "all").click()
-    assert (rows(window), window.fragment) == (everything, "")
-    assert not window.run("return document.getElementById('all').checkVisibility()")
-    Select(window.driver.find_element(By.ID, "age")).select_by_visible_text("older")
-    assert (rows(window), window.fragment) == (everything[:2], "age=older")
-    assert window.complaints() == []
+    assert chromium.fragment == "section=tokens&state=problem"
+    chromium.driver.find_element(By.ID, "all").click()
+    assert (rows(chromium), chromium.fragment) == (everything, "")
+    assert not chromium.run("return document.getElementById('all').checkVisibility()")
+    Select(chromium.driver.find_element(By.ID, "age")).select_by_visible_text("older")
+    assert (rows(chromium), chromium.fragment) == (everything[:2], "age=older")
+    assert chromium.complaints() == []
 
-    opened(window, tmp_path, html, "group=acme%2Ftools&age=older")
-    assert rows(window) == [['milestone "1.0"', "project acme/tools/cli"]]
-    assert window.texts("#shown") == ["1 of 5 differences"]
-    assert window.texts("[aria-selected=true] bdi") == ["tools"]
-    window.run("location.hash = 'target=project acme/web/lib&age=never'")
-    window.wait_for("return document.querySelector('#list').textContent.includes('acme/web/lib')")
-    assert rows(window) == [everything[2]]
-    assert window.obstacles() == []
+    opened(chromium, tmp_path, html, "group=acme%2Ftools&age=older")
+    assert rows(chromium) == [['milestone "1.0"', "project acme/tools/cli"]]
+    assert chromium.texts("#shown") == ["1 of 5 differences"]
+    assert chromium.texts("[aria-selected=true] bdi") == ["tools"]
+    chromium.run("location.hash = 'target=project acme/web/lib&age=never'")
+    chromium.wait_for("return document.querySelector('#list').textContent.includes('acme/web/lib')")
+    assert rows(chromium) == [everything[2]]
+    assert chromium.obstacles() == []
 
 
-def test_long_lists_are_shown_in_parts(window: Browser, tmp_path: Path) -> None:
+def test_long_lists_are_shown_in_parts(chromium: Browser, tmp_path: Path) -> None:
     targets = [planned(Level.PROJECT, f"acme/p{number}", {f"section_{number}": "u"}) for number in range(130)]
-    opened(window, tmp_path, shown(run(0, *targets)))
-    assert len(rows(window)) == 40
+    opened(chromium, tmp_path, shown(run(0, *targets)))
+    assert len(rows(chromium)) == 40
     for _ in range(3):
-        window.driver.find_element(By.ID, "more").click()
-    assert len(rows(window)) == 130
-    assert not window.run("return document.getElementById('more').checkVisibility()")
-    opened(window, tmp_path, shown(run(0)))
-    assert not window.run("return document.getElementById('controls').checkVisibility()")
+        chromium.driver.find_element(By.ID, "more").click()
+    assert len(rows(chromium)) == 130
+    assert not chromium.run("return document.getElementById('more').checkVisibility()")
+    opened(chromium, tmp_path, shown(run(0)))
+    assert not chromium.run("return document.getElementById('controls').checkVisibility()")

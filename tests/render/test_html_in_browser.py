@@ -1,6 +1,5 @@
 """The HTML file as a browser shows it: cards, filters, links, keys, on a desktop and a phone, large and hostile."""
 
-from collections.abc import Iterator
 from dataclasses import replace
 from itertools import product
 from pathlib import Path
@@ -15,7 +14,7 @@ from reconciler.model.plan import Plan
 from reconciler.model.targets import Level
 from reconciler.render import Style, render_plan, render_report
 from reconciler.render.links import Links, Places
-from tests.render.browser import DESKTOP, PHONE, Browser, browser
+from tests.render.browser import DESKTOP, PHONE, Browser
 from tests.render.creations import WEB, creations
 from tests.render.fleets import fleet, interrupted
 from tests.render.hostile import EVIL, hostile
@@ -27,12 +26,6 @@ TITLES = f"{CARD} .title"
 
 EACH = Style(group_by="target")
 """Each change is a card of its own."""
-
-
-@pytest.fixture(scope="module")
-def chromium(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Browser]:
-    with browser(tmp_path_factory.mktemp("profile")) as window:
-        yield window
 
 
 def written(folder: Path, page: str) -> Path:

@@ -1,7 +1,7 @@
 """Each page in every look: light, dark and forced colours, on a desktop and a phone, of 10, 500 and 5,000 projects."""
 
 import os
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from hashlib import sha256
 from itertools import product
 from pathlib import Path
@@ -10,7 +10,7 @@ import pytest
 
 from reconciler.render import render_plan, render_report
 from reconciler.render.fleet import page
-from tests.render.browser import AXE, AXE_DIGEST, LOOKS, SIZES, Browser, browser
+from tests.render.browser import AXE, AXE_DIGEST, LOOKS, SIZES, Browser
 from tests.render.fleets import applied, fleet, history, interrupted
 from tests.render.hostile import NAMES, hostile
 from tests.render.many import carried_out
@@ -29,12 +29,6 @@ View = tuple[str, str]
 """A device and a look."""
 
 FITS = "return [document.documentElement.scrollWidth, innerWidth]"
-
-
-@pytest.fixture(scope="module")
-def chromium(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Browser]:
-    with browser(tmp_path_factory.mktemp("profile")) as window:
-        yield window
 
 
 @pytest.fixture

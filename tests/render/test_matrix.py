@@ -1,7 +1,7 @@
 """The matrix of targets by sections, by itself in a real browser: mouse, keyboard, screen reader, many and hostile names."""
 
 import json
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from importlib import resources
 from pathlib import Path
 from typing import Any
@@ -10,7 +10,7 @@ import pytest
 from selenium.webdriver.common.action_chains import ActionChains
 from selenium.webdriver.common.keys import Keys
 
-from tests.render.browser import DESKTOP, PHONE, Browser, browser
+from tests.render.browser import DESKTOP, PHONE, Browser
 from tests.render.hostile import EVIL
 
 STATES = ["in order", "changes", "problem", "excepted", "not applicable", "unmanaged", "not declared"]
@@ -27,14 +27,8 @@ SMALL = {
 NAMES = "[role=rowheader] bdi"
 
 
-@pytest.fixture(scope="module")
-def window(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Browser]:
-    with browser(tmp_path_factory.mktemp("profile")) as window:
-        yield window
-
-
 def matrix_of(
-    window: Browser,
+    chromium: Browser,
     folder: Path,
     rows: dict[str, str],
     size: tuple[int, int] = DESKTOP,
@@ -55,39 +49,40 @@ def matrix_of(
     )
     width, height = size
     metrics = {"width": width, "height": height, "deviceScaleFactor": 1, "mobile": size == PHONE}
-    window.driver.execute_cdp_cmd("Emulation.setDeviceMetricsOverride", metrics)
-    window.driver.get(file.as_uri())
+    chromium.driver.execute_cdp_cmd("Emulation.setDeviceMetricsOverride", metrics)
+    chromium.emulate("")
+    chromium.driver.get(file.as_uri())
 
 
-def press(window: Browser, *keys: str) -> None:
+def press(chromium: Browser, *keys: str) -> None:
     for key in keys:
-        ActionChains(window.driver).send_keys(key).perform()
+        ActionChains(chromium.driver).send_keys(key).perform()
 
 
-def choices(window: Browser) -> list[Any]:
+def choices(chromium: Browser) -> list[Any]:
     """Return what was chosen since it was last asked: group, target, section and state."""
     names = ("group", "target", "section", "state")
-    return [[choice[name] for name in names] for choice in window.run("return chosen.splice(0)")]
+    return [[choice[name] for name in names] for choice in chromium.run("return chosen.splice(0)")]
 
 
-def focused(window: Browser) -> str:
+def focused(chromium: Browser) -> str:
     return str(
-        window.run("return (document.activeElement.querySelector('.aside') ?? document.activeElement).textContent")
+        chromium.run("return (document.activeElement.querySelector('.aside') ?? document.activeElement).textContent")
     )
 
 
-def click(window: Browser, selector: str, number: int = 0) -> None:
-    window.run("document.querySelectorAll(arguments[0])[arguments[1]].click()", selector, number)
+def click(chromium: Browser, selector: str, number: int = 0) -> None:
+    chromium.run("document.querySelectorAll(arguments[0])[arguments[1]].click()", selector, number)
 
 
-def test_groups_are_a_tree_that_shows_the_worst_below(window: Browser, tmp_path: Path) -> None:
-    matrix_of(window, tmp_path, SMALL)
+def test_groups_are_a_tree_that_shows_the_worst_below(chromium: Browser, tmp_path: Path) -> None:
+    matrix_of(chromium, tmp_path, SMALL)
     heard = (
         "return [...document.querySelectorAll('[role=row][aria-level]')].map((row) => [row.getAttribute('aria-level'), "
         "row.getAttribute('aria-expanded'), row.querySelector('bdi').textContent, "
         "...[...row.querySelectorAll('[role=gridcell]')].map((cell) => cell.querySelector('.aside').textContent)])"
     )
-    assert window.run(heard) == [
+    assert chromium.run(heard) == [
         [
             "1",
             "true",
@@ -105,7 +100,7 @@ def test_groups_are_a_tree_that_shows_the_worst_below(window: Browser, tmp_path:
         ["1", None, "project 12", "in order", "in order"],
         ["1", None, "user", "in order", "not declared"],
     ]
-    assert window.run("return [...document.querySelectorAll('.matrix-count')].map((each) => each.dataset.text)") == [
+    assert chromium.run("return [...document.querySelectorAll('.matrix-count')].map((each) => each.dataset.text)") == [
         "~\u20091",
         "=\u20091",
         "!\u20091",
@@ -114,7 +109,7 @@ def test_groups_are_a_tree_that_shows_the_worst_below(window: Browser, tmp_path:
         "\u2713\u20091",
         "\u2013\u20091",
     ]
-    assert [text.split() for text in window.texts(".matrix-chip")] == [
+    assert [text.split() for text in chromium.texts(".matrix-chip")] == [
         ["problem", "1"],
         ["changes", "2"],
         ["excepted", "1"],
@@ -123,26 +118,26 @@ def test_groups_are_a_tree_that_shows_the_worst_below(window: Browser, tmp_path:
         ["in", "order", "6"],
         ["not", "declared", "2"],
     ]
-    assert window.texts(".matrix-status") == ["7 targets"]
-    assert window.run("return document.querySelector('[role=treegrid]').getAttribute('aria-rowcount')") == "11"
-    assert window.complaints() == []
+    assert chromium.texts(".matrix-status") == ["7 targets"]
+    assert chromium.run("return document.querySelector('[role=treegrid]').getAttribute('aria-rowcount')") == "11"
+    assert chromium.complaints() == []
 
 
-def test_the_mouse_chooses_and_takes_back(window: Browser, tmp_path: Path) -> None:
-    matrix_of(window, tmp_path, SMALL)
-    click(window, "[role=rowheader]", 2)
-    click(window, "[data-row='2'] [role=gridcell]", 1)
-    click(window, "[data-row='3'] [role=gridcell]", 0)
-    assert window.texts("[aria-selected=true]") == ["approval_settings", "changes"]
-    click(window, "[data-row='3'] [role=gridcell]", 0)
-    click(window, ".matrix-section", 1)
-    click(window, ".matrix-chip", 1)
-    assert window.texts(NAMES) == ["acme", "payments", "lib"]
-    assert window.texts(".matrix-status") == ["1 of 7 targets"]
-    click(window, ".matrix-section", 1)
-    assert window.texts(NAMES) == ["acme", "payments", "api", "lib"]
-    click(window, ".matrix-chip", 1)
-    assert choices(window) == [
+def test_the_mouse_chooses_and_takes_back(chromium: Browser, tmp_path: Path) -> None:
+    matrix_of(chromium, tmp_path, SMALL)
+    click(chromium, "[role=rowheader]", 2)
+    click(chromium, "[data-row='2'] [role=gridcell]", 1)
+    click(chromium, "[data-row='3'] [role=gridcell]", 0)
+    assert chromium.texts("[aria-selected=true]") == ["approval_settings", "changes"]
+    click(chromium, "[data-row='3'] [role=gridcell]", 0)
+    click(chromium, ".matrix-section", 1)
+    click(chromium, ".matrix-chip", 1)
+    assert chromium.texts(NAMES) == ["acme", "payments", "lib"]
+    assert chromium.texts(".matrix-status") == ["1 of 7 targets"]
+    click(chromium, ".matrix-section", 1)
+    assert chromium.texts(NAMES) == ["acme", "payments", "api", "lib"]
+    click(chromium, ".matrix-chip", 1)
+    assert choices(chromium) == [
         ["acme/payments", None, None, None],
         ["acme/payments", None, "milestones", None],
         [None, "project acme/payments/api", "approval_settings", None],
@@ -152,29 +147,29 @@ def test_the_mouse_chooses_and_takes_back(window: Browser, tmp_path: Path) -> No
         [None, None, None, "changes"],
         [None, None, None, None],
     ]
-    click(window, ".matrix-twisty", 0)
-    assert window.texts(NAMES) == ["acme", "project 12", "user"]
-    click(window, ".matrix-buttons button", 0)
-    assert len(window.texts(NAMES)) == 10
-    click(window, ".matrix-buttons button", 1)
-    click(window, "[role=rowheader]", 0)
-    assert window.texts(NAMES) == ["acme", "(itself)", "payments", "tools/deep", "project 12", "user"]
-    click(window, "[role=columnheader]", 0)
-    assert choices(window) == [["acme", None, None, None]]
+    click(chromium, ".matrix-twisty", 0)
+    assert chromium.texts(NAMES) == ["acme", "project 12", "user"]
+    click(chromium, ".matrix-buttons button", 0)
+    assert len(chromium.texts(NAMES)) == 10
+    click(chromium, ".matrix-buttons button", 1)
+    click(chromium, "[role=rowheader]", 0)
+    assert chromium.texts(NAMES) == ["acme", "(itself)", "payments", "tools/deep", "project 12", "user"]
+    click(chromium, "[role=columnheader]", 0)
+    assert choices(chromium) == [["acme", None, None, None]]
 
 
-def test_a_group_without_a_row_of_its_own_is_one_all_the_same(window: Browser, tmp_path: Path) -> None:
-    matrix_of(window, tmp_path, SMALL)
-    window.run("matrix.show({ group: 'acme/tools' })")
-    assert window.texts(".matrix-body .matrix-row:not(.is-dim) bdi") == ["tools/deep", "cli"]
-    assert [text for text in window.texts(".matrix-total") if text != "0"] == ["1", "1"]
-    window.run("matrix.show({ group: '12' })")
-    assert window.texts(".matrix-body .matrix-row:not(.is-dim) bdi") == []
+def test_a_group_without_a_row_of_its_own_is_one_all_the_same(chromium: Browser, tmp_path: Path) -> None:
+    matrix_of(chromium, tmp_path, SMALL)
+    chromium.run("matrix.show({ group: 'acme/tools' })")
+    assert chromium.texts(".matrix-body .matrix-row:not(.is-dim) bdi") == ["tools/deep", "cli"]
+    assert [text for text in chromium.texts(".matrix-total") if text != "0"] == ["1", "1"]
+    chromium.run("matrix.show({ group: '12' })")
+    assert chromium.texts(".matrix-body .matrix-row:not(.is-dim) bdi") == []
 
 
-def test_the_keyboard_reaches_every_cell(window: Browser, tmp_path: Path) -> None:
-    matrix_of(window, tmp_path, SMALL)
-    window.run("document.querySelector('[role=treegrid] [tabindex=\"0\"]').focus()")
+def test_the_keyboard_reaches_every_cell(chromium: Browser, tmp_path: Path) -> None:
+    matrix_of(chromium, tmp_path, SMALL)
+    chromium.run("document.querySelector('[role=treegrid] [tabindex=\"0\"]').focus()")
     for key, heard in [
         (Keys.ARROW_DOWN, "(itself)"),
         (Keys.ARROW_DOWN, "payments3"),
@@ -194,68 +189,68 @@ def test_the_keyboard_reaches_every_cell(window: Browser, tmp_path: Path) -> Non
         (Keys.ARROW_UP, "Target"),
         (Keys.END, "milestones"),
     ]:
-        press(window, key)
-        assert focused(window) == heard, key
-    press(window, Keys.ENTER)
-    ActionChains(window.driver).key_down(Keys.CONTROL).send_keys(Keys.END).key_up(Keys.CONTROL).perform()
-    assert focused(window) == "not declared"
-    press(window, Keys.SPACE)
-    ActionChains(window.driver).key_down(Keys.CONTROL).send_keys(Keys.HOME).key_up(Keys.CONTROL).perform()
-    press(window, Keys.HOME, Keys.SPACE)
-    assert window.texts(NAMES) == ["acme", "project 12", "user"]
-    press(window, Keys.ENTER, "x")
-    assert choices(window) == [
+        press(chromium, key)
+        assert focused(chromium) == heard, key
+    press(chromium, Keys.ENTER)
+    ActionChains(chromium.driver).key_down(Keys.CONTROL).send_keys(Keys.END).key_up(Keys.CONTROL).perform()
+    assert focused(chromium) == "not declared"
+    press(chromium, Keys.SPACE)
+    ActionChains(chromium.driver).key_down(Keys.CONTROL).send_keys(Keys.HOME).key_up(Keys.CONTROL).perform()
+    press(chromium, Keys.HOME, Keys.SPACE)
+    assert chromium.texts(NAMES) == ["acme", "project 12", "user"]
+    press(chromium, Keys.ENTER, "x")
+    assert choices(chromium) == [
         [None, None, "milestones", None],
         [None, "user", "milestones", None],
         ["acme", None, None, None],
     ]
-    press(window, Keys.TAB)
-    assert window.run("return document.activeElement === document.body") is True
+    press(chromium, Keys.TAB)
+    assert chromium.run("return document.activeElement === document.body") is True
 
 
-def test_a_choice_made_elsewhere_is_shown(window: Browser, tmp_path: Path) -> None:
+def test_a_choice_made_elsewhere_is_shown(chromium: Browser, tmp_path: Path) -> None:
     many = {f"project acme/team-{number % 40}/service-{number}": "01" for number in range(5000)}
-    matrix_of(window, tmp_path, many)
-    assert len(window.texts(NAMES)) < 60
-    window.run("matrix.show({ target: 'project acme/team-39/service-4999' })")
+    matrix_of(chromium, tmp_path, many)
+    assert len(chromium.texts(NAMES)) < 60
+    chromium.run("matrix.show({ target: 'project acme/team-39/service-4999' })")
     marked = (
         "const [one] = document.querySelectorAll('[aria-selected=true]'); const place = one.getBoundingClientRect(); "
         "const view = document.querySelector('.matrix-scroll').getBoundingClientRect(); "
         "return [one.textContent, place.top > view.top, place.bottom < view.bottom, one.parentNode.getAttribute('aria-rowindex')]"
     )
-    assert window.run(marked) == ["service-4999", True, True, "167"]
-    window.run("matrix.show({ group: 'acme/team-7' })")
-    assert window.run(marked)[:3] == ["team-7125", True, True]
-    window.run("matrix.show({ group: 'acme/nowhere', section: 'unknown', state: 'unknown' })")
-    assert window.texts("[aria-selected=true]") == []
-    window.run("matrix.show({ section: 'milestones', state: 'changes' })")
-    assert window.texts("[aria-pressed=true] .matrix-total") == ["5,000"]
-    window.run(
+    assert chromium.run(marked) == ["service-4999", True, True, "167"]
+    chromium.run("matrix.show({ group: 'acme/team-7' })")
+    assert chromium.run(marked)[:3] == ["team-7125", True, True]
+    chromium.run("matrix.show({ group: 'acme/nowhere', section: 'unknown', state: 'unknown' })")
+    assert chromium.texts("[aria-selected=true]") == []
+    chromium.run("matrix.show({ section: 'milestones', state: 'changes' })")
+    assert chromium.texts("[aria-pressed=true] .matrix-total") == ["5,000"]
+    chromium.run(
         "const search = document.querySelector('.matrix-search'); search.value = 'TEAM-32 99'; search.dispatchEvent(new Event('input'))"
     )
-    assert window.texts(".matrix-status") == ["5 of 5,000 targets"]
-    assert window.texts(NAMES) == ["acme", "team-32", *(f"service-{number}992" for number in ("", 1, 2, 3, 4))]
-    window.run(
+    assert chromium.texts(".matrix-status") == ["5 of 5,000 targets"]
+    assert chromium.texts(NAMES) == ["acme", "team-32", *(f"service-{number}992" for number in ("", 1, 2, 3, 4))]
+    chromium.run(
         "const search = document.querySelector('.matrix-search'); search.value = 'none'; search.dispatchEvent(new Event('input'))"
     )
-    assert window.texts(".matrix-empty:not([hidden])") == ["No target matches."]
-    assert choices(window) == []
+    assert chromium.texts(".matrix-empty:not([hidden])") == ["No target matches."]
+    assert choices(chromium) == []
 
 
-def test_the_focus_stays_on_a_row_that_is_scrolled_away(window: Browser, tmp_path: Path) -> None:
-    matrix_of(window, tmp_path, {f"project acme/service-{number}": "00" for number in range(1000)})
-    window.run("document.querySelector('[role=treegrid] [tabindex=\"0\"]').focus()")
-    window.run("document.querySelector('.matrix-scroll').scrollTop = 9000")
-    window.wait_for("return document.querySelectorAll('[data-row]')[1].dataset.row > 200")
-    assert focused(window) == "acme1,000"
-    window.run("dispatchEvent(new Event('beforeprint'))")
-    assert len(window.texts(NAMES)) == 100
-    window.run("dispatchEvent(new Event('afterprint'))")
-    assert len(window.texts(NAMES)) < 60
+def test_the_focus_stays_on_a_row_that_is_scrolled_away(chromium: Browser, tmp_path: Path) -> None:
+    matrix_of(chromium, tmp_path, {f"project acme/service-{number}": "00" for number in range(1000)})
+    chromium.run("document.querySelector('[role=treegrid] [tabindex=\"0\"]').focus()")
+    chromium.run("document.querySelector('.matrix-scroll').scrollTop = 9000")
+    chromium.wait_for("return document.querySelectorAll('[data-row]')[1].dataset.row > 200")
+    assert focused(chromium) == "acme1,000"
+    chromium.run("dispatchEvent(new Event('beforeprint'))")
+    assert len(chromium.texts(NAMES)) == 100
+    chromium.run("dispatchEvent(new Event('afterprint'))")
+    assert len(chromium.texts(NAMES)) < 60
 
 
 @pytest.mark.parametrize("size", [PHONE, DESKTOP])
-def test_hostile_names_change_nothing(window: Browser, tmp_path: Path, size: tuple[int, int]) -> None:
+def test_hostile_names_change_nothing(chromium: Browser, tmp_path: Path, size: tuple[int, int]) -> None:
     names = [
         EVIL,
         "<img src=x onerror='document.title=1'>",
@@ -268,12 +263,12 @@ def test_hostile_names_change_nothing(window: Browser, tmp_path: Path, size: tup
     rows = {f"project {name}/{name}": "1" * 12 for name in names if "/" not in name} | {
         "project toString/valueOf": "0" * 12
     }
-    matrix_of(window, tmp_path, rows, size, [f"section_{number}" for number in range(10)] + ["__proto__", "<b>"])
-    assert window.run("return document.documentElement.scrollWidth") == size[0]
-    assert window.run("return [document.title, document.images.length, document.querySelectorAll('b').length]") == [
+    matrix_of(chromium, tmp_path, rows, size, [f"section_{number}" for number in range(10)] + ["__proto__", "<b>"])
+    assert chromium.run("return document.documentElement.scrollWidth") == size[0]
+    assert chromium.run("return [document.title, document.images.length, document.querySelectorAll('b').length]") == [
         "m",
         0,
         0,
     ]
-    assert len(window.texts(NAMES)) == 2 * len(rows)
-    assert window.complaints() == []
+    assert len(chromium.texts(NAMES)) == 2 * len(rows)
+    assert chromium.complaints() == []
