@@ -81,7 +81,6 @@ def test_a_wrong_command_line_ends_with_64_and_says_what_is_wrong(cli_runner: Cl
     assert "glpat-secret" not in done.err
 
 
-@pytest.mark.untraced
 def test_a_reader_that_goes_away_is_no_error_of_ours() -> None:
     reading, writing = os.pipe()
     os.close(reading)

@@ -130,7 +130,6 @@ def in_a_process(line: str, shell: str) -> "subprocess.CompletedProcess[str]":
     )
 
 
-@pytest.mark.untraced
 def test_the_streams_of_a_process(cli_runner: CliRunner) -> None:
     """Standard streams that are full, closed, or of an encoding that lacks letters, in a process of its own."""
     unheard = in_a_process("apply --report text=report.txt", '"$@" <&- >&- 2>&-; echo $?; CI=1 "$@" --yes 2>&-')
