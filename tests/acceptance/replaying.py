@@ -14,11 +14,14 @@ from tests.acceptance.taped import RECORDINGS, SERVICE, Exchange
 
 SCIM_IDENTITIES = [{"extern_uid": "Ada.X@id", "user_id": 2}, {"extern_uid": "maint@id", "user_id": 3}]
 
+RECORDED = "2026-11-22T05:40:00Z"
+"""The service's clock when the recordings were made: some answers hold its date."""
+
 
 def state_of(name: str) -> Any:
     """Return the state that a recording began with."""
     state = json.loads((RECORDINGS / ("fleet.json" if name.startswith("fleet") else "state.json")).read_text())
-    state["instance"]["dialect"] = "deployed"
+    state["instance"] |= {"dialect": "deployed", "now": RECORDED}
     if name == "scim-identities":
         state["groups"][0]["scim_identities"] = SCIM_IDENTITIES
     return state
