@@ -27,9 +27,10 @@ from reconciler.live.discovery import Ahead, Discovery, Listing, discover
 from reconciler.live.existence import Answers
 from reconciler.live.records import fetch_record
 from reconciler.manifests import Hidden, Manifests, Member, Unlisted
+from reconciler.manifests.project_sets import Discovered
 from reconciler.model.plan import Plan
 from reconciler.model.state import DesiredState, DesiredTarget
-from reconciler.model.targets import Address, Target
+from reconciler.model.targets import Address, Level, Target
 from reconciler.planning.absent import find_groups, look_for, missing_groups
 from reconciler.planning.applicability import UnfitSections, find_unfit, with_unfit, without
 from reconciler.planning.causes import refuse_unless_api
@@ -226,9 +227,10 @@ def read_fleet(session: Session, client: Client, failed: Iterable[Address] | Non
         now, past = revisions.now, revisions.past
     early = past is None and shard is None and failed is None
     found, discovery = _discover(session, [now, past.manifests] if past else [now], client, early=early)
+    listed = {group: discovery.groups[group] for group in now.groups}
     if now.groups or now.pathless:
         reported = {*now.warnings}
-        now = now.with_discovered({group: discovery.groups[group] for group in now.groups}, discovery.paths)
+        now = now.with_discovered(listed, discovery.paths)
         session.warn(warning for warning in now.warnings if warning not in reported)
     comparison: Comparison | None = None
     kept: Mapping[Target, str] = NOTHING_KEPT
@@ -250,6 +252,8 @@ def read_fleet(session: Session, client: Client, failed: Iterable[Address] | Non
     absent = look_for(
         desired, whole, client, client.concurrency, ids=discovery.ids, known=found, api_url=client.api_url
     )
+    now = _knowing_archived(now, absent.archived, listed, discovery.paths)
+    desired, whole = (_composed_again(each, now.desired, absent.archived) for each in (desired, whole))
     known = Known(
         {**discovery.ids, **absent.ids},
         whole.targets,
@@ -270,6 +274,32 @@ def read_fleet(session: Session, client: Client, failed: Iterable[Address] | Non
         now,
         revisions.objects if revisions else NOTHING,
     )
+
+
+def _knowing_archived(
+    manifests: Manifests, archived: Sequence[Member], listed: Discovered, paths: Mapping[Target, str]
+) -> Manifests:
+    """Return the manifests without archived projects that sets leave out, although documents create these projects.
+
+    Before they are known to be archived, sets select them as if they were to be created, since no list shows them.
+    """
+    found = archived and manifests.groups
+    return manifests.with_discovered({**listed, "": archived}, paths) if found else manifests
+
+
+def _composed_again(desired: DesiredState, composed: DesiredState, archived: Sequence[Member]) -> DesiredState:
+    """Return what is wanted, of archived projects as far as it is declared now that they are known to be archived."""
+    if not archived:
+        return desired
+    names = {Target(Level.PROJECT, each.path).identity for each in archived}
+    again = {each.target.identity: each for each in composed.targets if each.target.identity in names}
+
+    def corrected(declared: DesiredTarget) -> DesiredTarget:
+        kinds = {section.kind for section in declared.sections}
+        own = again.get(declared.target.identity, declared)
+        return replace(own, sections=tuple(each for each in own.sections if each.kind in kinds))
+
+    return replace(desired, targets=tuple(map(corrected, desired.targets)))
 
 
 def _shard(given: str | None) -> Shard | None:

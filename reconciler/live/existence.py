@@ -22,12 +22,14 @@ class There:
         id: numeric ID.
         visibility: None if unknown.
         personal: whether it is the namespace of a user.
+        archived: whether it is a project that was archived, as far as it was asked for itself.
         moved_to: its full path, if it has moved from where it was asked for; else empty.
     """
 
     id: int
     visibility: Visibility | None = None
     personal: bool = False
+    archived: bool = False
     moved_to: str = ""
 
 
@@ -133,7 +135,8 @@ def _ask(target: Target, reader: Reader) -> Answer:
 def _there(target: Target, reader: Reader) -> There:
     record = fetch_record(target, reader)
     stays = record.path.casefold() == str(target.ref).casefold()
-    return There(record.id, _visibility(record.fields), moved_to="" if stays else record.path)
+    is_archived = target.level is Level.PROJECT and record.fields.get("archived") is True
+    return There(record.id, _visibility(record.fields), archived=is_archived, moved_to="" if stays else record.path)
 
 
 def _visibility(record: Mapping[str, Json]) -> Visibility | None:

@@ -372,8 +372,9 @@ def compose(
     }
     projects = [each.path for each in targets.values() if each.target.level is Level.PROJECT and each.path]
     documented = by_group(projects, str)
-    creating = (each.target for each in documents.values() if each.creation)
-    created = by_group([str(each.ref) for each in creating if each.level is Level.PROJECT], str)
+    archived = {path for path, each in there.items() if each.archived}
+    creating = (each.target for each in documents.values() if each.creation and each.target.level is Level.PROJECT)
+    created = by_group([str(each.ref) for each in creating if str(each.ref).casefold() not in archived], str)
     for declared in sorted(index.sets.values(), key=lambda each: (each.metadata.priority, each.metadata.name)):
         document, metadata = declared.layer.document, declared.metadata
         layers, missing = _profiles(metadata.profiles, None, index)

@@ -91,7 +91,7 @@ def candidates(
         discovered: the projects of groups; None before the discovery.
         documented: the projects that have documents, by the groups around them: see `by_group`. Before the discovery,
             these are the candidates.
-        created: those of them that are created if they do not exist.
+        created: those of them that are created if they do not exist, and are not archived.
     """
     if not select.group:
         return select.projects

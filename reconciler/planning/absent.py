@@ -18,7 +18,7 @@ from reconciler.live.existence import (
 )
 from reconciler.live.imports import ImportState, ask_import
 from reconciler.live.read import ask_each
-from reconciler.manifests import Hidden
+from reconciler.manifests import Hidden, Member
 from reconciler.model.creation import TOP_LEVEL, VISIBILITIES, Creation, Namespace, ToCreate
 from reconciler.model.protocols import Concurrency, Reader
 from reconciler.model.state import Cause, DesiredState, DesiredTarget, LiveState, Lookup, Reference, Unknown
@@ -39,11 +39,13 @@ class Absent:
         targets: see `LiveState.absent`.
         ids: the numeric IDs of those that are there, and of what others are in.
         importing: those that an import is filling at the moment.
+        archived: the projects among them that are there and archived, which lists of projects need not show.
     """
 
     targets: Mapping[Identity, ToCreate | Cause] = field(default_factory=dict)
     ids: Mapping[Reference, int] = field(default_factory=dict)
     importing: frozenset[Target] = frozenset()
+    archived: tuple[Member, ...] = ()
 
 
 def find_groups(
@@ -142,6 +144,11 @@ def look_for(
             if isinstance(answer, There) and not answer.personal
         },
         frozenset(target for target, state in imports.items() if isinstance(state, ImportState) and state.is_running),
+        tuple(
+            Member(str(path), archived=True, id=answer.id)
+            for (_, path), answer in found.items()
+            if isinstance(answer, There) and answer.archived
+        ),
     )
 
 

@@ -555,3 +555,46 @@ def test_a_group_that_is_more_visible_than_the_one_around_it_is_a_problem(cli_ru
         "+ group apart",
         "+ project acme/shown",
     ]
+
+
+def test_a_set_leaves_out_an_archived_project_that_a_document_would_create(cli_runner: CliRunner, dialect: str) -> None:
+    archived = [
+        {"id": number, "path": path, "archived": True} for number, path in ((200, "acme/old"), (201, "acme/own"))
+    ]
+    projects = [*a_small_service(dialect)["projects"], *archived]
+    projects[3] = {**projects[3], "archived": True}
+    service(cli_runner, dialect, projects=projects)
+    documents = [
+        "ProjectSet {name: all}\nselect: {group: acme}\nspec: {milestones: {all: {}}}",
+        "Project acme/old\ncreate: {}",
+        "Project acme/own\ncreate: {}\nspec: {approval_settings: {allow_author_approval: true}, milestones: {own: {}}}",
+        "Project acme/fresh\ncreate: {}",
+    ]
+    write(cli_runner, *documents)
+    done, asked = plan(cli_runner, "plan --exclude acme/lib")
+    assert done.out.splitlines()[:-1] == [
+        "project acme/api",
+        '  + milestone "all"     manifests/all.yaml:5',
+        "project acme/fresh",
+        "  + project acme/fresh (name: fresh, visibility: private)     manifests/all.yaml:21",
+        '  + milestone "all"     manifests/all.yaml:5',
+        "project acme/own",
+        "  ~ approval settings                         allow_author_approval: false -> true     manifests/all.yaml:16",
+        "  ! milestone: the project is archived; unarchive it, or leave the section out     manifests/all.yaml:16",
+        "project acme/web",
+        '  + milestone "all"     manifests/all.yaml:5',
+    ]
+    assert asked == [
+        *("groups/acme/projects", "projects/acme/fresh", "groups/acme", "projects/acme/old", "projects/acme/own"),
+        *("projects/acme/api/milestones", "projects/acme/own/merge_request_approval_setting"),
+        *("projects/acme/own/milestones", "projects/acme/web/milestones"),
+    ]
+    # another set's list shows that one is archived
+    tools = "ProjectSet {name: tools}\nselect: {group: acme/tools, archived: true}\nspec: {approval_settings: {}}"
+    write(cli_runner, *documents[:1], tools, "Project acme/tools/cli\ncreate: {}")
+    done, asked = plan(cli_runner, "plan --exclude acme/lib")
+    assert [line for line in done.out.splitlines() if line.startswith("project")] == [
+        "project acme/api",
+        "project acme/web",
+    ]
+    assert "projects/acme/tools/cli" not in asked
