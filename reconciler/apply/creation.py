@@ -39,6 +39,7 @@ from reconciler.model.plan import Change, Create, TargetPlan
 from reconciler.model.protocols import Json, Request, Service
 from reconciler.model.state import Reference, Unknown
 from reconciler.model.targets import Level, Target
+from reconciler.model.wording import advised
 from reconciler.planning.creation import references
 from reconciler.system.processes import own_tokens, reveals_token
 
@@ -222,7 +223,7 @@ class Creations:
             self._fail(plan.target, f"its import cannot be watched: {error}")
             return True
         if found.failure:
-            self._fail(plan.target, f"{found.failure}; delete the project, and apply again")
+            self._fail(plan.target, advised(found.failure, "delete the project, and apply again"))
         if found.left_out:
             self.left_out.append(
                 f"the import of {plan.target} has left out {found.left_out}; compare the project with its source"
@@ -523,7 +524,7 @@ class CreationRun:
         if not remedy and isinstance(error, Forbidden):
             where = f"in {parent}" if parent else "at the top level, where a service may allow none by its API"
             remedy = f"this token may not create {self.target.target.level}s {where}"
-        return "; ".join(filter(None, (words, remedy.format(variable=variable, parent=parent))))
+        return advised(words, remedy.format(variable=variable, parent=parent))
 
 
 def external_token(name: str, own: Collection[str]) -> str:

@@ -14,6 +14,7 @@ from reconciler import CONFIGURATION
 from reconciler.cli.options import DEFAULT_PATHS
 from reconciler.cli.settings import read_file
 from reconciler.errors import ConfigurationError, OutputFailed, PlanRefused, ServiceError, UsageError
+from reconciler.model.wording import advised
 from reconciler.system.files import alone_in, is_replaced, save, save_all
 from reconciler.system.terminal import escaped_lines
 
@@ -132,8 +133,7 @@ def report_error(error: Exception) -> None:
     """Write an error to standard error, safe for a terminal; one without a message is not written."""
     if str(error):
         remedy = error.remedy if isinstance(error, ServiceError) else ""
-        text = f"{str(error).removesuffix('.')}; {remedy}" if remedy else str(error)
-        write_stderr(escaped_lines(f"reconciler: {text}"))
+        write_stderr(escaped_lines(f"reconciler: {advised(str(error), remedy)}"))
 
 
 def open_stderr() -> None:

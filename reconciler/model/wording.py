@@ -24,6 +24,11 @@ def listed(words: Iterable[str], last: str = "and") -> str:
     return f"{', '.join(most)} {last} {end}" if most else str(end)
 
 
+def advised(reason: str, remedy: str) -> str:
+    """Return a reason, which may be a sentence of the service, and what to do: `does not exist; correct the path`."""
+    return f"{reason.removesuffix('.')}; {remedy}" if reason and remedy else reason or remedy
+
+
 def short(text: str) -> str:
     """Return the text, cut if it is long."""
     return text if len(text) <= LONGEST else text[:LONGEST] + "..."

@@ -18,7 +18,7 @@ from reconciler.documents.report import Report, TargetReport
 from reconciler.errors import LocatedDiagnostic
 from reconciler.model.plan import Change, Delete, Excepted, Problem, TargetPlan
 from reconciler.model.targets import Level, Target
-from reconciler.model.wording import counted
+from reconciler.model.wording import advised, counted
 from reconciler.render import Style
 from reconciler.render.wording import (
     LONGEST,
@@ -342,7 +342,7 @@ Check = tuple[Verdict, str, str]
 
 
 def _finding(finding: Finding) -> Check:
-    return finding.verdict, finding.about, "; ".join(filter(None, (finding.said, finding.remedy)))
+    return finding.verdict, finding.about, advised(finding.said, finding.remedy)
 
 
 def _checks(target: TargetState) -> Iterator[Check]:
@@ -386,7 +386,7 @@ def _together(targets: Sequence[TargetState], style: Style) -> list[str]:
 
 def _section(section: SectionState, *, told: bool) -> Iterator[Check]:
     """Yield a section, unless the findings of its target say it all, and its findings."""
-    why = "; ".join(filter(None, (section.said, section.remedy)))
+    why = advised(section.said, section.remedy)
     if told or why or section.read != "no":
         said = f"read: {section.read}, write: {section.write}"
         yield section.verdict, section.section, f"{said}: {why}" if why else said

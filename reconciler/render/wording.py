@@ -22,7 +22,7 @@ from reconciler.model.diff import Fields, inside
 from reconciler.model.plan import ACTIONS, Change, Create, Delete, Excepted, Plan, Problem, Unmanaged, Update
 from reconciler.model.protocols import Json
 from reconciler.model.targets import Address, Target
-from reconciler.model.wording import counted, listed
+from reconciler.model.wording import advised, counted, listed
 from reconciler.planning.selection import Shard
 from reconciler.render import Style
 from reconciler.system.terminal import escaped
@@ -63,16 +63,12 @@ def quoted(text: str) -> str:
 def label(address: Address) -> str:
     """Return what an object is called: `milestone "2026.12"`, `approval settings`, `allowlisted project 1234`.
 
-    A target that is created: `project acme/api`.
+    A whole target, such as one that is created: `project acme/api`.
     """
-    return escaped(f"{address.title} {address.name}") if not address.section else _named(address)
-
-
-def _named(address: Address) -> str:
     if address.name is None:
         return escaped(address.title)
-    name = quoted(address.name) if isinstance(address.name, str) else str(address.name)
-    return f"{escaped(address.title)} {name}"
+    is_title = isinstance(address.name, str) and address.section
+    return f"{escaped(address.title)} {quoted(str(address.name)) if is_title else escaped(str(address.name))}"
 
 
 def known_of(each: Unmanaged) -> Iterator[str]:
@@ -104,12 +100,12 @@ def subject(group: Group[Entry]) -> str:
 
 def problem_subject(problem: Problem) -> str:
     """Return the object and field of a problem: `approval settings.retain_approvals_on_push`."""
-    return _named(problem.address) + (f".{escaped(problem.field)}" if problem.field else "")
+    return label(problem.address) + (f".{escaped(problem.field)}" if problem.field else "")
 
 
 def problem_reason(problem: Problem) -> str:
     """Return what is wrong, and what to do: `the project is archived; unarchive it`."""
-    return escaped("; ".join(filter(None, (problem.reason, problem.remedy))))
+    return escaped(advised(problem.reason, problem.remedy))
 
 
 def problem_text(problem: Problem) -> str:

@@ -264,7 +264,7 @@ project acme/one/loud
 + trigger token "nightly" done
 Applied: 9 created, 1 updated, 0 deleted; 0 failed, 0 stale, 0 skipped, 1 dropped by the service, 0 problems. 34 requests made.
 """
-TOO_VISIBLE = '! group "acme/loud": the service refuses `public` in group acme, which is private; correct `visibility`, or leave it out'
+TOO_VISIBLE = "! group acme/loud: the service refuses `public` in group acme, which is private; correct `visibility`, or leave it out"
 BY_A_DEVELOPER = f"""
 group acme/loud
 {TOO_VISIBLE}
@@ -289,7 +289,7 @@ project acme/held
 + project acme/held failed: POST projects: 400 path: {TAKEN}; {CHOOSE}
 + milestone "a" skipped: project acme/held was not created
 project acme/nowhere/app
-! project "acme/nowhere/app": group acme/nowhere does not exist, or is not visible to this token, and this run does not create it; declare group acme/nowhere with `create`, or correct the path
+! project acme/nowhere/app: group acme/nowhere does not exist, or is not visible to this token, and this run does not create it; declare group acme/nowhere with `create`, or correct the path
 project acme/taken/below
 + project acme/taken/below skipped: group acme/taken was not created
 + milestone "a" skipped: group acme/taken was not created

@@ -85,13 +85,13 @@ def test_a_plan_says_the_cause_the_remedy_and_the_line_for_one_request_a_target(
     nowhere = f"correct it in the manifest, or make {NOBODY} a member"
     assert (done.code, done.err) == (3, "")
     assert problems(done) == [
-        'group "acme/docs": this is a project, not a group; declare it with `kind: Project`     manifests/all.yaml:47',
-        f'group "nope": not found, not visible to {NOBODY}, or not in this edition; {nowhere}     manifests/all.yaml:53',
+        "group acme/docs: this is a project, not a group; declare it with `kind: Project`     manifests/all.yaml:47",
+        f"group nope: not found, not visible to {NOBODY}, or not in this edition; {nowhere}     manifests/all.yaml:53",
         "trigger token: cannot be read: the project is archived; unarchive it, or leave the section out     manifests/all.yaml:6",
         "trigger token: cannot be read: switched off in the project: CI/CD; switch CI/CD on, or leave the section out     "
         "manifests/all.yaml:12",
-        f'project "acme/nope": not found, or not visible to {NOBODY}; {nowhere}     manifests/all.yaml:29',
-        'project "acme/tools": this is a group, not a project; declare it with `kind: Group`     manifests/all.yaml:23',
+        f"project acme/nope: not found, or not visible to {NOBODY}; {nowhere}     manifests/all.yaml:29",
+        "project acme/tools: this is a group, not a project; declare it with `kind: Group`     manifests/all.yaml:23",
         f"approval settings: cannot be read: {lacking}     manifests/all.yaml:20",
         f"job token scope: cannot be read: {lacking}     manifests/all.yaml:19",
         "project 11: this is the ID of a group, not the ID of a project; declare it with `kind: Group`     manifests/all.yaml:35",
@@ -128,13 +128,13 @@ def test_what_is_the_same_for_projects_of_a_group_is_asked_for_once(
     names = ("old-a", "old-b", "old-c")
     done = planned(cli_runner, state, *fleet("milestones: {}", "api", *names))
     assert problems(done) == [
-        f'project "<path>": not found in acme, or not visible to {NOBODY}; correct it in the manifest, or make {NOBODY} '
+        f"project <path>: not found in acme, or not visible to {NOBODY}; correct it in the manifest, or make {NOBODY} "
         "a member     manifests/all.yaml:7 and 2 more"
     ]
     assert requests(cli_runner)[4:] == ["groups/acme?with_projects=false"]
     done = planned(cli_runner, state, *fleet("milestones: {}", "api"), *fleet("milestones: {}", "x/a", "x/b", "x/c"))
     assert problems(done) == [
-        f'project "<path>": not found, and group acme/x is not visible to {NOBODY} either; correct the path in the '
+        f"project <path>: not found, and group acme/x is not visible to {NOBODY} either; correct the path in the "
         f"manifest, or make {NOBODY} a member of the group     manifests/all.yaml:7 and 2 more"
     ]
     assert requests(cli_runner)[4:] == ["groups/acme%2Fx?with_projects=false"]
@@ -212,7 +212,7 @@ def test_a_set_whose_group_is_none_says_why(cli_runner: CliRunner, monkeypatch: 
     cli_runner.write("manifests/set.yaml", SET % "acme/api")
     said = "acme/api is a project, not a group: list it here, as `projects: [acme/api]`"
     planned = cli_runner("plan")
-    lines = ["group acme/api", f'  ! group "acme/api": {said}     manifests/set.yaml:4']
+    lines = ["group acme/api", f"  ! group acme/api: {said}     manifests/set.yaml:4"]
     assert (planned.code, planned.out.splitlines()[:2]) == (3, lines)
     root = cli_runner.sandbox.api_url.removesuffix("/api/v4")
     monkeypatch.setenv("RECONCILER_API_URL", root)
@@ -343,7 +343,7 @@ def test_a_blocked_account_ends_the_run_at_the_first_refusal(
     assert done.err == f"reconciler: GET projects/acme%2Fapi/milestones: {said}; {remedy}\n"
     assert requests(cli_runner) == [f"projects/acme%2Fapi/{MILESTONES}", "user"]
     assert (
-        f"  error    token                                     refused: {said}.; {remedy}\n" in cli_runner("doctor").out
+        f"  error    token                                     refused: {said}; {remedy}\n" in cli_runner("doctor").out
     )
 
 
@@ -361,7 +361,7 @@ def test_a_refusal_with_an_explanation_ends_nothing_if_others_are_answered(
         monkeypatch.setenv("RECONCILER_API_URL", service.api_url)
         cli_runner.sandbox.clear_log()
         done = cli_runner("plan --concurrency 1")
-    assert (done.code, done.out.count("Not on a Sunday.")) == (3, 1)
+    assert (done.code, done.out.count("Not on a Sunday;")) == (3, 1)
     assert requests(cli_runner).count("user") == 1
 
 

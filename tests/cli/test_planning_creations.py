@@ -51,7 +51,7 @@ group acme/team/tools
   + epic "Roadmap"     manifests/all.yaml:13
   + epic "Part"                               parent: Roadmap, state: closed     manifests/all.yaml:13
 group ada/own
-  ! group "ada/own": ada is the namespace of a user, which holds no groups; correct the path     manifests/all.yaml:38
+  ! group ada/own: ada is the namespace of a user, which holds no groups; correct the path     manifests/all.yaml:38
 project acme/team/lib
   + project acme/team/lib (name: lib, import.github.repo_id: 5, import.github.token_env: GITHUB_TOKEN)\
      manifests/all.yaml:30
@@ -174,9 +174,9 @@ def test_only_a_404_means_that_something_is_missing(cli_runner: CliRunner, diale
     done, asked = plan(cli_runner)
     assert asked == ["groups/acme/team", "projects/acme/web"]
     assert told(done) == [
-        '! group "acme/team": cannot be read: GET groups/acme%2Fteam: 403 Forbidden',
-        '! project "acme/team/api": cannot be read: GET groups/acme%2Fteam: 403 Forbidden',
-        '! project "acme/web": cannot be read: GET projects/acme%2Fweb: 403 Forbidden',
+        "! group acme/team: cannot be read: GET groups/acme%2Fteam: 403 Forbidden",
+        "! project acme/team/api: cannot be read: GET groups/acme%2Fteam: 403 Forbidden",
+        "! project acme/web: cannot be read: GET projects/acme%2Fweb: 403 Forbidden",
     ]
     service(cli_runner, dialect)
     cli_runner.sandbox.set_faults(["status=403,match=groups/acme?", "status=403,match=namespaces"])
@@ -184,9 +184,9 @@ def test_only_a_404_means_that_something_is_missing(cli_runner: CliRunner, diale
     done, asked = plan(cli_runner)
     assert asked == ["groups/acme/team", "projects/nobody/web", "groups/acme", "groups/nobody", "namespaces/nobody"]
     assert told(done) == [
-        '! group "acme/team": cannot be read: GET groups/acme: 403 Forbidden',
-        '! project "acme/team/web": group acme/team cannot be created',
-        '! project "nobody/web": cannot be read: GET namespaces/nobody: 403 Forbidden',
+        "! group acme/team: cannot be read: GET groups/acme: 403 Forbidden",
+        "! project acme/team/web: group acme/team cannot be created",
+        "! project nobody/web: cannot be read: GET namespaces/nobody: 403 Forbidden",
     ]
 
 
@@ -199,7 +199,7 @@ def test_a_parent_that_nothing_creates_is_asked_for_once(cli_runner: CliRunner, 
     write(cli_runner, *(f"Project nobody/team/{name}\ncreate: {{}}" for name in ("api", "lib")))
     done, asked = plan(cli_runner)
     assert asked == ["projects/nobody/team/api", "groups/nobody/team"]
-    assert told(done) == [f'! project "nobody/team/{name}": {missing}' for name in ("api", "lib")]
+    assert told(done) == [f"! project nobody/team/{name}: {missing}" for name in ("api", "lib")]
 
 
 def test_what_nothing_creates_below_a_group_that_is_created_is_a_problem(cli_runner: CliRunner, dialect: str) -> None:
@@ -226,13 +226,13 @@ def test_what_nothing_creates_below_a_group_that_is_created_is_a_problem(cli_run
     nothing = "group acme/team does not exist yet, and no manifest creates this project; declare `create`, or correct the path"
     assert told(done) == [
         "+ group acme/team",
-        '! group "acme/team/deep": group acme/team/deep does not exist yet, and no manifest creates it',
-        '! group "apart": not found, or not visible to this token, and no manifest creates this group; declare `create`, '
+        "! group acme/team/deep: group acme/team/deep does not exist yet, and no manifest creates it",
+        "! group apart: not found, or not visible to this token, and no manifest creates this group; declare `create`, "
         "or correct the path",
-        f'! project "acme/team/lib": {nothing}',
-        f'! project "acme/team/tools/cli": {tools}',
-        f'! project "acme/team/web": {nothing}',
-        '! project "apart/web": group apart cannot be created',
+        f"! project acme/team/lib: {nothing}",
+        f"! project acme/team/tools/cli: {tools}",
+        f"! project acme/team/web: {nothing}",
+        "! project apart/web: group apart cannot be created",
     ]
 
 
@@ -244,7 +244,7 @@ def test_a_creation_that_a_narrowing_leaves_out_is_named(cli_runner: CliRunner, 
     left_out = "group acme/team does not exist, and this run leaves out its creation (manifests/all.yaml:1)"
     done, asked = plan(cli_runner, f"plan {line}")
     assert [each for each in asked if "triggers" not in each] == ["groups/acme/team"]
-    assert told(done) == [f'! project "acme/team/api": {left_out}; include group acme/team in the run']
+    assert told(done) == [f"! project acme/team/api: {left_out}; include group acme/team in the run"]
 
 
 def test_what_is_missing_and_not_selected_is_no_problem(cli_runner: CliRunner, dialect: str) -> None:
@@ -285,12 +285,12 @@ def test_an_import_that_has_failed_is_a_problem_and_one_that_runs_is_waited_for(
     ]
     assert (done.code, done.err) == (3, "")
     assert told(done) == [
-        '! project "acme/canceled": its import was canceled; delete it and apply again',
+        "! project acme/canceled: its import was canceled; delete it and apply again",
         '+ milestone "x"',
-        '! project "acme/failed": its import failed: too large; delete it and apply again',
+        "! project acme/failed: its import failed: too large; delete it and apply again",
         '+ milestone "x"',
         '+ milestone "x"',
-        '! project "acme/sick": whether it has been imported is not known: GET projects/acme%2Fsick/import: 404 Not Found',
+        "! project acme/sick: whether it has been imported is not known: GET projects/acme%2Fsick/import: 404 Not Found",
     ]
     saved = json.loads((cli_runner.folder / "plan.json").read_text())
     assert [each["ref"] for each in saved["targets"] if each["importing"]] == ["acme/runs"]
@@ -353,7 +353,7 @@ def test_a_project_that_has_moved_is_not_missing(cli_runner: CliRunner, dialect:
     write(cli_runner, "Project acme/old\ncreate: {}\nspec: {milestones: {x: {}}}")
     done, _ = plan(cli_runner)
     moved = "moved to acme/api (ID 100): use its new path in the manifest, or add --follow-moved"
-    assert told(done) == [f'! project "acme/old": {moved}']
+    assert told(done) == [f"! project acme/old: {moved}"]
 
 
 def test_nothing_is_created_in_a_group_that_has_moved(cli_runner: CliRunner, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -367,7 +367,7 @@ def test_nothing_is_created_in_a_group_that_has_moved(cli_runner: CliRunner, mon
         monkeypatch.setenv("RECONCILER_API_URL", proxy.api_url)
         done = cli_runner("plan --follow-moved")
     moved = "group acme/old has moved to acme/tools; use its new path in the manifest"
-    assert told(done) == [f'! project "acme/old/web": {moved}']
+    assert told(done) == [f"! project acme/old/web: {moved}"]
 
 
 def test_where_nothing_is_found_the_url_is_doubted(cli_runner: CliRunner, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -386,7 +386,7 @@ def test_the_visibility_of_a_parent_must_be_shown(cli_runner: CliRunner, monkeyp
         monkeypatch.setenv("RECONCILER_API_URL", server.api_url)
         done = cli_runner("plan")
     reason = "the service does not show the visibility of group acme/team; declare `visibility`"
-    assert told(done) == [f'! project "acme/team/api": {reason}']
+    assert told(done) == [f"! project acme/team/api: {reason}"]
 
 
 def test_two_documents_of_one_target_are_told_apart_without_asking_for_what_is_missing(
@@ -400,7 +400,7 @@ def test_two_documents_of_one_target_are_told_apart_without_asking_for_what_is_m
     write(cli_runner, "Project acme/api\ncreate: {}\nspec: {milestones: {x: {}}}", "Project {id: 100}")
     done, asked = plan(cli_runner)
     assert asked == ["projects/acme/api", "projects/acme/api/milestones"]
-    assert told(done)[0].startswith('! project "acme/api": is the same project as project 100 (')
+    assert told(done)[0].startswith("! project acme/api: is the same project as project 100 (")
 
 
 def test_what_is_created_in_a_group_from_an_archive_is_private_and_may_have_its_labels(cli_runner: CliRunner) -> None:
@@ -518,7 +518,7 @@ def test_references_to_what_this_run_does_not_create_are_problems_in_the_same_wo
         [
             "+ group acme/team",
             "+ project acme/team/lib",
-            f'! project "acme/gone/lib": {gone}group acme/gone with `create`, or correct the path',
+            f"! project acme/gone/lib: {gone}group acme/gone with `create`, or correct the path",
             '+ allowlisted project "acme/team/lib"',
             '+ allowlisted project "acme/web"',
             left_out("acme/apart", 21),
@@ -548,9 +548,9 @@ def test_a_group_that_is_more_visible_than_the_one_around_it_is_a_problem(cli_ru
     assert told(done) == [
         "+ group acme/arch",
         "+ group acme/arch/deep",
-        f'! group "acme/team": {refused("internal", "acme")}',
+        f"! group acme/team: {refused('internal', 'acme')}",
         "+ group acme/tools2",
-        f'! group "acme/tools2/deep": {refused("public", "acme/tools2")}',
+        f"! group acme/tools2/deep: {refused('public', 'acme/tools2')}",
         "+ group acme/wide",
         "+ group apart",
         "+ project acme/shown",

@@ -203,7 +203,7 @@ def test_a_target_that_was_created_is_never_deleted(cli_runner: CliRunner) -> No
         3,
         "project acme/fresh\n"
         '  - milestone "a"                             done\n'
-        '  ! project "acme/fresh": created by the apply, and never deleted by reconciler: delete it yourself if nobody '
+        "  ! project acme/fresh: created by the apply, and never deleted by reconciler: delete it yourself if nobody "
         "needs it\n"
         "Applied: 0 created, 0 updated, 1 deleted; 0 failed, 0 stale, 0 skipped, 0 dropped by the service, 1 problem. "
         "3 requests made.\n",

@@ -115,7 +115,7 @@ def test_every_group_that_cannot_be_listed_is_told_at_once_where_it_is_named(cli
     assert (done.code, [line for line in done.out.splitlines() if "!" in line]) == (
         3,
         [
-            f'  ! group "{group}": the projects of group {group} cannot be listed (GET groups/{group}/projects: 404 Group '
+            f"  ! group {group}: the projects of group {group} cannot be listed (GET groups/{group}/projects: 404 Group "
             f"Not Found): {reason} them here, as `projects` instead of `group`     manifests/sets.yaml:{line}"
             for group, line in (("nobody", 11), ("nowhere", 18))
         ],
@@ -257,10 +257,10 @@ UNLISTED = """\
 3 projects                                                           (acme/api, acme/lib and 1 more)
   + milestone "a"     manifests/sets.yaml:5
 group acme/tools
-  ! group "acme/tools": the projects of group acme/tools cannot be listed (GET groups/acme%2Ftools/projects: 403 \
+  ! group acme/tools: the projects of group acme/tools cannot be listed (GET groups/acme%2Ftools/projects: 403 \
 Forbidden)     manifests/sets.yaml:10
 project acme/tools/cli
-  ! project "acme/tools/cli": its sets are unknown, because the projects of group acme/tools cannot be listed     \
+  ! project acme/tools/cli: its sets are unknown, because the projects of group acme/tools cannot be listed     \
 manifests/cli.yaml:1
 Plan: 3 to create, 0 to update, 0 to delete, 2 problems, 0 unmanaged. 3 writes to apply; 5 requests were made to plan.
 """

@@ -80,7 +80,7 @@ def test_two_documents_of_one_project_are_a_problem_that_names_both_and_neither_
         3,
         """\
 project Acme/API
-  ! project "Acme/API": is the same project as project 100 (manifests/number.yaml:1), ID 100: keep one of these documents     manifests/path.yaml:1
+  ! project Acme/API: is the same project as project 100 (manifests/number.yaml:1), ID 100: keep one of these documents     manifests/path.yaml:1
 project acme/lib
   + trigger token "a"     manifests/other.yaml:4
 project 100
@@ -127,7 +127,7 @@ def test_two_documents_of_one_group_are_a_problem_too(cli_runner: CliRunner) -> 
     declare(cli_runner, ("number", "id: 10"), ("path", "path: acme"), ("other", "id: 999"), kind="Group", spec=SETTINGS)
     done = cli_runner("plan")
     twins = "  ! group {}: is the same group as group {}, ID 10: keep one of these documents     manifests/"
-    assert "group acme\n" + twins.format('"acme"', "10 (manifests/number.yaml:1)") in done.out
+    assert "group acme\n" + twins.format("acme", "10 (manifests/number.yaml:1)") in done.out
     assert "group 10\n" + twins.format("10", "acme (manifests/path.yaml:1)") in done.out
     assert [each for each in requests(cli_runner) if "approval" not in each] == ["GET groups/acme", "GET projects/999"]
     (cli_runner.folder / "manifests/number.yaml").unlink()
@@ -157,7 +157,7 @@ def test_a_document_by_a_former_path_is_the_same_as_what_a_set_discovers(cli_run
         spec="{approval_settings: {require_reauthentication_to_approve: true}}",
     )
     done = cli_runner("plan --follow-moved")
-    twins = '  ! project "{}": is the same project as project {}, ID 100: keep one of these documents     manifests/'
+    twins = "  ! project {}: is the same project as project {}, ID 100: keep one of these documents     manifests/"
     assert f"project acme/api\n{twins.format('acme/api', 'acme/old (manifests/former.yaml:1)')}" in done.out
     assert f"project acme/old\n{twins.format('acme/old', 'acme/api (manifests/all.yaml:1)')}" in done.out
     assert "Plan: 0 to create, 0 to update" in done.out

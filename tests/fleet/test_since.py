@@ -313,7 +313,7 @@ def test_a_group_of_then_that_cannot_be_listed_now_is_not_taken_for_empty(
     done = cli_runner("plan --since HEAD")
     assert (done.code, done.err) == (3, "")
     assert done.out.startswith(
-        'group acme\n  ! group "acme": the projects of group acme cannot be listed (GET groups/acme/projects: 403 '
+        "group acme\n  ! group acme: the projects of group acme cannot be listed (GET groups/acme/projects: 403 "
         "Forbidden)     HEAD:manifests/set.yaml:4\nPlan: 0 to create, 0 to update, 0 to delete, 1 problem, 0 unmanaged."
     )
 
@@ -486,7 +486,7 @@ def test_what_has_moved_to_manifests_that_are_not_read_is_a_problem_and_not_dele
     assert done.out == (
         "project acme/api\n"
         '  - milestone "c"\n'
-        '  ! project "acme/api": 2 objects no longer declared in PATHS, and not deleted because manifests/two/api.yaml:4 '
+        "  ! project acme/api: 2 objects no longer declared in PATHS, and not deleted because manifests/two/api.yaml:4 "
         "may still declare them: add that to PATHS, or remove them there too     HEAD:manifests/one/api.yaml:1\n"
         "Plan: 0 to create, 0 to update, 1 to delete, 1 problem, 2 unmanaged. 1 write to apply; 2 requests were made to plan.\n"
     )
@@ -516,7 +516,7 @@ def test_a_manifest_renamed_to_what_is_not_read_is_told_and_nothing_is_deleted(
     assert (done.code, done.err) == (3, warning)
     assert done.out.startswith(
         "project acme/api\n"
-        f'  ! project "acme/api": 1 object no longer declared in PATHS, and not deleted because manifests/{name}:4 may '
+        f"  ! project acme/api: 1 object no longer declared in PATHS, and not deleted because manifests/{name}:4 may "
         "still declare it: add that to PATHS, or remove it there too     HEAD:manifests/"
     )
     assert warning in cli_runner("validate").out
@@ -531,7 +531,7 @@ def test_what_a_set_declares_that_is_not_read_is_kept_and_nothing_else(cli_runne
     git.git("rm", "--quiet", "manifests/one/set.yaml")
     cli_runner.project("{milestones: {}}", name="manifests/one/api.yaml")
     out = cli_runner("plan manifests/one --since HEAD --group-by target").out
-    assert '  - milestone "b"     manifests/one/api.yaml:4\n  ! project "acme/api": 1 object' in out
+    assert '  - milestone "b"     manifests/one/api.yaml:4\n  ! project acme/api: 1 object' in out
     assert "manifests/two/set.yaml:5 may still declare it" in out
     assert "1 to delete" in out
 

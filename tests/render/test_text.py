@@ -230,7 +230,7 @@ def test_a_target_that_cannot_be_seen_is_a_problem() -> None:
     plan = Plan((TargetPlan(API, (SectionPlan("", problems=(gone,)),)),))
     assert render_plan(saved_plan(plan)).splitlines()[:2] == [
         "project acme/payments/api",
-        '  ! project "acme/payments/api": not found, or not visible to this token',
+        "  ! project acme/payments/api: not found, or not visible to this token",
     ]
 
 

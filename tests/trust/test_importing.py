@@ -231,7 +231,7 @@ def test_refusals_of_imports_name_cause_and_fix(engine: EngineDriver) -> None:
     assert refused(42) == [
         "project acme/a failed: POST import/github: 422 Your GitHub personal access token does not have read access to the "
         "repository. Please use a classic GitHub personal access token with the `repo` scope. Fine-grained tokens are not "
-        "supported.; check the token in GITHUB_TOKEN, and `repo_id`"
+        "supported; check the token in GITHUB_TOKEN, and `repo_id`"
     ]
     with_imports(engine)
     assert refused(99) == [
@@ -243,7 +243,7 @@ def test_refusals_of_imports_name_cause_and_fix(engine: EngineDriver) -> None:
     missing = Creation("a", source=Import("bitbucket_server", "GITHUB_TOKEN", values))
     assert results(applied(engine, plan_of(engine, new("acme/a", missing)))) == [
         "project acme/a failed: POST import/bitbucket_server: 400 Import failed due to a BitBucket Server error: Error 404: "
-        "Repository TOOLS/x does not exist.; check `url`, `project` and `repo`, and what the token in GITHUB_TOKEN may read"
+        "Repository TOOLS/x does not exist; check `url`, `project` and `repo`, and what the token in GITHUB_TOKEN may read"
     ]
     state = engine.sandbox.state()
     state["instance"]["import_sources"] = []
