@@ -185,18 +185,21 @@ def _tell_left_out(imports: Mapping[Target, ImportState | ServiceError]) -> None
 def look_up_absent(
     missing: Iterable[Lookup],
     live: LiveState,
-    whole: Iterable[DesiredTarget],
     reader: Reader,
     concurrency: Concurrency,
+    *,
+    targets: Iterable[DesiredTarget],
+    whole: Iterable[DesiredTarget],
 ) -> dict[Reference, int | Unknown]:
     """Return the IDs of targets that are created by some manifest or below a new group; or that they do not exist.
 
     Args:
         missing: what is to be looked up; the rest of it is left to others.
         live: tells what does not exist.
-        whole: all targets that the manifests declare.
         reader: the service.
         concurrency: how many requests at once.
+        targets: what is to be planned.
+        whole: all targets that the manifests declare.
 
     Raises:
         ServiceError: one that `live.ENDS_A_RUN`.
@@ -205,6 +208,7 @@ def look_up_absent(
     found: dict[Reference, int | Unknown] = {}
     asked: dict[Identity, Reference] = {}
     references = [each for each in missing if isinstance(each, Reference)] if creations else []
+    spared = _spared_by_section(targets) if references else frozenset()
     for each in sorted(references, key=lambda reference: (reference.level, reference.path)):
         target = Target(each.level, each.path)
         standing = live.absent.get(target.identity)
@@ -214,15 +218,15 @@ def look_up_absent(
         elif target.identity in creations and group is None:
             asked[target.identity] = each
         elif group is not None:
-            cause = _missing(target, creations.get(target.identity))
+            cause = _missing(target, creations, spared)
             found[each] = Unknown(cause.reason, cause.remedy)
-    targets = [creations[name].target for name in asked]
-    for name, answer in find_existing(targets, reader, concurrency, {}, created=()).items():
+    doubtful = [creations[name].target for name in asked]
+    for name, answer in find_existing(doubtful, reader, concurrency, {}, created=()).items():
         match answer:
             case There(id=number):
                 found[asked[name]] = number
             case None:
-                cause = _missing(creations[name].target, creations[name])
+                cause = _missing(creations[name].target, creations, spared)
                 found[asked[name]] = Unknown(cause.reason, cause.remedy)
             case error:
                 found[asked[name]] = Unknown(f"cannot be read: {error}")
@@ -243,9 +247,11 @@ def find_absent(
         return {}
     creations = {each.target.identity: each for each in whole if each.creation is not None}
     absent: dict[Identity, ToCreate | Cause] = {}
+    targets = tuple(targets)
+    spared = _spared_by_section(targets)
     wanted = [each for each in targets if isinstance(each.target.ref, str) and (each.sections or each.creation)]
     for each in sorted(wanted, key=lambda each: str(each.target.ref).count("/")):
-        standing = _standing(each, found, absent, creations)
+        standing = _standing(each, found, absent, creations, spared)
         if standing is not None:
             absent[each.target.identity] = standing
     return absent
@@ -256,6 +262,7 @@ def _standing(
     found: Answers,
     absent: Mapping[Identity, ToCreate | Cause],
     creations: Mapping[Identity, DesiredTarget],
+    spared: Collection[Identity],
 ) -> ToCreate | Cause | None:
     """Return how a target is to be created, or why it cannot be planned; None where it is there."""
     target, creation = declared.target, declared.creation
@@ -264,10 +271,12 @@ def _standing(
         return None
     if isinstance(answer, ServiceError):
         return Cause(f"cannot be read: {answer}", "")
+    if creation is None and target.identity in creations:
+        return _missing(target, creations, spared)
     if creation is None:
         missing = f"group {group} does not exist yet" if group else "not found, or not visible to this token"
         return Cause(f"{missing}, and no manifest creates this {target.level}", "declare `create`, or correct the path")
-    namespace = _namespace(target, found, absent, creations)
+    namespace = _namespace(target, found, absent, creations, spared)
     if isinstance(namespace, Cause):
         return namespace
     above = absent.get((Level.GROUP, namespace.path.casefold()))
@@ -301,6 +310,7 @@ def _namespace(
     found: Answers,
     absent: Mapping[Identity, ToCreate | Cause],
     creations: Mapping[Identity, DesiredTarget],
+    spared: Collection[Identity],
 ) -> Namespace | Cause:
     """Return where a target is created, or why it cannot be."""
     path = parent_of(target)
@@ -315,7 +325,7 @@ def _namespace(
             return Namespace(path, None, above.visibility or ("private" if above.archive else namespace.visibility))
         case _, Cause():
             return Cause(f"{parent} cannot be created", "")
-    return _missing(parent, creations.get(parent.identity))
+    return _missing(parent, creations, spared)
 
 
 def _in_existing(target: Target, there: There) -> Namespace | Cause:
@@ -328,11 +338,20 @@ def _in_existing(target: Target, there: There) -> Namespace | Cause:
     return Namespace(path, there.id, there.visibility)
 
 
-def _missing(target: Target, declared: DesiredTarget | None) -> Cause:
+def _spared_by_section(targets: Iterable[DesiredTarget]) -> frozenset[Identity]:
+    """Return the targets of which `--section` leaves nothing, not even the creation; other narrowings drop targets."""
+    return frozenset(each.target.identity for each in targets if not each.sections and each.creation is None)
+
+
+def _missing(target: Target, creations: Mapping[Identity, DesiredTarget], spared: Collection[Identity]) -> Cause:
     """Return that a target is missing, which some document may create."""
+    declared = creations.get(target.identity)
     if declared is not None:
-        left_out = f"{target} does not exist, and this run leaves out its creation ({declared.origin})"
-        return Cause(left_out, f"include {target} in the run")
+        by_section = target.identity in spared
+        narrowing, remedy = (
+            ("`--section`", "run without `--section`") if by_section else ("this run", f"include {target} in the run")
+        )
+        return Cause(f"{target} does not exist, and {narrowing} leaves out its creation ({declared.origin})", remedy)
     return Cause(
         f"{target} does not exist, or is not visible to this token, and this run does not create it",
         f"declare {target} with `create`, or correct the path",

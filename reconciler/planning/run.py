@@ -207,7 +207,7 @@ def _plan_from(
     earlier: dict[Target, TargetPlan] = {}
     plan, missing = make(desired, live, kinds, earlier)
     while missing:
-        absent = look_up_absent(missing, live, known.targets, reader, concurrency)
+        absent = look_up_absent(missing, live, reader, concurrency, targets=desired.targets, whole=known.targets)
         live = replace(live, ids={**live.ids, **absent})
         live = with_lookups(live, [each for each in missing if each not in live.ids], reader, concurrency)
         plan, missing = make(desired, live, kinds, earlier)

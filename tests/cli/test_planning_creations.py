@@ -236,7 +236,7 @@ def test_what_nothing_creates_below_a_group_that_is_created_is_a_problem(cli_run
     ]
 
 
-@pytest.mark.parametrize("line", ["--target acme/team/*", "--exclude acme/team", "--section milestones"])
+@pytest.mark.parametrize("line", ["--target acme/team/*", "--exclude acme/team"])
 def test_a_creation_that_a_narrowing_leaves_out_is_named(cli_runner: CliRunner, dialect: str, line: str) -> None:
     service(cli_runner, dialect)
     members = "ProjectSet {name: set}\nselect: {group: acme/team}\nspec: {milestones: {y: {}}}"
@@ -245,6 +245,26 @@ def test_a_creation_that_a_narrowing_leaves_out_is_named(cli_runner: CliRunner, 
     done, asked = plan(cli_runner, f"plan {line}")
     assert [each for each in asked if "triggers" not in each] == ["groups/acme/team"]
     assert told(done) == [f"! project acme/team/api: {left_out}; include group acme/team in the run"]
+
+
+def test_a_creation_that_the_sections_leave_out_is_named(cli_runner: CliRunner, dialect: str) -> None:
+    service(cli_runner, dialect)
+    scope = "spec: {job_token_scope: {projects: [acme/team/api, acme/tool], groups: [acme/team]}}"
+    write(cli_runner, TEAM, API, "Project acme/tool\ncreate: {}", f"Project acme/api\n{scope}")
+
+    def left_out(target: str, line: int) -> str:
+        reason = f"{target} does not exist, and `--section` leaves out its creation (manifests/all.yaml:{line})"
+        return f"{reason}; run without `--section`"
+
+    done, asked = plan(cli_runner, "plan --section milestones")
+    assert told(done) == [f"! project acme/team/api: {left_out('group acme/team', 1)}"]
+    assert asked == ["projects/acme/team/api", "groups/acme/team"]
+    done, _ = plan(cli_runner, "plan --section job_token_scope")
+    assert told(done) == [
+        f'! allowlisted project "acme/team/api": {left_out("project acme/team/api", 6)}',
+        f'! allowlisted project "acme/tool": {left_out("project acme/tool", 12)}',
+        f'! allowlisted group "acme/team": {left_out("group acme/team", 1)}',
+    ]
 
 
 def test_what_is_missing_and_not_selected_is_no_problem(cli_runner: CliRunner, dialect: str) -> None:
@@ -468,6 +488,24 @@ def test_what_a_failed_creation_held_up_is_planned_again(cli_runner: CliRunner, 
     done, asked = plan(cli_runner, "plan --retry-failed report.json")
     assert (done.code, told(done)) == (0, [])
     assert asked == ["groups/acme/team", "projects/acme/team/api", "projects/acme/team/api/milestones"]
+
+
+def test_what_is_gone_before_a_retry_is_not_said_to_be_created_by_nobody(cli_runner: CliRunner, dialect: str) -> None:
+    service(cli_runner, dialect)
+    write(cli_runner, TEAM, API, "Project acme/team/lib\ncreate: {}")
+    cli_runner.sandbox.set_faults(
+        ["status=403,method=POST,match=milestones", "status=403,method=POST,match=projects,nth=2"]
+    )
+    assert cli_runner("apply --yes --concurrency 1 --report json=report.json").code == 3
+    service(cli_runner, dialect)
+    cli_runner.sandbox.set_faults([])
+    done, _ = plan(cli_runner, "plan --retry-failed report.json")
+    assert told(done) == [
+        "! project acme/team/api: project acme/team/api does not exist, and this run leaves out its creation "
+        "(manifests/all.yaml:6); include project acme/team/api in the run",
+        "! project acme/team/lib: group acme/team does not exist, and this run leaves out its creation "
+        "(manifests/all.yaml:1); include group acme/team in the run",
+    ]
 
 
 def test_a_canary_takes_along_what_is_created_for_its_sake(cli_runner: CliRunner, dialect: str) -> None:
