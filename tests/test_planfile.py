@@ -13,9 +13,13 @@ from pydantic_core import PydanticSerializationError
 from reconciler.documents.plan_file import SavedPlan, load_plan, refuse_unless_current, save_plan
 from reconciler.documents.report import load_report, save_report
 from reconciler.errors import PlanRefused
+from reconciler.model.creation import Creation, Import, Namespace
 from reconciler.model.plan import Plan
+from reconciler.model.protocols import Request
 from reconciler.model.state import Section
+from reconciler.planning.creation import creation_in, creation_of
 from tests.building import KINDS, section
+from tests.render.creations import API as PROJECT
 from tests.render.creations import became, creations
 from tests.render.plans import patiently, saved_plans
 from tests.render.samples import API, EMPTY, NOON, SECRET, done, sample, saved_plan, spoilt
@@ -350,6 +354,31 @@ def test_a_creation_that_nobody_would_plan_is_refused(spoil: Spoil) -> None:
     saved = save_plan(creations())
     assert load_plan(saved, KINDS) == creations()
     assert re.fullmatch("damaged: no creation of '.*' is planned like this", refusal(spoilt(saved, spoil)))
+
+
+def test_an_import_is_shown_in_the_words_of_manifests_and_sent_in_those_of_the_service() -> None:
+    fields = {"timeout_strategy": "optimistic", "url": "https://b", "username": "ada", "project": "PAY", "repo": "api"}
+    creation = Creation("api", source=Import("bitbucket_server", "T", fields))
+    planned = creation_of(PROJECT, creation, Namespace("acme/new-team"))
+    sent = {
+        **{name if name == "timeout_strategy" else f"bitbucket_server_{name}": fields[name] for name in fields},
+        "personal_access_token": {"variable": "T"},
+        "new_name": "api",
+        "target_namespace": "acme/new-team",
+    }
+    assert planned.after == {"name": "api", "import": {"bitbucket_server": {**fields, "token_env": "T"}}}
+    assert planned.requests == (Request("POST", "import/bitbucket_server", sent),)
+    assert creation_in(planned.after) == creation
+    # A plan of an earlier version shows them as they are sent, and is applied exactly.
+    former = {key: value for key, value in sent.items() if key in fields or "server" in key} | {"token_env": "T"}
+
+    def earlier(plan: dict[str, Any]) -> None:
+        created(plan, 2)["after"]["import"] = {"bitbucket_server": former}
+        created(plan, 2)["requests"] = [{"method": "POST", "path": "import/bitbucket_server", "body": sent}]
+
+    loaded = load_plan(spoilt(save_plan(creations()), earlier), KINDS).targets[2].creation
+    assert loaded is not None
+    assert (loaded.after["import"], loaded.requests) == ({"bitbucket_server": former}, planned.requests)
 
 
 def test_a_report_of_creations_is_read_and_checked_too() -> None:

@@ -185,9 +185,7 @@ def as_written(creation: Creation, slug: str) -> dict[str, Any]:
         create[FROM_ARCHIVE] = str(creation.archive.file)
     if creation.source is not None:
         source = creation.source
-        aliases = {_sent(source.source, name): name for name in _fields(source.source)}
-        fields = {aliases[name]: value for name, value in source.fields.items()}
-        create[IMPORT] = {source.source: {**fields, TOKEN: source.token_env}}
+        create[IMPORT] = {source.source: {**source.fields, TOKEN: source.token_env}}
     written: dict[str, Any] = literal(create)
     return written
 
@@ -245,15 +243,10 @@ def _fields(source: str) -> Mapping[str, Any]:
     return model.model_fields if model else {}
 
 
-def _sent(source: str, name: str) -> str:
-    """Return the name of a field of an import in requests."""
-    return str(_fields(source)[name].serialization_alias or name)
-
-
 def _read_source(written: ImportSource, values: Mapping[str, str]) -> Import:
     (source,) = written.model_fields_set
     model = getattr(written, source)
-    fields = model.model_dump(exclude_unset=True, exclude={TOKEN}, by_alias=True)
+    fields = model.model_dump(exclude_unset=True, exclude={TOKEN})
     return Import(source, fill(model.token_env, values), fill_all(fields, values))
 
 

@@ -7,13 +7,11 @@ from typing import Annotated, Any, ClassVar, Literal, Self
 
 from pydantic import AfterValidator, BaseModel, BeforeValidator, ConfigDict, Field, WithJsonSchema, model_validator
 
-from reconciler.model.creation import Visibility
+from reconciler.model.creation import PREFIXED, Visibility
 from reconciler.model.kind import GivenDay
 from reconciler.model.targets import LEVELS, Level, Target
 
 API_VERSION = "reconciler/v1"
-BITBUCKET = "bitbucket_server_"
-"""How the names of the fields of an import from a Bitbucket Server begin in requests."""
 LONGEST_NAME = 255
 NOTHING: Mapping[str, str] = MappingProxyType({})
 
@@ -332,26 +330,20 @@ class BitbucketServerSource(ExternalSource):
 
     misplaced: ClassVar[Mapping[str, str]] = {
         **ExternalSource.misplaced,
-        **{f"{BITBUCKET}{name}": f"write `{name}`" for name in ("url", "username", "project", "repo")},
+        **{f"bitbucket_server_{name}": f"write `{name}`" for name in PREFIXED["bitbucket_server"]},
     }
 
     url: Text = Field(
         title="URL",
         description="The address of the server.",
         examples=["https://bitbucket.example.com"],
-        serialization_alias=f"{BITBUCKET}url",
     )
-    username: Text = Field(
-        description="The user whose token it is.", examples=["ada"], serialization_alias=f"{BITBUCKET}username"
-    )
-    project: Text = Field(
-        description="The key of the project.", examples=["PAY"], serialization_alias=f"{BITBUCKET}project"
-    )
+    username: Text = Field(description="The user whose token it is.", examples=["ada"])
+    project: Text = Field(description="The key of the project.", examples=["PAY"])
     repo: Text = Field(
         title="Repository",
         description="The name of the repository.",
         examples=["api"],
-        serialization_alias=f"{BITBUCKET}repo",
     )
 
 

@@ -20,6 +20,9 @@ VISIBILITIES: tuple[Visibility, ...] = get_args(Visibility)
 SOURCES: Mapping[str, str] = {"github": "import/github", "bitbucket_server": "import/bitbucket_server"}
 """By the manifest's word for where a project is imported from, the path of the request."""
 
+PREFIXED: Mapping[str, tuple[str, ...]] = {"bitbucket_server": ("url", "username", "project", "repo")}
+"""By source, the fields whose names in requests begin with the source, such as `bitbucket_server_url`."""
+
 ID_OF = "id_of"
 """`{"id_of": "group acme/new-team"}` in a body stands for the ID of a target that this run creates."""
 
@@ -50,7 +53,7 @@ class Import:
     Attributes:
         source: a key of `SOURCES`.
         token_env: the environment variable with the token of that service.
-        fields: the other fields, as section 4.1 of the spec names them in requests.
+        fields: the other fields, as manifests name them.
     """
 
     source: str
@@ -119,8 +122,10 @@ def creation_request(target: Target, after: Fields, namespace: Namespace) -> Req
     slug = str(target.ref).rpartition("/")[2]
     if "import" in after:
         ((source, fields),) = after["import"].items()
-        given = {name: value for name, value in fields.items() if name != "token_env"}
-        body = {**given, "personal_access_token": {VARIABLE: fields["token_env"]}}
+        prefixed = PREFIXED.get(source, ())
+        given = {f"{source}_{name}" if name in prefixed else name: value for name, value in fields.items()}
+        variable = given.pop("token_env")
+        body = {**given, "personal_access_token": {VARIABLE: variable}}
         return Request("POST", SOURCES[source], {**body, "new_name": slug, "target_namespace": namespace.path})
     where = namespace.id if namespace.id is not None or not namespace.path else {ID_OF: f"group {namespace.path}"}
     parent = "parent_id" if target.level is Level.GROUP else "namespace_id"

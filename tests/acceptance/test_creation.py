@@ -169,7 +169,7 @@ create:
         if answer.is_server_error:
             world.installation.remarks.append(f"{path} is answered {answer.status_code}: its refusal was not compared")
             continue
-        sentence = re.findall(r"[\w'][^\"\[\]{}]{15,}", answer.text)[-1]
+        sentence = re.findall(r"[\w'][^\"\[\]{}]{15,}", answer.text)[-1].removesuffix(".")
         assert f"POST {path}: {answer.status_code} {sentence}" in line
         assert world.ask("GET", f"projects/{world.at(name)}").status_code == httpx.codes.NOT_FOUND
 

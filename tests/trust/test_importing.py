@@ -61,8 +61,7 @@ def meddled(
 def test_imports_go_on_side_by_side_while_everything_else_is_applied(engine: EngineDriver) -> None:
     with_imports(engine)
     bitbucket = Import("bitbucket_server", "GITHUB_TOKEN", {
-        "bitbucket_server_url": "https://bitbucket.example.com", "bitbucket_server_username": "me",
-        "bitbucket_server_project": "TOOLS", "bitbucket_server_repo": "lint",
+        "url": "https://bitbucket.example.com", "username": "me", "project": "TOOLS", "repo": "lint",
     })  # fmt: skip
     wanted = (
         new("acme/a", from_github(42), **TWO),
@@ -240,8 +239,7 @@ def test_refusals_of_imports_name_cause_and_fix(engine: EngineDriver) -> None:
         "(HTTP 404); check `repo_id`, and what the token in GITHUB_TOKEN may read"
     ]
     elsewhere = {"url": "https://bitbucket.example.com", "username": "ada", "project": "TOOLS", "repo": "x"}
-    values = {f"bitbucket_server_{key}": value for key, value in elsewhere.items()}
-    missing = Creation("a", source=Import("bitbucket_server", "GITHUB_TOKEN", values))
+    missing = Creation("a", source=Import("bitbucket_server", "GITHUB_TOKEN", elsewhere))
     assert results(applied(engine, plan_of(engine, new("acme/a", missing)))) == [
         "project acme/a failed: POST import/bitbucket_server: 400 Import failed due to a BitBucket Server error: Error 404: "
         "Repository TOOLS/x does not exist; check `url`, `project` and `repo`, and what the token in GITHUB_TOKEN may read"
