@@ -135,6 +135,7 @@ class Creations:
         self._filled: set[str] = set()
         self._runs: dict[str, CreationRun] = {}
         self._secrets: set[str] = set()
+        self._told_of_rounds = False
         self.unfinished: list[str] = []
         self.left_out: list[str] = []
 
@@ -243,6 +244,12 @@ class Creations:
         value = external_token(name, self.options.own_tokens)
         self._secrets.add(value)
         return value
+
+    def tell_of_rounds(self) -> None:
+        """Tell, once, that imports are asked for again each minute."""
+        if not self._told_of_rounds:
+            self._told_of_rounds = True
+            LOG.info("The service takes only some imports a minute; the others are asked for again every %d s", ROUND)
 
     def hidden(self, text: str) -> str:
         """Return words of the service without the tokens that were sent."""
@@ -446,8 +453,9 @@ class CreationRun:
         """Return after how many seconds to send a request again that was certainly not carried out; None for never."""
         if isinstance(error, NotFound) and self.creations.is_new(self.namespace):
             return next(waits, None)
-        if isinstance(error, RateLimited) and "import" in self.change.after:
-            return ROUND if next(waits, None) else None
+        if isinstance(error, RateLimited) and "import" in self.change.after and next(waits, None):
+            self.creations.tell_of_rounds()
+            return ROUND
         return None
 
     def _made(self, request: Request, answer: Json) -> Place:

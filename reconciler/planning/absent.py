@@ -349,7 +349,9 @@ def _missing(target: Target, creations: Mapping[Identity, DesiredTarget], spared
     if declared is not None:
         by_section = target.identity in spared
         narrowing, remedy = (
-            ("`--section`", "run without `--section`") if by_section else ("this run", f"include {target} in the run")
+            ("`--section`", "run without `--section`")
+            if by_section
+            else ("this run", f"include {target} in the run, or plan again once it exists")
         )
         return Cause(f"{target} does not exist, and {narrowing} leaves out its creation ({declared.origin})", remedy)
     return Cause(

@@ -244,7 +244,9 @@ def test_a_creation_that_a_narrowing_leaves_out_is_named(cli_runner: CliRunner, 
     left_out = "group acme/team does not exist, and this run leaves out its creation (manifests/all.yaml:1)"
     done, asked = plan(cli_runner, f"plan {line}")
     assert [each for each in asked if "triggers" not in each] == ["groups/acme/team"]
-    assert told(done) == [f"! project acme/team/api: {left_out}; include group acme/team in the run"]
+    assert told(done) == [
+        f"! project acme/team/api: {left_out}; include group acme/team in the run, or plan again once it exists"
+    ]
 
 
 def test_a_creation_that_the_sections_leave_out_is_named(cli_runner: CliRunner, dialect: str) -> None:
@@ -502,9 +504,9 @@ def test_what_is_gone_before_a_retry_is_not_said_to_be_created_by_nobody(cli_run
     done, _ = plan(cli_runner, "plan --retry-failed report.json")
     assert told(done) == [
         "! project acme/team/api: project acme/team/api does not exist, and this run leaves out its creation "
-        "(manifests/all.yaml:6); include project acme/team/api in the run",
+        "(manifests/all.yaml:6); include project acme/team/api in the run, or plan again once it exists",
         "! project acme/team/lib: group acme/team does not exist, and this run leaves out its creation "
-        "(manifests/all.yaml:1); include group acme/team in the run",
+        "(manifests/all.yaml:1); include group acme/team in the run, or plan again once it exists",
     ]
 
 
@@ -550,7 +552,9 @@ def test_references_to_what_this_run_does_not_create_are_problems_in_the_same_wo
 
     def left_out(path: str, line: int) -> str:
         reason = f"project {path} does not exist, and this run leaves out its creation (manifests/all.yaml:{line})"
-        return f'! allowlisted project "{path}": {reason}; include project {path} in the run'
+        return (
+            f'! allowlisted project "{path}": {reason}; include project {path} in the run, or plan again once it exists'
+        )
 
     assert sorted(told(done)) == sorted(
         [

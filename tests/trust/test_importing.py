@@ -268,7 +268,10 @@ def test_a_401_to_an_import_ends_no_run_and_errors_repeat_no_token(sandbox: Sand
         ]
 
 
-def test_more_imports_than_the_service_takes_in_a_minute_are_sent_later(sandbox: Sandbox) -> None:
+def test_more_imports_than_the_service_takes_in_a_minute_are_sent_later(
+    sandbox: Sandbox, caplog: pytest.LogCaptureFixture
+) -> None:
+    caplog.set_level(logging.INFO, "reconciler.apply")
     limit = {"kind": "status", "status": 429, "method": "POST", "match": "import/"}
     with meddled(sandbox) as (engine, clock):
         plan = plan_of(engine, new("acme/a", from_github(42)), new("acme/b", from_github(42)))
@@ -280,6 +283,8 @@ def test_more_imports_than_the_service_takes_in_a_minute_are_sent_later(sandbox:
         (line,) = results(applied(engine, plan))
         assert line.startswith("project acme/c failed: POST import/github: 429 ")
         assert clock.waits.count(61) == 7
+        told = "The service takes only some imports a minute; the others are asked for again every 61 s"
+        assert caplog.messages.count(told) == 2  # once a run
 
 
 def test_an_import_that_goes_elsewhere_is_a_failure_that_names_the_place(sandbox: Sandbox) -> None:
