@@ -3,7 +3,7 @@
 import hashlib
 import os
 import re
-from collections.abc import Callable, Collection, Iterator, Mapping
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 from functools import lru_cache
 from pathlib import Path
@@ -165,6 +165,28 @@ def too_visible(target: Target, creations: Creations) -> Diagnostic | None:
         f"the service {outcome} `{wanted}` in {group}, which is created {around} ({creations[group.identity].origin})"
     )
     return Diagnostic((CREATE, "visibility"), message, "advice")
+
+
+def namesakes(creating: Iterable[tuple[Target, Creation, Document]]) -> Iterator[tuple[Document, Diagnostic]]:
+    """Yield the documents that would create a second group or project of one name in one namespace, each with an error.
+
+    The service refuses it, in any spelling of the namespace's path; names that differ in case are different. At the top
+    level, and between a group and a project, names may be equal.
+    """
+    first: dict[tuple[Level, str, str], tuple[Target, Document]] = {}
+    for target, creation, document in creating:
+        namespace = str(target.ref).rpartition("/")[0]
+        other, place = first.setdefault((target.level, namespace.casefold(), creation.name), (target, document))
+        if namespace and other is not target:
+            where = place.find(_steps_to_name(place))
+            message = f"{other} is created with the name `{creation.name}` too ({where})"
+            refused = f"the service refuses two {target.level}s of one name in {namespace}"
+            yield document, Diagnostic(_steps_to_name(document), f"{message}, and {refused}: choose another `name`")
+
+
+def _steps_to_name(document: Document) -> Steps:
+    """Return the steps to what names a creation: the last part of the path where the name is left out."""
+    return (CREATE, "name") if "name" in document.value[CREATE] else ("metadata", "path")
 
 
 def _visibility(group: Target, creations: Creations) -> Visibility | None:

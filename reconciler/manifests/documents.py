@@ -378,7 +378,10 @@ class TargetCreation(Envelope):
     """The creation of a target that does not exist."""
 
     name: DisplayName = Field(
-        default="", description="The display name; the last part of the path if left out.", examples=["New Team"]
+        default="",
+        description="The display name; the last part of the path if left out. No two groups, and no two projects, of a "
+        "namespace have the same.",
+        examples=["New Team"],
     )
     visibility: Visibility = Field(
         default="private",

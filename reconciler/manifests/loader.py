@@ -14,7 +14,7 @@ from types import MappingProxyType
 from typing import TYPE_CHECKING, Any
 
 from reconciler.errors import LocatedDiagnostic, ManifestErrors
-from reconciler.manifests.creation import CREATE, Surroundings, too_visible, unordered
+from reconciler.manifests.creation import CREATE, Surroundings, namesakes, too_visible, unordered
 from reconciler.manifests.diagnostics import Diagnostic, Diagnostics
 from reconciler.manifests.exceptions import exceptions_on, read_exceptions
 from reconciler.manifests.index import (
@@ -713,11 +713,7 @@ def _copied(value: Any) -> Any:
 def _assemble(compositions: list[Composition], index: Index, diagnostics: Diagnostics) -> dict[Identity, Assembled]:
     """Merge and check each target; return the good ones by identity."""
     levels = path_levels(index, diagnostics)
-    creations = {identity: each.creation for identity, each in index.targets.items() if each.creation}
-    for identity in creations:
-        own = index.targets[identity]
-        if (advice := too_visible(own.target, creations)) is not None:
-            diagnostics.add(own.layer.document, advice)
+    _check_creations(index, diagnostics)
     assembled = _merge(compositions, index, diagnostics)
     declared = [each.effective for each in assembled.values()]
     groups = {str(each.target.ref).casefold(): each for each in declared if each.target.level is Level.GROUP}
@@ -725,6 +721,17 @@ def _assemble(compositions: list[Composition], index: Index, diagnostics: Diagno
         for found in chain(misplaced_references(each, levels), contradictions(each, groups)):
             diagnostics.add_merged(each, found)
     return assembled
+
+
+def _check_creations(index: Index, diagnostics: Diagnostics) -> None:
+    """Check what documents create against one another."""
+    creating = [(each.target, each.creation, each.layer.document) for each in index.targets.values() if each.creation]
+    creations = {target.identity: creation for target, creation, _ in creating}
+    for target, _, document in creating:
+        if (advice := too_visible(target, creations)) is not None:
+            diagnostics.add(document, advice)
+    for document, error in namesakes(creating) if creating else ():
+        diagnostics.add(document, error)
 
 
 def _merge(compositions: list[Composition], index: Index, diagnostics: Diagnostics) -> dict[Identity, Assembled]:
