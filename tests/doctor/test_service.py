@@ -72,8 +72,8 @@ def test_a_token_that_expires_soon_is_warned_of(patient: Patient, days: int, ver
 @pytest.mark.parametrize(
     ("token", "said"),
     [
-        ({"expires_at": "2020-01-01"}, "401 Token is expired. You can either do re-authorization or token refresh."),
-        ({"revoked": True}, "401 Token was revoked. You have to re-authorize from the user."),
+        ({"expires_at": "2020-01-01"}, "401 Token is expired. You can either do re-authorization or token refresh"),
+        ({"revoked": True}, "401 Token was revoked. You have to re-authorize from the user"),
         ({"token": "another"}, "401 Unauthorized"),
     ],
 )
