@@ -89,7 +89,7 @@ def archive_arrives(group: Target, service: Service, options: ApplyOptions) -> s
             LOG.info("%s: the archive has arrived, as far as the service shows that", group)
             return ""
         before = now
-    return f"the archive still comes into {group} after {in_words(options.wait)}"
+    return f"the archive of {group} is still arriving after {in_words(options.wait)}"
 
 
 def _content(group: Target, reader: Reader) -> dict[str, int | None]:

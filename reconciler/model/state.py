@@ -198,6 +198,8 @@ class LiveState:
         names: the names of the lists that were looked up.
         absent: by `Target.identity`, the targets of which nothing was read, because they will be created, or cannot be
             planned for a reason; their parts are empty.
+        archives: the paths of the groups that are there and that documents create from archives, which may still
+            arrive, by `Target.identity`.
     """
 
     parts: Mapping[PartAddress, LivePart]
@@ -205,6 +207,7 @@ class LiveState:
     read_at: datetime = field(default_factory=lambda: datetime.now(UTC))
     names: Mapping[Vocabulary, frozenset[str] | Unknown] = field(default_factory=dict)
     absent: Mapping[Identity, ToCreate | Cause] = field(default_factory=dict)
+    archives: Mapping[Identity, str] = field(default_factory=dict)
 
     def created(self, level: Level, path: str) -> ToCreate | None:
         """Return how a target of that path is to be created, None if it is not."""

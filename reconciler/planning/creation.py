@@ -112,26 +112,38 @@ def as_created(planned: TargetPlan, to_create: ToCreate) -> TargetPlan:
     return replace(planned, sections=sections, importing=to_create.creation.source is not None)
 
 
-def with_arrivals(plan: Plan, declared: Iterable[DesiredTarget], absent: Mapping[Identity, ToCreate | Cause]) -> Plan:
-    """Return a plan that says in which groups the archives of earlier runs may still arrive.
+def from_archives(
+    declared: Iterable[DesiredTarget], absent: Mapping[Identity, ToCreate | Cause]
+) -> dict[Identity, str]:
+    """Return the paths of the groups that are there and that documents create from archives, by `Target.identity`.
 
-    An archive that finds a subgroup or a milestone of the same name leaves out its own, so that nothing is created
-    beside it. The service never says whether one has arrived.
+    The service never says whether an archive has arrived.
     """
-    groups = {
+    return {
         each.target.identity: str(each.target.ref)
         for each in declared
         if each.creation is not None and each.creation.archive is not None and each.target.identity not in absent
     }
 
+
+def archive_around(target: Target, archives: Mapping[Identity, str]) -> str:
+    """Return the nearest group around a group, or itself, that is from an archive; empty if none is."""
+    above = [(Level.GROUP, path) for path in reversed(groups_above(target))]
+    return next((archives[each] for each in [target.identity, *above] if each in archives), "")
+
+
+def with_arrivals(plan: Plan, archives: Mapping[Identity, str]) -> Plan:
+    """Return a plan that says in which groups the archives of earlier runs may still arrive.
+
+    An archive that finds a subgroup or a milestone of the same name leaves out its own, so that nothing is created
+    beside it.
+    """
+
     def arriving(planned: TargetPlan) -> str:
         if planned.target.level is not Level.GROUP or all(change.action != "create" for change in planned.changes):
             return ""
-        above = [(Level.GROUP, path) for path in reversed(groups_above(planned.target))]
-        return next((groups[each] for each in [planned.target.identity, *above] if each in groups), "")
+        return archive_around(planned.target, archives)
 
-    if not groups:
-        return plan
     return replace(plan, targets=tuple(replace(each, arriving=arriving(each)) for each in plan.targets))
 
 

@@ -25,6 +25,7 @@ from reconciler.model.state import (
     Vocabulary,
 )
 from reconciler.model.targets import Address, Key, Target
+from reconciler.planning.creation import archive_around
 from reconciler.planning.exceptions import NO_EXCEPTIONS, PartExceptions, held_back, is_held
 
 NEAR_MISS = "{} is there: another name, since it differs in blanks, capitals or characters that look alike"
@@ -450,7 +451,9 @@ def _unlisted(at: DeclaredPart[Collection], name: Key, wanted: Resource) -> Iter
         elif not strange <= names:
             unknown = sorted(strange - names)
             reason = f"unknown name{'s' * (len(unknown) > 1)} {', '.join(map(quoted, unknown))}"
-            yield field, at.problem(name, reason, "correct it, or create it first", field=field)
+            group = archive_around(at.section.target, at.live.archives)
+            remedy = f"or plan again once the archive of group {group} has arrived" if group else "or create it first"
+            yield field, at.problem(name, reason, f"correct it, {remedy}", field=field)
 
 
 def _names_in(at: DeclaredPart[Collection], path: str) -> frozenset[str] | Unknown | Vocabulary | None:

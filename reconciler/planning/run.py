@@ -30,7 +30,7 @@ from reconciler.model.state import (
 from reconciler.model.targets import Identity, Level, Target
 from reconciler.planning.absent import look_up_absent
 from reconciler.planning.causes import find_causes, refuse_unless_api
-from reconciler.planning.creation import empty_parts, existing, with_arrivals
+from reconciler.planning.creation import empty_parts, existing, from_archives, with_arrivals
 from reconciler.planning.planner import make_plan
 from reconciler.planning.selection import hold_back
 
@@ -202,7 +202,9 @@ def _plan_from(
     make: MakePlan,
 ) -> tuple[Plan, LiveState]:
     ids: dict[Reference, int | Unknown] = {**known.ids, **live.ids}
-    live = replace(live, ids=ids, parts=_forced(live) if desired.forced else live.parts)
+    creates = any(each.creation is not None for each in known.targets)
+    archives = from_archives(known.targets, live.absent) if creates else {}
+    live = replace(live, ids=ids, parts=_forced(live) if desired.forced else live.parts, archives=archives)
     _warn_of_unshown(desired, live)
     earlier: dict[Target, TargetPlan] = {}
     plan, missing = make(desired, live, kinds, earlier)
@@ -218,8 +220,8 @@ def _plan_from(
                 replace(each, importing=True) if each.target in known.importing else each for each in plan.targets
             ),
         )
-    if any(each.creation is not None for each in known.targets):
-        plan = with_arrivals(plan, known.targets, live.absent)
+    if archives:
+        plan = with_arrivals(plan, archives)
     moved = {
         Reference(target.level, str(path).casefold()): move.number
         for target, move in known.moved().items()

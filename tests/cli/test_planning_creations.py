@@ -452,6 +452,14 @@ def test_what_is_created_in_a_group_from_an_archive_is_private_and_may_have_its_
         "acme/team/deep": "private",
         "acme/other/deep/api": "internal",
     }
+    # in the next run, the archive may still be arriving
+    state["groups"] += [{"id": 20, "path": "acme/team"}, {"id": 21, "path": "acme/team/deep"}]
+    cli_runner.sandbox.replace_state(state)
+    done, _ = plan(cli_runner)
+    arrived = "plan again once the archive of group acme/team has arrived"
+    assert [line for line in told(done) if line.startswith("!")] == [
+        f'! epic "Plan".labels: unknown name "of the archive"; correct it, or {arrived}'
+    ] * 2
 
 
 def test_the_doctor_asks_nothing_about_what_is_missing(cli_runner: CliRunner, dialect: str) -> None:

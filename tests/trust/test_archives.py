@@ -128,7 +128,7 @@ def test_what_is_below_waits_for_the_next_run_when_the_time_is_over(engine: Engi
     application = Application(plan, engine.client, KINDS)
     application.run(ApplyOptions(1, wait=0))
     why = (
-        "the archive still comes into group acme/NEW after 0s; the service goes on with it, and the same command goes on "
+        "the archive of group acme/NEW is still arriving after 0s; the service goes on with it, and the same command goes on "
         "from there"
     )
     assert results(application.outcomes) == [
@@ -149,7 +149,7 @@ def test_an_archive_that_an_earlier_run_did_not_wait_for_is_waited_for_where_som
     below = new("acme/NEW/SUB", milestones={"2.0": {}})
     applied(engine, plan_of(engine, group), wait=0)
     why = (
-        "the archive still comes into group acme/NEW after 0s; the service goes on with it, and the same command goes on "
+        "the archive of group acme/NEW is still arriving after 0s; the service goes on with it, and the same command goes on "
         "from there"
     )
     plan = plan_of(engine, below, besides=[group])
