@@ -81,6 +81,7 @@ Plan: 14 to create, 3 to update, 0 to delete, 3 problems, 0 unmanaged. 18 writes
 def test_all_that_a_team_will_have_is_planned_against_nothing(
     cli_runner: CliRunner, dialect: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
+    monkeypatch.delenv("GITHUB_TOKEN", raising=False)
     service(cli_runner, dialect)
     write(
         cli_runner,
