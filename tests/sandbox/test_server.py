@@ -94,7 +94,6 @@ def test_requests_wait_for_a_worker_and_take_its_time(service: SandboxClient) ->
     with ThreadPoolExecutor(3) as pool:
         list(pool.map(lambda _: service.ask("GET /user"), range(3)))
     assert perf_counter() - began >= 3 * 0.04
-    assert sandbox.peak_in_flight() == 3
 
 
 @pytest.mark.parametrize(
