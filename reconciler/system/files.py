@@ -7,7 +7,6 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
 from fcntl import LOCK_EX, flock
 from pathlib import Path
-from secrets import token_hex
 from typing import Any
 
 from reconciler.errors import OutputFailed
@@ -114,7 +113,7 @@ def alone_in(folder: Path) -> Iterator[None]:
 
 def _prepare(path: Path, content: bytes) -> Path:
     """Write what is to take the place of a file beside it, and return where that is."""
-    partial = path.with_name(f".partial-{token_hex(8)}")
+    partial = path.with_name(f".partial-{os.urandom(8).hex()}")
     handle = os.open(partial, NEW_FILE, 0o666)
     try:
         with os.fdopen(handle, "wb") as file:
@@ -138,7 +137,7 @@ def replacing(path: Path) -> Iterator[Callable[[bytes], object]]:
     """
     with naming(path):
         path.parent.mkdir(parents=True, exist_ok=True)
-        partial = path.with_name(f".partial-{token_hex(8)}")
+        partial = path.with_name(f".partial-{os.urandom(8).hex()}")
         handle = os.open(partial, NEW_FILE, 0o600)
 
     def write(content: bytes) -> None:
