@@ -85,6 +85,7 @@ QUICK = replace(
     latencies=(20, 100),
     workers=(4, 16),
     peers=10,
+    repeat=1,
 )
 TINY = Sizes(
     name="tiny",

@@ -41,3 +41,6 @@ ROWS: Mapping[str, Row] = {
     "browser": browsing.browsing,
     "peers": peers.peers,
 }
+
+NEEDY = ("browser", "peers")
+"""The rows that need Chromium, or packages from PyPI, and more time for that than all others for their work."""
