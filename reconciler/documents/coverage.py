@@ -67,9 +67,9 @@ class Matrix:
 def matrix(document: SavedPlan | Report) -> Matrix:
     """Return what the targets of a plan, or of a report, declare, and the state of each section.
 
-    A problem of a whole target is one in each section that it declares; in all sections, where an older document does
-    not tell which these are. All sections of a target that is to be created change. Differences that a baseline has
-    count, too. A report of an older version lacks the targets that were in order.
+    A problem of a whole target counts in each section that it declares. An older document does not name these: there,
+    it counts in all sections. Each section of a target that is to be created counts as changed. Differences that are in
+    a baseline count, too. A report of an older version lacks the targets that were in order.
     """
     found = dict(_targets(document))
     names = tuple(sorted({name for own in found.values() for name in own} - {""}))

@@ -108,7 +108,7 @@ def look_for(
     """Ask which targets are there, of those to be planned that may be created; and how imports into them are going.
 
     Args:
-        desired: what is to be planned.
+        desired: the targets of this plan.
         whole: all that the manifests declare.
         reader: the service.
         concurrency: how many requests at once.
@@ -127,14 +127,7 @@ def look_for(
     found = find_existing((each.target for each in creating), reader, concurrency, {**listed, **known}, created=names)
     if creating and not any(isinstance(answer, There) for answer in found.values()):
         refuse_unless_api(reader, api_url)
-    imported = {
-        each.target: os.environ.get(each.creation.source.token_env, "").strip()
-        for each in creating
-        if each.creation is not None and each.creation.source and isinstance(found[each.target.identity], There)
-    }
-    # The reason of a failure may repeat the token that the import was begun with.
-    tokens = [token for token in imported.values() if token]
-    imports = ask_each(partial(ask_import, reader=reader, secrets=tokens), imported, concurrency)
+    imports = _ask_imports(creating, found, reader, concurrency)
     _tell_left_out(imports)
     return Absent(
         find_absent(desired.targets, whole.targets, found) | _not_imported(imports),
@@ -150,6 +143,20 @@ def look_for(
             if isinstance(answer, There) and answer.archived
         ),
     )
+
+
+def _ask_imports(
+    creating: Iterable[DesiredTarget], found: Answers, reader: Reader, concurrency: Concurrency
+) -> Mapping[Target, ImportState | ServiceError]:
+    """Ask how the imports into the projects that are there are going."""
+    imported = {
+        each.target: os.environ.get(each.creation.source.token_env, "").strip()
+        for each in creating
+        if each.creation is not None and each.creation.source and isinstance(found[each.target.identity], There)
+    }
+    # The reason of a failure may repeat the token that the import was begun with.
+    tokens = [token for token in imported.values() if token]
+    return ask_each(partial(ask_import, reader=reader, secrets=tokens), imported, concurrency)
 
 
 def _not_imported(imports: Mapping[Target, ImportState | ServiceError]) -> dict[Identity, ToCreate | Cause]:
