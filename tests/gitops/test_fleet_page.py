@@ -6,6 +6,7 @@ from typing import Any
 import pytest
 
 from reconciler.documents.history import FORMAT
+from tests.fleet.repository import NOBODY
 from tests.gitops.component import read_component
 from tests.gitops.conftest import Project
 
@@ -14,14 +15,19 @@ pytestmark = pytest.mark.untraced
 DRIFT, FLEET = "reconciler-drift", "reconciler-fleet"
 PAGE, HISTORY = "public/index.html", "public/index.history.json"
 REF = "refs/reconciler/fleet"
+MANIFEST = """\
+apiVersion: reconciler/v1
+kind: Project
+metadata: {path: acme/api}
+spec: {milestones: %s}
+"""
 
 
 @pytest.fixture(autouse=True)
 def _component(project: Project) -> None:
     jobs = (read_component(name).jobs(image="reconciler:1") for name in ("drift", "fleet"))
     project.jobs = {name: job for each in jobs for name, job in each.items()}
-    spec = "{milestones: {a: {}}}"
-    project.commits(api=f"apiVersion: reconciler/v1\nkind: Project\nmetadata: {{path: acme/api}}\nspec: {spec}\n")
+    project.commits(api=MANIFEST % "{a: {}}")
 
 
 def kept(project: Project) -> dict[str, Any]:
@@ -32,6 +38,7 @@ def kept(project: Project) -> dict[str, Any]:
 
 
 def test_the_page_of_each_run_knows_the_runs_before_and_no_history_is_lost(project: Project) -> None:
+    project.variables |= {name: value for name, value in NOBODY.items() if name.endswith("_DATE")}  # the same second
     pipeline = project.on_main("schedule")
     assert pipeline.run(DRIFT) == [2]
     project.writes()
@@ -52,9 +59,15 @@ def test_the_page_of_each_run_knows_the_runs_before_and_no_history_is_lost(proje
     hook.chmod(0o755)
     assert pipeline.run(FLEET) == [0]
     [ran] = pipeline.ran[FLEET]
+    assert (ran.log.count("history"), kept(project)) == (0, first)  # the same report again: nothing to keep
+    project.commits(api=MANIFEST % "{a: {}, b: {}}")
+    pipeline = project.on_main("schedule")
+    assert pipeline.run(DRIFT, FLEET) == [2, 0]
+    [ran] = pipeline.ran[FLEET]
     assert "There is no history" not in ran.log
     assert ran.log.endswith("The history could not be kept: no token may push. The next page does not know this run.\n")
-    assert json.loads(ran.artifacts[HISTORY]) == kept(project) == first
+    changes = [run["changes"] for run in json.loads(ran.artifacts[HISTORY])["runs"]]
+    assert (changes[-1], kept(project)) == (2, first)
     assert project.repository.git("rev-list", "--count", REF) == "1"
 
     (project.repository.folder / "index.history.json").write_text("{}")
