@@ -31,9 +31,10 @@ def _as_labels(value: object) -> object:
     """Labels are a set: in the order of the alphabet, each once, without blanks around them."""
     if not isinstance(value, list | tuple):
         return value
-    number = next((name for name in value if not isinstance(name, str)), None)
-    if number is not None:
-        raise ValueError(f'a label is text: write "{number}" in quotes')
+    others = [name for name in value if not isinstance(name, str)]
+    if others:
+        is_number = isinstance(others[0], int | float)
+        raise ValueError("a label is text" + (f': write "{others[0]}" in quotes' if is_number else ""))
     names = tuple(sorted({name.strip() for name in value}))
     wrong = next((name for name in names if not name or "," in name), None)
     if wrong is not None:

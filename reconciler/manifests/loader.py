@@ -7,7 +7,7 @@ import os
 from collections import Counter
 from collections.abc import Callable, Collection, Container, Hashable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from itertools import chain
 from pathlib import Path
 from types import MappingProxyType
@@ -716,11 +716,20 @@ def _assemble(compositions: list[Composition], index: Index, diagnostics: Diagno
     _check_creations(index, diagnostics)
     assembled = _merge(compositions, index, diagnostics)
     declared = [each.effective for each in assembled.values()]
-    groups = {str(each.target.ref).casefold(): each for each in declared if each.target.level is Level.GROUP}
-    for each in declared:
-        for found in chain(misplaced_references(each, levels), contradictions(each, groups)):
-            diagnostics.add_merged(each, found)
+    sound = [_sound(each) for each in assembled.values()]
+    groups = {str(each.target.ref).casefold(): each for each in sound if each.target.level is Level.GROUP}
+    for whole, right in zip(declared, sound, strict=True):
+        for found in chain(misplaced_references(whole, levels), contradictions(right, groups)):
+            diagnostics.add_merged(whole, found)
     return assembled
+
+
+def _sound(each: Assembled) -> Effective:
+    """Return the merged spec of a target without the sections that have errors: these may have any shape."""
+    whole, names = each.effective, {section.kind for section in each.target.sections}
+    if len(names) == len(whole.sections):
+        return whole
+    return replace(whole, sections={name: section for name, section in whole.sections.items() if name in names})
 
 
 def _check_creations(index: Index, diagnostics: Diagnostics) -> None:

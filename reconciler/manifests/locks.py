@@ -123,6 +123,8 @@ def _locks(layer: Layer, merged: Effective) -> Iterator[Lock]:
         if name not in layer.sections or name not in merged.sections:
             continue
         own = layer.section(spec, merged.values)
+        if not isinstance(own, dict):  # an error of its own
+            continue
         names = _names(spec, own, merged.values)
         for number, written in enumerate(own if entries == ALL else entries):
             steps = (written,) if entries == ALL else _steps(spec, written, own, names, merged.values)
@@ -161,7 +163,8 @@ def _broken(lock: Lock, layer: Layer, below: Effective, merged: Effective) -> It
         return
     spec = merged.specs[name]
     own = layer.section(spec, merged.values)
-    kept = spec.kind.beneath(below.sections[name], own) if isinstance(own, dict) else own
+    are_mappings = isinstance(own, dict) and isinstance(below.sections[name], dict)
+    kept = spec.kind.beneath(below.sections[name], own) if are_mappings else own
     if _at(kept, inner) != _at(below.sections[name], inner):
         message = f"{'.'.join(map(str, lock.steps))} is locked by {lock}, and this drops it"
         yield Diagnostic((name,), message, at_key=True)

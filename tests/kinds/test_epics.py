@@ -257,6 +257,7 @@ def test_fields_that_a_server_does_not_show_cannot_be_written() -> None:
         ({"labels": ["a,b"]}, 'a label must not be blank or contain a comma: "a,b"'),
         ({"labels": [" "]}, "a label must not be blank"),
         ({"labels": [2027]}, 'a label is text: write "2027" in quotes'),
+        ({"labels": [None]}, "a label is text"),
         ({"parent": " "}, "a title must not be blank; null means no parent"),
         ({"labels": "a"}, "valid tuple"),
         ({"start_date": "2027-02-30"}, "not a day of the calendar: 2027-02-30"),
