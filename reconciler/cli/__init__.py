@@ -2,8 +2,8 @@
 
 import sys
 from collections.abc import Mapping, Sequence
-from contextlib import suppress
 from importlib import import_module
+from io import StringIO
 
 import click
 
@@ -11,6 +11,7 @@ from reconciler import __version__
 from reconciler.cli.exit_codes import ExitCode, heeding, of_signal, signal_of
 from reconciler.cli.outputs import discard_unwritten, open_stderr, open_streams, report_error, write_stderr
 from reconciler.errors import ReconcilerError, UsageError
+from reconciler.system.secrets import concealed
 
 GROUPS: Mapping[str, Mapping[str, str]] = {
     "Manifests": {"validate": "manifests", "render": "manifests", "export": "export", "backup": "backup"},
@@ -119,8 +120,9 @@ def _run(arguments: list[str]) -> int:
     try:
         code = cli.main(arguments, prog_name="reconciler", standalone_mode=False)
     except click.ClickException as error:
-        with suppress(OSError):
-            error.show()
+        text = StringIO()
+        error.show(text)
+        write_stderr(concealed(text.getvalue()).rstrip("\n"))
         return UsageError.exit_code if isinstance(error, click.UsageError) else 1
     except (click.Abort, KeyboardInterrupt) as error:
         write_stderr("Interrupted.")

@@ -2,6 +2,7 @@
 
 import json
 from collections.abc import Iterable
+from dataclasses import replace
 from functools import partial
 from typing import TYPE_CHECKING, Any
 
@@ -11,6 +12,7 @@ from reconciler.cli.options import MANIFESTS, OUTPUT, PLACES, SELECTION, Given, 
 from reconciler.cli.outputs import check_outputs, write_stdout
 from reconciler.cli.session import Session
 from reconciler.errors import UsageError
+from reconciler.system.secrets import concealed
 
 if TYPE_CHECKING:
     from reconciler.manifests import Manifests
@@ -31,7 +33,8 @@ def validate(given: Given) -> int:
     try:
         manifests = session.manifests(quiet=True)
     except ManifestErrors as errors:
-        session.write_result(partial(render_validation, errors.diagnostics, {}))
+        diagnostics = [replace(each, path=concealed(each.path)) for each in errors.diagnostics]
+        session.write_result(partial(render_validation, diagnostics, {}))
         return errors.exit_code
     diagnostics = sorted((*manifests.warnings, *manifests.advice))
     session.write_result(partial(render_validation, diagnostics, manifests.documents))

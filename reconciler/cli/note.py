@@ -15,7 +15,7 @@ from reconciler import CONFIGURATION
 from reconciler.cli.options import CONNECTION, Given, command
 from reconciler.cli.outputs import write_stdout
 from reconciler.cli.session import Session
-from reconciler.cli.settings import open_client, read_file
+from reconciler.cli.settings import checked_api_url, open_client, read_file
 from reconciler.errors import (
     ConfigurationError,
     Forbidden,
@@ -263,7 +263,7 @@ def _client(given: Given, subject: Subject) -> "Client":
     if job and source("api_url") is not ParameterSource.COMMANDLINE:
         if not own and given.api_url and given.api_url.rstrip("/") != job.rstrip("/"):
             raise ConfigurationError(
-                f"the token is for {given.api_url}, and the {subject.place} is at {job}: {subject.wanted}"
+                f"the token is for {checked_api_url(given)}, and the {subject.place} is at {job}: {subject.wanted}"
             )
         given = replace(given, api_url=job)
     return open_client(given, token=own or None)

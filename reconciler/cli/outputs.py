@@ -16,6 +16,7 @@ from reconciler.cli.settings import read_file
 from reconciler.errors import ConfigurationError, OutputFailed, PlanRefused, ServiceError, UsageError
 from reconciler.model.wording import advised
 from reconciler.system.files import alone_in, is_replaced, save, save_all
+from reconciler.system.secrets import concealed
 from reconciler.system.terminal import escaped_lines
 
 if TYPE_CHECKING:
@@ -130,10 +131,10 @@ def write_stderr(text: str) -> None:
 
 
 def report_error(error: Exception) -> None:
-    """Write an error to standard error, safe for a terminal; one without a message is not written."""
+    """Write an error to stderr, safe for a terminal and without secrets; one without a message is not written."""
     if str(error):
         remedy = error.remedy if isinstance(error, ServiceError) else ""
-        write_stderr(escaped_lines(f"reconciler: {advised(str(error), remedy)}"))
+        write_stderr(escaped_lines(concealed(f"reconciler: {advised(str(error), remedy)}")))
 
 
 def open_stderr() -> None:

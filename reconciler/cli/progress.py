@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING
 
 from reconciler.cli.options import Given
 from reconciler.cli.outputs import is_terminal, write_stderr
+from reconciler.system.secrets import concealed
 from reconciler.system.terminal import escaped_lines
 
 if TYPE_CHECKING:
@@ -39,8 +40,8 @@ class ToStderr(logging.Handler):
         self.write: Callable[[str], None] = write_stderr
 
     def emit(self, record: logging.LogRecord) -> None:
-        """Write a record, safe for a terminal and for the log of a CI job."""
-        self.write(escaped_lines(self.format(record)))
+        """Write a record, safe for a terminal and for the log of a CI job, and without secrets."""
+        self.write(escaped_lines(concealed(self.format(record))))
 
 
 @contextmanager

@@ -17,6 +17,7 @@ from reconciler import CONFIGURATION
 from reconciler.cli.options import Given
 from reconciler.errors import ConfigurationError, UsageError
 from reconciler.system.processes import own_tokens, reveals_token
+from reconciler.system.secrets import concealed
 
 if TYPE_CHECKING:
     from datetime import timedelta
@@ -25,6 +26,9 @@ if TYPE_CHECKING:
 
 LOG = logging.getLogger("reconciler")
 
+
+A_URL = "RECONCILER_API_URL or --api-url"
+SUCH_AS = "such as https://host/api/v4"
 
 LISTS = ("paths", "values", "env")
 """The keys that take one string or several."""
@@ -161,10 +165,18 @@ def checked_api_url(given: Given) -> str:
         ConfigurationError: there is none, or it is not safe; see `open_client`.
     """
     if not given.api_url:
-        raise ConfigurationError("no service: set RECONCILER_API_URL or --api-url, such as https://host/api/v4")
-    url = urlsplit(given.api_url)
-    if url.scheme not in ("http", "https") or not url.hostname or url.query or url.fragment or url.username:
-        raise ConfigurationError(f"not the URL of an API: {url.hostname or given.api_url}; such as https://host/api/v4")
+        raise ConfigurationError(f"no service: set RECONCILER_API_URL or --api-url, {SUCH_AS}")
+    if concealed(given.api_url) != given.api_url:
+        raise ConfigurationError(f"{A_URL} holds a token or a password; it must be the URL alone, {SUCH_AS}")
+    try:
+        url = urlsplit(given.api_url)
+    except ValueError:
+        raise ConfigurationError(f"{A_URL} is not the URL of an API, {SUCH_AS}") from None
+    # What is no URL at all is not shown: it may be a token.
+    if not url.scheme or not url.hostname:
+        raise ConfigurationError(f"{A_URL} is not the URL of an API, {SUCH_AS}")
+    if url.scheme not in ("http", "https") or url.query or url.fragment:
+        raise ConfigurationError(f"not the URL of an API: {url.hostname}; {SUCH_AS}")
     _refuse_redirected_token(given)
     if not given.insecure_http and exposes_token(given.api_url):
         raise ConfigurationError(
@@ -190,6 +202,14 @@ def _token(given: Given) -> str:
 
 
 def _token_of_file(path: Path) -> str:
+    try:
+        path.lstat()
+    except OSError as error:
+        # The path is not shown: a variable that is not of the type File has the token itself here.
+        raise ConfigurationError(
+            f"the token file cannot be read: {error.strerror}; --token-file and RECONCILER_TOKEN_FILE take the path of "
+            "a file, never the token: in GitLab, give the CI/CD variable the type File"
+        ) from None
     token = read_file(path).strip()
     mode = stat.S_IMODE(path.stat().st_mode)
     if mode & 0o022:

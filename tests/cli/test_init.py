@@ -112,7 +112,7 @@ def test_nothing_is_written_through_a_link_nor_outside(cli_runner: CliRunner, tm
     ("line", "message"),
     [
         ("--group acme/nowhere", "no such group"),
-        ("--api-url https://me:secret@example.com/api/v4", "not the URL of an API: example.com"),
+        ("--api-url https://me:secret@example.com/api/v4", "--api-url holds a token or a password"),
     ],
 )
 def test_where_the_service_refuses_nothing_is_written(cli_runner: CliRunner, line: str, message: str) -> None:

@@ -311,13 +311,21 @@ def test_an_empty_configuration_file_says_nothing(cli_runner: CliRunner) -> None
     assert cli_runner("plan").out == PLANNED
 
 
+NO_URL = "RECONCILER_API_URL or --api-url is not the URL of an API, such as https://host/api/v4"
+WITH_SECRET = (
+    "RECONCILER_API_URL or --api-url holds a token or a password; it must be the URL alone, such as https://host/api/v4"
+)
+
+
 @pytest.mark.parametrize(
     ("url", "said"),
     [
         (None, "no service: set RECONCILER_API_URL or --api-url, such as https://host/api/v4"),
         ("ftp://host/api", "not the URL of an API: host; such as https://host/api/v4"),
-        ("host/api/v4", "not the URL of an API: host/api/v4; such as https://host/api/v4"),
-        ("https://ada:glpat-secret@host/api/v4", "not the URL of an API: host; such as https://host/api/v4"),
+        ("host/api/v4", NO_URL),
+        ("https://[host/api/v4", NO_URL),
+        ("https://ada:glpat-secret@host/api/v4", WITH_SECRET),
+        ("https://:an-older-token@host/api/v4", WITH_SECRET),
         ("https://host/api/v4?private_token=glpat", "not the URL of an API: host; such as https://host/api/v4"),
         (
             "http://host/api/v4",
@@ -349,6 +357,71 @@ def test_loopback_needs_no_protection(cli_runner: CliRunner) -> None:
     assert cli_runner(f"plan --api-url {url}").out == PLANNED
 
 
+NO_TOKEN_FILE = (
+    "the token file cannot be read: No such file or directory; --token-file and RECONCILER_TOKEN_FILE take the path of a "
+    "file, never the token: in GitLab, give the CI/CD variable the type File"
+)
+
+
+@pytest.mark.parametrize(
+    "secret",
+    [
+        "glpat-aBcDeFgHiJkLmNoPqRsT",
+        "glptt-0123456789abcdef0123456789abcdef01234567",
+        "gldt-aBcDeFgHiJkLmNoPqRsT",
+        "glpat-aBcDeFgHiJkLmNoPqRsT.01.0w1abcdef",
+        "GR1348941aBcDeFgHiJkLmNoPqRsT",
+        "eyJhbGciOiJSUzI1NiJ9.eyJzdWIiOiJhZGEifQ.c2lnbmF0dXJl",
+        "https://ada:a-password@example.com/acme/settings.git",
+        "an0lder-token-w1thout-prefix",
+    ],
+)
+def test_a_token_in_the_place_of_something_else_is_not_shown(
+    cli_runner: CliRunner, monkeypatch: pytest.MonkeyPatch, secret: str
+) -> None:
+    """CI/CD variables get the wrong type or the wrong name, and the log of a job is read by many."""
+    known = "w1thout" not in secret
+    shown = secret.split("@", maxsplit=1)[0].removeprefix("https://").removeprefix("ada:")
+
+    def said(line: str, *more: str) -> str:
+        done = cli_runner(line, *more)
+        assert done.code in (0, 1, 64)
+        assert shown.lower() not in (done.out + done.err).lower(), (line, done)
+        return done.err
+
+    with monkeypatch.context() as swapped:
+        swapped.delenv("RECONCILER_TOKEN")
+        for line in ("plan", "apply --yes", "export --user -o out", "doctor"):
+            assert said(f"{line} --token-file", secret) == f"reconciler: {NO_TOKEN_FILE}\n"
+        swapped.setenv("RECONCILER_TOKEN_FILE", secret)
+        assert said("plan") == f"reconciler: {NO_TOKEN_FILE}\n"
+    with monkeypatch.context() as swapped:
+        swapped.setenv("RECONCILER_TOKEN", cli_runner.sandbox.api_url)
+        for url in (secret, f"https://{secret}") if known else (secret,):
+            swapped.setenv("RECONCILER_API_URL", url)
+            assert said("plan") in (f"reconciler: {NO_URL}\n", f"reconciler: {WITH_SECRET}\n")
+            swapped.setenv("CI_API_V4_URL", "https://git.example.com/api/v4")
+            said("note report.md --project acme/api --merge-request 1")
+            swapped.delenv("CI_API_V4_URL")
+    if not known:
+        monkeypatch.setenv("RECONCILER_TOKEN", secret)
+    for option in ["ca-file", "values", "format", "since", "rate", "max-wait", "shard", "target", "section"]:
+        said("plan", f"--{option}", secret)
+        said("plan", f"--{option}={secret}")
+    for line in ("plan", "validate", "validate --format json", "show", "revert", "schema", "render"):
+        said(line, secret)
+        said(line, f"folder/{secret}.yaml")
+    said(secret)
+    said("schema", "--check", secret)
+    cli_runner.write("reconciler.yaml", f"values: {secret}\n")
+    said("plan")
+
+
+def test_a_name_that_only_begins_like_a_token_is_shown(cli_runner: CliRunner) -> None:
+    line = "show global-baseline/gltf-models-of-2026.json"
+    assert cli_runner(line).err == "reconciler: global-baseline/gltf-models-of-2026.json: No such file or directory\n"
+
+
 def test_the_token_may_come_from_a_file_that_nobody_else_writes(
     cli_runner: CliRunner, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -370,7 +443,7 @@ def test_the_token_may_come_from_a_file_that_nobody_else_writes(
 
 
 def test_a_token_file_that_is_missing_or_not_text_is_refused(cli_runner: CliRunner) -> None:
-    assert cli_runner("plan --token-file none").err == "reconciler: none: No such file or directory\n"
+    assert cli_runner("plan --token-file none").err == f"reconciler: {NO_TOKEN_FILE}\n"
     binary = Path("binary")
     binary.write_bytes(b"\xff\xfe")
     binary.chmod(0o600)

@@ -397,7 +397,7 @@ def test_a_token_for_another_service_is_not_sent_to_that_of_the_job(
     done = cli_runner("note --file note.md")
     assert (done.code, done.out) == (0, "")
     assert done.err == (
-        f"No note posted: the token is for https://managed.example.com/api/v4/, and the merge request is at "
+        f"No note posted: the token is for https://managed.example.com/api/v4, and the merge request is at "
         f"{cli_runner.sandbox.api_url}: {HOW}\n"
     )
     assert asked(cli_runner) == []
