@@ -48,6 +48,9 @@ def accept(given: Given, diff: bool, detailed_exitcode: bool, project: str | Non
     targets have the new value, else into the target's own document, which is created if need be. Comments and order
     stay, and what no manifest mentions stays unmentioned, unless its section is pruned.
 
+    It needs all manifests: PATHS that leave out some of those of reconciler.yaml, or of the folder manifests, are
+    refused. --target narrows what is accepted.
+
     Differences that cannot be accepted, such as a value in a template, are reported, and the exit code is 3.
 
     With --merge-request, the texts are committed through the service, on top of the project's default branch, with
@@ -59,6 +62,7 @@ def accept(given: Given, diff: bool, detailed_exitcode: bool, project: str | Non
         raise UsageError("accept takes --diff or --merge-request, not both")
     if branch is not None and project is None:
         raise UsageError("--branch goes with --merge-request")
+    _refuse_part(given)
     session = Session(given)
     accepted = accept_drift(session)
     session.warn(refusals(accepted.refused))
@@ -79,6 +83,29 @@ def accept(given: Given, diff: bool, detailed_exitcode: bool, project: str | Non
         f"{counted(accepted.accepted, 'difference')} accepted; {counted(len(accepted.texts), 'file')} written."
     )
     return code
+
+
+def _refuse_part(given: Given) -> None:
+    """Refuse PATHS that are a part of the manifests: what is shared would seem to be of fewer targets than it is.
+
+    Raises:
+        UsageError: some manifests of `reconciler.yaml`, or of the folder `manifests`, are left out, and others are not.
+    """
+    from reconciler.manifests.sources import search
+    from reconciler.model.wording import counted, listed
+
+    configured = (click.get_current_context().default_map or {}).get("paths", DEFAULT_PATHS)
+    if not given.paths or given.paths == (*configured,):
+        return
+    read = {os.path.realpath(file) for file in search(roots(given)).files}
+    files = search([Path(path) for path in configured]).files
+    left_out = [file for file in files if os.path.realpath(file) not in read]
+    if 0 < len(left_out) < len(files):
+        raise UsageError(
+            "accept needs all manifests, for what is shared may be of others too; PATHS leave out "
+            f"{counted(len(left_out), 'file')} of {listed(configured)}, such as {left_out[0]}; narrow it with --target "
+            "instead"
+        )
 
 
 def _propose(session: Session, accepted: "Acceptance", project: str, branch: str) -> None:

@@ -314,6 +314,51 @@ spec: {milestones: {m: {}}}
     assert place.parent.read_text() == own
 
 
+def test_a_part_of_the_manifests_is_refused_before_anything_is_requested(cli_runner: CliRunner) -> None:
+    """The profile is of all teams; read with one of them, it seems to be of that team alone."""
+    begin = "apiVersion: reconciler/v1\nkind: "
+    base = f"{begin}Profile\nmetadata: {{name: base}}\nspec: {{milestones: {{m: {{due_date: 2026-12-31}}}}}}\n"
+    cli_runner.write("manifests/base.yaml", base)
+    cli_runner.write(
+        "manifests/sets/all.yaml", f"{begin}ProjectSet\nmetadata: {{name: all}}\nselect: {{group: acme}}\n"
+    )
+    team = "{begin}Project\nmetadata: {{path: acme/{name}, profiles: [base]}}\n"
+    for name in ("api", "lib", "web"):
+        cli_runner.write(f"manifests/team-{name}/{name}.yaml", team.format(begin=begin, name=name))
+    cli_runner.service(milestones=[{"id": 1, "title": "m", "due_date": "2027-01-31"}])
+    cli_runner.sandbox.clear_log()
+    remedy = "narrow it with --target instead"
+
+    def refused(line: str) -> str:
+        done = cli_runner(line)
+        assert (done.code, done.out) == (64, "")
+        assert cli_runner.sandbox.log() == []
+        return done.err
+
+    assert refused("accept manifests/base.yaml manifests/team-api") == (
+        "reconciler: accept needs all manifests, for what is shared may be of others too; PATHS leave out 3 files of "
+        f"manifests, such as manifests/sets/all.yaml; {remedy}\n"
+    )
+    for option in ("--diff", "--merge-request acme/settings", "--target acme/api"):
+        refused(f"accept manifests/sets {option}")
+    cli_runner.write("reconciler.yaml", "paths: [manifests/base.yaml, manifests/team-api, manifests/team-lib]\n")
+    assert refused("accept ./manifests/team-api manifests/base.yaml").endswith(
+        "PATHS leave out 1 file of manifests/base.yaml, manifests/team-api and manifests/team-lib, such as "
+        f"manifests/team-lib/lib.yaml; {remedy}\n"
+    )
+    cli_runner.write("reconciler.yaml", "paths: manifests\n")
+
+    # all of them by other names, more than all, and those of another place
+    whole = "accept {} --diff --target acme/api".format
+    expected = cli_runner("accept --diff --target acme/api").out
+    assert expected.startswith("--- a/manifests/team-api/api.yaml\n")
+    every = "manifests/base.yaml manifests/sets manifests/team-api manifests/team-lib manifests/team-web"
+    assert cli_runner(whole(every)).out == expected
+    cli_runner.write("elsewhere/api.yaml", team.format(begin=begin, name="api").replace(", profiles: [base]", ""))
+    assert cli_runner(whole("elsewhere")).code == 0
+    assert "project acme/api is already declared at" in cli_runner(whole("manifests elsewhere")).err
+
+
 UNFIT = """apiVersion: reconciler/v1
 kind: ProjectSet
 metadata: {name: all}
