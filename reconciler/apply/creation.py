@@ -53,7 +53,7 @@ TRIES = 3
 PATIENCE = (0.5, 1, 2, 4, 8, 15)
 """Seconds between looks for what was just created, and may not be visible at once."""
 
-ROUND = 61
+ROUND = 60
 """Seconds after which the service takes further imports, where it took too many."""
 
 REMEDIES = {
@@ -135,6 +135,7 @@ class Creations:
         self._filled: set[str] = set()
         self._runs: dict[str, CreationRun] = {}
         self._secrets: set[str] = set()
+        self._full: set[str] = set()
         self._told_of_rounds = False
         self.unfinished: list[str] = []
         self.left_out: list[str] = []
@@ -182,10 +183,16 @@ class Creations:
         return not why
 
     def wait(self, targets: Iterable[TargetPlan], go_on: Callable[[Iterable[TargetPlan]], None]) -> None:
-        """Wait until the imports of targets have ended, and go on with each, or until the time is over."""
-        left, options = list(targets), self.options
+        """Wait until the imports of targets have ended, and go on with each, or until the time is over.
+
+        Imports that the service took too many of are asked for again in the meantime.
+        """
+        left, options, next_round = list(targets), self.options, ROUND
         patience, time = Patience(self.service, growing(2, 30), options.wait), in_words(options.wait)
         while left and not options.stop.reason:
+            if patience.waited >= next_round:
+                next_round += ROUND
+                self._next_round(left)
             ended = side_by_side(self._has_ended, left, options.concurrency)
             go_on([each for each, over in zip(left, ended, strict=True) if over])
             left = [each for each, over in zip(left, ended, strict=True) if not over]
@@ -199,10 +206,46 @@ class Creations:
                     continue
             except Stopped:
                 return
+            held = [each for each in left if self.holds_up(each)]
+            for run in self._postponed(left):
+                run.end(time)
             for each in left:
-                self.leave(each.target, f"the import of {each.target} still runs after {time}")
+                if each not in held or not self._has_ended(each):
+                    self.leave(each.target, f"the import of {each.target} still runs after {time}")
             go_on(left)
             return
+
+    def takes(self, change: Create) -> bool:
+        """Return whether the service takes an import now, as far as the run knows."""
+        return self._full.isdisjoint(change.after.get("import") or ())
+
+    def fill(self, change: Create) -> None:
+        """Note that the service takes no further imports like this one before the next round."""
+        self._full |= change.after["import"].keys()
+        if not self._told_of_rounds:
+            self._told_of_rounds = True
+            LOG.info("The service takes only some imports a minute; the others are asked for again every %d s", ROUND)
+
+    def holds_up(self, plan: TargetPlan) -> bool:
+        """Return whether a target, or one that its changes refer to, is an import that the service has yet to take."""
+        if not self._full:
+            return False
+        names = {name for change in plan.changes for request in change.requests for name in references(request.body)}
+        parts = [name.partition(" ") for name in names]
+        targets = [plan.target, *(Target(Level(level), path) for level, _, path in parts)]
+        runs = [self._runs.get(_name(target)) for target in targets]
+        return any(run is not None and run.is_postponed for run in runs)
+
+    def _postponed(self, plans: Iterable[TargetPlan]) -> "list[CreationRun]":
+        """Return the creations of targets that are yet to be asked for."""
+        runs = [self._runs.get(_name(plan.target)) for plan in plans]
+        return [run for run in runs if run is not None and run.is_postponed]
+
+    def _next_round(self, plans: Iterable[TargetPlan]) -> None:
+        """Ask for postponed imports again, until the service takes no further one."""
+        self._full.clear()
+        for run in self._postponed(plans):
+            run.run()
 
     def leave(self, target: Target, reason: str) -> None:
         """Note that nothing can be done in a target before the service has ended what it does there."""
@@ -212,6 +255,10 @@ class Creations:
     def _has_ended(self, plan: TargetPlan) -> bool:
         """Return whether the import of a project has ended; one that failed is noted."""
         if self.fate(plan.target) is not None:
+            return True
+        if self.holds_up(plan):
+            return False
+        if not plan.importing:
             return True
         run = self._runs.get(_name(plan.target))
         try:
@@ -244,12 +291,6 @@ class Creations:
         value = external_token(name, self.options.own_tokens)
         self._secrets.add(value)
         return value
-
-    def tell_of_rounds(self) -> None:
-        """Tell, once, that imports are asked for again each minute."""
-        if not self._told_of_rounds:
-            self._told_of_rounds = True
-            LOG.info("The service takes only some imports a minute; the others are asked for again every %d s", ROUND)
 
     def hidden(self, text: str) -> str:
         """Return words of the service without the tokens that were sent."""
@@ -287,6 +328,7 @@ class CreationRun:
 
     Attributes:
         result: what became of it; None where it was not needed, since the target exists by now.
+        is_postponed: whether the service took too many imports, so that this one is asked for later.
     """
 
     def __init__(self, target: TargetPlan, creations: Creations) -> None:
@@ -294,10 +336,14 @@ class CreationRun:
         self.target, self.creations = target, creations
         self.service, self.options = creations.service, creations.options
         self.result: Outcome | None = Outcome(self.change, Status.FAILED, UNKNOWN, unconfirmed=True)
+        self.is_postponed = False
+        self._refusal = ""
 
     @property
     def outcome(self) -> TargetOutcome:
         """The outcome so far."""
+        if self.is_postponed:
+            return TargetOutcome(self.target, (self._skipped(),))
         if self.result is not None:
             return TargetOutcome(self.target, (self.result,))
         sections = tuple(replace(section, changes=()) for section in self.target.sections)
@@ -309,24 +355,51 @@ class CreationRun:
         return Target(Level.GROUP, str(self.target.target.ref).rpartition("/")[0])
 
     def run(self) -> None:
-        """Create the target, if nothing prevents that."""
-        target = self.target.target
+        """Create the target, if nothing prevents that now."""
+        self.is_postponed = not self.creations.takes(self.change)
+        if self.is_postponed:
+            return
         try:
             self.result = self._created()
         except (LookupError, OutputFailed) as error:
             self.result = Outcome(self.change, Status.FAILED, str(error))
         except ServiceError as error:
+            if isinstance(error, RateLimited) and "import" in self.change.after and not error.ambiguous:
+                self.is_postponed, self._refusal = True, self._why(error)
+                self.creations.fill(self.change)
+                return
             self.options.stop.after(error)
             if isinstance(error, Stopped) and not error.ambiguous:
-                self.result = Outcome(self.change, Status.SKIPPED, ENDED)
+                self.result = self._skipped()
             else:
                 self.result = Outcome(self.change, Status.FAILED, self._why(error), unconfirmed=error.ambiguous)
+        self._settle()
+
+    def end(self, time: str) -> None:
+        """Give up a postponed import after a time, such as `30m`."""
+        self.is_postponed = False
+        if self._refusal:
+            reason = advised(self._refusal, f"the service has refused it for {time}: apply again later")
+            self.result = Outcome(self.change, Status.FAILED, reason)
+        else:
+            reason = f"the service has taken no further import for {time}; apply again later"
+            self.result = Outcome(self.change, Status.SKIPPED, reason)
+        self._settle()
+
+    def _skipped(self) -> Outcome:
+        return Outcome(self.change, Status.SKIPPED, self.options.stop.reason or ENDED)
+
+    def _settle(self) -> None:
+        """Hold up what depends on a target that was not created, and count the failure."""
+        target = self.target.target
         match self.result:
             case Outcome(status=Status.FAILED):
                 self.creations.give_up(target, f"{target} was not created")
             case Outcome(status=Status.STALE | Status.SKIPPED as status, reason=reason):
                 self.creations.give_up(target, reason, status)
         self.count()
+        done = self.result is not None and self.result.status is Status.DONE
+        self.options.progress.step(target, int(done))
 
     def count(self) -> None:
         """Count a failure, after which the run may have to end."""
@@ -436,7 +509,8 @@ class CreationRun:
                 break
             except ServiceError as error:
                 doubt = doubt or error.ambiguous
-                seconds = None if doubt else self._rest(error, waits)
+                is_new = isinstance(error, NotFound) and self.creations.is_new(self.namespace)
+                seconds = next(waits, None) if is_new and not doubt else None
                 if seconds is not None:
                     left += 1
                     self.service.pause(str(request), seconds)
@@ -448,15 +522,6 @@ class CreationRun:
                     error.ambiguous = doubt
                     raise
         return self._made(request, answer)
-
-    def _rest(self, error: ServiceError, waits: Iterator[float]) -> float | None:
-        """Return after how many seconds to send a request again that was certainly not carried out; None for never."""
-        if isinstance(error, NotFound) and self.creations.is_new(self.namespace):
-            return next(waits, None)
-        if isinstance(error, RateLimited) and "import" in self.change.after and next(waits, None):
-            self.creations.tell_of_rounds()
-            return ROUND
-        return None
 
     def _made(self, request: Request, answer: Json) -> Place:
         """Return a new target by the response to its creation, or, where that does not show it, by a look.

@@ -86,7 +86,6 @@ class Application:
             run = creations.begin(target)
             self._begun.setdefault(target.target, []).append(run)
             run.run()
-            options.progress.step(target.target, sum(each.status is Status.DONE for each in run.outcome.outcomes))
 
         def work(target: TargetPlan) -> None:
             run = TargetRun(target, self._service, self._kinds, options, creations)
@@ -104,8 +103,9 @@ class Application:
             for wave in waves(each for each in stage if each.creation):
                 side_by_side(create, wave, options.concurrency)
             declared = [each for each in stage if not each.creation]
-            carry_out(each for each in declared if not each.importing)
-            creations.wait([each for each in declared if each.importing], carry_out)
+            later = {each.target for each in declared if each.importing or creations.holds_up(each)}
+            carry_out(each for each in declared if each.target not in later)
+            creations.wait([each for each in declared if each.target in later], carry_out)
             canary = [each for each in self._plan.targets if each.target in options.canary]
             sick = [str(each.target) for each in canary if not self._outcome(each).in_order]
             if sick:

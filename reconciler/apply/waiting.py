@@ -8,7 +8,7 @@ from collections.abc import Collection, Iterator
 from dataclasses import dataclass
 
 from reconciler.apply.outcomes import ApplyOptions
-from reconciler.errors import AnswerLost, NotFound, ServerFailure, ServiceError
+from reconciler.errors import AnswerLost, NotFound, RateLimited, ServerFailure, ServiceError
 from reconciler.live.imports import ImportState, import_state
 from reconciler.model.protocols import Reader, Service
 from reconciler.model.targets import Target
@@ -26,7 +26,7 @@ CONTENT = (
 EMPTY_LOOKS = 5
 """After so many looks at a group that is still empty, its archive is taken to hold nothing."""
 
-NOT_YET = (AnswerLost, NotFound, ServerFailure)
+NOT_YET = (AnswerLost, NotFound, RateLimited, ServerFailure)
 """After these, one looks again."""
 
 
@@ -43,12 +43,14 @@ class Patience:
 
     Attributes:
         left: seconds.
+        waited: seconds so far.
         is_fresh: whether there was no pause yet.
     """
 
     service: Service
     pauses: Iterator[float]
     left: float
+    waited: float = 0
     is_fresh: bool = True
 
     def pause(self, request: str) -> bool:
@@ -61,6 +63,7 @@ class Patience:
         if seconds > 0:
             self.service.pause(request, seconds)
         self.left -= seconds
+        self.waited += seconds
         self.is_fresh = False
         return seconds > 0
 

@@ -32,6 +32,7 @@ from reconciler.service.policy import (
     Clock,
     Policy,
     backoff,
+    has_own_limit,
     is_in_doubt,
     is_transient,
     max_tries,
@@ -247,6 +248,8 @@ class Client:
                 words = explanation(response).replace(self._token, "[the token]")
                 if type(error) is Forbidden and path != OWNER and self._is_closed(error.reason, response.phrase):
                     raise AccountClosed(request, error.reason, error.status) from error
+                if isinstance(error, RateLimited) and has_own_limit(method, path):
+                    raise
                 rest = self._rest(error, pause, tries, words)
                 if not is_transient(method, error, in_doubt=doubtful) or not self._may_retry(error, tries):
                     raise

@@ -142,6 +142,11 @@ def is_transient(method: str, error: ServiceError, *, in_doubt: bool) -> bool:
     return isinstance(error, AnswerLost) or error.status in TRANSIENT
 
 
+def has_own_limit(method: str, path: str) -> bool:
+    """Return whether a 429 is about this endpoint alone: imports of projects are, whose caller asks again later."""
+    return method == "POST" and path.startswith("import/")
+
+
 def max_tries(policy: Policy, error: ServiceError, *, heard: bool) -> int:
     """Return how often a request that fails like this is sent.
 

@@ -268,23 +268,97 @@ def test_a_401_to_an_import_ends_no_run_and_errors_repeat_no_token(sandbox: Sand
         ]
 
 
-def test_more_imports_than_the_service_takes_in_a_minute_are_sent_later(
+def test_more_imports_than_the_service_takes_in_a_minute_are_asked_for_later_and_hold_up_nothing(
     sandbox: Sandbox, caplog: pytest.LogCaptureFixture
 ) -> None:
     caplog.set_level(logging.INFO, "reconciler.apply")
-    limit = {"kind": "status", "status": 429, "method": "POST", "match": "import/"}
+
+    def refuse(passing: Passing) -> None:
+        if passing.status == 429:
+            passing.headers["retry-after"] = "200"  # of this endpoint alone: the run does not wait for it
+
+    with meddled(sandbox, refuse) as (engine, clock):
+        wanted = (
+            new("acme/a", from_github(42)),
+            new("acme/b", from_github(42), job_token_scope={"projects": ["acme/c"]}),
+            new("acme/c", from_github(42)),
+            new("acme/d", milestones={"1.0": {}}),
+            new("acme/lib", None, job_token_scope={"projects": ["acme/c"]}),
+        )
+        plan = plan_of(engine, *wanted)
+        sandbox.set_faults([{"kind": "status", "status": 429, "method": "POST", "match": "import/", "times": 3}])
+        assert results(applied(engine, plan)) == [
+            "project acme/a done ID 105",
+            "project acme/b done ID 106",
+            "project acme/b allowlisted project acme/c done",
+            "project acme/c done ID 107",
+            "project acme/d done ID 104",
+            "project acme/d milestone 1.0 done",
+            "project acme/lib allowlisted project acme/c done",
+        ]
+        assert [each.partition(" {")[0] for each in engine.writes()] == [
+            "POST import/github",
+            "POST projects",
+            "POST projects/acme%2Fd/milestones",
+            *["POST import/github"] * 5,
+            *[f"POST projects/{number}/job_token_scope/allowlist" for number in (101, 106)],
+        ]
+        assert clock.waits == [2, 4, 8, 16, *[30] * 7]
+    told = "The service takes only some imports a minute; the others are asked for again every 60 s"
+    assert caplog.messages.count(told) == 1
+
+
+def test_an_import_that_the_service_never_takes_is_waited_for_no_longer_than_asked(sandbox: Sandbox) -> None:
     with meddled(sandbox) as (engine, clock):
-        plan = plan_of(engine, new("acme/a", from_github(42)), new("acme/b", from_github(42)))
-        sandbox.set_faults([limit | {"times": 8}])
-        assert results(applied(engine, plan)) == ["project acme/a done ID 104", "project acme/b done ID 105"]
-        assert clock.waits.count(61) == 1
-        plan = plan_of(engine, new("acme/c", from_github(42)))
-        sandbox.set_faults([limit])
-        (line,) = results(applied(engine, plan))
-        assert line.startswith("project acme/c failed: POST import/github: 429 ")
-        assert clock.waits.count(61) == 7
-        told = "The service takes only some imports a minute; the others are asked for again every 61 s"
-        assert caplog.messages.count(told) == 2  # once a run
+        wanted = (
+            new("acme/a", from_github(42), **TWO),
+            new("acme/b", from_github(42)),
+            new("acme/lib", None, job_token_scope={"projects": ["acme/a", "acme/web"]}),
+        )
+        plan = plan_of(engine, *wanted)
+        sandbox.set_faults([{"kind": "status", "status": 429, "method": "POST", "match": "import/"}])
+        assert results(applied(engine, plan, wait=150)) == [
+            "project acme/a failed: POST import/github: 429 This endpoint has been requested too many times. Try again later; "
+            "the service has refused it for 150s: apply again later",
+            "project acme/a milestone 1.0 skipped: project acme/a was not created",
+            "project acme/a milestone 2.0 skipped: project acme/a was not created",
+            "project acme/b skipped: the service has taken no further import for 150s; apply again later",
+            "project acme/lib allowlisted project acme/a skipped: project acme/a was not created",
+            "project acme/lib allowlisted project acme/web done",
+        ]
+        assert sum(clock.waits) == 150
+        assert len([each for each in engine.writes() if each.startswith("POST import/")]) == 3
+
+
+def test_a_signal_ends_the_waiting_for_an_import_that_is_yet_to_be_asked_for(sandbox: Sandbox) -> None:
+    def stop(passing: Passing) -> None:
+        if passing.status == 429:
+            engine.client.stop.set()
+
+    with meddled(sandbox, stop) as (engine, _):
+        plan = plan_of(engine, new("acme/a", from_github(42), **TWO))
+        sandbox.set_faults([{"kind": "status", "status": 429, "method": "POST", "match": "import/"}])
+        assert results(applied(engine, plan, stop=Stop(engine.client.stop))) == [
+            "project acme/a skipped: the run ended before this change",
+            "project acme/a milestone 1.0 skipped: the run ended before this change",
+            "project acme/a milestone 2.0 skipped: the run ended before this change",
+        ]
+
+
+def test_an_import_that_has_ended_goes_on_though_one_that_it_refers_to_was_never_taken(engine: EngineDriver) -> None:
+    with_imports(engine)
+    fields = {"url": "https://bitbucket.example.com", "username": "me", "project": "TOOLS", "repo": "lint"}
+    bitbucket = Creation("a", source=Import("bitbucket_server", "GITHUB_TOKEN", fields))
+    scope = {"projects": ["acme/b", "acme/web"]}
+    plan = plan_of(engine, new("acme/a", bitbucket, job_token_scope=scope), new("acme/b", from_github(42)))
+    engine.sandbox.set_faults([{"kind": "status", "status": 429, "match": "import/github"}])
+    assert results(applied(engine, plan, wait=60)) == [
+        "project acme/a done ID 104",
+        "project acme/a allowlisted project acme/web done",
+        "project acme/a allowlisted project acme/b skipped: project acme/b was not created",
+        "project acme/b failed: POST import/github: 429 This endpoint has been requested too many times. Try again later; "
+        "the service has refused it for 1m: apply again later",
+    ]
 
 
 def test_an_import_that_goes_elsewhere_is_a_failure_that_names_the_place(sandbox: Sandbox) -> None:
@@ -389,6 +463,7 @@ def test_an_import_that_cannot_be_watched_is_a_failure(sandbox: Sandbox) -> None
     answers: list[tuple[int, Any]] = [
         (404, {}),
         (200, []),
+        *[(429, {})] * 6,
         (200, {"import_status": "none"}),  # not begun yet
         (200, {"import_status": "started", "failed_relations": {}, "stats": []}),
         (403, {"message": "403 Forbidden"}),
