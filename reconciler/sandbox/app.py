@@ -18,7 +18,7 @@ from .faults import NO_FAULT, Fault, Faults, RateLimit, break_off, parse_rate_li
 from .multipart import TYPE, Upload, read_form
 from .parameters import merged, read_body, target_without_secrets, without_secrets
 from .routes import routes
-from .state import State
+from .state import Dialect, State
 from .state_file import dump, load
 
 AnyFault = Fault | str | Mapping[str, Any]
@@ -27,15 +27,23 @@ AnyFault = Fault | str | Mapping[str, Any]
 class Sandbox:
     """The service, and methods that read and change it without a request.
 
+    A dialect given here overrides that of every state which replaces the first one.
+
     Attributes:
         base_url: `http://HOST:PORT`, once it is served.
     """
 
     def __init__(
-        self, state: State, latency_ms: float = 0, rate_limit: str | None = None, faults: Iterable[AnyFault] = ()
+        self,
+        state: State,
+        latency_ms: float = 0,
+        rate_limit: str | None = None,
+        faults: Iterable[AnyFault] = (),
+        dialect: Dialect | None = None,
     ) -> None:
         self.base_url = ""
         self._state = state
+        self._dialect = dialect
         self._lock = RLock()
         self._log: list[dict[str, Any]] = []
         self._peak = 0
@@ -79,12 +87,12 @@ class Sandbox:
             return dump(self._state)
 
     def replace_state(self, state: Mapping[str, Any]) -> None:
-        """Start again with this state: log, faults, clock and IDs too; latency, workers and rate limit stay.
+        """Start again with this state: log, faults, clock and IDs too; latency, workers, rate limit and dialect stay.
 
         Raises:
             StateError: the state cannot be loaded; nothing has changed.
         """
-        fresh = load(state)
+        fresh = load(state, self._dialect)
         with self._lock:
             self._state = fresh
             self._answered = 0

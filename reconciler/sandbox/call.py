@@ -62,13 +62,13 @@ class Router:
         ]
 
     def find(self, method: str, path: str, *, deployed: bool) -> tuple[Route, Mapping[str, str]]:
-        """Return the endpoint, and the decoded parts of the path by name.
+        """Return the endpoint, and the decoded parts of the path by name. Production ignores one slash at the end.
 
         Raises:
             Refusal: 404 for an unknown path; 405 for a method the path does not have, in production 404 too.
         """
         for pattern, methods in self._paths:
-            match = pattern.fullmatch(path)
+            match = pattern.fullmatch(path.removesuffix("/") if deployed else path)
             if match:
                 route = methods.get("GET" if method == "HEAD" else method)
                 if route is None and deployed:
@@ -132,6 +132,8 @@ class Call:
             if token is None:
                 raise refused(401, "401 Unauthorized")
             self._accept(self.state.users_by_token[value], token)
+            if self.state.deployed and (self.sent.get("sudo") or "sudo" in self.headers):
+                self._impersonate(str(self.sent.get("sudo") or self.headers["sudo"]))
         self._authenticated = True
 
     def caller(self) -> User:
@@ -224,15 +226,32 @@ class Call:
         if "any" not in suffices and suffices.isdisjoint(token.scopes):
             if self.state.deployed:
                 suffices.add("read_api")  # production lists the scopes of the endpoint, whatever the method
-            raise Refusal(
-                403,
-                {
-                    "error": "insufficient_scope",
-                    "error_description": "The request requires higher privileges than provided by the access token.",
-                    "scope": " ".join(sorted(suffices)),
-                },
-            )
+            raise _lacking_scope(" ".join(sorted(suffices)))
         self.user, self.token = user, token
+
+    def _impersonate(self, key: str) -> None:
+        """Go on as another user, given by ID or name, which administrators may whose token has the scope for it."""
+        user, token = self.user, self.token
+        if user is None or token is None or not user.admin:
+            raise refused(403, "403 Forbidden - Must be admin to use sudo")
+        if "sudo" not in token.scopes:
+            raise _lacking_scope("sudo")
+        other = self.state.users.get(int(key)) if key.isdecimal() else self.state.users_by_name.get(key.lower())
+        if other is None:
+            raise refused(404, f"404 User with ID or username '{key}' Not Found")
+        self.user = other
+
+
+def _lacking_scope(scopes: str) -> Refusal:
+    """403 for a token whose scopes do not include what the request needs."""
+    return Refusal(
+        403,
+        {
+            "error": "insufficient_scope",
+            "error_description": "The request requires higher privileges than provided by the access token.",
+            "scope": scopes,
+        },
+    )
 
 
 def _point_in_time(text: str) -> datetime | None:

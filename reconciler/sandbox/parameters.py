@@ -31,10 +31,10 @@ def merged(query: str, body: Any) -> dict[str, Any]:
 
 
 def read_body(content_type: str, body: bytes) -> Any:
-    """Return the JSON value of the body, or the fields of a form; None for any other body.
+    """Return the JSON value of the body, or the fields of a form; None without a body.
 
     Raises:
-        Refusal: 400 for invalid JSON, and for half a surrogate pair in it.
+        Refusal: 400 for invalid JSON, and for half a surrogate pair or a NUL in it; 415 for any other type.
     """
     if not body:
         return None
@@ -42,7 +42,7 @@ def read_body(content_type: str, body: bytes) -> Any:
         return _read_json(body)
     if content_type.startswith("application/x-www-form-urlencoded"):
         return from_pairs(parse_qsl(body.decode("latin-1"), keep_blank_values=True))
-    return None
+    raise Refusal(415, {"error": f"The provided content-type '{content_type}' is not supported."})
 
 
 def from_pairs(pairs: list[tuple[str, str]]) -> dict[str, Any]:
@@ -83,13 +83,26 @@ def target_without_secrets(target: str) -> str:
 def _read_json(body: bytes) -> Any:
     try:
         value = json.loads(body)
-        if b"\\u" in body:
-            json.dumps(value, ensure_ascii=False).encode()
+        readable = b"\\u" not in body or "\0" not in _as_text(value)
     except UnicodeEncodeError:
-        raise Refusal(400, {"error": "Bad Request"}) from None
+        readable = False
     except (ValueError, RecursionError):
         raise Refusal(400, {"error": "Invalid JSON format"}) from None
+    if not readable:
+        raise Refusal(400, b"Bad Request", content_type="text/plain")
     return value
+
+
+def _as_text(value: Any) -> str:
+    """Return all text within a JSON value. Raises `UnicodeEncodeError` for half a surrogate pair."""
+    match value:
+        case str():
+            return value.encode().decode()
+        case dict():
+            return "".join(map(_as_text, (*value, *value.values())))
+        case list():
+            return "".join(map(_as_text, value))
+    return ""
 
 
 def _under(found: dict[str, Any], name: str, sort: type) -> Any:

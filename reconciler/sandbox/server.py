@@ -71,7 +71,7 @@ def serve(
         FaultError: a fault or the rate limit cannot be understood.
         OSError: the port is taken.
     """
-    listener = _Listener(Sandbox(read_state(state, dialect), latency_ms, rate_limit, faults), host, port)
+    listener = _Listener(Sandbox(read_state(state, dialect), latency_ms, rate_limit, faults, dialect), host, port)
     listener.sandbox.set_workers(workers, cost_ms)
     asyncio.run(_until_signalled(listener, lambda: ready(listener.sandbox.api_url)))
 

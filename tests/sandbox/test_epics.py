@@ -23,7 +23,9 @@ def given(service: SandboxClient, dialect: str, *epics: dict[str, Any]) -> None:
     """A group with these epics, and a subgroup with one."""
     acme = {"members": MEMBERS, "labels": [{"name": "above"}], "epics": list(epics)}
     below = {"labels": [{"name": "below"}], "epics": [{"id": 90, "title": "Below"}]}
-    service.given(a_service(dialect, acme=acme, team=below))
+    state = a_service(dialect, acme=acme, team=below)
+    state["groups"][2]["epics"] = [{"id": 80, "title": "Far"}]
+    service.given(state)
 
 
 def one(service: SandboxClient, iid: int = 1) -> dict[str, Any]:
@@ -157,6 +159,8 @@ def test_parents(service: SandboxClient, dialect: str) -> None:
     for sent, parent in ((90, 90), ("50", 50), (999, None), ("", None)):
         assert service.ask(f"POST {EPICS}", {"title": "x", "parent_id": sent})[1]["parent_id"] == parent
     assert service.ask(f"POST {EPICS}", {"title": "x", "parent_id": "&1"})[0] == 400
+    unseen = {"message": {"base": ["No matching epic found. Make sure that you are adding a valid epic URL."]}}
+    assert service.ask(f"POST {EPICS}", {"title": "x", "parent_id": 80}) == (400, unseen)
     assert service.ask(f"PUT {EPICS}/2", {"parent_id": 999}) == (404, {"message": "404 Not found"})
     assert service.ask(f"PUT {EPICS}/2", {"parent_id": 50})[1]["parent_iid"] == 1
     wrong = {"message": {"base": ["#2 cannot be added: it's already present in this item's hierarchy"]}}

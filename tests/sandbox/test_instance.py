@@ -234,6 +234,8 @@ def test_a_list_shows_whole_records_without_roles_unless_simple_ones_are_asked_f
 def test_an_order_that_is_none_is_refused(service: SandboxClient) -> None:
     service.given(a_service())
     body = {"message": {"order_by": ["does not have a valid value"]}}
+    assert service.ask("GET /groups/11/projects?visibility=private")[1][0]["id"] == 101
+    assert service.ask("GET /groups/11/projects?visibility=public") == (200, [])
     assert service.ask("GET /groups/acme/projects?order_by=luck") == (400, body)
 
 

@@ -111,10 +111,9 @@ def test_parameters_are_read_from_json_forms_and_the_query(service: SandboxClien
         httpx.post(url, json={"title": "a"}, headers=headers),
         httpx.post(url, data={"title": "b"}, headers=headers),
         httpx.post(url, params={"title": "c"}, headers=headers),
-        httpx.post(url, content=b"title=d", params={"title": "e"}, headers=headers),
     ]
-    assert [each.json()["title"] for each in made] == ["a", "b", "c", "e"]
-    assert [entry["body"] for entry in service.sandbox.log()] == [{"title": "a"}, None, None, None]
+    assert [each.json()["title"] for each in made] == ["a", "b", "c"]
+    assert [entry["body"] for entry in service.sandbox.log()] == [{"title": "a"}, None, None]
 
 
 def test_fields_with_brackets_are_lists_and_mappings(service: SandboxClient) -> None:
@@ -147,10 +146,51 @@ def test_json_that_is_none_is_refused_and_json_that_is_no_object_is_ignored(serv
     for content in (b"{", b"\xff", b"[" * 100_000):
         response = httpx.put(url, content=content, headers=headers)
         assert (response.status_code, response.json()) == (400, {"error": "Invalid JSON format"})
-    half = httpx.put(url, content=b'{"level": "\\ud800"}', headers=headers)
-    assert (half.status_code, half.json()) == (400, {"error": "Bad Request"})
+    for text in (b"\\ud800", b"\\u0000"):
+        response = httpx.put(url, content=b'{"level": ["%s", 1]}' % text, headers=headers)
+        assert (response.status_code, response.headers["content-type"], response.text) == (
+            400,
+            "text/plain",
+            "Bad Request",
+        )
     assert httpx.put(url, content=b'["\\u00e9"]', headers=headers).status_code == 200
-    assert [entry["body"] for entry in service.sandbox.log()] == [None, None, None, None, ["é"]]
+    assert [entry["body"] for entry in service.sandbox.log()] == [None, None, None, None, None, ["é"]]
+
+
+def test_a_body_of_another_type_is_refused(service: SandboxClient) -> None:
+    service.given(a_service())
+    url = f"{service.sandbox.api_url}/notification_settings"
+    for type_ in ("text/plain", ""):
+        headers = {"PRIVATE-TOKEN": "ada-token", "Content-Type": type_}
+        response = httpx.put(url, content=b"level=watch", headers=headers)
+        error = f"The provided content-type '{type_}' is not supported."
+        assert (response.status_code, response.json()) == (415, {"error": error})
+
+
+def test_production_ignores_a_slash_at_the_end_of_a_path(service: SandboxClient) -> None:
+    service.given(a_service("deployed"))
+    assert service.ask("GET /user/")[0] == 200
+    assert service.ask("GET /user//")[0] == 404
+    service.given(a_service())
+    assert service.ask("GET /user/")[0] == 404
+
+
+def test_in_production_administrators_act_as_others_with_a_token_for_that(service: SandboxClient) -> None:
+    state = a_service("deployed")
+    state["users"][0]["tokens"] = [{"token": "root-token"}, {"token": "sudo-token", "scopes": ["api", "sudo"]}]
+    service.given(state)
+    assert service.ask("GET /user?sudo=2", user="sudo")[1]["username"] == "ada"
+    assert service.ask("GET /user", user="sudo", Sudo="Max")[1]["username"] == "max"
+    refused = {"message": "403 Forbidden - Must be admin to use sudo"}
+    assert service.ask("GET /user?sudo=max") == (403, refused)
+    lacking = {
+        "error": "insufficient_scope",
+        "error_description": "The request requires higher privileges than provided by the access token.",
+        "scope": "sudo",
+    }
+    assert service.ask("GET /user", user="root", Sudo="ada") == (403, lacking)
+    unknown = {"message": "404 User with ID or username 'nobody' Not Found"}
+    assert service.ask("GET /user", user="sudo", Sudo="nobody") == (404, unknown)
 
 
 def test_a_list_has_twenty_on_a_page_and_headers_that_lead_on(service: SandboxClient) -> None:

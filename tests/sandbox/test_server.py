@@ -11,7 +11,8 @@ from typing import Any
 import httpx
 import pytest
 
-from reconciler.sandbox import FaultError, StateError, running, serve
+from reconciler.sandbox import FaultError, Sandbox, StateError, running, serve
+from reconciler.sandbox.state_file import read_state
 
 from .sandbox_client import WEB, SandboxClient, a_service
 
@@ -73,6 +74,12 @@ def test_it_serves_in_the_foreground_until_interrupted() -> None:
     finally:
         signal.signal(signal.SIGHUP, before)
     assert answers == [200]
+
+
+def test_a_dialect_that_was_given_outlasts_the_state() -> None:
+    sandbox = Sandbox(read_state(a_service(), "deployed"), dialect="deployed")
+    sandbox.replace_state(a_service())
+    assert sandbox.state()["instance"]["dialect"] == "deployed"
 
 
 def test_a_fault_that_cannot_be_understood_does_not_start() -> None:

@@ -266,6 +266,8 @@ def test_what_cannot_run_is_refused(service: SandboxClient, sent: Any, answer: A
 def test_a_wrong_token_does_not_tell_whether_the_project_exists(service: SandboxClient) -> None:
     service.given(a_service())
     sent = {"token": "wrong", "ref": "main"}
+    hook = service.ask(f"POST {RUN}", sent, X_Gitlab_Event="Pipeline Hook")
+    assert hook == (403, {"message": "403 Forbidden"})
     assert service.ask("POST /projects/999/trigger/pipeline", sent) == (404, {"message": "404 Not Found"})
 
 

@@ -146,8 +146,12 @@ class _Epics(Collection[Epic]):
         """Return a new epic; a parent that does not exist is none."""
         wanted = Epic.model_construct(title="")
         self._fill(call, owner, wanted, {name: value for name, value in sent.items() if value is not None})
-        if self._epic(call, wanted.parent_id) is None:
+        parent = self._epic(call, wanted.parent_id)
+        if parent is None:
             wanted.parent_id = None
+        elif not self._readable(call, parent):
+            reason = "No matching epic found. Make sure that you are adding a valid epic URL."
+            raise refused(400, {"base": [reason]})
         return wanted
 
     def update(self, call: Call) -> Answer:
@@ -274,6 +278,11 @@ class _Epics(Collection[Epic]):
     def _epic(self, call: Call, number: int | None) -> Epic | None:
         """The epic of that ID, of whichever group."""
         return next((each for each in self._all(call) if each.id == number), None)
+
+    def _readable(self, call: Call, epic: Epic) -> bool:
+        """Whether the caller can see an epic, of whichever group."""
+        groups = (group for group in call.state.groups.values() if call.state.visible(call.user, group))
+        return any(epic in self.items(call, group) for group in groups)
 
     def _children(self, call: Call, item: Epic) -> list[Epic]:
         return [each for each in self._all(call) if item.id and each.parent_id == item.id]

@@ -150,6 +150,7 @@ def list_projects(call: Call) -> Answer:
         boolean("with_shared"),
         boolean("archived"),
         boolean("simple"),
+        text("visibility", values=("private", "internal", "public")),
         text("order_by", values=("id", "created_at")),
         text("sort", values=("asc", "desc")),
         *PAGE,
@@ -159,6 +160,7 @@ def list_projects(call: Call) -> Answer:
         project
         for project in state.projects.values()
         if group in (state.groups_above(project) if wanted.get("include_subgroups") else (state.group_of(project),))
+        and wanted.get("visibility") in (None, project.visibility)
         and wanted.get("archived") in (None, state.is_archived(project) or bool(project.marked_for_deletion_on))
         and state.visible(call.user, project)
     ]

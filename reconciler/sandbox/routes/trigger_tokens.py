@@ -108,6 +108,8 @@ VARIABLES_FROM = {"developer": DEVELOPER, "maintainer": MAINTAINER, "owner": OWN
 def trigger_pipeline(call: Call) -> Answer:
     """`POST /projects/:id/trigger/pipeline`: the token in the body is the only credential; a wrong one gives 404."""
     sent = read(call, text("ref", required=True, blank=False), text("token", required=True, blank=False))
+    if call.headers.get("x-gitlab-event") == "Pipeline Hook":
+        raise refused(403, "403 Forbidden")  # a pipeline that its own webhook starts would never end
     variables = call.sent.get("variables", {})
     if not isinstance(variables, dict):
         raise invalid(call.state, {"variables": "is invalid"})
