@@ -17,9 +17,9 @@ from pathlib import Path
 from typing import BinaryIO, TypeVar
 from urllib.parse import quote
 
+from reconciler.apply.imports import Patience, archive_arrives, growing, in_words, look_at_import
 from reconciler.apply.outcomes import ENDED, UNKNOWN, ApplyOptions, Outcome, Status, TargetOutcome
 from reconciler.apply.verify import EDITED, Numbers
-from reconciler.apply.waiting import Patience, archive_arrives, growing, in_words, look_at_import
 from reconciler.errors import (
     AnswerLost,
     Forbidden,

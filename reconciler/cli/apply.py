@@ -274,7 +274,7 @@ def _check_interactive(flags: ApplyFlags) -> None:
 
 
 def _token_sink(given: Given, flags: ApplyFlags) -> "TokenSink | None":
-    from reconciler.apply.token_sinks import TokenCommand, TokenFile
+    from reconciler.apply.sinks import TokenCommand, TokenFile
 
     if flags.tokens_to is not None:
         return TokenFile(flags.tokens_to)

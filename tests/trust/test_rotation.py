@@ -12,7 +12,7 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from reconciler.apply import ApplyOptions, Stop, apply_plan
-from reconciler.apply.token_sinks import TokenFile
+from reconciler.apply.sinks import TokenFile
 from reconciler.cli.apply import held_journal
 from reconciler.model.protocols import Json, Request
 from reconciler.model.targets import Address
