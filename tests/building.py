@@ -9,7 +9,8 @@ from reconciler.kinds import all_kinds
 from reconciler.live.read import learn_ids
 from reconciler.model.diff import AsRead
 from reconciler.model.kind import Kinds
-from reconciler.model.state import DesiredState, DesiredTarget, LivePart, LiveState, Reference, Section, Unknown
+from reconciler.model.obstacle import Obstacle
+from reconciler.model.state import DesiredState, DesiredTarget, LivePart, LiveState, Reference, Section
 from reconciler.model.targets import Level, Target
 
 KINDS: Kinds = all_kinds()
@@ -37,7 +38,7 @@ def desired(*sections: Section) -> DesiredState:
 
 
 def live(
-    answers: Mapping[tuple[Target, str, str], Any], ids: Mapping[Reference, int | Unknown] | None = None
+    answers: Mapping[tuple[Target, str, str], Any], ids: Mapping[Reference, int | Obstacle] | None = None
 ) -> LiveState:
     """Return live state decoded from responses of the service; other values are taken as they are."""
     parts: dict[tuple[Target, str, str], LivePart] = {}

@@ -14,8 +14,9 @@ from reconciler.manifests import Manifests
 from reconciler.manifests.sources import TEMPLATE, Document
 from reconciler.model.endpoints import Collection as Objects
 from reconciler.model.kind import Kinds
+from reconciler.model.obstacle import Obstacle
 from reconciler.model.plan import Change, Plan, Problem, TargetPlan, Update
-from reconciler.model.state import DesiredState, LiveState, Lookup, Reference, Unknown, Unreadable, Vocabulary
+from reconciler.model.state import DesiredState, LiveState, Lookup, Reference, Unreadable, Vocabulary
 from reconciler.model.targets import Key, Target
 from reconciler.planning.applicability import find_unfit, with_unfit
 from reconciler.planning.planner import make_plan
@@ -24,7 +25,7 @@ TO_CREATE = "does not exist, and `apply` creates it"
 IN_TEMPLATE = "in a template"
 ODD_LAYOUT = "whose layout would be lost"
 CONTRADICTION = "manifests that agree with what is live would have errors"
-UNASKED = Unknown("not looked up")
+UNASKED = "not looked up"
 
 
 Fault = tuple[Hashable, str]
@@ -332,8 +333,9 @@ def _as_problems(changes: Iterable[Change]) -> Iterator[Problem]:
 
 def _unasked(live: LiveState, missing: Iterable[Lookup]) -> LiveState:
     """Return what was read, with what nobody has looked up as unknown: accepting asks for nothing."""
-    references = {each: UNASKED for each in missing if isinstance(each, Reference)}
-    lists = {each: UNASKED for each in missing if isinstance(each, Vocabulary)}
+    unknown = {each: Obstacle(each.target.address, UNASKED) for each in missing}
+    references = {each: why for each, why in unknown.items() if isinstance(each, Reference)}
+    lists = {each: why for each, why in unknown.items() if isinstance(each, Vocabulary)}
     return replace(live, ids={**live.ids, **references}, names={**live.names, **lists})
 
 

@@ -35,9 +35,10 @@ from reconciler.live.read import side_by_side
 from reconciler.live.records import TargetRecord, fetch_record
 from reconciler.model.creation import FILE, VARIABLE
 from reconciler.model.diff import AsRead
+from reconciler.model.obstacle import Obstacle
 from reconciler.model.plan import Change, Create, TargetPlan
 from reconciler.model.protocols import Json, Request, Service
-from reconciler.model.state import Reference, Unknown
+from reconciler.model.state import Reference
 from reconciler.model.targets import Level, Target
 from reconciler.model.wording import advised
 from reconciler.planning.creation import references
@@ -312,7 +313,7 @@ class Creations:
             except ServiceError as error:
                 self.options.stop.after(error)
                 return Fate(Status.SKIPPED, str(error))
-            if isinstance(number, Unknown):
+            if isinstance(number, Obstacle):
                 return Fate(Status.SKIPPED, f"{target} does not exist yet; apply again once it was created")
             ids[name] = number
         if not ids:
@@ -459,7 +460,7 @@ class CreationRun:
         if self.options.recheck and isinstance(number, int):
             path = str(self.namespace.ref)
             known: Json = self.creations.numbers.of(Reference(Level.GROUP, path.casefold()), self.service)
-            if isinstance(known, Unknown):
+            if isinstance(known, Obstacle):
                 record = self.service.get(f"namespaces/{quote(path, safe='')}")
                 known = record.get("id") if isinstance(record, dict) else None
             if known != number:

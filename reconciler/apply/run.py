@@ -43,7 +43,7 @@ from reconciler.model.protocols import Json, Request, Service
 from reconciler.model.resource import Found, Resource, Wanted
 from reconciler.model.state import LivePart, LiveState, PartAddress, Section, Unreadable
 from reconciler.model.targets import Address, Key, Level, Target
-from reconciler.planning.causes import ARCHIVED, NOBODY, ProjectRecord, read_record
+from reconciler.planning.causes import ARCHIVED, NOBODY, UNARCHIVE, ProjectRecord, read_record
 from reconciler.planning.planner import plan_section
 
 Answer = TypeVar("Answer")
@@ -399,8 +399,8 @@ class TargetRun:
             self.archived = self._is_archived()
         if not self.archived:
             return str(error)
-        self.closed[section] = ARCHIVED.reason
-        return f"{ARCHIVED.reason}; {ARCHIVED.remedy} ({error})"
+        self.closed[section] = ARCHIVED
+        return f"{ARCHIVED}; {UNARCHIVE} ({error})"
 
     def _is_archived(self) -> bool:
         try:

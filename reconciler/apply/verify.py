@@ -14,11 +14,12 @@ from reconciler.live.records import look_up_id, look_up_names
 from reconciler.model.diff import as_read, fields_of, moved, resource_of
 from reconciler.model.endpoints import ALONE, Collection, Reading, Siblings, Singleton
 from reconciler.model.kind import Kinds, Part
+from reconciler.model.obstacle import Obstacle
 from reconciler.model.plan import Change, Create, Delete, Step, Update, makes
 from reconciler.model.protocols import Json, Reader
 from reconciler.model.resource import Found, Resource
 from reconciler.model.resource import Objects as ReadObjects
-from reconciler.model.state import LivePart, LiveState, Lookup, Reference, Section, Unknown, Unreadable, Vocabulary
+from reconciler.model.state import LivePart, LiveState, Lookup, Reference, Section, Unreadable, Vocabulary
 from reconciler.model.targets import Address, Key, Target
 from reconciler.planning.parts import (
     DeclaredPart,
@@ -100,14 +101,14 @@ class Numbers:
     """The numeric IDs of paths, for all targets of a run: learned from what is read, or asked for once."""
 
     def __init__(self) -> None:
-        self._known: dict[Reference, int | Unknown] = {}
+        self._known: dict[Reference, int | Obstacle] = {}
         self._asking: dict[Reference, Lock] = {}
 
-    def learn(self, ids: Mapping[Reference, int | Unknown]) -> None:
+    def learn(self, ids: Mapping[Reference, int | Obstacle]) -> None:
         """Take in what was read."""
         self._known.update(ids)
 
-    def of(self, reference: Reference, reader: Reader) -> int | Unknown:
+    def of(self, reference: Reference, reader: Reader) -> int | Obstacle:
         """Return the ID of a path."""
         with self._asking.setdefault(reference, Lock()):
             if reference not in self._known:
@@ -160,7 +161,7 @@ class Verifier:
     ) -> None:
         self.lists, self.kinds, self.target, self.stop = Lists(reader), kinds, target, stop
         self.numbers = numbers or Numbers()
-        self.names: dict[Vocabulary, frozenset[str] | Unknown] = {}
+        self.names: dict[Vocabulary, frozenset[str] | Obstacle] = {}
 
     def look_up(self, live: LiveState, missing: Iterable[Lookup]) -> LiveState:
         """Return live state with what planning lacks.
@@ -180,7 +181,7 @@ class Verifier:
                 self.stop.after(error)
                 raise LookupError(str(error)) from error
         known = (*live.ids.items(), *live.names.items())
-        unknown = [f"{lookup}: {found.reason}" for lookup, found in known if isinstance(found, Unknown)]
+        unknown = [f"{lookup}: {found.reason}" for lookup, found in known if isinstance(found, Obstacle)]
         if unknown:
             raise LookupError("; ".join(unknown))
         return live

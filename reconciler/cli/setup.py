@@ -81,8 +81,9 @@ def _check_targets(session: Session, client: "Client", service: "ServiceCheck", 
         live = read_known(fleet.desired, client, kinds, client.concurrency, known=fleet.known, progress=progress)
         plan = plan_from(fleet.desired, live, client, kinds, client.concurrency, known=fleet.known)
         plan = plan if failed is None else restrict(plan, failed)
-        found = {target: move.obstacle(follow=given.follow_moved) for target, move in fleet.known.moved().items()}
-        moved = {target: cause for target, cause in found.items() if cause is not None}
+        moves = fleet.known.moved().items()
+        held = [each for target, move in moves for each in move.obstacles(target, follow=given.follow_moved)]
+        moved = {each.where.target: each for each in held}
         plan = hold_back_moved(plan, fleet.known.moved(), follow=given.follow_moved)
         reads = client.traffic.requests - client.traffic.retries
         context = CheckContext(fleet.desired, live, plan, kinds, service, moved, read_only)

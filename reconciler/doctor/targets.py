@@ -12,13 +12,15 @@ from reconciler.errors import NotFound, ServiceError
 from reconciler.live.read import side_by_side
 from reconciler.model.creation import ToCreate
 from reconciler.model.kind import Archived, Kinds, Needs
+from reconciler.model.obstacle import Obstacle
 from reconciler.model.plan import Plan, Problem, TargetPlan
 from reconciler.model.protocols import Concurrency, Reader
-from reconciler.model.state import Cause, DesiredState, DesiredTarget, LiveState, Section
+from reconciler.model.state import DesiredState, DesiredTarget, LiveState, Section
 from reconciler.model.targets import Target
 from reconciler.planning.causes import (
     ARCHIVED,
     REFUSALS,
+    UNARCHIVE,
     UNKNOWN,
     Caller,
     ProjectRecord,
@@ -31,9 +33,7 @@ from reconciler.planning.causes import (
     why_unread,
 )
 
-NOTHING = Cause("", "")
-
-Record = ProjectRecord | ServiceError | Cause
+Record = ProjectRecord | ServiceError | Obstacle
 """The record of a target, or why there is none; or why nothing of the target is visible."""
 
 
@@ -52,7 +52,7 @@ class CheckContext:
     plan: Plan
     kinds: Kinds
     service: ServiceCheck
-    moved: Mapping[Target, Cause]
+    moved: Mapping[Target, Obstacle]
     read_only: bool
 
     @property
@@ -83,7 +83,7 @@ def check_targets(context: CheckContext, reader: Reader, concurrency: Concurrenc
         if target in hidden:
             return why_absent(target, reader, context.caller)
         record = read_record(target, reader, context.caller)
-        return not_found(context.caller) if isinstance(record, NotFound) and target in unseen else record
+        return not_found(target, context.caller) if isinstance(record, NotFound) and target in unseen else record
 
     records = dict(zip(asked, side_by_side(ask, asked, concurrency), strict=True))
     return tuple(
@@ -123,7 +123,7 @@ def _check(target: DesiredTarget, planned: TargetPlan, record: Record | None, co
         verdict = Verdict.WARNING if context.read_only else Verdict.ERROR
         moved = context.moved[target.target]
         fault = Finding(verdict, level, moved.reason, moved.remedy)
-    elif isinstance(record, Cause):
+    elif isinstance(record, Obstacle):
         fault = Finding(Verdict.ERROR, level, record.reason, record.remedy)
     sections = []
     for section in target.sections:
@@ -135,9 +135,9 @@ def _check(target: DesiredTarget, planned: TargetPlan, record: Record | None, co
     return TargetState(target.target, target.origin, (fault,) if fault else (), tuple(sections))
 
 
-def _not_there(target: DesiredTarget, planned: TargetPlan, absent: ToCreate | Cause) -> TargetState:
+def _not_there(target: DesiredTarget, planned: TargetPlan, absent: ToCreate | Obstacle) -> TargetState:
     """Return what is known of a target that does not exist, or is not planned."""
-    if isinstance(absent, Cause):
+    if isinstance(absent, Obstacle):
         verdict, said, remedy, access = Verdict.ERROR, absent.reason, absent.remedy, Access.NO
     else:
         verdict, said, remedy, access = Verdict.OK, "does not exist yet: apply creates it", "", Access.UNASKED
@@ -155,45 +155,48 @@ def _check_section(section: Section, record: Record | None, context: CheckContex
     if unread:
         known = record if isinstance(record, ProjectRecord) else UNKNOWN
         read, write = Access.NO, Access.UNASKED if context.read_only else Access.NO
-        why = why_unread(unread[0], section.target, context.needs(section), known, context.caller)
+        why: Obstacle | None = why_unread(unread[0], section.target, context.needs(section), known, context.caller)
     else:
         read = Access.YES
         write, why = _writing(section, record, context)
-    return SectionState(section.kind, read, write, why.reason, why.remedy)
+    return SectionState(section.kind, read, write, "" if why is None else why.reason, "" if why is None else why.remedy)
 
 
-def _writing(section: Section, record: Record | None, context: CheckContext) -> tuple[Access, Cause]:
+def _writing(section: Section, record: Record | None, context: CheckContext) -> tuple[Access, Obstacle | None]:
     """Return whether a section that was read could be written."""
-    token = context.service.token
+    token, where = context.service.token, section.target.address
     if context.read_only:
-        return Access.UNASKED, NOTHING
+        return Access.UNASKED, None
     if section.target in context.moved:
-        return Access.NO, NOTHING
+        return Access.NO, None
     if token.writes is Access.NO:
-        return Access.NO, Cause("the token may only read", "use one with the scope api, or add --read-only")
+        return Access.NO, Obstacle(where, "the token may only read", "use one with the scope api, or add --read-only")
     if not context.needs(section).same_to_read:
         obstacle = _obstacle_to_writing(section, record, context)
         if obstacle is not None:
             return obstacle
     if token.writes is Access.UNKNOWN:
-        return Access.UNKNOWN, Cause("the token's scopes are unknown", "")
-    return Access.YES, NOTHING
+        return Access.UNKNOWN, Obstacle(where, "the token's scopes are unknown")
+    return Access.YES, None
 
 
-def _obstacle_to_writing(section: Section, record: Record | None, context: CheckContext) -> tuple[Access, Cause] | None:
+def _obstacle_to_writing(
+    section: Section, record: Record | None, context: CheckContext
+) -> tuple[Access, Obstacle] | None:
     """Return why a caller who can read cannot write, or that this is unknown."""
-    needs, level = context.needs(section), section.target.level
+    needs, where = context.needs(section), section.target.address
     if not isinstance(record, ProjectRecord):
-        return Access.UNKNOWN, Cause(f"the project's record cannot be read: {record}", "")
+        return Access.UNKNOWN, Obstacle(where, f"the project's record cannot be read: {record}")
     if record.archived and needs.archived is Archived.READ_ONLY:
-        return Access.NO, ARCHIVED
-    if record.role is not None and record.role < needs.roles[level]:
-        return Access.NO, role_missing(needs, level, record, context.caller)
+        return Access.NO, Obstacle(where, ARCHIVED, UNARCHIVE)
+    least = needs.roles[section.target.level]
+    if record.role is not None and record.role < least:
+        return Access.NO, role_missing(needs, section.target, record, context.caller)
     if record.role is None:
-        needed = role_name(needs.roles[level])
-        return Access.UNKNOWN, Cause(f"the role of {context.caller} is not reported; {needed} is needed", "")
+        reason = f"the role of {context.caller} is not reported; {role_name(least)} is needed"
+        return Access.UNKNOWN, Obstacle(where, reason)
     if record.archived is None:
-        return Access.UNKNOWN, Cause("the service does not report whether the project is archived", "")
+        return Access.UNKNOWN, Obstacle(where, "the service does not report whether the project is archived")
     return None
 
 

@@ -7,9 +7,10 @@ from reconciler.export.targets import ExportRequest, ResolvedTarget, resolve_tar
 from reconciler.live.read import learn_ids, read_part, side_by_side
 from reconciler.manifests import Member
 from reconciler.model.kind import Kind, Kinds, Part
+from reconciler.model.obstacle import Obstacle
 from reconciler.model.progress import Progress
 from reconciler.model.protocols import Concurrency, Lister
-from reconciler.model.state import LivePart, LiveState, PartAddress, Reference, Unknown, Unreadable
+from reconciler.model.state import LivePart, LiveState, PartAddress, Reference, Unreadable
 from reconciler.model.targets import Target
 
 
@@ -61,7 +62,7 @@ def read_all(
     addresses: list[PartAddress] = [(target, kind.name, part.name) for target, kind, part in tasks]
     parts = dict(zip(addresses, side_by_side(read, tasks, concurrency), strict=True))
     readable = {target for (target, _, _), part in parts.items() if not isinstance(part, Unreadable)}
-    ids: dict[Reference, int | Unknown] = {
+    ids: dict[Reference, int | Obstacle] = {
         Reference(each.target.level, str(each.target.ref).casefold()): each.id
         for each in resolved.targets
         if each.id is not None

@@ -345,7 +345,9 @@ class _Writing:
         if member is None:
             return NO_SECTIONS
         record = ProjectRecord(archived=member.archived, off=member.off)
-        return frozenset(kind.name for kind in self.kinds.values() if any(unfit(kind.needs, record)))
+        return frozenset(
+            kind.name for kind in self.kinds.values() if any(unfit(resolved.target.address, kind.needs, record))
+        )
 
     def _above(
         self,

@@ -18,9 +18,10 @@ from reconciler.live.records import is_off, is_the_other, look_up_paths
 from reconciler.manifests import Hidden, Member
 from reconciler.manifests.project_sets import groups_around
 from reconciler.model.kind import Kinds, Part
+from reconciler.model.obstacle import Obstacle
 from reconciler.model.protocols import Concurrency, Json, Lister, Spread
 from reconciler.model.resource import Wanted
-from reconciler.model.state import DesiredTarget, LivePart, PartAddress, Reference, Unknown
+from reconciler.model.state import DesiredTarget, LivePart, PartAddress, Reference
 from reconciler.model.targets import Level, Target
 
 QUERY = "include_subgroups=true&with_shared=false{more}&order_by=id&sort=asc"
@@ -133,7 +134,7 @@ def discover(
     ids |= {
         Reference(each.level, path.casefold()): each.ref for each, path in paths.items() if isinstance(each.ref, int)
     }
-    unknown = {target: path.reason for target, path in asked.items() if isinstance(path, Unknown)}
+    unknown = {target: path.reason for target, path in asked.items() if isinstance(path, Obstacle)}
     return Discovery({group: found[group.casefold()] for group in groups}, ids, paths, unknown, lists.parts)
 
 

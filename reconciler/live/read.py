@@ -23,10 +23,11 @@ from reconciler.errors import (
 from reconciler.model.diff import fields_of
 from reconciler.model.endpoints import Collection, Reading
 from reconciler.model.kind import Kinds, Part
+from reconciler.model.obstacle import Obstacle
 from reconciler.model.progress import Progress
 from reconciler.model.protocols import Concurrency, Json, Reader, TimedReader
 from reconciler.model.resource import Found, Resource, Wanted
-from reconciler.model.state import DesiredState, LivePart, LiveState, PartAddress, Reference, Unknown, Unreadable
+from reconciler.model.state import DesiredState, LivePart, LiveState, PartAddress, Reference, Unreadable
 from reconciler.model.targets import Target
 
 ENDS_A_RUN = (ScopeMissing, Stopped, Unauthorized, Unreachable, WaitTooLong)
@@ -123,9 +124,9 @@ def _fields(wanted: Resource | Mapping[Any, Any]) -> Mapping[Any, Any]:
     return {name: fields_of(item) if isinstance(item, Resource) else item for name, item in wanted.items()}
 
 
-def learn_ids(parts: Mapping[PartAddress, LivePart], kinds: Kinds) -> dict[Reference, int | Unknown]:
+def learn_ids(parts: Mapping[PartAddress, LivePart], kinds: Kinds) -> dict[Reference, int | Obstacle]:
     """Collect the numeric IDs that came along with what was read, so that none has to be asked for."""
-    ids: dict[Reference, int | Unknown] = {}
+    ids: dict[Reference, int | Obstacle] = {}
     for (target, section, name), live in parts.items():
         part = kinds[section].part(name)
         for found in live if isinstance(live, tuple) else ():

@@ -6,8 +6,9 @@ from typing import TypeVar
 
 from reconciler.errors import BadAnswer, Moved, NotFound, ServiceError
 from reconciler.live.read import UNEXPECTED, answer_or_error, ask_each
+from reconciler.model.obstacle import Obstacle
 from reconciler.model.protocols import Concurrency, Json, Reader
-from reconciler.model.state import LiveState, Lookup, Reference, Unknown, Vocabulary
+from reconciler.model.state import LiveState, Lookup, Reference, Vocabulary
 from reconciler.model.targets import Identity, Level, Target
 
 OTHER = {Level.GROUP: Level.PROJECT, Level.PROJECT: Level.GROUP}
@@ -79,25 +80,25 @@ def is_the_other(target: Target, reader: Reader) -> bool:
     return isinstance(answer_or_error(lambda: fetch_record(other, reader)), TargetRecord)
 
 
-def look_up_id(reference: Reference, reader: Reader) -> int | Unknown:
+def look_up_id(reference: Reference, reader: Reader) -> int | Obstacle:
     """Ask for the numeric ID of a path.
 
     Raises:
         ServiceError: one that `ENDS_A_RUN`.
     """
-    target = Target(reference.level, reference.path)
+    target = reference.target
     answer = answer_or_error(lambda: fetch_record(target, reader).id)
     if isinstance(answer, NotFound):
         if is_the_other(target, reader):
             other = OTHER[target.level]
-            return Unknown(f"this is a {other}, not a {target.level}", f"list it under `{other}s`")
-        return Unknown(_reason(answer), "correct the path, or use a token that can see it")
-    return Unknown(_reason(answer)) if isinstance(answer, ServiceError) else answer
+            return Obstacle(target.address, f"this is a {other}, not a {target.level}", f"list it under `{other}s`")
+        return Obstacle(target.address, _reason(answer), "correct the path, or use a token that can see it")
+    return Obstacle(target.address, _reason(answer)) if isinstance(answer, ServiceError) else answer
 
 
 def look_up(
     references: Iterable[Reference], reader: Reader, concurrency: Concurrency
-) -> dict[Reference, int | Unknown]:
+) -> dict[Reference, int | Obstacle]:
     """Ask for the numeric ID of each path, once each.
 
     Raises:
@@ -107,7 +108,7 @@ def look_up(
     return ask_each(lambda reference: look_up_id(reference, reader), ordered, concurrency)
 
 
-def look_up_names(vocabulary: Vocabulary, reader: Reader) -> frozenset[str] | Unknown:
+def look_up_names(vocabulary: Vocabulary, reader: Reader) -> frozenset[str] | Obstacle:
     """Ask for the names in a list.
 
     Raises:
@@ -119,7 +120,7 @@ def look_up_names(vocabulary: Vocabulary, reader: Reader) -> frozenset[str] | Un
         names = {entry.get("name") for entry in entries if isinstance(entry, dict)}
         return frozenset(name for name in names if isinstance(name, str))
 
-    return _answer_or_unknown(ask)
+    return _answer_or_obstacle(vocabulary.target, ask)
 
 
 def with_lookups(live: LiveState, missing: Iterable[Lookup], reader: Reader, concurrency: Concurrency) -> LiveState:
@@ -135,14 +136,16 @@ def with_lookups(live: LiveState, missing: Iterable[Lookup], reader: Reader, con
     return replace(live, ids={**live.ids, **ids}, names={**live.names, **names})
 
 
-def look_up_paths(targets: Iterable[Target], reader: Reader, concurrency: Concurrency) -> dict[Target, str | Unknown]:
+def look_up_paths(targets: Iterable[Target], reader: Reader, concurrency: Concurrency) -> dict[Target, str | Obstacle]:
     """Ask for the full path of each target that is given by ID, once each.
 
     Raises:
         ServiceError: one that `ENDS_A_RUN`.
     """
     ordered = sorted(targets, key=lambda target: target.order)
-    return ask_each(lambda target: _answer_or_unknown(lambda: fetch_record(target, reader).path), ordered, concurrency)
+    return ask_each(
+        lambda target: _answer_or_obstacle(target, lambda: fetch_record(target, reader).path), ordered, concurrency
+    )
 
 
 def current_names(
@@ -190,9 +193,9 @@ def _names(record: TargetRecord) -> frozenset[Identity]:
     return frozenset({record.target.identity, Target(level, record.id).identity, Target(level, record.path).identity})
 
 
-def _answer_or_unknown(ask: Callable[[], Result]) -> Result | Unknown:
+def _answer_or_obstacle(where: Target, ask: Callable[[], Result]) -> Result | Obstacle:
     answer = answer_or_error(ask)
-    return Unknown(_reason(answer)) if isinstance(answer, ServiceError) else answer
+    return Obstacle(where.address, _reason(answer)) if isinstance(answer, ServiceError) else answer
 
 
 def _reason(error: ServiceError) -> str:

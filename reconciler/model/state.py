@@ -5,6 +5,7 @@ from dataclasses import dataclass, field
 from datetime import UTC, date, datetime, timedelta
 
 from reconciler.model.creation import Creation, ToCreate
+from reconciler.model.obstacle import Obstacle
 from reconciler.model.resource import Found, Wanted
 from reconciler.model.targets import Identity, Key, Level, Target
 
@@ -118,19 +119,6 @@ class DesiredState:
 
 
 @dataclass(frozen=True, slots=True)
-class Cause:
-    """Why something cannot be done, and what to do about it.
-
-    Attributes:
-        inherited: whether it comes from the groups above, so that it holds for all projects below that fail alike.
-    """
-
-    reason: str
-    remedy: str
-    inherited: bool = False
-
-
-@dataclass(frozen=True, slots=True)
 class Unreadable:
     """A part that could not be read.
 
@@ -144,7 +132,7 @@ class Unreadable:
     reason: str
     absent: bool = False
     status: int | None = field(default=None, compare=False)
-    cause: Cause | None = field(default=None, compare=False)
+    cause: Obstacle | None = field(default=None, compare=False)
 
 
 @dataclass(frozen=True, slots=True)
@@ -154,24 +142,27 @@ class Reference:
     level: Level
     path: str
 
+    @property
+    def target(self) -> Target:
+        """The target of this path."""
+        return Target(self.level, self.path)
+
     def __str__(self) -> str:
         """`group acme`."""
         return f"{self.level} {self.path}"
 
 
 @dataclass(frozen=True, slots=True)
-class Unknown:
-    """A reference that could not be resolved, why, and what to do about it."""
-
-    reason: str
-    remedy: str = ""
-
-
-@dataclass(frozen=True, slots=True)
 class Vocabulary:
-    """The path of a list whose names are the values that a field may hold."""
+    """A list of a target, whose names are the values that a field may hold; `suffix` is its path below the target."""
 
-    path: str
+    target: Target
+    suffix: str
+
+    @property
+    def path(self) -> str:
+        """The path of the list."""
+        return self.target.url + self.suffix
 
     def __str__(self) -> str:
         """The path."""
@@ -203,10 +194,10 @@ class LiveState:
     """
 
     parts: Mapping[PartAddress, LivePart]
-    ids: Mapping[Reference, int | Unknown]
+    ids: Mapping[Reference, int | Obstacle]
     read_at: datetime = field(default_factory=lambda: datetime.now(UTC))
-    names: Mapping[Vocabulary, frozenset[str] | Unknown] = field(default_factory=dict)
-    absent: Mapping[Identity, ToCreate | Cause] = field(default_factory=dict)
+    names: Mapping[Vocabulary, frozenset[str] | Obstacle] = field(default_factory=dict)
+    absent: Mapping[Identity, ToCreate | Obstacle] = field(default_factory=dict)
     archives: Mapping[Identity, str] = field(default_factory=dict)
 
     def created(self, level: Level, path: str) -> ToCreate | None:

@@ -20,8 +20,9 @@ from reconciler.live.imports import ImportState, ask_import
 from reconciler.live.read import ask_each
 from reconciler.manifests import Hidden, Member
 from reconciler.model.creation import TOP_LEVEL, VISIBILITIES, Creation, Namespace, ToCreate
+from reconciler.model.obstacle import Obstacle
 from reconciler.model.protocols import Concurrency, Reader
-from reconciler.model.state import Cause, DesiredState, DesiredTarget, LiveState, Lookup, Reference, Unknown
+from reconciler.model.state import DesiredState, DesiredTarget, LiveState, Lookup, Reference
 from reconciler.model.targets import Identity, Level, Target
 from reconciler.planning.causes import refuse_unless_api
 
@@ -42,7 +43,7 @@ class Absent:
         archived: the projects among them that are there and archived, which lists of projects need not show.
     """
 
-    targets: Mapping[Identity, ToCreate | Cause] = field(default_factory=dict)
+    targets: Mapping[Identity, ToCreate | Obstacle] = field(default_factory=dict)
     ids: Mapping[Reference, int] = field(default_factory=dict)
     importing: frozenset[Target] = frozenset()
     archived: tuple[Member, ...] = ()
@@ -159,14 +160,14 @@ def _ask_imports(
     return ask_each(partial(ask_import, reader=reader, secrets=tokens), imported, concurrency)
 
 
-def _not_imported(imports: Mapping[Target, ImportState | ServiceError]) -> dict[Identity, ToCreate | Cause]:
+def _not_imported(imports: Mapping[Target, ImportState | ServiceError]) -> dict[Identity, ToCreate | Obstacle]:
     """Return the targets of which nothing is planned: their imports have failed, or nobody knows."""
-    causes: dict[Identity, ToCreate | Cause] = {}
+    causes: dict[Identity, ToCreate | Obstacle] = {}
     for target, state in imports.items():
         if isinstance(state, ServiceError):
-            causes[target.identity] = Cause(f"whether it has been imported is not known: {state}", "")
+            causes[target.identity] = Obstacle(target.address, f"whether it has been imported is not known: {state}")
         elif state.failure:
-            causes[target.identity] = Cause(state.failure, "delete it and apply again")
+            causes[target.identity] = Obstacle(target.address, state.failure, "delete it and apply again")
     return causes
 
 
@@ -197,7 +198,7 @@ def look_up_absent(
     *,
     targets: Iterable[DesiredTarget],
     whole: Iterable[DesiredTarget],
-) -> dict[Reference, int | Unknown]:
+) -> dict[Reference, int | Obstacle]:
     """Return the IDs of targets that are created by some manifest or below a new group; or that they do not exist.
 
     Args:
@@ -212,7 +213,7 @@ def look_up_absent(
         ServiceError: one that `live.ENDS_A_RUN`.
     """
     creations = {each.target.identity: each for each in whole if each.creation is not None}
-    found: dict[Reference, int | Unknown] = {}
+    found: dict[Reference, int | Obstacle] = {}
     asked: dict[Identity, Reference] = {}
     references = [each for each in missing if isinstance(each, Reference)] if creations else []
     spared = _spared_by_section(targets) if references else frozenset()
@@ -220,29 +221,27 @@ def look_up_absent(
         target = Target(each.level, each.path)
         standing = live.absent.get(target.identity)
         group = next((above for above in groups_above(target) if live.created(Level.GROUP, above)), None)
-        if isinstance(standing, Cause):
-            found[each] = Unknown(standing.reason, standing.remedy)
+        if isinstance(standing, Obstacle):
+            found[each] = standing
         elif target.identity in creations and group is None:
             asked[target.identity] = each
         elif group is not None:
-            cause = _missing(target, creations, spared)
-            found[each] = Unknown(cause.reason, cause.remedy)
+            found[each] = _missing(target, creations, spared)
     doubtful = [creations[name].target for name in asked]
     for name, answer in find_existing(doubtful, reader, concurrency, {}, created=()).items():
         match answer:
             case There(id=number):
                 found[asked[name]] = number
             case None:
-                cause = _missing(creations[name].target, creations, spared)
-                found[asked[name]] = Unknown(cause.reason, cause.remedy)
+                found[asked[name]] = _missing(creations[name].target, creations, spared)
             case error:
-                found[asked[name]] = Unknown(f"cannot be read: {error}")
+                found[asked[name]] = Obstacle(creations[name].target.address, f"cannot be read: {error}")
     return found
 
 
 def find_absent(
     targets: Iterable[DesiredTarget], whole: Iterable[DesiredTarget], found: Answers
-) -> dict[Identity, ToCreate | Cause]:
+) -> dict[Identity, ToCreate | Obstacle]:
     """Return by `Target.identity` the targets of which nothing can be read: to be created, or a problem.
 
     Args:
@@ -253,7 +252,7 @@ def find_absent(
     if not found:
         return {}
     creations = {each.target.identity: each for each in whole if each.creation is not None}
-    absent: dict[Identity, ToCreate | Cause] = {}
+    absent: dict[Identity, ToCreate | Obstacle] = {}
     targets = tuple(targets)
     spared = _spared_by_section(targets)
     wanted = [each for each in targets if isinstance(each.target.ref, str) and (each.sections or each.creation)]
@@ -267,31 +266,32 @@ def find_absent(
 def _standing(
     declared: DesiredTarget,
     found: Answers,
-    absent: Mapping[Identity, ToCreate | Cause],
+    absent: Mapping[Identity, ToCreate | Obstacle],
     creations: Mapping[Identity, DesiredTarget],
     spared: Collection[Identity],
-) -> ToCreate | Cause | None:
+) -> ToCreate | Obstacle | None:
     """Return how a target is to be created, or why it cannot be planned; None where it is there."""
     target, creation = declared.target, declared.creation
     group, answer = obstacle(target, found) or ("", found.get(target.identity, HERE))
     if isinstance(answer, There):
         return None
     if isinstance(answer, ServiceError):
-        return Cause(f"cannot be read: {answer}", "")
+        return Obstacle(target.address, f"cannot be read: {answer}")
     if creation is None and target.identity in creations:
         return _missing(target, creations, spared)
     if creation is None:
         missing = f"group {group} does not exist yet" if group else "not found, or not visible to this token"
-        return Cause(f"{missing}, and no manifest creates this {target.level}", "declare `create`, or correct the path")
+        reason = f"{missing}, and no manifest creates this {target.level}"
+        return Obstacle(target.address, reason, "declare `create`, or correct the path")
     namespace = _namespace(target, found, absent, creations, spared)
-    if isinstance(namespace, Cause):
+    if isinstance(namespace, Obstacle):
         return namespace
     above = absent.get((Level.GROUP, namespace.path.casefold()))
     of_archive = isinstance(above, ToCreate) and above.creation.archive is not None
     return _invisible(target, creation, namespace, limited=not of_archive) or ToCreate(creation, namespace)
 
 
-def _invisible(target: Target, creation: Creation, namespace: Namespace, *, limited: bool) -> Cause | None:
+def _invisible(target: Target, creation: Creation, namespace: Namespace, *, limited: bool) -> Obstacle | None:
     """Return that a visibility is not known, or that the service refuses it.
 
     Args:
@@ -304,21 +304,22 @@ def _invisible(target: Target, creation: Creation, namespace: Namespace, *, limi
     if creation.source is not None or creation.archive is not None or not namespace.path:
         return None
     if wanted is None and greatest is None:
-        return Cause(f"the service does not show the visibility of group {namespace.path}", "declare `visibility`")
+        reason = f"the service does not show the visibility of group {namespace.path}"
+        return Obstacle(target.address, reason, "declare `visibility`")
     refuses = target.level is Level.GROUP and limited and wanted is not None and greatest is not None
     if refuses and VISIBILITIES.index(wanted) > VISIBILITIES.index(greatest):
         reason = f"the service refuses `{wanted}` in group {namespace.path}, which is {greatest}"
-        return Cause(reason, "correct `visibility`, or leave it out")
+        return Obstacle(target.address, reason, "correct `visibility`, or leave it out")
     return None
 
 
 def _namespace(
     target: Target,
     found: Answers,
-    absent: Mapping[Identity, ToCreate | Cause],
+    absent: Mapping[Identity, ToCreate | Obstacle],
     creations: Mapping[Identity, DesiredTarget],
     spared: Collection[Identity],
-) -> Namespace | Cause:
+) -> Namespace | Obstacle:
     """Return where a target is created, or why it cannot be."""
     path = parent_of(target)
     if not path:
@@ -330,18 +331,21 @@ def _namespace(
         case _, ToCreate(creation=above, namespace=namespace):
             # An archive brings a visibility of its own, which nobody knows yet: private is never too much.
             return Namespace(path, None, above.visibility or ("private" if above.archive else namespace.visibility))
-        case _, Cause():
-            return Cause(f"{parent} cannot be created", "")
+        case _, Obstacle():
+            return Obstacle(target.address, f"{parent} cannot be created")
     return _missing(parent, creations, spared)
 
 
-def _in_existing(target: Target, there: There) -> Namespace | Cause:
+def _in_existing(target: Target, there: There) -> Namespace | Obstacle:
     """Return a namespace that exists, or why the target cannot be created in it."""
     path = parent_of(target)
     if there.moved_to:
-        return Cause(f"group {path} has moved to {there.moved_to}", "use its new path in the manifest")
+        return Obstacle(
+            target.address, f"group {path} has moved to {there.moved_to}", "use its new path in the manifest"
+        )
     if there.personal and target.level is Level.GROUP:
-        return Cause(f"{path} is the namespace of a user, which holds no groups", "correct the path")
+        reason = f"{path} is the namespace of a user, which holds no groups"
+        return Obstacle(target.address, reason, "correct the path")
     return Namespace(path, there.id, there.visibility)
 
 
@@ -350,7 +354,7 @@ def _spared_by_section(targets: Iterable[DesiredTarget]) -> frozenset[Identity]:
     return frozenset(each.target.identity for each in targets if not each.sections and each.creation is None)
 
 
-def _missing(target: Target, creations: Mapping[Identity, DesiredTarget], spared: Collection[Identity]) -> Cause:
+def _missing(target: Target, creations: Mapping[Identity, DesiredTarget], spared: Collection[Identity]) -> Obstacle:
     """Return that a target is missing, which some document may create."""
     declared = creations.get(target.identity)
     if declared is not None:
@@ -360,8 +364,10 @@ def _missing(target: Target, creations: Mapping[Identity, DesiredTarget], spared
             if by_section
             else ("this run", f"include {target} in the run, or plan again once it exists")
         )
-        return Cause(f"{target} does not exist, and {narrowing} leaves out its creation ({declared.origin})", remedy)
-    return Cause(
+        reason = f"{target} does not exist, and {narrowing} leaves out its creation ({declared.origin})"
+        return Obstacle(target.address, reason, remedy)
+    return Obstacle(
+        target.address,
         f"{target} does not exist, or is not visible to this token, and this run does not create it",
         f"declare {target} with `create`, or correct the path",
     )

@@ -8,10 +8,11 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, replace
 
 from reconciler.model.kind import Archived, Kinds
+from reconciler.model.obstacle import Obstacle
 from reconciler.model.plan import Plan, Problem, SectionPlan, TargetPlan
-from reconciler.model.state import Cause, DesiredState, DesiredTarget, Section
+from reconciler.model.state import DesiredState, DesiredTarget, Section
 from reconciler.model.targets import Address, Target
-from reconciler.planning.causes import ARCHIVED, ProjectRecord, unfit
+from reconciler.planning.causes import ARCHIVED, UNARCHIVE, ProjectRecord, together, unfit
 
 
 @dataclass(frozen=True, slots=True)
@@ -26,7 +27,7 @@ class Unfit:
     """
 
     section: Section
-    cause: Cause
+    cause: Obstacle
     skipped: bool
     readable: bool = False
 
@@ -83,15 +84,12 @@ def _unfit_of(target: DesiredTarget, kinds: Kinds) -> Iterator[Unfit]:
     record = ProjectRecord(archived=listed.archived, off=listed.off)
     for section in target.sections:
         needs, skipped = kinds[section.kind].needs, section.kind in listed.skipped
-        causes = list(unfit(needs, record))
+        causes = list(unfit(target.target.address, needs, record))
         if causes:
-            yield Unfit(section, _both(causes), skipped)
+            yield Unfit(section, together(causes), skipped)
         elif listed.archived and needs.archived is Archived.READ_ONLY:
-            yield Unfit(section, ARCHIVED, skipped, readable=True)
-
-
-def _both(causes: list[Cause]) -> Cause:
-    return Cause("; ".join(each.reason for each in causes), "; ".join(each.remedy for each in causes))
+            archived = Obstacle(target.target.address, ARCHIVED, UNARCHIVE)
+            yield Unfit(section, archived, skipped, readable=True)
 
 
 def _told(each: Unfit, kinds: Kinds) -> SectionPlan:

@@ -4,7 +4,7 @@ A refusal explains little. One more request for a target that fails finds the ca
 alike, one request finds it for all of them.
 """
 
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
 from urllib.parse import urlsplit
@@ -13,19 +13,26 @@ from reconciler.errors import ConfigurationError, ServiceError
 from reconciler.live.read import answer_or_error, side_by_side
 from reconciler.live.records import OTHER, TargetRecord, fetch_record, is_off, is_the_other
 from reconciler.model.kind import Archived, Kinds, Needs, Role
+from reconciler.model.obstacle import Obstacle
 from reconciler.model.protocols import Concurrency, Json, Reader
-from reconciler.model.state import Cause, DesiredState, LiveState, PartAddress, Unreadable
-from reconciler.model.targets import Level, Target
+from reconciler.model.state import DesiredState, LiveState, PartAddress, Unreadable
+from reconciler.model.targets import Address, Level, Target
 
 REFUSALS = frozenset({403, 404})
 
 MANY = 3
 """From so many targets on that fail alike, their group is asked about instead of each of them."""
 
-ARCHIVED = Cause("the project is archived", "unarchive it, or leave the section out")
+INHERITED = "what holds in the groups above"
+"""The cause of obstacles that all projects of a group share which fail alike."""
+
+ARCHIVED = "the project is archived"
+"""Why nothing can be written there."""
+UNARCHIVE = "unarchive it, or leave the section out"
 FORBIDDEN = 403
 NOT_LICENSED = "not in this edition, or no right to it (403 Forbidden)"
-NO_EDITION = Cause("the Community Edition has no such settings", "leave the section out")
+NO_EDITION = "the Community Edition has no such settings"
+LEAVE_OUT = "leave the section out"
 ADMINISTRATOR = "an administrator's token (with the scope admin_mode if the service uses admin mode)"
 TRY_AGAIN = "try again; if it fails again, check the logs of the service"
 
@@ -104,7 +111,7 @@ def role_name(role: int) -> str:
     return Role(role).name.capitalize() if role in set(Role) else f"of access level {role}"
 
 
-def why_absent(target: Target, reader: Reader, caller: Caller, *, licensed: bool = False) -> Cause:
+def why_absent(target: Target, reader: Reader, caller: Caller, *, licensed: bool = False) -> Obstacle:
     """Return why nothing of a group or project is visible; asks whether the manifest takes the one for the other.
 
     Args:
@@ -119,43 +126,46 @@ def why_absent(target: Target, reader: Reader, caller: Caller, *, licensed: bool
     if is_the_other(target, reader):
         other, what = OTHER[target.level], "the ID of a" if isinstance(target.ref, int) else "a"
         reason = f"this is {what} {other}, not {what.removesuffix('a')}a {target.level}"
-        return Cause(reason, f"declare it with `kind: {str(other).capitalize()}`")
-    return not_found(caller, licensed=licensed)
+        return Obstacle(target.address, reason, f"declare it with `kind: {str(other).capitalize()}`")
+    return not_found(target, caller, licensed=licensed)
 
 
-def not_found(caller: Caller, *, licensed: bool = False, where: str = "") -> Cause:
-    """Return as much as is known of a target that is not there or not visible."""
+def not_found(target: Target, caller: Caller, *, licensed: bool = False, inside: str = "") -> Obstacle:
+    """Return as much as is known of a target that is not there or not visible; or of many `inside` a group."""
     if caller.admin and caller.admin_mode is False:
-        hidden = f"not found{where}, or hidden from {caller}, an administrator, because the service uses admin mode"
-        return Cause(hidden, "correct it in the manifest, or use a token that has the scope admin_mode too")
-    reason = f"not found{where}, or not visible to {caller}"
+        hidden = f"not found{inside}, or hidden from {caller}, an administrator, because the service uses admin mode"
+        remedy = "correct it in the manifest, or use a token that has the scope admin_mode too"
+        return Obstacle(target.address, hidden, remedy)
+    reason = f"not found{inside}, or not visible to {caller}"
     if licensed:
         reason = f"not found, not visible to {caller}, or not in this edition"
-    return Cause(reason, f"correct it in the manifest, or make {caller} a member")
+    return Obstacle(target.address, reason, f"correct it in the manifest, or make {caller} a member")
 
 
-def why_group_absent(group: str, reader: Reader, caller: Caller) -> Cause:
+def why_group_absent(group: str, reader: Reader, caller: Caller) -> Obstacle:
     """Return why many projects or groups below one group are not visible: it is not either, or they are not in it.
 
     Raises:
         ServiceError: one that `live.ENDS_A_RUN`.
     """
-    if isinstance(answer_or_error(lambda: fetch_record(Target(Level.GROUP, group), reader)), TargetRecord):
-        return not_found(caller, where=f" in {group}")
-    return Cause(
+    target = Target(Level.GROUP, group)
+    if isinstance(answer_or_error(lambda: fetch_record(target, reader)), TargetRecord):
+        return not_found(target, caller, inside=f" in {group}")
+    return Obstacle(
+        target.address,
         f"not found, and group {group} is not visible to {caller} either",
         f"correct the path in the manifest, or make {caller} a member of the group",
     )
 
 
-def why_unread(unread: Unreadable, target: Target, needs: Needs, record: ProjectRecord, caller: Caller) -> Cause:
+def why_unread(unread: Unreadable, target: Target, needs: Needs, record: ProjectRecord, caller: Caller) -> Obstacle:
     """Return why a section could not be read, and what to do about it, by all that is known."""
+    where = target.address
     if unread.status not in REFUSALS:
-        return Cause(unread.reason, TRY_AGAIN)
+        return Obstacle(where, unread.reason, TRY_AGAIN)
     found = list(_causes(target, needs, record, caller))
     if found:
-        reasons, remedies = ("; ".join(words) for words in zip(*((c.reason, c.remedy) for c in found), strict=True))
-        return Cause(reasons, remedies, all(each.inherited for each in found))
+        return together(found)
     least = needs.roles.get(target.level)
     asks = [f"the role {role_name(least)}"] if least else []
     asks += [ADMINISTRATOR] if target.level is Level.INSTANCE else []
@@ -163,14 +173,27 @@ def why_unread(unread: Unreadable, target: Target, needs: Needs, record: Project
     remedy = f"this needs {' and '.join(asks)}" if asks else "check whether the service supports this section"
     if needs.licensed and unread.status == FORBIDDEN:
         # The record shows nothing against this target, so that the others of its group are refused for the same reason.
-        return Cause(NOT_LICENSED, f"{remedy}; otherwise leave the section out", inherited=record.role is not None)
-    return Cause(unread.reason, remedy)
+        shared = INHERITED if record.role is not None else ""
+        return Obstacle(where, NOT_LICENSED, f"{remedy}; otherwise leave the section out", shared)
+    return Obstacle(where, unread.reason, remedy)
 
 
-def role_missing(needs: Needs, level: Level, record: ProjectRecord, caller: Caller) -> Cause:
+def together(obstacles: Sequence[Obstacle]) -> Obstacle:
+    """Return the obstacles of one place as one; it has a cause if all of them share it."""
+    causes = {each.cause for each in obstacles}
+    return replace(
+        obstacles[0],
+        reason="; ".join(each.reason for each in obstacles),
+        remedy="; ".join(each.remedy for each in obstacles),
+        cause=causes.pop() if len(causes) == 1 else "",
+    )
+
+
+def role_missing(needs: Needs, target: Target, record: ProjectRecord, caller: Caller) -> Obstacle:
     """Return that the caller's role does not suffice."""
-    needed, role = role_name(needs.roles[level]), role_name(record.role or 0)
-    return Cause(f"{caller} is {role} there, and {needed} is needed", f"make {caller} {needed}", record.inherited)
+    needed, role = role_name(needs.roles[target.level]), role_name(record.role or 0)
+    reason, shared = f"{caller} is {role} there, and {needed} is needed", INHERITED if record.inherited else ""
+    return Obstacle(target.address, reason, f"make {caller} {needed}", shared)
 
 
 def whole_url(api_url: str) -> str:
@@ -196,7 +219,7 @@ def find_causes(
     failures = list(_failures(desired, live, kinds))
     explained: list[Explained] = []
     if sum(each.may_lack_edition for each in failures) >= MANY and _version(reader).get("enterprise") is False:
-        explained = [each.because(NO_EDITION, absent=False) for each in failures if each.may_lack_edition]
+        explained = [each.because(_no_edition(each.target), absent=False) for each in failures if each.may_lack_edition]
         failures = [each for each in failures if not each.may_lack_edition]
     if MANY <= sum(each.absent for each in failures) == len(desired.targets):
         caller = _caller(reader)
@@ -255,7 +278,7 @@ class _Failure:
         refused = frozenset((section, part, each.status) for (_, section, part), each in self.unread.items())
         return self.target.level, _group(self.target) or self.target, refused
 
-    def because(self, cause: Cause, *, absent: bool = True) -> Explained:
+    def because(self, cause: Obstacle, *, absent: bool = True) -> Explained:
         """Give everything one cause."""
         return {place: replace(part, cause=cause, absent=absent) for place, part in self.unread.items()}
 
@@ -276,11 +299,11 @@ def _explain_alike(failures: list[_Failure], reader: Reader, kinds: Kinds) -> tu
         cause = why_group_absent(_group(first.target), reader, NOBODY)
         return {place: part for each in failures for place, part in each.because(cause).items()}, []
     explained = _explain(first, reader, kinds)
-    causes = {place[1:]: part.cause for place, part in explained.items()}
-    if not all(cause and cause.inherited for cause in causes.values()):
+    shared = {place[1:]: part.cause for place, part in explained.items() if part.cause}
+    if len(shared) < len(explained) or any(cause.cause != INHERITED for cause in shared.values()):
         return explained, others
     unread = [each for failure in failures for each in failure.unread.items()]
-    return {place: replace(part, cause=causes[place[1:]]) for place, part in unread}, []
+    return {place: replace(part, cause=shared[place[1:]].at(place[0].address)) for place, part in unread}, []
 
 
 def _explain(failure: _Failure, reader: Reader, kinds: Kinds) -> Explained:
@@ -304,25 +327,29 @@ def record_would_tell(target: Target, refused: Iterable[Needs]) -> bool:
     return target.level is Level.PROJECT and any(needs.roles for needs in refused)
 
 
-def unfit(needs: Needs, record: ProjectRecord) -> Iterator[Cause]:
+def unfit(where: Address, needs: Needs, record: ProjectRecord) -> Iterator[Obstacle]:
     """Yield why a project cannot have a section, whoever asks."""
     if record.archived and needs.archived is Archived.CLOSED:
-        yield ARCHIVED
+        yield Obstacle(where, ARCHIVED, UNARCHIVE)
     if needs.switches and record.off.issuperset(needs.switches):
         words = " and ".join(needs.switches.values())
-        yield Cause(f"switched off in the project: {words}", f"switch {words} on, or leave the section out")
+        yield Obstacle(where, f"switched off in the project: {words}", f"switch {words} on, or leave the section out")
 
 
-def _causes(target: Target, needs: Needs, record: ProjectRecord, caller: Caller) -> Iterator[Cause]:
+def _causes(target: Target, needs: Needs, record: ProjectRecord, caller: Caller) -> Iterator[Obstacle]:
     """Yield what by itself explains a refusal to read."""
     if needs.licensed and caller.enterprise is False:
-        yield NO_EDITION
+        yield _no_edition(target)
     if needs.top_level and target.level is Level.GROUP and (record.nested or "/" in str(target.ref)):
-        yield Cause("only groups at the top have these settings", "declare them there")
-    yield from unfit(needs, record)
+        yield Obstacle(target.address, "only groups at the top have these settings", "declare them there")
+    yield from unfit(target.address, needs, record)
     least = needs.roles.get(target.level)
     if needs.same_to_read and least is not None and record.role is not None and record.role < least:
-        yield role_missing(needs, target.level, record, caller)
+        yield role_missing(needs, target, record, caller)
+
+
+def _no_edition(target: Target) -> Obstacle:
+    return Obstacle(target.address, NO_EDITION, LEAVE_OUT)
 
 
 def _version(reader: Reader) -> Mapping[str, Json]:

@@ -11,10 +11,11 @@ from reconciler.model.creation import Creation, Namespace, ToCreate, creation_re
 from reconciler.model.diff import Fields
 from reconciler.model.endpoints import Collection
 from reconciler.model.kind import Kinds
+from reconciler.model.obstacle import Obstacle
 from reconciler.model.plan import Change, Create, Plan, SectionPlan, TargetPlan, Update
 from reconciler.model.protocols import Json
 from reconciler.model.resource import Found, Objects
-from reconciler.model.state import Cause, DesiredState, DesiredTarget, LivePart, PartAddress
+from reconciler.model.state import DesiredState, DesiredTarget, LivePart, PartAddress
 from reconciler.model.targets import Identity, Level, Target
 
 
@@ -90,7 +91,7 @@ def variables_of(planned: TargetPlan) -> Iterator[str]:
     yield from (fields["token_env"] for fields in imports.values())
 
 
-def existing(desired: DesiredState, absent: Mapping[Identity, ToCreate | Cause]) -> DesiredState:
+def existing(desired: DesiredState, absent: Mapping[Identity, ToCreate | Obstacle]) -> DesiredState:
     """Return the desired state without the targets of which nothing can be read."""
     return replace(desired, targets=tuple(each for each in desired.targets if each.target.identity not in absent))
 
@@ -113,7 +114,7 @@ def as_created(planned: TargetPlan, to_create: ToCreate) -> TargetPlan:
 
 
 def from_archives(
-    declared: Iterable[DesiredTarget], absent: Mapping[Identity, ToCreate | Cause]
+    declared: Iterable[DesiredTarget], absent: Mapping[Identity, ToCreate | Obstacle]
 ) -> dict[Identity, str]:
     """Return the paths of the groups that are there and that documents create from archives, by `Target.identity`.
 

@@ -12,18 +12,11 @@ from unicodedata import normalize
 
 from reconciler.model.diff import as_read, become, differences, fields_of, only, quoted, uncompared, without
 from reconciler.model.endpoints import ALONE, Collection, Existing, New, Siblings, Singleton
+from reconciler.model.obstacle import Obstacle
 from reconciler.model.plan import Create, Delete, Problem, Step, Unmanaged, Update
 from reconciler.model.protocols import Json
 from reconciler.model.resource import Found, Objects, Resource, Rotated
-from reconciler.model.state import (
-    LiveState,
-    Lookup,
-    PartAddress,
-    Reference,
-    Section,
-    Unknown,
-    Vocabulary,
-)
+from reconciler.model.state import LiveState, Lookup, PartAddress, Reference, Section, Vocabulary
 from reconciler.model.targets import Address, Key, Target
 from reconciler.planning.creation import archive_around
 from reconciler.planning.exceptions import NO_EXCEPTIONS, PartExceptions, held_back, is_held
@@ -446,7 +439,7 @@ def _unlisted(at: DeclaredPart[Collection], name: Key, wanted: Resource) -> Iter
             continue
         if isinstance(names, Vocabulary):
             yield field, names
-        elif isinstance(names, Unknown):
+        elif isinstance(names, Obstacle):
             yield field, at.problem(name, f"cannot be checked: {names.reason}", names.remedy, field=field)
         elif not strange <= names:
             unknown = sorted(strange - names)
@@ -456,7 +449,7 @@ def _unlisted(at: DeclaredPart[Collection], name: Key, wanted: Resource) -> Iter
             yield field, at.problem(name, reason, f"correct it, {remedy}", field=field)
 
 
-def _names_in(at: DeclaredPart[Collection], path: str) -> frozenset[str] | Unknown | Vocabulary | None:
+def _names_in(at: DeclaredPart[Collection], path: str) -> frozenset[str] | Obstacle | Vocabulary | None:
     """Return the names in a list, or what to look up; None if an archive is yet to bring some of them.
 
     A group that does not exist yet has the names of the groups above it.
@@ -468,7 +461,7 @@ def _names_in(at: DeclaredPart[Collection], path: str) -> frozenset[str] | Unkno
         if not new.namespace.path:
             return frozenset()
         target = Target(target.level, new.namespace.path)
-    vocabulary = Vocabulary(target.url + path)
+    vocabulary = Vocabulary(target, path)
     return at.live.names.get(vocabulary, vocabulary)
 
 
@@ -650,7 +643,7 @@ def _path(at: DeclaredPart[Collection], name: Key) -> str | Problem | Reference:
         return target.url + suffix
     reference = Reference(target.level, target.ref.casefold())
     number = at.live.ids.get(reference, reference)
-    if isinstance(number, Unknown):
+    if isinstance(number, Obstacle):
         reason = f"writing here takes the numeric ID of {target}: {number.reason}"
         return at.problem(name, reason, "declare it by `id` instead of `path`")
     return f"{target.level}s/{number}/{suffix}" if isinstance(number, int) else number
@@ -678,7 +671,7 @@ def resolve(
         number = key if isinstance(key, int) else at.live.ids.get(reference, reference)
         if isinstance(number, int):
             ids[name] = number
-        elif isinstance(number, Unknown) and resource is not None:
+        elif isinstance(number, Obstacle) and resource is not None:
             unresolved[name] = at.problem(name, number.reason, number.remedy)
         elif isinstance(number, Reference) and not at.live.created(level, number.path):
             created = resource is not None and not is_held(at.exceptions, at.part, (name,))

@@ -9,6 +9,7 @@ from typing import TypeVar
 from reconciler.model.creation import ToCreate
 from reconciler.model.endpoints import Collection, Singleton
 from reconciler.model.kind import Kinds
+from reconciler.model.obstacle import Obstacle
 from reconciler.model.plan import (
     Create,
     Delete,
@@ -23,7 +24,6 @@ from reconciler.model.plan import (
 )
 from reconciler.model.resource import Found, Resource
 from reconciler.model.state import (
-    Cause,
     DeclaredException,
     DesiredState,
     DesiredTarget,
@@ -186,7 +186,7 @@ def plan_target(
     empty = TargetPlan(target.target, (), target.origin, exceptions, path=path, labels=dict(target.labels))
     standing = live.absent.get(target.target.identity)
     to_create = standing if isinstance(standing, ToCreate) else None
-    cause = standing if isinstance(standing, Cause) else _absence(target, live)
+    cause = standing if isinstance(standing, Obstacle) else _absence(target, live)
     if cause is not None:
         problem = Problem(target.target.address, cause.reason, remedy=cause.remedy)
         unread = (SectionPlan(section.kind) for section in target.sections)
@@ -255,12 +255,12 @@ def plan_section(
     return planned, frozenset(step for step in steps if isinstance(step, Reference | Vocabulary))
 
 
-def _absence(target: DesiredTarget, live: LiveState) -> Cause | None:
+def _absence(target: DesiredTarget, live: LiveState) -> Obstacle | None:
     """Return one reason instead of many where nothing of a target is visible; None where something is."""
     if not live.shows_nothing_of(target):
         return None
     absent = next(iter(live.unread(*target.sections).values()))
-    return absent.cause or Cause(f"not found, or not visible to this token ({absent.reason})", "")
+    return absent.cause or Obstacle(target.target.address, f"not found, or not visible to this token ({absent.reason})")
 
 
 def _dependent(desired: DesiredState, above: ChangesAbove) -> tuple[Section, ...]:

@@ -4,19 +4,19 @@ Two targets that turn out to be one are held back: whatever one of them writes, 
 """
 
 import logging
-from collections.abc import Callable, Collection, Iterable, Mapping
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field, replace
 
 from reconciler.live.read import EarlyParts, read_live
 from reconciler.live.records import look_up, look_up_paths, with_lookups
 from reconciler.model.creation import ToCreate
 from reconciler.model.kind import Kinds
+from reconciler.model.obstacle import Obstacle
 from reconciler.model.plan import Plan, TargetPlan
 from reconciler.model.progress import Progress
 from reconciler.model.protocols import Concurrency, Reader, TimedReader
 from reconciler.model.resource import Found, Resource
 from reconciler.model.state import (
-    Cause,
     DesiredState,
     DesiredTarget,
     LivePart,
@@ -24,7 +24,6 @@ from reconciler.model.state import (
     Lookup,
     PartAddress,
     Reference,
-    Unknown,
     Unreadable,
 )
 from reconciler.model.targets import Identity, Level, Target
@@ -36,7 +35,7 @@ from reconciler.planning.selection import hold_back
 
 LOG = logging.getLogger(__name__)
 
-IDS = Mapping[Reference, int | Unknown]
+IDS = Mapping[Reference, int | Obstacle]
 
 
 @dataclass(frozen=True, slots=True)
@@ -57,23 +56,25 @@ class Move:
         """`acme/api (ID 100)`."""
         return f"ID {self.number}" if self.path is None else f"{self.path} (ID {self.number})"
 
-    def obstacle(self, *, follow: bool) -> Cause | None:
-        """Return why it is not written to; None if it is.
+    def obstacles(self, target: Target, *, follow: bool) -> Iterator[Obstacle]:
+        """Yield why it is not written to, if it is not.
 
         Args:
+            target: as the manifest names it.
             follow: whether projects that have moved are written to.
         """
         if self.doomed:
             reason = f"scheduled for deletion since {self.doomed}, and called {self} until then"
-            return Cause(reason, "restore it, or remove it from the manifests")
-        moved = Cause(f"moved to {self}", "use its new path in the manifest, or add --follow-moved")
-        return None if follow else moved
+            yield Obstacle(target.address, reason, "restore it, or remove it from the manifests")
+        elif not follow:
+            remedy = "use its new path in the manifest, or add --follow-moved"
+            yield Obstacle(target.address, f"moved to {self}", remedy)
 
 
 def hold_back_moved(plan: Plan, moved: Mapping[Target, Move], *, follow: bool) -> Plan:
     """Hold back the targets that have moved and are not written to, each with the reason."""
-    found = {target: move.obstacle(follow=follow) for target, move in moved.items()}
-    return hold_back(plan, {target: f"{why.reason}: {why.remedy}" for target, why in found.items() if why})
+    why = (each for target, move in moved.items() for each in move.obstacles(target, follow=follow))
+    return hold_back(plan, {each.where.target: f"{each.reason}: {each.remedy}" for each in why})
 
 
 @dataclass(frozen=True, slots=True)
@@ -95,7 +96,7 @@ class Known:
     held: Mapping[Target, str] = field(default_factory=dict)
     moved: Callable[[], Mapping[Target, Move]] = dict
     parts: EarlyParts = field(default_factory=dict)
-    absent: Mapping[Identity, ToCreate | Cause] = field(default_factory=dict)
+    absent: Mapping[Identity, ToCreate | Obstacle] = field(default_factory=dict)
     importing: frozenset[Target] = frozenset()
 
 
@@ -201,7 +202,7 @@ def _plan_from(
     known: Known,
     make: MakePlan,
 ) -> tuple[Plan, LiveState]:
-    ids: dict[Reference, int | Unknown] = {**known.ids, **live.ids}
+    ids: dict[Reference, int | Obstacle] = {**known.ids, **live.ids}
     creates = any(each.creation is not None for each in known.targets)
     archives = from_archives(known.targets, live.absent) if creates else {}
     live = replace(live, ids=ids, parts=_forced(live) if desired.forced else live.parts, archives=archives)

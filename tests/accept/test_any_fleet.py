@@ -16,8 +16,9 @@ from reconciler.kinds.notification_settings import EVENT_NAMES
 from reconciler.manifests import Manifests, Member, read_contents
 from reconciler.manifests.yaml_writer import write_yaml
 from reconciler.model.kind import Kinds
+from reconciler.model.obstacle import Obstacle
 from reconciler.model.plan import Plan
-from reconciler.model.state import LiveState, Reference, Unknown
+from reconciler.model.state import LiveState, Reference
 from reconciler.model.targets import Level, Target
 from reconciler.planning.planner import make_plan
 from tests.building import KINDS, live
@@ -27,10 +28,10 @@ pytestmark = pytest.mark.untraced
 PROJECTS = {100: "acme/api", 101: "acme/lib", 102: "acme/web"}
 GROUPS = {10: "acme", 11: "acme/tools"}
 MEMBERS = {"acme": tuple(Member(path, id=number) for number, path in PROJECTS.items())}
-IDS: dict[Reference, int | Unknown] = {
+IDS: dict[Reference, int | Obstacle] = {
     **{Reference(Level.PROJECT, path): number for number, path in PROJECTS.items()},
     **{Reference(Level.GROUP, path): number for number, path in GROUPS.items()},
-    Reference(Level.PROJECT, "acme/gone"): Unknown("no such project"),
+    Reference(Level.PROJECT, "acme/gone"): Obstacle(Target(Level.PROJECT, "acme/gone").address, "no such project"),
 }
 
 Plain = dict[str, Any]

@@ -11,8 +11,9 @@ import pytest
 from reconciler.errors import Forbidden, Moved, NotFound, ServiceError, Unauthorized, Unreachable
 from reconciler.live.read import read_live, side_by_side
 from reconciler.live.records import look_up
+from reconciler.model.obstacle import Obstacle
 from reconciler.model.protocols import Json
-from reconciler.model.state import Reference, Unknown
+from reconciler.model.state import Reference
 from reconciler.model.targets import Level
 from tests.building import API, KINDS, desired, section
 
@@ -59,7 +60,7 @@ def test_numbers_are_asked_for_once_each() -> None:
     ],
 )
 def test_a_number_that_cannot_be_had_is_unknown_with_its_reason(answer: Json, reason: str) -> None:
-    assert look_up([LIB], Memory({"projects/acme%2Flib": answer}), 1) == {LIB: Unknown(reason)}
+    assert look_up([LIB], Memory({"projects/acme%2Flib": answer}), 1) == {LIB: Obstacle(LIB.target.address, reason)}
 
 
 def test_a_path_that_is_not_there_is_asked_for_among_the_others_once() -> None:
@@ -72,11 +73,11 @@ def test_a_path_that_is_not_there_is_asked_for_among_the_others_once() -> None:
     hidden = "not found, not visible to this token, or not served by this server (GET x: 404 Project Not Found)"
     elsewhere = "correct the path, or use a token that can see it"
     assert look_up([LIB, GROUP], Memory(answers), 1) == {
-        LIB: Unknown(hidden, elsewhere),
-        GROUP: Unknown(hidden, elsewhere),
+        LIB: Obstacle(LIB.target.address, hidden, elsewhere),
+        GROUP: Obstacle(GROUP.target.address, hidden, elsewhere),
     }
     answers["groups/acme%2Flib?with_projects=false"] = {"id": 3}
-    wrong = Unknown("this is a group, not a project", "list it under `groups`")
+    wrong = Obstacle(LIB.target.address, "this is a group, not a project", "list it under `groups`")
     assert look_up([LIB], Memory(answers), 1) == {LIB: wrong}
 
 

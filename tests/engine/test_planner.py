@@ -7,8 +7,9 @@ from datetime import UTC, datetime, timedelta
 import pytest
 
 from reconciler.model.endpoints import Collection
+from reconciler.model.obstacle import Obstacle
 from reconciler.model.plan import Create, Delete, Plan, TargetPlan, Update
-from reconciler.model.state import Reference, Section, Unknown, Unreadable
+from reconciler.model.state import Reference, Section, Unreadable
 from reconciler.model.targets import Level, Target
 from reconciler.planning.planner import make_plan
 from tests.building import ACME, API, KINDS, LIB, USER, desired, live, section
@@ -52,7 +53,7 @@ def listed(plan: Plan) -> list[str]:
     return lines + [f"? {each.address.title} {each.address.name}" for each in plan.unmanaged]
 
 
-def planned(answers: dict[tuple[Target, str, str], object], *sections: Section, **ids: int | Unknown) -> list[str]:
+def planned(answers: dict[tuple[Target, str, str], object], *sections: Section, **ids: int | Obstacle) -> list[str]:
     references = {
         Reference(Level(name.split("_")[0]), name.split("_", 1)[1].replace("_", "/")): ids[name] for name in ids
     }
@@ -326,7 +327,12 @@ def test_an_unknown_path_is_a_problem_and_keeps_all_entries_for_any_may_be_it() 
     wanted = section("job_token_scope", {"groups": ["acme/gone"]}, prune=True)
     groups = [{"id": 1, "name": "a"}, {"id": 2, "web_url": "https://h/groups/acme/b"}]
     answers: dict[tuple[Target, str, str], object] = {GROUPS: groups}
-    assert planned(answers, wanted, group_acme_gone=Unknown("no such group"), project_acme_api=7) == [
+    assert planned(
+        answers,
+        wanted,
+        group_acme_gone=Obstacle(Target(Level.GROUP, "acme/gone").address, "no such group"),
+        project_acme_api=7,
+    ) == [
         "! allowlisted group acme/gone None: no such group",
         "? allowlisted group 1",
         "? allowlisted group acme/b",
@@ -340,7 +346,7 @@ def test_a_group_whose_path_is_not_shown_is_recognised_by_its_number() -> None:
 
 def test_a_project_whose_own_number_cannot_be_had_is_a_problem() -> None:
     wanted = section("job_token_scope", {"groups": [1]}, prune=True)
-    assert planned({GROUPS: [{"id": 2}]}, wanted, project_acme_api=Unknown("no such project")) == [
+    assert planned({GROUPS: [{"id": 2}]}, wanted, project_acme_api=Obstacle(API.address, "no such project")) == [
         f"! allowlisted group {number} None: writing here takes the numeric ID of project acme/api: no such project"
         for number in (1, 2)
     ]
@@ -366,7 +372,7 @@ def test_a_target_that_needs_no_lookup_is_planned_once_unless_a_group_needs_one(
     assert (len(missing), earlier) == (2, {})
     first, missing = make_plan(desired(needing[1], wanted), live(lib), KINDS, earlier)
     assert (len(missing), earlier) == (1, {LIB: first.targets[1]})
-    ids: dict[Reference, int | Unknown] = {
+    ids: dict[Reference, int | Obstacle] = {
         Reference(Level.PROJECT, path): number for path, number in (("acme/x", 8), ("acme/api", 7))
     }
     second, missing = make_plan(desired(needing[1], wanted), live(lib, ids), KINDS, earlier)

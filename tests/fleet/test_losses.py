@@ -11,8 +11,9 @@ from hypothesis import strategies as st
 from reconciler.errors import Forbidden, NotFound, ServiceError, Unauthorized
 from reconciler.gitops.compare import compare
 from reconciler.live.records import current_names
+from reconciler.model.obstacle import Obstacle
 from reconciler.model.plan import Create, Delete, Plan
-from reconciler.model.state import DesiredState, Reference, Unknown, Vocabulary
+from reconciler.model.state import DesiredState, Reference, Vocabulary
 from reconciler.model.targets import Level, Target
 from reconciler.planning.planner import make_plan
 from tests.building import ACME, API, KINDS, USER, desired, live, section
@@ -24,7 +25,7 @@ LIB = Target(Level.PROJECT, "acme/lib")
 
 
 def planned(
-    then: DesiredState, now: DesiredState, answers: dict[Any, Any], ids: dict[Reference, int | Unknown] | None = None
+    then: DesiredState, now: DesiredState, answers: dict[Any, Any], ids: dict[Reference, int | Obstacle] | None = None
 ) -> tuple[Plan, frozenset[Reference | Vocabulary]]:
     return make_plan(compare(now, then, KINDS).desired, live(answers, ids), KINDS)
 
@@ -62,7 +63,7 @@ def test_nothing_is_removed_while_a_wanted_entry_may_be_the_same_under_another_n
     listed = {(API, SCOPE, PROJECTS): [entry(7, "acme/lib")]}
     library = Reference(Level.PROJECT, "acme/library")
     assert planned(then, now, listed)[1] == {library}
-    plan, _ = planned(then, now, listed, {library: Unknown("moved")})
+    plan, _ = planned(then, now, listed, {library: Obstacle(library.target.address, "moved")})
     assert said(plan) == ["Problem acme/library"]
 
 
@@ -73,7 +74,7 @@ def test_a_group_that_the_service_shows_only_by_its_number_is_asked_for() -> Non
     listed = {(API, SCOPE, GROUPS): [{"id": 11}, {"id": 12}]}
     tools, gone = Reference(Level.GROUP, "acme/tools"), Reference(Level.GROUP, "acme/gone")
     assert planned(then, now, listed, {**numbers})[1] == {tools, gone}
-    plan, _ = planned(then, now, listed, {**numbers, tools: 11, gone: Unknown("no such group")})
+    plan, _ = planned(then, now, listed, {**numbers, tools: 11, gone: Obstacle(gone.target.address, "no such group")})
     assert said(plan) == ["Delete 11"]
 
 
