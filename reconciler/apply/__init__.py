@@ -15,8 +15,9 @@ from reconciler.apply.outcomes import (
     WriteLog,
     with_left_out,
 )
+from reconciler.apply.prepare import planned_again, repeatable
 from reconciler.apply.recovery import recover
-from reconciler.apply.run import Application, apply_plan, planned_again, repeatable
+from reconciler.apply.run import Application, apply_plan
 
 __all__ = [
     "ENDED",

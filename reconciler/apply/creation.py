@@ -18,7 +18,7 @@ from typing import BinaryIO, TypeVar
 from urllib.parse import quote
 
 from reconciler.apply.imports import Patience, archive_arrives, growing, in_words, look_at_import
-from reconciler.apply.outcomes import ENDED, UNKNOWN, ApplyOptions, Outcome, Status, TargetOutcome
+from reconciler.apply.outcomes import ENDED, UNKNOWN, ApplyOptions, Fate, Outcome, Status, TargetOutcome
 from reconciler.apply.verify import EDITED, Numbers
 from reconciler.errors import (
     AnswerLost,
@@ -84,14 +84,6 @@ BY_STATUS = {
 """The same by status, where no words are known."""
 
 _TAKEN = re.compile(r':(\w+)=>\["([^"\]]*)"\]')
-
-
-@dataclass(frozen=True, slots=True)
-class Fate:
-    """Why nothing can be done in a target, or in what depends on it: `SKIPPED` or `STALE`, and the reason."""
-
-    status: Status
-    reason: str
 
 
 @dataclass(frozen=True, slots=True)

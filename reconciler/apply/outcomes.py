@@ -39,6 +39,14 @@ class Status(StrEnum):
 
 
 @dataclass(frozen=True, slots=True)
+class Fate:
+    """Why nothing can be done in a target, or in what depends on it: `SKIPPED` or `STALE`, and the reason."""
+
+    status: Status
+    reason: str
+
+
+@dataclass(frozen=True, slots=True)
 class Outcome:
     """A change and what became of it."""
 

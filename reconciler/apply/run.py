@@ -5,14 +5,14 @@ because their approval settings decide what the projects may set. Within a targe
 request is recorded, and doubts are settled by reading.
 """
 
-from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Mapping
 from dataclasses import dataclass, replace
 from functools import partial
 from itertools import chain, groupby
 from typing import TypeVar
 from urllib.parse import quote
 
-from reconciler.apply.creation import CreationRun, Creations, Fate, Patient, apart, waves
+from reconciler.apply.creation import CreationRun, Creations, Patient, apart, waves
 from reconciler.apply.outcomes import (
     ENDED,
     UNKNOWN,
@@ -23,28 +23,25 @@ from reconciler.apply.outcomes import (
     Stop,
     TargetOutcome,
 )
+from reconciler.apply.prepare import Preparation, planned_again
 from reconciler.apply.verify import (
     Reread,
     Verifier,
     collection_of,
     elder,
-    forgery,
-    stale_reason,
     unapplied,
 )
 from reconciler.errors import AnswerLost, BadAnswer, Forbidden, NotFound, OutputFailed, Refused, ServiceError, Stopped
 from reconciler.live.read import side_by_side
-from reconciler.model.creation import ID_OF
-from reconciler.model.diff import AsRead, as_read, resource_of
-from reconciler.model.endpoints import ALONE, CREATED, Siblings
+from reconciler.model.diff import AsRead, as_read
+from reconciler.model.endpoints import CREATED
 from reconciler.model.kind import Archived, Kinds
 from reconciler.model.plan import Change, Create, Delete, Plan, SectionPlan, TargetPlan, Update, makes
 from reconciler.model.protocols import Json, Request, Service
-from reconciler.model.resource import Found, Resource, Wanted
-from reconciler.model.state import LivePart, LiveState, PartAddress, Section, Unreadable
-from reconciler.model.targets import Address, Key, Level, Target
+from reconciler.model.resource import Found
+from reconciler.model.state import Section, Unreadable
+from reconciler.model.targets import Address, Level, Target
 from reconciler.planning.causes import ARCHIVED, NOBODY, UNARCHIVE, ProjectRecord, read_record
-from reconciler.planning.planner import plan_section
 
 Answer = TypeVar("Answer")
 
@@ -223,87 +220,18 @@ class TargetRun:
             again: the sections to read and plan again right before.
         """
         wanted = {section.kind: section for section in again}
+        preparation = Preparation(self.target, self.options, self.creations, self.verifier, wanted)
         for section in self.target.sections:
-            planned, fates = self._prepared(section, wanted.get(section.section))
-            self.sections.append(planned)
-            for change in planned.changes:
-                fate = None if self.options.stop.held else fates.get(id(change))
+            ready = preparation.prepare(section)
+            self.sections.append(ready.section)
+            for change in ready.section.changes:
+                fate = None if self.options.stop.held else ready.refused.get(id(change))
                 attempt = Attempt(Outcome(change, fate.status, fate.reason)) if fate else self._carry_out(change)
                 self.attempts.append(attempt)
                 if self.options.failures is not None:
                     self._count(attempt, self.options.failures)
         if self.options.verify:
             self._verify()
-
-    def _prepared(self, section: SectionPlan, again: Section | None) -> tuple[SectionPlan, dict[int, Fate]]:
-        """Return a section as it is carried out, and by change why it is not.
-
-        Args:
-            section: as it was planned.
-            again: what is declared, where it is read and planned again.
-        """
-        fate = self.creations.fate(self.target.target)
-        if fate is not None:
-            return section, {id(change): fate for change in section.changes}
-        section, fates = self._completed_section(section)
-        filled = self.target.importing or (self.target.arriving and not self.options.recheck)
-        if filled or self.creations.is_new(self.target.target):
-            return self._planned_for_new(section, fates)
-        if again is not None and not self.options.stop.reason:
-            planned = replace(self._planned_again(again), excepted=section.excepted)
-            stale = exceeding(planned, section) if self.options.recheck else {}
-        else:
-            planned = section
-            stale = self._stale([change for change in section.changes if id(change) not in fates])
-        return planned, fates | {number: Fate(Status.STALE, why) for number, why in stale.items()}
-
-    def _completed_section(self, section: SectionPlan) -> tuple[SectionPlan, dict[int, Fate]]:
-        """Return a section with the IDs of the targets that this run has created, and by change which it lacks."""
-        found = [
-            (change, self.creations.completed(change) if refers_to_new(change) else change)
-            for change in section.changes
-        ]
-        changes = tuple(change if isinstance(done, Fate) else done for change, done in found)
-        fates = {id(change): done for change, done in found if isinstance(done, Fate)}
-        return replace(section, changes=changes), fates
-
-    def _planned_for_new(self, section: SectionPlan, fates: dict[int, Fate]) -> tuple[SectionPlan, dict[int, Fate]]:
-        """Read a section of a target and plan it from the changes that the plan shows.
-
-        They were planned before the target was there, or whole. Deletions are never added.
-        """
-        open_ones = [change for change in section.changes if id(change) not in fates]
-        shown = [change for change in open_ones if not isinstance(change, Delete)]
-        if self.options.stop.reason or not shown:
-            return section, fates
-        try:
-            planned = self._planned_from(declared_by(shown, self.target.target, self.kinds))
-        except LookupError as error:
-            return section, fates | {id(change): Fate(Status.FAILED, str(error)) for change in shown}
-        deletions = [change for change in open_ones if isinstance(change, Delete)]
-        fates |= {number: Fate(Status.STALE, why) for number, why in self._stale(deletions).items()}
-        origins = {change.address: change.origin for change in shown}
-        changes = [replace(each, origin=origins.get(each.address, "")) for each in planned.changes]
-        changes += [*deletions, *(each for each in section.changes if each not in deletions and id(each) in fates)]
-        problems = [replace(each, origin=origins.get(each.address, "")) for each in planned.problems]
-        problems += section.problems
-        excepted = section.excepted
-        return replace(planned, changes=tuple(changes), problems=tuple(problems), excepted=excepted), fates
-
-    def _planned_from(self, section: Section) -> SectionPlan:
-        """Read a section, and plan it.
-
-        Raises:
-            LookupError: it cannot be read.
-        """
-        live = LiveState(self._read_parts(section), {})
-        for part in live.unread(section).values():
-            raise LookupError(f"cannot be read: {part.reason}")
-        planned, missing = plan_section(section, live, self.kinds)
-        while missing:
-            live = self.verifier.look_up(live, missing)
-            planned, missing = plan_section(section, live, self.kinds)
-        return planned
 
     def _count(self, attempt: Attempt, failures: FailureLimit) -> None:
         """Count a failure, after which the run may have to end: doubts are settled before, all by one reading."""
@@ -318,43 +246,6 @@ class TargetRun:
             self.attempts[place] = self._looked_at(self.attempts[place], live)
             failures.count(self.attempts[place].outcome, self.options.stop, suspected=True)
         self.doubtful = []
-
-    def _planned_again(self, section: Section) -> SectionPlan:
-        """Read a section and plan it again, since a group above was changed or the whole record is written."""
-        return plan_section(section, LiveState(self._read_parts(section), {}), self.kinds)[0]
-
-    def _read_parts(self, section: Section) -> dict[PartAddress, LivePart]:
-        kind = self.kinds[section.kind]
-        return {
-            (section.target, section.kind, name): self.verifier.read(kind.part(name), wanted)
-            for name, wanted in section.wanted.items()
-        }
-
-    def _stale(self, changes: Sequence[Change]) -> dict[int, str]:
-        """Read again what will be changed, or could be made twice; return by change why it is out of date."""
-        old = changes if self.options.recheck else repeatable(changes, self.kinds)
-        if self.options.stop.reason or not old:
-            return {}
-        live = self.verifier.again(old)
-        siblings = {
-            part: ALONE if isinstance(objects, Unreadable) else objects.siblings(_in_part(old, part))
-            for part, objects in live.items()
-        }
-        return {
-            id(change): why
-            for change in old
-            if (why := stale_reason(change, live) or self._forgery(change, live, siblings))
-        }
-
-    def _forgery(self, change: Change, live: Reread, siblings: Mapping[tuple[str, str], Siblings]) -> str:
-        """Return why a change of a saved plan must not be carried out although its object has not moved."""
-        objects = live[change.address.section, change.address.part]
-        if not self.options.recheck or isinstance(objects, Unreadable):
-            return ""
-        part = self.kinds[change.address.section].part(change.address.part)
-        found = None if isinstance(change, Create) else objects.by_id.get(change.read.id)
-        related = siblings[change.address.section, change.address.part]
-        return forgery(change, part, found, related, self.verifier.look_up)
 
     def _carry_out(self, change: Change) -> Attempt:
         skipped = self.options.stop.reason or self.closed.get(change.address.section)
@@ -657,57 +548,3 @@ def with_created(outcome: Outcome, live: Reread) -> Outcome:
     made = outcome.created and objects.by_id.get(outcome.created.id)
     new = [made] if made else objects.new(change) if outcome.status is Status.DONE else []
     return replace(outcome, created=as_read(new[0])) if len(new) == 1 else outcome
-
-
-def refers_to_new(change: Change) -> bool:
-    """Return whether the requests of a change lack the ID of a target that a run creates."""
-    values = (value for request in change.requests for value in (request.body or {}).values())
-    return any(isinstance(value, dict) and ID_OF in value for value in values)
-
-
-def declared_by(changes: Iterable[Create | Update], target: Target, kinds: Kinds) -> Section:
-    """Return what creations and updates of one section declare of it."""
-    wanted: dict[str, Wanted] = {}
-    objects: dict[str, dict[Key, Resource | None]] = {}
-    kind = ""
-    for change in changes:
-        address, kind = change.address, change.address.section
-        resource = resource_of(kinds[kind].part(address.part).model, change.after)
-        if address.name is None:
-            wanted[address.part] = resource
-        else:
-            wanted[address.part] = objects.setdefault(address.part, {})
-            objects[address.part][address.name] = resource
-    return Section(target, kind, wanted)
-
-
-def _in_part(changes: Iterable[Change], part: tuple[str, str]) -> list[Change]:
-    return [change for change in changes if (change.address.section, change.address.part) == part]
-
-
-def planned_again(plan: Plan) -> list[Section]:
-    """Return the sections that are read and planned again right before they are written."""
-    changed = {
-        (target.target, section.section) for target in plan.targets for section in target.sections if section.changes
-    }
-    whole = [section for section in plan.whole if (section.target, section.kind) in changed]
-    return list({(section.target, section.kind): section for section in (*whole, *plan.dependent)}.values())
-
-
-def exceeding(planned: SectionPlan, saved: SectionPlan) -> dict[int, str]:
-    """Return the changes of a section that was planned again which do more than the saved plan shows, and why not."""
-    shown = {change.address: change.after for change in saved.changes if isinstance(change, Update)}
-    return {
-        id(change): "it would do more than the saved plan shows, because a group above was changed; plan again"
-        for change in planned.changes
-        if not (isinstance(change, Update) and change.after.items() <= shown.get(change.address, {}).items())
-    }
-
-
-def repeatable(changes: Iterable[Change], kinds: Kinds) -> list[Change]:
-    """Return the creations that the service would carry out twice without a word: their names need not be unique."""
-    return [
-        change
-        for change in changes
-        if isinstance(change, Create) and not collection_of(change.address, kinds).unique_names
-    ]

@@ -1,0 +1,241 @@
+"""The preparation of a write: what is read and planned again right before a section is carried out, what is refused.
+
+A section is prepared in one of four ways, by how it was planned:
+
+- *fresh*: this run has planned it. Only lists in which the service would create a name twice are read again.
+- *saved*: the plan comes from a file. All that changes is read again: what has moved is stale, and a change to which
+  planning does not lead was edited.
+- *new target*: the target did not exist, or an import was filling it. The section is read and planned from the changes
+  that the plan shows.
+- *parent changed*: the settings of a group above may have changed, or the whole record is sent. The section is read and
+  planned from the manifests.
+"""
+
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from functools import partial
+
+from reconciler.apply.creation import Creations
+from reconciler.apply.outcomes import ApplyOptions, Fate, Status
+from reconciler.apply.verify import Reread, Verifier, collection_of, forgery, stale_reason
+from reconciler.model.creation import ID_OF
+from reconciler.model.diff import resource_of
+from reconciler.model.endpoints import ALONE, Siblings
+from reconciler.model.kind import Kinds
+from reconciler.model.plan import Change, Create, Delete, Plan, SectionPlan, TargetPlan, Update
+from reconciler.model.resource import Resource, Wanted
+from reconciler.model.state import LivePart, LiveState, PartAddress, Section, Unreadable
+from reconciler.model.targets import Key, Target
+from reconciler.planning.planner import plan_section
+
+
+@dataclass(frozen=True, slots=True)
+class Ready:
+    """A section that is ready to be carried out.
+
+    Attributes:
+        section: with its changes as they are sent.
+        refused: why a change is not carried out, by the `id` of the change: changes have no hash.
+    """
+
+    section: SectionPlan
+    refused: Mapping[int, Fate] = field(default_factory=dict)
+
+    @property
+    def open(self) -> list[Change]:
+        """The changes that are carried out."""
+        return [change for change in self.section.changes if id(change) not in self.refused]
+
+    def refusing(self, refused: Mapping[int, Fate]) -> "Ready":
+        """Return the same, with further changes refused."""
+        return replace(self, refused={**self.refused, **refused})
+
+
+class Preparation:
+    """The preparation of one target's sections.
+
+    Args:
+        target: as it was planned.
+        options: of the run.
+        creations: what this run has created.
+        verifier: reads again.
+        again: the sections to read and plan again, by kind.
+    """
+
+    def __init__(
+        self,
+        target: TargetPlan,
+        options: ApplyOptions,
+        creations: Creations,
+        verifier: Verifier,
+        again: Mapping[str, Section],
+    ) -> None:
+        self.target, self.options, self.again = target, options, again
+        self.creations, self.verifier, self.kinds = creations, verifier, verifier.kinds
+
+    def prepare(self, section: SectionPlan) -> Ready:
+        """Return a section as it is carried out now."""
+        fate = self.creations.fate(self.target.target)
+        if fate is not None:
+            return Ready(section, {id(change): fate for change in section.changes})
+        ready = self._with_new_ids(section)
+        # A run that ends reads nothing again: it will not carry anything out.
+        return ready if self.options.stop.reason else self._strategy(section.section)(ready)
+
+    def _strategy(self, section: str) -> Callable[[Ready], Ready]:
+        recheck = self.options.recheck
+        filled = self.target.importing or (self.target.arriving and not recheck)
+        if filled or self.creations.is_new(self.target.target):
+            return self._new_target
+        if section in self.again:
+            return partial(self._parent_changed, self.again[section])
+        return self._saved if recheck else self._fresh
+
+    def _with_new_ids(self, section: SectionPlan) -> Ready:
+        """Return a section with the IDs of the targets that this run has created, without the changes that lack one."""
+        completed = [
+            (change, self.creations.completed(change) if refers_to_new(change) else change)
+            for change in section.changes
+        ]
+        changes = tuple(change if isinstance(result, Fate) else result for change, result in completed)
+        refused = {id(change): result for change, result in completed if isinstance(result, Fate)}
+        return Ready(replace(section, changes=changes), refused)
+
+    def _fresh(self, ready: Ready) -> Ready:
+        changes = repeatable(ready.open, self.kinds)
+        if not changes:
+            return ready
+        live = self.verifier.again(changes)
+        return ready.refusing(stale({id(change): stale_reason(change, live) for change in changes}))
+
+    def _saved(self, ready: Ready) -> Ready:
+        return ready.refusing(self._moved(ready.open))
+
+    def _new_target(self, ready: Ready) -> Ready:
+        """Deletions are never added: those that the plan shows must not have moved."""
+        shown = [change for change in ready.open if not isinstance(change, Delete)]
+        if not shown:
+            return ready
+        try:
+            planned = self._planned_whole(declared_by(shown, self.target.target, self.kinds))
+        except LookupError as error:
+            return ready.refusing({id(change): Fate(Status.FAILED, str(error)) for change in shown})
+        deletions = [change for change in ready.open if isinstance(change, Delete)]
+        refused = [change for change in ready.section.changes if id(change) in ready.refused]
+        origins = {change.address: change.origin for change in shown}
+        changes = [replace(each, origin=origins.get(each.address, "")) for each in planned.changes]
+        problems = [replace(each, origin=origins.get(each.address, "")) for each in planned.problems]
+        section = replace(
+            planned,
+            changes=(*changes, *deletions, *refused),
+            problems=(*problems, *ready.section.problems),
+            excepted=ready.section.excepted,
+        )
+        return Ready(section, ready.refused).refusing(self._moved(deletions) if self.options.recheck else {})
+
+    def _parent_changed(self, again: Section, ready: Ready) -> Ready:
+        planned, _ = plan_section(again, LiveState(self._parts(again), {}), self.kinds)
+        planned = replace(planned, excepted=ready.section.excepted)
+        return Ready(planned, stale(exceeding(planned, ready.section)) if self.options.recheck else {})
+
+    def _planned_whole(self, section: Section) -> SectionPlan:
+        """Read a section, and plan it with all that this takes.
+
+        Raises:
+            LookupError: something cannot be read.
+        """
+        live = LiveState(self._parts(section), {})
+        for part in live.unread(section).values():
+            raise LookupError(f"cannot be read: {part.reason}")
+        planned, missing = plan_section(section, live, self.kinds)
+        while missing:
+            live = self.verifier.look_up(live, missing)
+            planned, missing = plan_section(section, live, self.kinds)
+        return planned
+
+    def _parts(self, section: Section) -> dict[PartAddress, LivePart]:
+        kind = self.kinds[section.kind]
+        return {
+            (section.target, section.kind, name): self.verifier.read(kind.part(name), wanted)
+            for name, wanted in section.wanted.items()
+        }
+
+    def _moved(self, changes: Sequence[Change]) -> dict[int, Fate]:
+        """Read again what changes of a saved plan are about; return the refused ones: moved since, or edited."""
+        live = self.verifier.again(changes)
+        siblings = {
+            part: ALONE if isinstance(objects, Unreadable) else objects.siblings(_in_part(changes, part))
+            for part, objects in live.items()
+        }
+        return stale(
+            {id(change): stale_reason(change, live) or self._forgery(change, live, siblings) for change in changes}
+        )
+
+    def _forgery(self, change: Change, live: Reread, siblings: Mapping[tuple[str, str], Siblings]) -> str:
+        """Return why a change of a saved plan must not be carried out although its object has not moved."""
+        objects = live[change.address.section, change.address.part]
+        part = self.kinds[change.address.section].part(change.address.part)
+        existing = (
+            None if isinstance(change, Create) or isinstance(objects, Unreadable) else objects.by_id.get(change.read.id)
+        )
+        related = siblings[change.address.section, change.address.part]
+        return forgery(change, part, existing, related, self.verifier.look_up)
+
+
+def stale(reasons: Mapping[int, str]) -> dict[int, Fate]:
+    """Return the fates of the changes that have a reason why they are out of date."""
+    return {number: Fate(Status.STALE, reason) for number, reason in reasons.items() if reason}
+
+
+def planned_again(plan: Plan) -> list[Section]:
+    """Return the sections that are read and planned again right before they are written."""
+    changed = {
+        (target.target, section.section) for target in plan.targets for section in target.sections if section.changes
+    }
+    whole = [section for section in plan.whole if (section.target, section.kind) in changed]
+    return list({(section.target, section.kind): section for section in (*whole, *plan.dependent)}.values())
+
+
+def exceeding(planned: SectionPlan, saved: SectionPlan) -> dict[int, str]:
+    """Return the changes of a section that was planned again which do more than the saved plan shows, and why not."""
+    shown = {change.address: change.after for change in saved.changes if isinstance(change, Update)}
+    return {
+        id(change): "it would do more than the saved plan shows, because a group above was changed; plan again"
+        for change in planned.changes
+        if not (isinstance(change, Update) and change.after.items() <= shown.get(change.address, {}).items())
+    }
+
+
+def repeatable(changes: Iterable[Change], kinds: Kinds) -> list[Change]:
+    """Return the creations that the service would carry out twice without a word: their names need not be unique."""
+    return [
+        change
+        for change in changes
+        if isinstance(change, Create) and not collection_of(change.address, kinds).unique_names
+    ]
+
+
+def refers_to_new(change: Change) -> bool:
+    """Return whether the requests of a change lack the ID of a target that a run creates."""
+    values = (value for request in change.requests for value in (request.body or {}).values())
+    return any(isinstance(value, dict) and ID_OF in value for value in values)
+
+
+def declared_by(changes: Iterable[Create | Update], target: Target, kinds: Kinds) -> Section:
+    """Return what creations and updates of one section declare of it."""
+    wanted: dict[str, Wanted] = {}
+    objects: dict[str, dict[Key, Resource | None]] = {}
+    kind = ""
+    for change in changes:
+        address, kind = change.address, change.address.section
+        resource = resource_of(kinds[kind].part(address.part).model, change.after)
+        if address.name is None:
+            wanted[address.part] = resource
+        else:
+            wanted[address.part] = objects.setdefault(address.part, {})
+            objects[address.part][address.name] = resource
+    return Section(target, kind, wanted)
+
+
+def _in_part(changes: Iterable[Change], part: tuple[str, str]) -> list[Change]:
+    return [change for change in changes if (change.address.section, change.address.part) == part]
