@@ -13,11 +13,13 @@ from reconciler.documents.merge import merge_reports
 from reconciler.documents.plan_file import SavedPlan, load_plan, save_plan
 from reconciler.documents.report import InOrder, Report, load_report, make_report, save_report
 from reconciler.errors import PlanRefused
+from reconciler.model.obstacle import Obstacle
 from reconciler.model.plan import SectionPlan, TargetPlan
 from reconciler.model.state import DeclaredException, DesiredState, DesiredTarget, Section, Unreadable
 from reconciler.model.targets import Level, Target
+from reconciler.planning.obstacles import with_obstacles
 from reconciler.planning.planner import make_plan
-from reconciler.planning.selection import Shard, hold_back
+from reconciler.planning.selection import Shard
 from tests.building import KINDS, live, section
 from tests.render.samples import EMPTY, MINUTE, NOON, Traffic, milestone, saved_plan, spoilt
 
@@ -70,7 +72,8 @@ def plan() -> SavedPlan:
 
     state = DesiredState(tuple(desired(*each) for each in declared.items()), "5f2c")
     made, _ = make_plan(state, found, KINDS)
-    made = hold_back(made, {TWIN: "is the same project as another"})
+    twin = Obstacle(TWIN.address, "is the same project as another", effect="read only")
+    made = with_obstacles(made, [twin], KINDS)
     archived = SectionPlan("trigger_tokens", not_applicable="the project is archived")
     targets = (replace(each, sections=(*each.sections, *[archived] * (each.target is LIB))) for each in made.targets)
     return replace(saved_plan(made), targets=tuple(targets))

@@ -18,7 +18,8 @@ from reconciler.model.obstacle import Obstacle
 from reconciler.model.plan import Change, Plan, Problem, TargetPlan, Update
 from reconciler.model.state import DesiredState, LiveState, Lookup, Reference, Unreadable, Vocabulary
 from reconciler.model.targets import Key, Target
-from reconciler.planning.applicability import find_unfit, with_unfit
+from reconciler.planning.applicability import lacking_sections
+from reconciler.planning.obstacles import with_obstacles
 from reconciler.planning.planner import make_plan
 
 TO_CREATE = "does not exist, and `apply` creates it"
@@ -145,10 +146,10 @@ def _unknown(manifests: Manifests) -> set[tuple[Place, str]]:
 
 def _newly_unfit(desired: DesiredState, inapplicable: Container[tuple[Target, str]], kinds: Kinds) -> Iterator[Problem]:
     """Yield a problem for each section that was left out, and is not where its target has a document of its own."""
-    found = find_unfit(desired, kinds)
-    unfit = {place: each for place, each in found.items() if place in inapplicable and not each.skipped}
-    targets = dict.fromkeys(target for target, _ in unfit)
-    yield from with_unfit(Plan(tuple(TargetPlan(target, ()) for target in targets)), unfit, kinds).problems
+    lacking = (each for each in lacking_sections(desired, kinds) if each.effect == "problem")
+    new = [each for each in lacking if (each.where.target, each.where.section) in inapplicable]
+    targets = dict.fromkeys(each.where.target for each in new)
+    yield from with_obstacles(Plan(tuple(TargetPlan(target, ()) for target in targets)), new, kinds).problems
 
 
 @dataclass(slots=True)

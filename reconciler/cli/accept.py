@@ -171,15 +171,14 @@ def accept_drift(session: Session) -> "Acceptance":
     from reconciler.accept import accept as accept_all
     from reconciler.accept.files import linked_files
     from reconciler.cli.planning import read_fleet
-    from reconciler.planning.applicability import with_unfit, without
-    from reconciler.planning.run import hold_back_moved, read_and_plan
-    from reconciler.planning.selection import add_problems
+    from reconciler.planning.obstacles import with_obstacles, without
+    from reconciler.planning.run import moved_targets, read_and_plan
 
     given = session.given
     with session.client() as client, session.watched(client) as progress:
         progress.begin("reading manifests")
         fleet = read_fleet(session, client, None)
-        desired = without(fleet.desired, fleet.unfit)
+        desired = without(fleet.desired, fleet.lacking)
         plan, live = read_and_plan(
             desired,
             client,
@@ -189,9 +188,11 @@ def accept_drift(session: Session) -> "Acceptance":
             progress=progress,
             api_url=client.api_url,
         )
-        plan = hold_back_moved(plan, fleet.known.moved(), follow=given.follow_moved)
-        plan = add_problems(with_unfit(plan, fleet.unfit, session.kinds), fleet.kept)
-        inapplicable = {place for place, each in fleet.unfit.items() if each.skipped}
+        moved = moved_targets(fleet.known.moved(), follow=given.follow_moved)
+        plan = with_obstacles(plan, [*moved, *fleet.obstacles], session.kinds)
+        inapplicable = {
+            (each.where.target, each.where.section) for each in fleet.lacking if each.effect == "not applicable"
+        }
         progress.begin("comparing")
         folders = roots(given)
         files = ManifestFiles(folders, linked_files(fleet.manifests.files, folders))

@@ -28,21 +28,22 @@ from reconciler.live.existence import Answers
 from reconciler.live.records import fetch_record
 from reconciler.manifests import Hidden, Manifests, Member, Unlisted
 from reconciler.manifests.project_sets import Discovered
+from reconciler.model.obstacle import Obstacle
 from reconciler.model.plan import Plan
 from reconciler.model.state import DesiredState, DesiredTarget
 from reconciler.model.targets import Address, Level, Target
 from reconciler.planning.absent import find_groups, look_for, missing_groups
-from reconciler.planning.applicability import UnfitSections, find_unfit, with_unfit, without
+from reconciler.planning.applicability import lacking_sections
 from reconciler.planning.causes import refuse_unless_api
 from reconciler.planning.creation import variables_of
 from reconciler.planning.guard import Limits
+from reconciler.planning.obstacles import with_obstacles, without
 from reconciler.planning.renames import rename_hints
 from reconciler.planning.revert import WayBack
-from reconciler.planning.run import Known, Move, draw_plan, hold_back_moved
+from reconciler.planning.run import Known, Move, draw_plan, moved_targets
 from reconciler.planning.selection import (
     Shard,
     add_missing,
-    add_problems,
     hold_unlisted,
     matches,
     read_shard,
@@ -54,7 +55,6 @@ from reconciler.service import Client
 LOG = logging.getLogger("reconciler")
 
 NOTHING: Mapping[str, str] = MappingProxyType({})
-NOTHING_KEPT: Mapping[Target, str] = MappingProxyType({})
 NARROWED = "it is narrowed to some targets, sections or changes"
 
 
@@ -73,7 +73,7 @@ def draw(session: Session, client: Client, grace: timedelta = timedelta(), *, co
         progress.begin("reading manifests")
         fleet = read_fleet(session, client, failed, partly=True)
         plan = draw_plan(
-            replace(without(fleet.desired, fleet.unfit), grace=grace, forced=given.force_events),
+            replace(without(fleet.desired, fleet.lacking), grace=grace, forced=given.force_events),
             client,
             session.kinds,
             client.concurrency,
@@ -81,7 +81,7 @@ def draw(session: Session, client: Client, grace: timedelta = timedelta(), *, co
             progress=progress,
             api_url=client.api_url,
         )
-    plan = add_problems(with_unfit(plan, fleet.unfit, session.kinds), fleet.kept)
+    plan = with_obstacles(plan, fleet.obstacles, session.kinds)
     _warn_of_variables(plan)
     if failed is not None:
         plan = restrict(plan, failed)
@@ -90,7 +90,7 @@ def draw(session: Session, client: Client, grace: timedelta = timedelta(), *, co
             # The first shard alone reports what no manifest declares.
             failed = frozenset(each for each in failed if (each.target, each.section) in declared)
         plan = add_missing(plan, failed, declared, session.selection)
-    plan = hold_back_moved(plan, fleet.known.moved(), follow=given.follow_moved)
+    plan = with_obstacles(plan, moved_targets(fleet.known.moved(), follow=given.follow_moved), session.kinds)
     targets = (each.with_origins(fleet.manifests.origin) for each in plan.targets)
     plan = replace(plan, targets=tuple(targets))
     hints = rename_hints(plan, session.kinds, fleet.manifests.declaration)
@@ -140,7 +140,7 @@ def draw_way_back(session: Session, client: Client, file: Path) -> SavedPlan:
             api_url=client.api_url,
             make=way_back.plan,
         )
-    plan = hold_back_moved(plan, moved(), follow=given.follow_moved)
+    plan = with_obstacles(plan, moved_targets(moved(), follow=given.follow_moved), session.kinds)
     return _saved(session, client, plan, left.digest)
 
 
@@ -181,7 +181,7 @@ class Fleet:
         known: what came to light on the way.
         shard: which part of the targets these are, if they were divided.
         kept: why some targets keep objects that are no longer declared, or are not planned at all.
-        unfit: the sections that targets cannot have; those that are skipped are not among the desired ones.
+        lacking: the sections that targets cannot have; those that are not applicable are not among the desired ones.
         manifests: where all of it is declared.
         read: by file, the ID of what was read as an object of the git repository, as far as known.
     """
@@ -189,10 +189,15 @@ class Fleet:
     desired: DesiredState
     known: Known
     shard: Shard | None
-    kept: Mapping[Target, str]
-    unfit: UnfitSections
+    kept: tuple[Obstacle, ...]
+    lacking: tuple[Obstacle, ...]
     manifests: Manifests
     read: Mapping[str, str]
+
+    @property
+    def obstacles(self) -> tuple[Obstacle, ...]:
+        """All that is known to be in the way before anything is read."""
+        return *self.lacking, *self.kept
 
     @property
     def archived(self) -> frozenset[str]:
@@ -233,7 +238,7 @@ def read_fleet(session: Session, client: Client, failed: Iterable[Address] | Non
         now = now.with_discovered(listed, discovery.paths)
         session.warn(warning for warning in now.warnings if warning not in reported)
     comparison: Comparison | None = None
-    kept: Mapping[Target, str] = NOTHING_KEPT
+    kept: tuple[Obstacle, ...] = ()
     before: tuple[Unlisted, ...] = ()
     if past:
         comparison, kept, before = compare_with_past(now, past, discovery, client, client.concurrency)
@@ -257,20 +262,20 @@ def read_fleet(session: Session, client: Client, failed: Iterable[Address] | Non
     known = Known(
         {**discovery.ids, **absent.ids},
         whole.targets,
-        _held(discovery),
+        _nameless(discovery),
         cache(partial(_moved_projects, client)),
         discovery.parts,
         absent.targets,
         absent.importing,
     )
-    unfit = find_unfit(desired, session.kinds)
-    skipped = {place: each for place, each in unfit.items() if each.skipped}
+    lacking = lacking_sections(desired, session.kinds)
+    unlisted = {each.where.target for each in unknown}
     return Fleet(
-        without(desired, skipped),
+        without(desired, (each for each in lacking if each.effect == "not applicable")),
         known,
         shard,
-        {**kept, **unknown},
-        unfit,
+        (*(each for each in kept if each.where.target not in unlisted), *unknown),
+        lacking,
         now,
         revisions.objects if revisions else NOTHING,
     )
@@ -344,7 +349,7 @@ def _discover(
 
     def prepare(members: Mapping[str, Sequence[Member]]) -> tuple[DesiredTarget, ...]:
         found = session.select(DesiredState(revisions[0].of_members({**nobody, **members}), ""), partly=True)
-        return without(found, find_unfit(found, session.kinds)).targets
+        return without(found, lacking_sections(found, session.kinds)).targets
 
     ahead = Ahead(session.kinds, prepare) if early else None
     listed = {group: listing for group, listing in groups.items() if group not in missing}
@@ -354,13 +359,13 @@ def _discover(
     return found, replace(discovery, groups={**discovery.groups, **missing})
 
 
-def _held(discovery: Discovery) -> dict[Target, str]:
-    """Return the targets whose placeholders cannot be filled in, each with the reason."""
+def _nameless(discovery: Discovery) -> tuple[Obstacle, ...]:
+    """Return an obstacle for each target whose placeholders cannot be filled in."""
     advice = "its manifest uses `{path}`, `{name}` or `{namespace}`; give `path` instead of `id`"
-    return {
-        target: f"the path of {target} is not known ({reason}), and {advice}"
-        for target, reason in discovery.unknown.items()
-    }
+    return tuple(
+        replace(each, reason=f"the path of {target} is not known ({each.reason}), and {advice}", effect="read only")
+        for target, each in discovery.unknown.items()
+    )
 
 
 def _moved_projects(client: Client) -> dict[Target, Move]:

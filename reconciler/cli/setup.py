@@ -69,7 +69,8 @@ def _check(session: Session, *, read_only: bool) -> "Diagnosis":
 def _check_targets(session: Session, client: "Client", service: "ServiceCheck", *, read_only: bool) -> "Diagnosis":
     from reconciler.cli.planning import failed_before, read_fleet
     from reconciler.doctor import CheckContext, Costs, Diagnosis, chains_of_apply, check_targets, estimate
-    from reconciler.planning.run import hold_back_moved, plan_from, read_known
+    from reconciler.planning.obstacles import with_obstacles
+    from reconciler.planning.run import moved_targets, plan_from, read_known
     from reconciler.planning.selection import restrict
     from reconciler.service import Rate
 
@@ -81,12 +82,12 @@ def _check_targets(session: Session, client: "Client", service: "ServiceCheck", 
         live = read_known(fleet.desired, client, kinds, client.concurrency, known=fleet.known, progress=progress)
         plan = plan_from(fleet.desired, live, client, kinds, client.concurrency, known=fleet.known)
         plan = plan if failed is None else restrict(plan, failed)
-        moves = fleet.known.moved().items()
-        held = [each for target, move in moves for each in move.obstacles(target, follow=given.follow_moved)]
-        moved = {each.where.target: each for each in held}
-        plan = hold_back_moved(plan, fleet.known.moved(), follow=given.follow_moved)
+        moved = moved_targets(fleet.known.moved(), follow=given.follow_moved)
+        plan = with_obstacles(plan, moved, kinds)
         reads = client.traffic.requests - client.traffic.retries
-        context = CheckContext(fleet.desired, live, plan, kinds, service, moved, read_only)
+        context = CheckContext(
+            fleet.desired, live, plan, kinds, service, {each.where.target: each for each in moved}, read_only
+        )
         targets = check_targets(context, client, client.concurrency)
     rate = Rate.parse(given.rate) if given.rate else None
     apart = rate.seconds / rate.requests if rate else 0.0

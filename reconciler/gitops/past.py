@@ -7,7 +7,7 @@ import hashlib
 import json
 import logging
 import os
-from collections.abc import Callable, Collection, Hashable, Iterable, Mapping
+from collections.abc import Callable, Collection, Hashable, Iterable, Iterator, Mapping
 from dataclasses import dataclass, replace
 from functools import cache, partial
 from pathlib import Path
@@ -23,6 +23,7 @@ from reconciler.manifests.creation import HERE, Surroundings
 from reconciler.manifests.mentions import may_name_archive
 from reconciler.manifests.project_sets import Discovered
 from reconciler.manifests.sources import MANIFEST, read_all, search
+from reconciler.model.obstacle import Obstacle
 from reconciler.model.protocols import Concurrency, Reader
 from reconciler.model.targets import Target
 from reconciler.system.terminal import escaped
@@ -141,12 +142,13 @@ def _digest(contents: Mapping[str, bytes], values: Mapping[str, Any], env_names:
 
 def compare_with_past(
     now: Manifests, past: Past, discovery: Discovery, reader: Reader, concurrency: Concurrency
-) -> tuple[Comparison, Mapping[Target, str], tuple[Unlisted, ...]]:
+) -> tuple[Comparison, tuple[Obstacle, ...], tuple[Unlisted, ...]]:
     """Compare now with then, without targets that no longer exist, and following those that were renamed.
 
     A group that no longer exists counts as one without projects. Lost objects that manifests outside the named paths
-    still declare are kept: the second value says for each target where they are declared. The third value are the sets
-    of then whose groups cannot be listed for another reason: objects that only they declared stay.
+    still declare are kept: the second value has an obstacle for each target, which says where they are declared. The
+    third value are the sets of then whose groups cannot be listed for another reason: objects that only they declared
+    stay.
     """
     before, touched = _with_discovered(past, discovery), past.touched
     then = replace(
@@ -167,9 +169,9 @@ def compare_with_past(
     comparing = partial(compare, now.desired, then, past.inputs.kinds, successors, touched)
     comparison = comparing()
     if not comparison.losses:
-        return comparison, {}, before.unlisted
+        return comparison, (), before.unlisted
     kept = _declared_elsewhere(past.inputs, now, past.then.top, comparison.losses, names)
-    return comparing(kept=frozenset(kept)), _reasons(kept), before.unlisted
+    return comparing(kept=frozenset(kept)), tuple(_still_declared(kept)), before.unlisted
 
 
 def _with_discovered(past: Past, discovery: Discovery) -> Manifests:
@@ -199,18 +201,17 @@ def _declared_elsewhere(
     return kept
 
 
-def _reasons(kept: Mapping[Loss, str]) -> dict[Target, str]:
-    """Say for each target what it keeps, and where that is declared."""
-    reasons = {}
+def _still_declared(kept: Mapping[Loss, str]) -> Iterator[Obstacle]:
+    """Yield for each target what it keeps, and where that is declared."""
     for target in {loss.target: None for loss in kept}:
         places = [place for loss, place in kept.items() if loss.target == target]
         what, them = ("1 object", "it") if len(places) == 1 else (f"{len(places)} objects", "them")
         where = " and ".join(dict.fromkeys(places))
-        reasons[target] = (
+        yield Obstacle(
+            target.address,
             f"{what} no longer declared in PATHS, and not deleted because {where} may still declare {them}: add that "
-            f"to PATHS, or remove {them} there too"
+            f"to PATHS, or remove {them} there too",
         )
-    return reasons
 
 
 class _Files:

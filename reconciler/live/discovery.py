@@ -49,14 +49,14 @@ class Discovery:
         groups: by group, as it was asked for, its projects and those of its subgroups; or why these are unknown.
         ids: the numeric ID of each target, by its path in lower case.
         paths: the full paths of the targets that were asked for by ID.
-        unknown: those whose paths are unknown, each with the reason.
+        unknown: why the paths of others are unknown.
         parts: what was read of the projects meanwhile, and what was wanted of it.
     """
 
     groups: Mapping[str, tuple[Member, ...] | Hidden]
     ids: Mapping[Reference, int]
     paths: Mapping[Target, str] = field(default_factory=dict)
-    unknown: Mapping[Target, str] = field(default_factory=dict)
+    unknown: Mapping[Target, Obstacle] = field(default_factory=dict)
     parts: EarlyParts = field(default_factory=dict)
 
 
@@ -134,7 +134,7 @@ def discover(
     ids |= {
         Reference(each.level, path.casefold()): each.ref for each, path in paths.items() if isinstance(each.ref, int)
     }
-    unknown = {target: path.reason for target, path in asked.items() if isinstance(path, Obstacle)}
+    unknown = {target: path for target, path in asked.items() if isinstance(path, Obstacle)}
     return Discovery({group: found[group.casefold()] for group in groups}, ids, paths, unknown, lists.parts)
 
 

@@ -20,6 +20,7 @@ from reconciler.model.state import LiveState, Lookup, PartAddress, Reference, Se
 from reconciler.model.targets import Address, Key, Target
 from reconciler.planning.creation import archive_around
 from reconciler.planning.exceptions import NO_EXCEPTIONS, PartExceptions, held_back, is_held
+from reconciler.planning.obstacles import as_problem
 
 NEAR_MISS = "{} is there: another name, since it differs in blanks, capitals or characters that look alike"
 """Why an object may not be what is wanted; the name as ASCII, for the difference may be invisible."""
@@ -95,7 +96,7 @@ class DeclaredPart(Generic[PartType]):
 
     def problem(self, name: Key | None, reason: str, remedy: str = "", *, field: str | None = None) -> Problem:
         """Return a problem of an object, or of the part itself."""
-        return Problem(self.address(name), reason, field, remedy)
+        return as_problem(Obstacle(self.address(name), reason, remedy), field=field)
 
     def held_back(
         self, names: Iterable[Key], wanted: Resource, plan: Callable[[Resource], Iterator[Step]]

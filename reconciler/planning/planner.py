@@ -37,6 +37,7 @@ from reconciler.model.state import (
 from reconciler.model.targets import Key, Level, Target
 from reconciler.planning.creation import as_created, existing
 from reconciler.planning.exceptions import PartExceptions, less_excepted
+from reconciler.planning.obstacles import as_problem
 from reconciler.planning.parts import (
     NO_NAMES,
     DeclaredPart,
@@ -188,7 +189,7 @@ def plan_target(
     to_create = standing if isinstance(standing, ToCreate) else None
     cause = standing if isinstance(standing, Obstacle) else _absence(target, live)
     if cause is not None:
-        problem = Problem(target.target.address, cause.reason, remedy=cause.remedy)
+        problem = as_problem(cause.at(target.target.address))
         unread = (SectionPlan(section.kind) for section in target.sections)
         return replace(empty, sections=(SectionPlan("", problems=(problem,)), *unread)), frozenset()
     today = live.read_at.date()

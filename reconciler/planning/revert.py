@@ -10,14 +10,15 @@ from typing import Any
 from reconciler.model.diff import AsRead, Fields, fields_of, quoted, restorable
 from reconciler.model.endpoints import Collection, Singleton
 from reconciler.model.kind import Kind, Kinds, Part
+from reconciler.model.obstacle import Obstacle
 from reconciler.model.plan import Change, Create, Delete, Plan, Problem, Step, TargetPlan, Update
 from reconciler.model.protocols import Json
 from reconciler.model.resource import POLICIES, Found, Item, Resource, Wanted
 from reconciler.model.state import DesiredState, DesiredTarget, LiveState, Lookup, PartAddress, Section
 from reconciler.model.targets import Key, Target
+from reconciler.planning.obstacles import with_obstacles
 from reconciler.planning.parts import DeclaredPart, Matches, Pair, plan_matches, plan_settings
 from reconciler.planning.planner import PartPlanners, make_plan
-from reconciler.planning.selection import add_problems
 
 STAYS = "it stays as it is"
 CREATED = "created by the apply, and never deleted by reconciler: delete it yourself if nobody needs it"
@@ -69,13 +70,13 @@ class WayBack:
         self._kinds = kinds
         self._objects: dict[PartAddress, list[Done]] = {}
         self._found: dict[tuple[Target, str], int] = {}
-        self._created: dict[Target, str] = {}
+        self._created: dict[Target, Obstacle] = {}
         origins: dict[Target, str] = {}
         for section in (each for each in sections if each.done):
             origins.setdefault(section.target, section.origin)
             where = section.target, section.kind
             self._found[where] = self._found.get(where, 0) + section.found
-            self._created |= {} if section.kind else {section.target: CREATED}
+            self._created |= {} if section.kind else {section.target: Obstacle(section.target.address, CREATED)}
             for each in section.done:
                 self._objects.setdefault((*where, each.change.address.part), []).append(each)
         self._settings = {
@@ -105,7 +106,7 @@ class WayBack:
         before = replace(left, targets=tuple(targets))
         planners = PartPlanners(self._plan_settings, self._plan_collection)
         plan, missing = make_plan(before, live, kinds, earlier, planners)
-        return add_problems(plan, self._created), missing
+        return with_obstacles(plan, self._created.values(), kinds), missing
 
     def _sections(self, target: Target) -> Iterator[Section]:
         for name, kind in self._kinds.items():

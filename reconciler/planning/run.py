@@ -30,8 +30,8 @@ from reconciler.model.targets import Identity, Level, Target
 from reconciler.planning.absent import look_up_absent
 from reconciler.planning.causes import find_causes, refuse_unless_api
 from reconciler.planning.creation import empty_parts, existing, from_archives, with_arrivals
+from reconciler.planning.obstacles import with_obstacles
 from reconciler.planning.planner import make_plan
-from reconciler.planning.selection import hold_back
 
 LOG = logging.getLogger(__name__)
 
@@ -65,16 +65,15 @@ class Move:
         """
         if self.doomed:
             reason = f"scheduled for deletion since {self.doomed}, and called {self} until then"
-            yield Obstacle(target.address, reason, "restore it, or remove it from the manifests")
+            yield Obstacle(target.address, reason, "restore it, or remove it from the manifests", effect="read only")
         elif not follow:
             remedy = "use its new path in the manifest, or add --follow-moved"
-            yield Obstacle(target.address, f"moved to {self}", remedy)
+            yield Obstacle(target.address, f"moved to {self}", remedy, effect="read only")
 
 
-def hold_back_moved(plan: Plan, moved: Mapping[Target, Move], *, follow: bool) -> Plan:
-    """Hold back the targets that have moved and are not written to, each with the reason."""
-    why = (each for target, move in moved.items() for each in move.obstacles(target, follow=follow))
-    return hold_back(plan, {each.where.target: f"{each.reason}: {each.remedy}" for each in why})
+def moved_targets(moved: Mapping[Target, Move], *, follow: bool) -> tuple[Obstacle, ...]:
+    """Return an obstacle for each target that has moved and is not written to."""
+    return tuple(each for target, move in moved.items() for each in move.obstacles(target, follow=follow))
 
 
 @dataclass(frozen=True, slots=True)
@@ -84,7 +83,7 @@ class Known:
     Attributes:
         ids: numeric IDs that need not be asked for.
         targets: all that the manifests declare, also beyond what is planned.
-        held: the targets that cannot be planned, each with its reason.
+        obstacles: why some targets are not changed, whatever is read.
         moved: returns, after the reading, where the projects are whose paths redirect.
         parts: what has been read, and what was wanted of it.
         absent: see `LiveState.absent`.
@@ -93,7 +92,7 @@ class Known:
 
     ids: Mapping[Reference, int] = field(default_factory=dict)
     targets: tuple[DesiredTarget, ...] = ()
-    held: Mapping[Target, str] = field(default_factory=dict)
+    obstacles: tuple[Obstacle, ...] = ()
     moved: Callable[[], Mapping[Target, Move]] = dict
     parts: EarlyParts = field(default_factory=dict)
     absent: Mapping[Identity, ToCreate | Obstacle] = field(default_factory=dict)
@@ -235,14 +234,15 @@ def _plan_from(
         if target.target.identity not in live.absent
     }
     twins = _twins(plan, targets.values(), {**live.ids, **moved}, reader, concurrency)
-    reasons = {**twins, **known.held}
-    return hold_back(plan, reasons) if reasons else plan, live
+    held = {each.where.target for each in known.obstacles}
+    twins = [each for each in twins if each.where.target not in held]
+    return with_obstacles(plan, [*twins, *known.obstacles], kinds), live
 
 
 def _twins(
     plan: Plan, targets: Collection[DesiredTarget], ids: IDS, reader: Reader, concurrency: Concurrency
-) -> dict[Target, str]:
-    """Return why targets that are one and the same cannot be planned; ask only where a change might be made twice."""
+) -> list[Obstacle]:
+    """Return why targets that are one and the same are not changed; ask only where a change might be made twice."""
     numbers = {reference: number for reference, number in ids.items() if isinstance(number, int)}
     busy = {(each.target, section.section) for each in plan.targets for section in each.sections if section.changes}
     for level in (Level.GROUP, Level.PROJECT):
@@ -259,12 +259,12 @@ def _twins(
         number = _number(each.target, numbers)
         if number is not None:
             same.setdefault((each.target.level, number), []).append(each)
-    return {
-        target.target: _reason(target, number, twins)
+    return [
+        Obstacle(target.target.address, _reason(target, number, twins), effect="read only")
         for (_, number), twins in same.items()
         if len(twins) > 1
         for target in twins
-    }
+    ]
 
 
 def _doubtful(

@@ -1,7 +1,7 @@
 """Narrowing a run: by target, by label, by section, by shard; and the plan that is left. Pure."""
 
 import re
-from collections.abc import Collection, Iterable, Iterator, Mapping
+from collections.abc import Collection, Iterable, Iterator
 from dataclasses import dataclass, replace
 from fnmatch import fnmatchcase
 from hashlib import blake2b
@@ -12,10 +12,12 @@ from reconciler.errors import UsageError
 from reconciler.manifests import Unlisted
 from reconciler.model.creation import Creation
 from reconciler.model.kind import Kinds
+from reconciler.model.obstacle import Obstacle
 from reconciler.model.plan import Change, Plan, Problem, SectionPlan, TargetPlan
 from reconciler.model.state import DesiredState, DesiredTarget, Section
 from reconciler.model.targets import Address, Key, Level, Target
 from reconciler.planning.creation import needs
+from reconciler.planning.obstacles import with_problems
 
 FORGOTTEN = "not done before and no longer declared; to delete it, repeat the --since of that run"
 
@@ -214,15 +216,15 @@ def add_missing(
             lost = (address.target, address.section) not in declared and _spans(selection, address)
         if lost:
             missing.setdefault(address.target, []).append(Problem(address, FORGOTTEN))
-    targets = [_with_problems(target, missing.pop(target.target, ())) for target in plan.targets]
-    targets += [_with_problems(TargetPlan(target, ()), problems) for target, problems in missing.items()]
+    targets = [with_problems(target, missing.pop(target.target, ())) for target in plan.targets]
+    targets += [with_problems(TargetPlan(target, ()), problems) for target, problems in missing.items()]
     return replace(plan, targets=tuple(sorted(targets, key=lambda target: target.target.order)))
 
 
 def hold_unlisted(
     desired: DesiredState, now: Collection[Unlisted], before: Collection[Unlisted] = ()
-) -> tuple[DesiredState, dict[Target, str]]:
-    """Return a state in which nothing depends on sets whose groups cannot be listed, and the reasons.
+) -> tuple[DesiredState, tuple[Obstacle, ...]]:
+    """Return a state in which nothing depends on sets whose groups cannot be listed, and an obstacle for each target.
 
     Nothing is planned for a project that one of the sets may select, since nobody knows what all its sets declare. The
     groups are among the targets, so that the plan reports them.
@@ -232,41 +234,19 @@ def hold_unlisted(
         now: such sets.
         before: such sets of an earlier revision, on which nothing depends.
     """
-    reasons: dict[Target, str] = {}
+    obstacles: dict[Target, Obstacle] = {}
     targets = {target.target.identity: target for target in desired.targets}
     for each in now:
         for name, target in targets.items():
             if each.may_select(target):
                 targets[name] = replace(target, sections=(), creation=None)
-                reasons[target.target] = f"its sets are unknown, because the projects of {each.group} cannot be listed"
+                reason = f"its sets are unknown, because the projects of {each.group} cannot be listed"
+                obstacles[target.target] = Obstacle(target.target.address, reason)
     for each in (*now, *before):
         group = targets.setdefault(each.group.identity, DesiredTarget(each.group, (), each.origin))
-        reasons.setdefault(group.target, each.reason)
+        obstacles.setdefault(group.target, Obstacle(group.target.address, each.reason))
     ordered = sorted(targets.values(), key=lambda target: target.target.order)
-    return replace(desired, targets=tuple(ordered)), reasons
-
-
-def hold_back(plan: Plan, reasons: Mapping[Target, str]) -> Plan:
-    """Return a plan in which some targets, each for its reason, are a problem and not changed."""
-    targets = tuple(
-        replace(target, sections=tuple(replace(section, changes=()) for section in target.sections))
-        if target.target in reasons
-        else target
-        for target in plan.targets
-    )
-    dependent = tuple(section for section in plan.dependent if section.target not in reasons)
-    return add_problems(replace(plan, targets=targets, dependent=dependent), reasons)
-
-
-def add_problems(plan: Plan, reasons: Mapping[Target, str]) -> Plan:
-    """Return a plan in which some targets, each for its reason, are a problem too; their changes stay."""
-    targets = (
-        _with_problems(target, [Problem(target.target.address, reasons[target.target])])
-        if target.target in reasons
-        else target
-        for target in plan.targets
-    )
-    return replace(plan, targets=tuple(targets))
+    return replace(desired, targets=tuple(ordered)), tuple(obstacles.values())
 
 
 def _kept(target: TargetPlan, addresses: Collection[Address]) -> Iterator[SectionPlan]:
@@ -281,18 +261,6 @@ def _kept(target: TargetPlan, addresses: Collection[Address]) -> Iterator[Sectio
         )
         excepted = tuple(each for each in section.excepted if each.address in addresses)
         yield replace(section, changes=changes, problems=problems, excepted=excepted)
-
-
-def _with_problems(target: TargetPlan, problems: Iterable[Problem]) -> TargetPlan:
-    """Return a target with further problems, each in its section, which is added where the target has none."""
-    sections = {section.section: section for section in target.sections}
-    by_section: dict[str, list[Problem]] = {}
-    for problem in problems:
-        by_section.setdefault(problem.address.section, []).append(problem)
-    for name, added in by_section.items():
-        section = sections.get(name, SectionPlan(name))
-        sections[name] = replace(section, problems=(*section.problems, *added))
-    return replace(target, sections=tuple(sections.values()))
 
 
 def _spans(selection: Selection, address: Address) -> bool:

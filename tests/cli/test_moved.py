@@ -19,7 +19,7 @@ def test_a_project_that_has_moved_is_a_problem_that_tells_its_new_path(cli_runne
     assert (done.code, done.err) == (3, TOLD)
     assert done.out == (
         "project acme/old\n"
-        "  ! project acme/old: moved to acme/api (ID 100): use its new path in the manifest, or add "
+        "  ! project acme/old: moved to acme/api (ID 100); use its new path in the manifest, or add "
         "--follow-moved     manifests/project.yaml:1\n"
         "Plan: 0 to create, 0 to update, 0 to delete, 1 problem, 0 unmanaged. 0 writes to apply; 3 requests were made to plan.\n"
     )
@@ -57,7 +57,7 @@ def test_a_group_that_has_moved_is_treated_like_a_project(
         monkeypatch.setenv("RECONCILER_API_URL", service.api_url)
         done = cli_runner("apply --yes")
         assert (done.code, done.err) == (3, "group acme/old has moved to acme/tools (ID 11)\n")
-        assert "moved to acme/tools (ID 11): use its new path in the manifest" in done.out
+        assert "moved to acme/tools (ID 11); use its new path in the manifest" in done.out
         assert service.writes == []
         done = cli_runner("apply --yes --follow-moved")
         assert (done.code, service.writes) == (0, ['PUT groups/11/notification_settings {"level":"watch"}'])
@@ -81,7 +81,7 @@ def test_a_project_that_is_to_be_deleted_is_never_written_to(cli_runner: CliRunn
     )
     assert done.out.startswith(
         "project acme/api\n"
-        f"  ! project acme/api: scheduled for deletion since 2026-11-20, and called {doomed} (ID 100) until then: "
+        f"  ! project acme/api: scheduled for deletion since 2026-11-20, and called {doomed} (ID 100) until then; "
         "restore it, or remove it from the manifests     manifests/project.yaml:1\nApplied: 0 created, "
     )
     assert f"scheduled for deletion since 2026-11-20, and called {doomed}" in cli_runner(f"doctor {follow}").out

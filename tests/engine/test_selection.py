@@ -100,9 +100,9 @@ def test_a_creation_alone_is_tried_again() -> None:
 
 def test_nothing_is_created_whose_sets_are_unknown() -> None:
     selected_by = Unlisted(ACME, "HTTP 403", "sets.yaml:4", (), ByGroup(group="acme"))
-    held, reasons = hold_unlisted(NEW, [selected_by])
+    held, obstacles = hold_unlisted(NEW, [selected_by])
     assert [each.creation for each in held.targets if each.target == API] == [None]
-    assert reasons == {
+    assert {each.where.target: each.reason for each in obstacles} == {
         ACME: "HTTP 403",
         API: "its sets are unknown, because the projects of group acme cannot be listed",
     }

@@ -1,0 +1,102 @@
+"""What obstacles do to a plan: the one place where they become problems, or sections that are not applicable. Pure.
+
+By their effect:
+
+- `problem`: nothing is planned there, and a problem says so.
+- `not applicable`: a section is left out, and that is no problem.
+- `read only`: nothing is changed there. A target is a problem then; a section only if something would change.
+- `excepted`: an exception holds back what is declared; `planning.exceptions` plans it.
+"""
+
+from collections.abc import Collection, Iterable, Sequence
+from dataclasses import replace
+
+from reconciler.model.kind import Kinds
+from reconciler.model.obstacle import Obstacle
+from reconciler.model.plan import Plan, Problem, SectionPlan, TargetPlan
+from reconciler.model.state import DesiredState
+from reconciler.model.targets import Target
+
+
+def as_problem(obstacle: Obstacle, *, field: str | None = None) -> Problem:
+    """Return the problem that an obstacle is, of a field or of the whole."""
+    return Problem(obstacle.where, obstacle.reason, field, obstacle.remedy)
+
+
+def without(desired: DesiredState, obstacles: Iterable[Obstacle]) -> DesiredState:
+    """Return the desired state without the sections that an obstacle keeps from being read."""
+    unread = {(each.where.target, each.where.section) for each in obstacles if each.effect != "read only"}
+    concerned = {target for target, _ in unread}
+    targets = (
+        replace(target, sections=tuple(each for each in target.sections if (target.target, each.kind) not in unread))
+        if target.target in concerned
+        else target
+        for target in desired.targets
+    )
+    return replace(desired, targets=tuple(targets))
+
+
+def with_obstacles(plan: Plan, obstacles: Iterable[Obstacle], kinds: Kinds) -> Plan:
+    """Return a plan that tells of obstacles, and changes nothing that they keep from being changed.
+
+    Args:
+        plan: what could be planned, without the sections that are not read.
+        obstacles: in the order in which they are told.
+        kinds: all kinds; the sections of a target are in their order.
+    """
+    by_target: dict[Target, list[Obstacle]] = {}
+    for each in obstacles:
+        by_target.setdefault(each.where.target, []).append(each)
+    if not by_target:
+        return plan
+    order = {name: number for number, name in enumerate(kinds)}
+    targets = (
+        _obstructed(target, by_target[target.target], order) if target.target in by_target else target
+        for target in plan.targets
+    )
+    closed = {target for target, found in by_target.items() if any(map(_closes, found))}
+    dependent = tuple(section for section in plan.dependent if section.target not in closed)
+    return replace(plan, targets=tuple(targets), dependent=dependent)
+
+
+def with_problems(target: TargetPlan, problems: Iterable[Problem]) -> TargetPlan:
+    """Return a target with further problems, each in its section, which is added where the target has none."""
+    sections = {section.section: section for section in target.sections}
+    by_section: dict[str, list[Problem]] = {}
+    for problem in problems:
+        by_section.setdefault(problem.address.section, []).append(problem)
+    for name, added in by_section.items():
+        section = sections.get(name, SectionPlan(name))
+        sections[name] = replace(section, problems=(*section.problems, *added))
+    return replace(target, sections=tuple(sections.values()))
+
+
+def _obstructed(target: TargetPlan, obstacles: Sequence[Obstacle], order: dict[str, int]) -> TargetPlan:
+    """Return a target with what is in its way: of its sections, in their order, and then of the whole."""
+    about_sections = [each for each in obstacles if each.where.section]
+    if about_sections:
+        left_out = [_left_out(each) for each in about_sections if each.effect != "read only"]
+        kept = [_read_only(section, about_sections) for section in target.sections]
+        sections = sorted([*kept, *left_out], key=lambda each: order.get(each.section, -1))
+        target = replace(target, sections=tuple(sections))
+    if any(map(_closes, obstacles)):
+        target = replace(target, sections=tuple(replace(section, changes=()) for section in target.sections))
+    return with_problems(target, [as_problem(each) for each in obstacles if not each.where.section])
+
+
+def _closes(obstacle: Obstacle) -> bool:
+    """Return whether nothing of a target is changed."""
+    return obstacle.effect == "read only" and not obstacle.where.section
+
+
+def _left_out(obstacle: Obstacle) -> SectionPlan:
+    """Return a section that is not read."""
+    if obstacle.effect == "not applicable":
+        return SectionPlan(obstacle.where.section, not_applicable=obstacle.reason)
+    return SectionPlan(obstacle.where.section, problems=(as_problem(obstacle),))
+
+
+def _read_only(section: SectionPlan, obstacles: Collection[Obstacle]) -> SectionPlan:
+    """Return a section with a problem instead of changes, where changes are impossible."""
+    problems = [as_problem(each) for each in obstacles if each.where.section == section.section and section.changes]
+    return replace(section, changes=(), problems=(*section.problems, *problems)) if problems else section
