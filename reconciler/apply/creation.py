@@ -263,8 +263,8 @@ class Creations:
             self.options.stop.after(error)
             self._fail(plan.target, f"its import cannot be watched: {error}")
             return True
-        if found.failure:
-            self._fail(plan.target, advised(found.failure, "delete the project, and apply again"))
+        if found.obstacle:
+            self._fail(plan.target, advised(found.obstacle.reason, "delete the project, and apply again"))
         if found.left_out:
             self.left_out.append(
                 f"the import of {plan.target} has left out {found.left_out}; compare the project with its source"

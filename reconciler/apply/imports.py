@@ -126,4 +126,4 @@ def look_at_import(project: Target, service: Reader, *, begun: bool, secrets: Co
     record = found if isinstance(found, dict) else {}
     if begun and record.get("import_status") == "none":
         return ImportState(is_running=True)
-    return import_state(record, secrets)
+    return import_state(project, record, secrets)

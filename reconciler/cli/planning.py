@@ -26,7 +26,7 @@ from reconciler.gitops.past import compare_with_past
 from reconciler.live.discovery import Ahead, Discovery, Listing, discover
 from reconciler.live.existence import Answers
 from reconciler.live.records import fetch_record
-from reconciler.manifests import Hidden, Manifests, Member, Unlisted
+from reconciler.manifests import Manifests, Member, UnlistedSet
 from reconciler.manifests.project_sets import Discovered
 from reconciler.model.obstacle import Obstacle
 from reconciler.model.plan import Plan
@@ -239,7 +239,7 @@ def read_fleet(session: Session, client: Client, failed: Iterable[Address] | Non
         session.warn(warning for warning in now.warnings if warning not in reported)
     comparison: Comparison | None = None
     kept: tuple[Obstacle, ...] = ()
-    before: tuple[Unlisted, ...] = ()
+    before: tuple[UnlistedSet, ...] = ()
     if past:
         comparison, kept, before = compare_with_past(now, past, discovery, client, client.concurrency)
     whole = comparison.desired if comparison else now.desired
@@ -354,7 +354,7 @@ def _discover(
     ahead = Ahead(session.kinds, prepare) if early else None
     listed = {group: listing for group, listing in groups.items() if group not in missing}
     discovery = discover(listed, client, client.concurrency, pathless, ahead=ahead)
-    if discovery.groups and all(isinstance(each, Hidden) for each in discovery.groups.values()):
+    if discovery.groups and all(isinstance(each, Obstacle) for each in discovery.groups.values()):
         refuse_unless_api(client, client.api_url)
     return found, replace(discovery, groups={**discovery.groups, **missing})
 

@@ -106,9 +106,9 @@ def _unlisted(manifests: "Manifests") -> "Iterator[Finding]":
     """Yield a finding for each group whose projects cannot be listed."""
     from reconciler.doctor import Finding, Verdict
 
-    for each in {each.group: each for each in reversed(manifests.unlisted)}.values():
+    for each in {each.obstacle.where: each for each in reversed(manifests.unlisted)}.values():
         remedy = "correct the group, or use a token that can see it"
-        yield Finding(Verdict.ERROR, "manifests", f"{each.origin}: {each.reason}", remedy)
+        yield Finding(Verdict.ERROR, "manifests", f"{each.origin}: {each.obstacle.reason}", remedy)
 
 
 @click.command(epilog="Examples: reconciler schema manifest;  reconciler schema --write schemas")

@@ -7,9 +7,10 @@ from reconciler.errors import NotFound, ServiceError
 from reconciler.live.discovery import Listing, discover
 from reconciler.live.read import answer_or_error, ask_each
 from reconciler.live.records import OTHER, TargetRecord, fetch_record, is_the_other
-from reconciler.manifests import Hidden, Manifests, Member
+from reconciler.manifests import Manifests, Member
 from reconciler.manifests.documents import plausible_path
 from reconciler.manifests.project_sets import by_group
+from reconciler.model.obstacle import Obstacle
 from reconciler.model.protocols import Concurrency, Lister
 from reconciler.model.targets import Identity, Level, Target
 
@@ -109,8 +110,8 @@ def resolve_targets(
     targets += [_resolved(target.level, *answer) for target, answer in found.items()]
     groups = [path for target, (path, _) in found.items() if target.level is Level.GROUP]
     listed = discover(dict.fromkeys(groups, Listing(True, switches)), reader, concurrency).groups
-    warnings += [found.reason for found in listed.values() if isinstance(found, Hidden)]
-    members = {group: found for group, found in listed.items() if not isinstance(found, Hidden)}
+    warnings += [found.reason for found in listed.values() if isinstance(found, Obstacle)]
+    members = {group: found for group, found in listed.items() if not isinstance(found, Obstacle)}
     below = {member.id: member for found in members.values() for member in found}.values()
     targets += [_resolved(Level.PROJECT, each.path, each.id) for each in below if not each.archived]
     by_identity = {each.target.identity: each for each in targets}

@@ -18,10 +18,10 @@ from reconciler.gitops.compare import Comparison, Identity, Loss, compare, is_de
 from reconciler.gitops.snapshot import APPLIED_REF, Snapshot, is_as_then, object_id, snapshot
 from reconciler.live.discovery import Discovery
 from reconciler.live.records import current_names
-from reconciler.manifests import Hidden, Inputs, Manifests, Part, Unlisted, read_contents, read_elsewhere, read_found
+from reconciler.manifests import Inputs, Manifests, Part, UnlistedSet, read_contents, read_elsewhere, read_found
 from reconciler.manifests.creation import HERE, Surroundings
 from reconciler.manifests.mentions import may_name_archive
-from reconciler.manifests.project_sets import Discovered
+from reconciler.manifests.project_sets import NO_SUCH_GROUP, Discovered
 from reconciler.manifests.sources import MANIFEST, read_all, search
 from reconciler.model.obstacle import Obstacle
 from reconciler.model.protocols import Concurrency, Reader
@@ -142,7 +142,7 @@ def _digest(contents: Mapping[str, bytes], values: Mapping[str, Any], env_names:
 
 def compare_with_past(
     now: Manifests, past: Past, discovery: Discovery, reader: Reader, concurrency: Concurrency
-) -> tuple[Comparison, tuple[Obstacle, ...], tuple[Unlisted, ...]]:
+) -> tuple[Comparison, tuple[Obstacle, ...], tuple[UnlistedSet, ...]]:
     """Compare now with then, without targets that no longer exist, and following those that were renamed.
 
     A group that no longer exists counts as one without projects. Lost objects that manifests outside the named paths
@@ -177,7 +177,8 @@ def compare_with_past(
 def _with_discovered(past: Past, discovery: Discovery) -> Manifests:
     found = {group: discovery.groups[group] for group in past.manifests.groups}
     shown = {
-        group: () if isinstance(members, Hidden) and members.absent else members for group, members in found.items()
+        group: () if isinstance(members, Obstacle) and members.cause == NO_SUCH_GROUP else members
+        for group, members in found.items()
     }
     return past.with_discovered(shown, discovery.paths) if shown or past.manifests.pathless else past.manifests
 

@@ -15,8 +15,8 @@ from typing import TypeVar
 from reconciler.errors import BadAnswer, NotFound, ServiceError, Stopped
 from reconciler.live.read import UNEXPECTED, Crew, EarlyParts, answer_or_error, read_part
 from reconciler.live.records import is_off, is_the_other, look_up_paths
-from reconciler.manifests import Hidden, Member
-from reconciler.manifests.project_sets import groups_around
+from reconciler.manifests import Member
+from reconciler.manifests.project_sets import NO_SUCH_GROUP, groups_around
 from reconciler.model.kind import Kinds, Part
 from reconciler.model.obstacle import Obstacle
 from reconciler.model.protocols import Concurrency, Json, Lister, Spread
@@ -53,7 +53,7 @@ class Discovery:
         parts: what was read of the projects meanwhile, and what was wanted of it.
     """
 
-    groups: Mapping[str, tuple[Member, ...] | Hidden]
+    groups: Mapping[str, tuple[Member, ...] | Obstacle]
     ids: Mapping[Reference, int]
     paths: Mapping[Target, str] = field(default_factory=dict)
     unknown: Mapping[Target, Obstacle] = field(default_factory=dict)
@@ -113,7 +113,7 @@ def discover(
         ahead: what requests that no list needs may read; None to read nothing else.
 
     Raises:
-        ServiceError: one that `ENDS_A_RUN`. Any other failure makes a group `Hidden`.
+        ServiceError: one that `ENDS_A_RUN`. Any other failure is the obstacle of a group.
     """
     wanted: dict[str, Listing] = {}
     for group, listing in groups.items():
@@ -124,7 +124,7 @@ def discover(
     ids = {
         Reference(Level.PROJECT, each.path.casefold()): each.id
         for members in found.values()
-        if not isinstance(members, Hidden)
+        if not isinstance(members, Obstacle)
         for each in members
         if each.id is not None
     }
@@ -151,7 +151,7 @@ class _Lists:
     def __init__(
         self, groups: Mapping[str, Listing], reader: Lister, concurrency: Concurrency, ahead: Ahead | None
     ) -> None:
-        self.found: dict[str, tuple[Member, ...] | Hidden] = {}
+        self.found: dict[str, tuple[Member, ...] | Obstacle] = {}
         self.parts: dict[PartAddress, tuple[Wanted, LivePart]] = {}
         self._groups, self._reader, self._ahead = groups, reader, ahead
         self._shown: dict[str, set[str]] = {}
@@ -243,7 +243,7 @@ class _Lists:
 
 def _list(
     group: str, listing: Listing, reader: Lister, spread: Spread, show: Callable[[Iterable[Member]], None]
-) -> tuple[Member, ...] | Hidden:
+) -> tuple[Member, ...] | Obstacle:
     target = Target(Level.GROUP, group)
     path = f"{target.url}projects"
 
@@ -261,13 +261,15 @@ def _list(
         return answer
     reason = f"the projects of group {group} cannot be listed (GET {path}: {answer.reason})"
     if not isinstance(answer, NotFound):
-        return Hidden(reason)
+        return Obstacle(target.address, reason)
     if is_the_other(target, reader):
-        return Hidden(f"{group} is a project, not a group: list it here, as `projects: [{group}]`", absent=True)
-    return Hidden(
+        wrong = f"{group} is a project, not a group: list it here, as `projects: [{group}]`"
+        return Obstacle(target.address, wrong, cause=NO_SUCH_GROUP)
+    return Obstacle(
+        target.address,
         f"{reason}: there is no such group, or none this token may see; if the service cannot list the projects of any "
         "group, list them here, as `projects` instead of `group`",
-        absent=True,
+        cause=NO_SUCH_GROUP,
     )
 
 

@@ -5,6 +5,7 @@ from dataclasses import dataclass
 
 from reconciler.errors import ServiceError
 from reconciler.live.read import answer_or_error
+from reconciler.model.obstacle import Obstacle
 from reconciler.model.protocols import Json, Reader
 from reconciler.model.targets import Target
 from reconciler.model.wording import counted
@@ -16,12 +17,12 @@ class ImportState:
 
     Attributes:
         is_running: whether it is to begin, or has begun and not ended.
-        failure: that it has ended, and why, if not well; else empty.
+        obstacle: that it has ended badly, and why; None if not.
         left_out: what the project did not get, although the import has finished; empty if nothing is known of that.
     """
 
     is_running: bool = False
-    failure: str = ""
+    obstacle: Obstacle | None = None
     left_out: str = ""
 
 
@@ -46,10 +47,10 @@ def ask_import(project: Target, reader: Reader, secrets: Collection[str] = ()) -
     record = answer_or_error(lambda: reader.get(f"{project.url}import"))
     if isinstance(record, ServiceError):
         return record
-    return import_state(record if isinstance(record, dict) else {}, secrets)
+    return import_state(project, record if isinstance(record, dict) else {}, secrets)
 
 
-def import_state(record: Mapping[str, Json], secrets: Collection[str]) -> ImportState:
+def import_state(project: Target, record: Mapping[str, Json], secrets: Collection[str]) -> ImportState:
     """Return how an import is going, by the service's record of it, without secrets."""
     from reconciler.service.responses import hidden, shown  # noqa: PLC0415 - most commands start without HTTP
 
@@ -60,7 +61,8 @@ def import_state(record: Mapping[str, Json], secrets: Collection[str]) -> Import
     errors = [f"{where}: {cleaned(message)}" for where, message in _errors(record, cleaned)]
     if status in ENDED_BADLY:
         reason = cleaned(record.get("import_error")) or _first(errors)
-        return ImportState(failure=f"its import {ENDED_BADLY[status]}{reason and ': '}{reason}")
+        words = f"its import {ENDED_BADLY[status]}{reason and ': '}{reason}"
+        return ImportState(obstacle=Obstacle(project.address, words, "delete it and apply again"))
     if status != "finished":
         return ImportState(is_running=status in ("scheduled", "started"))
     counts = [f"{cleaned(name).replace('_', ' ')} ({left} of {of})" for name, left, of in _left_out(record)]

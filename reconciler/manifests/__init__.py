@@ -17,17 +17,16 @@ if TYPE_CHECKING:
         read_found,
         read_manifests,
     )
-    from reconciler.manifests.project_sets import Hidden, Member, Unlisted
+    from reconciler.manifests.project_sets import Member, UnlistedSet
     from reconciler.manifests.sources import is_manifest
 
 __all__ = [
     "Elsewhere",
-    "Hidden",
     "Inputs",
     "Manifests",
     "Member",
     "Part",
-    "Unlisted",
+    "UnlistedSet",
     "is_manifest",
     "read_contents",
     "read_elsewhere",
@@ -35,7 +34,7 @@ __all__ = [
     "read_manifests",
 ]
 
-HOMES = {**dict.fromkeys(("Hidden", "Member", "Unlisted"), "project_sets"), "is_manifest": "sources"}
+HOMES = {**dict.fromkeys(("Member", "UnlistedSet"), "project_sets"), "is_manifest": "sources"}
 """The modules of what does not come from `loader`."""
 
 

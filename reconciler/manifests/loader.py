@@ -46,9 +46,8 @@ from reconciler.manifests.locks import Lock, broken_locks, lock_on
 from reconciler.manifests.mentions import may_concern_others, may_declare, names_of
 from reconciler.manifests.project_sets import (
     Discovered,
-    Hidden,
     Member,
-    Unlisted,
+    UnlistedSet,
     archived_left_out,
     by_group,
     set_conflicts,
@@ -69,6 +68,7 @@ from reconciler.manifests.sources import (
 )
 from reconciler.manifests.validation import check_alone, check_section
 from reconciler.model.kind import Kinds
+from reconciler.model.obstacle import Obstacle
 from reconciler.model.state import DeclaredException, DesiredState, DesiredTarget, Section
 from reconciler.model.targets import LEVELS, Address, Key, Level, Target
 from reconciler.system.terminal import escaped
@@ -167,17 +167,17 @@ class Manifests:
         return frozenset(select.group for select in selected if select.group and select.archived)
 
     @property
-    def unlisted(self) -> tuple[Unlisted, ...]:
+    def unlisted(self) -> tuple[UnlistedSet, ...]:
         """The sets whose groups cannot be listed, in the order of their places."""
         discovered, _ = self._known
-        hidden = {group: each.reason for group, each in (discovered or {}).items() if isinstance(each, Hidden)}
+        hidden = {group: each for group, each in (discovered or {}).items() if isinstance(each, Obstacle)}
         found = []
         for each in self._index.sets.values():
             if each.select.group in hidden:
                 profiles = [self._index.profiles[profile] for profile in each.metadata.profiles]
-                group, origin = each.select.group, each.layer.document.find(("select", "group")).line
-                layers = (*profiles, each.layer)
-                found.append(Unlisted(Target(Level.GROUP, group), hidden[group], origin, layers, each.select))
+                origin = each.layer.document.find(("select", "group")).line
+                obstacle = hidden[each.select.group].at(Target(Level.GROUP, each.select.group).address)
+                found.append(UnlistedSet(obstacle, origin, (*profiles, each.layer), each.select))
         return tuple(sorted(found, key=lambda each: each.origin))
 
     @property

@@ -11,8 +11,9 @@ from reconciler.manifests.diagnostics import Diagnostic
 from reconciler.manifests.documents import Selection
 from reconciler.manifests.layers import PRUNE, Contribution, Effective, Layer, SectionSpec, effective
 from reconciler.manifests.sources import Steps
+from reconciler.model.obstacle import Obstacle
 from reconciler.model.state import DesiredTarget
-from reconciler.model.targets import Level, Target
+from reconciler.model.targets import Level
 
 Placed = TypeVar("Placed")
 
@@ -33,28 +34,23 @@ class Member:
     off: frozenset[str] = frozenset()
 
 
-@dataclass(frozen=True, slots=True)
-class Hidden:
-    """A group whose projects cannot be listed; `absent` if it does not exist, or the token cannot see it."""
+NO_SUCH_GROUP = "no such group"
+"""The cause of why the projects of a group cannot be listed, where it does not exist, or the token cannot see it."""
 
-    reason: str
-    absent: bool = False
-
-
-Discovered = Mapping[str, Iterable[Member] | Hidden]
-"""By group, as sets name it, all projects of it and its subgroups."""
+Discovered = Mapping[str, Iterable[Member] | Obstacle]
+"""By group, as sets name it, all projects of it and its subgroups, or why these cannot be listed."""
 
 
 def projects_by_path(discovered: Discovered | None) -> dict[str, Member]:
     """Return each discovered project with an ID, by its path in lower case."""
-    groups = [() if isinstance(found, Hidden) else found for found in (discovered or {}).values()]
+    groups = [() if isinstance(found, Obstacle) else found for found in (discovered or {}).values()]
     return {each.path.casefold(): each for members in groups for each in members if each.id is not None}
 
 
 def archived_left_out(select: Selection, discovered: Discovered) -> Iterator[str]:
     """Yield the paths of the archived projects that a set would select if they were not archived."""
     found = discovered[select.group] if select.group and not select.archived else ()
-    archived = () if isinstance(found, Hidden) else [each.path for each in found if each.archived]
+    archived = () if isinstance(found, Obstacle) else [each.path for each in found if each.archived]
     yield from chosen(select, archived)
 
 
@@ -98,7 +94,7 @@ def candidates(
     if discovered is None:
         return documented.get(select.group.casefold(), ())
     found = discovered[select.group]
-    if isinstance(found, Hidden):
+    if isinstance(found, Obstacle):
         return ()
     shown = list(found)
     there = {member.path.casefold() for member in shown}
@@ -147,19 +143,17 @@ def chosen(select: Selection, paths: Iterable[str]) -> list[str]:
 
 
 @dataclass(frozen=True, slots=True)
-class Unlisted:
+class UnlistedSet:
     """A set whose group cannot be listed, so that nobody knows its projects.
 
     Attributes:
-        group: the group.
-        reason: why its projects cannot be listed.
+        obstacle: why the projects of its group cannot be listed; it is where the group is.
         origin: where the set names it, as `path:line`.
         layers: of the set.
         select: what it selects.
     """
 
-    group: Target
-    reason: str
+    obstacle: Obstacle
     origin: str
     layers: tuple[Layer, ...]
     select: Selection
@@ -194,7 +188,7 @@ def idle(
         if not Globs([glob]).match_any(offered, folded)
     ]
     yield from unmatched
-    if not (unmatched or selected or isinstance(found, Hidden)):
+    if not (unmatched or selected or isinstance(found, Obstacle)):
         yield Diagnostic(("select",), f"{title} matches no project", "warning", at_key=True)
 
 

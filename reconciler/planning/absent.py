@@ -18,7 +18,8 @@ from reconciler.live.existence import (
 )
 from reconciler.live.imports import ImportState, ask_import
 from reconciler.live.read import ask_each
-from reconciler.manifests import Hidden, Member
+from reconciler.manifests import Member
+from reconciler.manifests.project_sets import NO_SUCH_GROUP
 from reconciler.model.creation import TOP_LEVEL, VISIBILITIES, Creation, Namespace, ToCreate
 from reconciler.model.obstacle import Obstacle
 from reconciler.model.protocols import Concurrency, Reader
@@ -78,15 +79,16 @@ def find_groups(
 
 def missing_groups(
     groups: Iterable[str], creating: Iterable[DesiredTarget], found: Answers
-) -> dict[str, tuple[()] | Hidden]:
+) -> dict[str, tuple[()] | Obstacle]:
     """Return the groups that cannot be listed since they do not exist: no projects where the manifests create one."""
     created = {each.target.identity for each in creating}
-    missing: dict[str, tuple[()] | Hidden] = {}
+    missing: dict[str, tuple[()] | Obstacle] = {}
     for group in groups:
         target = Target(Level.GROUP, group)
         if found.get(target.identity, _above(target, found)) is None:
             reason = f"group {group} does not exist yet, and no manifest creates it"
-            missing[group] = () if target.identity in created else Hidden(reason, absent=True)
+            obstacle = Obstacle(target.address, reason, cause=NO_SUCH_GROUP)
+            missing[group] = () if target.identity in created else obstacle
     return missing
 
 
@@ -166,8 +168,8 @@ def _not_imported(imports: Mapping[Target, ImportState | ServiceError]) -> dict[
     for target, state in imports.items():
         if isinstance(state, ServiceError):
             causes[target.identity] = Obstacle(target.address, f"whether it has been imported is not known: {state}")
-        elif state.failure:
-            causes[target.identity] = Obstacle(target.address, state.failure, "delete it and apply again")
+        elif state.obstacle is not None:
+            causes[target.identity] = state.obstacle
     return causes
 
 

@@ -9,7 +9,7 @@ from hashlib import blake2b
 from pydantic import PositiveInt
 
 from reconciler.errors import UsageError
-from reconciler.manifests import Unlisted
+from reconciler.manifests import UnlistedSet
 from reconciler.model.creation import Creation
 from reconciler.model.kind import Kinds
 from reconciler.model.obstacle import Obstacle
@@ -222,7 +222,7 @@ def add_missing(
 
 
 def hold_unlisted(
-    desired: DesiredState, now: Collection[Unlisted], before: Collection[Unlisted] = ()
+    desired: DesiredState, now: Collection[UnlistedSet], before: Collection[UnlistedSet] = ()
 ) -> tuple[DesiredState, tuple[Obstacle, ...]]:
     """Return a state in which nothing depends on sets whose groups cannot be listed, and an obstacle for each target.
 
@@ -240,11 +240,12 @@ def hold_unlisted(
         for name, target in targets.items():
             if each.may_select(target):
                 targets[name] = replace(target, sections=(), creation=None)
-                reason = f"its sets are unknown, because the projects of {each.group} cannot be listed"
+                reason = f"its sets are unknown, because the projects of {each.obstacle.where.target} cannot be listed"
                 obstacles[target.target] = Obstacle(target.target.address, reason)
     for each in (*now, *before):
-        group = targets.setdefault(each.group.identity, DesiredTarget(each.group, (), each.origin))
-        obstacles.setdefault(group.target, Obstacle(group.target.address, each.reason))
+        named = each.obstacle.where.target
+        group = targets.setdefault(named.identity, DesiredTarget(named, (), each.origin))
+        obstacles.setdefault(group.target, each.obstacle.at(group.target.address))
     ordered = sorted(targets.values(), key=lambda target: target.target.order)
     return replace(desired, targets=tuple(ordered)), tuple(obstacles.values())
 

@@ -3,9 +3,10 @@
 import pytest
 
 from reconciler.errors import UsageError
-from reconciler.manifests import Unlisted
+from reconciler.manifests import UnlistedSet
 from reconciler.manifests.documents import Selection as ByGroup
 from reconciler.model.creation import Creation
+from reconciler.model.obstacle import Obstacle
 from reconciler.model.state import DesiredState, DesiredTarget
 from reconciler.model.targets import Level, Target
 from reconciler.planning.selection import Selection, hold_unlisted, select
@@ -99,7 +100,7 @@ def test_a_creation_alone_is_tried_again() -> None:
 
 
 def test_nothing_is_created_whose_sets_are_unknown() -> None:
-    selected_by = Unlisted(ACME, "HTTP 403", "sets.yaml:4", (), ByGroup(group="acme"))
+    selected_by = UnlistedSet(Obstacle(ACME.address, "HTTP 403"), "sets.yaml:4", (), ByGroup(group="acme"))
     held, obstacles = hold_unlisted(NEW, [selected_by])
     assert [each.creation for each in held.targets if each.target == API] == [None]
     assert {each.where.target: each.reason for each in obstacles} == {

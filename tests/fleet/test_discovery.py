@@ -7,9 +7,11 @@ import pytest
 
 from reconciler.errors import Forbidden, NotFound, Unauthorized
 from reconciler.live.discovery import Listing, discover
-from reconciler.manifests import Hidden, Member
+from reconciler.manifests import Member
+from reconciler.manifests.project_sets import NO_SUCH_GROUP
+from reconciler.model.obstacle import Obstacle
 from reconciler.model.state import Reference
-from reconciler.model.targets import Level
+from reconciler.model.targets import Level, Target
 from reconciler.service import Client
 from tests.canned import answer, canned
 from tests.cli_runner import CliRunner
@@ -188,14 +190,15 @@ def test_what_is_found_are_paths_and_ids() -> None:
     ],
 )
 def test_a_list_nobody_can_use_is_hidden_with_its_reason(found: Any, reason: str) -> None:
+    where = Target(Level.GROUP, "a/b").address
     said = f"the projects of group a/b cannot be listed (GET groups/a%2Fb/projects: {reason})"
-    assert discover({"a/b": Listing()}, Lists(found), 1).groups == {"a/b": Hidden(said)}
+    assert discover({"a/b": Listing()}, Lists(found), 1).groups == {"a/b": Obstacle(where, said)}
 
 
 def test_a_group_that_is_not_there_is_hidden_and_a_wrong_token_ends_it_all() -> None:
     hidden = discover({"a/b": Listing()}, Lists(NotFound("GET x", "404 Not Found", 404)), 1).groups["a/b"]
-    assert isinstance(hidden, Hidden)
-    assert hidden.absent
+    assert isinstance(hidden, Obstacle)
+    assert hidden.cause == NO_SUCH_GROUP
     with pytest.raises(Unauthorized):
         discover({"a/b": Listing()}, Lists(Unauthorized("GET x", "401", 401)), 1)
 

@@ -9,7 +9,8 @@ import pytest
 from reconciler.errors import Forbidden, Stopped, Unauthorized
 from reconciler.live.discovery import Ahead, Discovery, Listing, discover
 from reconciler.live.read import read_live
-from reconciler.manifests import Hidden, Member, read_contents
+from reconciler.manifests import Member, read_contents
+from reconciler.model.obstacle import Obstacle
 from reconciler.model.protocols import Spread
 from reconciler.model.state import DesiredTarget
 from reconciler.model.targets import Level, Target
@@ -69,7 +70,7 @@ def found_in(service: Service, *groups: str, concurrency: int = 2) -> tuple[Disc
 def paths_of(found: Discovery) -> list[str]:
     """Return the projects of `acme`."""
     members = found.groups["acme"]
-    assert not isinstance(members, Hidden)
+    assert not isinstance(members, Obstacle)
     return [each.path for each in members]
 
 
@@ -151,7 +152,7 @@ def test_a_page_that_fails_ends_its_list_and_no_other(concurrency: int) -> None:
     }
     with Service(lists) as service:
         found, _ = found_in(service, "acme", "other", concurrency=concurrency)
-    assert [isinstance(each, Hidden) for each in found.groups.values()] == [True, False]
+    assert [isinstance(each, Obstacle) for each in found.groups.values()] == [True, False]
     assert len(asked) <= concurrency
 
 

@@ -6,8 +6,10 @@ from pathlib import Path
 
 import pytest
 
-from reconciler.manifests import Hidden, Manifests, Member
+from reconciler.manifests import Manifests, Member
 from reconciler.model.creation import Archive, Creation, Import
+from reconciler.model.obstacle import Obstacle
+from reconciler.model.targets import Level, Target
 from tests.cli_runner import CliRunner
 from tests.manifests.conftest import Folder
 
@@ -275,7 +277,9 @@ def test_projects_that_documents_create_are_members_of_sets(folder: Folder, list
 
 def test_a_group_that_cannot_be_listed_has_no_members(folder: Folder) -> None:
     folder.put("new.yaml", NEW)
-    assert members(folder.read().with_discovered({"acme/team": Hidden("403")})) == {"acme/team/there": {}}
+    assert members(
+        folder.read().with_discovered({"acme/team": Obstacle(Target(Level.GROUP, "acme/team").address, "403")})
+    ) == {"acme/team/there": {}}
 
 
 VISIBLE = """\
