@@ -41,11 +41,18 @@ class Component:
 
 
 def child_jobs(text: str) -> dict[str, dict[str, Any]]:
-    """Return the jobs of the configuration of a child pipeline, with the hidden job that they extend merged into each."""
+    """Return the jobs of the configuration of a child pipeline, with the hidden jobs that they extend merged into each."""
     content = yaml.safe_load(text)
     shared = {"image": content.pop("image")}
+    content.pop("workflow", None)
     hidden = {name: content.pop(name) for name in [*content] if name.startswith(".")}
     return {name: shared | hidden.get(job.pop("extends", ""), {}) | job for name, job in content.items()}
+
+
+def child_workflow(text: str) -> dict[str, Any]:
+    """Return what the configuration of a child pipeline says about that pipeline; the parent's does not apply to it."""
+    workflow: dict[str, Any] = yaml.safe_load(text).get("workflow", {})
+    return workflow
 
 
 def _flat(rules: Any) -> list[Any]:

@@ -9,7 +9,7 @@ import pytest
 from tests.fleet.repository import Repository
 from tests.gitops.component import read_component
 from tests.gitops.conftest import HOST, Project
-from tests.gitops.pipeline import Pipeline
+from tests.gitops.pipeline import Color, Pipeline
 
 pytestmark = pytest.mark.untraced
 
@@ -221,7 +221,7 @@ def test_drift_is_a_warning_and_what_cannot_be_told_a_failure(project: Project) 
     somebody(project, due_date="2027-01-31")
     assert pipeline.run(DRIFT) == [2]
     [drift] = pipeline.ran[DRIFT]
-    assert project.jobs[DRIFT]["allow_failure"] == {"exit_codes": [2, 3]}
+    assert pipeline.color(DRIFT) is Color.ORANGE
     assert 'failures="1"' in drift.reports["junit"]
     assert (
         'reconciler_plan_changes{level="project",group="acme",section="milestones",action="update"} 1'
@@ -229,7 +229,8 @@ def test_drift_is_a_warning_and_what_cannot_be_told_a_failure(project: Project) 
     )
     assert set(drift.artifacts) == {f".reconciler/{name}" for name in ("drift.json", "drift.html", "reconciler.prom")}
     project.variables["RECONCILER_READ_TOKEN"] = "taken-back"
-    assert project.on_main("schedule").run(DRIFT) == [1]
+    pipeline = project.on_main("schedule")
+    assert (pipeline.run(DRIFT), pipeline.color(DRIFT)) == ([1], Color.RED)
     assert project.writes() == []
 
 
@@ -299,8 +300,8 @@ def test_a_merge_request_without_a_token_for_notes_is_planned_all_the_same(proje
 def test_a_sick_project_is_noted_and_neither_stops_the_others_nor_hides_drift(project: Project) -> None:
     first = settled(project)
     project.commits(web=manifest("nowhere", '{"1.0": {}}'), lib=manifest("lib", '{"1.0": {}}'))
-    assert project.in_merge_request(first).run(PLAN) == [3]
-    assert project.jobs[PLAN]["allow_failure"] == {"exit_codes": 3}
+    pipeline = project.in_merge_request(first)
+    assert (pipeline.run(PLAN), pipeline.color(PLAN)) == ([3], Color.ORANGE)
     [(_, text)] = project.notes()
     assert "1 problem" in text
     assert "acme/nowhere" in text
@@ -315,7 +316,7 @@ def test_a_sick_project_is_noted_and_neither_stops_the_others_nor_hides_drift(pr
     assert project.in_merge_request(first).run(PLAN) == [0]
     project.uses("gitops")
     pipeline = project.on_main("schedule")
-    assert pipeline.run(DRIFT) == [3]
+    assert (pipeline.run(DRIFT), pipeline.color(DRIFT)) == ([3], Color.ORANGE)
     somebody(project, due_date="2027-01-31")
     assert pipeline.run(DRIFT) == [2]
     [drift] = pipeline.ran[DRIFT]
