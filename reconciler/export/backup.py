@@ -11,6 +11,8 @@ from datetime import datetime, timedelta
 from hashlib import sha256
 from pathlib import Path
 from typing import Any, Protocol
+from zlib import MAX_WBITS, decompressobj
+from zlib import error as ZlibError  # noqa: N812 - its name in zlib says nothing
 
 from reconciler.errors import AnswerLost, BadAnswer, NotFound, RateLimited, ServerFailure, ServiceError, Stopped
 from reconciler.model.protocols import Begin, Json, Request
@@ -44,6 +46,46 @@ class Archives(Protocol):
         """Return the time by the service's clock."""
 
 
+UNPACKED = 2**20
+"""Bytes that are unpacked at once, to be checked and thrown away."""
+
+
+@dataclass(slots=True)
+class Members:
+    """The members of a gzip file, one behind the other, each with its checksum and length.
+
+    Attributes:
+        member: unpacks the last one so far.
+        fault: why the file is damaged; empty if it is not.
+    """
+
+    member: Any = None
+    fault: str = ""
+
+    @property
+    def is_open(self) -> bool:
+        """Whether the last member has not ended."""
+        return self.member is not None and not self.member.eof
+
+    def add(self, piece: bytes) -> None:
+        """Check the next piece of the file."""
+        is_pending = False
+        while (piece or is_pending) and not self.fault:
+            if not self.is_open:
+                # Padding may follow.
+                piece = piece if self.member is None else piece.lstrip(b"\0")
+                if not piece:
+                    return
+                self.member = decompressobj(16 + MAX_WBITS)
+            try:
+                unpacked = self.member.decompress(piece, UNPACKED)
+            except ZlibError as error:
+                self.fault = str(error)
+                return
+            is_pending = self.is_open and len(unpacked) == UNPACKED
+            piece = self.member.unconsumed_tail if self.is_open else self.member.unused_data
+
+
 @dataclass(slots=True)
 class Backup:
     """An archive.
@@ -54,6 +96,7 @@ class Backup:
         size: bytes.
         head: its first bytes.
         sum: of its content.
+        members: of which it is made.
     """
 
     exported_at: datetime | None
@@ -61,6 +104,7 @@ class Backup:
     size: int = 0
     head: bytes = b""
     sum: Any = field(default_factory=sha256)
+    members: Members = field(default_factory=Members)
 
     @property
     def digest(self) -> str:
@@ -72,6 +116,7 @@ class Backup:
         self.size += len(content)
         self.head = (self.head + content[: len(GZIP)])[: len(GZIP)]
         self.sum.update(content)
+        self.members.add(content)
 
 
 @dataclass(slots=True)
@@ -131,6 +176,10 @@ class Looks:
                 raise
             if found is not None and found.head != GZIP:
                 raise BadAnswer(f"GET {path}", "the response is no archive")
+            if found is not None and (found.members.is_open or found.members.fault):
+                raise AnswerLost(
+                    f"GET {path}", f"the archive is not whole: {found.members.fault or 'it ends too early'}"
+                )
         return found
 
 

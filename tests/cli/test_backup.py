@@ -210,6 +210,50 @@ def test_a_redirect_that_leads_nowhere_names_the_host_alone(
     assert "s3cr3t" not in str(failure.value)
 
 
+def unmeasured(content: bytes, **headers: str) -> bytes:
+    """Return an answer that does not say how long it is: it ends with the connection."""
+    head, _, _ = answer("200 OK", b"", **headers).partition(b"content-length")
+    return head + b"connection: close\r\n\r\n" + content
+
+
+LONG = gzip.compress(b"".join(sha256(bytes([each])).digest() for each in range(200)), mtime=0)
+HIGH = gzip.compress(bytes(2**22 + 5), mtime=0)
+
+
+@pytest.mark.parametrize(
+    ("content", "encoded", "fault"),
+    [
+        pytest.param(LONG[:3000], False, "it ends too early", id="half"),
+        pytest.param(LONG[:-1], False, "it ends too early", id="all but a byte"),
+        pytest.param(HIGH[:-8], False, "it ends too early", id="all but its checksum"),
+        pytest.param(ARCHIVE + LONG[:3000], False, "it ends too early", id="half of a second member"),
+        pytest.param(LONG[:1000] + bytes(9) + LONG[1009:], False, "Error -3 while decompressing", id="changed"),
+        pytest.param(ARCHIVE + b"<html>", False, "Error -3 while decompressing", id="a page behind it"),
+        pytest.param(gzip.compress(LONG)[:3000], True, "", id="half of a packed response"),
+    ],
+)
+def test_half_an_archive_never_replaces_the_one_of_yesterday(content: bytes, encoded: bool, fault: str) -> None:
+    Path("acme.gz").write_text("yesterday")
+    broken = unmeasured(content, **({"content_encoding": "gzip"} if encoded else {}))
+    with canned(ACCEPTED, answer("404 Not Found", "{}"), broken) as server:
+        with Client(server.api_url, "ada-token") as service, pytest.raises(ServiceError) as failure:
+            saved(service, minutes=2)
+    assert str(failure.value).startswith(f"{LOOK}: no new archive after {PAUSE} s: ")
+    assert fault in str(failure.value)
+    assert [(path.name, path.read_text()) for path in Path().glob("*")] == [("acme.gz", "yesterday")]
+
+
+@pytest.mark.parametrize("content", [LONG, HIGH, ARCHIVE + HIGH + LONG, LONG + bytes(512)], ids=len)
+def test_an_archive_is_whole_if_all_its_members_are(content: bytes) -> None:
+    half = len(content) // 2
+    with canned(
+        ACCEPTED, unmeasured(content[:half]), unmeasured(content, etag="a"), unmeasured(content, etag="b")
+    ) as server:
+        with Client(server.api_url, "ada-token") as service:
+            found, _ = saved(service)
+    assert (found.size, Path("acme.gz").read_bytes()) == (len(content), content)
+
+
 def test_what_is_no_archive_or_not_whole_leaves_the_old_file() -> None:
     Path("acme.gz").write_text("old")
     page = ready("10:00:00", content=b"<html>Sign in</html>")
