@@ -1,33 +1,235 @@
-"""Waiting for what the service does after it has answered: imports of projects, and archives that come into groups.
+"""The stage that waits for what the service does after it has answered: imports of projects, archives of groups.
 
 An import says when it has finished. An archive says nothing: it has arrived once two looks at the group agree.
 """
 
 import logging
-from collections.abc import Collection, Iterator
-from dataclasses import dataclass
+from collections.abc import Callable, Collection, Iterable, Iterator
+from dataclasses import dataclass, replace
+from threading import Lock
 
-from reconciler.apply.outcomes import ApplyOptions
-from reconciler.errors import AnswerLost, NotFound, RateLimited, ServerFailure, ServiceError
+from reconciler.apply.outcomes import ENDED, Fate, Status
+from reconciler.apply.targets import Targets, targets_in
+from reconciler.errors import AnswerLost, NotFound, RateLimited, ServerFailure, ServiceError, Stopped
 from reconciler.live.imports import ImportState, import_state
+from reconciler.live.read import side_by_side
+from reconciler.model.kind import Kinds
+from reconciler.model.obstacle import Obstacle
+from reconciler.model.plan import Create, TargetPlan
 from reconciler.model.protocols import Reader, Service
-from reconciler.model.targets import Target
+from reconciler.model.targets import Identity, Level, Target
+from reconciler.model.wording import advised
 
 LOG = logging.getLogger(__name__)
 
-CONTENT = (
-    "descendant_groups",
-    "labels?include_ancestor_groups=false&include_descendant_groups=true",
-    "milestones?include_descendants=true",
-    "epics",
-)
-"""Lists of a group, with all below it, that an archive fills."""
+LISTS = ("descendant_groups", "labels?include_ancestor_groups=false&include_descendant_groups=true")
+"""Lists of a group, with all below it, that an archive fills, besides those of kinds."""
 
 EMPTY_LOOKS = 5
 """After so many looks at a group that is still empty, its archive is taken to hold nothing."""
 
+ROUND = 60
+"""Seconds after which the service takes further imports, where it took too many."""
+
 NOT_YET = (AnswerLost, NotFound, RateLimited, ServerFailure)
 """After these, one looks again."""
+
+
+@dataclass(frozen=True, slots=True)
+class Postponed:
+    """An import that the service has yet to take.
+
+    Attributes:
+        plan: the creation of the project.
+        refusal: why the service did not take it; empty if it was not asked.
+    """
+
+    plan: TargetPlan
+    refusal: str
+
+
+@dataclass(frozen=True, slots=True)
+class Creating:
+    """The way from this stage to the creations of targets.
+
+    Attributes:
+        create: creates a target, by a plan that holds nothing but its creation.
+        refuse: notes why a target is not created.
+        fail: notes why the import that this run has asked for has failed.
+    """
+
+    create: Callable[[TargetPlan], None]
+    refuse: Callable[[TargetPlan, Fate], None]
+    fail: Callable[[Target, str], None]
+
+
+class Imports:
+    """Waits for imports and archives, and keeps back what is declared where one has not come to its end.
+
+    Attributes:
+        unfinished: a sentence for each import that went on when the time was over.
+        left_out: a sentence for each import that has finished without some objects.
+    """
+
+    def __init__(self, targets: Targets, kinds: Kinds) -> None:
+        self.targets, self.service, self.options = targets, targets.service, targets.options
+        self.lists = (*LISTS, *(kind.arrives_in for kind in kinds.values() if kind.arrives_in))
+        self.unfinished: list[str] = []
+        self.left_out: list[str] = []
+        self._lock = Lock()
+        self._full: set[str] = set()
+        self._postponed: dict[Identity, Postponed] = {}
+        self._are_rounds_told = False
+
+    def takes(self, change: Create) -> bool:
+        """Return whether the service takes an import now, as far as the run knows."""
+        return self._full.isdisjoint(change.after.get("import") or ())
+
+    def postpone(self, plan: TargetPlan, change: Create, refusal: str = "") -> None:
+        """Note that the service takes no further imports like this one before the next round."""
+        with self._lock:
+            self._full |= change.after["import"].keys()
+            self._postponed[plan.target.identity] = Postponed(plan, refusal)
+            are_rounds_told, self._are_rounds_told = self._are_rounds_told, True
+        if not are_rounds_told:
+            LOG.info("The service takes only some imports a minute; the others are asked for again every %d s", ROUND)
+
+    def holds_up(self, plan: TargetPlan) -> bool:
+        """Return whether a target, or one that its changes refer to, is an import that the service has yet to take."""
+        if not self._postponed:
+            return False
+        targets = [plan.target, *(target for change in plan.changes for target in targets_in(change))]
+        return any(target.identity in self._postponed for target in targets)
+
+    def ended(self, plans: Iterable[TargetPlan], creating: Creating) -> Iterator[list[TargetPlan]]:
+        """Yield targets as their imports end; when the time is over, also those whose imports go on.
+
+        Imports that the service took too many of are asked for again in the meantime.
+        """
+        left, options, next_round = list(plans), self.options, ROUND
+        patience, time = Patience(self.service, growing(2, 30), options.wait), in_words(options.wait)
+        while left and not options.stop.reason:
+            if patience.waited >= next_round:
+                next_round += ROUND
+                self._ask_again(creating.create)
+            states = side_by_side(self._state, left, options.concurrency)
+            for plan, state in zip(left, states, strict=True):
+                self._take(plan.target, state, creating)
+            yield [plan for plan, state in zip(left, states, strict=True) if not state.is_running]
+            left = [plan for plan, state in zip(left, states, strict=True) if state.is_running]
+            if not left:
+                return
+            if patience.is_fresh:
+                others = f" and {len(left) - 1} more" if len(left) > 1 else ""
+                LOG.info("Waiting for the import of %s%s, %s at most", left[0].target, others, time)
+            try:
+                if patience.pause("GET projects/:id/import"):
+                    continue
+            except Stopped:
+                return
+            self._give_up(left, time, creating)
+            yield left
+            return
+
+    def _ask_again(self, create: Callable[[TargetPlan], None]) -> None:
+        """Ask for postponed imports again, until the service takes no further one."""
+        with self._lock:
+            postponed, self._postponed = self._postponed, {}
+            self._full.clear()
+        for each in postponed.values():
+            create(each.plan)
+
+    def _give_up(self, left: Iterable[TargetPlan], time: str, creating: Creating) -> None:
+        """Do nothing where imports go on when the time is over, or were not taken in it."""
+        held = [plan.target for plan in left if self.holds_up(plan)]
+        with self._lock:
+            postponed, self._postponed = self._postponed, {}
+        for each in postponed.values():
+            if each.refusal:
+                reason = advised(each.refusal, f"the service has refused it for {time}: apply again later")
+                creating.refuse(each.plan, Fate(Status.FAILED, reason))
+            else:
+                reason = f"the service has taken no further import for {time}; apply again later"
+                creating.refuse(each.plan, Fate(Status.SKIPPED, reason))
+        for plan in left:
+            state = self._state(plan) if plan.target in held else ImportState(is_running=True)
+            self._take(plan.target, state, creating)
+            if state.is_running:
+                self._leave(plan.target, f"the import of {plan.target} still runs after {time}")
+
+    def arrive(self, paths: Iterable[str]) -> None:
+        """Wait until the archives of groups have arrived; nothing is done where one has not."""
+        groups = [Target(Level.GROUP, path) for path in sorted(paths)]
+        for group in groups:
+            self.targets.fill(group)
+        arrived = side_by_side(self._arrives, groups, self.options.concurrency)
+        for group, has_arrived in zip(groups, arrived, strict=True):
+            if has_arrived is None:
+                self.targets.give_up(group, ENDED)
+            elif not has_arrived:
+                self._leave(group, f"the archive of {group} is still arriving after {in_words(self.options.wait)}")
+
+    def _leave(self, target: Target, reason: str) -> None:
+        """Note that nothing can be done in a target before the service has ended what it does there."""
+        self.unfinished.append(f"{reason}; the service goes on with it, and the same command goes on from there")
+        self.targets.give_up(target, self.unfinished[-1])
+
+    def _arrives(self, group: Target) -> bool | None:
+        """Wait until the archive of a group has arrived; return whether it has in time, None if the run was ended."""
+        patience = Patience(self.service, growing(1, 30), self.options.wait)
+        LOG.info("Waiting until the archive of %s has arrived, %s at most", group, in_words(self.options.wait))
+        path, before, empty = f"{group.url}import", self._content(group), 0
+        try:
+            while patience.pause(f"GET {path}"):
+                now = self._content(group)
+                empty += not any(now.values())
+                if now == before and (any(now.values()) or empty >= EMPTY_LOOKS):
+                    LOG.info("%s: the archive has arrived, as far as the service shows that", group)
+                    return True
+                before = now
+        except Stopped:
+            return None
+        return False
+
+    def _content(self, group: Target) -> dict[str, int | None]:
+        """Return how many objects each list of a group has; None for one that cannot be read."""
+
+        def count(path: str) -> int | None:
+            try:
+                return len(self.service.pages(f"{group.url}{path}"))
+            except ServiceError:
+                return None
+
+        return {path: count(path) for path in self.lists}
+
+    def _state(self, plan: TargetPlan) -> ImportState:
+        """Return how the import of a project is going; one that cannot be watched has failed."""
+        if self.targets.fate(plan.target) is not None:
+            return ImportState()
+        if self.holds_up(plan):
+            return ImportState(is_running=True)
+        if not plan.importing:
+            return ImportState()
+        begun = self.targets[plan.target].is_ours
+        try:
+            state = look_at_import(plan.target, self.service, begun=begun, secrets=self.targets.tokens)
+        except Stopped:
+            return ImportState(is_running=True)
+        except ServiceError as error:
+            self.options.stop.after(error)
+            return ImportState(obstacle=Obstacle(plan.target.address, f"its import cannot be watched: {error}"))
+        obstacle = state.obstacle and replace(state.obstacle, remedy="delete the project, and apply again")
+        return replace(state, obstacle=obstacle)
+
+    def _take(self, project: Target, state: ImportState, creating: Creating) -> None:
+        """Note what has become of an import, as far as it has ended."""
+        if state.obstacle:
+            creating.fail(project, advised(state.obstacle.reason, state.obstacle.remedy))
+            self.targets.give_up(project, f"the import of {project} did not succeed")
+        if state.left_out:
+            self.left_out.append(
+                f"the import of {project} has left out {state.left_out}; compare the project with its source"
+            )
 
 
 def growing(first: float, longest: float) -> Iterator[float]:
@@ -74,37 +276,6 @@ def in_words(seconds: float) -> str:
         if seconds >= size and seconds % size == 0:
             return f"{seconds / size:g}{unit}"
     return f"{seconds:g}s"
-
-
-def archive_arrives(group: Target, service: Service, options: ApplyOptions) -> str:
-    """Wait until the archive of a new group has arrived; return why nothing can be done there, or nothing.
-
-    Raises:
-        Stopped: the run was ended.
-    """
-    patience = Patience(service, growing(1, 30), options.wait)
-    LOG.info("Waiting until the archive of %s has arrived, %s at most", group, in_words(options.wait))
-    path, before, empty = f"{group.url}import", _content(group, service), 0
-    while patience.pause(f"GET {path}"):
-        now = _content(group, service)
-        empty += not any(now.values())
-        if now == before and (any(now.values()) or empty >= EMPTY_LOOKS):
-            LOG.info("%s: the archive has arrived, as far as the service shows that", group)
-            return ""
-        before = now
-    return f"the archive of {group} is still arriving after {in_words(options.wait)}"
-
-
-def _content(group: Target, reader: Reader) -> dict[str, int | None]:
-    """Return how many objects each list of a group has; None for one that cannot be read."""
-
-    def count(path: str) -> int | None:
-        try:
-            return len(reader.pages(f"{group.url}{path}"))
-        except ServiceError:
-            return None
-
-    return {path: count(path) for path in CONTENT}
 
 
 def look_at_import(project: Target, service: Reader, *, begun: bool, secrets: Collection[str]) -> ImportState:

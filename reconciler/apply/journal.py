@@ -7,24 +7,27 @@ of a killed run succeeded and which are unconfirmed, and the next run confirms t
 import fcntl
 import json
 import os
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from pathlib import Path
 from threading import Lock
 from types import TracebackType
-from typing import Any, Self
+from typing import Any, Self, TypeVar
 
 from pydantic import BaseModel, ConfigDict, ValidationError
 
-from reconciler.errors import OutputFailed
+from reconciler.apply.outcomes import ApplyOptions
+from reconciler.errors import OutputFailed, ServiceError
 from reconciler.model.diff import AsRead
 from reconciler.model.plan import Action, Change, Create, Delete, Update
 from reconciler.model.protocols import Json, Request
 from reconciler.model.targets import Address, Key, Level, Target
 from reconciler.model.wording import counted
 from reconciler.system.files import append_line, naming, open_own, values_of
+
+Answer = TypeVar("Answer")
 
 
 class Intent(BaseModel):
@@ -197,6 +200,28 @@ class Journal:
     def _try_to_write(self, line: Mapping[str, Any]) -> None:
         with suppress(OutputFailed):
             self._write(line)
+
+
+def recorded(options: ApplyOptions, change: Change, request: Request, send: Callable[[], Answer]) -> Answer:
+    """Send one request, and note before and after it what is certain.
+
+    Raises:
+        OutputFailed: it could not be noted, or something that belongs to it was not written.
+        ServiceError: it failed.
+    """
+    try:
+        number = options.write_log.intend(change, request)
+    except OutputFailed:
+        options.stop.cancel("the journal could not be written, so the run was ended")
+        raise
+    try:
+        answer = send()
+    except (ServiceError, OutputFailed) as error:
+        doubtful = isinstance(error, ServiceError) and error.ambiguous
+        options.write_log.result(number, "in doubt" if doubtful else "failed", str(error))
+        raise
+    options.write_log.result(number, "done")
+    return answer
 
 
 def read_interrupted(text: bytes) -> Interrupted | None:

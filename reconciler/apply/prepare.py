@@ -15,8 +15,8 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import partial
 
-from reconciler.apply.creation import Creations
-from reconciler.apply.outcomes import ApplyOptions, Fate, Status
+from reconciler.apply.outcomes import Fate, Status
+from reconciler.apply.targets import Targets
 from reconciler.apply.verify import Reread, Verifier, collection_of, forgery, stale_reason
 from reconciler.model.creation import ID_OF
 from reconciler.model.diff import resource_of
@@ -56,8 +56,7 @@ class Preparation:
 
     Args:
         target: as it was planned.
-        options: of the run.
-        creations: what this run has created.
+        targets: what the run knows of all targets.
         verifier: reads again.
         again: the sections to read and plan again, by kind.
     """
@@ -65,17 +64,16 @@ class Preparation:
     def __init__(
         self,
         target: TargetPlan,
-        options: ApplyOptions,
-        creations: Creations,
+        targets: Targets,
         verifier: Verifier,
         again: Mapping[str, Section],
     ) -> None:
-        self.target, self.options, self.again = target, options, again
-        self.creations, self.verifier, self.kinds = creations, verifier, verifier.kinds
+        self.target, self.targets, self.again = target, targets, again
+        self.options, self.verifier, self.kinds = targets.options, verifier, verifier.kinds
 
     def prepare(self, section: SectionPlan) -> Ready:
         """Return a section as it is carried out now."""
-        fate = self.creations.fate(self.target.target)
+        fate = self.targets.fate(self.target.target)
         if fate is not None:
             return Ready(section, {id(change): fate for change in section.changes})
         ready = self._with_new_ids(section)
@@ -85,7 +83,7 @@ class Preparation:
     def _strategy(self, section: str) -> Callable[[Ready], Ready]:
         recheck = self.options.recheck
         filled = self.target.importing or (self.target.arriving and not recheck)
-        if filled or self.creations.is_new(self.target.target):
+        if filled or self.targets[self.target.target].is_new:
             return self._new_target
         if section in self.again:
             return partial(self._parent_changed, self.again[section])
@@ -94,8 +92,7 @@ class Preparation:
     def _with_new_ids(self, section: SectionPlan) -> Ready:
         """Return a section with the IDs of the targets that this run has created, without the changes that lack one."""
         completed = [
-            (change, self.creations.completed(change) if refers_to_new(change) else change)
-            for change in section.changes
+            (change, self.targets.completed(change) if refers_to_new(change) else change) for change in section.changes
         ]
         changes = tuple(change if isinstance(result, Fate) else result for change, result in completed)
         refused = {id(change): result for change, result in completed if isinstance(result, Fate)}

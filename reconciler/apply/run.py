@@ -5,25 +5,28 @@ because their approval settings decide what the projects may set. Within a targe
 request is recorded, and doubts are settled by reading.
 """
 
-from collections.abc import Callable, Collection, Iterable, Mapping
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
 from itertools import chain, groupby
-from typing import TypeVar
 from urllib.parse import quote
 
-from reconciler.apply.creation import CreationRun, Creations, Patient, apart, waves
+from reconciler.apply.creation import CreationRun, Patient, tokens_of
+from reconciler.apply.imports import Creating, Imports
+from reconciler.apply.journal import recorded
 from reconciler.apply.outcomes import (
     ENDED,
     UNKNOWN,
     ApplyOptions,
     FailureLimit,
+    Fate,
     Outcome,
     Status,
     Stop,
     TargetOutcome,
 )
 from reconciler.apply.prepare import Preparation, planned_again
+from reconciler.apply.targets import Targets, apart, waves
 from reconciler.apply.verify import (
     Reread,
     Verifier,
@@ -42,8 +45,6 @@ from reconciler.model.resource import Found
 from reconciler.model.state import Section, Unreadable
 from reconciler.model.targets import Address, Level, Target
 from reconciler.planning.causes import ARCHIVED, NOBODY, UNARCHIVE, ProjectRecord, read_record
-
-Answer = TypeVar("Answer")
 
 TRIES = 3
 """How often a creation is sent whose answer is lost each time and that is found not to have been carried out."""
@@ -75,34 +76,12 @@ class Application:
         self._busy = [target for target in self._plan.targets if any(target.changes) or target.target in again]
         stages = self._stages(again, options.canary)
         options.progress.begin("applying", (target.target for stage in stages for target in stage))
-
-        creations = Creations(self._service, options, partial(recorded, options))
-        self.unfinished, self.left_out = creations.unfinished, creations.left_out
-
-        def create(target: TargetPlan) -> None:
-            run = creations.begin(target)
-            self._begun.setdefault(target.target, []).append(run)
-            run.run()
-
-        def work(target: TargetPlan) -> None:
-            run = TargetRun(target, self._service, self._kinds, options, creations)
-            self._begun.setdefault(target.target, []).append(run)
-            kinds = {section.section for section in target.sections}
-            run.run([section for section in again.get(target.target, []) if section.kind in kinds])
-            options.progress.step(target.target, sum(each.status is Status.DONE for each in run.outcome.outcomes))
-
-        def carry_out(targets: Iterable[TargetPlan]) -> None:
-            for _, wave in groupby(targets, key=lambda target: target.target.level):
-                side_by_side(work, wave, options.concurrency)
-
+        targets = Targets(self._service, options, tokens_of(self._plan))
+        imports = Imports(targets, self._kinds)
+        self.unfinished, self.left_out = imports.unfinished, imports.left_out
+        runs = Runs(targets, imports, self._kinds, again, self._begun)
         for stage in stages:
-            creations.arrive({each.arriving for each in stage} - {""})
-            for wave in waves(each for each in stage if each.creation):
-                side_by_side(create, wave, options.concurrency)
-            declared = [each for each in stage if not each.creation]
-            later = {each.target for each in declared if each.importing or creations.holds_up(each)}
-            carry_out(each for each in declared if each.target not in later)
-            creations.wait([each for each in declared if each.target in later], carry_out)
+            runs.carry_out(stage)
             canary = [each for each in self._plan.targets if each.target in options.canary]
             sick = [str(each.target) for each in canary if not self._outcome(each).in_order]
             if sick:
@@ -149,6 +128,80 @@ class Application:
         return TargetOutcome(plan, tuple(outcome for _, outcomes in pieces for outcome in outcomes))
 
 
+class Runs:
+    """The runs of a plan's targets, stage by stage: creations, then what is declared, then what an import fills."""
+
+    def __init__(
+        self,
+        targets: Targets,
+        imports: Imports,
+        kinds: Kinds,
+        again: Mapping[Target, Sequence[Section]],
+        begun: dict[Target, list["TargetRun | CreationRun"]],
+    ) -> None:
+        self._targets, self._imports, self._kinds, self._again, self._begun = targets, imports, kinds, again, begun
+        self._options = targets.options
+        self._created: dict[Target, CreationRun] = {}
+
+    def carry_out(self, stage: Sequence[TargetPlan]) -> None:
+        """Carry out one stage."""
+        self._imports.arrive({each.arriving for each in stage} - {""})
+        for wave in waves(each for each in stage if each.creation):
+            side_by_side(self._create, wave, self._options.concurrency)
+            self._fill(wave)
+        declared = [each for each in stage if not each.creation]
+        later = {each.target for each in declared if each.importing or self._imports.holds_up(each)}
+        self._apply(each for each in declared if each.target not in later)
+        creating = Creating(self._create, self._refuse, self._fail)
+        for ended in self._imports.ended([each for each in declared if each.target in later], creating):
+            self._apply(ended)
+
+    def _apply(self, plans: Iterable[TargetPlan]) -> None:
+        for _, wave in groupby(plans, key=lambda plan: plan.target.level):
+            side_by_side(self._apply_one, wave, self._options.concurrency)
+
+    def _apply_one(self, plan: TargetPlan) -> None:
+        run = TargetRun(plan, self._kinds, self._targets)
+        self._begun.setdefault(plan.target, []).append(run)
+        kinds = {section.section for section in plan.sections}
+        run.run([section for section in self._again.get(plan.target, []) if section.kind in kinds])
+        done = sum(each.status is Status.DONE for each in run.outcome.outcomes)
+        self._options.progress.step(plan.target, done)
+
+    def _create(self, plan: TargetPlan) -> None:
+        """Create a target, unless the service takes no further imports now."""
+        run = CreationRun(plan, self._targets)
+        if not self._imports.takes(run.change):
+            self._imports.postpone(plan, run.change)
+            return
+        self._begin(plan, run)
+        run.run()
+        if run.refusal:
+            self._begun[plan.target].remove(run)
+            self._imports.postpone(plan, run.change, run.refusal)
+
+    def _refuse(self, plan: TargetPlan, fate: Fate) -> None:
+        run = CreationRun(plan, self._targets)
+        self._begin(plan, run)
+        run.refuse(fate)
+
+    def _fail(self, target: Target, reason: str) -> None:
+        if self._targets[target].is_ours:
+            self._created[target].fail(reason)
+
+    def _fill(self, wave: Iterable[TargetPlan]) -> None:
+        """Wait for the archives that new groups are made of, and compare the groups once these have arrived."""
+        runs = [self._created[plan.target] for plan in wave if plan.target in self._created]
+        filled = [run for run in runs if run.is_filled]
+        self._imports.arrive(str(run.target.target.ref) for run in filled)
+        for run in filled:
+            run.look_again()
+
+    def _begin(self, plan: TargetPlan, run: CreationRun) -> None:
+        self._created[plan.target] = run
+        self._begun.setdefault(plan.target, []).append(run)
+
+
 def apply_plan(plan: Plan, service: Service, kinds: Kinds, options: ApplyOptions) -> list[TargetOutcome]:
     """Carry out a plan and return what became of each target that had changes, in the order of the plan."""
     application = Application(plan, service, kinds)
@@ -189,12 +242,11 @@ class Attempt:
 class TargetRun:
     """The application of one target's plan."""
 
-    def __init__(
-        self, target: TargetPlan, service: Service, kinds: Kinds, options: ApplyOptions, creations: Creations
-    ) -> None:
-        self.target, self.kinds, self.options, self.creations = target, kinds, options, creations
-        self.service = Patient(service, target.target) if creations.is_new(target.target) else service
-        self.verifier = Verifier(self.service, kinds, target.target, options.stop, creations.numbers)
+    def __init__(self, target: TargetPlan, kinds: Kinds, targets: Targets) -> None:
+        self.target, self.kinds, self.options, self.targets = target, kinds, targets.options, targets
+        is_new = targets[target.target].is_new
+        self.service = Patient(targets.service, target.target) if is_new else targets.service
+        self.verifier = Verifier(self.service, kinds, target.target, self.options.stop, targets.numbers)
         self.delivered: set[Address] = set()
         self.made: dict[Address, int] = {}
         self.sections: list[SectionPlan] = []
@@ -220,7 +272,7 @@ class TargetRun:
             again: the sections to read and plan again right before.
         """
         wanted = {section.kind: section for section in again}
-        preparation = Preparation(self.target, self.options, self.creations, self.verifier, wanted)
+        preparation = Preparation(self.target, self.targets, self.verifier, wanted)
         for section in self.target.sections:
             ready = preparation.prepare(section)
             self.sections.append(ready.section)
@@ -507,28 +559,6 @@ class TargetRun:
 
     def _is_secret(self, change: Change) -> bool:
         return isinstance(change, Create) and collection_of(change.address, self.kinds).secret_field is not None
-
-
-def recorded(options: ApplyOptions, change: Change, request: Request, send: Callable[[], Answer]) -> Answer:
-    """Send one request, and note before and after it what is certain.
-
-    Raises:
-        OutputFailed: it could not be noted, or something that belongs to it was not written.
-        ServiceError: it failed.
-    """
-    try:
-        number = options.write_log.intend(change, request)
-    except OutputFailed:
-        options.stop.cancel("the journal could not be written, so the run was ended")
-        raise
-    try:
-        answer = send()
-    except (ServiceError, OutputFailed) as error:
-        doubtful = isinstance(error, ServiceError) and error.ambiguous
-        options.write_log.result(number, "in doubt" if doubtful else "failed", str(error))
-        raise
-    options.write_log.result(number, "done")
-    return answer
 
 
 def as_made(change: Change, made: Made | None) -> AsRead | None:

@@ -256,4 +256,5 @@ KIND = Kind(
     rehearsal=rehearsal,
     needs=Needs(roles={Level.GROUP: Role.PLANNER}, same_to_read=False, licensed=True),
     pages={Level.GROUP: "{target}/-/epics"},
+    arrives_in="epics",
 )

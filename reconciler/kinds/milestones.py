@@ -193,4 +193,5 @@ KIND = Kind(
         switches={"issues_enabled": "issues", "merge_requests_enabled": "merge requests"},
     ),
     pages={Level.GROUP: "{target}/-/milestones", Level.PROJECT: "{target}/-/milestones"},
+    arrives_in="milestones?include_descendants=true",
 )

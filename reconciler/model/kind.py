@@ -138,6 +138,8 @@ class Kind:
         needs: what the service asks of whoever reads and writes it.
         pages: by level, the page of the service's web interface that shows the section, with `{target}` for the page
             of the target; without it, the page is the same for all.
+        arrives_in: the list of a group, with all below it, that an archive of a group fills: as long as it grows, the
+            archive is still arriving. Empty where an archive holds nothing of the section.
     """
 
     name: str
@@ -153,6 +155,7 @@ class Kind:
     rehearsal: Callable[[Rehearsed], Mapping[str, Json]] | None = None
     needs: Needs = Needs()
     pages: Mapping[Level, str] = field(default_factory=dict)
+    arrives_in: str = ""
 
     def part(self, name: str) -> Part:
         """Return the part of that name."""
