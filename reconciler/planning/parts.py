@@ -35,7 +35,11 @@ PROMOTE = "declare `promote: true` to make it the group's, or choose another nam
 
 PartType = TypeVar("PartType", bound=Singleton | Collection)
 
-NO_NAMES: Mapping[Key, str] = MappingProxyType({})
+Locks = Mapping[str, tuple[Json, Obstacle]]
+"""By field, the value that it will have, and why it can have no other."""
+
+NO_LOCKS: Locks = MappingProxyType({})
+NO_NAMES: Mapping[Key, Obstacle] = MappingProxyType({})
 
 NOTHING = 0
 """The ID of no object."""
@@ -44,21 +48,6 @@ OF_ANOTHER_USER = (
     "due for rotation, but it belongs to another user; its owner can rotate it, or delete it and the next run creates "
     "a new one"
 )
-
-
-@dataclass(frozen=True, slots=True)
-class LockedAbove:
-    """A field that the plan locks by a change to a group above.
-
-    Attributes:
-        group: the group's path.
-        field: the field.
-        value: what the field has below the group then.
-    """
-
-    group: str
-    field: str
-    value: Json
 
 
 @dataclass(frozen=True, slots=True)
@@ -72,8 +61,8 @@ class DeclaredPart(Generic[PartType]):
         grace: see `DesiredState.grace`.
         siblings: the objects of the collection, where some refer to others.
         exceptions: those of the section that are not over.
-        locked: what changes of the plan to the groups above lock.
-        taken: the names that changes of the plan give to objects of the groups above, each with the group.
+        locks: what changes of the plan to the groups above lock.
+        taken: why names cannot be given, since changes of the plan give them to objects of the groups above.
     """
 
     section: Section
@@ -82,8 +71,8 @@ class DeclaredPart(Generic[PartType]):
     grace: timedelta = timedelta()
     siblings: Siblings = ALONE
     exceptions: PartExceptions = NO_EXCEPTIONS
-    locked: tuple[LockedAbove, ...] = ()
-    taken: Mapping[Key, str] = dataclasses.field(default_factory=dict)
+    locks: Locks = dataclasses.field(default_factory=dict)
+    taken: Mapping[Key, Obstacle] = dataclasses.field(default_factory=dict)
 
     @property
     def place(self) -> PartAddress:
@@ -116,23 +105,22 @@ class Pair:
 
 
 @dataclass(frozen=True, slots=True)
-class Conflict:
-    """A wanted object that several live ones may be; `namesakes` are these if all of them have its present name."""
-
-    name: Key
-    wanted: Resource
-    reason: str
-    namesakes: tuple[Found, ...] = ()
-
-
-@dataclass(frozen=True, slots=True)
 class Matches:
-    """Wanted and live objects by name: both, wanted only (`missing`), live only (`leftover`), or more than one."""
+    """Wanted and live objects by name.
+
+    Attributes:
+        pairs: the objects that are both.
+        missing: the names of those that are only wanted.
+        leftover: those that are only live.
+        conflicts: by name of a wanted object, that several live ones may be it.
+        namesakes: those live ones, if all of them have its present name.
+    """
 
     pairs: tuple[Pair, ...]
     missing: tuple[Key, ...]
     leftover: tuple[Found, ...]
-    conflicts: tuple[Conflict, ...]
+    conflicts: Mapping[Key, Obstacle] = dataclasses.field(default_factory=dict)
+    namesakes: Mapping[Key, tuple[Found, ...]] = dataclasses.field(default_factory=dict)
 
 
 def by_birth(found: Found) -> tuple[datetime, int]:
@@ -140,13 +128,19 @@ def by_birth(found: Found) -> tuple[datetime, int]:
     return found.created_at or datetime.min.replace(tzinfo=UTC), found.id or 0
 
 
-def match(wanted: Mapping[Key, Resource], live: Iterable[Found], canonical: Callable[[Key], Key]) -> Matches:
+def match(
+    wanted: Mapping[Key, Resource],
+    live: Iterable[Found],
+    canonical: Callable[[Key], Key],
+    address: Callable[[Key], Address],
+) -> Matches:
     """Match wanted objects with live ones, by their names and former names.
 
     Args:
         wanted: what is to be there.
         live: the objects that are.
         canonical: returns the form in which all names of one object are equal.
+        address: returns where an object of some name is.
     """
     by_name: dict[Key, list[Found]] = {}
     for found in live:
@@ -155,7 +149,8 @@ def match(wanted: Mapping[Key, Resource], live: Iterable[Found], canonical: Call
     spellings: dict[Key, Key] = {}
     for name in wanted:
         spellings.setdefault(canonical(name), name)
-    pairs, missing, conflicts = [], [], []
+    pairs, missing, doubles = [], [], {}
+    conflicts: dict[Key, str] = {}
     claimed: set[int] = set()
     for key, name in spellings.items():
         resource = wanted[name]
@@ -172,15 +167,14 @@ def match(wanted: Mapping[Key, Resource], live: Iterable[Found], canonical: Call
             case [], [found]:
                 pairs.append(Pair(name, resource, found, found.names[0]))
             case _, []:
-                conflicts.append(Conflict(name, resource, _crowd(namesakes), namesakes))
+                conflicts[name], doubles[name] = _crowd(namesakes), namesakes
             case [], _:
-                reason = _crowd(renamed, f"the former name{'s' * (len(olds) > 1)} {former}")
-                conflicts.append(Conflict(name, resource, reason))
+                conflicts[name] = _crowd(renamed, f"the former name{'s' * (len(olds) > 1)} {former}")
             case _:
-                reason = f"both this name and the former {former} are live; delete one of them"
-                conflicts.append(Conflict(name, resource, reason))
+                conflicts[name] = f"both this name and the former {former} are live; delete one of them"
     leftover = tuple(found for found in live if id(found) not in claimed)
-    return Matches(tuple(pairs), tuple(missing), leftover, tuple(conflicts))
+    obstacles = {name: Obstacle(address(name), reason) for name, reason in conflicts.items()}
+    return Matches(tuple(pairs), tuple(missing), leftover, obstacles, doubles)
 
 
 def plan_settings(at: DeclaredPart[Singleton], wanted: Resource, found: Found) -> Iterator[Step]:
@@ -190,11 +184,10 @@ def plan_settings(at: DeclaredPart[Singleton], wanted: Resource, found: Found) -
 
 def _plan_record(at: DeclaredPart[Singleton], found: Found, wanted: Resource) -> Iterator[Step]:
     declared = fields_of(wanted)
-    for lock in at.locked:
-        if lock.field in declared and declared[lock.field] != lock.value:
-            reason = f"group {lock.group} sets it to {quoted(lock.value)} in this plan, which locks it here"
-            yield at.problem(None, reason, "change it there or leave the field out", field=lock.field)
-    possible, problems = applicable(at, None, without(wanted, [lock.field for lock in at.locked]), found)
+    for field, (value, lock) in at.locks.items():
+        if field in declared and declared[field] != value:
+            yield as_problem(lock.at(at.address()), field=field)
+    possible, problems = applicable(at, None, without(wanted, at.locks.keys()), found)
     yield from problems
     if possible is None:
         return
@@ -237,7 +230,7 @@ def plan_collection(
         for name, resource in declared.items()
         if resource is not None and name not in unresolved and canonical(name) not in itself
     }
-    matches = match(present, [*live, *_promoted(at, present)], canonical)
+    matches = match(present, [*live, *_promoted(at, present)], canonical, at.address)
     absent = {canonical(name) for name, resource in declared.items() if resource is None}
     unwanted = [
         found for found in matches.leftover if at.section.prune or not absent.isdisjoint(map(canonical, found.names))
@@ -290,7 +283,7 @@ def plan_matches(
             created[at.part.identity(name)] = name
             other = alike.get(_loosely(name))
             yield step if other is None else replace(step, hint=NEAR_MISS.format(ascii(other)))
-    yield from _plan_matched(at, matches)
+    yield from _plan_matched(at, present, matches)
     for found in sorted(matches.leftover, key=lambda found: str(found.names[0])):
         if id(found) in going:
             yield from _unless_held(at, found.names, plan_deletion(at, found))
@@ -304,7 +297,7 @@ def _loosely(name: Key) -> str:
     return " ".join(normalize("NFKC", str(name)).split()).casefold()
 
 
-def _plan_matched(at: DeclaredPart[Collection], matches: Matches) -> Iterator[Step]:
+def _plan_matched(at: DeclaredPart[Collection], present: Mapping[Key, Resource], matches: Matches) -> Iterator[Step]:
     """Plan the objects that are there, and those that several may be."""
 
     def pair(pair: Pair, wanted: Resource) -> Iterator[Step]:
@@ -312,13 +305,11 @@ def _plan_matched(at: DeclaredPart[Collection], matches: Matches) -> Iterator[St
             return plan_creation(at, pair.name, wanted)
         return plan_pair(at, replace(pair, wanted=wanted))
 
-    def conflict(conflict: Conflict, wanted: Resource) -> Iterator[Step]:
-        return plan_conflict(at, replace(conflict, wanted=wanted))
-
     for each in matches.pairs:
         yield from at.held_back((each.name, *each.found.names), each.wanted, partial(pair, each))
-    for one in matches.conflicts:
-        yield from at.held_back((one.name,), one.wanted, partial(conflict, one))
+    for name, obstacle in matches.conflicts.items():
+        conflict = partial(plan_conflict, at, name, obstacle, matches.namesakes.get(name, ()))
+        yield from at.held_back((name,), present[name], conflict)
 
 
 def _unless_held(at: DeclaredPart[Collection], names: Iterable[Key], steps: Iterable[Step]) -> Iterator[Step]:
@@ -479,7 +470,7 @@ def plan_creation(
         return
     taken = _taken(at, name)
     if taken is not None:
-        yield at.problem(name, *taken)
+        yield as_problem(taken)
         return
     errors = list(become(type(wanted)(), wanted).errors())
     lacking = [field for field in at.part.required if fields_of(wanted).get(field) is None]
@@ -498,17 +489,20 @@ def plan_creation(
         yield path
 
 
-def _taken(at: DeclaredPart[Collection], name: Key) -> tuple[str, str] | None:
-    """Return why no object can get a name, since one above or below has it, and what to do; None if one can."""
+def _taken(at: DeclaredPart[Collection], name: Key) -> Obstacle | None:
+    """Return why no object can get a name, since one above or below has it; None if one can."""
     identity, objects = at.part.identity(name), at.live.parts.get(at.place)
     if identity in at.taken:
-        return TAKEN_ABOVE.format(at.taken[identity]), ANOTHER_NAME
+        return at.taken[identity].at(at.address(name))
     if not isinstance(objects, Objects):
         return None
     holder, promotable = objects.taken.get(identity), objects.promotable.get(identity)
     if holder is not None:
-        return (HELD_BELOW if holder.is_below else HELD_ABOVE).format(holder.name), ANOTHER_NAME
-    return None if promotable is None else (HELD_BELOW.format(_first_of(promotable.below)), PROMOTE)
+        reason = (HELD_BELOW if holder.is_below else HELD_ABOVE).format(holder.name)
+        return Obstacle(at.address(name), reason, ANOTHER_NAME)
+    if promotable is not None:
+        return Obstacle(at.address(name), HELD_BELOW.format(_first_of(promotable.below)), PROMOTE)
+    return None
 
 
 def _first_of(names: Sequence[str]) -> str:
@@ -532,8 +526,10 @@ def plan_pair(at: DeclaredPart[Collection], pair: Pair) -> Iterator[Step]:
         return
     reason = found.read_only.get("renamed_from", "cannot be renamed" if at.part.update is None else None)
     taken = _taken(at, pair.name) if rename or at.part.identity(pair.name) in at.taken else None
-    if taken is not None or (rename and reason is not None):
-        yield at.problem(pair.name, *(taken or (reason or "",)))
+    if taken is None and rename and reason is not None:
+        taken = Obstacle(at.address(pair.name), reason)
+    if taken is not None:
+        yield as_problem(taken)
         return
     fixed = {**dict(_immutable(at, pair)), **dict(_unrelated(at, pair.name, pair.wanted))}
     yield from fixed.values()
@@ -553,13 +549,15 @@ def plan_pair(at: DeclaredPart[Collection], pair: Pair) -> Iterator[Step]:
             yield path
 
 
-def plan_conflict(at: DeclaredPart[Collection], conflict: Conflict) -> Iterator[Step]:
+def plan_conflict(
+    at: DeclaredPart[Collection], name: Key, obstacle: Obstacle, namesakes: Sequence[Found], wanted: Resource
+) -> Iterator[Step]:
     """Plan an object that several may be: only what rotates may be there more than once."""
-    age = _rotation_age(conflict.wanted)
-    if age is not None and conflict.namesakes:
-        yield from plan_rotation(at, conflict.name, conflict.wanted, age, conflict.namesakes)
+    age = _rotation_age(wanted)
+    if age is not None and namesakes:
+        yield from plan_rotation(at, name, wanted, age, namesakes)
     else:
-        yield at.problem(conflict.name, conflict.reason)
+        yield as_problem(obstacle)
 
 
 def plan_rotation(

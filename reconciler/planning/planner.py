@@ -7,6 +7,7 @@ from itertools import chain
 from typing import TypeVar
 
 from reconciler.model.creation import ToCreate
+from reconciler.model.diff import quoted
 from reconciler.model.endpoints import Collection, Singleton
 from reconciler.model.kind import Kinds
 from reconciler.model.obstacle import Obstacle
@@ -22,6 +23,7 @@ from reconciler.model.plan import (
     Unmanaged,
     Update,
 )
+from reconciler.model.protocols import Json
 from reconciler.model.resource import Found, Resource
 from reconciler.model.state import (
     DeclaredException,
@@ -39,9 +41,12 @@ from reconciler.planning.creation import as_created, existing
 from reconciler.planning.exceptions import PartExceptions, less_excepted
 from reconciler.planning.obstacles import as_problem
 from reconciler.planning.parts import (
+    ANOTHER_NAME,
+    NO_LOCKS,
     NO_NAMES,
+    TAKEN_ABOVE,
     DeclaredPart,
-    LockedAbove,
+    Locks,
     plan_collection,
     plan_settings,
     without_itself,
@@ -110,10 +115,10 @@ class ChangesAbove:
 
     def __init__(self, kinds: Kinds) -> None:
         self._kinds = kinds
-        self._locks: dict[tuple[str, str], tuple[LockedAbove, ...]] = {}
+        self._locks: dict[tuple[str, str], Locks] = {}
         self._changed: set[str] = set()
         self._anywhere: set[str] = set()
-        self._taken: dict[tuple[str, str], dict[Key, str]] = {}
+        self._taken: dict[tuple[str, str], dict[Key, Obstacle]] = {}
 
     def add(self, planned: TargetPlan) -> None:
         """Add the changes of a target, if it is a group."""
@@ -132,8 +137,9 @@ class ChangesAbove:
             if isinstance(group, str):
                 updates = (each.after.items() for each in section.changes if isinstance(each, Update))
                 locks = inherits(dict(chain.from_iterable(updates)))
-                locked = tuple(LockedAbove(group, *each) for each in sorted(locks.items()))
-                self._locks[section.section, group.casefold()] = locked
+                self._locks[section.section, group.casefold()] = {
+                    field: (value, _locked_by(planned.target, group, value)) for field, value in sorted(locks.items())
+                }
             else:
                 self._anywhere.add(section.section)
 
@@ -146,15 +152,16 @@ class ChangesAbove:
             )
             if given and isinstance(part, Collection) and part.unique_below and change.address.name is not None:
                 names = self._taken.setdefault((section.section, group.casefold()), {})
-                names[part.identity(change.address.name)] = f"group {group}"
+                reason = TAKEN_ABOVE.format(f"group {group}")
+                names[part.identity(change.address.name)] = Obstacle(change.address, reason, ANOTHER_NAME)
 
-    def taken(self, section: Section) -> Mapping[Key, str]:
-        """Return the names that the changes take from a section, each with the group that gets one of it."""
-        return {name: group for names in self._above(section, self._taken) for name, group in names.items()}
+    def taken(self, section: Section) -> Mapping[Key, Obstacle]:
+        """Return the names that the changes take from a section, each with why it cannot be given there."""
+        return {name: why for names in self._above(section, self._taken) for name, why in names.items()}
 
-    def locks(self, section: Section) -> tuple[LockedAbove, ...]:
+    def locks(self, section: Section) -> Locks:
         """Return what the changes lock in a section."""
-        return tuple({lock.field: lock for locks in self._above(section, self._locks) for lock in locks}.values())
+        return {field: lock for locks in self._above(section, self._locks) for field, lock in locks.items()}
 
     def may_affect(self, section: Section) -> bool:
         """Return whether a section of a project may be below a change: paths of those known only by ID are unknown."""
@@ -201,7 +208,7 @@ def plan_target(
             grace,
             planners,
             exceptions=target.excepts(section.kind, today),
-            locked=above.locks(section) if above else (),
+            locks=above.locks(section) if above else NO_LOCKS,
             taken=above.taken(section) if above else NO_NAMES,
         )
         for section in target.sections
@@ -219,8 +226,8 @@ def plan_section(
     planners: PartPlanners = AS_DECLARED,
     *,
     exceptions: tuple[DeclaredException, ...] = (),
-    locked: tuple[LockedAbove, ...] = (),
-    taken: Mapping[Key, str] = NO_NAMES,
+    locks: Locks = NO_LOCKS,
+    taken: Mapping[Key, Obstacle] = NO_NAMES,
 ) -> tuple[SectionPlan, frozenset[Lookup]]:
     """Plan one section; the second value is as of `make_plan`."""
     found = 0
@@ -236,7 +243,7 @@ def plan_section(
                 problem = DeclaredPart(section, part, live).problem(None, f"cannot be read: {reason}", remedy)
                 unreadable.setdefault(reason, problem)
             case Singleton(), Resource() as wanted, Found() as record:
-                declared = DeclaredPart(section, part, live, exceptions=about, locked=locked)
+                declared = DeclaredPart(section, part, live, exceptions=about, locks=locks)
                 steps += planners.settings(declared, wanted, record)
             case Collection(), Mapping() as wanted, tuple() as objects:
                 at = DeclaredPart(section, part, live, grace, exceptions=about, taken=taken)
@@ -254,6 +261,11 @@ def plan_section(
         tuple(step for step in steps if isinstance(step, Excepted)),
     )
     return planned, frozenset(step for step in steps if isinstance(step, Reference | Vocabulary))
+
+
+def _locked_by(target: Target, group: str, value: Json) -> Obstacle:
+    reason = f"group {group} sets it to {quoted(value)} in this plan, which locks it here"
+    return Obstacle(target.address, reason, "change it there or leave the field out")
 
 
 def _absence(target: DesiredTarget, live: LiveState) -> Obstacle | None:

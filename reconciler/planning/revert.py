@@ -217,7 +217,7 @@ class _Objects:
         yield from self.problems
         wanted = present | {pair.name: pair.wanted for pair in pairs}
         ids = {name: change.read.id for name, change in missing.items() if self.part.key_level and change.read.id}
-        matches = Matches(tuple(pairs), tuple(missing), tuple(unwanted), ())
+        matches = Matches(tuple(pairs), tuple(missing), tuple(unwanted))
         for step in plan_matches(self.at, wanted, matches, self.live, ids=ids, unwanted=unwanted):
             name = step.address.name if isinstance(step, Create) else None
             if isinstance(step, Create) and name is not None:

@@ -1,7 +1,7 @@
 """Matching wanted and live objects by name, on plain values."""
 
 from reconciler.model.resource import Found, Item, Resource
-from reconciler.model.targets import Key
+from reconciler.model.targets import Address, Key, Level, Target
 from reconciler.planning.parts import match
 
 
@@ -13,13 +13,19 @@ def folded(name: Key) -> Key:
     return name.casefold() if isinstance(name, str) else name
 
 
+def address(name: Key) -> Address:
+    return Address(Target(Level.USER), "items", "items", "item", name)
+
+
 def matched(wanted: dict[Key, Resource], *live: Found) -> dict[str, list[object]]:
-    matches = match(wanted, live, folded)
+    matches = match(wanted, live, folded, address)
     return {
         "pairs": [(each.name, each.found.id, each.former) for each in matches.pairs],
         "missing": list(matches.missing),
         "leftover": [each.id for each in matches.leftover],
-        "conflicts": [(each.name, each.reason, len(each.namesakes)) for each in matches.conflicts],
+        "conflicts": [
+            (name, each.reason, len(matches.namesakes.get(name, ()))) for name, each in matches.conflicts.items()
+        ],
     }
 
 
