@@ -244,8 +244,11 @@ class Pipeline:
             assert starts_always(job) or whose.color(need["job"]) is not Color.RED, f"{name} would be skipped"
             for ran in whose.ran[need["job"]] if need.get("artifacts", True) else ():
                 artifacts |= ran.artifacts
-        known = {**self.variables, **variables}
-        return self.runner.run(job, {**expanded(job.get("variables", {}), known), **known}, artifacts)
+        return self.runner.run(job, {**self.variables_of(name), **variables}, artifacts)
+
+    def variables_of(self, name: str) -> dict[str, str]:
+        """Return the variables of a job: its own, and those of the pipeline, which come first."""
+        return {**expanded(self.jobs[name].get("variables", {}), self.variables), **self.variables}
 
     def _copies(self, name: str) -> list[dict[str, str]]:
         if "parallel" not in self.jobs[name]:

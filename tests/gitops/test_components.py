@@ -155,7 +155,7 @@ def test_inputs_have_their_type_where_they_are_a_whole_value_and_are_text_elsewh
     assert jobs["reconciler-plan"]["parallel"] == 3
     assert "--parts 3 " in jobs["reconciler-review"]["script"][1]
     assert "--parts 3 " in jobs_of("gitops-sharded", shards=3)["reconciler-report in the child"]["script"][1]
-    assert 'test "true" = true' in jobs["reconciler-review"]["script"][2]
+    assert 'test "true" != true || when=on_success' in jobs["reconciler-review"]["script"]
 
 
 @COMPONENTS
@@ -189,7 +189,7 @@ def test_each_job_that_writes_waits_for_the_others(name: str) -> None:
 def test_the_pipeline_that_gitops_writes_is_the_component_apply() -> None:
     alone = read_component("apply").jobs(image="i:1")["reconciler-apply"]
     child = jobs_of("gitops")["reconciler-apply in the child"]
-    for key in ("artifacts", "before_script", "environment", "image", "resource_group", "script", "stage"):
+    for key in ("artifacts", "before_script", "image", "resource_group", "script", "stage"):
         assert child[key] == alone[key]
 
 

@@ -118,18 +118,22 @@ def test_a_plan_that_does_nothing_leaves_nothing_for_anybody_to_start(project: P
     assert pipeline.run(PLAN) == [0]
     child = applying(pipeline)
     assert (child.jobs[APPLY]["when"], child.jobs[APPLY]["tags"]) == ("on_success", ["docker"])
+    assert "environment" not in child.jobs[APPLY]  # whoever may merge may not be allowed to deploy
     assert child.run(APPLY) == [0]
     project.commits(api=manifest("api", '{"1.0": {due_date: 2026-12-18}}'))
     pipeline = project.on_main()
     assert pipeline.run(PLAN) == [0]
     child = applying(pipeline)
     assert (child.jobs[APPLY]["when"], child.jobs[APPLY]["allow_failure"]) == ("manual", False)
+    assert child.jobs[APPLY]["environment"] == {"name": "reconciler"}
+    assert not child.is_cancelled_by_a_push()
     assert project.writes() == []
     project.uses("gitops", auto_apply=True)
     at_once = project.on_main(CI_RUNNER_TAGS="docker, linux")
     at_once.ran[PLAN] = pipeline.ran[PLAN]
     child = applying(at_once)
     assert (child.jobs[APPLY]["when"], child.jobs[APPLY]["tags"]) == ("on_success", ["docker", "linux"])
+    assert child.jobs[APPLY]["environment"] == {"name": "reconciler"}
 
 
 def test_what_was_never_applied_comes_up_again(project: Project) -> None:
@@ -275,15 +279,21 @@ def test_a_created_token_goes_where_the_command_puts_it_and_nowhere_else(project
     assert applying(pipeline).run(APPLY) == [1]
     assert project.writes() == []
     vault = tmp_path / "the vault"
-    project.uses("gitops", tokens_command=f"sh -c 'cat >> \"{vault}\"'", auto_apply=True)
+    project.protected["VAULT_PASSWORD"] = "correct-horse"
+    command = f'sh -c \'cat >> "{vault}"; echo "$VAULT_PASSWORD" > "{tmp_path}/used"\''
+    project.uses("gitops", tokens_command=command, auto_apply=True)
     with_command = project.on_main()
     with_command.ran[PLAN] = pipeline.ran[PLAN]
     child = applying(with_command)
+    assert child.variables["RECONCILER_TOKENS_COMMAND"] == command  # the service shows it
     assert child.run(APPLY) == [0]
+    assert (tmp_path / "used").read_text() == "correct-horse\n"
     [apply] = child.ran[APPLY]
     value = json.loads(vault.read_text())["token"]
     assert value in str(project.sandbox.state())
     assert value not in apply.everything
+    project.jobs = read_component("apply").jobs(image="reconciler:1", tokens_command=command)
+    assert project.on_main().variables_of(APPLY)["RECONCILER_TOKENS_COMMAND"] == command
 
 
 def test_a_merge_request_without_a_token_for_notes_is_planned_all_the_same(project: Project) -> None:

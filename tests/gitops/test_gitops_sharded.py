@@ -58,6 +58,10 @@ def test_a_fleet_is_planned_approved_applied_and_watched_though_one_project_is_s
     child = pipeline.child(APPLY)
     assert list(child.jobs) == [APPROVE, APPLY, REPORT]
     assert child.jobs[APPROVE]["when"] == "manual"
+    environments = [child.jobs[job].get("environment") for job in (APPROVE, APPLY, REPORT)]
+    assert environments == [{"name": "reconciler"}, {"name": "reconciler", "action": "access"}, None]
+    assert [job["tags"] for job in child.jobs.values()] == [["docker"]] * 3
+    assert not child.is_cancelled_by_a_push()
     assert child.run(APPROVE) == [0]
     assert project.writes() == []
     assert child.run(APPLY, REPORT) == [0] * 3
@@ -71,6 +75,7 @@ def test_a_fleet_is_planned_approved_applied_and_watched_though_one_project_is_s
     assert pipeline.run(PLAN, REVIEW) == [0] * 3
     child = pipeline.child(APPLY)
     assert child.jobs[APPROVE]["when"] == "on_success"
+    assert [job for job in child.jobs.values() if "environment" in job] == []
     assert child.run(APPROVE, APPLY, REPORT) == [0] * 4
     assert project.repository.git(*marks) == last
 
