@@ -127,6 +127,7 @@ class Runner:
             {kind: file.read_text() for kind, file in reports.items()},
         )
         assert done.returncode or (all(files.values()) and not missing), ran
+        assert "fatal: " not in ran.log
         tokens = [value for name, value in variables.items() if name.endswith("_TOKEN")]
         assert [token for token in tokens if token in ran.everything] == []
         shutil.rmtree(place)

@@ -153,8 +153,8 @@ def test_two_of_them_fit_into_one_pipeline(name: str) -> None:
 def test_inputs_have_their_type_where_they_are_a_whole_value_and_are_text_elsewhere() -> None:
     jobs = read_component("gitops-sharded").jobs(image="i:1", shards=3, auto_apply=True)
     assert jobs["reconciler-plan"]["parallel"] == 3
-    assert "--parts 3 " in jobs["reconciler-review"]["script"][1]
-    assert "--parts 3 " in jobs_of("gitops-sharded", shards=3)["reconciler-report in the child"]["script"][1]
+    assert "--parts 3 " in "\n".join(jobs["reconciler-review"]["script"])
+    assert "--parts 3 " in "\n".join(jobs_of("gitops-sharded", shards=3)["reconciler-report in the child"]["script"])
     assert 'test "true" != true || when=on_success' in jobs["reconciler-review"]["script"]
 
 

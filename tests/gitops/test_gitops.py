@@ -9,7 +9,7 @@ import pytest
 from tests.fleet.repository import Repository
 from tests.gitops.component import read_component
 from tests.gitops.conftest import HOST, Project
-from tests.gitops.pipeline import Color, Pipeline
+from tests.gitops.pipeline import NO_FILES, Color, Pipeline
 
 pytestmark = pytest.mark.untraced
 
@@ -107,7 +107,7 @@ def test_a_merge_request_is_planned_reviewed_merged_and_applied(project: Project
         "PUT projects/acme%2Fapi/milestones/1",
         "DELETE projects/acme%2Fapi/milestones/2",
     ]
-    assert set(apply.artifacts) == {".reconciler/report.json", ".reconciler/report.html"}
+    assert set(apply.artifacts) == {f".reconciler/{name}" for name in ("report.json", "report.html", "junit.xml")}
     assert 'failures="0"' in apply.reports["junit"]
     assert marked(project) == project.repository.git("rev-parse", "HEAD")
 
@@ -116,6 +116,7 @@ def test_a_plan_that_does_nothing_leaves_nothing_for_anybody_to_start(project: P
     settled(project)
     pipeline = project.on_main()
     assert pipeline.run(PLAN) == [0]
+    assert "--since applied: refs/reconciler/applied does not exist in this clone" in pipeline.ran[PLAN][0].log
     child = applying(pipeline)
     assert (child.jobs[APPLY]["when"], child.jobs[APPLY]["tags"]) == ("on_success", ["docker"])
     assert "environment" not in child.jobs[APPLY]  # whoever may merge may not be allowed to deploy
@@ -169,7 +170,9 @@ def test_where_no_token_may_push_the_apply_counts_and_the_next_plan_covers_it_ag
     assert pipeline.run(PLAN) == [0]
     child = applying(pipeline)
     assert child.run(APPLY) == [0]
-    assert "could not be marked as applied" in child.ran[APPLY][0].log
+    log = child.ran[APPLY][0].log
+    assert "is marked as applied.\n" in log
+    assert log.endswith("That mark could not be pushed: no token may push. The next plan covers this commit again.\n")
     assert marked(project) == ""
 
 
@@ -231,10 +234,12 @@ def test_drift_is_a_warning_and_what_cannot_be_told_a_failure(project: Project) 
         'reconciler_plan_changes{level="project",group="acme",section="milestones",action="update"} 1'
         in drift.artifacts[".reconciler/reconciler.prom"]
     )
-    assert set(drift.artifacts) == {f".reconciler/{name}" for name in ("drift.json", "drift.html", "reconciler.prom")}
+    names = ("drift.json", "drift.html", "reconciler.prom", "junit.xml")
+    assert set(drift.artifacts) == {f".reconciler/{name}" for name in names}
     project.variables["RECONCILER_READ_TOKEN"] = "taken-back"
     pipeline = project.on_main("schedule")
     assert (pipeline.run(DRIFT), pipeline.color(DRIFT)) == ([1], Color.RED)
+    assert NO_FILES not in pipeline.ran[DRIFT][0].log
     assert project.writes() == []
 
 
@@ -276,7 +281,10 @@ def test_a_created_token_goes_where_the_command_puts_it_and_nowhere_else(project
     project.commits(api=manifest("api", "{}").replace("{milestones: {}}", "{trigger_tokens: {nightly: {}}}"))
     pipeline = project.on_main()
     assert pipeline.run(PLAN) == [0]
-    assert applying(pipeline).run(APPLY) == [1]
+    child = applying(pipeline)
+    assert child.run(APPLY) == [1]
+    assert "the plan is refused" in child.ran[APPLY][0].log
+    assert NO_FILES not in child.ran[APPLY][0].log
     assert project.writes() == []
     vault = tmp_path / "the vault"
     project.protected["VAULT_PASSWORD"] = "correct-horse"

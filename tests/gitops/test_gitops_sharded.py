@@ -88,7 +88,7 @@ def test_a_fleet_is_planned_approved_applied_and_watched_though_one_project_is_s
     assert (pipeline.color(DRIFT), pipeline.color(TOGETHER)) == (Color.ORANGE, Color.GREEN)
     together = pipeline.ran[TOGETHER][0]
     assert set(together.artifacts) == {
-        f".reconciler/{name}" for name in ("drift.json", "drift.html", "reconciler.prom")
+        f".reconciler/{name}" for name in ("drift.json", "drift.html", "reconciler.prom", "junit.xml")
     }
     assert 'failures="1"' in together.reports["junit"]
 
