@@ -120,7 +120,7 @@ spec: {milestones: {of template: {due_date: 2027-12-31}, of nobody: {}}}
     complete = answer.status_code == httpx.codes.NOT_FOUND
     done = world.run(f"backup --group acme/template --to template.tar.gz --wait {EXPORT if complete else '1s'}")
     if complete:
-        assert (done.code, done.out.split()[:3]) == (0, ["template.tar.gz:", str(file.stat().st_size), "bytes,"])
+        assert (done.code, done.out.split()[:3]) == (0, ["template.tar.gz:", f"{file.stat().st_size:,}", "bytes,"])
         done = world.run("apply --yes")
         assert (done.code, done.lines[:-1]) == (0, COPIED)  # how often it is looked for is up to the service's jobs
         subgroup = world.value("GET", f"groups/{world.at('copy/sub')}/milestones")
