@@ -30,6 +30,7 @@ ROWS: Mapping[str, Row] = {
     "cpu": waiting.cpu,
     "layers": parts.layers,
     "reading": reading.reading,
+    "cliff": reading.cliff,
     "memory": memory.memory,
     "export": exporting.exporting,
     "start": starting.start,

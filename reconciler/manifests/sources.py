@@ -27,6 +27,9 @@ REPOSITORY = ".git"
 UTF_8_MARK = b"\xef\xbb\xbf"
 UTF_16_MARKS = (b"\xff\xfe", b"\xfe\xff")
 
+SHARED = ("Profile", "ProjectSet")
+"""The kinds of documents that concern many targets."""
+
 LONGEST_SHOWN = 200
 """Characters of a source line that are shown."""
 
@@ -178,6 +181,16 @@ class Source:
     text: str
     secrets: tuple[str, ...] = ()
     own_line: Callable[[int, int], int | None] | None = None
+    _kept: list[Positions] = field(default_factory=list, init=False, repr=False)
+
+    def positions(self, *, keep: bool) -> Positions:
+        """Return the positions of all values; `keep` them as long as the source, if they will be asked for often."""
+        if not self._kept:
+            positions = _positions(self)
+            if not keep:
+                return positions
+            self._kept.append(positions)
+        return self._kept[0]
 
     def read(self) -> "Reading":
         """Return the documents and the errors of the text as YAML."""
@@ -317,9 +330,14 @@ class Document:
         path = escaped(self.source.path)
         return path if self.source.own_line else f"{path}:{self.line}"
 
+    @property
+    def is_shared(self) -> bool:
+        """Whether it is a profile or a set: the places in it are asked for with each target that it concerns."""
+        return isinstance(self.value, dict) and self.value.get("kind") in SHARED
+
     def find(self, steps: Steps, *, key: bool = False) -> Location:
         """Return the location of the value at some steps, or of its key; or else of the key of the value around."""
-        found = _positions(self.source)
+        found = self.source.positions(keep=self.is_shared)
         container = found.roots[self.number].value
         own = value = Position(self.line, 1)
         for step in steps:
