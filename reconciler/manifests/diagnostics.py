@@ -1,6 +1,6 @@
 """Errors and warnings about manifests: found without a place, they get file, line and caret here, and only here."""
 
-from collections.abc import Hashable, Iterable
+from collections.abc import Callable, Hashable, Iterable
 from dataclasses import dataclass, field, replace
 from typing import Any, Literal
 
@@ -12,8 +12,14 @@ from reconciler.model.wording import short
 WRITTEN = "\ufdd0"
 """Stands in a message for the value as its file writes it."""
 
+ELSEWHERE = "\ufdd1"
+"""Stands in a message for another place."""
+
 Severity = Literal["error", "warning", "advice"]
-"""Advice is a warning that only `validate` shows: it is about how a manifest reads, not about this run."""
+"""Advice is a warning that only `validate` shows: it is about how a manifest reads, not about this run.
+
+It is located when it is shown: each place takes another parse of its file.
+"""
 
 
 @dataclass(frozen=True, slots=True)
@@ -22,9 +28,10 @@ class Diagnostic:
 
     Attributes:
         steps: from the document, the spec or the section to the value; for a missing key, to the mapping.
-        message: the error and its remedy; it may hold `WRITTEN`.
+        message: the error and its remedy; it may hold `WRITTEN` and `ELSEWHERE`.
         code: pydantic's type of the error; empty for rules of our own.
         value: the wrong value or key.
+        elsewhere: returns the other place that the message names.
     """
 
     steps: Steps
@@ -33,6 +40,7 @@ class Diagnostic:
     at_key: bool = False
     code: str = ""
     value: Any = None
+    elsewhere: Callable[[], str] = str
 
     def below(self, *steps: Any) -> "Diagnostic":
         """Return the same, seen from further above."""
@@ -41,7 +49,8 @@ class Diagnostic:
     def text(self, location: Location) -> str:
         """Return the message, with the value as it is written."""
         written = location.position.text
-        return self.message.replace(WRITTEN, short(str(self.value) if written is None else written))
+        message = self.message.replace(WRITTEN, short(str(self.value) if written is None else written))
+        return message.replace(ELSEWHERE, self.elsewhere()) if ELSEWHERE in message else message
 
 
 @dataclass(slots=True)
@@ -51,27 +60,35 @@ class Diagnostics:
     An error in a layer that many targets share is reported once, for the first of them.
 
     Attributes:
-        located: all of them.
+        located: all of them but advice.
         faulty: the targets whose merged specs have errors, and the documents that have errors of their own, each with
             the section; without one, it is empty.
     """
 
     located: list[LocatedDiagnostic] = field(default_factory=list)
     faulty: set[tuple[Hashable, str]] = field(default_factory=set)
-    _advice: set[LocatedDiagnostic] = field(default_factory=set)
+    _advice: list[Callable[[], LocatedDiagnostic | None]] = field(default_factory=list)
     _seen: set[LocatedDiagnostic] = field(default_factory=set)
     _first: dict[tuple[str, int, int, str], Hashable] = field(default_factory=dict)
 
     def add(self, document: Document, found: Diagnostic, by: Hashable = None) -> None:
         """Add a diagnostic of a document; `by` names the target that it is for, if only for one."""
         section = str(found.steps[1]) if len(found.steps) > 1 and found.steps[0] == "spec" else ""
-        self._add(document.find(found.steps, key=found.at_key), found, document if by is None else by, section)
+
+        def locate() -> LocatedDiagnostic | None:
+            location = document.find(found.steps, key=found.at_key)
+            return self._located(location, found, document if by is None else by)
+
+        self._add(locate, found, document if by is None else by, section)
 
     def add_merged(self, whole: Effective, found: Diagnostic) -> None:
         """Add a diagnostic of a merged spec, in the layer that set the value."""
-        layer, location = whole.find(found.steps, key=found.at_key)
-        note = f" (for {whole.target})" if layer.title else ""
-        self._add(location, found, whole.target, str(found.steps[0]), note)
+
+        def locate() -> LocatedDiagnostic | None:
+            layer, location = whole.find(found.steps, key=found.at_key)
+            return self._located(location, found, whole.target, f" (for {whole.target})" if layer.title else "")
+
+        self._add(locate, found, whole.target, str(found.steps[0]))
 
     def extend(self, found: Iterable[LocatedDiagnostic]) -> None:
         """Add diagnostics that have a place already."""
@@ -80,17 +97,24 @@ class Diagnostics:
                 self._seen.add(each)
                 self.located.append(each)
 
-    def _add(self, location: Location, found: Diagnostic, by: Hashable, section: str, note: str = "") -> None:
-        position = location.position
+    def _add(
+        self, locate: Callable[[], LocatedDiagnostic | None], found: Diagnostic, by: Hashable, section: str
+    ) -> None:
+        if found.severity == "advice":
+            self._advice.append(locate)
+            return
         if found.severity == "error":
             self.faulty.add((by, section))
+        located = locate()
+        self.extend([] if located is None else [located])
+
+    def _located(self, location: Location, found: Diagnostic, by: Hashable, note: str = "") -> LocatedDiagnostic | None:
+        """Return a diagnostic at its place; None if another target has reported something there."""
+        position = location.position
         if self._first.setdefault((location.source.path, position.line, position.column, found.severity), by) != by:
-            return
+            return None
         severity = "warning" if found.severity == "advice" else found.severity
-        located = location.source.located(position.line, position.column, found.text(location) + note, severity)
-        if found.severity == "advice":
-            self._advice.add(located)
-        self.extend([located])
+        return location.source.located(position.line, position.column, found.text(location) + note, severity)
 
     @property
     def errors(self) -> tuple[LocatedDiagnostic, ...]:
@@ -100,9 +124,10 @@ class Diagnostics:
     @property
     def warnings(self) -> tuple[LocatedDiagnostic, ...]:
         """The warnings without advice, sorted by place."""
-        return tuple(sorted(each for each in self.located if each.severity == "warning" and each not in self._advice))
+        return tuple(sorted(each for each in self.located if each.severity == "warning"))
 
     @property
     def advice(self) -> tuple[LocatedDiagnostic, ...]:
         """The warnings that only `validate` shows, sorted by place."""
-        return tuple(sorted(self._advice))
+        located = {each for locate in self._advice if (each := locate()) is not None}
+        return tuple(sorted(located - self._seen))

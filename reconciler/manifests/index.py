@@ -3,6 +3,7 @@
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence, Set
 from dataclasses import dataclass, field, replace
 from datetime import UTC, date, datetime
+from functools import partial
 from itertools import product
 from types import MappingProxyType
 from typing import Any
@@ -10,7 +11,7 @@ from typing import Any
 from pydantic import ValidationError
 
 from reconciler.manifests.creation import CREATE, HERE, Surroundings, errors_beside, read_creation
-from reconciler.manifests.diagnostics import Diagnostic, Diagnostics
+from reconciler.manifests.diagnostics import ELSEWHERE, Diagnostic, Diagnostics
 from reconciler.manifests.documents import (
     API_VERSION,
     DOCUMENTS,
@@ -547,11 +548,16 @@ def contradictions(whole: Effective, groups: Mapping[str, Effective]) -> Iterato
         locked = inherits(group.sections[name]) if inherits and name in group.sections else {}
         for key, value in locked.items():
             if key in declared and declared[key] != value:
-                place = group.find((name,), key=True)[1].line
                 message = (
-                    f"group {group.target.ref} locks it at {quoted(value)} ({place}): change it there or leave it out"
+                    f"group {group.target.ref} locks it at {quoted(value)} ({ELSEWHERE}): "
+                    "change it there or leave it out"
                 )
-                yield Diagnostic((name, key), message, "advice")
+                yield Diagnostic((name, key), message, "advice", elsewhere=partial(_place, group, name))
+
+
+def _place(whole: Effective, section: str) -> str:
+    """Return where a section of a merged spec is declared, as `path:line`."""
+    return whole.find((section,), key=True)[1].line
 
 
 def _level_conflict(path: str, level: Level, levels: PathLevels) -> str | None:

@@ -127,18 +127,22 @@ class Manifests:
     Attributes:
         desired: all targets. Until groups are discovered, sets that name groups apply only to projects with documents.
         warnings: sorted by place.
-        advice: warnings that only `validate` shows, sorted by place.
         files: as the user named them.
     """
 
     desired: DesiredState
     warnings: tuple[LocatedDiagnostic, ...]
-    advice: tuple[LocatedDiagnostic, ...]
     files: tuple[str, ...]
     _index: Index = field(repr=False, compare=False)
     _assembled: Mapping[Any, Assembled] = field(repr=False, compare=False)
+    _diagnostics: Diagnostics = field(repr=False, compare=False)
     _known: tuple[Discovered | None, Mapping[Target, str]] = field(default=(None, NO_PATHS), repr=False, compare=False)
     _among: Container[Identity] | None = field(default=None, repr=False, compare=False)
+
+    @property
+    def advice(self) -> tuple[LocatedDiagnostic, ...]:
+        """The warnings that only `validate` shows, sorted by place; to locate each, its file is parsed again."""
+        return self._diagnostics.advice
 
     @property
     def layered(self) -> tuple[Effective, ...]:
@@ -656,13 +660,13 @@ def _manifests(
     """
     targets = _assemble(_compositions(index, diagnostics, discovered, paths, among), index, diagnostics)
     if diagnostics.errors:
-        raise ManifestErrors(diagnostics.located)
+        raise ManifestErrors([*diagnostics.located, *diagnostics.advice])
     digest = hashlib.sha256()
     for each in targets.values():
         digest.update(CANONICAL.encode(_canonical(each)).encode() + b"\n")
     desired = DesiredState(tuple(each.target for each in targets.values()), digest.hexdigest())
     known = (discovered, paths)
-    return Manifests(desired, diagnostics.warnings, diagnostics.advice, files, index, targets, known, among)
+    return Manifests(desired, diagnostics.warnings, files, index, targets, diagnostics, known, among)
 
 
 def _compositions(

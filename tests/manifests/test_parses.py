@@ -46,3 +46,21 @@ def test_the_places_in_each_profile_and_set_are_found_once_however_many_there_ar
     places = [f"{name}.yaml:{5 if number % 2 else 4}" for number, name in enumerate(names)]
     assert origins == places * PROJECTS
     assert sorted(parses.values()) == [1] * PROFILES
+
+
+def test_advice_is_located_when_it_is_shown(folder: Folder, parses: Counter[str]) -> None:
+    group = "apiVersion: reconciler/v1\nkind: Group\nmetadata: {path: acme}\n"
+    folder.put("acme.yaml", f"{group}spec: {{approval_settings: {{allow_author_approval: false}}}}\n")
+    for number in range(PROJECTS):
+        spec = "{job_token_scope: {projects: []}, approval_settings: {allow_author_approval: true}}"
+        head = f"apiVersion: reconciler/v1\nkind: Project\nmetadata: {{path: acme/a{number}}}\n"
+        folder.put(f"a{number:02}.yaml", f"{head}spec: {spec}\n")
+    manifests = folder.read()
+    assert (manifests.warnings, parses) == ((), {})
+    advice = manifests.advice
+    assert [(each.path, each.line, each.column, each.message[:32]) for each in advice] == [
+        (f"a{number:02}.yaml", 4, *place)
+        for number in range(PROJECTS)
+        for place in ((36, "an empty list removes nothing: e"), (84, "group acme locks it at false (ac"))
+    ]
+    assert advice[1].message == "group acme locks it at false (acme.yaml:4): change it there or leave it out"
