@@ -1,4 +1,4 @@
-"""Locks: values of profiles and sets that no later layer may change."""
+"""Locks: values of profiles and sets that no later layer may change, and lists to which no other layer may add."""
 
 import json
 from collections.abc import Iterator, Mapping, Set
@@ -26,7 +26,7 @@ class Lock:
         layer: the profile or the set.
         steps: to the value in the merged spec; to the section's name below `prune` for its pruning.
         entry: the steps to its entry in `metadata.locks`.
-        value: the locked value, as it is merged up to that layer.
+        value: the locked value, as that layer declares it.
     """
 
     layer: Layer
@@ -82,14 +82,22 @@ def lock_on(whole: Effective, steps: Steps) -> Lock | None:
 
 
 def broken_locks(whole: Effective) -> Iterator[tuple[Effective, Diagnostic]]:
-    """Yield an error for each value by which a layer changes what a lower one locks, with the layers up to there."""
+    """Yield an error for each value by which a layer breaks the lock of another, with the layers up to there.
+
+    Lists of names unite, whatever their order: an entry that a lower layer adds to a locked one breaks the lock too.
+    """
     locks: list[Lock] = []
+    lower: list[Effective] = []
     merged = effective(whole.target, (), whole.specs, whole.values)
     for layer in whole.layers:
         below, merged = merged, merged.under(layer)
         for lock in locks:
             yield from ((merged, found) for found in _broken(lock, layer, below, merged))
-        locks += _locks(layer, merged)
+        own = [*_locks(layer, merged)]
+        for lock in own:
+            yield from ((each, found) for each in lower for found in _added(lock, each.layers[-1], each))
+        locks += own
+        lower.append(merged)
 
 
 def idle_locks(
@@ -129,9 +137,8 @@ def _locks(layer: Layer, merged: Effective) -> Iterator[Lock]:
         for number, written in enumerate(own if entries == ALL else entries):
             steps = (written,) if entries == ALL else _steps(spec, written, own, names, merged.values)
             if steps is not None:
-                value = _at(merged.sections[name], steps)
                 entry = above if entries == ALL else (*above, number)
-                yield Lock(layer, (name, *steps), entry, value if spec.merges_as_set(steps[0]) else _at(own, steps))
+                yield Lock(layer, (name, *steps), entry, _at(own, steps))
 
 
 def _names(spec: SectionSpec, section: Any, values: Mapping[str, str] | None = None) -> Set[Any]:
@@ -177,21 +184,33 @@ def _broken(lock: Lock, layer: Layer, below: Effective, merged: Effective) -> It
         if step not in here:
             return
         here = here[step]
-    for steps in _differences(spec, lock.steps, lock.value, here):
-        added = steps[len(inner) + 1 :] if spec.merges_as_set(steps[1]) else ()
-        # The place of an entry is looked up by its number in the merged list.
-        numbered = (*steps[:2], merged.sections[name][steps[1]].index(*added)) if added else steps
-        yield _contradiction(lock, numbered)
+    if isinstance(lock.value, list) and isinstance(here, list) and spec.merges_as_set(inner[0]):
+        yield from _added(lock, layer, merged)
+        return
+    for steps in _differences(lock.steps, lock.value, here):
+        yield _contradiction(lock, steps)
 
 
-def _differences(spec: SectionSpec, steps: Steps, locked: Any, here: Any) -> Iterator[Steps]:
-    """Yield the steps to each value that is not as locked; for a list that is locked, to each entry that it lacks."""
+def _added(lock: Lock, layer: Layer, merged: Effective) -> Iterator[Diagnostic]:
+    """Yield each entry that a layer has in a locked list of names, and the locking layer has not."""
+    name, *inner = lock.steps
+    spec = merged.specs.get(name)
+    if spec is None or name not in layer.sections or not spec.merges_as_set(inner[0]):
+        return
+    here = _at(layer.section(spec, merged.values), tuple(inner))
+    if isinstance(lock.value, list) and isinstance(here, list):
+        for entry in here:
+            if entry not in lock.value:
+                # The place of an entry is looked up by its number in the merged list.
+                yield _contradiction(lock, (*lock.steps, merged.sections[name][inner[0]].index(entry)))
+
+
+def _differences(steps: Steps, locked: Any, here: Any) -> Iterator[Steps]:
+    """Yield the steps to each value that is not as locked."""
     if isinstance(locked, dict) and isinstance(here, dict):
         for key in here:
             if key in locked:
-                yield from _differences(spec, (*steps, key), locked[key], here[key])
-    elif len(steps) == 2 and spec.merges_as_set(steps[1]) and isinstance(locked, list) and isinstance(here, list):
-        yield from ((*steps, entry) for entry in here if entry not in locked)
+                yield from _differences((*steps, key), locked[key], here[key])
     elif locked != here or isinstance(locked, bool) != isinstance(here, bool):
         yield steps
 

@@ -348,7 +348,7 @@ def test_a_lock_lets_later_layers_repeat_its_value_and_declare_more(folder: Fold
 apiVersion: reconciler/v1
 kind: Profile
 metadata: {name: below}
-spec: {job_token_scope: {projects: [acme/web]}}
+spec: {job_token_scope: {projects: [acme/lib]}, milestones: {gone: {}}}
 ---
 apiVersion: reconciler/v1
 kind: Profile
@@ -362,7 +362,7 @@ metadata:
 spec:
   prune: [milestones, trigger_tokens]
   approval_settings: {allow_author_approval: false, allow_committer_approval: false}
-  job_token_scope: {projects: [acme/lib]}
+  job_token_scope: {projects: [acme/lib, acme/web]}
   milestones: {"{path} ends": {state: active}, gone: null}
 ---
 apiVersion: reconciler/v1
