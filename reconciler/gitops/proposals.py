@@ -1,24 +1,24 @@
 """One merge request that proposes new texts of files: a branch with one commit on top of the default branch.
 
-The branch is ours: its commit names the digest of what it proposes, so that a second run makes no commit, and a commit
-of anybody else is never overwritten.
+The branch is ours as long as it holds what the last proposal wrote: its one commit names the digest of the files that
+it changes, so that a second run makes no commit, and work of anybody else is never overwritten.
 """
 
 import json
 import re
 from base64 import b64decode
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from enum import StrEnum
-from functools import cached_property, partial
-from hashlib import sha256
+from functools import partial
+from hashlib import sha1, sha256
 from urllib.parse import quote, urlencode
 
 from reconciler.errors import BadAnswer, ConfigurationError, NotFound
 from reconciler.gitops.keeping import Board, as_stored, keep_one, project_path
 from reconciler.model.protocols import Json, Request
 
-BYTE_ORDER_MARK = "\ufeff"
+BYTE_ORDER_MARK = "\ufeff".encode()
 
 TRAILER = re.compile(r"^Reconciler-Proposal: ([0-9a-f]{64})$", re.MULTILINE)
 
@@ -31,7 +31,7 @@ class Proposing(StrEnum):
     UNCHANGED = "unchanged"
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, slots=True)
 class Proposal:
     """New texts of files.
 
@@ -46,17 +46,6 @@ class Proposal:
     texts: Mapping[str, str]
     title: str
     description: str
-
-    @cached_property
-    def digest(self) -> str:
-        """SHA-256 (hex) of all texts."""
-        files = [[path, self.before.get(path), text] for path, text in sorted(self.texts.items())]
-        return sha256(json.dumps(files).encode()).hexdigest()
-
-    @property
-    def message(self) -> str:
-        """The message of the commit."""
-        return f"{self.title}\n\nReconciler-Proposal: {self.digest}"
 
 
 @dataclass(frozen=True, slots=True)
@@ -113,6 +102,30 @@ def _default_branch(board: Board, place: Place) -> str:
     return name
 
 
+@dataclass(frozen=True, slots=True)
+class _Change:
+    """A file that a commit changes.
+
+    Attributes:
+        path: in the repository.
+        before: git's ID of its content before; None for a new file.
+        after: the ID of the new content; None for one that is gone.
+    """
+
+    path: str
+    before: str | None
+    after: str | None
+
+
+@dataclass(frozen=True, slots=True)
+class _Entry:
+    """What a folder of a commit holds: a file, or a folder, whose ID is of all that is below."""
+
+    id: str
+    mode: str
+    is_folder: bool
+
+
 @dataclass(slots=True)
 class _Own:
     """The branch and the merge request of a proposal.
@@ -122,6 +135,7 @@ class _Own:
         place: the project and the branch.
         proposal: what is proposed.
         target: the default branch.
+        digest: of the files that the proposal changes, once they are read.
         exists: whether the branch was there when it was last looked for.
     """
 
@@ -129,6 +143,7 @@ class _Own:
     place: Place
     proposal: Proposal
     target: str
+    digest: str = ""
     exists: bool = False
 
     def actions(self) -> list[Json]:
@@ -138,49 +153,92 @@ class _Own:
             ConfigurationError: with each file that is not on the default branch as it was read.
         """
         actions: list[Json] = []
-        moved = []
+        changes, moved = [], []
         for path, text in self.proposal.texts.items():
             before = self.proposal.before.get(path)
-            found = self._read(path)
-            if found is None and before is None:
+            file = self._read(path)
+            if file is None and before is None:
                 actions.append({"action": "create", "file_path": path, "content": text})
-            elif found is not None and before is not None and found[0].removeprefix(BYTE_ORDER_MARK) == before:
-                mark = BYTE_ORDER_MARK if found[0].startswith(BYTE_ORDER_MARK) else ""
-                content = {"content": mark + text, "last_commit_id": found[1]}
-                actions.append({"action": "update", "file_path": path, **content})
+                changes.append(_Change(path, None, _blob(text.encode())))
+            elif file is not None and before is not None and file[0].removeprefix(BYTE_ORDER_MARK) == before.encode():
+                content, commit = file
+                new = (BYTE_ORDER_MARK if content.startswith(BYTE_ORDER_MARK) else b"") + text.encode()
+                action = {"action": "update", "file_path": path, "content": new.decode(), "last_commit_id": commit}
+                actions.append(action)
+                changes.append(_Change(path, _blob(content), _blob(new)))
             else:
-                moved.append(f"{path} {_fault(found is not None, before is not None)} {self.target}")
+                moved.append(f"{path} {_fault(file is not None, before is not None)} {self.target}")
         if moved:
             raise ConfigurationError(
                 f"nothing was committed to {self.place.project}: {', '.join(moved)}; "
                 f"bring the checkout in line with {self.target} and try again"
             )
+        self.digest = _digest(changes)
         return actions
 
     def committed(self) -> Sequence[str]:
         """Return the message of the branch's last commit, if that is this proposal.
 
         Raises:
-            ConfigurationError: it is nobody's proposal.
+            ConfigurationError: the branch holds something else than a proposal.
         """
         message = self._last_message()
         self.exists = message is not None
         if message is None:
             return ()
         made = TRAILER.search(message)
-        if made is None:
+        if made is not None and made[1] == self.digest:
+            return [message]
+        if made is None or not self._is_as_left(made[1]):
             raise ConfigurationError(
-                f"the branch {self.place.branch} of {self.place.project} has commits of somebody else; merge or delete "
+                f"the branch {self.place.branch} of {self.place.project} has changes of somebody else; merge or delete "
                 "it, or name another one with --branch"
             )
-        return [message] if made[1] == self.proposal.digest else ()
+        return ()
+
+    def _is_as_left(self, digest: str) -> bool:
+        """Whether the branch has nothing but the proposal of that digest, whose message an amended commit keeps."""
+        span = _query(ref_name=f"{self.target}..{self.place.branch}")
+        match self.board.visible(f"{self.place.url}/repository/commits?{span}"):
+            case []:
+                return True
+            case [{"id": str(head), "parent_ids": [str(parent)]}]:
+                return _digest(self._changes(parent, head)) == digest
+        return False
+
+    def _changes(self, before: str, after: str, folder: str = "") -> Iterator[_Change]:
+        """Yield the files of a folder that differ between two commits; in an empty one, there are none."""
+        sides = [(commit, self._entries(commit, folder) if commit else {}) for commit in (before, after)]
+        for path in sorted({path for _, entries in sides for path in entries}):
+            pair = [(commit, entries.get(path)) for commit, entries in sides]
+            if pair[0][1] == pair[1][1]:
+                continue
+            inside = [commit if entry and entry.is_folder else "" for commit, entry in pair]
+            if any(inside):
+                yield from self._changes(inside[0], inside[1], path)
+            files = [entry.id if entry and not entry.is_folder else None for _, entry in pair]
+            if any(files):
+                yield _Change(path, files[0], files[1])
+
+    def _entries(self, commit: str, folder: str) -> dict[str, _Entry]:
+        """Return what a folder of a commit holds, by path."""
+        path = f"{self.place.url}/repository/tree"
+        wanted = {"ref": commit} | ({"path": folder} if folder else {})
+        entries = {}
+        for each in self.board.visible(f"{path}?{_query(**wanted)}"):
+            match each:
+                case {"path": str(name), "id": str(number), "mode": str(mode), "type": str(sort)}:
+                    entries[name] = _Entry(number, mode, sort == "tree")
+                case _:
+                    raise BadAnswer(f"GET {path}", "unexpected response: a file has no path, ID, mode or type")
+        return entries
 
     def commit(self, actions: Sequence[Json]) -> bool:
         """Make one commit on top of the default branch; it takes the place of an older proposal. Return True."""
         body = {
             "branch": self.place.branch,
             "start_branch": self.target,
-            "commit_message": self.proposal.message,
+            "commit_message": f"{self.proposal.title}\n\nReconciler-Proposal: {self.digest}",
             "actions": list(actions),
             "stats": False,
             **({"force": True} if self.exists else {}),
@@ -228,8 +286,8 @@ class _Own:
                 return message
         raise BadAnswer(f"GET {path}", "unexpected response: the branch has no commit")
 
-    def _read(self, path: str) -> tuple[str, str] | None:
-        """Return the text of a file on the default branch and the commit it was read at; None if there is no file."""
+    def _read(self, path: str) -> tuple[bytes, str] | None:
+        """Return the content of a file on the default branch, and the commit it was read at; None if there is none."""
         url = f"{self.place.url}/repository/files/{quote(path, safe='')}"
         try:
             file = self.board.get(f"{url}?{_query(ref=self.target)}")
@@ -237,8 +295,19 @@ class _Own:
             return None
         match file:
             case {"content": str(content), "commit_id": str(commit)}:
-                return b64decode(content).decode(errors="replace"), commit
+                return b64decode(content), commit
         raise BadAnswer(f"GET {url}", "unexpected response: the file has no content")
+
+
+def _digest(changes: Iterable[_Change]) -> str:
+    """Return the SHA-256 (hex) of the changes of a commit."""
+    files = sorted([each.path, each.before, each.after] for each in changes)
+    return sha256(json.dumps(files).encode()).hexdigest()
+
+
+def _blob(content: bytes) -> str:
+    """Return git's ID of a file's content."""
+    return sha1(b"blob %d\0" % len(content) + content, usedforsecurity=False).hexdigest()
 
 
 def _fault(there: bool, expected: bool) -> str:

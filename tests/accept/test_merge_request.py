@@ -63,6 +63,15 @@ def accept(cli_runner: CliRunner, more: str = "") -> tuple[int, str, list[str]]:
     return done.code, done.out + done.err, [each for each in log if API in each]
 
 
+def compared(before: str, after: str) -> list[str]:
+    """Return the requests for the files in which two commits differ."""
+    pages = "&per_page=100&page=1"
+    spans = [f"GET {API}/repository/commits?ref_name=main..reconciler%2Faccept{pages}"]
+    for folder in ("", "&path=manifests"):
+        spans += [f"GET {API}/repository/tree?ref={commit}{folder}{pages}" for commit in (before, after)]
+    return spans
+
+
 def test_one_commit_and_one_merge_request(cli_runner: CliRunner) -> None:
     mine = Path("manifests/project.yaml").read_text()
     requests = [f"GET {API}", FILE, BRANCH, COMMIT, LIST, OPEN]
@@ -87,7 +96,8 @@ def test_one_commit_and_one_merge_request(cli_runner: CliRunner) -> None:
     assert accept(cli_runner) == (0, "Merge request unchanged: acme/web!1 (1 file)\n", requests)
 
     live(cli_runner, "2027-02-28")
-    requests = [f"GET {API}", FILE, BRANCH, COMMIT, LIST]
+    first = on_branch(cli_runner)["id"]
+    requests = [f"GET {API}", FILE, BRANCH, *compared(main["id"], first), COMMIT, LIST]
     assert accept(cli_runner) == (0, "Merge request updated: acme/web!1 (1 file)\n", requests)
     commit = on_branch(cli_runner)
     assert (commit["parent"], "2027-02-28" in commit["files"]["manifests/project.yaml"]) == (main["id"], True)
@@ -170,7 +180,7 @@ def test_commits_of_others_are_never_overwritten(cli_runner: CliRunner) -> None:
     code, said, requests = accept(cli_runner)
     assert (code, said, requests[-1]) == (
         1,
-        "reconciler: the branch reconciler/accept of acme/web has commits of somebody else; merge or delete it, or name "
+        "reconciler: the branch reconciler/accept of acme/web has changes of somebody else; merge or delete it, or name "
         "another one with --branch\n",
         BRANCH,
     )
@@ -179,6 +189,74 @@ def test_commits_of_others_are_never_overwritten(cli_runner: CliRunner) -> None:
         1,
         "reconciler: main is the default branch of acme/web; name another one with --branch\n",
     )
+
+
+def rewritten(cli_runner: CliRunner, number: int, *changes: dict[str, Any]) -> None:
+    """Replace the last commits of the branch by others on top of the default branch, and move that if told."""
+    state = cli_runner.sandbox.state()
+    repository = state["projects"][2]["repository"]
+    commits = {each["id"]: each for each in repository["commits"]}
+    head = commits[repository["branches"]["reconciler/accept"]]
+    parent = repository["branches"]["main"]
+    for index, change in enumerate(changes):
+        made = {**head, "parent": parent, "id": f"{number}{index}".ljust(40, "f"), **change}
+        made["files"] = {
+            path: text for path, text in {**head["files"], **made.get("files", {})}.items() if text is not None
+        }
+        repository["commits"].append(made)
+        parent = made["id"]
+    repository["branches"]["reconciler/accept"] = parent
+    cli_runner.sandbox.replace_state(state)
+
+
+MINE = {"manifests/project.yaml": "mine\n"}
+
+
+@pytest.mark.parametrize(
+    "changes",
+    [
+        pytest.param([{"files": MINE}], id="amended"),
+        pytest.param([{"files": {"NOTES.md": "mine"}}], id="amended with a file"),
+        pytest.param(
+            [{"files": {"manifests/project.yaml": None, "manifests/project.yaml/inner.yaml": "x"}}],
+            id="amended to a folder",
+        ),
+        pytest.param([{"files": {"README.md": None}}], id="amended without a file"),
+        pytest.param([{"files": {"README.md": None, "README.md/a": "x"}}], id="amended from a file to a folder"),
+        pytest.param([{"message": "Mine", "files": MINE}, {}], id="rebased onto work of somebody else"),
+        pytest.param([{}, {"message": "Mine\n\nReconciler-Proposal: " + "0" * 64}], id="squashed"),
+    ],
+)
+def test_work_of_others_is_never_overwritten_though_our_message_stays(
+    cli_runner: CliRunner, changes: list[dict[str, Any]]
+) -> None:
+    accept(cli_runner)
+    rewritten(cli_runner, 1, *changes)
+    before = web(cli_runner)["repository"]
+    live(cli_runner, "2027-02-28")
+    code, said, _ = accept(cli_runner)
+    assert (code, said) == (
+        1,
+        "reconciler: the branch reconciler/accept of acme/web has changes of somebody else; merge or delete it, or name "
+        "another one with --branch\n",
+    )
+    assert web(cli_runner)["repository"] == before
+
+
+def test_a_proposal_that_was_rebased_or_merged_as_it_is_gets_the_next_one(cli_runner: CliRunner) -> None:
+    accept(cli_runner)
+    rewritten(cli_runner, 1, {"author_name": "Somebody"})
+    live(cli_runner, "2027-02-28")
+    assert accept(cli_runner)[1] == "Merge request updated: acme/web!1 (1 file)\n"
+    state = cli_runner.sandbox.state()
+    repository = state["projects"][2]["repository"]
+    repository["branches"]["main"] = repository["branches"]["reconciler/accept"]
+    cli_runner.sandbox.replace_state(state)
+    main = on_branch(cli_runner, "main")
+    cli_runner.write("manifests/project.yaml", main["files"]["manifests/project.yaml"])
+    live(cli_runner, "2027-03-31")
+    assert accept(cli_runner)[1] == "Merge request updated: acme/web!1 (1 file)\n"
+    assert on_branch(cli_runner)["parent"] == main["id"]
 
 
 @pytest.mark.parametrize("match", ["commits", "merge_requests"])
@@ -290,6 +368,14 @@ def test_an_odd_response_is_told(answers: dict[str, Any], said: str) -> None:
     with pytest.raises(BadAnswer) as raised:
         propose(board(**answers), Place("1", "x"), TEXTS)
     assert str(raised.value) == said
+
+
+def test_an_odd_folder_is_told() -> None:
+    branch = {"commit": {"message": f"t\n\nReconciler-Proposal: {'0' * 64}"}}
+    tree = {"repository/commits": [[{"id": "2", "parent_ids": ["1"]}]], "repository/tree": [[], [{"path": "a"}]]}
+    with pytest.raises(BadAnswer) as raised:
+        propose(board(**tree, **{"repository/branches/x": branch}), Place("1", "x"), TEXTS)
+    assert str(raised.value) == (f"GET {P}/repository/tree: unexpected response: a file has no path, ID, mode or type")
 
 
 def test_a_repository_without_a_commit_is_told() -> None:

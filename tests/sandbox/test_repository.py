@@ -228,6 +228,49 @@ def test_branches_are_listed_and_created(service: SandboxClient, dialect: str) -
 
 
 @BOTH
+def test_the_commits_of_a_range_are_those_of_one_branch_alone(service: SandboxClient, dialect: str) -> None:
+    given(service, dialect)
+    for branch, texts in (("x", "12"), ("main", "3")):
+        for text in texts:
+            start = {"start_branch": "main"} if text == "1" else {}
+            commit(service, update("README.md", text), branch=branch, commit_message=f"{branch} {text}", **start)
+
+    def titles(ref: str) -> list[str]:
+        return [each["title"] for each in service.ask(f"GET {COMMITS}?ref_name={ref}")[1]]
+
+    assert titles("main..x") == ["x 2", "x 1"]
+    assert titles("x..main") == ["main 3"]
+    assert titles("x..x") == titles("main..none") == titles("none..x") == []
+
+
+@BOTH
+def test_a_folder_lists_its_folders_and_files_with_what_they_hold(service: SandboxClient, dialect: str) -> None:
+    given(service, dialect)
+    commit(service, create("manifests/a/b.yaml", "a\n"), update("README.md", "c"), branch="x", start_branch="main")
+
+    def tree(query: str) -> Any:
+        status, body = service.ask(f"GET {REPOSITORY}/tree?{query}")
+        return body if status >= 400 else [tuple(each.values()) for each in body]
+
+    (_, _, _, _, mode), file = before = tree("ref=main")
+    assert (mode, [each[1:4] for each in before]) == (
+        "040000",
+        [("manifests", "tree", "manifests"), ("README.md", "blob", "README.md")],
+    )
+    assert (file[0], file[4]) == ("63d8dbd40c23542e740659a7168a0ce3138ea748", "100644")
+    folder, changed = tree("ref=x")
+    assert [folder[0] != before[0][0], changed[0] != file[0]] == [True, True]
+    inner = tree("ref=x&path=manifests")
+    assert [each[1:4] for each in inner] == [
+        ("a", "tree", "manifests/a"),
+        ("api.yaml", "blob", "manifests/api.yaml"),
+    ]
+    assert tree("path=manifests") == [inner[1]]
+    assert tree("ref=none") == {"message": "404 Tree Not Found"}
+    assert tree("ref=main&path=none") == {"message": "404 invalid revision or path Not Found"}
+
+
+@BOTH
 def test_who_may_push(service: SandboxClient, dialect: str) -> None:
     given(service, dialect)
     action = update("README.md", "x")

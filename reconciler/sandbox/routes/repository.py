@@ -71,13 +71,41 @@ def get_file(call: Call) -> Answer:
         "encoding": "base64",
         "content_sha256": sha256(content).hexdigest(),
         "ref": sent["ref"],
-        "blob_id": sha1(b"blob %d\0" % len(content) + content, usedforsecurity=False).hexdigest(),
+        "blob_id": _blob(content),
         "commit_id": commit.id,
         "last_commit_id": next(each.id for each in _commits_of(project, commit, path)),
         "execute_filemode": False,
     }
     headers = [(f"x-gitlab-{name.replace('_', '-')}", str(value)) for name, value in record.items()]
     return Answer(200, record | {"content": b64encode(content).decode()}, headers)
+
+
+def list_tree(call: Call) -> Answer:
+    """`GET /projects/:id/repository/tree`: the folders of a folder, then its files."""
+    sent = read(call, text("ref"), text("path"), *PAGE)
+    project = _readable(call)
+    commit = _commit(project, sent.get("ref") or project.default_branch)
+    if commit is None:
+        raise refused(404, "404 Tree Not Found")
+    folder = (sent.get("path") or "").strip("/")
+    below = _below(commit, folder) if folder else commit.files
+    start = f"{folder}/" if folder else ""
+    if folder and not below:
+        raise refused(404, "404 invalid revision or path Not Found")
+    names = sorted({path.removeprefix(start).partition("/")[0] for path in below})
+    entries = [_show_entry(commit, f"{start}{name}") for name in names]
+    return page_of(call, sorted(entries, key=lambda entry: entry["type"] == "blob"), lambda entry: entry)
+
+
+def _show_entry(commit: Commit, path: str) -> dict[str, Any]:
+    """Return a file, or a folder with the digest of all that it holds."""
+    content = commit.files.get(path)
+    if content is None:
+        own = {"id": _digest(_below(commit, path)), "type": "tree", "mode": "040000"}
+    else:
+        own = {"id": _blob(content.encode()), "type": "blob", "mode": "100644"}
+    entry = own | {"name": path.rpartition("/")[2], "path": path}
+    return {name: entry[name] for name in ("id", "name", "type", "path", "mode")}
 
 
 def list_branches(call: Call) -> Answer:
@@ -110,14 +138,23 @@ def create_branch(call: Call) -> Answer:
 
 
 def list_commits(call: Call) -> Answer:
-    """`GET /projects/:id/repository/commits`: newest first, without totals; an unknown ref has none."""
+    """`GET /projects/:id/repository/commits`: newest first, without totals; an unknown ref has none.
+
+    `a..b` are the commits of b that a does not have.
+    """
     sent = read(call, text("ref_name"), text("path"), *PAGE)
     project = _readable(call)
     if not _repository(project).branches:
         raise refused(404, "404 Repository Not Found")
-    start = _commit(project, sent.get("ref_name") or project.default_branch)
+    without, _, ref = (sent.get("ref_name") or project.default_branch).rpartition("..")
+    start, apart = _commit(project, ref), _commit(project, without) if without else None
     path = (sent.get("path") or "").lstrip("/")
-    found = [] if start is None else list(_commits_of(project, start, path) if path else _ancestors(project, start))
+    if start is None or (without and apart is None):
+        found = []
+    else:
+        known = {each.id for each in _ancestors(project, apart)} if apart else set()
+        commits = _commits_of(project, start, path) if path else _ancestors(project, start)
+        found = [each for each in commits if each.id not in known]
     answer = page_of(call, found, lambda commit: _show(call, project, commit))
     kept = [header for header in answer.headers if not header[0].startswith("x-total")]
     return Answer(answer.status, answer.body, kept)
@@ -307,6 +344,11 @@ def _writable(call: Call, branch: str) -> Project:
     return project
 
 
+def _blob(content: bytes) -> str:
+    """Return git's ID of a file's content."""
+    return sha1(b"blob %d\0" % len(content) + content, usedforsecurity=False).hexdigest()
+
+
 def _digest(content: Mapping[str, Any]) -> str:
     return sha1(json.dumps(content, sort_keys=True).encode(), usedforsecurity=False).hexdigest()
 
@@ -363,6 +405,7 @@ SECTIONS = (REPOSITORY,)
 _PATH = "/projects/:id/repository"
 ROUTES = (
     Route("GET", f"{_PATH}/files/:file_path", get_file),
+    Route("GET", f"{_PATH}/tree", list_tree),
     Route("GET", f"{_PATH}/branches", list_branches),
     Route("POST", f"{_PATH}/branches", create_branch),
     Route("GET", f"{_PATH}/branches/:branch", get_branch),
