@@ -1,7 +1,7 @@
 """The values that a shell may complete an option to: fast, and empty if nothing is known."""
 
 import re
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from importlib.util import find_spec
 from pathlib import Path
 from pkgutil import iter_modules
@@ -34,6 +34,9 @@ PATHLESS = re.compile(
 )
 """The kind of a document about a target that has no path."""
 
+HARMLESS = re.compile(r"[\w./@+-]+")
+"""Names that mean nothing to a shell: bash inserts what it is offered as it is, and anybody can push a branch."""
+
 REFERENCES = ("for-each-ref", "--format=%(refname:short)", "refs/heads", "refs/remotes", "refs/tags")
 """The git command that lists branches and tags."""
 
@@ -56,7 +59,7 @@ def reports(_context: click.Context, _parameter: click.Parameter, incomplete: st
 
 def targets(context: click.Context, _parameter: click.Parameter, incomplete: str) -> list[str]:
     """Return the targets that the manifests name: the paths of groups and projects, `instance`, `user`."""
-    return sorted(path for path in set(_targets(context)) if path.startswith(incomplete) and "{" not in path)
+    return _offered(sorted(set(_targets(context))), incomplete)
 
 
 def revisions(_context: click.Context, _parameter: click.Parameter, incomplete: str) -> list[str]:
@@ -68,7 +71,7 @@ def revisions(_context: click.Context, _parameter: click.Parameter, incomplete: 
         found = [*git(top, REFERENCES).stdout.decode(errors="replace").split(), "applied"] if top else []
     except OSError:
         return []
-    return [name for name in found if name.startswith(incomplete)]
+    return _offered(found, incomplete)
 
 
 def schemas(_context: click.Context, _parameter: click.Parameter, incomplete: str) -> list[str]:
@@ -76,6 +79,11 @@ def schemas(_context: click.Context, _parameter: click.Parameter, incomplete: st
     from reconciler.schema import NAMES
 
     return [name for name in NAMES if name.startswith(incomplete)]
+
+
+def _offered(names: Iterable[str], incomplete: str) -> list[str]:
+    """Return those names that begin like a word and can be inserted into a command line as they are."""
+    return [name for name in names if name.startswith(incomplete) and HARMLESS.fullmatch(name)]
 
 
 def _targets(context: click.Context) -> Iterator[str]:

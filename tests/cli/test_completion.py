@@ -142,6 +142,42 @@ def test_branches_and_tags_are_known_to_since(cli_runner: CliRunner) -> None:
     assert asked("reconciler plan --since", "v") == ["v1"]
 
 
+@pytest.mark.parametrize(
+    "name",
+    [
+        "$(id)",
+        "`id`",
+        "a;id",
+        "a|id",
+        "a&id",
+        "a>b",
+        "${HOME}",
+        "*",
+        "a?",
+        "[a]",
+        "!id",
+        "a\\b",
+        "a(b",
+        "~root",
+    ],
+)
+def test_only_names_that_mean_nothing_to_a_shell_are_offered(cli_runner: CliRunner, name: str) -> None:
+    """A shell inserts some of what it is offered as it is, and Enter runs it."""
+    for number, path in enumerate((name, f"'{name}'", f"'acme/{name}'", "'acme/größe_1.0+x@y'")):
+        cli_runner.write(
+            f"offered/{number}.yaml",
+            f"kind: Project\nmetadata: {{path: {path}}}\n---\nkind: Project\nmetadata:\n  path: {path}\n",
+        )
+    assert asked("reconciler plan offered --target") == ["acme/größe_1.0+x@y"]
+    repo = repository(cli_runner.folder)
+    repo.commit()
+    refs = cli_runner.folder / ".git/packed-refs"
+    head = repo.git("rev-parse", "HEAD").strip()
+    named = [] if set(name) & set("*?[~\\") else [f"{head} refs/heads/{name}\n", f"{head} refs/tags/acme/{name}\n"]
+    refs.write_text("".join([*named, f"{head} refs/tags/v1.0\n"]))
+    assert asked("reconciler plan --since") == ["main", "v1.0", "applied"]
+
+
 def test_without_git_since_has_no_suggestions(cli_runner: CliRunner, monkeypatch: pytest.MonkeyPatch) -> None:
     repository(cli_runner.folder)
     monkeypatch.setenv("PATH", str(cli_runner.folder))
