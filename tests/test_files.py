@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from reconciler.errors import OutputFailed
-from reconciler.system.files import is_linked, save
+from reconciler.system.files import is_linked, save, save_all
 from tests.limits import no_file_longer_than
 
 
@@ -28,6 +28,15 @@ def test_a_file_is_replaced_and_keeps_its_mode_and_folders_are_made(tmp_path: Pa
     save(file, "two\n")
     assert (stat.S_IMODE(file.stat().st_mode), file.stat().st_ino == number) == (0o604, False)
     assert everything(tmp_path) == {"a/b/new": "two\n"}
+
+
+def test_of_several_files_none_is_written_if_one_cannot_be(tmp_path: Path) -> None:
+    (tmp_path / "b.yaml").mkdir()
+    (tmp_path / "c").write_text("file")
+    for path, reason in (("b.yaml", "Is a directory"), ("c/d", "File exists"), ("x" * 256, "File name too long")):
+        with pytest.raises(OutputFailed, match=f"{path}: {reason}"):
+            save_all({tmp_path / "a": "new", tmp_path / path: "new", tmp_path / "e": "new"})
+        assert everything(tmp_path) == {"c": "file"}
 
 
 def test_a_link_is_replaced_and_what_it_leads_to_is_left_alone(tmp_path: Path) -> None:

@@ -115,7 +115,7 @@ def accept(drift: Drift, kinds: Kinds, files: ManifestFiles) -> Acceptance:
     closed = {**files.closed, **{path: IN_TEMPLATE for path in manifests.files if path.endswith(TEMPLATE)}}
     sources = manifests.sources
     while True:
-        drafts = Drafts(manifests.specs, files.roots)
+        drafts = Drafts(manifests.specs, files.roots, {file.casefold(): Path(file) for file in manifests.files})
         rounds = _Rounds(
             manifests,
             planned,

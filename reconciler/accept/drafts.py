@@ -8,7 +8,7 @@ from typing import Any
 from reconciler.accept.placement import Edit
 from reconciler.accept.wishes import Add, Drop, Put
 from reconciler.errors import OutputFailed
-from reconciler.export.files import NEXT, document_path
+from reconciler.export.files import NEXT, distinct, document_path
 from reconciler.export.yaml_edit import RenamedKey, updated_text
 from reconciler.manifests import is_manifest
 from reconciler.manifests.documents import target_document
@@ -25,12 +25,14 @@ class Drafts:
     Attributes:
         specs: of all sections.
         folders: the files and folders in which manifests are searched, as the user named them.
+        files: the files there are, by `str.casefold` of each.
         values: by document as it was read, its value.
         added: by target, the file of its new document, and the document's value.
     """
 
     specs: SectionSpecs
     folders: Sequence[Path]
+    files: Mapping[str, Path] = field(default_factory=dict)
     values: Mapping[Document, Any] = field(default_factory=dict)
     added: Mapping[Target, tuple[Path, Any]] = field(default_factory=dict)
 
@@ -57,12 +59,12 @@ class Drafts:
                 added[original] = added[original][0], value
             else:
                 values[original] = value
-        return Drafts(self.specs, self.folders, values, added)
+        return Drafts(self.specs, self.folders, self.files, values, added)
 
     def _path(self, target: Target, beside: Document) -> Path:
         """Return the file of a new document: beside another, or that one's own file if no other would be found."""
         file = Path(beside.source.path)
-        path = document_path(file.parent, target)
+        path = distinct(document_path(file.parent, target), self.files)
         found = any(path.is_relative_to(top) and is_manifest(str(path.relative_to(top))) for top in self.folders)
         return path if found else file
 

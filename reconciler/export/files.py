@@ -5,6 +5,7 @@ import re
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from glob import escape
+from hashlib import sha256
 from pathlib import Path
 from typing import Any
 
@@ -22,6 +23,12 @@ from reconciler.model.kind import Kinds
 from reconciler.model.targets import Target
 
 NEXT = "---\n"
+
+ENDING = ".yaml"
+
+LONGEST_NAME = 255
+"""Bytes of a file's name, on most file systems."""
+
 SCHEMA = Path("schemas/manifest.schema.json")
 """The copy of the schema, relative to the parent of the folder."""
 
@@ -47,6 +54,7 @@ class Folder:
     compact: bool = False
     _changed: dict[Path, dict[int, Any]] = field(default_factory=dict)
     _added: dict[Path, list[dict[str, Any]]] = field(default_factory=dict)
+    _taken: dict[str, Path] = field(default_factory=dict)
 
     def with_discovered(self, targets: Iterable[ResolvedTarget], members: Mapping[str, Sequence[Member]]) -> "Folder":
         """Return the folder as it was read, with all sets applied, and with placeholders filled in in documents by ID.
@@ -112,6 +120,10 @@ class Folder:
 
     def add(self, path: Path, document: dict[str, Any]) -> None:
         """Put a document into a file, behind those it may have."""
+        if not self._taken:
+            self._taken.update((str(file).casefold(), file) for file in self.texts)
+        path = distinct(path, self._taken)
+        self._taken[str(path).casefold()] = path
         self._added.setdefault(path, []).append(document)
 
     def changed_texts(self) -> dict[Path, str]:
@@ -150,7 +162,8 @@ def document_path(folder: Path, target: Target) -> Path:
     """Return where in a folder a target without a document gets one: `acme/api.yaml`, `project-12.yaml`, `user.yaml`.
 
     Names that begin with a dot would not be found again, and the name of the tool's configuration would not be read: a
-    `_` is put before them.
+    `_` is put before them. A `_` behind the name of a folder such as `api.yaml` keeps it apart from the file of `api`,
+    and a name that is too long for a file ends in a digest.
     """
     return named_path(folder, target.ref if isinstance(target.ref, str) else str(target).replace(" ", "-"))
 
@@ -158,8 +171,33 @@ def document_path(folder: Path, target: Target) -> Path:
 def named_path(folder: Path, name: str) -> Path:
     """Return where in a folder the document of a name stands; the name may have slashes. See `document_path`."""
     *folders, last = (f"_{part}" if part.startswith(".") else part for part in name.split("/"))
-    path = folder.joinpath(*folders, f"{last}.yaml")
+    above = (_fitting(f"{part}_" if part.lower().endswith(ENDING) else part) for part in folders)
+    path = folder.joinpath(*above, _fitting(last, ENDING))
     return path.with_name(f"_{path.name}") if path.resolve() == Path(CONFIGURATION).resolve() else path
+
+
+def distinct(path: Path, taken: Mapping[str, Path]) -> Path:
+    """Return a path, with a digest if another one is the same but for case: some file systems know no case.
+
+    Args:
+        path: of a new document.
+        taken: other paths, by `str.casefold` of each.
+    """
+    if taken.get(str(path).casefold(), path) == path:
+        return path
+    return path.with_name(f"{path.stem}-{_digest(path.name)}{path.suffix}")
+
+
+def _fitting(name: str, ending: str = "") -> str:
+    """Return the name of a file or folder; one that is too long is cut and gets a digest."""
+    if len(f"{name}{ending}".encode()) <= LONGEST_NAME:
+        return f"{name}{ending}"
+    digest = f"-{_digest(name)}{ending}"
+    return name.encode()[: LONGEST_NAME - len(digest)].decode(errors="ignore") + digest
+
+
+def _digest(name: str) -> str:
+    return sha256(name.encode()).hexdigest()[:8]
 
 
 def read_folder(path: Path, kinds: Kinds, *, compact: bool = False) -> Folder:

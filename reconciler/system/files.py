@@ -5,6 +5,7 @@ import os
 import stat
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
+from errno import EISDIR
 from fcntl import LOCK_EX, flock
 from pathlib import Path
 from typing import Any
@@ -54,6 +55,9 @@ def save_all(texts: Mapping[Path, str]) -> None:
             with naming(path):
                 path.parent.mkdir(parents=True, exist_ok=True)
                 prepared[path] = _prepare(path, text.encode(errors="backslashreplace"))
+        for path in prepared:
+            if path.is_dir():
+                raise OutputFailed(f"{path}: {os.strerror(EISDIR)}")
         for path, partial in prepared.items():
             with naming(path):
                 partial.replace(path)

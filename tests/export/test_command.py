@@ -122,3 +122,67 @@ def test_what_a_document_creates_stays_as_it_is_written(cli_runner: CliRunner) -
     }
     assert files.pop("all.yaml") == text.replace("mine", "theirs")
     assert not any("create" in each for each in files.values())
+
+
+LONG = "a" * 252
+
+
+def awkward(cli_runner: CliRunner) -> None:
+    """A project with a long name, and a subgroup that is called like the file of a project."""
+    state = cli_runner.sandbox.state()
+    milestones = [{"title": "m", "due_date": "2026-12-31"}]
+    owner = [{"user": "ada", "role": "owner"}]
+    state["groups"] += [
+        {"id": number, "path": f"acme/{path}", "members": owner}
+        for number, path in ((90, "api.yaml"), (91, LONG + "bc"))
+    ]
+    paths = (f"acme/{LONG}", f"acme/{LONG}b", "acme/api.yaml/inner", f"acme/{LONG}bc/inner")
+    state["projects"] += [
+        {"id": 900 + number, "path": path, "milestones": milestones} for number, path in enumerate(paths)
+    ]
+    cli_runner.sandbox.replace_state(state)
+
+
+def test_names_that_no_file_can_have_get_another(cli_runner: CliRunner) -> None:
+    awkward(cli_runner)
+    done = cli_runner("export --group acme -o out")
+    assert done.code == 0
+    written = [path.removeprefix("out/acme/") for path in done.out.split()]
+    assert {"api.yaml", "api.yaml_/inner.yaml", f"{LONG}bc/inner.yaml"} < {*written}
+    assert sorted(len(path) for path in written if path.startswith("aaa")) == [255, 255, 265]
+    assert cli_runner("drift out").code == 0
+    assert cli_runner("export --group acme -o out").out == ""
+    for line in ("export --group acme --as-set -o set", "init --group acme"):
+        assert cli_runner(line).code == 0
+        assert cli_runner(f"drift {line.rpartition(' -o ')[2] if '-o' in line else 'manifests'}").code == 0
+
+
+def test_what_deviates_is_accepted_into_files_that_can_be(cli_runner: CliRunner) -> None:
+    awkward(cli_runner)
+    cli_runner.write(
+        "manifests/all.yaml",
+        "apiVersion: reconciler/v1\nkind: ProjectSet\nmetadata: {name: all}\nselect: {group: acme}\n"
+        "spec: {milestones: {m: {due_date: 2027-01-31}}}\n",
+    )
+    done = cli_runner("accept")
+    assert done.code == 0
+    written = {path.removeprefix("manifests/acme/") for path in done.out.split()}
+    assert {"api.yaml", "api.yaml_/inner.yaml", f"{LONG}bc/inner.yaml"} < written
+    assert cli_runner("drift").code == 0
+
+
+def test_a_new_file_is_never_another_one_but_for_case(cli_runner: CliRunner) -> None:
+    other = "apiVersion: reconciler/v1\nkind: Profile\nmetadata: {name: other}\nspec: {}\n"
+    for folder in ("out", "manifests"):
+        cli_runner.write(f"{folder}/acme/API.yaml", other)
+        cli_runner.write(f"{folder}/acme/lib.yaml", other.replace("other", "lib"))
+    assert cli_runner("export --project acme/api --project acme/lib -o out").out == (
+        "out/acme/api-f1cb3b3e.yaml\nout/acme/lib.yaml\n"
+    )
+    cli_runner.write(
+        "manifests/all.yaml",
+        "apiVersion: reconciler/v1\nkind: ProjectSet\nmetadata: {name: all}\nselect: {projects: [acme/api, acme/lib]}\n"
+        "spec: {milestones: {soon: {due_date: 2027-01-31}}}\n",
+    )
+    assert cli_runner("accept").out == "manifests/acme/api-f1cb3b3e.yaml\nmanifests/acme/lib.yaml\n"
+    assert cli_runner("drift").code == 0
