@@ -8,6 +8,8 @@ ReconcilerError                 1
 ├── UsageError                 64   the command line itself is wrong
 ├── PlanRefused                 1   a plan that must not be applied: other service, too old, guarded, unreadable
 ├── OutputFailed                1   a report, a plan or a token could not be written
+├── InventoryUnreadable         1   the list of what was applied cannot be read: no network, no right, malformed
+├── InventoryNotStored          3   what an apply did could not be added to that list
 └── ServiceError                1   a request did not get a usable response; names the request
     ├── Unreachable                 no connection: refused, no such host, no TLS; ends a run
     │   └── Untrusted               the certificate of the service cannot be verified
@@ -102,6 +104,26 @@ class PlanRefused(ReconcilerError):
 
 class OutputFailed(ReconcilerError):
     """A result could not be written."""
+
+
+class InventoryUnreadable(ReconcilerError):
+    """The list of what was applied cannot be read, so nothing is deleted by it.
+
+    Attributes:
+        reason: why.
+        remedy: what to do; empty if the reason contains it.
+    """
+
+    def __init__(self, reason: str, remedy: str = "") -> None:
+        self.reason = reason
+        self.remedy = remedy
+        super().__init__("; ".join(filter(None, (f"the inventory cannot be read: {reason}", remedy))))
+
+
+class InventoryNotStored(ReconcilerError):
+    """An apply is done, and the list of what was applied does not know of it."""
+
+    exit_code = 3
 
 
 class ServiceError(ReconcilerError):

@@ -1,0 +1,281 @@
+"""Deletion by absence: the objects of the inventory that are no longer declared, and why others stay. Pure.
+
+The list finds, and history proves: nothing is deleted whose declaration no commit below HEAD shows.
+"""
+
+from collections import Counter
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from enum import Enum, auto
+from types import MappingProxyType
+
+from reconciler.model.endpoints import Collection as Objects
+from reconciler.model.inventory import Inventory, ObjectKey, ObjectLine
+from reconciler.model.kind import Kinds
+from reconciler.model.resource import Resource
+from reconciler.model.state import DesiredState, DesiredTarget, LivePart, Section, Unreadable
+from reconciler.model.targets import Identity, Key
+from reconciler.model.wording import counted
+
+SHORT = 7
+"""Characters of a commit's ID in messages."""
+
+RENAMED = "the service shows the object by another name"
+UNLISTED = "the section could not be listed whole"
+UNCOMMITTED = "the manifests that declared it were never committed"
+
+NO_IDS: Mapping[Key, int] = MappingProxyType({})
+
+
+class Standing(Enum):
+    """Where a commit stands in the history of the checkout."""
+
+    CONTAINED = auto()
+    """HEAD, or one of its ancestors."""
+    AHEAD = auto()
+    """A descendant of HEAD."""
+    ELSEWHERE = auto()
+    """On another branch."""
+    UNKNOWN = auto()
+    """Not in this clone."""
+    CUT_OFF = auto()
+    """Not in this clone, which is shallow."""
+
+
+@dataclass(frozen=True, slots=True)
+class PartNow:
+    """A collection that the manifests declare for a target, and its live objects.
+
+    Attributes:
+        target: as the inventory names it.
+        section: the section's name.
+        part: which of the section's endpoints.
+        live: the canonical names of each live object, by ID; None if the list is not whole.
+        declared: the IDs of the live objects that a declared or a former name stands for.
+        identity: returns the canonical form of a name.
+        by_id: whether an object is known by its ID alone, as an entry of an allowlist is.
+    """
+
+    target: str
+    section: str
+    part: str
+    live: Mapping[int, frozenset[Key]] | None
+    declared: frozenset[int] = frozenset()
+    identity: Callable[[Key], Key] = lambda name: name
+    by_id: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class Stay:
+    """An object of the inventory that is no longer declared, is live, and is not deleted.
+
+    Attributes:
+        line: of the inventory.
+        reason: why.
+    """
+
+    line: ObjectLine
+    reason: str
+
+
+@dataclass(frozen=True, slots=True)
+class Verdict:
+    """What becomes of the objects that are no longer declared in a section that is.
+
+    Attributes:
+        deletions: those to delete, in the order of the inventory.
+        stays: the others.
+    """
+
+    deletions: tuple[ObjectLine, ...]
+    stays: tuple[Stay, ...]
+
+
+def part_now(target: str, section: Section, part: Objects, live: LivePart, ids: Mapping[Key, int] = NO_IDS) -> PartNow:
+    """Return a declared collection with its live objects.
+
+    Args:
+        target: as the inventory names it.
+        section: what is declared.
+        part: the collection.
+        live: what was read of it.
+        ids: by canonical name, the IDs of the groups or projects that names refer to, as far as they were looked up.
+    """
+    declared = section.wanted[part.name]
+    if isinstance(live, Unreadable) or isinstance(declared, Resource) or not isinstance(live, tuple):
+        return PartNow(target, section.kind, part.name, None)
+    shown = {
+        each.id: frozenset(map(part.identity, each.names)) for each in live if each.id is not None and not each.below
+    }
+    former = (old for resource in declared.values() for old in getattr(resource, "renamed_from", ()))
+    names = {part.identity(name) for name in (*declared, *former)}
+    numbers = {ids[name] for name in names if name in ids}
+    known = frozenset().union(*shown.values()) | ids.keys()
+    if part.key_level and any(isinstance(name, str) and name not in known for name in names) and _has_nameless(shown):
+        return PartNow(target, section.kind, part.name, None)  # a declared path may be any of these
+    claimed = frozenset(number for number, called in shown.items() if called & names or number in numbers)
+    return PartNow(target, section.kind, part.name, shown, claimed, part.identity, part.key_level is not None)
+
+
+def absent(inventory: Inventory, parts: Iterable[PartNow]) -> tuple[tuple[ObjectLine, ...], tuple[Stay, ...]]:
+    """Return the listed objects that are live and no longer declared in a section that is, and those that stay.
+
+    What has a name or an ID that is declared is neither; nor is what is no longer live.
+    """
+    lines: dict[tuple[str, str, str], list[ObjectLine]] = {}
+    for line in inventory.objects.values():
+        lines.setdefault(line.key[:3], []).append(line)
+    candidates, stays = [], []
+    for part in parts:
+        for line in lines.get((part.target, part.section, part.part), ()):
+            if part.live is None:
+                stays.append(Stay(line, UNLISTED))
+            elif line.id not in part.live or line.id in part.declared:
+                continue
+            elif part.by_id or part.identity(line.name) in part.live[line.id]:
+                candidates.append(line)
+            else:
+                stays.append(Stay(line, RENAMED))
+    return tuple(candidates), tuple(stays)
+
+
+def judge(
+    candidates: Iterable[ObjectLine],
+    standings: Mapping[str, Standing],
+    declares: Callable[[ObjectLine], bool],
+    obstacle: str = "",
+) -> Verdict:
+    """Return which objects that are no longer declared are deleted, and why the others stay.
+
+    Args:
+        candidates: as of `absent`.
+        standings: of the commits that the candidates name.
+        declares: whether the manifests at the commit of a line, which HEAD contains, declare its object; see
+            `is_declared`.
+        obstacle: why this run deletes nothing by the list, such as other inputs than those of `reconciler.yaml`; empty
+            if it may.
+    """
+    deletions, stays = [], []
+    for line in candidates:
+        reason = obstacle or _not_contained(line, standings)
+        if not reason and not declares(line):
+            reason = f"the manifests at {line.at[:SHORT]} do not declare it"
+        if reason:
+            stays.append(Stay(line, reason))
+        else:
+            deletions.append(line)
+    return Verdict(tuple(deletions), tuple(stays))
+
+
+def is_declared(line: ObjectLine, called: Collection[Identity], then: DesiredState, kinds: Kinds) -> bool:
+    """Return whether manifests declare an object.
+
+    Args:
+        line: of the inventory.
+        called: all that the target is known as: its ID, and its paths.
+        then: the manifests.
+        kinds: all kinds.
+    """
+    kind = kinds.get(line.section)
+    part = next((each for each in kind.parts if each.name == line.part), None) if kind else None
+    if not isinstance(part, Objects):
+        return False
+    return any(
+        resource is not None and part.identity(name) == part.identity(line.name)
+        for target in then.targets
+        if target.target.identity in called
+        for name, resource in _declared(target, line)
+    )
+
+
+def stale_absences(
+    planned: Iterable[ObjectLine], inventory: Inventory, standings: Mapping[str, Standing]
+) -> dict[ObjectKey, str]:
+    """Return the planned deletions by absence that must not be carried out any more, and why.
+
+    Args:
+        planned: the lines that the plan deletes.
+        inventory: as it is now, before the first write.
+        standings: of its `applied`, in the history of the plan's commit.
+    """
+    newer = inventory.applied and standings.get(inventory.applied) is not Standing.CONTAINED
+    reason = f"newer manifests were applied, {inventory.applied[:SHORT]}: plan again" if newer else ""
+    gone = "the inventory no longer lists it: plan again"
+    stale = {line.key: reason or (gone if line.key not in inventory.objects else "") for line in planned}
+    return {key: why for key, why in stale.items() if why}
+
+
+def reasons(stays: Iterable[Stay]) -> list[str]:
+    """Return a line for each reason, in alphabetical order."""
+    numbers = Counter(stay.reason for stay in stays)
+    return [
+        f"{counted(number, 'object')} no longer declared {'stays' if number == 1 else 'stay'}: {reason}"
+        for reason, number in sorted(numbers.items())
+    ]
+
+
+def departures(
+    inventory: Inventory, declared: Collection[tuple[str, str, str]], unknown: Collection[str] = ()
+) -> list[str]:
+    """Return a line for what has left: targets and sections that are no longer declared and keep their objects.
+
+    Args:
+        inventory: the list.
+        declared: target, section and part of all that the manifests declare, whatever the run selects.
+        unknown: the targets of which that is not known, such as archived members of sets, and members of groups that
+            could not be listed.
+    """
+    present = {target for target, _, _ in declared}
+    gone, lost = list[ObjectLine](), dict[tuple[str, str], list[ObjectLine]]()
+    for line in inventory.objects.values():
+        if line.target in present and line.key[:3] not in declared:
+            lost.setdefault((line.section, line.part), []).append(line)
+        elif line.target not in present and line.target not in unknown:
+            gone.append(line)
+    return [*_gone(gone), *(_lost(section, part, lines) for (section, part), lines in sorted(lost.items()))]
+
+
+def _has_nameless(shown: Mapping[int, frozenset[Key]]) -> bool:
+    """Return whether an allowlist shows an entry by its ID alone."""
+    return any(not any(isinstance(name, str) for name in names) for names in shown.values())
+
+
+def _not_contained(line: ObjectLine, standings: Mapping[str, Standing]) -> str:
+    if not line.at:
+        return UNCOMMITTED
+    match standings[line.at]:
+        case Standing.CONTAINED:
+            return ""
+        case Standing.CUT_OFF:
+            return f"declared at {line.at[:SHORT]}, which is not in this clone: fetch the history"
+        case _:
+            return f"declared at {line.at[:SHORT]}, which this branch does not contain"
+
+
+def _declared(target: DesiredTarget, line: ObjectLine) -> Iterable[tuple[Key, Resource | None]]:
+    wanted = (section.wanted.get(line.part) for section in target.sections if section.kind == line.section)
+    return [pair for part in wanted if part is not None and not isinstance(part, Resource) for pair in part.items()]
+
+
+def _gone(lines: Sequence[ObjectLine]) -> Iterable[str]:
+    levels = dict.fromkeys(line.target.partition(" ")[0] for line in lines)
+    for level in levels:
+        those = [line for line in lines if line.target.partition(" ")[0] == level]
+        targets = len({line.target for line in those})
+        verb, whose = ("is", "its") if targets == 1 else ("are", "their")
+        yield f"{counted(targets, level)} {verb} no longer declared; {whose} {_objects(those)}"
+
+
+def _lost(section: str, part: str, lines: Sequence[ObjectLine]) -> str:
+    name, remedy = (section, "{}") if part == section else (f"{section}.{part}", f"{{{part}: []}}")
+    levels = dict.fromkeys(line.target.partition(" ")[0] for line in lines)
+    owners = [counted(len({line.target for line in lines if line.target.startswith(level)}), level) for level in levels]
+    them = "it" if len(lines) == 1 else "them"
+    return (
+        f"{name} of {' and '.join(owners)} is no longer declared; its {_objects(lines)} "
+        f"(`{section}: {remedy}` deletes {them})"
+    )
+
+
+def _objects(lines: Sequence[ObjectLine]) -> str:
+    return f"{counted(len(lines), 'object')} {'stays' if len(lines) == 1 else 'stay'}"

@@ -1,0 +1,96 @@
+"""What is wanted of a target, as one digest, and the day on which time alone changes it. Pure."""
+
+import hashlib
+import json
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import asdict
+from datetime import UTC, date, datetime, timedelta
+from typing import Any
+
+from reconciler.model.endpoints import Collection
+from reconciler.model.resource import Found, Resource, Rotated, Wanted
+from reconciler.model.state import DeclaredException, DesiredTarget, Section
+from reconciler.model.targets import Key
+
+SCHEME = 1
+"""The way in which a digest is made: another number makes all digests different."""
+
+
+def digest_of(target: DesiredTarget, unmanaged: Iterable[str] = ()) -> str:
+    """Return a digest of the effective spec of a target, such as `1:9f86d0...`.
+
+    It covers the declared sections, what is pruned, what is unmanaged, exceptions without their reasons, and creation;
+    not the order in which documents and layers declare them.
+
+    Args:
+        target: with all its placeholders filled in.
+        unmanaged: the sections that its document leaves alone.
+    """
+    exceptions = sorted(
+        [each.section, each.until.isoformat(), str(each.item), type(each.item).__name__, *sorted(each.fields)]
+        for each in target.exceptions
+    )
+    content = {
+        "sections": {section.kind: _section(section) for section in target.sections},
+        "prune": sorted(section.kind for section in target.sections if section.prune),
+        "unmanaged": sorted(unmanaged),
+        "exceptions": exceptions,
+        "creation": _creation(target),
+    }
+    text = json.dumps(content, sort_keys=True, separators=(",", ":"), default=str)
+    return f"{SCHEME}:{hashlib.sha256(text.encode()).hexdigest()}"
+
+
+def again_on(exceptions: Iterable[DeclaredException], due: Iterable[datetime], today: date) -> date | None:
+    """Return the first day (UTC) on which time alone changes what is wanted of a target; None if none does.
+
+    Args:
+        exceptions: of the target.
+        due: the moments of its rotations and of the deletions of predecessors; see `due_moments`.
+        today: the day of the run, UTC.
+    """
+    days = [each.until + timedelta(days=1) for each in exceptions if not each.is_over(today)]
+    days += [moment.astimezone(UTC).date() for moment in due]
+    return min(days, default=None)
+
+
+def due_moments(section: Section, part: Collection, live: Sequence[Found], grace: timedelta) -> Iterator[datetime]:
+    """Yield when each token of a section is to be rotated, and when its predecessors are to be deleted.
+
+    Args:
+        section: the declared section.
+        part: its collection.
+        live: its objects after the run.
+        grace: the age of a successor at which its predecessors are deleted.
+    """
+    wanted = section.wanted[part.name]
+    ours: dict[Key, list[datetime]] = {}
+    for found in live:
+        if found.ours and found.created_at is not None:
+            for name in {part.identity(name) for name in found.names}:
+                ours.setdefault(name, []).append(found.created_at)
+    for name, resource in () if isinstance(wanted, Resource) else wanted.items():
+        if isinstance(resource, Rotated) and resource.rotate_after and (births := ours.get(part.identity(name))):
+            yield max(births) + resource.rotate_after
+            if len(births) > 1:
+                yield max(births) + grace
+
+
+def _section(section: Section) -> dict[str, Any]:
+    return {name: _part(wanted) for name, wanted in section.wanted.items()}
+
+
+def _part(wanted: Wanted) -> Any:
+    """Return a part as JSON; the type of a name counts, for `7` is a path and 7 is an ID."""
+    if isinstance(wanted, Resource):
+        return _fields(wanted)
+    items = [[str(name), type(name).__name__, None if item is None else _fields(item)] for name, item in wanted.items()]
+    return sorted(items, key=lambda item: (item[0], item[1]))
+
+
+def _fields(resource: Resource) -> dict[str, Any]:
+    return resource.model_dump(mode="json", include=set(resource.model_fields_set))
+
+
+def _creation(target: DesiredTarget) -> Any:
+    return None if target.creation is None else asdict(target.creation) | {"origin": ""}
