@@ -169,7 +169,7 @@ class Stop:
         """End the run if an error means that no further request can succeed."""
         if isinstance(error, Unauthorized):
             self.refused = True
-            self.cancel(f"the service refuses the token: {error.reason}")
+            self.cancel(f"the service refuses the token: {error.reason}; {error.remedy}")
         if isinstance(error, ScopeMissing):
             self.cancel(error.remedy)
         if isinstance(error, WaitTooLong):

@@ -15,9 +15,17 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import partial
 
-from reconciler.apply.outcomes import Fate, Status
+from reconciler.apply.outcomes import Fate, Outcome, Status
 from reconciler.apply.targets import Targets
-from reconciler.apply.verify import Reread, Verifier, collection_of, forgery, stale_reason
+from reconciler.apply.verify import (
+    Reread,
+    Verifier,
+    collection_of,
+    forgery,
+    is_as_wanted,
+    stale_reason,
+    with_created,
+)
 from reconciler.model.creation import ID_OF
 from reconciler.model.diff import resource_of
 from reconciler.model.endpoints import ALONE, Siblings
@@ -36,10 +44,12 @@ class Ready:
     Attributes:
         section: with its changes as they are sent.
         refused: why a change is not carried out, by the `id` of the change: changes have no hash.
+        done: by the same, the outcome of a change that was as wanted before anything was sent.
     """
 
     section: SectionPlan
     refused: Mapping[int, Fate] = field(default_factory=dict)
+    done: Mapping[int, Outcome] = field(default_factory=dict)
 
     @property
     def open(self) -> list[Change]:
@@ -106,7 +116,7 @@ class Preparation:
         return ready.refusing(stale({id(change): stale_reason(change, live) for change in changes}))
 
     def _saved(self, ready: Ready) -> Ready:
-        return ready.refusing(self._moved(ready.open))
+        return self._compared(ready, ready.open)
 
     def _new_target(self, ready: Ready) -> Ready:
         """Deletions are never added: those that the plan shows must not have moved."""
@@ -128,7 +138,8 @@ class Preparation:
             problems=(*problems, *ready.section.problems),
             excepted=ready.section.excepted,
         )
-        return Ready(section, ready.refused).refusing(self._moved(deletions) if self.options.recheck else {})
+        ready = Ready(section, ready.refused)
+        return self._compared(ready, deletions) if self.options.recheck else ready
 
     def _parent_changed(self, again: Section, ready: Ready) -> Ready:
         planned, _ = plan_section(again, LiveState(self._parts(again), {}), self.kinds)
@@ -157,16 +168,27 @@ class Preparation:
             for name, wanted in section.wanted.items()
         }
 
-    def _moved(self, changes: Sequence[Change]) -> dict[int, Fate]:
-        """Read again what changes of a saved plan are about; return the refused ones: moved since, or edited."""
+    def _compared(self, ready: Ready, changes: Sequence[Change]) -> Ready:
+        """Read again what changes of a saved plan are about.
+
+        What is as wanted was done before; what has moved otherwise since, or was edited, is refused.
+        """
         live = self.verifier.again(changes)
         siblings = {
             part: ALONE if isinstance(objects, Unreadable) else objects.siblings(_in_part(changes, part))
             for part, objects in live.items()
         }
-        return stale(
-            {id(change): stale_reason(change, live) or self._forgery(change, live, siblings) for change in changes}
-        )
+        moved = {id(change): stale_reason(change, live) for change in changes}
+        as_wanted = [change for change in changes if moved[id(change)] and is_as_wanted(change, live)]
+        done = {id(change): with_created(Outcome(change, Status.DONE), live) for change in as_wanted}
+        if self.options.stop.reason:  # of a reading that the service refuses nothing can be concluded
+            return replace(ready, done=done)
+        reasons = {
+            id(change): moved[id(change)] or self._forgery(change, live, siblings)
+            for change in changes
+            if id(change) not in done
+        }
+        return replace(ready, done=done).refusing(stale(reasons))
 
     def _forgery(self, change: Change, live: Reread, siblings: Mapping[tuple[str, str], Siblings]) -> str:
         """Return why a change of a saved plan must not be carried out although its object has not moved."""

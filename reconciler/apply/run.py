@@ -25,7 +25,7 @@ from reconciler.apply.outcomes import (
     Stop,
     TargetOutcome,
 )
-from reconciler.apply.prepare import Preparation, planned_again
+from reconciler.apply.prepare import Preparation, Ready, planned_again
 from reconciler.apply.targets import Targets, apart, waves
 from reconciler.apply.verify import (
     Reread,
@@ -33,10 +33,11 @@ from reconciler.apply.verify import (
     collection_of,
     elder,
     unapplied,
+    with_created,
 )
 from reconciler.errors import AnswerLost, BadAnswer, Forbidden, NotFound, OutputFailed, Refused, ServiceError, Stopped
 from reconciler.live.read import side_by_side
-from reconciler.model.diff import AsRead, as_read
+from reconciler.model.diff import AsRead
 from reconciler.model.endpoints import CREATED
 from reconciler.model.kind import Archived, Kinds
 from reconciler.model.plan import Change, Create, Delete, Plan, SectionPlan, TargetPlan, Update, makes
@@ -232,11 +233,13 @@ class Attempt:
         outcome: what became of it, as far as is known.
         made: the object that it created, if that is known; None where it stands for another target, whose ID it has.
         doubt: why it failed, where it may have been carried out nevertheless, or is done without it.
+        was_done: whether it was as wanted before anything was sent, so that it is not read once more.
     """
 
     outcome: Outcome
     made: Made | None = None
     doubt: ServiceError | None = None
+    was_done: bool = False
 
 
 class TargetRun:
@@ -277,13 +280,36 @@ class TargetRun:
             ready = preparation.prepare(section)
             self.sections.append(ready.section)
             for change in ready.section.changes:
-                fate = None if self.options.stop.held else ready.refused.get(id(change))
-                attempt = Attempt(Outcome(change, fate.status, fate.reason)) if fate else self._carry_out(change)
+                attempt = self._attempted(change, ready)
                 self.attempts.append(attempt)
                 if self.options.failures is not None:
                     self._count(attempt, self.options.failures)
         if self.options.verify:
             self._verify()
+
+    def _attempted(self, change: Change, ready: Ready) -> Attempt:
+        """Carry out a change, unless it is refused or nothing is left to do."""
+        fate = None if self.options.stop.held else ready.refused.get(id(change))
+        if fate is not None:
+            return Attempt(Outcome(change, fate.status, fate.reason))
+        if id(change) in ready.done and not self.options.stop.reason:
+            return Attempt(self._delivered_again(ready.done[id(change)]), was_done=True)
+        return self._carry_out(change)
+
+    def _delivered_again(self, done: Outcome) -> Outcome:
+        """Return a change that was done before; the value of its token is delivered, as that run may have been cut."""
+        change = done.change
+        if isinstance(change, Create) and done.created and done.created.id is not None:
+            self.made[change.address] = done.created.id
+        if not self._is_secret(change):
+            return done
+        try:
+            self._hand_over(change.address, self._secrets(change.address)[-1][1])
+        except OutputFailed as error:
+            self.options.stop.cancel(NOT_DELIVERED)
+            reason = f"it exists now, and its value could not be delivered: {error}"
+            return replace(done, status=Status.FAILED, reason=reason)
+        return done
 
     def _count(self, attempt: Attempt, failures: FailureLimit) -> None:
         """Count a failure, after which the run may have to end: doubts are settled before, all by one reading."""
@@ -486,7 +512,11 @@ class TargetRun:
 
     def _verify(self) -> None:
         """Read again what was changed or may have been; what the service silently dropped is not done."""
-        open_ones = [each for each in self.attempts if each.outcome.status is Status.DONE or each.doubt is not None]
+        open_ones = [
+            each
+            for each in self.attempts
+            if (each.outcome.status is Status.DONE and not each.was_done) or each.doubt is not None
+        ]
         live = self.verifier.again(each.outcome.change for each in open_ones)
         settled = {id(each): self._looked_at(each, live) for each in open_ones}
         if self.options.failures is not None:
@@ -567,14 +597,3 @@ def as_made(change: Change, made: Made | None) -> AsRead | None:
     if not isinstance(change, Create) or change.address.name is None or number is None:
         return None
     return AsRead(number, (change.address.name,), change.after, {})
-
-
-def with_created(outcome: Outcome, live: Reread) -> Outcome:
-    """Return an outcome with the object that it has created, as it was read since."""
-    change = outcome.change
-    objects = live[change.address.section, change.address.part]
-    if not isinstance(change, Create) or isinstance(objects, Unreadable):
-        return outcome
-    made = outcome.created and objects.by_id.get(outcome.created.id)
-    new = [made] if made else objects.new(change) if outcome.status is Status.DONE else []
-    return replace(outcome, created=as_read(new[0])) if len(new) == 1 else outcome

@@ -7,7 +7,7 @@ from typing import Any
 
 from pydantic import ValidationError
 
-from reconciler.apply.outcomes import Stop
+from reconciler.apply.outcomes import Outcome, Status, Stop
 from reconciler.errors import ServiceError
 from reconciler.live.read import completed, decode, learn_ids, read_part
 from reconciler.live.records import look_up_id, look_up_names
@@ -53,6 +53,10 @@ class Objects:
         """Return the objects that have any of some names; a settings record has all."""
         found = [each for name in self._canonical(names) for each in self._by_name.get(name, [])]
         return list({id(each): each for each in found}.values())
+
+    def taken(self, name: Key | None) -> list[Found]:
+        """Return the objects of a name that only one may have; nothing where names need not be unique."""
+        return self.named(name) if isinstance(self._part, Collection) and self._part.unique_names else []
 
     def siblings(self, changes: Iterable[Change]) -> Siblings:
         """Return the objects as they will be called, and those that will be created."""
@@ -249,6 +253,23 @@ def stale_reason(change: Change, live: Reread) -> str:
     return "its new name is taken now" if former is not None and namesakes else ""
 
 
+def is_as_wanted(change: Change, live: Reread) -> bool:
+    """Return whether a stale change has nothing left to do, by what the service shows for certain.
+
+    An earlier apply of the same plan has carried it out, or somebody else has.
+    """
+    objects = live[change.address.section, change.address.part]
+    if isinstance(objects, Unreadable):
+        return False
+    if isinstance(change, Delete):
+        return change.read.id not in objects.by_id and not objects.taken(change.address.name)
+    if unapplied(change, live):
+        return False
+    shown = objects.new(change) if isinstance(change, Create) or change.read.below else [objects.by_id[change.read.id]]
+    hidden = {name.partition(".")[0] for name in change.after} & shown[0].unshown.keys()
+    return len(shown) == 1 and shown[0].ours and not hidden
+
+
 def forgery(
     change: Change,
     part: Part,
@@ -359,3 +380,14 @@ def elder(change: Create, live: Reread, made: int) -> int | None:
     objects = live[change.address.section, change.address.part]
     new = [] if isinstance(objects, Unreadable) else objects.new(change)
     return min((found.id for found in new if found.id is not None and found.id < made), default=None)
+
+
+def with_created(outcome: Outcome, live: Reread) -> Outcome:
+    """Return an outcome with the object that it has created, as it was read since."""
+    change = outcome.change
+    objects = live[change.address.section, change.address.part]
+    if not isinstance(change, Create) or isinstance(objects, Unreadable):
+        return outcome
+    made = outcome.created and objects.by_id.get(outcome.created.id)
+    new = [made] if made else objects.new(change) if outcome.status is Status.DONE else []
+    return replace(outcome, created=as_read(new[0])) if len(new) == 1 else outcome

@@ -425,9 +425,15 @@ def _carry_out(
     incomplete = bool(failures or journal.unsettled or application.unfinished)
     code = of_report(report, allow_problems=session.given.allow_problems, signal=signal, incomplete=incomplete)
     code = _mark(session, saved, report, code) if flags.mark_applied else code
+    if code and flags.plan_file is not None and os.environ.get("CI"):
+        LOG.warning("%s", RETRIED)
     if after.pipeline is not None and code == 0 and any(each.status is Status.DONE for each in report.outcomes):
         _start(session, after.pipeline, client.api_url)
     return code
+
+
+RETRIED = "run a new pipeline: this job, retried, applies the same plan, and refuses what has changed since"
+"""The way on from an incomplete apply of a saved plan in a CI job, where "Retry" is the natural click."""
 
 
 def _pipeline(flags: ApplyFlags) -> "PipelineTrigger | None":
