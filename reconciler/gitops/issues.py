@@ -15,7 +15,11 @@ from reconciler.errors import BadAnswer
 from reconciler.gitops.keeping import LONGEST, Board, as_stored, keep_one, marker, own_user, project_path
 from reconciler.model.protocols import Json, Request
 
-MEMORY = re.compile(r"\n*<!-- reconciler seen ([0-9TZ:-]*): ([0-9a-f* ]*) -->\Z")
+SEEN, END = "<!-- reconciler seen ", " -->"
+"""The beginning and the end of the hidden comment, which is the last line of an issue."""
+
+MEMORY = re.compile(r"([0-9TZ:-]*): ((?:[0-9a-f]+(?:\*[1-9][0-9]{0,5})?(?: |\Z))*)")
+"""What is between them. Everybody who may edit the issue may write something else: that is no memory."""
 
 RULE = "\n\n---\n\n"
 """Stands above the last report of an issue that is closed."""
@@ -47,7 +51,7 @@ class Memory:
     def __str__(self) -> str:
         """The hidden comment."""
         marks = " ".join(mark if count == 1 else f"{mark}*{count}" for mark, count in sorted(self.marks.items()))
-        return f"<!-- reconciler seen {self.time}: {marks} -->"
+        return f"{SEEN}{self.time}: {marks}{END}"
 
 
 @dataclass(frozen=True, slots=True)
@@ -117,7 +121,8 @@ class _Issue:
     @property
     def memory(self) -> Memory:
         """What it has told already; nothing if it is closed."""
-        match = MEMORY.search(self.text)
+        _, comment = _divided(self.text)
+        match = MEMORY.fullmatch(comment)
         if match is None or not self.is_open:
             return Memory()
         marks = (word.partition("*") for word in match[2].split())
@@ -180,7 +185,7 @@ class _Own:
         for each in self.found():
             if each.is_open:
                 closed = closed or each.iid
-                report = MEMORY.sub("", each.text).removeprefix(self.marker).strip()
+                report = _divided(each.text)[0].removeprefix(self.marker).strip()
                 self._change(each, f"{self.drift.in_order}{RULE}{report}", "close")
         return Filed(Filing.CLOSED, closed) if closed else Filed(Filing.NOT_NEEDED)
 
@@ -194,7 +199,7 @@ class _Own:
     def _whole(self, text: str) -> str:
         """Return a description as the service stores it; one that is too long loses its memory, then its end."""
         whole = as_stored(f"{self.marker}\n\n{text}")
-        return whole if len(whole) <= LONGEST else MEMORY.sub("", whole)[:LONGEST]
+        return whole if len(whole) <= LONGEST else _divided(whole)[0][:LONGEST]
 
     def _looked_up(self, memory: Memory) -> tuple[list[int], list[str]]:
         """Return the IDs of the users to assign, and the usernames that nobody has."""
@@ -204,6 +209,14 @@ class _Own:
             ids += found[:1]
             unknown += [] if found else [username]
         return ids, unknown
+
+
+def _divided(text: str) -> tuple[str, str]:
+    """Return the text of an issue without the hidden comment, and what the comment holds; empty if there is none."""
+    report, _, comment = text.rpartition(SEEN)
+    if not report or not comment.endswith(END):
+        return text, ""
+    return report.rstrip("\n"), comment.removesuffix(END)
 
 
 def _ids(users: Json) -> list[int]:

@@ -220,6 +220,35 @@ def test_a_memory_counts_and_one_that_is_too_long_is_left_out(cli_runner: CliRun
         assert issues(cli_runner)[0]["description"] == "<!-- reconciler issue: n -->\n\nz"
 
 
+@pytest.mark.parametrize(
+    "memory",
+    [
+        "T: ab*f",
+        "T: ab*",
+        "T: *2",
+        "T: ab*0",
+        "T: ab**2",
+        f"T: ab*{'9' * 5000}",
+        "T: ab  c",
+        "T ab",
+        "yesterday: ab",
+        "",
+        "T: ab --> <!-- reconciler seen T",
+    ],
+)
+def test_a_memory_that_somebody_edited_is_none(cli_runner: CliRunner, memory: str) -> None:
+    with connected(cli_runner.sandbox.api_url, token="ada-token") as client:
+        keep_issue(client, "102", "n", a_drift({"ab": 1}, "x"))
+        state = cli_runner.sandbox.state()
+        text = state["projects"][2]["issues"][0]["description"].replace("T: ab", memory)
+        state["projects"][2]["issues"][0]["description"] = text
+        cli_runner.sandbox.replace_state(state)
+        assert keep_issue(client, "102", "n", a_drift({"ab": 1}, "x")).filing is Filing.UPDATED
+        assert issues(cli_runner)[0]["description"].endswith("x\n\n<!-- reconciler seen T: ab -->")
+        keep_issue(client, "102", "n", a_drift({}, "x"))
+        assert issues(cli_runner)[0]["description"].endswith("\n\n---\n\nx")
+
+
 @pytest.mark.parametrize("made", ["[]", '{"iid": null}'])
 def test_an_issue_without_a_number_is_no_answer(made: str) -> None:
     answers = [answer("200 OK", '{"id": 2}'), answer("200 OK", "[]", x_next_page=""), answer("201 Created", made)]
