@@ -8,8 +8,8 @@ from typing import Any
 from reconciler.accept.placement import Edit
 from reconciler.accept.wishes import Add, Drop, Put
 from reconciler.errors import OutputFailed
-from reconciler.export.files import NEXT, distinct, document_path
-from reconciler.export.yaml_edit import RenamedKey, updated_text
+from reconciler.export.files import distinct, document_path
+from reconciler.export.yaml_edit import RenamedKey, appended_text, updated_text
 from reconciler.manifests import is_manifest
 from reconciler.manifests.documents import target_document
 from reconciler.manifests.layers import OLD_NAMES, SectionSpecs
@@ -113,6 +113,7 @@ class Drafts:
 
         Raises:
             Unchangeable: a file is written in a way that does not survive being updated in place.
+            OutputFailed: a file is written in a way that does not survive a further document.
         """
         changes: dict[str, dict[int, Any]] = {}
         for document, value in self.values.items():
@@ -121,9 +122,7 @@ class Drafts:
         for path, value in self.added.values():
             source = existing.get(str(path))
             before = texts.get(str(path), "" if source is None else source.text)
-            ends = "\r\n" if "\r\n" in before else "\n"
-            new = (NEXT if before else "") + write_document(value)
-            texts[str(path)] = (before.rstrip("\r\n") + ends if before else "") + new.replace("\n", ends)
+            texts[str(path)] = appended_text(Source(str(path), before), write_document(value))
         return {Path(path): text for path, text in sorted(texts.items())}
 
 

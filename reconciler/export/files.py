@@ -13,7 +13,7 @@ from reconciler import CONFIGURATION
 from reconciler.export.sections import Spec
 from reconciler.export.targets import ResolvedTarget, discovered_in, paths_of
 from reconciler.export.update import Declared
-from reconciler.export.yaml_edit import same, updated_text
+from reconciler.export.yaml_edit import NEXT, appended_text, same, updated_text
 from reconciler.manifests import Manifests, Member, read_contents
 from reconciler.manifests.index import DeclaredTarget
 from reconciler.manifests.layers import PRUNE, literal, placeholder_values
@@ -21,8 +21,6 @@ from reconciler.manifests.sources import TEMPLATE, Document, Source, open_source
 from reconciler.manifests.yaml_writer import write_yaml
 from reconciler.model.kind import Kinds
 from reconciler.model.targets import Target
-
-NEXT = "---\n"
 
 ENDING = ".yaml"
 
@@ -137,11 +135,9 @@ class Folder:
         }
         for path, documents in self._added.items():
             before = texts.get(path, self.texts.get(path, ""))
-            parts = [before.rstrip("\n") + "\n"] if before else []
             line = self._modeline(path, before)
-            texts[path] = NEXT.join(
-                parts + [line + write_yaml([document], compact=self.compact) for document in documents]
-            )
+            new = NEXT.join(line + write_yaml([document], compact=self.compact) for document in documents)
+            texts[path] = appended_text(Source(str(path), before), new)
         return texts
 
     def _modeline(self, path: Path, before: str) -> str:

@@ -21,6 +21,8 @@ from reconciler.manifests.sources import Source
 from reconciler.manifests.yaml_reader import LOADER
 from reconciler.manifests.yaml_writer import STANDARD, Indents, behind_key, block, inline
 
+NEXT = "---\n"
+
 
 def same(one: Any, other: Any) -> bool:
     """Whether two plain values are equal, types and order included."""
@@ -65,6 +67,32 @@ def updated_text(source: Source, changes: Mapping[int, Any]) -> str:
     raise OutputFailed(
         f"{source.path}: cannot update in place without touching unrelated lines; nothing was written: export into "
         "another folder and compare the two"
+    )
+
+
+def appended_text(source: Source, new: str) -> str:
+    r"""Return the text of a file with further documents at its end, in its line breaks.
+
+    Blank lines at the end go, but where they belong to a value (`|+`).
+
+    Args:
+        source: the file as it is; an empty one gets the new text alone.
+        new: the text of the documents, with `\n` as line break.
+
+    Raises:
+        OutputFailed: a value that is there would change, since the file ends without a line break.
+    """
+    if not source.text:
+        return new
+    ends = "\r\n" if "\r\n" in source.text else "\n"
+    wanted = [root.value for root in source.read().roots]
+    behind = f"{NEXT}{new}".replace("\n", ends)
+    for text in (source.text.rstrip("\r\n") + ends, source.text):
+        if [root.value for root in Source(source.path, f"{text}{NEXT}").read().roots] == wanted:
+            return text + behind
+    raise OutputFailed(
+        f"{source.path}: no document can be written behind the last one without changing it; nothing was written: end "
+        "the file with a line break"
     )
 
 

@@ -314,6 +314,30 @@ spec: {milestones: {m: {}}}
     assert place.parent.read_text() == own
 
 
+def test_a_new_document_leaves_the_line_breaks_that_the_one_before_ends_with(cli_runner: CliRunner) -> None:
+    text = """apiVersion: reconciler/v1
+kind: ProjectSet
+metadata: {name: all}
+select: {projects: [acme/api, acme/lib]}
+spec:
+  milestones:
+    m:
+      due_date: 2026-12-31
+      description: |+
+        kept
+
+"""
+    dated = [{"title": "m", "due_date": "2026-12-31", "description": "kept\n\n"}]
+    cli_runner.service(milestones=[{**dated[0], "due_date": "2027-01-31"}])
+    state = cli_runner.sandbox.state()
+    state["projects"][1]["milestones"] = dated
+    cli_runner.sandbox.replace_state(state)
+    manifest = cli_runner.write("all.yaml", text)
+    assert cli_runner("accept all.yaml").out == "all.yaml\n"
+    assert manifest.read_text().startswith(f"{text}---\napiVersion: reconciler/v1\nkind: Project\n")
+    assert cli_runner("drift all.yaml").code == 0
+
+
 def test_a_part_of_the_manifests_is_refused_before_anything_is_requested(cli_runner: CliRunner) -> None:
     """The profile is of all teams; read with one of them, it seems to be of that team alone."""
     begin = "apiVersion: reconciler/v1\nkind: "

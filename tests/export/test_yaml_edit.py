@@ -6,7 +6,8 @@ import pytest
 from hypothesis import HealthCheck, example, given, settings
 from hypothesis import strategies as st
 
-from reconciler.export.yaml_edit import edited_text, updated_text
+from reconciler.errors import OutputFailed
+from reconciler.export.yaml_edit import appended_text, edited_text, updated_text
 from reconciler.manifests.sources import Source
 from reconciler.manifests.yaml_writer import write_yaml
 from tests.export.lives import TEXTS
@@ -57,3 +58,31 @@ def values(text: str) -> list[Any]:
     reading = Source("file", text).read()
     assert reading.errors == ()
     return [root.value for root in reading.roots]
+
+
+@pytest.mark.parametrize("ends", ["\n", "\r\n"], ids=["unix", "windows"])
+@pytest.mark.parametrize(
+    ("before", "kept"),
+    [
+        ("", ""),
+        ("# only a comment\n\n", "# only a comment\n---\n"),
+        ("a: b\n\n\n", "a: b\n---\n"),
+        ("a: b", "a: b\n---\n"),
+        ("a: b\n...\n\n", "a: b\n...\n---\n"),
+        ("a: |\n  b\n\n", "a: |\n  b\n---\n"),
+        ("a: |+\n  b\n\n\n", "a: |+\n  b\n\n\n---\n"),
+        ("a: >+\n  b\n\n", "a: >+\n  b\n\n---\n"),
+        ("a: |+\n\n\n", "a: |+\n\n\n---\n"),
+    ],
+)
+def test_a_further_document_changes_no_value_of_the_others(before: str, kept: str, ends: str) -> None:
+    source = Source("file", before.replace("\n", ends))
+    text = appended_text(source, "x: y\n")
+    assert text == f"{kept}x: y\n".replace("\n", ends if "\n" in before else "\n")
+    assert values(text)[:-1] == [root.value for root in source.read().roots]
+
+
+def test_a_text_that_ends_in_the_middle_of_a_line_takes_no_further_document() -> None:
+    for text in ("a: |\n  b", "a: |+\n  b"):
+        with pytest.raises(OutputFailed, match=r"^file: no document can be written behind the last one"):
+            appended_text(Source("file", text), "x: y\n")
