@@ -9,9 +9,9 @@ from tempfile import TemporaryDirectory
 
 from reconciler import __version__
 from reconciler.documents.plan_file import SavedPlan
+from reconciler.fleet.run import draw_plan
 from reconciler.kinds import all_kinds
 from reconciler.manifests import read_manifests
-from reconciler.planning.run import draw_plan
 from reconciler.render import Style, render_plan
 from reconciler.sandbox import running
 from reconciler.service import Client

@@ -12,6 +12,7 @@ from pydantic import TypeAdapter
 from reconciler.apply import ApplyOptions, Outcome, Status, apply_plan
 from reconciler.export.sections import export_target
 from reconciler.export.targets import ResolvedTarget
+from reconciler.fleet.run import draw_plan
 from reconciler.live.read import read_live, read_part
 from reconciler.manifests import read_manifests
 from reconciler.model.diff import become, fields_of, only, without
@@ -23,7 +24,6 @@ from reconciler.model.resource import Found, Resource, Wanted
 from reconciler.model.state import DesiredState, DesiredTarget, Section
 from reconciler.model.targets import Key, Level, Target
 from reconciler.planning.revert import PROMOTED, Done, DoneSection, WayBack
-from reconciler.planning.run import draw_plan
 from reconciler.sandbox import Sandbox, running
 from reconciler.sandbox.routes import routes
 from reconciler.service import Client

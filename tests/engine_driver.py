@@ -6,11 +6,11 @@ from types import TracebackType
 from typing import Any, Self
 
 from reconciler.apply import ApplyOptions, NoWriteLog, Status, Stop, TargetOutcome, WriteLog, apply_plan
+from reconciler.fleet.run import draw_plan
 from reconciler.model.endpoints import Collection
 from reconciler.model.plan import Create, Delete, Plan, Update
 from reconciler.model.state import Section
 from reconciler.model.targets import Address
-from reconciler.planning.run import draw_plan
 from reconciler.sandbox import Sandbox
 from reconciler.service import Client
 from tests.building import KINDS, desired

@@ -10,6 +10,7 @@ from pathlib import Path
 from reconciler.accept.drafts import Drafts, Unchangeable
 from reconciler.accept.placement import Edit, Place, Placement, place_of
 from reconciler.accept.wishes import Wishes
+from reconciler.fleet.lacking_sections import lacking_sections
 from reconciler.manifests import Manifests
 from reconciler.manifests.sources import TEMPLATE, Document
 from reconciler.model.endpoints import Collection as Objects
@@ -18,7 +19,6 @@ from reconciler.model.obstacle import Obstacle
 from reconciler.model.plan import Change, Plan, Problem, TargetPlan, Update
 from reconciler.model.state import DesiredState, LiveState, Lookup, Reference, Unreadable, Vocabulary
 from reconciler.model.targets import Key, Target
-from reconciler.planning.applicability import lacking_sections
 from reconciler.planning.obstacles import with_obstacles
 from reconciler.planning.planner import make_plan
 

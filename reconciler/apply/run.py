@@ -36,6 +36,7 @@ from reconciler.apply.verify import (
     with_created,
 )
 from reconciler.errors import AnswerLost, BadAnswer, Forbidden, NotFound, OutputFailed, Refused, ServiceError, Stopped
+from reconciler.fleet.causes import ARCHIVED, NOBODY, UNARCHIVE, ProjectRecord, read_record
 from reconciler.live.read import side_by_side
 from reconciler.model.diff import AsRead
 from reconciler.model.endpoints import CREATED
@@ -45,7 +46,6 @@ from reconciler.model.protocols import Json, Request, Service
 from reconciler.model.resource import Found
 from reconciler.model.state import Section, Unreadable
 from reconciler.model.targets import Address, Level, Target
-from reconciler.planning.causes import ARCHIVED, NOBODY, UNARCHIVE, ProjectRecord, read_record
 
 TRIES = 3
 """How often a creation is sent whose answer is lost each time and that is found not to have been carried out."""

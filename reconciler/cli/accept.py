@@ -171,8 +171,8 @@ def accept_drift(session: Session) -> "Acceptance":
     from reconciler.accept import accept as accept_all
     from reconciler.accept.files import linked_files
     from reconciler.cli.planning import read_fleet
+    from reconciler.fleet.run import moved_targets, read_and_plan
     from reconciler.planning.obstacles import with_obstacles, without
-    from reconciler.planning.run import moved_targets, read_and_plan
 
     given = session.given
     with session.client() as client, session.watched(client) as progress:

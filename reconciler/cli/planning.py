@@ -20,6 +20,11 @@ from reconciler.cli.settings import read_file
 from reconciler.documents.plan_file import SavedPlan, is_about
 from reconciler.documents.report import load_report
 from reconciler.errors import PlanRefused, ServiceError, UsageError
+from reconciler.fleet.causes import refuse_unless_api
+from reconciler.fleet.lacking_sections import lacking_sections
+from reconciler.fleet.missing_targets import find_groups, look_for, missing_groups
+from reconciler.fleet.run import Known, Move, draw_plan, moved_targets
+from reconciler.fleet.unlisted_sets import hold_unlisted
 from reconciler.gitops.applied import committed
 from reconciler.gitops.compare import Comparison
 from reconciler.gitops.past import compare_with_past
@@ -32,19 +37,14 @@ from reconciler.model.obstacle import Obstacle
 from reconciler.model.plan import Plan
 from reconciler.model.state import DesiredState, DesiredTarget
 from reconciler.model.targets import Address, Level, Target
-from reconciler.planning.absent import find_groups, look_for, missing_groups
-from reconciler.planning.applicability import lacking_sections
-from reconciler.planning.causes import refuse_unless_api
 from reconciler.planning.creation import variables_of
 from reconciler.planning.guard import Limits
 from reconciler.planning.obstacles import with_obstacles, without
 from reconciler.planning.renames import rename_hints
 from reconciler.planning.revert import WayBack
-from reconciler.planning.run import Known, Move, draw_plan, moved_targets
 from reconciler.planning.selection import (
     Shard,
     add_missing,
-    hold_unlisted,
     matches,
     read_shard,
     restrict,

@@ -69,8 +69,8 @@ def _check(session: Session, *, read_only: bool) -> "Diagnosis":
 def _check_targets(session: Session, client: "Client", service: "ServiceCheck", *, read_only: bool) -> "Diagnosis":
     from reconciler.cli.planning import failed_before, read_fleet
     from reconciler.doctor import CheckContext, Costs, Diagnosis, chains_of_apply, check_targets, estimate
+    from reconciler.fleet.run import moved_targets, plan_from, read_known
     from reconciler.planning.obstacles import with_obstacles
-    from reconciler.planning.run import moved_targets, plan_from, read_known
     from reconciler.planning.selection import restrict
     from reconciler.service import Rate
 

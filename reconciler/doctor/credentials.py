@@ -21,9 +21,9 @@ from reconciler.errors import (
     Unauthorized,
     Unreachable,
 )
+from reconciler.fleet.causes import whole_url
 from reconciler.model.protocols import Json, Reader
 from reconciler.model.wording import counted
-from reconciler.planning.causes import whole_url
 
 SOON = 14
 """Days before its expiry from which a token should be renewed."""

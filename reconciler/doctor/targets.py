@@ -9,15 +9,7 @@ from dataclasses import dataclass, replace
 
 from reconciler.doctor.findings import Access, Finding, SectionState, ServiceCheck, TargetState, Verdict
 from reconciler.errors import NotFound, ServiceError
-from reconciler.live.read import side_by_side
-from reconciler.model.creation import ToCreate
-from reconciler.model.kind import Archived, Kinds, Needs
-from reconciler.model.obstacle import Obstacle
-from reconciler.model.plan import Plan, Problem, TargetPlan
-from reconciler.model.protocols import Concurrency, Reader
-from reconciler.model.state import DesiredState, DesiredTarget, LiveState, Section
-from reconciler.model.targets import Target
-from reconciler.planning.causes import (
+from reconciler.fleet.causes import (
     ARCHIVED,
     REFUSALS,
     UNARCHIVE,
@@ -32,6 +24,14 @@ from reconciler.planning.causes import (
     why_absent,
     why_unread,
 )
+from reconciler.live.read import side_by_side
+from reconciler.model.creation import ToCreate
+from reconciler.model.kind import Archived, Kinds, Needs
+from reconciler.model.obstacle import Obstacle
+from reconciler.model.plan import Plan, Problem, TargetPlan
+from reconciler.model.protocols import Concurrency, Reader
+from reconciler.model.state import DesiredState, DesiredTarget, LiveState, Section
+from reconciler.model.targets import Target
 
 Record = ProjectRecord | ServiceError | Obstacle
 """The record of a target, or why there is none; or why nothing of the target is visible."""

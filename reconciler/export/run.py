@@ -28,6 +28,7 @@ from reconciler.export.sharing import (
 )
 from reconciler.export.targets import ExportRequest, ResolvedTarget
 from reconciler.export.update import update
+from reconciler.fleet.causes import ProjectRecord, unfit
 from reconciler.manifests import Member
 from reconciler.manifests.documents import profile_document, set_document, target_document
 from reconciler.manifests.layers import PRUNE, SectionSpecs, literal, section_specs
@@ -37,7 +38,6 @@ from reconciler.model.kind import Kinds
 from reconciler.model.progress import Progress
 from reconciler.model.protocols import Concurrency, Lister
 from reconciler.model.targets import Level
-from reconciler.planning.causes import ProjectRecord, unfit
 from reconciler.system.files import save, save_inside
 
 SHARE = 0.8

@@ -3,7 +3,6 @@
 from collections.abc import Collection, Container, Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from functools import partial
-from itertools import accumulate
 from urllib.parse import quote
 
 from reconciler.errors import NotFound, ServiceError
@@ -40,22 +39,12 @@ Answers = Mapping[Identity, Answer]
 """By `Target.identity`."""
 
 
-def parent_of(target: Target) -> str:
-    """Return the path of the group or namespace that a target is in; empty at the top level."""
-    return str(target.ref).rpartition("/")[0]
-
-
-def groups_above(target: Target) -> list[str]:
-    """Return the paths of the groups above a target, in lower case, the topmost first."""
-    return [*accumulate(str(target.ref).casefold().split("/")[:-1], "{}/{}".format)]
-
-
 def obstacle(target: Target, found: Answers) -> tuple[str, ServiceError | None] | None:
     """Return the nearest group above a target that is not there, and the error if that is not known; None if all are.
 
     Groups that were not asked for count as there.
     """
-    asked = (group for group in reversed(groups_above(target)) if (Level.GROUP, group) in found)
+    asked = (group for group in reversed(target.groups_above) if (Level.GROUP, group) in found)
     nearest = next(asked, None)
     answer = None if nearest is None else found[Level.GROUP, nearest]
     return None if nearest is None or isinstance(answer, There) else (nearest, answer)
@@ -87,7 +76,7 @@ def find_existing(
     """
     found = dict(known)
     waiting = {target.identity: target for target in targets if target.identity not in found}
-    for_projects = {parent_of(each).casefold() for each in waiting.values() if each.level is Level.PROJECT}
+    for_projects = {each.parent.casefold() for each in waiting.values() if each.level is Level.PROJECT}
     tried: set[str] = set()
     while waiting:
         for identity, target in [*waiting.items()]:
@@ -101,9 +90,9 @@ def find_existing(
             found[target.identity] = answer
             del waiting[target.identity]
         inside = [target for target in asked if "/" in str(target.ref)]
-        tried |= {groups_above(target)[-1] for target in inside}
+        tried |= {target.groups_above[-1] for target in inside}
         missing = [target for target in inside if answers[target] is None and target.identity in created]
-        parents = [Target(Level.GROUP, parent_of(target)) for target in missing]
+        parents = [Target(Level.GROUP, target.parent) for target in missing]
         needed = {group.identity: group for group in parents if group.identity not in found}
         namespaces = ask_each(
             partial(_ask_namespace, reader=reader, for_projects=for_projects), needed.values(), concurrency
@@ -116,7 +105,7 @@ def _next(waiting: Mapping[Identity, Target], found: Answers, tried: Collection[
     """Yield the targets that can be asked for now: nothing above them waits, and their parents are not in doubt."""
     doubtful: set[str] = set()
     for target in waiting.values():
-        above = groups_above(target)
+        above = target.groups_above
         if any((Level.GROUP, group) in waiting for group in above):
             continue
         parent = above[-1] if above else ""

@@ -3,6 +3,7 @@
 from dataclasses import dataclass
 from enum import StrEnum
 from functools import lru_cache
+from itertools import accumulate
 from urllib.parse import quote
 
 Key = str | int
@@ -62,6 +63,16 @@ class Target:
         number = self.ref if isinstance(self.ref, int) else 0
         path = self.ref if isinstance(self.ref, str) else ""
         return LEVELS.index(self.level), isinstance(self.ref, int), path, number
+
+    @property
+    def parent(self) -> str:
+        """The path of the group or namespace that it is in; empty at the top level."""
+        return str(self.ref).rpartition("/")[0]
+
+    @property
+    def groups_above(self) -> list[str]:
+        """The paths of the groups above it, in lower case, the topmost first."""
+        return [*accumulate(str(self.ref).casefold().split("/")[:-1], "{}/{}".format)]
 
     @property
     def address(self) -> "Address":

@@ -1,1 +1,1 @@
-"""From desired and live state to a plan, a pure function, and around it what is read and selected for it."""
+"""From desired and live state to a plan. Pure: nothing here reads, waits or logs."""

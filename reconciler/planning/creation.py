@@ -6,7 +6,6 @@ from functools import cache
 
 from pydantic import TypeAdapter
 
-from reconciler.live.existence import groups_above
 from reconciler.model.creation import Creation, Namespace, ToCreate, creation_request
 from reconciler.model.diff import Fields
 from reconciler.model.endpoints import Collection
@@ -129,7 +128,7 @@ def from_archives(
 
 def archive_around(target: Target, archives: Mapping[Identity, str]) -> str:
     """Return the nearest group around a group, or itself, that is from an archive; empty if none is."""
-    above = [(Level.GROUP, path) for path in reversed(groups_above(target))]
+    above = [(Level.GROUP, path) for path in reversed(target.groups_above)]
     return next((archives[each] for each in [target.identity, *above] if each in archives), "")
 
 

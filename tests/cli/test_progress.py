@@ -13,9 +13,9 @@ from reconciler.apply import ApplyOptions, apply_plan
 from reconciler.cli import progress as module
 from reconciler.cli.options import Given
 from reconciler.cli.progress import ToStderr, every, sentence, shown
+from reconciler.fleet.run import draw_plan
 from reconciler.model.progress import Progress
 from reconciler.model.targets import Level, Target
-from reconciler.planning.run import draw_plan
 from reconciler.service import Traffic
 from reconciler.service.traffic import Wait
 from tests.building import API, KINDS, desired, section

@@ -12,6 +12,7 @@ from hypothesis import Phase, given, settings
 from reconciler.apply import TargetOutcome
 from reconciler.documents.plan_file import load_plan, save_plan
 from reconciler.documents.report import Report, load_report, make_report, save_report
+from reconciler.fleet.run import draw_plan
 from reconciler.live.read import read_part
 from reconciler.model.diff import AsRead, fields_of
 from reconciler.model.plan import Create, Delete, Plan, Update
@@ -19,7 +20,6 @@ from reconciler.model.resource import Found
 from reconciler.model.state import Section
 from reconciler.model.targets import Address, Level, Target
 from reconciler.planning.revert import Done, DoneSection, WayBack
-from reconciler.planning.run import draw_plan
 from reconciler.sandbox import Sandbox
 from tests.building import ACME, API, KINDS, LIB, USER, live, section
 from tests.engine_driver import EngineDriver, failures

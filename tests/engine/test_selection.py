@@ -3,13 +3,14 @@
 import pytest
 
 from reconciler.errors import UsageError
+from reconciler.fleet.unlisted_sets import hold_unlisted
 from reconciler.manifests import UnlistedSet
 from reconciler.manifests.documents import Selection as ByGroup
 from reconciler.model.creation import Creation
 from reconciler.model.obstacle import Obstacle
 from reconciler.model.state import DesiredState, DesiredTarget
 from reconciler.model.targets import Level, Target
-from reconciler.planning.selection import Selection, hold_unlisted, select
+from reconciler.planning.selection import Selection, select
 from tests.building import ACME, API, USER, section
 
 NUMBERED = Target(Level.PROJECT, 12)

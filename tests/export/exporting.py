@@ -6,10 +6,10 @@ from typing import Any
 
 from reconciler.export.run import PLAIN, ExportResult, Layout, run_export
 from reconciler.export.targets import ExportRequest
+from reconciler.fleet.run import draw_plan
 from reconciler.live.discovery import Listing, discover
 from reconciler.manifests import read_manifests
 from reconciler.model.targets import Level
-from reconciler.planning.run import draw_plan
 from reconciler.sandbox import Sandbox
 from reconciler.service import Client
 from tests.building import KINDS

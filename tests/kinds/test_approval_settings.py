@@ -7,10 +7,10 @@ from typing import Any
 import pytest
 
 from reconciler.errors import Refused
+from reconciler.fleet.causes import NOT_LICENSED
 from reconciler.model.plan import Update
 from reconciler.model.protocols import Request
 from reconciler.model.targets import Level, Target
-from reconciler.planning.causes import NOT_LICENSED
 from tests.building import ACME, API, section
 from tests.engine_driver import EngineDriver, failures
 from tests.kinds.out_of_band import group_in, project_in, rewriting, speaking_with

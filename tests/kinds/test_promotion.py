@@ -11,6 +11,7 @@ from reconciler.apply.recovery import recover
 from reconciler.documents.plan_file import load_plan, save_plan
 from reconciler.documents.report import load_report, make_report, save_report
 from reconciler.errors import PlanRefused
+from reconciler.fleet.run import draw_plan
 from reconciler.kinds.milestones import MILESTONES, complete
 from reconciler.live.read import read_part
 from reconciler.model.endpoints import Reading
@@ -19,7 +20,6 @@ from reconciler.model.protocols import Json, Request
 from reconciler.model.state import DeclaredException, DesiredState, DesiredTarget, Section
 from reconciler.model.targets import Level, Target
 from reconciler.planning.revert import WayBack
-from reconciler.planning.run import draw_plan
 from reconciler.service import Client
 from tests.building import ACME, API, KINDS, LIB, section
 from tests.engine_driver import EngineDriver, failures

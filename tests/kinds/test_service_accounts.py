@@ -5,8 +5,8 @@ from typing import Any
 
 import pytest
 
+from reconciler.fleet.causes import NOT_LICENSED
 from reconciler.model.targets import Level, Target
-from reconciler.planning.causes import NOT_LICENSED
 from tests.building import section
 from tests.cli_runner import CliRunner
 from tests.engine_driver import EngineDriver, failures

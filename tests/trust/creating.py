@@ -4,12 +4,12 @@ from collections.abc import Sequence
 from typing import Any
 
 from reconciler.apply import ApplyOptions, Status, Stop, TargetOutcome, apply_plan
+from reconciler.fleet.missing_targets import look_for
+from reconciler.fleet.run import Known, draw_plan
 from reconciler.model.creation import Creation, Import
 from reconciler.model.plan import Plan
 from reconciler.model.state import DesiredState, DesiredTarget
 from reconciler.model.targets import Level, Target
-from reconciler.planning.absent import look_for
-from reconciler.planning.run import Known, draw_plan
 from tests.building import KINDS, section
 from tests.engine_driver import EngineDriver
 

@@ -5,10 +5,10 @@ from threading import Lock
 from typing import Any
 
 from reconciler.apply import ApplyOptions, Stop, apply_plan
+from reconciler.fleet.run import draw_plan
 from reconciler.model.protocols import Json, Request
 from reconciler.model.state import Section
 from reconciler.model.targets import Level, Target
-from reconciler.planning.run import draw_plan
 from reconciler.sandbox import Sandbox
 from reconciler.service import Client
 from tests.building import ACME, KINDS, desired, section

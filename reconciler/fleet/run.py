@@ -7,6 +7,8 @@ import logging
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field, replace
 
+from reconciler.fleet.causes import find_causes, refuse_unless_api
+from reconciler.fleet.missing_targets import look_up_absent
 from reconciler.live.read import EarlyParts, read_live
 from reconciler.live.records import look_up, look_up_paths, with_lookups
 from reconciler.model.creation import ToCreate
@@ -27,8 +29,6 @@ from reconciler.model.state import (
     Unreadable,
 )
 from reconciler.model.targets import Identity, Level, Target
-from reconciler.planning.absent import look_up_absent
-from reconciler.planning.causes import find_causes, refuse_unless_api
 from reconciler.planning.creation import empty_parts, existing, from_archives, with_arrivals
 from reconciler.planning.obstacles import with_obstacles
 from reconciler.planning.planner import make_plan

@@ -7,14 +7,13 @@ from dataclasses import dataclass, field
 from functools import partial
 
 from reconciler.errors import ServiceError
+from reconciler.fleet.causes import refuse_unless_api
 from reconciler.live.existence import (
     Answer,
     Answers,
     There,
     find_existing,
-    groups_above,
     obstacle,
-    parent_of,
 )
 from reconciler.live.imports import ImportState, ask_import
 from reconciler.live.read import ask_each
@@ -25,7 +24,6 @@ from reconciler.model.obstacle import Obstacle
 from reconciler.model.protocols import Concurrency, Reader
 from reconciler.model.state import DesiredState, DesiredTarget, LiveState, Lookup, Reference
 from reconciler.model.targets import Identity, Level, Target
-from reconciler.planning.causes import refuse_unless_api
 
 LOG = logging.getLogger(__name__)
 
@@ -70,7 +68,7 @@ def find_groups(
         ServiceError: one that `live.ENDS_A_RUN`.
     """
     listed = {Target(Level.GROUP, group).identity for group in groups}
-    above = {(Level.GROUP, path) for group in groups for path in groups_above(Target(Level.GROUP, group))}
+    above = {(Level.GROUP, path) for group in groups for path in Target(Level.GROUP, group).groups_above}
     needed = {each.target.identity for each in selected}
     around = listed | (above & needed)
     wanted = [each.target for each in creating if each.target.identity in around]
@@ -222,7 +220,7 @@ def look_up_absent(
     for each in sorted(references, key=lambda reference: (reference.level, reference.path)):
         target = Target(each.level, each.path)
         standing = live.absent.get(target.identity)
-        group = next((above for above in groups_above(target) if live.created(Level.GROUP, above)), None)
+        group = next((above for above in target.groups_above if live.created(Level.GROUP, above)), None)
         if isinstance(standing, Obstacle):
             found[each] = standing
         elif target.identity in creations and group is None:
@@ -323,7 +321,7 @@ def _namespace(
     spared: Collection[Identity],
 ) -> Namespace | Obstacle:
     """Return where a target is created, or why it cannot be."""
-    path = parent_of(target)
+    path = target.parent
     if not path:
         return TOP_LEVEL
     parent = Target(Level.GROUP, path)
@@ -340,7 +338,7 @@ def _namespace(
 
 def _in_existing(target: Target, there: There) -> Namespace | Obstacle:
     """Return a namespace that exists, or why the target cannot be created in it."""
-    path = parent_of(target)
+    path = target.parent
     if there.moved_to:
         return Obstacle(
             target.address, f"group {path} has moved to {there.moved_to}", "use its new path in the manifest"

@@ -7,11 +7,11 @@ one only if something would change.
 from collections.abc import Iterator
 from dataclasses import replace
 
+from reconciler.fleet.causes import ARCHIVED, UNARCHIVE, ProjectRecord, together, unfit
 from reconciler.model.kind import Archived, Kinds
 from reconciler.model.obstacle import Obstacle
 from reconciler.model.state import DesiredState, DesiredTarget
 from reconciler.model.targets import Address
-from reconciler.planning.causes import ARCHIVED, UNARCHIVE, ProjectRecord, together, unfit
 
 
 def lacking_sections(desired: DesiredState, kinds: Kinds) -> tuple[Obstacle, ...]:

@@ -1,0 +1,38 @@
+"""Sets whose groups cannot be listed: nothing is planned for what they may select, their groups are problems. Pure."""
+
+from collections.abc import Collection
+from dataclasses import replace
+
+from reconciler.manifests import UnlistedSet
+from reconciler.model.obstacle import Obstacle
+from reconciler.model.state import DesiredState, DesiredTarget
+from reconciler.model.targets import Target
+
+
+def hold_unlisted(
+    desired: DesiredState, now: Collection[UnlistedSet], before: Collection[UnlistedSet] = ()
+) -> tuple[DesiredState, tuple[Obstacle, ...]]:
+    """Return a state in which nothing depends on sets whose groups cannot be listed, and an obstacle for each target.
+
+    Nothing is planned for a project that one of the sets may select, since nobody knows what all its sets declare. The
+    groups are among the targets, so that the plan reports them.
+
+    Args:
+        desired: what is to be planned.
+        now: such sets.
+        before: such sets of an earlier revision, on which nothing depends.
+    """
+    obstacles: dict[Target, Obstacle] = {}
+    targets = {target.target.identity: target for target in desired.targets}
+    for each in now:
+        for name, target in targets.items():
+            if each.may_select(target):
+                targets[name] = replace(target, sections=(), creation=None)
+                reason = f"its sets are unknown, because the projects of {each.obstacle.where.target} cannot be listed"
+                obstacles[target.target] = Obstacle(target.target.address, reason)
+    for each in (*now, *before):
+        named = each.obstacle.where.target
+        group = targets.setdefault(named.identity, DesiredTarget(named, (), each.origin))
+        obstacles.setdefault(group.target, each.obstacle.at(group.target.address))
+    ordered = sorted(targets.values(), key=lambda target: target.target.order)
+    return replace(desired, targets=tuple(ordered)), tuple(obstacles.values())
