@@ -134,10 +134,12 @@ class ServiceError(ReconcilerError):
         reason: the service's message, or what prevented a response.
         status: the HTTP status, or None without a response.
         ambiguous: whether a write may have been carried out nevertheless, by this or by an earlier attempt.
+        sent: whether the request was sent at all, as far as known.
         remedy: what to do about it, if that is the same for all requests; else empty.
     """
 
     ambiguous: bool = False
+    sent: bool = True
     remedy: str = ""
 
     def __init__(self, request: str, reason: str, status: int | None = None) -> None:

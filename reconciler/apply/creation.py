@@ -150,7 +150,7 @@ class CreationRun:
                 self.refusal = self._why(error)
                 return
             self.options.stop.after(error)
-            if isinstance(error, Stopped) and not error.ambiguous:
+            if (isinstance(error, Stopped) or not error.sent) and not error.ambiguous:
                 self.result = Outcome(self.change, Status.SKIPPED, self.options.stop.reason or ENDED)
             else:
                 self.result = Outcome(self.change, Status.FAILED, self._why(error), unconfirmed=error.ambiguous)

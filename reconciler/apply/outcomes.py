@@ -177,9 +177,8 @@ class Stop:
 
     def cancel(self, reason: str) -> None:
         """End the run; the first reason stays."""
-        if not self.event.is_set():
-            self._reason = self.held or reason
-            self.event.set()
+        self._reason = self._reason or self.held or reason  # the limiter may have set the event before
+        self.event.set()
 
     def hold(self, reason: str) -> None:
         """Begin nothing else; what is in flight goes on, with its waits and retries. The first reason stays."""

@@ -346,8 +346,8 @@ class TargetRun:
             return Attempt(failed, made)
         except ServiceError as error:
             self.options.stop.after(error)
-            if isinstance(error, Stopped) and not error.ambiguous and not sent:
-                return Attempt(Outcome(change, Status.SKIPPED, ENDED))
+            if (isinstance(error, Stopped) or not error.sent) and not error.ambiguous and not sent:
+                return Attempt(Outcome(change, Status.SKIPPED, self.options.stop.reason or ENDED))
             doubt = error if error.ambiguous or isinstance(error, Refused | NotFound) else None
             unconfirmed = error.ambiguous or sent > 0
             reason = self._why(change, error)

@@ -19,7 +19,16 @@ from urllib.parse import SplitResult, unquote, urljoin, urlsplit
 import httpx
 
 from reconciler import __version__
-from reconciler.errors import AccountClosed, ConfigurationError, Forbidden, Moved, RateLimited, ServiceError
+from reconciler.errors import (
+    AccountClosed,
+    ConfigurationError,
+    Forbidden,
+    Moved,
+    RateLimited,
+    ServiceError,
+    Stopped,
+    WaitTooLong,
+)
 from reconciler.model.protocols import Begin, Concurrency, Json, Keep, Kept, Request, Spread
 from reconciler.model.targets import Level, Target
 from reconciler.service.connection import Connect, Connection, Form, connection_pool, is_plain, tls_context
@@ -228,7 +237,7 @@ class Client:
     def _carry_out(self, method: str, path: str, body: Json = None) -> tuple[Json, Response]:
         """Send a request, again where that is safe and may help, and read its response."""
         request = f"{method} {path.partition('?')[0]}"
-        in_doubt, tries, rest = False, 0, 0.0
+        in_doubt, sent, tries, rest = False, False, 0, 0.0
         while True:
             response = NO_RESPONSE
             try:
@@ -238,6 +247,7 @@ class Client:
                 response = without_secrets(self._try(request, method, path, body, tries), self._secrets)
                 return read_response(request, response), response
             except ServiceError as error:
+                error.sent = sent = sent or not isinstance(error, Stopped | WaitTooLong)
                 if in_doubt and method == "DELETE" and error.status in (400, 404):
                     return None, response
                 pause = retry_after(response.headers, self._clock.now())

@@ -297,6 +297,21 @@ def test_a_token_that_is_refused_when_it_looks_ends_the_run_too(sandbox: Sandbox
         assert engine.requests() == [f"GET {URL}?per_page=100&page=1"]
 
 
+def test_what_was_not_sent_because_of_a_wait_that_is_too_long_is_skipped(sandbox: Sandbox) -> None:
+    clock = SwiftClock()
+    client = Client(sandbox.api_url, "ada-token", clock=clock)
+    with EngineDriver(sandbox, a_small_service("deployed"), client) as engine:
+        plan = engine.plan(section("milestones", {"a": {}, "b": {}}), section("milestones", {"a": {}}, LIB))
+        sandbox.set_faults([{"kind": "status", "status": 503, "retry_after": 900, "method": "POST"}])
+        sandbox.clear_log()
+        terms = ApplyOptions(1, stop=Stop(client.stop))
+        first, *others = failures(apply_plan(plan, client, KINDS, terms))
+        assert len(engine.writes()) == 1
+        why = 'service unavailable ("503 Service Unavailable"): retry at 2026-10-10 12:15:00 UTC, in 900 s; --max-wait is 300 s'
+        assert first == f"failed: milestone a: POST projects/acme%2Fapi/milestones: {why}"
+        assert others == [f"skipped: milestone b: {why}", f"skipped: milestone a: {why}"]
+
+
 def test_a_wait_that_is_too_long_ends_the_run_and_says_when_to_come_back(sandbox: Sandbox) -> None:
     def meddle(request: Request, _send: Callable[[], Json]) -> Json:
         raise WaitTooLong(str(request), "come back at 2026-11-21T12:00:00Z", datetime(2026, 11, 21, 12, tzinfo=UTC))
