@@ -385,12 +385,18 @@ def _carry_out(
 
     stop = Stop(client.stop)
 
+    application = Application(saved.plan, client, session.kinds)
+    started = datetime.now(UTC)
+
+    def outcome() -> "Report":
+        known = application.outcomes
+        return make_report(saved, with_left_out(known, left) if left else known, started, client.traffic)
+
     def finish() -> None:
         stop.cancel(ENDED)
         session.info("Finishing the requests in flight; a second signal stops at once.")
+        session.write_reports_so_far(partial(render_report, outcome()))
 
-    application = Application(saved.plan, client, session.kinds)
-    started = datetime.now(UTC)
     with heeding(finish, patience=inf) as signals:
         try:
             with (
@@ -407,8 +413,7 @@ def _carry_out(
                 signals.ignore()
         except KeyboardInterrupt:
             signals.ignore()
-        outcomes = with_left_out(application.outcomes, left) if left else application.outcomes
-        report = make_report(saved, outcomes, started, client.traffic)
+        report = outcome()
         failures = journal.failures
         try:
             session.write_result(partial(render_report, report), precious=bool(report.requests.writes))

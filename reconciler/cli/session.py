@@ -5,7 +5,7 @@ import logging
 import os
 import sys
 from collections.abc import Callable, Iterable, Iterator, Mapping
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from dataclasses import replace
 from datetime import UTC, datetime
 from functools import partial
@@ -238,6 +238,21 @@ class Session:
         reports = [partial(put, format_, Path(file)) for format_, file in self.given.reports]
         with heeding(patience=1):
             attempt_all([*([] if silent else [show]), *saves, *reports])
+
+    def write_reports_so_far(self, write: "Callable[[str, Style], str]") -> None:
+        """Write the reports that are files, in case that the run has no time to; `write_result` replaces them.
+
+        Args:
+            write: see `write_result`.
+        """
+        from reconciler.render import Style
+
+        plain = Style(group_by=self.given.group_by, links=self.links)
+        for format_, file in self.given.reports:
+            path = Path(file)
+            if path.is_file() or not path.exists():
+                with suppress(OutputFailed):
+                    save(path, write(format_, plain))
 
     def style(self, stream: TextIO | None) -> "Style":
         """Return the style of text on a stream; None stands for a closed stream."""

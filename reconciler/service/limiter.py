@@ -21,6 +21,8 @@ from reconciler.service.traffic import Traffic, Wait
 
 LOG = logging.getLogger(__name__)
 
+STOPPED = "the run was stopped before the request could be sent"
+
 WORTH_LOGGING = 5
 """Seconds: shorter waits are not logged."""
 
@@ -29,8 +31,8 @@ class Limiter:
     """Lets requests go, each in its turn.
 
     Args:
-        stop: once set, waits caused by the service or a failure end in `Stopped`. The limiter sets it too when the
-            service asks for too long a wait; no request is sent from then on.
+        stop: once set, every wait ends in `Stopped`: only requests that need not wait are sent. The limiter sets it too
+            when the service asks for too long a wait; no request is sent from then on.
     """
 
     def __init__(self, policy: Policy, clock: Clock, traffic: Traffic, stop: Event) -> None:
@@ -46,7 +48,6 @@ class Limiter:
         self._limit = AdaptiveLimit() if policy.concurrency == AUTO else FixedLimit(policy.concurrency)
         self._pacer = Pacer(policy.rate)
         self._quota = Quota()
-        self._never = Event()
 
     @property
     def requests(self) -> int:
@@ -60,11 +61,15 @@ class Limiter:
             WaitTooLong: the service asks, or has asked before, for a longer wait than `Policy.max_wait`.
             Stopped: the run was stopped during the wait.
         """
+        has_waited = False
         while True:
             with self._changed:
                 self._raise_refusal(request)
                 now = self._clock.monotonic()
                 reason, seconds = self._obstacle(now)
+                if self._stop.is_set() and (seconds or has_waited):
+                    raise Stopped(request, STOPPED)
+                has_waited = True
                 if not seconds:
                     self._pacer.take(now)
                     return self._limit.send(request, now)
@@ -102,13 +107,12 @@ class Limiter:
         Raises:
             WaitTooLong, Stopped: see `acquire`.
         """
-        event = self._never if reason is Wait.OWN_RATE else self._stop
         with self._traffic.waiting(reason, self._clock):
-            stopped = self._clock.wait(seconds, event)
+            stopped = self._clock.wait(seconds, self._stop)
         if stopped:
             with self._changed:
                 self._raise_refusal(request)
-            raise Stopped(request, "the run was stopped before the request could be sent")
+            raise Stopped(request, STOPPED)
 
     def _obstacle(self, now: float) -> tuple[Wait, float]:
         """Return what prevents a request, and for how many seconds: 0 for nothing, `inf` until a response arrives."""

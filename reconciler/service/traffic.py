@@ -4,7 +4,7 @@ from collections import Counter
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from enum import StrEnum
-from threading import Lock
+from threading import RLock
 
 from reconciler.service.policy import Clock
 
@@ -35,7 +35,7 @@ class Traffic:
         self.retries = 0
         self._responses = 0
         self._response_seconds = 0.0
-        self._lock = Lock()
+        self._lock = RLock()  # a signal may ask for the numbers in the middle of a count
         self._waiting: Counter[Wait] = Counter()
         self._since: dict[Wait, float] = {}
         self._waited: dict[Wait, float] = {}

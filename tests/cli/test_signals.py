@@ -9,6 +9,7 @@ from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from threading import Semaphore, Thread, main_thread
+from time import sleep
 
 import pytest
 
@@ -125,6 +126,31 @@ def test_the_second_signal_stops_at_once_and_all_that_is_known_is_reported(cli_r
     )
     events = [json.loads(each)["event"] for each in Path("journal").read_text().splitlines()]
     assert events == ["begin", "intent", "result", "intent", "result", "intent"]
+
+
+def test_a_signal_ends_waiting_and_the_report_is_written_before_the_service_answers(cli_runner: CliRunner) -> None:
+    cli_runner.project("{milestones: {a: {}, b: {}}}", "acme/lib", "manifests/lib.yaml")
+    file, first_reports = Path("report.json"), []
+
+    def serve(request: str) -> bytes:
+        head, _, body = request.partition("\r\n\r\n")
+        if head.startswith("GET"):
+            return answer("200 OK", "[]", x_next_page="", x_total="0")
+        send(signal.SIGTERM)
+        while not file.exists():
+            sleep(0.01)
+        first_reports.append(file.read_text())
+        made = {"id": 1, "description": None, "start_date": None, "due_date": None, "state": "active"}
+        return answer("201 Created", json.dumps(made | json.loads(body)))
+
+    with answering(serve) as url:
+        line = "apply --yes --no-verify --concurrency 1 --report json=report.json --report text=/dev/null"
+        done = cli_runner(f"{line} --api-url {url}")
+    assert (done.code, done.out.count("Applied: ")) == (143, 1)
+    [early] = map(json.loads, first_reports)
+    assert (early["counts"]["created"], early["counts"]["failed"], early["counts"]["skipped"]) == (0, 1, 3)
+    late = json.loads(file.read_text())
+    assert (late["counts"]["created"], late["counts"]["failed"], late["counts"]["skipped"]) == (1, 0, 3)
 
 
 @pytest.fixture

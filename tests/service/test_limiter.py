@@ -5,6 +5,7 @@ from concurrent.futures import ThreadPoolExecutor
 from datetime import timedelta
 from email.utils import format_datetime
 from threading import Event, Thread
+from time import sleep
 from typing import Any
 
 import pytest
@@ -220,6 +221,32 @@ def test_a_number_that_finds_itself_is_in_the_log(caplog: pytest.LogCaptureFixtu
         clock.advance(0.1)
         limiter.release(sent, status, {})
     assert caplog.messages == ["up to 11 requests in flight", "up to 1 request in flight"]
+
+
+def test_what_waits_for_the_own_rate_or_for_its_turn_is_not_sent_once_the_run_is_stopped() -> None:
+    stop, clock, traffic = Event(), SwiftClock(), Traffic()
+    slow = Limiter(Policy(rate=Rate(1, 60)), clock, Traffic(), stop)
+    slow.release(slow.acquire("PUT x"), 200, {})
+    stop.set()
+    with pytest.raises(Stopped):
+        slow.acquire("PUT x")
+    assert clock.monotonic() == 0
+    clock.advance(120)
+    slow.release(slow.acquire("GET x"), 200, {})  # what need not wait is sent
+    busy = Limiter(Policy(concurrency=1), clock, traffic, stop)
+    sent = busy.acquire("PUT x")
+    with pytest.raises(Stopped):
+        busy.acquire("PUT x")
+    busy.release(sent, 200, {})
+    stop.clear()
+    sent = busy.acquire("PUT x")
+    with ThreadPoolExecutor() as pool:
+        waiting = pool.submit(busy.acquire, "PUT y")
+        while Wait.CONCURRENCY not in traffic.waiting_for:
+            sleep(0.001)
+        stop.set()
+        busy.release(sent, 200, {})
+        assert isinstance(waiting.exception(), Stopped)
 
 
 def test_a_wait_is_cut_short_by_whoever_stops() -> None:
