@@ -13,7 +13,7 @@ from jsonschema import Draft202012Validator
 from reconciler.documents import history as histories
 from reconciler.documents.checksum import with_checksum
 from reconciler.documents.comparison import fingerprint
-from reconciler.documents.history import History, load_history, save_history, with_run
+from reconciler.documents.history import History, load_history, save_history, until, with_run
 from reconciler.documents.plan_file import SavedPlan
 from reconciler.errors import PlanRefused
 from reconciler.model.plan import Create, Problem, SectionPlan, TargetPlan
@@ -197,6 +197,20 @@ def test_a_run_that_comes_late_adds_earlier_moments_only() -> None:
     assert with_run(history, late) == history
     part = run(NOON + DAY, Seen({}), ALL[:1], narrowed=True)
     assert with_run(history, part) == history
+
+
+def test_a_clock_that_was_wrong_once_leaves_no_trace() -> None:
+    history = with_run(None, run(NOON, Seen({API: "a"}), ALL))
+    spoilt = with_run(history, run(NOON + 4000 * DAY, Seen({API: "ab"}), ALL))
+    now = NOON + DAY
+    after = until(spoilt, now)
+    assert (after.runs, ages(after, (API, "a"), (API, "b"))) == (history.runs, [0, None])
+    assert [each.seen for each in after.differences] == [now]
+    after = with_run(after, run(now, Seen({API: "b"}), ALL))
+    assert ages(after, (API, "a"), (API, "b")) == [None, 1]
+    assert [each.at for each in after.runs] == [NOON, now]
+    soon = with_run(history, run(now, Seen({API: "ab"}), ALL))
+    assert until(soon, now - timedelta(minutes=5)) == soon  # clocks differ a little
 
 
 def test_a_history_stays_small(monkeypatch: pytest.MonkeyPatch) -> None:

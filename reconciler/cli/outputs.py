@@ -1,9 +1,11 @@
 """Where results go: checked before anything is requested; stdout first, then files; failures are reported last."""
 
+import logging
 import os
 import sys
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import suppress
+from datetime import UTC, datetime
 from io import TextIOWrapper
 from pathlib import Path
 from typing import TYPE_CHECKING, TextIO
@@ -23,6 +25,8 @@ if TYPE_CHECKING:
     from reconciler.cli.options import Given
     from reconciler.documents.plan_file import SavedPlan
     from reconciler.render import Style
+
+LOG = logging.getLogger("reconciler")
 
 FLEET = "fleet"
 """The format of a page with a history beside it."""
@@ -65,10 +69,13 @@ def history_of(page: Path) -> Path:
 def save_fleet(saved: "SavedPlan", page: Path, style: "Style") -> None:
     """Add a run to the history beside a fleet page, and write both, or neither. Runs at the same time wait.
 
+    What is ahead of this machine's clock is not kept: neither earlier runs nor this one.
+
     Raises:
         OutputFailed: they cannot be written, or there is a file that is no history of this service; it stays as it is.
     """
-    from reconciler.documents.history import load_history, save_history, with_run
+    from reconciler.documents.history import History, is_ahead, load_history, save_history, until, with_run
+    from reconciler.documents.plan_file import utc
     from reconciler.render import fleet
 
     file = history_of(page)
@@ -83,8 +90,26 @@ def save_fleet(saved: "SavedPlan", page: Path, style: "Style") -> None:
         except PlanRefused as error:
             advice = f"{page} was not written; move the file away to begin a new history"
             raise OutputFailed(f"{file}: {error}; {advice}") from error
-        history = with_run(past, saved)
-        save_all({file: save_history(history), page: fleet.page(saved, history, style)})
+        now, empty = datetime.now(UTC), History(service=saved.service)
+        known = until(past or empty, now)
+        if past and known != past:
+            moments = [*(run.at for run in past.runs), *(each.seen for each in past.differences)]
+            LOG.warning(
+                "%s is ahead of this machine's clock, up to %s: what is ahead was dropped; some machine's clock is, or "
+                "was, wrong",
+                file,
+                utc(max(moments)),
+            )
+        history = kept = with_run(known, saved)
+        if is_ahead(saved.created_at, now):
+            LOG.warning(
+                "this run is of %s, which is ahead of this machine's clock: %s shows it, and its history does not keep "
+                "it; set the clock right",
+                utc(saved.created_at),
+                page,
+            )
+            kept = known
+        save_all({file: save_history(kept), page: fleet.page(saved, history, style)})
 
 
 def attempt_all(actions: Iterable[Callable[[], object]]) -> None:

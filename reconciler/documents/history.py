@@ -5,7 +5,7 @@ A history holds targets, sections, moments, numbers and fingerprints, and no val
 
 from collections.abc import Collection, Iterable, Iterator, Mapping
 from dataclasses import dataclass, replace
-from datetime import timedelta
+from datetime import datetime, timedelta
 from functools import cache
 from itertools import groupby
 from typing import Annotated, Final, Literal
@@ -14,7 +14,7 @@ from pydantic import AwareDatetime, Field, NonNegativeInt, TypeAdapter
 
 from reconciler.documents.checksum import DOCUMENT, read_checked, with_checksum
 from reconciler.documents.comparison import fingerprint
-from reconciler.documents.plan_file import SavedPlan, is_about
+from reconciler.documents.plan_file import CLOCK_SKEW, SavedPlan, is_about
 from reconciler.errors import PlanRefused
 from reconciler.model.plan import SectionPlan
 from reconciler.model.targets import Identity, Key, Level, Target
@@ -166,6 +166,27 @@ def with_run(history: History | None, saved: SavedPlan) -> History:
     ordered = tuple(runs[moment] for moment in sorted(runs))[-RUNS:]
     oldest = sorted(entries, key=lambda each: each.since)[:MOST]
     return replace(past, runs=ordered, differences=tuple(_grouped(oldest)))
+
+
+def until(history: History, now: datetime) -> History:
+    """Return a history without what is ahead of now, as a run on a machine whose clock was wrong leaves it.
+
+    Against such a run, each later one would count as older than the last one. A difference that was known before it
+    keeps its age; one that only it has seen is new in the next run.
+
+    Args:
+        history: the runs so far.
+        now: by the clock of this machine, which may differ a little from that of others.
+    """
+    runs = tuple(run for run in history.runs if not is_ahead(run.at, now))
+    past = (each for each in history.differences if not is_ahead(each.since, now))
+    seen = (replace(each, seen=now) if is_ahead(each.seen, now) else each for each in past)
+    return replace(history, runs=runs, differences=tuple(seen))
+
+
+def is_ahead(moment: datetime, now: datetime) -> bool:
+    """Return whether a moment is in the future, by more than the clocks of two machines may differ."""
+    return moment - now > CLOCK_SKEW
 
 
 def is_whole(saved: SavedPlan) -> bool:

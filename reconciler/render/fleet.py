@@ -4,11 +4,11 @@
 """
 
 from collections import Counter, defaultdict
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence, Set
 from dataclasses import dataclass
 from datetime import datetime, timedelta
 
-from reconciler.documents.comparison import fingerprint
+from reconciler.documents.comparison import fingerprint, seen_in
 from reconciler.documents.coverage import Matrix, Row, State, matrix
 from reconciler.documents.groups import Group, grouped
 from reconciler.documents.history import Differences, History, Run, is_whole, with_run
@@ -176,18 +176,18 @@ def _differences(saved: SavedPlan, history: History) -> Iterator[Difference]:
         for entry in group.entries:
             by_moment[since.get(fingerprint(entry), saved.created_at)].append(entry)
         found += [_difference(group, moment, entries) for moment, entries in by_moment.items()]
-    found += _unseen(history, saved.created_at)
+    found += _unseen(history, {*seen_in(saved.plan)})
     yield from sorted(found, key=lambda each: (each.since, -len(each.targets), each.text))
 
 
-def _unseen(history: History, now: datetime) -> Iterator[Difference]:
-    """Yield what earlier runs saw where this one did not look, or could not."""
+def _unseen(history: History, now: Set[str]) -> Iterator[Difference]:
+    """Yield what earlier runs saw where this one, which saw other fingerprints, did not look, or could not."""
     alike: dict[tuple[datetime, datetime, str, Level], list[Differences]] = defaultdict(list)
     for each in history.differences:
-        if each.seen != now:
+        if not {*each.changes, *each.problems} <= now:
             alike[each.since, each.seen, each.section, each.level].append(each)
     for (since, seen, section, level), several in alike.items():
-        number = sum(len(each.changes) + len(each.problems) for each in several)
+        number = sum(mark not in now for each in several for mark in (*each.changes, *each.problems))
         targets = tuple(dict.fromkeys(Target(level, each.ref) for each in several))
         text, detail = counted(number, "difference"), f"last seen {_moment(seen)}"
         yield Difference(since, UNSEEN, section, text, detail, targets, number)

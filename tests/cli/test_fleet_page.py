@@ -12,7 +12,9 @@ from typing import Any
 
 import pytest
 
+from reconciler.documents.checksum import with_checksum
 from reconciler.documents.history import History, load_history, save_history
+from reconciler.documents.plan_file import utc
 from reconciler.render import fleet
 from tests.cli_runner import CliRunner
 
@@ -103,6 +105,32 @@ def test_each_difference_keeps_its_age_whatever_later_runs_look_at(cli_runner: C
     assert cli_runner(f"drift {REPORT}").code == 0
     assert "<h1>2 targets in order</h1>" in PAGE.read_text()
     assert history(cli_runner).differences == ()
+
+
+def test_a_machine_whose_clock_is_ahead_spoils_no_history(cli_runner: CliRunner) -> None:
+    assert cli_runner(f"drift --report json=drift.json {REPORT}").code == 2
+    wait(cli_runner, -4000)
+    ahead = history(cli_runner).runs[-1].at
+    done = cli_runner(f"drift {REPORT}")
+    dropped = f"{HISTORY} is ahead of this machine's clock, up to {utc(ahead)}: what is ahead was dropped"
+    assert (done.code, done.err) == (2, f"{dropped}; some machine's clock is, or was, wrong\n")
+    assert [each.at < ahead for each in history(cli_runner).runs] == [True]
+    assert {age for age, _, _ in ages()} == {"new"}
+    kept = HISTORY.read_text()
+
+    content = json.loads(Path("drift.json").read_text()) | {"created_at": utc(ahead)}
+    content.pop("checksum")
+    Path("drift.json").write_text(with_checksum(content))
+    said = (
+        f"this run is of {utc(ahead)}, which is ahead of this machine's clock: {PAGE} shows it, and its history does "
+        "not keep it; set the clock right\n"
+    )
+    for before in (kept, None):
+        done = cli_runner(f"show drift.json {REPORT}")
+        assert (done.code, done.err) == (0, said)
+        assert HISTORY.read_text() == before or history(cli_runner).runs == ()
+        assert len(ages()) == 2
+        HISTORY.unlink()
 
 
 def test_what_is_no_history_of_this_service_stays_as_it_is(cli_runner: CliRunner) -> None:

@@ -114,6 +114,15 @@ def test_a_page_counts_ages_coverage_and_runs() -> None:
     ]
 
 
+def test_a_run_lists_what_another_one_of_the_same_second_saw_elsewhere() -> None:
+    html = shown(run(0, API, narrowed=True), run(0, API, LIB))
+    assert texts(html, "drift")[1:] == [
+        ["2026-12-01", "unseen 1 difference", "project acme/web/lib"],
+        ["2026-12-01", "create milestone &#34;1.0&#34;", "project acme/web/api"],
+        ["2026-12-01", "delete token &#34;1.0&#34;", "project acme/web/api"],
+    ]
+
+
 def test_a_page_of_many_groups_shows_the_largest() -> None:
     targets = [
         planned(Level.PROJECT, f"group-{number:02}/p{each}", {"milestones": "-"})
