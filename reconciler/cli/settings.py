@@ -16,6 +16,7 @@ from click.core import ParameterSource
 from reconciler import CONFIGURATION
 from reconciler.cli.options import Given
 from reconciler.errors import ConfigurationError, UsageError
+from reconciler.system.checkout import lies_outside
 from reconciler.system.processes import own_tokens, reveals_token
 from reconciler.system.secrets import concealed
 
@@ -40,7 +41,8 @@ def read_configuration() -> Mapping[str, Any]:
     The token file that `reconciler.yaml` names does not count if the environment holds a token.
 
     Raises:
-        ConfigurationError: the file is not valid.
+        ConfigurationError: the file is not valid; or this is a CI job, and the file names manifests or values outside
+            of the checkout, where the job's secret files lie.
     """
     job = os.environ.get("CI_API_V4_URL")
     beneath = {"api_url": job} if job else {}
@@ -49,12 +51,20 @@ def read_configuration() -> Mapping[str, Any]:
         return beneath
     from reconciler import configuration
 
-    given = configuration.read_configuration(file)
-    return beneath | {
+    given = {
         key: [value] if key in LISTS and isinstance(value, str) else value
-        for key, value in given.items()
+        for key, value in configuration.read_configuration(file).items()
         if key != "token_file" or not os.environ.get("RECONCILER_TOKEN")
     }
+    for key in ("paths", "values"):
+        outside = next((path for path in given.get(key, ()) if lies_outside(path)), None)
+        if outside is not None:
+            option = "as PATHS" if key == "paths" else "by --values"
+            raise ConfigurationError(
+                f"{CONFIGURATION}: {key}: {outside} lies outside of the checkout, and a merge request can change that "
+                f"file; move it into the checkout, or name it {option} in the job's script instead"
+            )
+    return beneath | given
 
 
 def open_client(given: Given, *, brisk: bool = False, token: str | None = None) -> "Client":

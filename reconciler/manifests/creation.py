@@ -17,6 +17,7 @@ from reconciler.manifests.sources import TOKEN as SECRET
 from reconciler.manifests.sources import Document, Steps
 from reconciler.model.creation import VISIBILITIES, Archive, Creation, Import, Visibility
 from reconciler.model.targets import Identity, Level, Target
+from reconciler.system.checkout import lies_outside
 from reconciler.system.processes import reveals_token
 
 CREATE = "create"
@@ -250,6 +251,8 @@ def _read_archive(document: Document, written: str, around: Surroundings) -> tup
         return None, f"must be an archive of a group, whose name ends in `{ENDING}`"
     folder = os.path.dirname(document.source.path.removeprefix(around.prefix))  # noqa: PTH120 - keeps `..`
     file = Path(os.path.normpath(f"{folder}/{written}" if folder else written))
+    if lies_outside(file) and not lies_outside(folder):
+        return None, f"{file} lies outside of the checkout: a CI job reads nothing there; commit the archive itself"
     try:
         return Archive(file, around.digest(file)), ""
     except OSError as error:

@@ -12,6 +12,7 @@ from typing import Any
 from reconciler import CONFIGURATION
 from reconciler.errors import LocatedDiagnostic, ManifestErrors
 from reconciler.manifests.yaml_reader import Position, Positions, Root, line_at, read_plain, read_positions
+from reconciler.system.checkout import LEADS_OUT, leads_out
 from reconciler.system.terminal import blanked, escaped
 
 LARGEST = 5 * 1024 * 1024
@@ -61,6 +62,8 @@ class Search:
         real = path
         try:
             real = os.path.realpath(path)
+            if leads_out(path):
+                raise ValueError(LEADS_OUT)
             count = self._add_folder(path, real, {real})
         except NotADirectoryError:
             if real == self._configuration:
@@ -82,6 +85,9 @@ class Search:
             target = os.path.realpath(path) if entry.is_symlink() else f"{real}/{entry.name}"
             if entry.name.startswith("."):
                 self._pass_over_hidden(entry, path)
+            elif entry.is_symlink() and (entry.is_dir() or path.endswith(SUFFIXES)) and leads_out(path):
+                count += 1
+                self._error(path, f"cannot be read: {LEADS_OUT}")
             elif entry.is_dir():
                 if target not in visited:
                     visited.add(target)
@@ -139,7 +145,7 @@ def why_passed_over(path: str) -> str:
 
 def holds_manifest(path: str) -> bool:
     """Whether a file can be read and contains what every manifest does."""
-    if not Path(path).is_file():
+    if not Path(path).is_file() or leads_out(path):
         return False
     try:
         with Path(path).open("rb") as file:
@@ -241,6 +247,8 @@ def open_source(path: str, content: bytes | None = None, secrets: tuple[str, ...
     """
     if content is None:
         try:
+            if leads_out(path):
+                raise ValueError(LEADS_OUT)
             content = read_bytes(path)
         except (OSError, ValueError) as error:
             raise ManifestErrors([located(path, f"cannot be read: {_reason(error)}")]) from None
