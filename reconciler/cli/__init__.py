@@ -132,6 +132,10 @@ def _run(arguments: list[str]) -> int:
         report_error(error)
         _trace(error, arguments)
         return error.exit_code
+    except MemoryError as error:
+        write_stderr("reconciler: out of memory: give fewer PATHS or targets, or run on a machine with more memory")
+        _trace(error, arguments)
+        return 1
     except Exception as error:  # noqa: BLE001  # the last resort: a bug of ours
         write_stderr(f"reconciler: internal error: {type(error).__name__}; -vv shows where")
         _trace(error, arguments)

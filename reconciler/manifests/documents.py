@@ -35,6 +35,8 @@ def plausible_path(path: str) -> str:
         raise ValueError("a full path has no blanks, control characters, `?`, `#`, `%` or backslashes")
     if any(segment in {"", ".", ".."} for segment in path.split("/")):
         raise ValueError("a full path has no empty parts and none that are `.` or `..`")
+    if any(len(segment) > LONGEST_NAME for segment in path.split("/")):
+        raise ValueError(f"a part of a full path has at most {LONGEST_NAME} characters")
     if path.isdecimal():
         raise ValueError(f"`{path}` would be taken for an ID: write id: {path}, or the full path")
     return path

@@ -1,5 +1,6 @@
 """An index of all documents, each spec as a layer, and the layers of each target."""
 
+from collections import Counter
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence, Set
 from dataclasses import dataclass, field, replace
 from datetime import UTC, date, datetime
@@ -28,6 +29,7 @@ from reconciler.manifests.documents import (
     levels_of,
 )
 from reconciler.manifests.layers import (
+    MOST_FILLED,
     PRUNE,
     Contribution,
     Effective,
@@ -170,7 +172,11 @@ class Index:
         ]
         layer, found = self._layer(document, declared.kind, "", declared.spec, alone=False, beside=beside)
         creation = None
-        if isinstance(declared, GroupDocument | ProjectDocument) and CREATE in declared.model_fields_set:
+        path = target.ref if isinstance(target.ref, str) else None
+        too_long = overfilled(layer, placeholder_values(path))
+        if too_long:
+            found.append(too_long)
+        elif isinstance(declared, GroupDocument | ProjectDocument) and CREATE in declared.model_fields_set:
             creation, errors = read_creation(document, target, declared.create, self.around)
             found += errors
         first = self.targets.setdefault(target.identity, DeclaredTarget(target, metadata, layer, creation)).layer
@@ -206,8 +212,11 @@ class Index:
         found += [*faulty, *(idle_locks(locks, sections, prune, self.specs) if locks else ())]
         texts = list(braces(sections, ("spec",)))
         placeholders: dict[str, Steps] = {}
+        uses: Counter[str] = Counter()
         for text, steps, at_key in (*texts, *beside):
-            placeholders = dict.fromkeys(placeholders_in(text), steps) | placeholders
+            used = placeholders_in(text)
+            placeholders = dict.fromkeys(used, steps) | placeholders
+            uses.update(used)
             message = misspelt_placeholder(text)
             if message:
                 found.append(Diagnostic(steps, message, "warning", at_key))
@@ -218,7 +227,8 @@ class Index:
             if alone:
                 found += check_alone(self.specs[name], value, levels)
         waits = any(has_placeholder(text) for text, *_ in texts)
-        return Layer(document, title, sections, prune, placeholders, None if waits else normalized, locks), found
+        normal = None if waits else normalized
+        return Layer(document, title, sections, prune, placeholders, normal, locks, uses), found
 
     def _section_error(self, name: str, value: Any, levels: tuple[Level, ...]) -> str | None:
         if name == CREATE:
@@ -234,6 +244,15 @@ class Index:
             )
             return f"{name} has no value{advice}"
         return error
+
+
+def overfilled(layer: Layer, values: Placeholders | None) -> Diagnostic | None:
+    """Return an error if the placeholders of a document come to too much text in a target."""
+    name = layer.overfilled(values)
+    if name is None:
+        return None
+    message = f"the placeholders of this document come to more than {MOST_FILLED // 1024 // 1024} MiB: use fewer"
+    return Diagnostic(layer.placeholders[name], message)
 
 
 def level_error(name: str, level: Level, specs: SectionSpecs) -> str | None:

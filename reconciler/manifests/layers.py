@@ -19,6 +19,8 @@ OLD_NAMES = "renamed_from"
 PRUNE = "prune"
 
 NAMES = ("path", "name", "namespace")
+MOST_FILLED = 5 * 1024 * 1024
+"""Characters that the placeholders of one document may come to in one target."""
 PLACEHOLDER = re.compile(r"\{\{(path|name|namespace)\}\}|\{(path|name|namespace)\}")
 """A literal one, written with doubled braces, or one to fill in."""
 WORD = re.compile(r"(?<!\{)\{([^{}]+)\}(?!\})")
@@ -234,6 +236,7 @@ class Layer:
         placeholders: those used, each with the steps to its first use in the document.
         normalized: the sections with canonical names; None if that needs a target's path.
         locks: by section, `all` or the names of what later layers may not change.
+        uses: how often each placeholder is used.
     """
 
     document: Document
@@ -243,6 +246,12 @@ class Layer:
     placeholders: Mapping[str, Steps]
     normalized: Mapping[str, Any] | None
     locks: Mapping[str, Any] = field(default_factory=dict)
+    uses: Mapping[str, int] = field(default_factory=dict)
+
+    def overfilled(self, values: Placeholders | None) -> str | None:
+        """Return a placeholder if those of the document come to more text in a target than any manifest needs."""
+        lengths = {name: uses * len((values or {}).get(name, "")) for name, uses in self.uses.items()}
+        return max(lengths, key=lengths.__getitem__) if sum(lengths.values()) > MOST_FILLED else None
 
     def section(self, spec: SectionSpec, values: Placeholders | None) -> Any:
         """Return a section's value for a target."""

@@ -27,6 +27,7 @@ from reconciler.manifests.index import (
     contradictions,
     level_error,
     misplaced_references,
+    overfilled,
     path_levels,
     sections_below,
 )
@@ -753,7 +754,11 @@ def _merge(compositions: list[Composition], index: Index, diagnostics: Diagnosti
     assembled: dict[Identity, Assembled] = {}
     for composition in compositions:
         target, layers = composition.target, composition.layers
-        if all(part.whole for part in composition.parts):
+        too_long = [(layer, error) for layer in layers if (error := overfilled(layer, composition.values))]
+        if too_long:
+            for layer, error in too_long:
+                diagnostics.add(layer.document, error)
+        elif all(part.whole for part in composition.parts):
             whole = effective(target, layers, index.specs, composition.values)
             for layer in layers:
                 _check_shared(layer, whole, target, diagnostics)

@@ -21,6 +21,9 @@ from reconciler.system.processes import inherited
 MOST_SECONDS = 5
 """Processor time that one template may take."""
 
+MOST_RENDERED = 64 * 1024 * 1024
+"""Characters to which all templates may render."""
+
 MOST_MEMORY = 512 * 1024 * 1024
 """Bytes of memory that the process may take that renders templates."""
 
@@ -60,6 +63,7 @@ class Templates:
         self._seconds = seconds
         self._orders = pickle.dumps((seconds, MOST_MEMORY, LARGEST, given))
         self._process: Popen[bytes] | None = None
+        self._rendered = 0
 
     def source(self, path: str, text: str) -> Source:
         """Return the rendered text of a template.
@@ -68,7 +72,12 @@ class Templates:
             ManifestErrors: it cannot be rendered; names the template's own line.
         """
         written = Source(path, text, self._secrets)
-        rendered = self._render(written)
+        if self._rendered <= MOST_RENDERED:
+            rendered = self._render(written)
+            self._rendered += len(rendered)
+        if self._rendered > MOST_RENDERED:
+            words = f"all templates up to this one render to more than {MOST_RENDERED // 1024 // 1024} MiB: write less"
+            raise ManifestErrors([located(path, words)])
 
         @cache
         def marks() -> tuple[tuple[int, int], ...]:

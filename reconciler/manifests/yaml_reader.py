@@ -249,6 +249,8 @@ def _build(text: str) -> tuple[Root, ...]:  # noqa: C901, PLR0912 - calls would 
 
 
 MOST_EXPANSION = 10_000
+MOST_REPEATED = 5 * 1024 * 1024
+"""Characters of the text that all aliases of a file may stand for."""
 MERGE_KEY = (
     "merge keys (`<<`) are not YAML 1.2: put what is shared into a document of `kind: Profile` with "
     "`metadata: {name: base}`, and name it where it is used: `metadata: {profiles: [base]}`"
@@ -294,10 +296,11 @@ class _Hopeless(Exception):
 
 @dataclass(slots=True)
 class _Anchored:
-    """The value of an anchor; its size is 0 until it is complete."""
+    """The value of an anchor; its size is 0 until it is complete. The length is that of its text in characters."""
 
     value: Any
     size: int = 0
+    length: int = 0
 
 
 @dataclass(slots=True)
@@ -310,10 +313,12 @@ class _Builder:
     _container: Any = None
     _key: Any = NO_KEY
     _key_event: Any = None
-    _outer: list[tuple[Any, Any, _Anchored | None, int]] = field(default_factory=list)
+    _outer: list[tuple[Any, Any, _Anchored | None, int, int]] = field(default_factory=list)
     _anchors: dict[str, _Anchored] = field(default_factory=dict)
     _nodes: int = 0
     _expanded: int = 0
+    _length: int = 0
+    _repeated: int = 0
 
     def build(self, text: str) -> bool:
         """Read as far as possible, and return whether that is the whole text."""
@@ -343,6 +348,7 @@ class _Builder:
     def _scalar(self, event: Any) -> None:
         value: Any = event.value
         self._nodes += 1
+        self._length += len(event.value)
         try:
             value.encode()
             if event.tag is not None:
@@ -354,7 +360,7 @@ class _Builder:
         except ValueError as error:
             self._error(event, str(error))
         if event.anchor:
-            self._anchors[event.anchor] = _Anchored(value, 1)
+            self._anchors[event.anchor] = _Anchored(value, 1, len(event.value))
         self._place(value, event)
 
     def _open(self, container: Any, kind: str, event: Any) -> None:
@@ -367,13 +373,14 @@ class _Builder:
         if event.anchor:
             anchored = self._anchors[event.anchor] = _Anchored(container)
         self._place(container, event)
-        self._outer.append((self._container, self._key, anchored, self._nodes))
+        self._outer.append((self._container, self._key, anchored, self._nodes, self._length))
         self._container, self._key = container, NO_KEY
 
     def _close(self, _event: Any) -> None:
-        self._container, self._key, anchored, nodes = self._outer.pop()
+        self._container, self._key, anchored, nodes, length = self._outer.pop()
         if anchored:
             anchored.size = self._nodes - nodes + 1
+            anchored.length = self._length - length
 
     def _alias(self, event: Any) -> None:
         name = event.anchor
@@ -385,8 +392,13 @@ class _Builder:
         else:
             self._nodes += anchored.size
             self._expanded += anchored.size
+            self._length += anchored.length
+            self._repeated += anchored.length
             if self._expanded > MOST_EXPANSION:
                 self._error(event, f"the aliases stand for more than {MOST_EXPANSION:,} values", hopeless=True)
+            if self._repeated > MOST_REPEATED:
+                most = MOST_REPEATED // 1024 // 1024
+                self._error(event, f"the aliases stand for more than {most} MiB of text", hopeless=True)
             self._place(anchored.value, event)
 
     def _place(self, value: Any, event: Any) -> None:
