@@ -133,7 +133,7 @@ def _in_repository(texts: Mapping[Path, str]) -> dict[str, str]:
     """Return texts by path in the git checkout around the working directory.
 
     Raises:
-        ConfigurationError: there is no checkout, or a file is outside of it.
+        ConfigurationError: there is no checkout, or a file is outside of it, or has a name that is not UTF-8.
     """
     from reconciler.system.processes import repository
 
@@ -145,7 +145,12 @@ def _in_repository(texts: Mapping[Path, str]) -> dict[str, str]:
         real = Path(os.path.realpath(path))
         if not real.is_relative_to(top):
             raise ConfigurationError(f"{path} is outside of the git checkout {top}")
-        found[real.relative_to(top).as_posix()] = text
+        name = real.relative_to(top).as_posix()
+        if name != os.fsencode(name).decode(errors="replace"):
+            raise ConfigurationError(
+                f"{path}: the name of the file is not UTF-8, which --merge-request needs: rename it"
+            )
+        found[name] = text
     return found
 
 

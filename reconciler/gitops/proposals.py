@@ -295,7 +295,10 @@ class _Own:
             return None
         match file:
             case {"content": str(content), "commit_id": str(commit)}:
-                return b64decode(content), commit
+                try:
+                    return b64decode(content), commit
+                except ValueError:
+                    raise BadAnswer(f"GET {url}", "unexpected response: the file's content is not base64") from None
         raise BadAnswer(f"GET {url}", "unexpected response: the file has no content")
 
 

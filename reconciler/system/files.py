@@ -149,11 +149,11 @@ def replacing(path: Path) -> Iterator[Callable[[bytes], object]]:
             file.write(content)
 
     try:
-        with os.fdopen(handle, "wb") as file:
+        # Closing writes what is buffered, also after an error.
+        with naming(path), os.fdopen(handle, "wb") as file:
             yield write
-            with naming(path):
-                file.flush()
-                os.fsync(handle)
+            file.flush()
+            os.fsync(handle)
         with naming(path):
             partial.replace(path)
     finally:

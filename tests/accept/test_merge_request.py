@@ -308,6 +308,17 @@ def test_only_files_of_a_checkout_can_be_committed(cli_runner: CliRunner, monkey
     assert (alone.code, "--branch goes with --merge-request" in alone.err) == (64, True)
 
 
+def test_a_file_whose_name_no_request_can_have_is_told(cli_runner: CliRunner) -> None:
+    """Git and the service know names as bytes, and requests as UTF-8."""
+    (cli_runner.folder / "manifests/project.yaml").rename(cli_runner.folder / "manifests/\udcff.yaml")
+    code, said, requests = accept(cli_runner)
+    assert (code, said, requests) == (
+        1,
+        "reconciler: manifests/\\udcff.yaml: the name of the file is not UTF-8, which --merge-request needs: rename it\n",
+        [],
+    )
+
+
 class Board:
     """A service whose answers are given."""
 
@@ -360,6 +371,14 @@ def test_a_merge_request_that_another_run_opens_meanwhile_is_updated() -> None:
             f"GET {P}/repository/branches/x: unexpected response: the branch has no commit",
         ),
         ({"repository/files/a": {}}, f"GET {P}/repository/files/a: unexpected response: the file has no content"),
+        (
+            {"repository/files/a": {"content": "a", "commit_id": "c"}},
+            f"GET {P}/repository/files/a: unexpected response: the file's content is not base64",
+        ),
+        (
+            {"repository/files/a": {"content": "ä===", "commit_id": "c"}},
+            f"GET {P}/repository/files/a: unexpected response: the file's content is not base64",
+        ),
         ({}, f"POST {P}/merge_requests: unexpected response: the merge request has no number"),
     ],
 )

@@ -269,6 +269,13 @@ def test_what_is_no_archive_or_not_whole_leaves_the_old_file() -> None:
     with canned(ACCEPTED, large) as server, Client(server.api_url, "ada-token") as service, no_file_longer_than(5_000):
         with pytest.raises(OutputFailed, match=r"acme.gz: File too large"):
             saved(service)
+    small = ready("10:00:00")
+    with canned(ACCEPTED, small) as server, Client(server.api_url, "ada-token") as service, no_file_longer_than(5):
+        with pytest.raises(OutputFailed, match=r"acme.gz: File too large"):
+            saved(service)
+    with canned(ACCEPTED, small[:-1]) as server, Client(server.api_url, "ada-token") as service, no_file_longer_than(5):
+        with pytest.raises(OutputFailed, match=r"acme.gz: File too large"):
+            saved(service)
     assert Path("acme.gz").read_text() == "old"
     assert [path.name for path in Path().glob("*acme*")] == ["acme.gz"]
     assert list(Path().glob(".partial*")) == []
