@@ -1,6 +1,6 @@
 """`reconciler doctor`, `schema` and `completion`: setting up, for people, editors and shells."""
 
-from datetime import UTC, datetime
+from datetime import UTC, date, datetime
 from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -42,6 +42,11 @@ def doctor(given: Given, read_only: bool) -> int:
     return of_targets(complete=not found.counts.error, targets=found.targets)
 
 
+def today() -> date:
+    """Return the day on which expiry is judged."""
+    return datetime.now(UTC).date()
+
+
 def _check(session: Session, *, read_only: bool) -> "Diagnosis":
     """Check service and token and, only if these are usable, with more patience, the targets."""
     from reconciler.cli.settings import exposes_token
@@ -49,9 +54,8 @@ def _check(session: Session, *, read_only: bool) -> "Diagnosis":
     from reconciler.errors import ManifestErrors, ServiceError
     from reconciler.model.wording import counted
 
-    today = datetime.now(UTC).date()
     with session.client(brisk=True) as client:
-        service = check_service(client, client.api_url, today, exposed=exposes_token(client.api_url))
+        service = check_service(client, client.api_url, today(), exposed=exposes_token(client.api_url))
     if not service.usable or not (session.given.paths or Path(*DEFAULT_PATHS).exists()):
         return Diagnosis(service)
     try:

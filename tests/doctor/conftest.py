@@ -2,7 +2,7 @@
 
 import re
 from dataclasses import dataclass, field
-from datetime import UTC, datetime, timedelta
+from datetime import date, timedelta
 from typing import Any
 
 import pytest
@@ -11,7 +11,8 @@ from tests.cli_runner import CliRunner, Ended
 from tests.engine_driver import PREFIX
 from tests.states import a_small_service
 
-TODAY = datetime.now(UTC).date()
+TODAY = date(2026, 11, 21)
+"""The day of all examinations: the run may cross midnight."""
 
 MANIFEST = "apiVersion: reconciler/v1\nkind: {kind}\nmetadata: {{{metadata}}}\nspec: {{{spec}}}\n"
 
@@ -69,6 +70,11 @@ class Patient:
         log = self.cli_runner.sandbox.log()
         assert {entry["method"] for entry in log} <= {"GET"}
         return [re.sub(r"[?&]per_page=100&page=1$", "", entry["target"].removeprefix(PREFIX)) for entry in log]
+
+
+@pytest.fixture(autouse=True)
+def _today(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("reconciler.cli.setup.today", lambda: TODAY)
 
 
 @pytest.fixture
