@@ -18,7 +18,8 @@ import click
 
 from benchmarks.fleet import TOKEN
 from reconciler.service import Client, Clock, Policy
-from reconciler.service.connection import Connection, connection_pool
+from reconciler.service.connection import Connection
+from reconciler.service.transport import open_transport
 
 HEADERS = {"PRIVATE-TOKEN": TOKEN, "Accept": "application/json", "Accept-Encoding": "gzip"}
 
@@ -55,7 +56,7 @@ def standard_library(api_url: str, path: str) -> Ask:
 def client_connection(api_url: str, path: str) -> Ask:
     """Let httpx and httpcore do so, as the client does, with its deadlines."""
     tls = ssl.SSLContext(ssl.PROTOCOL_TLS_CLIENT)
-    connection = Connection(api_url, Policy(), Clock(), tls, connection_pool)
+    connection = Connection(api_url, Policy(), Clock(), tls, open_transport)
     return lambda: connection.exchange("GET", path, HEADERS, None)
 
 

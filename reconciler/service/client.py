@@ -31,7 +31,7 @@ from reconciler.errors import (
 )
 from reconciler.model.protocols import Begin, Concurrency, Json, Keep, Kept, Request, Spread
 from reconciler.model.targets import Level, Target
-from reconciler.service.connection import Connect, Connection, Form, connection_pool, is_plain, tls_context
+from reconciler.service.connection import Connection, Form, is_plain, tls_context
 from reconciler.service.limiter import Limiter
 from reconciler.service.pagination import read_list
 from reconciler.service.policy import (
@@ -58,6 +58,7 @@ from reconciler.service.responses import (
 )
 from reconciler.service.storage import fetch_elsewhere, read_download
 from reconciler.service.traffic import Traffic, Wait
+from reconciler.service.transport import Connect, open_transport
 
 LOG = logging.getLogger(__name__)
 
@@ -82,7 +83,7 @@ class Client:
     """A `protocols.Service` over HTTP. Safe to use from any thread.
 
     Args:
-        connect: makes the connection pool of one request at a time.
+        connect: makes the transport of one request at a time.
 
     Attributes:
         api_url: without a slash at its end.
@@ -103,7 +104,7 @@ class Client:
         policy: Policy = DEFAULT_POLICY,
         clock: Clock | None = None,
         random: Random | None = None,
-        connect: Connect = connection_pool,
+        connect: Connect = open_transport,
     ) -> None:
         if not (token and token.isascii() and token.isprintable() and " " not in token):
             raise ConfigurationError("the token is empty, or holds blanks or characters that no token has")

@@ -1,21 +1,19 @@
 """The connection of one request at a time: one request out, one whole response back, or one of our own errors.
 
-httpx builds requests and knows certificates and proxies. Its own transport accepts no network backend, so the pool is
-httpcore's, on a backend that keeps a deadline: timeouts of single reads never end a response that trickles in.
+httpx builds requests and knows certificates and proxies; `transport` carries them.
 """
 
 import re
 import ssl
 import zlib
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from functools import cache
-from importlib.util import find_spec
 from ipaddress import ip_address
 from math import inf
 from socket import gaierror
 from types import MappingProxyType
-from typing import Any, BinaryIO, cast
+from typing import BinaryIO, cast
 from urllib.parse import urlsplit
 from urllib.request import getproxies, proxy_bypass
 
@@ -35,15 +33,13 @@ from reconciler.errors import (
 from reconciler.model.protocols import Begin, Json
 from reconciler.service.policy import Clock, Policy
 from reconciler.service.responses import Response, plain
+from reconciler.service.transport import Answer, Connect, Deadline
 
 ENCODINGS = ("", "identity", "gzip")
 """The content encodings that are decoded. 64 KiB of gzip are 64 MiB at most; of others, any number."""
 
 GZIP = 16 + zlib.MAX_WBITS
 """The `wbits` with which zlib reads gzip."""
-
-IDLE = 5
-"""Seconds after which an unused connection is not used again."""
 
 FAILURES = (
     httpcore.NetworkError,
@@ -81,6 +77,11 @@ FILE_NAME = "archive.tar.gz"
 AS_IT_IS = re.compile(r"(?:[A-Za-z0-9._~/?=&,:;@+-]|%[0-9A-F]{2}){0,4000}")
 """Paths that httpx sends as they are: requests for them are made from one that it has built, which is much quicker."""
 
+FRAMING = frozenset({"content-length", "transfer-encoding"})
+"""The headers that say where a body ends. Without them it ends with the connection, which may have ended early."""
+
+NO_BODY = "the connection was closed before a body came"
+
 ERROR_NUMBER = re.compile(r"^\[Errno -?[0-9]+\] ")
 ADVICE = "name the certificate of a private authority with --ca-file"
 
@@ -97,19 +98,18 @@ class Connection:
     """The connection of one request at a time, without retries, rates and redirects.
 
     Args:
-        connect: makes the pool of connections.
+        connect: makes the transport.
 
     Raises:
         httpx.InvalidURL, ValueError: the proxy that the environment names cannot be used.
     """
 
-    def __init__(self, api_url: str, policy: Policy, clock: Clock, tls: ssl.SSLContext, connect: "Connect") -> None:
+    def __init__(self, api_url: str, policy: Policy, clock: Clock, tls: ssl.SSLContext, connect: Connect) -> None:
         self._api_url = api_url
         self._policy = policy
         self._bare = cache(lambda method, headers: httpx.Request(method, f"{api_url}/", headers=headers))
-        self._deadline = Deadline(clock)
-        self._pool = connect(tls, proxy_for(api_url), self._deadline)
-        self._timeouts = {"connect": policy.connect_timeout, "read": policy.read_timeout, "write": policy.read_timeout}
+        self._deadline = Deadline(clock, policy)
+        self._transport = connect(tls, proxy_for(api_url), self._deadline)
 
     def exchange(
         self, method: str, path: str, headers: Mapping[str, str], body: Json, begin: Begin | None = None
@@ -141,47 +141,39 @@ class Connection:
             else:
                 built = _built(method, f"{self._api_url}/{path}", headers, body)
                 target = built.url.raw_path
-            with self._pool.stream(
-                method,
-                httpcore.URL(
-                    scheme=built.url.raw_scheme,
-                    host=built.url.raw_host,
-                    port=built.url.port,
-                    target=target,
-                ),
-                headers=built.headers.raw,
-                content=_pieces(built) if form else built.content or None,
-                extensions={"timeout": self._timeouts},
-            ) as response:
-                return self._receive(request, response, begin)
+            content = _pieces(built) if form else built.content
+            with self._transport.exchange(method, built.url, target, built.headers.raw, content) as answer:
+                return self._receive(request, answer, begin)
         except FAILURES as error:
             raise self._own_error(request, error) from None
 
     def close(self) -> None:
-        """Close all connections."""
-        self._pool.close()
+        """Close the connection, if it is open."""
+        self._transport.close()
 
-    def _receive(self, request: str, response: httpcore.Response, begin: Begin | None) -> Response:
-        received = [(name.decode("latin-1").lower(), value.decode("latin-1")) for name, value in response.headers]
+    def _receive(self, request: str, answer: Answer, begin: Begin | None) -> Response:
+        received = [(name.decode("latin-1").lower(), value.decode("latin-1")) for name, value in answer.headers]
         encoding = ", ".join(value for name, value in received if name == "content-encoding").strip().lower()
         if encoding not in ENCODINGS:
             reason = f"the response has an unsupported content encoding: {plain(encoding)}"
-            raise BadAnswer(request, reason, response.status)
-        decode = zlib.decompressobj(GZIP).decompress if encoding == "gzip" else bytes
-        phrase = response.extensions["reason_phrase"].decode("ascii", "ignore")
-        if begin is not None and 200 <= response.status < 300:
-            write = begin(dict(received))
+            raise BadAnswer(request, reason, answer.status)
+        pieces = _unpacked(answer.pieces) if encoding == "gzip" else answer.pieces
+        phrase, headers = answer.phrase.decode("ascii", "ignore"), dict(received)
+        if begin is not None and 200 <= answer.status < 300:
+            write = begin(headers)
             if write is not None:
-                for chunk in response.iter_stream():
-                    write(decode(chunk))
-            return Response(response.status, phrase, dict(received), b"")
+                for piece in pieces:
+                    write(piece)
+            return Response(answer.status, phrase, headers, b"")
         body = bytearray()
-        for chunk in response.iter_stream():
-            body += decode(chunk)
+        for piece in pieces:
+            body += piece
             if len(body) > self._policy.largest_response:
                 largest = f"{self._policy.largest_response / 2**20:g} MiB"
-                raise BadAnswer(request, f"the response is larger than {largest}", response.status)
-        return Response(response.status, phrase, dict(received), bytes(body))
+                raise BadAnswer(request, f"the response is larger than {largest}", answer.status)
+        if not body and 200 <= answer.status < 300 and answer.status != 204 and FRAMING.isdisjoint(headers):
+            raise httpcore.RemoteProtocolError(NO_BODY)
+        return Response(answer.status, phrase, headers, bytes(body))
 
     def _own_error(self, request: str, error: Exception) -> ServiceError:
         """Turn an error of the libraries into our own, depending on whether anything was sent."""
@@ -198,28 +190,6 @@ class Connection:
         known = (found for kind, found in CAUSES.items() if any(isinstance(cause, kind) for cause in causes))
         failure = next(known, ConnectionFailure.OTHER)
         return Unreachable(request, f"{self._api_url} cannot be reached: {reason}", failure)
-
-
-def connection_pool(
-    tls: ssl.SSLContext, proxy: str | None, backend: httpcore.NetworkBackend
-) -> httpcore.ConnectionPool:
-    """Return the connection pool of one request at a time.
-
-    Args:
-        tls: how the service proves who it is.
-        proxy: the URL of the proxy on the way to it, or None.
-        backend: opens the connections.
-
-    Raises:
-        httpx.InvalidURL, ValueError: the proxy cannot be used.
-    """
-    way = None
-    if proxy is not None:
-        checked = httpx.Proxy(proxy)
-        if checked.url.scheme.startswith("socks") and find_spec("socksio") is None:
-            raise ValueError("a SOCKS proxy needs the package socksio")
-        way = httpcore.Proxy(str(checked.url), checked.raw_auth)
-    return httpcore.ConnectionPool(tls, way, keepalive_expiry=IDLE, network_backend=backend)
 
 
 def tls_context(url: str, ca_file: str | None, *, besides: bool = False) -> ssl.SSLContext:
@@ -248,85 +218,30 @@ def tls_context(url: str, ca_file: str | None, *, besides: bool = False) -> ssl.
     return context
 
 
-Connect = Callable[[ssl.SSLContext, str | None, "Deadline"], httpcore.ConnectionPool]
-
-
-class Deadline(httpcore.NetworkBackend):
-    """Opens connections on which a request ends in time, whatever trickles in.
-
-    Attributes:
-        sent: whether any byte of the current request has left; until then, it was not carried out.
-    """
-
-    def __init__(self, clock: Clock) -> None:
-        self._clock = clock
-        self._network = httpcore.SyncBackend()
-        self._at = 0.0
-        self.sent = False
-
-    def begin(self, seconds: float) -> None:
-        """Begin a request that may take so long."""
-        self._at = self._clock.monotonic() + seconds
-        self.sent = False
-
-    def within(self, timeout: float | None) -> float:
-        """Return the seconds that one step may take.
-
-        Raises:
-            httpcore.ReadTimeout: the deadline has passed.
-        """
-        left = self._at - self._clock.monotonic()
-        if left <= 0:
-            raise httpcore.ReadTimeout("the whole request took too long")
-        return left if timeout is None else min(timeout, left)
-
-    def connect_tcp(
-        self,
-        host: str,
-        port: int,
-        timeout: float | None = None,
-        local_address: str | None = None,
-        socket_options: Iterable[Any] | None = None,
-    ) -> httpcore.NetworkStream:
-        """See `httpcore.NetworkBackend`."""
-        timeout = self.within(timeout)
-        return _Stream(self._network.connect_tcp(host, port, timeout, local_address, socket_options), self)
-
-
-class _Stream(httpcore.NetworkStream):
-    """A connection that keeps the deadline."""
-
-    def __init__(self, stream: httpcore.NetworkStream, deadline: Deadline) -> None:
-        self._stream = stream
-        self._deadline = deadline
-
-    def read(self, max_bytes: int, timeout: float | None = None) -> bytes:
-        return self._stream.read(max_bytes, self._deadline.within(timeout))
-
-    def write(self, buffer: bytes, timeout: float | None = None) -> None:
-        timeout = self._deadline.within(timeout)
-        self._deadline.sent = True
-        self._stream.write(buffer, timeout)
-
-    def close(self) -> None:
-        self._stream.close()
-
-    def start_tls(
-        self, ssl_context: ssl.SSLContext, server_hostname: str | None = None, timeout: float | None = None
-    ) -> httpcore.NetworkStream:
-        timeout = self._deadline.within(timeout)
-        return _Stream(self._stream.start_tls(ssl_context, server_hostname, timeout), self._deadline)
-
-    def get_extra_info(self, info: str) -> Any:
-        return self._stream.get_extra_info(info)
-
-
 def _built(method: str, url: str, headers: Mapping[str, str], body: Json) -> httpx.Request:
     if not isinstance(body, Form):
         return httpx.Request(method, url, headers=headers, json=body)
     body.file.seek(0)
     files = {"file": (FILE_NAME, body.file, "application/gzip")}
     return httpx.Request(method, url, headers=headers, data=body.fields, files=files)
+
+
+def _unpacked(pieces: Iterable[bytes]) -> Iterator[bytes]:
+    """Yield the content of a body that is packed with gzip, which may have several members.
+
+    Raises:
+        zlib.error: it is not gzip, or not whole.
+    """
+    member = None
+    for piece in pieces:
+        left = piece
+        while left:
+            if member is None or member.eof:
+                member = zlib.decompressobj(GZIP)
+            yield member.decompress(left)
+            left = member.unused_data
+    if member is not None and not member.eof:
+        raise zlib.error("the packed response is cut")
 
 
 def _pieces(request: httpx.Request) -> Iterator[bytes]:

@@ -12,9 +12,10 @@ from reconciler import __version__
 from reconciler.errors import Refused, UsageError
 from reconciler.model.protocols import Json
 from reconciler.model.targets import Level, Target
-from reconciler.service.connection import Connection, connection_pool, tls_context
+from reconciler.service.connection import Connection, tls_context
 from reconciler.service.policy import DEFAULT_POLICY, Clock
 from reconciler.service.responses import plain, read_response, without_secrets
+from reconciler.service.transport import open_transport
 
 POLICY = replace(DEFAULT_POLICY, read_timeout=60, total_timeout=60, largest_response=2**20)
 """The service creates the pipeline before it answers."""
@@ -73,7 +74,7 @@ class PipelineTrigger:
         Raises:
             ServiceError: it was not started, or nobody knows whether it was.
         """
-        connection = Connection(api_url, POLICY, Clock(), tls_context(api_url, ca_file), connection_pool)
+        connection = Connection(api_url, POLICY, Clock(), tls_context(api_url, ca_file), open_transport)
         body: dict[str, Json] = {"ref": self.ref, "token": self.token}
         body |= {"inputs": dict(self.inputs)} if self.inputs else {}
         try:

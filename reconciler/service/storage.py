@@ -10,9 +10,10 @@ import httpx
 from reconciler import __version__
 from reconciler.errors import ServiceError, Unsendable
 from reconciler.model.protocols import Begin
-from reconciler.service.connection import Connection, connection_pool, is_loopback, tls_context
+from reconciler.service.connection import Connection, is_loopback, tls_context
 from reconciler.service.policy import DEFAULT_POLICY, Clock
 from reconciler.service.responses import Response, plain, read_response
+from reconciler.service.transport import open_transport
 
 HEADERS = {"User-Agent": f"reconciler/{__version__}"}
 
@@ -42,7 +43,7 @@ def fetch_elsewhere(base: str, location: str, begin: Begin, ca_file: str | None)
     path = parts.path.removeprefix("/") + (f"?{parts.query}" if parts.query else "")
     try:
         tls = tls_context(url, ca_file, besides=True)
-        connection = Connection(origin, DEFAULT_POLICY, Clock(), tls, connection_pool)
+        connection = Connection(origin, DEFAULT_POLICY, Clock(), tls, open_transport)
         try:
             read_download(request, connection.exchange("GET", path, HEADERS, None, begin))
         finally:

@@ -11,9 +11,10 @@ import httpx
 
 from reconciler import __version__
 from reconciler.errors import ServiceError, Unsendable, UsageError
-from reconciler.service.connection import Connection, connection_pool, is_loopback, tls_context
+from reconciler.service.connection import Connection, is_loopback, tls_context
 from reconciler.service.policy import DEFAULT_POLICY, Clock
 from reconciler.service.responses import plain
+from reconciler.service.transport import open_transport
 
 POLICY = replace(DEFAULT_POLICY, connect_timeout=5, read_timeout=10, total_timeout=15, largest_response=2**20)
 """A chat that does not answer holds up no run."""
@@ -54,7 +55,7 @@ class Webhook:
         """
         request = f"POST {self.host}"
         try:
-            connection = Connection(self._origin, POLICY, Clock(), self._tls, connection_pool)
+            connection = Connection(self._origin, POLICY, Clock(), self._tls, open_transport)
             try:
                 response = connection.exchange("POST", self._path, HEADERS, {"text": text})
             finally:

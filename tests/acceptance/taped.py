@@ -1,21 +1,24 @@
 """Recordings of a real service, as cassettes of vcrpy, and the client playing them without a network.
 
-vcrpy itself knows only the transports of httpx: here it plays what a pool of httpcore answers.
+vcrpy itself knows only the transports of httpx: here it plays what a transport of the client answers.
 """
 
 import json
 from collections import deque
 from collections.abc import Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-import httpcore
+import httpx
 import vcr
 from vcr import matchers
 from vcr.cassette import Cassette
 from vcr.request import Request
 from vcr.serializers import yamlserializer
+
+from reconciler.service.transport import Answer, Headers
 
 RECORDINGS = Path(__file__).parent / "recordings"
 NAMES = sorted(file.stem for file in RECORDINGS.glob("*.yaml"))
@@ -93,34 +96,36 @@ class NotRecorded(Exception):
     """Another request was recorded."""
 
 
-class TapedPool(httpcore.ConnectionPool):
-    """A pool of connections that lead to a cassette, which is played in order: one recorded answer per request.
+class TapedTransport:
+    """A transport that leads to a cassette, which is played in order: one recorded answer per request.
 
     What the client asks after a refusal was not recorded: whether the token's owner is refused everything. It is not.
     """
 
     def __init__(self, tape: Cassette) -> None:
-        super().__init__()
         self._recorded = deque(zip(tape.requests, tape.responses, strict=True))
 
     def skip(self) -> None:
         """Leave out the next request."""
         self._recorded.popleft()
 
-    def handle_request(self, request: httpcore.Request) -> httpcore.Response:
+    @contextmanager
+    def exchange(
+        self, method: str, url: httpx.URL, target: bytes, _headers: Headers, content: bytes | Iterator[bytes]
+    ) -> Iterator[Answer]:
         """Answer as recorded. Raises `NotRecorded` if the next recorded request is another one."""
-        url = request.url
-        content = b"".join(request.stream)  # type: ignore[arg-type]  # a stream of bytes: the client is synchronous
-        uri = f"{url.scheme.decode()}://{url.host.decode()}{url.target.decode()}"
+        uri = f"{url.scheme}://{url.netloc.decode()}{target.decode()}"
         recorded, response = self._recorded[0]
         if uri == f"{API}/user" and recorded.uri != uri:
-            return httpcore.Response(200, content=b"{}", extensions={"reason_phrase": b"OK"})
-        if not matchers.requests_match(Request(request.method.decode(), uri, content, {}), recorded, MATCHERS):
+            yield Answer(200, b"OK", [], iter([b"{}"]))
+            return
+        if not matchers.requests_match(Request(method, uri, content, {}), recorded, MATCHERS):
             raise NotRecorded(uri)
         self._recorded.popleft()
-        return httpcore.Response(
-            response["status"]["code"],
-            headers=[(name, values[0]) for name, values in response["headers"].items()],
-            content=response["body"]["string"],
-            extensions={"reason_phrase": (response["status"]["message"] or "").encode()},
-        )
+        body = response["body"]["string"]
+        headers = [(name.encode(), values[0].encode()) for name, values in response["headers"].items()]
+        headers.append((b"content-length", b"%d" % len(body)))  # which is not in a recording
+        yield Answer(response["status"]["code"], (response["status"]["message"] or "").encode(), headers, iter([body]))
+
+    def close(self) -> None:
+        """Do nothing."""

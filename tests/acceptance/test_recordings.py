@@ -19,7 +19,7 @@ from reconciler.service.client import Client
 from reconciler.service.policy import Policy
 from tests.acceptance.comparing import lacking
 from tests.acceptance.replaying import Replayed, record_of, state_of, value_of
-from tests.acceptance.taped import API, NAMES, Exchange, NotRecorded, TapedPool, exchanges, tape_of
+from tests.acceptance.taped import API, NAMES, Exchange, NotRecorded, TapedTransport, exchanges, tape_of
 from tests.service.clock import SwiftClock
 
 AFTER = {"fleet-plan-again": "fleet-apply"}
@@ -106,20 +106,20 @@ def can_be_sent(exchange: Exchange) -> bool:
     return False
 
 
-def a_client(pool: TapedPool) -> Client:
-    return Client(API, "a-token", policy=ONCE, clock=SwiftClock(RATE_LIMIT_RECORDED), connect=lambda *_: pool)
+def a_client(transport: TapedTransport) -> Client:
+    return Client(API, "a-token", policy=ONCE, clock=SwiftClock(RATE_LIMIT_RECORDED), connect=lambda *_: transport)
 
 
 @pytest.mark.untraced
 @pytest.mark.parametrize("name", NAMES)
 def test_the_client_understands_what_the_service_answers(name: str) -> None:
     tape = tape_of(name)
-    pool = TapedPool(tape)
-    client = a_client(pool)
+    transport = TapedTransport(tape)
+    client = a_client(transport)
     asked = 0
     for exchange in exchanges(tape):
         if not can_be_sent(exchange):
-            pool.skip()
+            transport.skip()
             continue
         asked += 1
         if exchange.status < 300:
@@ -128,14 +128,14 @@ def test_the_client_understands_what_the_service_answers(name: str) -> None:
         if exchange.status == 301:
             with pytest.raises(NotRecorded, match=f"^{re.escape(exchange.headers['location'])}$"):
                 ask(client, exchange)
-            client = a_client(pool)  # this one remembers that the project has moved
+            client = a_client(transport)  # this one remembers that the project has moved
             continue
         with pytest.raises(ServiceError) as caught:
             ask(client, exchange)
         assert caught.value.status == exchange.status, exchange
         assert all(text in caught.value.reason for text in sentences(exchange.value)), exchange
         if exchange.status == 429:
-            client = a_client(pool)  # this one waits for the time that the service told
+            client = a_client(transport)  # this one waits for the time that the service told
     assert asked
 
 

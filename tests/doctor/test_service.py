@@ -13,11 +13,13 @@ from reconciler.doctor import Finding, check_service
 from reconciler.errors import AnswerLost, ConnectionFailure, NotFound, Unauthorized, Unreachable
 from reconciler.model.protocols import Json
 from reconciler.sandbox import Sandbox
+from reconciler.service.transport import Answer
 from tests.canned import answer, canned
 from tests.cli_runner import CliRunner
 from tests.doctor.conftest import FRONT, TODAY, Patient
 from tests.service.connecting import connected
 from tests.service.test_connection import LOOPBACK, secured
+from tests.service.transports import TestTransport
 
 ASKED = ["personal_access_tokens/self", "version", "user"]
 REACHED = "  ok       reachable                                 yes"
@@ -305,12 +307,11 @@ def test_a_token_that_goes_over_plain_http_is_warned_of(cli_runner: CliRunner, m
 def test_what_lies_beneath_tells_what_kept_a_connection_from_being_made(
     error: Exception, cause: Exception | None, failure: ConnectionFailure
 ) -> None:
-    class Broken(httpcore.ConnectionPool):
-        def handle_request(self, request: httpcore.Request) -> httpcore.Response:
-            del request
+    class Broken(TestTransport):
+        def answer(self) -> Answer:
             raise error from cause
 
-    with connected("http://127.0.0.1:1/api/v4", connect=lambda *_: Broken(), tries_unheard=1) as client:
+    with connected("http://127.0.0.1:1/api/v4", connect=Broken, tries_unheard=1) as client:
         with pytest.raises(Unreachable) as raised:
             client.get("x")
     assert raised.value.failure is failure

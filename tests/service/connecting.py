@@ -4,7 +4,7 @@ from random import Random
 from typing import Any
 
 from reconciler.service import Client, Policy
-from reconciler.service.connection import Connect, connection_pool
+from reconciler.service.transport import Connect, open_transport
 from tests.service.clock import SwiftClock
 
 TOKEN = "glpat-secret"
@@ -23,7 +23,7 @@ def connected(
     token: str = TOKEN,
     clock: SwiftClock | None = None,
     ca_file: str | None = None,
-    connect: Connect = connection_pool,
+    connect: Connect = open_transport,
     **policy: Any,
 ) -> Client:
     """Return a client with a policy of these fields."""

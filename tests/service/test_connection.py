@@ -2,8 +2,10 @@
 
 import gzip
 import ssl
+import sys
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
+from io import BytesIO
 from pathlib import Path
 from socket import create_server, socket
 from threading import Thread
@@ -19,6 +21,7 @@ from reconciler.errors import (
     AnswerLost,
     BadAnswer,
     ConfigurationError,
+    Refused,
     ServiceError,
     Unreachable,
     Unsendable,
@@ -26,11 +29,13 @@ from reconciler.errors import (
 )
 from reconciler.model.protocols import Request
 from reconciler.service import Client
-from reconciler.service.connection import AS_IT_IS, Connection, Deadline, is_plain, proxy_for, tls_context
+from reconciler.service.connection import AS_IT_IS, Connection, is_plain, proxy_for, tls_context
 from reconciler.service.policy import Policy
+from reconciler.service.transport import Answer, open_transport
 from tests.canned import answer, canned
 from tests.service.clock import SwiftClock, patiently
 from tests.service.connecting import TOKEN, connected
+from tests.service.transports import TestTransport
 
 LOOPBACK = Path(__file__).parent / "loopback.pem"
 
@@ -64,17 +69,12 @@ ERRORS.remove(httpcore.ConnectionNotAvailable)  # the pool's own, which it never
 @pytest.mark.parametrize("sent", [False, True])
 @pytest.mark.parametrize("error", [*ERRORS, OSError, ssl.SSLError, UnicodeError], ids=str)
 def test_no_error_of_the_http_libraries_leaves_the_client(error: type[Exception], sent: bool) -> None:
-    class Broken(httpcore.ConnectionPool):
-        def __init__(self, deadline: Deadline) -> None:
-            super().__init__()
-            self.deadline = deadline
-
-        def handle_request(self, request: httpcore.Request) -> httpcore.Response:
-            del request
+    class Broken(TestTransport):
+        def answer(self) -> Answer:
             self.deadline.sent = sent
             raise error("odd")
 
-    with connected("http://127.0.0.1:9/api/v4", connect=lambda *given: Broken(given[2])) as client:
+    with connected("http://127.0.0.1:9/api/v4", connect=Broken) as client:
         with pytest.raises(ServiceError) as raised:
             client.send(Request("POST", "x", {}))
     before = {httpcore.ConnectError, httpcore.ConnectTimeout, httpcore.ProxyError}
@@ -84,21 +84,20 @@ def test_no_error_of_the_http_libraries_leaves_the_client(error: type[Exception]
 
 @given(path=st.from_regex(AS_IT_IS, fullmatch=True).filter(is_plain), method=st.sampled_from(["GET", "DELETE"]))
 def test_a_request_that_is_made_from_another_is_what_httpx_would_make(path: str, method: str) -> None:
-    sent: list[httpcore.Request] = []
-
-    class Deaf(httpcore.ConnectionPool):
-        def handle_request(self, request: httpcore.Request) -> httpcore.Response:
-            sent.append(request)
-            return httpcore.Response(200, extensions={"reason_phrase": b"OK"})
-
     policy, headers, url = Policy(), {"private-token": TOKEN, "accept": "*/*"}, "http://127.0.0.1:9/sub/api/v4"
-    connection = Connection(url, policy, SwiftClock(), tls_context(url, None), lambda *_given: Deaf())
+    transports: list[TestTransport] = []
+
+    def connect(*given: Any) -> TestTransport:
+        transports.append(TestTransport(*given))
+        return transports[0]
+
+    connection = Connection(url, policy, SwiftClock(), tls_context(url, None), connect)
     for each in ("version", path):
         connection.exchange(method, each, headers, None)
-    whole = httpx.Request(method, f"{url}/{path}", headers=headers)
-    made = httpcore.URL(scheme="http", host="127.0.0.1", port=9, target=whole.url.raw_path)
-    assert sent[1].url == made
-    assert sent[1].headers == whole.headers.raw
+    sent, whole = transports[0].sent[1], httpx.Request(method, f"{url}/{path}", headers=headers)
+    place = (whole.url.raw_scheme, whole.url.netloc, whole.url.raw_path)
+    assert (sent.url.raw_scheme, sent.url.netloc, sent.target) == place
+    assert (sent.method, sent.headers, sent.content) == (method, whole.headers.raw, b"")
 
 
 def test_an_answer_that_trickles_in_is_given_up_when_its_time_is_over() -> None:
@@ -366,12 +365,94 @@ def test_a_proxy_that_refuses_leaves_nothing_in_doubt(monkeypatch: pytest.Monkey
     assert len(proxy.requests) == 2
 
 
+@pytest.mark.parametrize(
+    ("said", "reason"),
+    [
+        (b"", "Server disconnected without sending a response."),
+        (b"HTTP/1.1 200 Conn", "the connection was closed before the response was complete"),
+        (b"HTTP/1.1 200 Connected\r\n\r\nmore", "the proxy sent more than the head of its answer"),
+        (b"HTTP/1.1 407 Who\xff?\r\n\r\n", "407 Who?"),
+    ],
+    ids=["nothing", "cut", "more", "refusal"],
+)
+def test_a_proxy_that_makes_no_tunnel_leaves_nothing_in_doubt(
+    monkeypatch: pytest.MonkeyPatch, said: bytes, reason: str
+) -> None:
+    without_proxies(monkeypatch)
+    with canned(said) as proxy:
+        monkeypatch.setenv("https_proxy", proxy.api_url.removesuffix("/api/v4").replace("//", "//user:pass@"))
+        url = "https://git.example.com:8443/api/v4"
+        with connected(url, ca_file=str(LOOPBACK), tries=1) as client, pytest.raises(Unreachable) as raised:
+            client.send(Request("POST", "x", {}))
+    assert not raised.value.ambiguous
+    assert raised.value.reason == f"{url} cannot be reached: {reason}"
+    assert proxy.requests == [
+        "CONNECT git.example.com:8443 HTTP/1.1\r\nHost: git.example.com:8443\r\nAccept: */*\r\n"
+        "Proxy-Authorization: Basic dXNlcjpwYXNz\r\n\r\n"
+    ]
+
+
 @pytest.mark.parametrize("proxy", ["ftp://proxy", "http://proxy:port", "socks5://proxy:1"])
 def test_a_proxy_that_is_none_is_told_at_once(monkeypatch: pytest.MonkeyPatch, proxy: str) -> None:
     without_proxies(monkeypatch)
+    monkeypatch.setitem(sys.modules, "socksio", None)
     monkeypatch.setenv("http_proxy", proxy)
     with pytest.raises(ConfigurationError, match="or its proxy cannot be used"):
         connected("http://git.example.com/api/v4")
+
+
+class Growing(BytesIO):
+    """A file to which somebody writes, or from which somebody takes, while it is read."""
+
+    def __init__(self, content: bytes, then: bytes) -> None:
+        super().__init__(content)
+        self._then = then
+
+    def read(self, _size: int | None = -1, /) -> bytes:
+        content, self._then = self._then, b""
+        return content
+
+
+@pytest.mark.parametrize("then", [b"less", b"more than before"])
+def test_a_file_that_changes_while_it_is_sent_is_never_followed_by_what_looks_like_another_request(then: bytes) -> None:
+    with canned(answer("201 Created", "{}")) as server, connected(server.api_url) as client:
+        with pytest.raises(AnswerLost) as raised:
+            client.post(Request("POST", "x", {}), file=Growing(b"the first", then))
+    assert raised.value.reason == "the response was lost: the file has changed while it was sent"
+
+
+def test_an_answer_that_comes_before_a_large_file_is_sent_counts_and_ends_the_connection() -> None:
+    def refuse(connection: socket) -> None:
+        connection.recv(1000)
+        connection.sendall(b"HTTP/1.1 413 Too Large\r\ncontent-length: 0\r\n\r\n")
+
+    with serving(refuse) as host, connected(f"http://{host}/api/v4") as client:
+        for _ in range(2):
+            with pytest.raises(Refused, match="413 Too Large"):
+                client.post(Request("POST", "x", {}), file=BytesIO(b"x" * 2**24))
+
+
+def test_a_connection_that_has_rested_is_not_used_again() -> None:
+    clock, ports = SwiftClock(), []
+
+    def serve(connection: socket) -> None:
+        while connection.recv(65536):
+            ports.append(connection.getpeername()[1])
+            connection.sendall(b"HTTP/1.1 200 OK\r\ncontent-length: 2\r\n\r\n{}")
+
+    with serving(serve) as host, connected(f"http://{host}/api/v4", clock=clock) as client:
+        for seconds in (0, 4, 6):
+            clock.advance(seconds)
+            assert client.get("x") == {}
+    assert ports[0] == ports[1] != ports[2]
+
+
+def test_no_header_and_no_other_protocol_is_sent_in_disguise() -> None:
+    url, tls = "http://127.0.0.1:9/api/v4", tls_context("http:", None)
+    with pytest.raises(Unsendable, match="a header has a line break"):
+        Connection(url, Policy(), SwiftClock(), tls, open_transport).exchange("GET", "x", {"a": "b\r\nc: d"}, None)
+    with pytest.raises(Unsendable, match="a URL begins with http:// or https://, not ftp://"):
+        Connection("ftp://x", Policy(), SwiftClock(), tls, open_transport).exchange("GET", "x", {}, None)
 
 
 def test_the_real_transport_is_the_default() -> None:

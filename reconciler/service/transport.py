@@ -1,0 +1,476 @@
+"""How bytes reach the service: one connection for one request at a time, and answers that nobody need doubt.
+
+httpcore's network backend connects, does TLS and names the errors; httptools reads the answers. Where it is uncertain
+that an answer is whole, or that it was asked for, it is lost: a connection is used again only if its last answer ended
+with the last byte that was received, and if nothing has arrived since.
+"""
+
+import ssl
+from base64 import b64encode
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from contextlib import AbstractContextManager, contextmanager
+from dataclasses import dataclass
+from importlib.util import find_spec
+from typing import Any, Protocol
+
+import httpcore
+import httptools
+import httpx
+
+from reconciler.service.policy import Clock, Policy
+
+Headers = Sequence[tuple[bytes, bytes]]
+
+IDLE = 5
+"""Seconds after which an unused connection is not used again."""
+
+READ_BYTES = 2**16
+"""The most that is read at once; more than a record of TLS, so that nothing stays behind in its layer."""
+
+LARGEST_HEAD = 100 * 1024
+"""Bytes that may arrive without one of a body: as head, as interim answers, around chunks or behind the last."""
+
+BODILESS = (204, 304)
+"""The statuses whose answers end with the head, whatever that says."""
+
+PORTS = {b"http": 80, b"https": 443}
+
+CUT = "the connection was closed before the response was complete"
+SILENT = "Server disconnected without sending a response."
+
+
+@dataclass(frozen=True, slots=True)
+class Answer:
+    """The head of an answer, and its body as it comes.
+
+    Attributes:
+        status: 200 or above.
+        phrase: the service's name for the status.
+        headers: as received.
+        pieces: of the body, as it was sent; raises if it ends too early.
+    """
+
+    status: int
+    phrase: bytes
+    headers: Headers
+    pieces: Iterator[bytes]
+
+
+class Transport(Protocol):
+    """Sends requests to one service, one at a time."""
+
+    def exchange(
+        self, method: str, url: httpx.URL, target: bytes, headers: Headers, content: bytes | Iterator[bytes]
+    ) -> AbstractContextManager[Answer]:
+        """Send a request, and return its answer for as long as the block lasts.
+
+        Args:
+            method: GET, POST, ...
+            url: of the service; only its scheme, host and port count.
+            target: the path with its query.
+            headers: all of them.
+            content: the body; in pieces if its length is among the headers.
+
+        Raises:
+            httpcore.*: see the exceptions of httpcore.
+        """
+
+    def close(self) -> None:
+        """Close the connection, if there is one."""
+
+
+Connect = Callable[[ssl.SSLContext, str | None, "Deadline"], Transport]
+
+
+def open_transport(tls: ssl.SSLContext, proxy: str | None, deadline: "Deadline") -> Transport:
+    """Return the transport of one request at a time.
+
+    Args:
+        tls: how the service proves who it is.
+        proxy: the URL of the proxy on the way to it, or None.
+        deadline: opens the connections.
+
+    Raises:
+        httpx.InvalidURL, ValueError: the proxy cannot be used.
+    """
+    checked = None if proxy is None else httpx.Proxy(proxy)
+    if checked is not None and checked.url.scheme.startswith("socks"):
+        return SocksTransport(tls, checked, deadline)
+    return DirectTransport(tls, checked, deadline)
+
+
+class Deadline(httpcore.NetworkBackend):
+    """Opens connections on which a request ends in time, whatever trickles in.
+
+    Attributes:
+        clock: measures the time.
+        connect_timeout: seconds for connecting, and for agreeing on TLS.
+        read_timeout: seconds for every other step.
+        sent: whether any byte of the current request has left; until then, it was not carried out.
+    """
+
+    def __init__(self, clock: Clock, policy: Policy) -> None:
+        self.clock = clock
+        self.connect_timeout = policy.connect_timeout
+        self.read_timeout = policy.read_timeout
+        self.sent = False
+        self._network = httpcore.SyncBackend()
+        self._at = 0.0
+
+    def begin(self, seconds: float) -> None:
+        """Begin a request that may take so long."""
+        self._at = self.clock.monotonic() + seconds
+        self.sent = False
+
+    def within(self, timeout: float | None) -> float:
+        """Return the seconds that one step may take.
+
+        Raises:
+            httpcore.ReadTimeout: the deadline has passed.
+        """
+        left = self._at - self.clock.monotonic()
+        if left <= 0:
+            raise httpcore.ReadTimeout("the whole request took too long")
+        return left if timeout is None else min(timeout, left)
+
+    def connect_tcp(
+        self,
+        host: str,
+        port: int,
+        timeout: float | None = None,
+        local_address: str | None = None,
+        socket_options: Iterable[Any] | None = None,
+    ) -> httpcore.NetworkStream:
+        """See `httpcore.NetworkBackend`."""
+        timeout = self.within(timeout)
+        return _Stream(self._network.connect_tcp(host, port, timeout, local_address, socket_options), self)
+
+
+class _Stream(httpcore.NetworkStream):
+    """A connection that keeps the deadline."""
+
+    def __init__(self, stream: httpcore.NetworkStream, deadline: Deadline) -> None:
+        self._stream = stream
+        self._deadline = deadline
+
+    def read(self, max_bytes: int, timeout: float | None = None) -> bytes:
+        return self._stream.read(max_bytes, self._deadline.within(timeout))
+
+    def write(self, buffer: bytes, timeout: float | None = None) -> None:
+        timeout = self._deadline.within(timeout)
+        self._deadline.sent = True
+        self._stream.write(buffer, timeout)
+
+    def close(self) -> None:
+        self._stream.close()
+
+    def start_tls(
+        self, ssl_context: ssl.SSLContext, server_hostname: str | None = None, timeout: float | None = None
+    ) -> httpcore.NetworkStream:
+        timeout = self._deadline.within(timeout)
+        return _Stream(self._stream.start_tls(ssl_context, server_hostname, timeout), self._deadline)
+
+    def get_extra_info(self, info: str) -> Any:
+        return self._stream.get_extra_info(info)
+
+
+class DirectTransport:
+    """One connection: to the service, through the tunnel of a proxy, or to a proxy that forwards plain http."""
+
+    def __init__(self, tls: ssl.SSLContext, proxy: httpx.Proxy | None, deadline: Deadline) -> None:
+        self._tls = tls
+        self._tls.set_alpn_protocols(["http/1.1"])
+        self._proxy = proxy
+        self._deadline = deadline
+        self._stream: httpcore.NetworkStream | None = None
+        self._reader = _Reader()
+        self._used = 0.0
+
+    @contextmanager
+    def exchange(
+        self, method: str, url: httpx.URL, target: bytes, headers: Headers, content: bytes | Iterator[bytes]
+    ) -> Iterator[Answer]:
+        """See `Transport`."""
+        if self._proxy is not None and url.scheme == "http":
+            target = b"http://%b%b" % (url.netloc, target)
+            headers = [*_credentials(self._proxy), *headers]
+        head = _head(method.encode(), target, headers)
+        stream, reader = self._ready(url)
+        again = False
+        try:
+            reader.begin()
+            taken = self._send(stream, head, headers, content)
+            self._read_head(stream, reader)
+            yield Answer(reader.status, reader.phrase, reader.headers, self._read_body(stream, reader))
+            again = taken and reader.again
+        finally:
+            self._used = self._deadline.clock.monotonic()
+            if not again:
+                self.close()
+
+    def close(self) -> None:
+        """See `Transport`."""
+        if self._stream is not None:
+            self._stream.close()
+            self._stream = None
+
+    def _ready(self, url: httpx.URL) -> tuple[httpcore.NetworkStream, "_Reader"]:
+        """Return the connection if it is as its last answer left it, or else a new one."""
+        if self._stream is not None:
+            rested = self._deadline.clock.monotonic() - self._used
+            if rested > IDLE or self._stream.get_extra_info("is_readable"):
+                self.close()
+        if self._stream is None:
+            self._stream = self._connected(url)
+            self._reader = _Reader()
+        return self._stream, self._reader
+
+    def _connected(self, url: httpx.URL) -> httpcore.NetworkStream:
+        if url.raw_scheme not in PORTS:
+            raise httpcore.UnsupportedProtocol(f"a URL begins with http:// or https://, not {url.scheme}://")
+        if self._proxy is None:
+            return self._opened(url, self._tls if url.scheme == "https" else None)
+        tls = httpcore.default_ssl_context() if self._proxy.url.scheme == "https" else None
+        stream = self._opened(self._proxy.url, tls)
+        return stream if url.scheme == "http" else self._tunnelled(stream, self._proxy, url)
+
+    def _opened(self, url: httpx.URL, tls: ssl.SSLContext | None) -> httpcore.NetworkStream:
+        timeout = self._deadline.connect_timeout
+        host = url.raw_host.decode()
+        stream = self._deadline.connect_tcp(host, url.port or PORTS[url.raw_scheme], timeout)
+        return stream if tls is None else stream.start_tls(tls, host, timeout)
+
+    def _tunnelled(self, stream: httpcore.NetworkStream, proxy: httpx.Proxy, url: httpx.URL) -> httpcore.NetworkStream:
+        """Let a proxy connect to the service; it learns the service's name, and nothing of the request."""
+        reader = _Reader()
+        host = url.netloc if url.port else url.netloc + b":443"
+        headers = [(b"Host", host), (b"Accept", b"*/*"), *_credentials(proxy)]
+        try:
+            stream.write(_head(b"CONNECT", host, headers), self._deadline.read_timeout)
+            self._read_head(stream, reader)
+            if not 200 <= reader.status < 300:
+                raise httpcore.ProxyError(f"{reader.status} {reader.phrase.decode('ascii', 'ignore')}")
+            if reader.pieces or reader.beyond:
+                raise httpcore.ProxyError("the proxy sent more than the head of its answer")
+            return stream.start_tls(self._tls, url.raw_host.decode(), self._deadline.connect_timeout)
+        except BaseException:
+            stream.close()
+            raise
+        finally:
+            self._deadline.sent = False
+
+    def _send(
+        self, stream: httpcore.NetworkStream, head: bytes, headers: Headers, content: bytes | Iterator[bytes]
+    ) -> bool:
+        """Send a request, and return whether the service has taken all of it.
+
+        It may answer, and close, before it has read a body that it refuses.
+        """
+        timeout = self._deadline.read_timeout
+        try:
+            if isinstance(content, bytes):
+                stream.write(head + content, timeout)
+                return True
+            stream.write(head, timeout)
+            left = sum(int(value) for name, value in headers if name.lower() == b"content-length")
+            for piece in content:
+                left -= len(piece)
+                if left < 0:
+                    break
+                stream.write(piece, timeout)
+        except httpcore.WriteError:
+            return False
+        if left:
+            raise httpcore.LocalProtocolError("the file has changed while it was sent")
+        return True
+
+    def _read_head(self, stream: httpcore.NetworkStream, reader: "_Reader") -> None:
+        received = bytearray()
+        while not reader.headed:
+            if len(received) > LARGEST_HEAD:
+                raise httpcore.RemoteProtocolError("the head of the response is too large")
+            data = stream.read(READ_BYTES, self._deadline.read_timeout)
+            if not data:
+                raise httpcore.RemoteProtocolError(CUT if received else SILENT)
+            received += data
+            reader.feed(data)
+        reader.check(bytes(received))
+
+    def _read_body(self, stream: httpcore.NetworkStream, reader: "_Reader") -> Iterator[bytes]:
+        bare = 0
+        while True:
+            if reader.pieces:
+                bare = 0
+                yield from reader.take()
+            if reader.ended:
+                return
+            data = stream.read(READ_BYTES, self._deadline.read_timeout)
+            if not data:
+                if reader.until_close:
+                    return
+                raise httpcore.RemoteProtocolError(CUT)
+            bare += len(data)
+            if bare > LARGEST_HEAD + READ_BYTES:
+                raise httpcore.RemoteProtocolError("the response has too much between the pieces of its body")
+            reader.feed(data)
+
+
+class _Unasked(Exception):
+    """Another answer begins, and nobody has asked for it."""
+
+
+class _Reader:
+    """Reads the answers that arrive on one connection; the methods `on_...` are called by httptools.
+
+    Attributes:
+        headed: whether the head has been read; interim answers do not count.
+        status: of the answer.
+        phrase: of its status.
+        headers: as received.
+        pieces: of the body; not yet taken.
+        ended: whether the answer is whole.
+        beyond: whether anything was received behind its end.
+        until_close: whether the end of the connection is the answer's end.
+    """
+
+    def __init__(self) -> None:
+        self._parser = httptools.HttpResponseParser(self)
+        self.begin()
+
+    def begin(self) -> None:
+        """Expect another answer."""
+        self.headed = self.ended = self.beyond = self.until_close = self._lasts = False
+        self._interim = self.status = 0
+        self._version = ""
+        self.phrase = b""
+        self.headers: list[tuple[bytes, bytes]] = []
+        self.pieces: list[bytes] = []
+
+    @property
+    def again(self) -> bool:
+        """Whether the connection can take another request."""
+        return self.ended and self._lasts and not self.beyond
+
+    def take(self) -> list[bytes]:
+        """Return the pieces of the body that have come since."""
+        pieces, self.pieces = self.pieces, []
+        return pieces
+
+    def feed(self, data: bytes) -> None:
+        """Read what was received, which is not empty.
+
+        httptools does not say where an answer ends. The last byte goes alone, and must be what ends it.
+
+        Raises:
+            httpcore.RemoteProtocolError: it belongs to no answer.
+        """
+        try:
+            self._parser.feed_data(data[:-1])
+            self.beyond = self.ended
+            self._parser.feed_data(data[-1:])
+        except (httptools.HttpParserError, httptools.HttpParserUpgrade) as error:
+            if not self.ended:
+                raise httpcore.RemoteProtocolError(f"the response is not HTTP/1.1: {error}") from None
+            self.beyond = True
+
+    def check(self, received: bytes) -> None:
+        """Refuse an answer whose head leaves any doubt about where it begins and ends.
+
+        Args:
+            received: what was received so far, from its first byte.
+
+        Raises:
+            httpcore.RemoteProtocolError: it does.
+        """
+        # httptools skips blank lines between answers, and in front of the first.
+        if not all(head.startswith(b"HTTP/1.") for head in received.split(b"\r\n\r\n", self._interim)):
+            raise httpcore.RemoteProtocolError("the response does not begin with its status")
+        if self.status < 200:
+            raise httpcore.RemoteProtocolError(f"the response has the status {self.status}")
+        lengths = [value for name, value in self.headers if name.lower() == b"content-length"]
+        codings = [value.lower() for name, value in self.headers if name.lower() == b"transfer-encoding"]
+        if codings and (codings != [b"chunked"] or self._version != "1.1"):
+            raise httpcore.RemoteProtocolError("the response has an unsupported transfer encoding")
+        if self.status in BODILESS:
+            self._lasts = self._lasts and not codings and lengths in ([], [b"0"])
+        else:
+            self.until_close = not (lengths or codings)
+
+    def on_message_begin(self) -> None:
+        """Begin an answer: the one that is expected, or behind an interim one."""
+        if self.ended:
+            raise _Unasked
+        self.phrase = b""
+        self.headers = []
+
+    def on_status(self, phrase: bytes) -> None:
+        """Take a part of the phrase."""
+        self.phrase += phrase
+
+    def on_header(self, name: bytes, value: bytes) -> None:
+        """Take a header; those behind the body count for nothing."""
+        if not self.headed:
+            self.headers.append((name, value))
+
+    def on_headers_complete(self) -> None:
+        """Take the status, if it is not interim."""
+        self.status = self._parser.get_status_code()
+        if 100 <= self.status < 200 and self.status != 101:
+            self._interim += 1
+            return
+        self.headed = True
+        self._version = self._parser.get_http_version()
+        self._lasts = self._parser.should_keep_alive()
+
+    def on_body(self, piece: bytes) -> None:
+        """Take a piece of the body."""
+        self.pieces.append(piece)
+
+    def on_message_complete(self) -> None:
+        """End the answer, if it is not interim."""
+        self.ended = self.headed
+
+
+class SocksTransport:
+    """Connections through a SOCKS proxy, by httpcore's pool, which may believe what nobody asked for.
+
+    So that it never does, each connection is used once.
+    """
+
+    def __init__(self, tls: ssl.SSLContext, proxy: httpx.Proxy, deadline: Deadline) -> None:
+        if find_spec("socksio") is None:
+            raise ValueError("a SOCKS proxy needs the package socksio")
+        way = httpcore.Proxy(str(proxy.url), proxy.raw_auth)
+        self._pool = httpcore.ConnectionPool(tls, way, max_keepalive_connections=0, network_backend=deadline)
+        read = deadline.read_timeout
+        self._timeouts = {"connect": deadline.connect_timeout, "read": read, "write": read}
+
+    @contextmanager
+    def exchange(
+        self, method: str, url: httpx.URL, target: bytes, headers: Headers, content: bytes | Iterator[bytes]
+    ) -> Iterator[Answer]:
+        """See `Transport`."""
+        place = httpcore.URL(scheme=url.raw_scheme, host=url.raw_host, port=url.port, target=target)
+        timeouts = {"timeout": self._timeouts}
+        with self._pool.stream(method, place, headers=headers, content=content, extensions=timeouts) as response:
+            phrase = response.extensions["reason_phrase"]
+            yield Answer(response.status, phrase, response.headers, iter(response.iter_stream()))
+
+    def close(self) -> None:
+        """See `Transport`."""
+        self._pool.close()
+
+
+def _head(method: bytes, target: bytes, headers: Headers) -> bytes:
+    lines = [b"%b %b HTTP/1.1" % (method, target), *(b"%b: %b" % header for header in headers)]
+    head = b"\r\n".join(lines)
+    if {head.count(b"\r"), head.count(b"\n")} != {len(headers)} or b"\0" in head:
+        raise httpcore.LocalProtocolError("a header has a line break")
+    return head + b"\r\n\r\n"
+
+
+def _credentials(proxy: httpx.Proxy) -> Headers:
+    """Return the header with which a proxy is told its user, if it has any."""
+    if proxy.raw_auth is None:
+        return []
+    return [(b"Proxy-Authorization", b"Basic " + b64encode(b":".join(proxy.raw_auth)))]
