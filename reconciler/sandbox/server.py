@@ -12,8 +12,6 @@ from typing import Any
 import uvicorn
 from starlette.requests import Request
 from starlette.responses import JSONResponse, Response
-from uvicorn.protocols.http.h11_impl import H11Protocol
-from uvicorn.server import ServerState
 
 from .answers import FaultError, Receive, SandboxError, Scope, Send
 from .app import AnyFault, Sandbox
@@ -87,20 +85,12 @@ async def _until_signalled(listener: "_Listener", ready: Callable[[], None]) -> 
     await listener.serve(ready)
 
 
-class _Connection(H11Protocol):
-    """A connection that is known to its requests, so that a fault can break it."""
-
-    def __init__(self, config: uvicorn.Config, connections: ServerState) -> None:
-        super().__init__(config, connections, {"connection": self})
-
-
 class _Listener:
     """One socket and the connections made to it."""
 
     def __init__(self, sandbox: Sandbox, host: str, port: int) -> None:
         self.sandbox = sandbox
         self._socket = _open_socket(host, port)
-        self._connections = ServerState()
         self._stopping: asyncio.Event
         self._loop: asyncio.AbstractEventLoop
         sandbox.base_url = f"http://{host}:{self._socket.getsockname()[1]}"
@@ -113,7 +103,7 @@ class _Listener:
             log_config=None,
             log_level="error",
             access_log=False,
-            http="h11",
+            http="httptools",
             lifespan="off",
             interface="asgi3",
             proxy_headers=False,
@@ -123,26 +113,18 @@ class _Listener:
             timeout_keep_alive=_IDLE_SECONDS,
         )
         config.load()
-        server = await self._loop.create_server(lambda: _Connection(config, self._connections), sock=self._socket)
+        connections = uvicorn.Server(config).server_state
+        server = await self._loop.create_server(lambda: _connection(config, connections), sock=self._socket)
         try:
             ready()
             await self._stopping.wait()
         finally:
             server.close()
-            await self._hang_up()
+            await _hang_up(connections)
 
     def stop(self) -> None:
         """End `serve` once it is ready; other threads may call this."""
         self._loop.call_soon_threadsafe(self._stopping.set)
-
-    async def _hang_up(self) -> None:
-        """Close idle connections, and cancel requests that are still in flight."""
-        for connection in list(self._connections.connections):
-            connection.transport.abort()
-        for task in list(self._connections.tasks):
-            task.cancel()
-        await asyncio.gather(*self._connections.tasks, return_exceptions=True)
-        await asyncio.sleep(0)
 
     async def _dispatch(self, scope: Scope, receive: Receive, send: Send) -> None:
         if scope["raw_path"].startswith(b"/-/"):
@@ -150,6 +132,24 @@ class _Listener:
             await response(scope, receive, send)
         else:
             await self.sandbox(scope, receive, send)
+
+
+def _connection(config: uvicorn.Config, connections: Any) -> asyncio.Protocol:
+    """Return the protocol of a new connection, which its requests know, so that a fault can break it."""
+    known: dict[str, Any] = {}
+    known["connection"] = config.http_protocol_class(config, connections, known)  # type: ignore[call-arg]  # as uvicorn itself calls it
+    protocol: asyncio.Protocol = known["connection"]
+    return protocol
+
+
+async def _hang_up(connections: Any) -> None:
+    """Close idle connections, and cancel requests that are still in flight."""
+    for connection in list(connections.connections):
+        connection.transport.abort()
+    for task in list(connections.tasks):
+        task.cancel()
+    await asyncio.gather(*connections.tasks, return_exceptions=True)
+    await asyncio.sleep(0)
 
 
 async def _control(sandbox: Sandbox, request: Request) -> Response:
