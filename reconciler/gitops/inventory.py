@@ -1,0 +1,273 @@
+"""The inventory's place: its branch in the local repository or on a remote, read, and stored by compare and swap."""
+
+import os
+import re
+import time
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+from pathlib import Path
+from random import Random
+from typing import TYPE_CHECKING, Protocol
+
+from reconciler.errors import ConfigurationError, InventoryNotStored, InventoryUnreadable
+from reconciler.gitops.branch import SHA_1, Message, content, tip, write_commit
+from reconciler.gitops.exchange import Exchange, exchange
+from reconciler.gitops.remotes import Login, Person, Remote
+from reconciler.model.inventory import Inventory, inventory_text, read_inventory
+from reconciler.system.processes import git
+
+if TYPE_CHECKING:
+    import subprocess
+
+BELOW = "reconciler/"
+BRANCH = "reconciler/applied"
+NAME = re.compile(r"reconciler(?:/[A-Za-z0-9_](?:[A-Za-z0-9_-]|\.(?=[A-Za-z0-9_-]))*)+")
+
+TRIES = 10
+LONGEST = 120.0
+"""Seconds after which no further try begins."""
+MOST_PAUSE = 8.0
+"""Seconds between two tries, at most."""
+
+NOBODY = Person("reconciler", "")
+
+
+@dataclass(frozen=True, slots=True)
+class Stored:
+    """The list as it is at one moment.
+
+    Attributes:
+        commit: the branch's last commit; empty if there is no branch yet.
+        inventory: the list; an empty one if there is no branch, or another service's.
+        warnings: about lines that were left out.
+        other_service: the service whose list it is instead; empty if it is ours, or there is none. Then it is neither
+            used nor written.
+    """
+
+    commit: str
+    inventory: Inventory
+    warnings: tuple[str, ...] = ()
+    other_service: str = ""
+
+
+class Place(Protocol):
+    """A repository that has the branch."""
+
+    def last(self) -> str:
+        """Return the branch's last commit, as it is now; empty if there is no branch.
+
+        Raises:
+            InventoryUnreadable: it cannot be asked for.
+        """
+
+    def text(self, commit: str) -> str:
+        """Return the list at a commit.
+
+        Raises:
+            InventoryUnreadable: the commit holds anything else.
+        """
+
+    def put(self, text: str, parent: str, message: Message) -> tuple[str, str]:
+        """Make a commit the branch's last one if another still is; return it, or else why that failed.
+
+        Raises:
+            InventoryNotStored: no commit can be written.
+        """
+
+
+@dataclass(frozen=True, slots=True)
+class Store:
+    """Reads and stores the list.
+
+    Attributes:
+        place: where the branch is.
+        service: the URL of the service that is managed.
+        sections: the names of the sections that this version knows.
+        sleep, clock, random: for the pauses between tries.
+    """
+
+    place: Place
+    service: str
+    sections: Collection[str]
+    sleep: Callable[[float], object] = time.sleep
+    clock: Callable[[], float] = time.monotonic
+    random: Random = field(default_factory=Random)
+
+    def read(self) -> Stored:
+        """Return the list as it is now.
+
+        Raises:
+            InventoryUnreadable: it cannot be fetched, or is not a list.
+        """
+        commit = self.place.last()
+        if not commit:
+            return Stored("", Inventory(self.service))
+        inventory, warnings = read_inventory(self.place.text(commit), self.sections)
+        if not inventory.is_about(self.service):
+            return Stored(commit, Inventory(self.service), other_service=inventory.service)
+        return Stored(commit, inventory, warnings)
+
+    def write(self, stored: Stored, change: Callable[[Inventory], Inventory], message: Message) -> str:
+        """Change the list, whatever others have changed meanwhile, and return the commit.
+
+        Args:
+            stored: as it was read last.
+            change: makes our changes on top of a list.
+            message: what the commit says.
+
+        Raises:
+            InventoryNotStored: it could not be stored; with the sentence of git or the server.
+        """
+        end = self.clock() + LONGEST
+        for number in range(1, TRIES + 1):
+            if stored.other_service:
+                raise InventoryNotStored(_not_stored(f"the branch has the list of {stored.other_service}"))
+            commit, refusal = self.place.put(inventory_text(change(stored.inventory)), stored.commit, message)
+            if commit:
+                return commit
+            try:
+                newer = self.read()
+            except InventoryUnreadable as error:
+                raise InventoryNotStored(_not_stored(f"{refusal}; then {error}")) from None
+            if newer.commit == stored.commit:
+                raise InventoryNotStored(_not_stored(refusal))
+            stored = newer
+            pause = self.random.uniform(0, min(MOST_PAUSE, 0.25 * 2**number))
+            if self.clock() + pause > end:
+                break
+            self.sleep(pause)
+        raise InventoryNotStored(_not_stored("others changed the branch each time; the last refusal: " + refusal))
+
+
+@dataclass(frozen=True, slots=True)
+class Local:
+    """The repository of the working directory.
+
+    Attributes:
+        top: the top folder of the checkout.
+        branch: the branch's name.
+        committer: who stores.
+    """
+
+    top: Path
+    branch: str
+    committer: Person
+
+    def run(self, arguments: Sequence[str], sent: bytes = b"") -> "subprocess.CompletedProcess[bytes]":
+        """Run git; see `branch.Repository`."""
+        return git(self.top, arguments, sent)
+
+    def last(self) -> str:
+        """See `Place`."""
+        return tip(self, self.branch)
+
+    def text(self, commit: str) -> str:
+        """See `Place`."""
+        return content(self, self.branch, commit)
+
+    def put(self, text: str, parent: str, message: Message) -> tuple[str, str]:
+        """See `Place`."""
+        commit = write_commit(self, text, parent, message, self.committer)
+        done = self.run(["update-ref", f"refs/heads/{self.branch}", commit, parent or "0" * len(commit)])
+        said = " ".join(done.stderr.decode(errors="replace").split())
+        return ("", said.removeprefix("fatal: ")) if done.returncode else (commit, "")
+
+
+@dataclass(frozen=True, slots=True)
+class Distant:
+    """A remote repository.
+
+    Attributes:
+        exchange: the temporary repository that fetches and pushes.
+        branch: the branch's name.
+        committer: who stores, where it is not known whose token it is.
+    """
+
+    exchange: Exchange
+    branch: str
+    committer: Person
+
+    def last(self) -> str:
+        """See `Place`."""
+        commit = self.exchange.ask(self.branch)
+        if not commit or self.exchange.run(["cat-file", "-e", commit]).returncode == 0:
+            return commit
+        self.exchange.fetch(self.branch)
+        return tip(self.exchange, self.branch)
+
+    def text(self, commit: str) -> str:
+        """See `Place`."""
+        return content(self.exchange, self.branch, commit)
+
+    def put(self, text: str, parent: str, message: Message) -> tuple[str, str]:
+        """See `Place`. A server that takes no options of a push gets it once more without any."""
+        refusals = dict[Login | None, str]()
+        for skip_ci in (True, False):
+            for login in self.exchange.remote.pushing:
+                committer = (login and login.person) or self.committer
+                commit = write_commit(self.exchange, text, parent, message, committer)
+                refusal = self.exchange.push(commit, self.branch, login, skip_ci=skip_ci)
+                if not refusal:
+                    return commit, ""
+                refusals[login] = refusal
+            if self._has_moved(parent):
+                break
+        return "", "; ".join(refusals.values())
+
+    def _has_moved(self, parent: str) -> bool:
+        """Return whether the branch has another last commit now, so that another push is in vain."""
+        try:
+            return self.exchange.ask(self.branch) != parent
+        except InventoryUnreadable:
+            return False
+
+
+def checked_branch(name: str) -> str:
+    """Return the name of a branch that may hold the list.
+
+    Raises:
+        ConfigurationError: it is not below `reconciler/`, or is no name of a branch.
+    """
+    if not NAME.fullmatch(name) or name.endswith(".lock"):
+        raise ConfigurationError(f"inventory: branch: must be a name below {BELOW}, such as {BRANCH}; not {name!r}")
+    return name
+
+
+def author_of(environment: Mapping[str, str]) -> Person | None:
+    """Return who started a CI job; None elsewhere."""
+    name, email = environment.get("GITLAB_USER_NAME", ""), environment.get("GITLAB_USER_EMAIL", "")
+    return Person(name, email) if environment.get("GITLAB_CI") and name else None
+
+
+def own_identity(top: Path) -> Person:
+    """Return who git says the user is, by the configuration of the checkout."""
+    name, email = (
+        os.fsdecode(git(top, ["config", "--get", f"user.{key}"]).stdout).strip() for key in ("name", "email")
+    )
+    return Person(name, email) if name else NOBODY
+
+
+@contextmanager
+def open_place(top: Path, branch: str, remote: Remote | None, committer: Person = NOBODY) -> Iterator[Place]:
+    """Open the place of the list for a run.
+
+    Args:
+        top: the top folder of the checkout.
+        branch: as of `checked_branch`.
+        remote: where the list lives; None for the local repository.
+        committer: who stores, where it is not known whose token it is.
+    """
+    if remote is None:
+        yield Local(top, branch, committer)
+        return
+    head = git(top, ["rev-parse", "--verify", "--quiet", "HEAD"]).stdout.decode().strip()
+    with exchange(remote, "sha256" if len(head) > SHA_1 else "sha1") as made:
+        yield Distant(made, branch, committer)
+
+
+def _not_stored(reason: str) -> str:
+    return (
+        f"the inventory could not be stored: {reason}; what this apply created is not known as ours: run apply again "
+        "once that is fixed"
+    )

@@ -1,0 +1,157 @@
+"""Where the branch of the inventory is fetched from and pushed to, and with which credentials. Nothing is asked yet.
+
+Of the checkout, only the URL of the remote is read. In a CI job not even that: the folder may have been used by others.
+"""
+
+import os
+import re
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from pathlib import Path
+from urllib.parse import quote, unquote, urlsplit
+
+from reconciler.errors import ConfigurationError
+from reconciler.system.processes import git
+
+PUSH_TOKEN = "RECONCILER_PUSH_TOKEN"  # noqa: S105 - the name of a variable
+API_TOKEN = "RECONCILER_TOKEN"  # noqa: S105 - likewise
+JOB_TOKEN = "CI_JOB_TOKEN"  # noqa: S105 - likewise
+
+ANY_USER = "reconciler"
+"""The user name beside an access token, which the service ignores."""
+JOB_USER = "gitlab-ci-token"
+
+SHELL_ADDRESS = re.compile(r"(?:[^@/:\s]+@)?[^-@/:\s][^@/:\s]*:(?!/?/)(?!:)\S+")
+"""An address of ssh such as git@gitlab.example.com:acme/settings.git."""
+
+
+@dataclass(frozen=True, slots=True)
+class Person:
+    """The name and the e-mail address of an author or committer."""
+
+    name: str
+    email: str
+
+
+@dataclass(frozen=True, slots=True)
+class Login:
+    """Credentials for one origin.
+
+    Attributes:
+        name: what messages call them, such as the variable that holds them.
+        username: beside the token.
+        token: a secret.
+        person: whose they are, where that is known.
+    """
+
+    name: str
+    username: str
+    token: str = field(repr=False)
+    person: Person | None = None
+
+
+OWN: Login | None = None
+"""The user's own credentials: whatever the helpers of the user's git configuration, or ssh, know."""
+
+
+@dataclass(frozen=True, slots=True)
+class Remote:
+    """A repository that git asks over a network, or by a path.
+
+    Attributes:
+        url: https, ssh or file; without user and password where it is https.
+        fetching: the credentials to fetch with, each in turn until one is not refused.
+        pushing: likewise to push with.
+        ca_file: the certificates to trust; empty for the system's.
+    """
+
+    url: str
+    fetching: tuple[Login | None, ...] = (OWN,)
+    pushing: tuple[Login | None, ...] = (OWN,)
+    ca_file: str = ""
+
+    @property
+    def origin(self) -> str:
+        """Scheme, host and port, to which credentials are bound; empty where there is no such thing."""
+        return origin_of(self.url)
+
+    @property
+    def secrets(self) -> frozenset[str]:
+        """All tokens."""
+        return frozenset(login.token for login in (*self.fetching, *self.pushing) if login)
+
+
+def origin_of(url: str) -> str:
+    """Return scheme, host and port of an https URL; empty for another."""
+    parts = urlsplit(url)
+    return f"https://{parts.netloc.rpartition('@')[2].lower()}" if parts.scheme == "https" else ""
+
+
+def in_job(environment: Mapping[str, str]) -> bool:
+    """Return whether this is a CI job that knows its repository."""
+    return all(environment.get(name) for name in ("GITLAB_CI", "CI_SERVER_URL", "CI_PROJECT_PATH"))
+
+
+def job_remote(
+    environment: Mapping[str, str], *, api_url: str, api_token: str, user: Person | None = None, ca_file: str = ""
+) -> Remote:
+    """Return the repository of a CI job.
+
+    Args:
+        environment: of the job.
+        api_url: of the service that is managed.
+        api_token: for it; git gets it only if the repository has the same origin.
+        user: whose it is.
+        ca_file: see `Remote`.
+
+    Raises:
+        ConfigurationError: the job's service speaks plain http.
+    """
+    url = f"{environment['CI_SERVER_URL'].rstrip('/')}/{environment['CI_PROJECT_PATH']}.git"
+    if not origin_of(url):
+        raise ConfigurationError(
+            f"inventory: CI_SERVER_URL is not an https URL, and tokens are sent to no other: {url}"
+        )
+    token = environment.get(PUSH_TOKEN, "").strip()
+    ours = [Login(PUSH_TOKEN, ANY_USER, token)] if token else []
+    if api_token and origin_of(url) == origin_of(api_url):
+        ours.append(Login(API_TOKEN, ANY_USER, api_token, user))
+    job = environment.get(JOB_TOKEN, "")
+    its = [Login(JOB_TOKEN, JOB_USER, job)] if job else []
+    return Remote(url, (*its, *ours) or (OWN,), (*ours, *its) or (OWN,), ca_file)
+
+
+def checkout_remote(top: Path, name: str, ca_file: str = "") -> Remote:
+    """Return a remote of a checkout, by its URL.
+
+    Raises:
+        ConfigurationError: there is no such remote, or its URL is of another protocol.
+    """
+    if name.startswith("-"):
+        raise ConfigurationError(f"inventory: remote: {name!r} is not the name of a remote")
+    done = git(top, ["config", "--get", f"remote.{name}.url"])
+    url = os.fsdecode(done.stdout).rstrip("\n")
+    if done.returncode or not url:
+        raise ConfigurationError(
+            f"inventory: remote: {top} has no remote {name!r}; `git remote` lists those that there are. Without "
+            "`remote`, the inventory is kept in this clone alone"
+        )
+    return _remote(url, top, name, ca_file)
+
+
+def _remote(url: str, top: Path, name: str, ca_file: str) -> Remote:
+    """Return a remote from its URL as git reads it."""
+    if origin_of(url):
+        parts = urlsplit(url)
+        user, _, password = parts.netloc.rpartition("@")[0].partition(":")
+        clean = parts._replace(netloc=parts.netloc.rpartition("@")[2]).geturl()
+        login = Login(f"the URL of {name}", unquote(user), unquote(password)) if password else OWN
+        return Remote(clean, (login,), (login,), ca_file)
+    if url.startswith("ssh://") or SHELL_ADDRESS.fullmatch(url):
+        return Remote(url)
+    if "://" not in url and "::" not in url:
+        return Remote(f"file://{quote(os.path.normpath(top / url))}")
+    if url.startswith("file:///"):
+        return Remote(url)
+    protocol = re.split("::?", url)[0]
+    raise ConfigurationError(f"inventory: remote: {name!r} has a URL of {protocol}; only https, ssh and file are used")
