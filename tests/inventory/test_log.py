@@ -1,0 +1,112 @@
+"""The log of applies, and the reports that are kept beside it."""
+
+from dataclasses import replace
+from datetime import UTC, datetime
+from pathlib import Path
+
+import pytest
+
+from reconciler.errors import InventoryUnreadable, OutputFailed
+from reconciler.gitops.apply_log import Apply, applies, latest, named
+from reconciler.gitops.branch import Message
+from reconciler.gitops.inventory import BRANCH, Local, Store, open_place
+from reconciler.gitops.kept_reports import common_folder, keep_report, kept_reports, report_of
+from reconciler.gitops.remotes import Person
+from tests.fleet.repository import Repository, repository
+from tests.inventory.test_text import FIRST, SECOND, SERVICE
+
+ADA, BOT = Person("Ada", "ada@example.com"), Person("bot", "bot@example.com")
+WHEN = datetime(2026, 12, 1, 10, tzinfo=UTC)
+
+
+@pytest.fixture
+def checkout(tmp_path: Path) -> Repository:
+    made = repository(tmp_path / "checkout")
+    made.commit()
+    return made
+
+
+def test_the_applies_are_read_from_the_branch(checkout: Repository) -> None:
+    first = Message({"created": 3, "updated": 1}, FIRST, SERVICE, 3, "https://x/-/jobs/1", "acme/a", "", ADA, WHEN)
+    with open_place(checkout.folder, BRANCH, None, BOT) as place:
+        assert isinstance(place, Local)
+        store = Store(place, SERVICE, ())
+        one = store.write(store.read(), lambda inventory: inventory, first)
+        undoing = Message({}, "", SERVICE, 0, reverts=one, when=WHEN.replace(hour=11))
+        two = store.write(store.read(), lambda inventory: replace(inventory, applied=SECOND), undoing)
+        log = applies(place, store.read().commit, 10)
+        assert applies(place, two, 1) == log[:1]
+    assert log == (
+        Apply(two, WHEN.replace(hour=11), BOT, BOT, {}, "", SERVICE, 0, "", "", one),
+        Apply(one, WHEN, ADA, BOT, {"created": 3, "updated": 1}, FIRST, SERVICE, 3, "https://x/-/jobs/1", "acme/a"),
+    )
+    assert latest(log) == log[1]
+    assert named(log, one[:7].upper()) == [log[1]]
+    assert named(log, "") == []
+
+
+def test_an_unfinished_revert_is_finished_first() -> None:
+    old, new = (Apply(each * 40, WHEN, ADA, BOT, result=0) for each in "ab")
+    unfinished = Apply("c" * 40, WHEN, ADA, BOT, result=3, reverts=old.id)
+    assert latest([unfinished, new, old]) == old
+    assert latest([replace(unfinished, result=0), new, old]) == new
+    assert latest([unfinished, new]) is None
+    assert latest([]) is None
+
+
+def test_commits_of_others_are_shown_as_far_as_they_say_anything(checkout: Repository) -> None:
+    """Whoever can push can write anything there."""
+    with open_place(checkout.folder, BRANCH, None) as place:
+        assert isinstance(place, Local)
+        (theirs,) = applies(place, checkout.git("rev-parse", "HEAD"), 5)
+        assert theirs == replace(theirs, author=Person("Ada", "ada@example.com"), counts={}, result=None, job="")
+        tree = checkout.git("rev-parse", "HEAD^{tree}")
+        odd = f"tree {tree}\nauthor Ada 2026\ncommitter Eve <> 99999999999999 +0000\n\napply: 1 created\n\nResult: ²\n"
+        (checkout.folder / "odd").write_text(odd)
+        commit = checkout.git("hash-object", "-t", "commit", "-w", "--literally", "odd")
+        assert applies(place, commit, 5) == (
+            Apply(commit, datetime(1970, 1, 1, tzinfo=UTC), Person("", ""), Person("", ""), {"created": 1}),
+        )
+        blob = checkout.git("hash-object", "-w", "odd")
+        (checkout.folder / ".git" / "refs" / "heads" / "broken").write_text(f"{commit}\n")
+        assert applies(place, blob, 5) == ()
+        gone = checkout.folder / ".git" / "objects" / commit[:2] / commit[2:]
+        local = place
+        listing = local.run(["rev-list", commit])
+        assert listing.stdout.decode().strip() == commit
+
+    class Torn:
+        def run(self, arguments: list[str], _sent: bytes = b"") -> object:
+            gone.unlink(missing_ok=True)
+            return listing if arguments[0] == "rev-list" else local.run(arguments)
+
+    with pytest.raises(InventoryUnreadable, match=f"commit {commit} of its branch cannot be read"):
+        applies(Torn(), commit, 5)  # type: ignore[arg-type]  # its answers are those of git
+
+
+def test_the_last_ten_reports_are_kept_for_their_owner_alone(checkout: Repository) -> None:
+    common = common_folder(checkout.folder)
+    assert common == checkout.folder / ".git"
+    assert kept_reports(common) == []
+    names = [f"{number:02d}" * 20 for number in range(1, 13)]
+    for number, name in enumerate(names, 1):
+        path = keep_report(common, name, f"20261201T1000{number:02d}", f'{{"number": {number}}}\n')
+        assert path.stat().st_mode & 0o777 == 0o600
+    assert [report.apply for report in kept_reports(common)] == names[:1:-1]
+    latest_one = report_of(common, "1212")
+    assert latest_one is not None
+    assert latest_one.read_text() == '{"number": 12}\n'
+    assert report_of(common, "01") is None
+    assert report_of(common, "1") is None
+    assert report_of(common, "") is None
+    (common / "reconciler" / "reports" / "notes.txt").write_text("x")
+    assert len(kept_reports(common)) == 10
+
+
+def test_a_link_is_no_report(checkout: Repository, tmp_path: Path) -> None:
+    common = common_folder(checkout.folder)
+    path = keep_report(common, FIRST, "20261201T100000", "{}")
+    path.rename(tmp_path / "elsewhere.json")
+    path.symlink_to(tmp_path / "elsewhere.json")
+    with pytest.raises(OutputFailed, match="is not a file of yours: delete it"):
+        report_of(common, FIRST[:7])
