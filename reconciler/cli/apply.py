@@ -35,7 +35,8 @@ from reconciler.cli.options import (
 from reconciler.cli.outputs import FLEET, check_outputs, is_terminal, report_error
 from reconciler.cli.session import Session
 from reconciler.cli.settings import duration, read_file, tokens_of
-from reconciler.errors import ConfigurationError, OutputFailed, PlanRefused, ServiceError, UsageError
+from reconciler.errors import ConfigurationError, NotFound, OutputFailed, PlanRefused, ServiceError, UsageError
+from reconciler.model.wording import advised
 
 if TYPE_CHECKING:
     from reconciler.apply import FailureLimit, TokenSink, WriteLog
@@ -437,6 +438,9 @@ def _carry_out(
     return code
 
 
+INVALID_INPUT = 422
+"""The status where a pipeline does not take one of its inputs: the service keeps a pipeline that has failed."""
+
 RETRIED = "run a new pipeline: this job, retried, applies the same plan, and refuses what has changed since"
 """The way on from an incomplete apply of a saved plan in a CI job, where "Retry" is the natural click."""
 
@@ -457,18 +461,33 @@ def _pipeline(flags: ApplyFlags) -> "PipelineTrigger | None":
 
 
 def _start(session: Session, pipeline: "PipelineTrigger", api_url: str) -> None:
-    """Start the pipeline, and warn if that fails: the result stays."""
-    from reconciler.service.policy import is_in_doubt
-
+    """Start the pipeline, and report if that fails: the result stays. --quiet does not hide a missing pipeline."""
     reports = [path for format_, path in session.given.reports if format_ == "json"]
+    failure = ""
     try:
         with heeding(patience=1):
             page = pipeline.start(api_url, {REPORT: reports[0]} if reports else {}, ca_file=session.given.ca_file)
     except ServiceError as error:
-        began = "it is unknown whether a" if is_in_doubt(error, None) else "no"
-        LOG.warning("%s pipeline was started in %s: %s", began, pipeline.project, error)
+        failure = _not_started(pipeline, error)
+    if failure:
+        LOG.error("%s", failure)
     else:
         session.info(f"A pipeline was started in {pipeline.project}{page and ': '}{page}")
+
+
+def _not_started(pipeline: "PipelineTrigger", error: ServiceError) -> str:
+    """Return what is known of a pipeline that could not be started, and why."""
+    from reconciler.service.policy import is_in_doubt
+
+    began, remedy = "no pipeline was started", ""
+    if is_in_doubt(error, None):
+        began = "it is unknown whether a pipeline was started"
+    elif isinstance(error, NotFound):
+        where = f"there is no such project, it has no branch or tag {pipeline.ref}"
+        remedy = f"{where}, or {TRIGGER_TOKEN} holds no trigger token of it"
+    elif error.status == INVALID_INPUT:
+        began, remedy = "no pipeline runs", "the service may have left a failed pipeline there"
+    return f"{began} in {pipeline.project}: {advised(str(error), remedy)}"
 
 
 def _check_mark(session: Session, plan_file: Path | None) -> None:

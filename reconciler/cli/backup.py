@@ -9,8 +9,11 @@ from reconciler.cli.options import CONNECTION, SERVICE, Given, command
 from reconciler.cli.outputs import write_stdout
 from reconciler.cli.session import Session
 from reconciler.cli.settings import duration
+from reconciler.errors import Forbidden, NotFound
 
 LOG = logging.getLogger("reconciler")
+
+NO_GROUP = "there is no such group, or none this token may see"
 
 
 @command(CONNECTION, SERVICE, epilog="Example: reconciler backup --group acme --to acme.tar.gz --wait 2h")
@@ -27,30 +30,40 @@ LOG = logging.getLogger("reconciler")
 def backup(given: Given, *, group: str, file: Path, wait: str) -> int:
     """Save the service's own export of a group to a file.
 
-    Asks the service for an export, and looks for the archive at once and then every 61 seconds, since the service
-    allows one look a minute. The file appears whole or not at all.
+    Asks the service for an export, and looks for the archive after 2, 5 and 15 seconds, and then every 61 seconds,
+    since the service may allow one look a minute. The file appears whole or not at all.
 
     --wait is about the export; --max-wait about a service that asks all requests to come back later.
 
     Exits with 1 if there is no archive.
     """
     from reconciler.export.backup import PAUSE, back_up
+    from reconciler.live.records import is_the_other
+    from reconciler.model.targets import Level, Target
     from reconciler.model.wording import counted
 
     session, seconds = Session(given), duration("--wait", wait).total_seconds()
     if file.suffix != ".gz":
         LOG.warning("the archive is compressed: a name that ends in .tar.gz says so, and group imports need it")
-    told: list[str] = []
+    pauses: list[float] = []
 
     with session.client() as client:
 
         def pause(span: float) -> bool:
-            if not told:
-                told.append(f"The archive is not ready; looking again every {PAUSE} s, for {wait} at most.")
-                session.info(told[0])
+            pauses.append(span)
+            if len(pauses) == 2:
+                session.info(f"The archive is not ready; looking again, later every {PAUSE} s, for {wait} at most.")
             return client.stop.wait(span)
 
-        done = back_up(group, file, client, seconds=seconds, pause=pause)
+        try:
+            done = back_up(group, file, client, seconds=seconds, pause=pause)
+        except NotFound as error:
+            is_project = is_the_other(Target(Level.GROUP, group), client)
+            error.remedy = "this is a project, and only groups are backed up" if is_project else NO_GROUP
+            raise
+        except Forbidden as error:
+            error.remedy = error.remedy or f"an export takes the role Owner in group {group}"
+            raise
     made = f", exported {done.exported_at:%Y-%m-%d %H:%M:%S %Z}" if done.exported_at else ""
     doubt = "" if done.is_new else "; it may be the archive of an earlier export"
     write_stdout(f"{file}: {counted(done.size, 'byte')}, SHA-256 {done.digest}{made}{doubt}\n")

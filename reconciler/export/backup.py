@@ -4,11 +4,12 @@ The service tells neither when an export is ready nor that it has failed, and fo
 earlier one: the archive's time and its `ETag` tell the two apart.
 """
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import ExitStack
 from dataclasses import dataclass, field
 from datetime import datetime, timedelta
 from hashlib import sha256
+from itertools import chain, repeat
 from pathlib import Path
 from typing import Any, Protocol
 from zlib import MAX_WBITS, decompressobj
@@ -21,7 +22,13 @@ from reconciler.service.responses import parse_date
 from reconciler.system.files import replacing
 
 PAUSE = 61
-"""Seconds between two looks: the service allows one a minute, the vain ones included."""
+"""Seconds between two looks: the service may allow one a minute, the vain ones included."""
+
+EARLY = (2, 3, 10)
+"""Seconds before the first looks, as long as the service allows them: most exports are ready after one or two.
+
+There is no look at once, since in vain it would use up the one of the first minute.
+"""
 
 NOT_YET = (AnswerLost, NotFound, RateLimited, ServerFailure)
 """After these, one looks again."""
@@ -201,8 +208,10 @@ def back_up(group: str, file: Path, service: Archives, *, seconds: float, pause:
     path = f"{url}export/download"
     service.send(Request("POST", f"{url}export"))
     looks = Looks(service.now().replace(microsecond=0))
-    waited = 0
-    while True:
+    pauses: Iterator[float] = chain(EARLY[1:], repeat(PAUSE))
+    waited = min(EARLY[0], seconds)
+    stopped = pause(waited)
+    while not stopped:
         last = ""
         try:
             found = looks.look(path, file, service)
@@ -210,13 +219,15 @@ def back_up(group: str, file: Path, service: Archives, *, seconds: float, pause:
                 return found
         except NOT_YET as error:
             last = f": {error.reason}"
-        if waited + PAUSE > seconds:
+            pauses = repeat(PAUSE) if isinstance(error, RateLimited) else pauses
+        rest = next(pauses)
+        if waited + rest > seconds:
             old = looks.former_at and f"; the archive of {looks.former_at:%Y-%m-%d %H:%M:%S %Z} is there"
             raise ServiceError(
                 f"GET {path}",
-                f"no new archive after {waited} s{last or old or ''}; the service reports a failed export by mail "
+                f"no new archive after {waited:g} s{last or old or ''}; the service reports a failed export by mail "
                 "only: look there, or wait longer with --wait",
             )
-        if pause(PAUSE):
-            raise Stopped(f"GET {path}", "the run was stopped before the archive was there")
-        waited += PAUSE
+        stopped = pause(rest)
+        waited += rest
+    raise Stopped(f"GET {path}", "the run was stopped before the archive was there")

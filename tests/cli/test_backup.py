@@ -25,6 +25,7 @@ LOOK = "GET groups/acme/export/download"
 @pytest.fixture(autouse=True)
 def _folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.chdir(tmp_path)
+    monkeypatch.setattr("reconciler.export.backup.EARLY", (0, 3, 10))
 
 
 def given(cli_runner: CliRunner, dialect: str = "deployed", **exports: Any) -> None:
@@ -93,10 +94,16 @@ def test_an_export_that_takes_a_while_is_looked_for_once_a_minute(cli_runner: Cl
             service.download("groups/acme/export/download", lambda _headers: None)
         cli_runner.sandbox.clear_log()
         found, waits = saved(service)
-        assert (found.is_new, waits) == (True, [PAUSE, PAUSE])
+        assert (found.is_new, waits) == (True, [0, 3, 10])
         assert asked(cli_runner) == ["POST groups/acme/export 202", f"{LOOK} 404", f"{LOOK} 404", f"{LOOK} 200"]
         with pytest.raises(Stopped, match="the run was stopped before the archive was there"):
             saved(service, stops=True)
+        # later once a minute, and at once so where the service takes no more than one look a minute
+        given(cli_runner, looks=4, downloads_per_minute=0)
+        assert saved(service)[1] == [0, 3, 10, PAUSE, PAUSE]
+        given(cli_runner, looks=2, downloads_per_minute=1)
+        with pytest.raises(ServiceError, match="no new archive after 125 s: 429"):
+            saved(service, minutes=3)
 
 
 def test_an_export_that_fails_is_given_up_in_time(cli_runner: CliRunner) -> None:
@@ -104,7 +111,7 @@ def test_an_export_that_fails_is_given_up_in_time(cli_runner: CliRunner) -> None
     with client(cli_runner) as service, pytest.raises(ServiceError) as failure:
         saved(service, minutes=3)
     assert str(failure.value) == (
-        f"{LOOK}: no new archive after 122 s: 404 The group export file is not available yet; the service reports a "
+        f"{LOOK}: no new archive after 135 s: 404 The group export file is not available yet; the service reports a "
         "failed export by mail only: look there, or wait longer with --wait"
     )
     assert not Path("acme.gz").exists()
@@ -117,7 +124,16 @@ def test_who_does_not_own_the_group_is_refused_before_any_look(cli_runner: CliRu
     cli_runner.sandbox.replace_state(state)
     done = cli_runner("backup --group acme --to acme.tar.gz")
     assert (done.code, done.out) == (1, "")
-    assert done.err.startswith("reconciler: POST groups/acme/export: 403 Forbidden")
+    assert done.err == (
+        "reconciler: POST groups/acme/export: 403 Forbidden; an export takes the role Owner in group acme\n"
+    )
+    for group, why in (
+        ("acme/api", "this is a project, and only groups are backed up"),
+        ("acme/gone", "there is no such group, or none this token may see"),
+    ):
+        refused = cli_runner(f"backup --group {group} --to acme.tar.gz")
+        path = f"groups/{group.replace('/', '%2F')}/export"
+        assert (refused.code, refused.err) == (1, f"reconciler: POST {path}: 404 Group Not Found; {why}\n")
     assert cli_runner("backup --group acme --to .").code == 64
 
 
@@ -144,13 +160,13 @@ def ready(at: str = "", tag: str = "", content: bytes = ARCHIVE) -> bytes:
 def test_an_archive_of_before_is_told_apart(answers: list[bytes], looks: int, is_new: bool) -> None:
     with canned(ACCEPTED, *answers) as server, Client(server.api_url, "ada-token") as service:
         found, waits = saved(service)
-    assert (len(waits) + 1, found.is_new, Path("acme.gz").read_bytes()) == (looks, is_new, ARCHIVE)
+    assert (len(waits), found.is_new, Path("acme.gz").read_bytes()) == (looks, is_new, ARCHIVE)
 
 
 def test_only_an_archive_of_before_is_no_backup(cli_runner: CliRunner, monkeypatch: pytest.MonkeyPatch) -> None:
     with canned(ACCEPTED, ready("09:00:00", "a")) as server:
         monkeypatch.setenv("RECONCILER_API_URL", server.api_url)
-        done = cli_runner("backup --group acme --to acme.tar.gz --wait 30s")
+        done = cli_runner("backup --group acme --to acme.tar.gz --wait 2s")
     assert (done.code, done.err.partition("; the service")[0]) == (
         1,
         f"reconciler: {LOOK}: no new archive after 0 s; the archive of 2026-11-21 09:00:00 UTC is there",
@@ -161,6 +177,7 @@ def test_what_may_be_the_archive_of_before_is_said_to_be(
     cli_runner: CliRunner, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr("reconciler.export.backup.PAUSE", 0)
+    monkeypatch.setattr("reconciler.export.backup.EARLY", (0, 0))
     with canned(ACCEPTED, answer("500 Oops", "{}"), ready(), ready()) as server:
         monkeypatch.setenv("RECONCILER_API_URL", server.api_url)
         done = cli_runner("backup --group acme --to acme.tar.gz")
@@ -168,7 +185,7 @@ def test_what_may_be_the_archive_of_before_is_said_to_be(
         f"acme.tar.gz: {len(ARCHIVE)} bytes, SHA-256 {sha256(ARCHIVE).hexdigest()}; it may be the archive of an earlier "
         "export\n"
     )
-    assert done.err == "The archive is not ready; looking again every 0 s, for 30m at most.\n"
+    assert done.err == "The archive is not ready; looking again, later every 0 s, for 30m at most.\n"
 
 
 def test_a_storage_gets_no_token_and_its_address_is_never_shown() -> None:

@@ -73,7 +73,17 @@ def test_where_nobody_may_set_variables_it_is_started_without(cli_runner: CliRun
     [
         ("acme/lib@gone", "", "no pipeline was started in acme/lib: {}: 400 Reference not found"),
         ("acme/lib@gone --report json=r.json", "", "no pipeline was started in acme/lib: {}: 400 Reference not found"),
-        ("acme/nothing@main", "", "no pipeline was started in acme/nothing: {}: 404 Not Found"),
+        (
+            "acme/nothing@main --quiet",
+            "",
+            "no pipeline was started in acme/nothing: {}: 404 Not Found; there is no such project, it has no branch or tag main, "
+            "or RECONCILER_TRIGGER_TOKEN holds no trigger token of it\n",
+        ),
+        (
+            "acme/lib@main --trigger-input stage=mars",
+            "status=422,match=pipeline",
+            "no pipeline runs in acme/lib: {}: 422 Unprocessable Entity; the service may have left a failed pipeline there\n",
+        ),
         (
             "acme/lib@main",
             "reset-before,match=pipeline",
