@@ -44,6 +44,9 @@ def of_report(
 ) -> int:
     """Return the exit code for an apply: an error only if no write was begun, none was stale, and none was left out.
 
+    A creation that fails, such as an import without its token, is the problem of that target alone, even if there was
+    nothing else to do.
+
     Args:
         report: what became of the changes.
         allow_problems: whether problems are all right.
@@ -57,7 +60,10 @@ def of_report(
         return of_signal(signal)
     if incomplete or statuses - {Status.DONE}:
         left_out = any(outcome.reason == LEFT_OUT for outcome in report.outcomes)
-        in_part = report.requests.writes or left_out or Status.STALE in statuses
+        alone = any(
+            outcome.status is Status.FAILED and not outcome.change.address.section for outcome in report.outcomes
+        )
+        in_part = report.requests.writes or left_out or alone or Status.STALE in statuses
         return ExitCode.IN_PART if in_part else ExitCode.ERROR
     return ExitCode.IN_PART if any(report.problems) and not allow_problems else ExitCode.IN_ORDER
 

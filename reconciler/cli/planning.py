@@ -108,7 +108,7 @@ def _warn_of_variables(plan: Plan) -> None:
     lacking: dict[str, list[Target]] = {}
     for target in plan.targets:
         for variable in variables_of(target):
-            if not os.environ.get(variable):
+            if not os.environ.get(variable, "").strip():
                 lacking.setdefault(variable, []).append(target.target)
     for variable, targets in lacking.items():
         more = f" and {len(targets) - 1} more" if len(targets) > 1 else ""

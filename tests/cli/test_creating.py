@@ -98,6 +98,30 @@ def test_what_failed_is_created_by_the_next_attempt(cli_runner: CliRunner, monke
     assert [(each["status"], each["created"]["id"]) for each in outcomes] == [("done", 104)]
 
 
+@pytest.mark.parametrize("value", [None, "", " "])
+@pytest.mark.parametrize("spec", ["", 'spec: {milestones: {"1.0": {}}}'])
+def test_an_import_without_its_token_is_the_problem_of_its_target_alone(
+    cli_runner: CliRunner, monkeypatch: pytest.MonkeyPatch, value: str | None, spec: str
+) -> None:
+    monkeypatch.setenv("GITHUB_TOKEN", value or "")
+    if value is None:
+        monkeypatch.delenv("GITHUB_TOKEN")
+    cli_runner.write(
+        "manifests/new.yaml",
+        "apiVersion: reconciler/v1\nkind: Project\nmetadata: {path: acme/imported}\n"
+        f"create: {{import: {{github: {{repo_id: 42, token_env: GITHUB_TOKEN}}}}}}\n{spec}\n",
+    )
+    unset = "GITHUB_TOKEN is not set or empty, and the import of project acme/imported needs it\n"
+    planned = cli_runner("plan --out plan.json")
+    assert (planned.code, planned.err) == (0, unset)
+    cli_runner.sandbox.clear_log()
+    for command in ("apply --yes", "apply --yes --plan plan.json", "apply --yes --canary acme/imported"):
+        done = cli_runner(command)
+        assert done.code == 3
+        assert "failed: the environment variable GITHUB_TOKEN is not set; it must hold the token" in done.out
+    assert [each for each in cli_runner.sandbox.log() if each["method"] != "GET"] == []
+
+
 def test_a_complete_apply_of_creations_starts_a_pipeline(
     cli_runner: CliRunner, monkeypatch: pytest.MonkeyPatch
 ) -> None:
