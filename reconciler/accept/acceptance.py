@@ -244,7 +244,10 @@ class _Rounds:
         """Make some edits; if manifests would have errors, drop those that are to blame.
 
         A field that a profile or set no longer needs stays there unless it must go: what changes above it may drop it.
+        So does an item, for one round, where another profile or set gets back items that it may uncover.
         """
+        revived = {edit.section for edit in edits if edit.revives}
+        edits = [edit for edit in edits if not (edit.uncovers and edit.section in revived)]
         changing = {(edit.document, edit.section) for edit in edits if not edit.is_needless}
         now = [edit for edit in edits if not edit.is_needless or (edit.document, edit.section) in changing] or edits
         faulty = self._attempt(now)

@@ -36,6 +36,7 @@ class Edit:
         targets: those that wish it.
         shared: whether the document is a profile or a set.
         is_needless: whether it drops a field of a profile or set, which what changes above it may do as well.
+        revives: whether it replaces the null of an item in a profile or set.
     """
 
     document: Document | None
@@ -45,11 +46,17 @@ class Edit:
     targets: list[Target]
     shared: bool = False
     is_needless: bool = False
+    revives: bool = False
 
     @property
     def section(self) -> str:
         """The section that changes."""
         return str(self.steps[0])
+
+    @property
+    def uncovers(self) -> bool:
+        """Whether it takes an item or a field from a profile or set, so that what lies beneath counts."""
+        return self.shared and isinstance(self.wish, Drop) and len(self.steps) == 2
 
 
 @dataclass(frozen=True)
@@ -191,21 +198,23 @@ class Placement:
             self._override(whole, layer, steps, at, Put(None))
 
     def _drop_entry(self, whole: Effective, steps: Steps, wish: Drop) -> None:
-        """Remove an entry from all layers that list it, or from none: their lists unite."""
+        """Remove all entries for an object from all layers that list one, or none of them: the lists unite."""
         section, name, entry = steps
         listing = [
-            (layer, (section, name, index))
+            (layer, (section, name, index), each)
+            for each in wish.together
             for layer in dict.fromkeys(whole.layers)
-            for index in self._entries(whole, layer, section, name).get(steps, ())
+            for index in self._entries(whole, layer, section, name).get((section, name, each), ())
         ]
-        for layer, at in listing:
+        for layer, at, each in listing:
             if layer.title and not self._agree(layer, at, wish):
                 title = whole.specs[section].lists[name].title
-                reason = f"{_where(layer, at)} lists the {title} {entry} for other targets too, and lists unite"
+                reason = f"{_where(layer, at)} lists the {title} {each} for other targets too, and lists unite"
                 self._refuse(whole, steps, reason)
                 return
-        for layer, at in listing:
-            self._edit(whole, layer, at, wish)
+        for layer, at, each in listing:
+            if each == entry:
+                self._edit(whole, layer, at, wish)
 
     def _entries(self, whole: Effective, layer: Layer, section: str, name: str) -> Mapping[Steps, list[int]]:
         """Return where a layer lists the entries of a target's list: many of them are asked for."""
@@ -224,7 +233,7 @@ class Placement:
         if lower and not layer.title:
             self._edit(whole, layer, at, Drop())
         elif not layer.title or self._agree(layer, at, wish):
-            self._edit(whole, layer, at, Put(wish.fields))
+            self._edit(whole, layer, at, Put(wish.fields), revives=bool(layer.title))
         else:
             self._override(whole, layer, steps, at, Put(wish.fields))
 
@@ -312,14 +321,21 @@ class Placement:
         self._edit(whole, own, written, wish)
 
     def _edit(
-        self, whole: Effective, layer: Layer, at: Steps, wish: Put | Drop | Rename | Add, *, is_needless: bool = False
+        self,
+        whole: Effective,
+        layer: Layer,
+        at: Steps,
+        wish: Put | Drop | Rename | Add,
+        *,
+        is_needless: bool = False,
+        revives: bool = False,
     ) -> None:
         reason = self.closed.get(layer.document.source.path)
         if reason is not None:
             at = (*at[:-1], _steps_in(whole, layer, at)[-1]) if isinstance(at[-1], int) else at
             self._refuse(whole, at, f"declared at {_where(layer, at)}, {reason}; change it there")
             return
-        edit = Edit(layer.document, layer.document, at, wish, [whole.target], bool(layer.title), is_needless)
+        edit = Edit(layer.document, layer.document, at, wish, [whole.target], bool(layer.title), is_needless, revives)
         self._note((layer.document, at), edit)
 
     def _note(self, key: tuple[Any, Steps], edit: Edit) -> None:

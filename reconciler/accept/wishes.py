@@ -1,6 +1,6 @@
 """From a plan to the values that each target would have to declare instead, in whichever document. Pure."""
 
-from collections.abc import Container, Iterable, Mapping
+from collections.abc import Container, Hashable, Iterable, Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -28,7 +28,14 @@ class Put:
 
 @dataclass(frozen=True, slots=True)
 class Drop:
-    """A declared field, item or entry is not there."""
+    """A declared field, item or entry is not there.
+
+    Attributes:
+        together: the identities of all entries that stand for the same object, such as a path and an ID; one that stays
+            keeps the object declared. Targets agree whichever they have.
+    """
+
+    together: tuple[Hashable, ...] = field(default=(), compare=False, repr=False)
 
 
 @dataclass(frozen=True, slots=True)
@@ -204,8 +211,10 @@ class _Drift:
         if self.whole.specs[self.section.kind].items is not None:
             self._put((name,), Drop())
             return
-        for entry in self._names(part).entries.get(self._canonical(part, name), ()):
-            self._put((part.name, part.identity(entry)), Drop())
+        entries = self._names(part).entries.get(self._canonical(part, name), ())
+        identities = tuple(dict.fromkeys(map(part.identity, entries)))
+        for identity in identities:
+            self._put((part.name, identity), Drop(identities))
 
     def _add(self, part: Collection, name: Key | None) -> None:
         """Wish that an object is declared which is there."""

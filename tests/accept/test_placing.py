@@ -342,3 +342,44 @@ def test_what_cannot_be_written_to_the_service_can_be_declared() -> None:
     assert reasons(project("acme/api", "  trigger_tokens: {t: {}}\n", ""), of("trigger_tokens", {100: twins})) == [
         ("t", None, "2 objects have this name (IDs 1, 2); expected one")
     ]
+
+
+def a_set(name: str, priority: int, spec: str, *, select: str = "{group: acme}", profiles: str = "") -> str:
+    metadata = f"{{name: {name}, priority: {priority}, profiles: [{profiles}]}}"
+    return f"apiVersion: reconciler/v1\nkind: ProjectSet\nmetadata: {metadata}\nselect: {select}\nspec:\n{spec}---\n"
+
+
+def test_an_item_whose_null_beneath_goes_stays_where_it_is_and_gets_a_null_above() -> None:
+    """Hypothesis found it: the set's line need not go, for without it the profile's would count."""
+    two = "{projects: [acme/api, acme/lib]}"
+    text = profile("  trigger_tokens:\n    t: null  # profile\n")
+    text += a_set("all", 0, "  trigger_tokens:\n    t: {}  # set\n", profiles="base")
+    text += a_set("two", 1, "  milestones: {}\n", profiles="base", select=two)
+    token = [{"id": 1, "description": "t", "token": "0123456789", "created_at": "2026-01-01T00:00:00Z"}]
+    empty = of("milestones", {number: [] for number in PROJECTS})
+    answers = of("trigger_tokens", {100: token, 101: token, 102: []}) | empty
+    own = "+apiVersion: reconciler/v1\n+kind: Project\n+metadata: {path: acme/web}\n+spec:\n+  trigger_tokens:\n+    t: null\n"
+    assert changed(text, answers) == f"{own}-    t: null  # profile\n+    t: {{}}  # profile\n"
+    gone = of("trigger_tokens", {number: [] for number in PROJECTS}) | empty
+    assert changed(text, gone) == "-  trigger_tokens:\n-    t: {}  # set\n+  trigger_tokens: {}\n"
+
+
+def test_the_path_and_the_id_of_one_project_go_together_or_stay() -> None:
+    """Hypothesis found it: without the path, the ID that another set lists still allows the project."""
+    text = a_set("all", 0, "  job_token_scope:\n    projects:\n      - 102  # ID\n")
+    text += a_set(
+        "two",
+        1,
+        "  job_token_scope:\n    projects:\n      - acme/web  # path\n      - 102  # too\n",
+        select="{projects: [acme/api, acme/lib]}",
+    )
+    part = "projects"
+    none = of("job_token_scope", {number: [] for number in PROJECTS}, part)
+    assert changed(text, none) == ""
+    assert {each.address.name for each in accepted(text, none).refused} == {"acme/web"}
+    both = text.replace("{group: acme}", "{projects: [acme/api, acme/lib]}")
+    assert [line for line in changed(both, none).splitlines() if "#" in line] == [
+        "-      - 102  # ID",
+        "-      - acme/web  # path",
+        "-      - 102  # too",
+    ]
