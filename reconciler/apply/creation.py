@@ -18,6 +18,7 @@ from typing import BinaryIO, TypeVar
 from urllib.parse import quote
 
 from reconciler.apply.journal import recorded
+from reconciler.apply.once import CreateOnce
 from reconciler.apply.outcomes import ENDED, UNKNOWN, Fate, Outcome, Status, TargetOutcome
 from reconciler.apply.targets import Targets
 from reconciler.apply.verify import EDITED
@@ -47,9 +48,6 @@ from reconciler.system.processes import own_tokens, reveals_token
 LOG = logging.getLogger(__name__)
 
 Answer = TypeVar("Answer")
-
-TRIES = 3
-"""How often a creation is sent whose answer is lost each time and that is found not to have been carried out."""
 
 PATIENCE = (0.5, 1, 2, 4, 8, 15)
 """Seconds between looks for what was just created, and may not be visible at once."""
@@ -178,9 +176,9 @@ class CreationRun:
             self._correct(Status.DROPPED, lowered)
 
     def _correct(self, status: Status, reason: str) -> None:
-        if self.result is not None:
-            self.result = replace(self.result, status=status, reason=reason, unconfirmed=status is Status.FAILED)
-            self.count()
+        created = self.result or Outcome(self.change, Status.DONE)
+        self.result = replace(created, status=status, reason=reason, unconfirmed=status is Status.FAILED)
+        self.count()
 
     def _settle(self) -> None:
         """Hold up what depends on a target that was not created, and count the failure."""
@@ -214,7 +212,7 @@ class CreationRun:
         (request,) = completed.requests
         self._check_namespace(request)
         with self._prepared(request) as send:
-            place = recorded(self.options, self.change, request, partial(self._until_known, request, send))
+            place = recorded(self.options, self.change, request, partial(self._sent, request, send))
         return self._finished(place) if place.is_ours else self._adopted(place)
 
     def _look(self) -> Place | None:
@@ -289,62 +287,50 @@ class CreationRun:
         except Unauthorized as error:
             raise Refused(error.request, error.reason, error.status) from error
 
-    def _until_known(self, request: Request, send: Callable[[], Json]) -> Place:
-        """Send a creation until it is known what it has led to.
-
-        One whose answer is lost is looked for, and sent again only if the target does not exist.
-        """
-        left, waits, doubt = TRIES, iter(PATIENCE), False
-        while True:
-            left -= 1
-            try:
-                answer = send()
-                break
-            except ServiceError as error:
-                doubt = doubt or error.ambiguous
-                is_new = isinstance(error, NotFound) and self.targets[self.namespace].is_new
-                seconds = next(waits, None) if is_new and not doubt else None
-                if seconds is not None:
-                    left += 1
-                    self.service.pause(str(request), seconds)
-                    continue
-                found = self._looked_up(error, patiently=doubt) if doubt or isinstance(error, Refused) else None
-                if found is not None:
-                    return replace(found, is_ours=doubt)
-                if not (error.ambiguous and left):
-                    error.ambiguous = doubt
-                    raise
-        return self._made(request, answer)
-
-    def _made(self, request: Request, answer: Json) -> Place:
-        """Return a new target by the response to its creation, or, where that does not show it, by a look.
+    def _sent(self, request: Request, send: Callable[[], Json]) -> Place:
+        """Send a creation, and return what it has led to: a new target, or that of somebody else.
 
         Raises:
-            AnswerLost: it cannot be seen.
+            AnswerLost: the new target cannot be seen.
         """
-        fields = answer if isinstance(answer, dict) else {}
-        number, path = fields.get("id"), fields.get("path_with_namespace", fields.get("full_path"))
-        if type(number) is int and isinstance(path, str):
-            return Place(number, path.strip("/"), fields.get("visibility"))
+        waits = iter(PATIENCE)
+        place = CreateOnce(
+            find=self._find,
+            send=lambda: _shown(send()),
+            adopt=lambda existing, is_ours: replace(existing, is_ours=is_ours),
+            waits=lambda error: self._waits(request, error, waits),
+        ).run()
+        if place is not None:
+            return place
         try:
-            found = self._looked_for(PATIENCE)
+            existing = self._looked_for(PATIENCE)
         except ServiceError as error:
             raise AnswerLost(str(request), f"it was accepted; {error}") from error
-        if found is None:
+        if existing is None:
             raise AnswerLost(str(request), f"it was accepted, and the {self.target.target.level} cannot be read")
-        return replace(found, is_ours=True)
+        return replace(existing, is_ours=True)
 
-    def _looked_up(self, lost: ServiceError, *, patiently: bool) -> Place | None:
-        """Look for a target whose creation failed, or may have.
+    def _waits(self, request: Request, error: ServiceError, waits: Iterator[float]) -> bool:
+        """Pause where the group that this run has just created is not visible yet; return whether it is that."""
+        is_new = isinstance(error, NotFound) and self.targets[self.namespace].is_new
+        seconds = next(waits, None) if is_new else None
+        if seconds is not None:
+            self.service.pause(str(request), seconds)
+        return seconds is not None
+
+    def _find(self, lost: ServiceError, is_in_doubt: bool) -> Place | None:
+        """Look for a target whose creation was refused, or may have been carried out.
 
         Raises:
             ServiceError: nobody knows whether it exists.
         """
+        if not is_in_doubt and not isinstance(lost, Refused):
+            return None
         try:
-            return self._looked_for(PATIENCE[:3] if patiently else ())
+            return self._looked_for(PATIENCE[:3] if is_in_doubt else ())
         except ServiceError as error:
             reason = f"{lost.reason}; checking whether it succeeded: {error}"
-            raise (AnswerLost if patiently else type(lost))(lost.request, reason, lost.status) from error
+            raise (AnswerLost if is_in_doubt else type(lost))(lost.request, reason, lost.status) from error
 
     def _looked_for(self, waits: Iterable[float]) -> Place | None:
         """Look for the target, also later: what was just created may not be visible at once."""
@@ -420,6 +406,15 @@ def external_token(name: str, own: Collection[str]) -> str:
     if not value.isprintable():
         raise LookupError(f"the environment variable {name} holds bytes that no token has")
     return value
+
+
+def _shown(answer: Json) -> Place | None:
+    """Return a new target, if the response to its creation shows it."""
+    fields = answer if isinstance(answer, dict) else {}
+    number, path = fields.get("id"), fields.get("path_with_namespace", fields.get("full_path"))
+    if type(number) is int and isinstance(path, str):
+        return Place(number, path.strip("/"), fields.get("visibility"))
+    return None
 
 
 def _hidden(text: str, tokens: Collection[str]) -> str:

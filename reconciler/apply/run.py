@@ -9,11 +9,11 @@ from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
 from itertools import chain, groupby
-from urllib.parse import quote
 
 from reconciler.apply.creation import CreationRun, Patient, tokens_of
 from reconciler.apply.imports import Creating, Imports
 from reconciler.apply.journal import recorded
+from reconciler.apply.objects import Made, ObjectCreation
 from reconciler.apply.outcomes import (
     ENDED,
     UNKNOWN,
@@ -31,26 +31,18 @@ from reconciler.apply.verify import (
     Reread,
     Verifier,
     collection_of,
-    elder,
     unapplied,
     with_created,
 )
-from reconciler.errors import AnswerLost, BadAnswer, Forbidden, NotFound, OutputFailed, Refused, ServiceError, Stopped
+from reconciler.errors import Forbidden, NotFound, OutputFailed, Refused, ServiceError, Stopped
 from reconciler.fleet.causes import ARCHIVED, NOBODY, UNARCHIVE, ProjectRecord, read_record
 from reconciler.live.read import side_by_side
 from reconciler.model.diff import AsRead
-from reconciler.model.endpoints import CREATED
 from reconciler.model.kind import Archived, Kinds
-from reconciler.model.plan import Change, Create, Delete, Plan, SectionPlan, TargetPlan, Update, makes
-from reconciler.model.protocols import Json, Request, Service
-from reconciler.model.resource import Found
-from reconciler.model.state import Section, Unreadable
-from reconciler.model.targets import Address, Level, Target
-
-TRIES = 3
-"""How often a creation is sent whose answer is lost each time and that is found not to have been carried out."""
-
-NOT_DELIVERED = "a token could not be delivered, so the run was ended"
+from reconciler.model.plan import Change, Create, Delete, Plan, SectionPlan, TargetPlan, makes
+from reconciler.model.protocols import Service
+from reconciler.model.state import Section
+from reconciler.model.targets import Level, Target
 
 
 class Application:
@@ -211,21 +203,6 @@ def apply_plan(plan: Plan, service: Service, kinds: Kinds, options: ApplyOptions
 
 
 @dataclass(frozen=True, slots=True)
-class Made:
-    """An object that was created.
-
-    Attributes:
-        id: its ID.
-        step: what paths name it by.
-        secret: its secret, if it has one.
-    """
-
-    id: int
-    step: str
-    secret: str | None = None
-
-
-@dataclass(frozen=True, slots=True)
 class Attempt:
     """A change that was carried out, or tried, or not.
 
@@ -250,8 +227,7 @@ class TargetRun:
         is_new = targets[target.target].is_new
         self.service = Patient(targets.service, target.target) if is_new else targets.service
         self.verifier = Verifier(self.service, kinds, target.target, self.options.stop, targets.numbers)
-        self.delivered: set[Address] = set()
-        self.made: dict[Address, int] = {}
+        self.objects = ObjectCreation(self.service, self.verifier, self.options)
         self.sections: list[SectionPlan] = []
         self.attempts: list[Attempt] = []
         self.doubtful: list[int] = []
@@ -293,23 +269,8 @@ class TargetRun:
         if fate is not None:
             return Attempt(Outcome(change, fate.status, fate.reason))
         if id(change) in ready.done and not self.options.stop.reason:
-            return Attempt(self._delivered_again(ready.done[id(change)]), was_done=True)
+            return Attempt(self.objects.delivered_again(ready.done[id(change)]), was_done=True)
         return self._carry_out(change)
-
-    def _delivered_again(self, done: Outcome) -> Outcome:
-        """Return a change that was done before; the value of its token is delivered, as that run may have been cut."""
-        change = done.change
-        if isinstance(change, Create) and done.created and done.created.id is not None:
-            self.made[change.address] = done.created.id
-        if not self._is_secret(change):
-            return done
-        try:
-            self._hand_over(change.address, self._secrets(change.address)[-1][1])
-        except OutputFailed as error:
-            self.options.stop.cancel(NOT_DELIVERED)
-            reason = f"it exists now, and its value could not be delivered: {error}"
-            return replace(done, status=Status.FAILED, reason=reason)
-        return done
 
     def _count(self, attempt: Attempt, failures: FailureLimit) -> None:
         """Count a failure, after which the run may have to end: doubts are settled before, all by one reading."""
@@ -329,15 +290,15 @@ class TargetRun:
         skipped = self.options.stop.reason or self.closed.get(change.address.section)
         if skipped:
             return Attempt(Outcome(change, Status.SKIPPED, skipped))
-        if isinstance(change, Delete) and (obstacle := self._deliver_successor(change)) is not None:
+        if isinstance(change, Delete) and (obstacle := self.objects.delivery.hand_over_successor(change)) is not None:
             return Attempt(obstacle)
         made: Made | None = None
         sent = 0
         try:
             for template in change.requests:
-                request = self._completed(change, template, made)
+                request = self.objects.completed(change, template, made)
                 if makes(change) and not sent:
-                    made = recorded(self.options, change, request, partial(self._create, change, request))
+                    made = recorded(self.options, change, request, partial(self.objects.create, change, request))
                 else:
                     recorded(self.options, change, request, partial(self.service.send, request))
                 sent += 1
@@ -379,137 +340,6 @@ class TargetRun:
             return False
         return isinstance(record, ProjectRecord) and bool(record.archived)
 
-    def _completed(self, change: Change, request: Request, made: Made | None) -> Request:
-        """Return a request with the IDs of the objects that this run has created.
-
-        Raises:
-            LookupError: one of them was not created; says which.
-        """
-        path = request.path.replace("{id}", made.step) if made else request.path
-        body = request.body and {field: self._id_for(change, value) for field, value in request.body.items()}
-        return replace(request, path=path, body=body)
-
-    def _id_for(self, change: Change, value: Json) -> Json:
-        """Return a value of a body, or the ID for which it stands."""
-        if not (isinstance(value, dict) and value.keys() == {CREATED}):
-            return value
-        address = replace(change.address, name=value[CREATED])
-        if address not in self.made:
-            raise LookupError(f'{address.title} "{address.name}" was not created, and this refers to it')
-        return self.made[address]
-
-    def _create(self, change: Create | Update, request: Request) -> Made | None:
-        """Create or promote an object and deliver the value of its secret, which is part of it; return `Attempt.made`.
-
-        One whose answer is lost is looked for, and sent again only if it does not exist.
-        """
-        left = TRIES
-        sent = False
-        made = None
-        while not sent:
-            left -= 1
-            try:
-                made, sent = self._checked(change, request, self.service.send(request)), True
-            except ServiceError as error:
-                made = self._read_back(change, request, error) if error.ambiguous else None
-                sent = made is not None
-                if not sent and not (error.ambiguous and left):
-                    raise
-        if made is None or (isinstance(change, Create) and change.target_id is not None):
-            return None
-        if isinstance(change, Create) and made.secret is not None:
-            self._deliver(change, made, made.secret)
-        self.made[change.address] = made.id
-        return made
-
-    def _checked(self, change: Create | Update, request: Request, answer: Json) -> Made | None:
-        """Return a new object, if the response to its creation holds it.
-
-        Raises:
-            BadAnswer: it is needed and missing.
-        """
-        part = collection_of(change.address, self.kinds)
-        fields = answer if isinstance(answer, dict) else {}
-        number, step, secret = (fields.get(name or part.id_field) for name in ("", part.path_field, part.secret_field))
-        if (
-            type(number) is int
-            and isinstance(step, int | str)
-            and (part.secret_field is None or isinstance(secret, str))
-        ):
-            return Made(number, quote(str(step), safe=""), secret if part.secret_field else None)
-        if part.secret_field is not None or part.refers or len(change.requests) > 1:
-            raise BadAnswer(str(request), "unexpected response: the body is not the new object")
-        return None
-
-    def _read_back(self, change: Create | Update, request: Request, lost: ServiceError) -> Made | None:
-        """Return the object that a creation with a lost answer has made; None if it has made none.
-
-        Raises:
-            AnswerLost: that is unknown.
-        """
-        part = collection_of(change.address, self.kinds)
-        objects = self.verifier.again([change])[change.address.section, change.address.part]
-        if isinstance(objects, Unreadable):
-            reason = f"{lost.reason}; checking whether it succeeded: {objects.reason}"
-            raise AnswerLost(str(request), reason) from lost
-        # A secret that is not shown whole belongs to somebody else, who has just created one of the same name.
-        new = [found for found in objects.new(change) if part.secret_field is None or found.ours]
-        if len(new) > 1:
-            raise AnswerLost(str(request), f"{lost.reason}; and {len(new)} new objects have this name now")
-        if not new:
-            return None
-        number = new[0].id or 0
-        step = new[0].path_id or str(number)
-        if part.secret_field is None:
-            return Made(number, step)
-        secrets = {found.id: secret for found, secret in self.verifier.lists.secrets(part, change.address)}
-        return Made(number, step, secrets[number])
-
-    def _deliver(self, change: Create, made: Made, secret: str) -> None:
-        """Hand over the secret of a created token; one that cannot be delivered is deleted again."""
-        try:
-            self._hand_over(change.address, secret)
-        except OutputFailed as error:
-            self.options.stop.cancel(NOT_DELIVERED)
-            raise OutputFailed(f"{error}; the undelivered token {made.id} {self._taken_back(change, made)}") from error
-
-    def _hand_over(self, address: Address, secret: str) -> None:
-        if self.options.deliver is None:
-            raise OutputFailed("no token sink is configured")
-        self.options.deliver(address, secret)
-        self.delivered.add(address)
-
-    def _deliver_successor(self, change: Delete) -> Outcome | None:
-        """Deliver what has succeeded a token; return what becomes of its deletion if that fails.
-
-        The run that created the successor may have been killed before it could deliver it.
-        """
-        if change.successor_id is None or change.address in self.delivered:
-            return None
-        try:
-            ours = self._secrets(change.address)
-            if change.successor_id not in {found.id for found, _ in ours}:
-                return Outcome(change, Status.STALE, f"its successor (ID {change.successor_id}) no longer exists")
-            self._hand_over(change.address, ours[-1][1])
-        except ServiceError as error:
-            self.options.stop.after(error)
-            return Outcome(change, Status.FAILED, f"the value of its successor could not be read for delivery: {error}")
-        except OutputFailed as error:
-            self.options.stop.cancel(NOT_DELIVERED)
-            return Outcome(change, Status.FAILED, f"the value of its successor could not be delivered: {error}")
-        return None
-
-    def _secrets(self, address: Address) -> list[tuple[Found, str]]:
-        return self.verifier.lists.secrets(collection_of(address, self.kinds), address)
-
-    def _taken_back(self, change: Create, made: Made) -> str:
-        """Delete what was just created, and say what came of it; a journal that is full must not keep it from that."""
-        try:
-            self.service.send(Request("DELETE", f"{change.requests[0].path}/{made.step}"))
-        except ServiceError as error:
-            return f"could not be deleted again and should be: {error}"
-        return "was deleted again"
-
     def _verify(self) -> None:
         """Read again what was changed or may have been; what the service silently dropped is not done."""
         open_ones = [
@@ -542,8 +372,7 @@ class TargetRun:
             return self._still_there(attempt, attempt.doubt) if lacking else self._found_done(attempt, attempt.doubt)
         if lacking:
             return replace(outcome, status=Status.DROPPED, reason=lacking)
-        if isinstance(change, Create) and made is not None and (first := elder(change, live, made.id)) is not None:
-            reason = self._withdrawn(change, made, first)
+        if isinstance(change, Create) and made is not None and (reason := self.objects.withdrawn(change, made, live)):
             return replace(outcome, status=Status.FAILED, reason=reason, unconfirmed=True)
         return outcome
 
@@ -562,33 +391,10 @@ class TargetRun:
         outcome = attempt.outcome
         if makes(outcome.change) and not doubt.ambiguous and attempt.made is None:
             return replace(outcome, status=Status.STALE, reason="another user made the same change at the same time")
-        if self._is_secret(outcome.change):
+        change = outcome.change
+        if isinstance(change, Create) and self.objects.is_secret(change.address):
             return replace(outcome, reason=f"{outcome.reason}; a token exists whose value was not delivered: delete it")
         return Outcome(outcome.change, Status.DONE, created=outcome.created)
-
-    def _withdrawn(self, change: Create, made: Made, first: int) -> str:
-        """Delete what was created though somebody else had just created the same: all runs that see both agree.
-
-        Return what came of it.
-        """
-        reason = f"another user created the same object at the same time, ID {first}; this run's, ID {made.id}, "
-        reason += self._taken_back(change, made)
-        if self._is_secret(change):
-            instead = self._delivered_instead(change.address, first)
-            reason += f"; the delivered value is void{', and the value of the other was delivered' * instead}"
-        return reason
-
-    def _delivered_instead(self, address: Address, number: int) -> bool:
-        """Deliver the secret of the other token of a name, if it is ours; return whether that is done."""
-        secrets = {found.id: secret for found, secret in self._secrets(address)}
-        try:
-            self._hand_over(address, secrets[number])
-        except (KeyError, OutputFailed):
-            return False
-        return True
-
-    def _is_secret(self, change: Change) -> bool:
-        return isinstance(change, Create) and collection_of(change.address, self.kinds).secret_field is not None
 
 
 def as_made(change: Change, made: Made | None) -> AsRead | None:

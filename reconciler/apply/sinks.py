@@ -1,6 +1,6 @@
-"""Token sinks: the values of created tokens go to a file or to a command, and nowhere else.
+"""The delivery of the values of created tokens: to a file or to a command, and nowhere else.
 
-Both may be handed a value twice: a rotated token's successor is delivered once more before its predecessor is deleted.
+A value may be delivered twice: a rotated token's successor is delivered once more before its predecessor is deleted.
 """
 
 import json
@@ -15,10 +15,72 @@ from pathlib import Path
 from threading import Lock
 from typing import Any
 
-from reconciler.errors import OutputFailed
+from reconciler.apply.outcomes import ApplyOptions, Outcome, Status
+from reconciler.apply.verify import Verifier, collection_of
+from reconciler.errors import OutputFailed, ServiceError
+from reconciler.model.plan import Delete
 from reconciler.model.targets import Address
 from reconciler.system.files import append_line, naming, open_own, values_of
 from reconciler.system.processes import inherited
+
+NOT_DELIVERED = "a token could not be delivered, so the run was ended"
+
+
+class Delivery:
+    """The delivery of the values of one target's tokens."""
+
+    def __init__(self, verifier: Verifier, options: ApplyOptions) -> None:
+        self._verifier, self._options = verifier, options
+        self._delivered: set[Address] = set()
+
+    def values(self, address: Address) -> dict[int | None, str]:
+        """Return the values of the tokens of a name that are ours, by ID, newest last.
+
+        Raises:
+            ServiceError: the list was not read yet, and cannot be; or an entry of it is odd.
+        """
+        part = collection_of(address, self._verifier.kinds)
+        return {token.id: value for token, value in self._verifier.lists.secrets(part, address)}
+
+    def hand_over(self, address: Address, value: str) -> None:
+        """Deliver the value of a token.
+
+        Raises:
+            OutputFailed: that failed.
+        """
+        if self._options.deliver is None:
+            raise OutputFailed("no token sink is configured")
+        self._options.deliver(address, value)
+        self._delivered.add(address)
+
+    def hand_over_other(self, address: Address, number: int) -> bool:
+        """Deliver the value of another token of a name, if it is ours; return whether that is done."""
+        values = self.values(address)
+        try:
+            self.hand_over(address, values[number])
+        except (KeyError, OutputFailed):
+            return False
+        return True
+
+    def hand_over_successor(self, change: Delete) -> Outcome | None:
+        """Deliver what has succeeded a token; return what becomes of its deletion if that fails.
+
+        The run that created the successor may have been killed before it could deliver it.
+        """
+        if change.successor_id is None or change.address in self._delivered:
+            return None
+        try:
+            values = self.values(change.address)
+            if change.successor_id not in values:
+                return Outcome(change, Status.STALE, f"its successor (ID {change.successor_id}) no longer exists")
+            self.hand_over(change.address, [*values.values()][-1])
+        except ServiceError as error:
+            self._options.stop.after(error)
+            return Outcome(change, Status.FAILED, f"the value of its successor could not be read for delivery: {error}")
+        except OutputFailed as error:
+            self._options.stop.cancel(NOT_DELIVERED)
+            return Outcome(change, Status.FAILED, f"the value of its successor could not be delivered: {error}")
+        return None
 
 
 class TokenFile:

@@ -372,16 +372,6 @@ def unapplied(change: Change, live: Reread, made: int | None = None, *, certain:
     return f"the service kept its own {', '.join(lost)}" if lost else ""
 
 
-def elder(change: Create, live: Reread, made: int) -> int | None:
-    """Return the ID of another new object of the same name that is older than the one that was made, if there is one.
-
-    The service counts its IDs up, so that of two that were made at once all see the same one as the elder.
-    """
-    objects = live[change.address.section, change.address.part]
-    new = [] if isinstance(objects, Unreadable) else objects.new(change)
-    return min((found.id for found in new if found.id is not None and found.id < made), default=None)
-
-
 def with_created(outcome: Outcome, live: Reread) -> Outcome:
     """Return an outcome with the object that it has created, as it was read since."""
     change = outcome.change

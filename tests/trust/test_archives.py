@@ -196,6 +196,18 @@ def test_the_visibility_of_an_archive_is_compared_when_it_has_arrived(engine: En
     ]
 
 
+def test_a_group_that_cannot_be_compared_when_its_archive_has_arrived_was_created_all_the_same(
+    engine: EngineDriver,
+) -> None:
+    with_archive(engine)
+    plan = plan_of(engine, new("NEW", from_archive("public")), new("NEW/SUB"))
+    engine.sandbox.set_faults([{"kind": "status", "status": 403, "match": "groups/NEW?", "nth": 3, "times": 1}])
+    assert results(applied(engine, plan)) == [
+        "group NEW failed ID 22 (maybe done): applied, but cannot be verified: GET groups/NEW: 403 Forbidden"
+    ]
+    assert [*plan_of(engine, new("NEW", from_archive("public")), new("NEW/SUB")).changes] == []
+
+
 def test_only_the_archive_of_the_plan_is_sent(engine: EngineDriver) -> None:
     with_archive(engine)
     plan = plan_of(engine, new("acme/NEW", from_archive()))

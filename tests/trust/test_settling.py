@@ -156,6 +156,22 @@ def test_a_creation_that_is_lost_every_time_is_given_up(sandbox: Sandbox) -> Non
     assert len(tries) == 3
 
 
+def test_a_creation_that_is_carried_out_late_is_ours_although_its_repetition_is_refused(sandbox: Sandbox) -> None:
+    tries = []
+
+    def meddle(request: Request, send: Callable[[], Json]) -> Json:
+        tries.append(request)
+        if len(tries) == 1:
+            raise lost(request)
+        send()
+        return send()
+
+    _, told = applied(sandbox, meddle, section("milestones", {"a": {}}))
+    assert told == []
+    assert [each["title"] for each in sandbox.state()["projects"][0]["milestones"]] == ["a"]
+    assert len(tries) == 2
+
+
 @pytest.mark.parametrize("odd", [[], {}, {"id": "7", "token": "glptt"}, {"id": 7, "token": None}])
 def test_an_odd_answer_to_a_creation_is_settled_by_reading(sandbox: Sandbox, odd: Json) -> None:
     def meddle(_request: Request, send: Callable[[], Json]) -> Json:

@@ -1,0 +1,178 @@
+"""The creation of objects in the sections of one target, with the delivery of the tokens among them."""
+
+from dataclasses import dataclass, replace
+from urllib.parse import quote
+
+from reconciler.apply.once import CreateOnce, elder
+from reconciler.apply.outcomes import ApplyOptions, Outcome, Status
+from reconciler.apply.sinks import NOT_DELIVERED, Delivery
+from reconciler.apply.verify import Reread, Verifier, collection_of
+from reconciler.errors import AnswerLost, BadAnswer, OutputFailed, ServiceError
+from reconciler.model.endpoints import CREATED
+from reconciler.model.plan import Change, Create, Update
+from reconciler.model.protocols import Json, Request, Service
+from reconciler.model.resource import Found
+from reconciler.model.state import Unreadable
+from reconciler.model.targets import Address
+
+
+@dataclass(frozen=True, slots=True)
+class Made:
+    """An object that was created.
+
+    Attributes:
+        id: its ID.
+        step: what paths name it by.
+        secret: its secret, if it has one.
+    """
+
+    id: int
+    step: str
+    secret: str | None = None
+
+
+class ObjectCreation:
+    """The creation of the objects of one target.
+
+    Attributes:
+        delivery: of the values of created tokens.
+    """
+
+    def __init__(self, service: Service, verifier: Verifier, options: ApplyOptions) -> None:
+        self.service, self.verifier, self.kinds, self.options = service, verifier, verifier.kinds, options
+        self.delivery = Delivery(verifier, options)
+        self._made: dict[Address, int] = {}
+
+    def completed(self, change: Change, request: Request, made: Made | None) -> Request:
+        """Return a request with the IDs of the objects that this run has created.
+
+        Raises:
+            LookupError: one of them was not created; says which.
+        """
+        path = request.path.replace("{id}", made.step) if made else request.path
+        body = request.body and {field: self._id_for(change, value) for field, value in request.body.items()}
+        return replace(request, path=path, body=body)
+
+    def _id_for(self, change: Change, value: Json) -> Json:
+        """Return a value of a body, or the ID for which it stands."""
+        if not (isinstance(value, dict) and value.keys() == {CREATED}):
+            return value
+        address = replace(change.address, name=value[CREATED])
+        if address not in self._made:
+            raise LookupError(f'{address.title} "{address.name}" was not created, and this refers to it')
+        return self._made[address]
+
+    def create(self, change: Create | Update, request: Request) -> Made | None:
+        """Create or promote an object and deliver the value of its secret, which is part of it.
+
+        Return the object, if it is known; None where it stands for another target, whose ID it has.
+        """
+        made = CreateOnce(
+            find=lambda error, is_in_doubt: self._find(change, request, error) if is_in_doubt else None,
+            send=lambda: self._shown(change, request, self.service.send(request)),
+            adopt=lambda existing, _is_ours: self._adopted(change, existing),
+        ).run()
+        if made is None or (isinstance(change, Create) and change.target_id is not None):
+            return None
+        if isinstance(change, Create) and made.secret is not None:
+            self._deliver(change, made, made.secret)
+        self._made[change.address] = made.id
+        return made
+
+    def _shown(self, change: Create | Update, request: Request, answer: Json) -> Made | None:
+        """Return a new object, if the response to its creation holds it.
+
+        Raises:
+            BadAnswer: it is needed and missing.
+        """
+        part = collection_of(change.address, self.kinds)
+        fields = answer if isinstance(answer, dict) else {}
+        number, step, secret = (fields.get(name or part.id_field) for name in ("", part.path_field, part.secret_field))
+        if (
+            type(number) is int
+            and isinstance(step, int | str)
+            and (part.secret_field is None or isinstance(secret, str))
+        ):
+            return Made(number, quote(str(step), safe=""), secret if part.secret_field else None)
+        if part.secret_field is not None or part.refers or len(change.requests) > 1:
+            raise BadAnswer(str(request), "unexpected response: the body is not the new object")
+        return None
+
+    def _find(self, change: Create | Update, request: Request, lost: ServiceError) -> Found | None:
+        """Return the object that a creation with a lost answer has made; None if it has made none.
+
+        A refusal in itself is no reason to look: the verifying reading shows what somebody else has created.
+
+        Raises:
+            AnswerLost: that is unknown.
+        """
+        part = collection_of(change.address, self.kinds)
+        objects = self.verifier.again([change])[change.address.section, change.address.part]
+        if isinstance(objects, Unreadable):
+            reason = f"{lost.reason}; checking whether it succeeded: {objects.reason}"
+            raise AnswerLost(str(request), reason) from lost
+        # A secret that is not shown whole belongs to somebody else, who has just created one of the same name.
+        new = [existing for existing in objects.new(change) if part.secret_field is None or existing.ours]
+        if len(new) > 1:
+            raise AnswerLost(str(request), f"{lost.reason}; and {len(new)} new objects have this name now")
+        return new[0] if new else None
+
+    def _adopted(self, change: Create | Update, existing: Found) -> Made:
+        """Return an object that was found after a creation with a lost answer, with the value of its secret."""
+        part = collection_of(change.address, self.kinds)
+        number = existing.id or 0
+        if part.secret_field is None:
+            return Made(number, existing.path_id or str(number))
+        return Made(number, existing.path_id or str(number), self.delivery.values(change.address)[number])
+
+    def _deliver(self, change: Create, made: Made, secret: str) -> None:
+        """Hand over the secret of a created token; one that cannot be delivered is deleted again."""
+        try:
+            self.delivery.hand_over(change.address, secret)
+        except OutputFailed as error:
+            self.options.stop.cancel(NOT_DELIVERED)
+            raise OutputFailed(f"{error}; the undelivered token {made.id} {self._taken_back(change, made)}") from error
+
+    def delivered_again(self, done: Outcome) -> Outcome:
+        """Return a change that was done before; the value of its token is delivered, as that run may have been cut."""
+        change = done.change
+        if isinstance(change, Create) and done.created and done.created.id is not None:
+            self._made[change.address] = done.created.id
+        if not (isinstance(change, Create) and self.is_secret(change.address)):
+            return done
+        try:
+            self.delivery.hand_over(change.address, [*self.delivery.values(change.address).values()][-1])
+        except OutputFailed as error:
+            self.options.stop.cancel(NOT_DELIVERED)
+            reason = f"it exists now, and its value could not be delivered: {error}"
+            return replace(done, status=Status.FAILED, reason=reason)
+        return done
+
+    def is_secret(self, address: Address) -> bool:
+        """Return whether objects in this place are tokens, whose values are delivered."""
+        return collection_of(address, self.kinds).secret_field is not None
+
+    def withdrawn(self, change: Create, made: Made, live: Reread) -> str:
+        """Delete what was created though somebody else had just created the same: all runs that see both agree.
+
+        Return what came of it; nothing if no other has created it earlier.
+        """
+        objects = live[change.address.section, change.address.part]
+        new = [] if isinstance(objects, Unreadable) else objects.new(change)
+        first = elder((existing.id for existing in new), made.id)
+        if first is None:
+            return ""
+        reason = f"another user created the same object at the same time, ID {first}; this run's, ID {made.id}, "
+        reason += self._taken_back(change, made)
+        if self.is_secret(change.address):
+            instead = self.delivery.hand_over_other(change.address, first)
+            reason += f"; the delivered value is void{', and the value of the other was delivered' * instead}"
+        return reason
+
+    def _taken_back(self, change: Create, made: Made) -> str:
+        """Delete what was just created, and say what came of it; a journal that is full must not keep it from that."""
+        try:
+            self.service.send(Request("DELETE", f"{change.requests[0].path}/{made.step}"))
+        except ServiceError as error:
+            return f"could not be deleted again and should be: {error}"
+        return "was deleted again"
