@@ -19,25 +19,22 @@ from urllib.parse import quote
 
 from reconciler.apply.journal import recorded
 from reconciler.apply.once import CreateOnce
-from reconciler.apply.outcomes import ENDED, UNKNOWN, Fate, Outcome, Status, TargetOutcome
+from reconciler.apply.outcomes import Fate, Outcome, Status
 from reconciler.apply.targets import Targets
 from reconciler.apply.verify import EDITED
 from reconciler.errors import (
     AnswerLost,
     Forbidden,
     NotFound,
-    OutputFailed,
-    RateLimited,
     Refused,
     ServiceError,
-    Stopped,
     Unauthorized,
 )
 from reconciler.live.records import TargetRecord, fetch_record
 from reconciler.model.creation import FILE, VARIABLE
 from reconciler.model.diff import AsRead
 from reconciler.model.obstacle import Obstacle
-from reconciler.model.plan import Create, Plan, TargetPlan
+from reconciler.model.plan import Change, Create, Plan
 from reconciler.model.protocols import Json, Request, Service
 from reconciler.model.state import Reference
 from reconciler.model.targets import Level, Target
@@ -103,125 +100,30 @@ class Place:
         return cls(record.id, record.path, record.fields.get("visibility"), is_ours)
 
 
-class CreationRun:
-    """The creation of one target.
+class TargetCreation:
+    """The creation of one group or project: an object of its namespace, where its path is its name.
 
     Attributes:
-        result: what became of it; None where it was not needed, since the target exists by now.
-        refusal: why the service takes no further imports now, so that this one is asked for later; empty if it does.
+        change: as it was planned.
+        target: the group or project.
     """
 
-    def __init__(self, target: TargetPlan, targets: Targets) -> None:
-        self.change = next(change for change in target.changes if isinstance(change, Create))
-        self.target, self.targets = target, targets
+    def __init__(self, change: Create, targets: Targets) -> None:
+        self.change, self.target, self.targets = change, change.address.target, targets
         self.service, self.options = targets.service, targets.options
-        self.result: Outcome | None = Outcome(self.change, Status.FAILED, UNKNOWN, unconfirmed=True)
-        self.refusal = ""
-        self.visibility: Json = None
-
-    @property
-    def outcome(self) -> TargetOutcome:
-        """The outcome so far."""
-        if self.result is not None:
-            return TargetOutcome(self.target, (self.result,))
-        sections = tuple(replace(section, changes=()) for section in self.target.sections)
-        return TargetOutcome(replace(self.target, sections=sections), ())
 
     @property
     def namespace(self) -> Target:
         """The group that the target is created in."""
-        return Target(Level.GROUP, str(self.target.target.ref).rpartition("/")[0])
+        return Target(Level.GROUP, str(self.target.ref).rpartition("/")[0])
 
-    @property
-    def is_filled(self) -> bool:
-        """Whether this run has created a group of an archive, which arrives by and by."""
-        return self.targets[self.target.target].is_ours and "from_archive" in self.change.after
-
-    def run(self) -> None:
-        """Create the target, if nothing prevents that now."""
-        try:
-            self.result = self._created()
-        except (LookupError, OutputFailed) as error:
-            self.result = Outcome(self.change, Status.FAILED, str(error))
-        except ServiceError as error:
-            if isinstance(error, RateLimited) and "import" in self.change.after and not error.ambiguous:
-                self.refusal = self._why(error)
-                return
-            self.options.stop.after(error)
-            if (isinstance(error, Stopped) or not error.sent) and not error.ambiguous:
-                self.result = Outcome(self.change, Status.SKIPPED, self.options.stop.reason or ENDED)
-            else:
-                self.result = Outcome(self.change, Status.FAILED, self._why(error), unconfirmed=error.ambiguous)
-        self._settle()
-
-    def refuse(self, fate: Fate) -> None:
-        """Note why the target is not created."""
-        self.result = Outcome(self.change, fate.status, fate.reason)
-        self._settle()
-
-    def fail(self, reason: str) -> None:
-        """Note why the target is not as it was asked for, although it was created."""
-        self._correct(Status.FAILED, reason)
-
-    def look_again(self) -> None:
-        """Compare a group with what was asked for, now that its archive has arrived, or the time is over."""
-        has_arrived = self.targets.fate(self.target.target) is None
-        try:
-            place = self._look() if has_arrived and "visibility" in self.change.after else None
-        except (LookupError, ServiceError) as error:
-            self.fail(f"applied, but cannot be verified: {error}")
-            return
-        lowered = self._lowered(place.visibility if place else self.visibility)
-        if lowered:
-            self._correct(Status.DROPPED, lowered)
-
-    def _correct(self, status: Status, reason: str) -> None:
-        created = self.result or Outcome(self.change, Status.DONE)
-        self.result = replace(created, status=status, reason=reason, unconfirmed=status is Status.FAILED)
-        self.count()
-
-    def _settle(self) -> None:
-        """Hold up what depends on a target that was not created, and count the failure."""
-        target = self.target.target
-        match self.result:
-            case Outcome(status=Status.FAILED):
-                self.targets.give_up(target, f"{target} was not created")
-            case Outcome(status=Status.STALE | Status.SKIPPED as status, reason=reason):
-                self.targets.give_up(target, reason, status)
-        self.count()
-        done = self.result is not None and self.result.status is Status.DONE
-        self.options.progress.step(target, int(done))
-
-    def count(self) -> None:
-        """Count a failure, after which the run may have to end."""
-        if self.options.failures is not None and self.result is not None:
-            self.options.failures.count(self.result, self.options.stop)
-
-    def _created(self) -> Outcome | None:
-        fate = self.targets.fate(self.target.target)
-        if self.options.stop.reason:
-            fate = Fate(Status.SKIPPED, self.options.stop.reason)
-        if fate is not None:
-            return Outcome(self.change, fate.status, fate.reason)
-        found = self._look()
-        if found is not None:
-            return self._adopted(found)
-        completed = self.targets.completed(self.change)
-        if isinstance(completed, Fate):
-            return Outcome(self.change, completed.status, completed.reason)
-        (request,) = completed.requests
-        self._check_namespace(request)
-        with self._prepared(request) as send:
-            place = recorded(self.options, self.change, request, partial(self._sent, request, send))
-        return self._finished(place) if place.is_ours else self._adopted(place)
-
-    def _look(self) -> Place | None:
+    def look(self) -> Place | None:
         """Return the target, if it is there.
 
         Raises:
             LookupError: its path leads to another target.
         """
-        target = self.target.target
+        target = self.target
         try:
             found = Place.of(fetch_record(target, self.service), is_ours=False)
         except NotFound:
@@ -230,21 +132,13 @@ class CreationRun:
             raise LookupError(f"this path leads to {target.level} {found.path} (ID {found.id}), which has moved there")
         return found
 
-    def _adopted(self, found: Place) -> Outcome | None:
-        """Return what becomes of a creation that somebody else, or an archive, has carried out meanwhile."""
-        target = self.target.target
-        if self.options.recheck and not self.targets.is_in_archive(target):
-            return Outcome(self.change, Status.STALE, f"{target} exists now (ID {found.id}); plan again")
-        self.targets.learn(target, found.id, is_ours=False)
-        LOG.info("%s exists now (ID %d), so it is not created", target, found.id)
-        return None
-
-    def _check_namespace(self, request: Request) -> None:
-        """Refuse the request of a saved plan that would create the target elsewhere.
+    def check_namespace(self, change: Change) -> None:
+        """Refuse the creation of a saved plan that would create the target elsewhere.
 
         Raises:
             LookupError: it would, or nobody knows.
         """
+        (request,) = change.requests
         body = request.body or {}
         number = body.get("parent_id", body.get("namespace_id"))
         if self.options.recheck and isinstance(number, int):
@@ -256,8 +150,46 @@ class CreationRun:
             if known != number:
                 raise LookupError(EDITED)
 
+    def create(self, change: Change) -> Place:
+        """Create the target, unless somebody else has created it.
+
+        Args:
+            change: as it is sent.
+
+        Raises:
+            LookupError: a variable is empty, or a file is not the one of the plan.
+            OutputFailed: the journal cannot be written.
+            ServiceError: the target was not created, or that is unknown.
+        """
+        (request,) = change.requests
+        with self._sending(request) as send:
+            return recorded(self.options, self.change, request, partial(self._sent, request, send))
+
+    def adopt(self, place: Place) -> Fate | None:
+        """Go on with a target that somebody else, or an archive, has created; or return why that is not done."""
+        if self.options.recheck and not self.targets.is_in_archive(self.target):
+            return Fate(Status.STALE, f"{self.target} exists now (ID {place.id}); plan again")
+        self.targets.learn(self.target, place.id, is_ours=False)
+        LOG.info("%s exists now (ID %d), so it is not created", self.target, place.id)
+        return None
+
+    def outcome(self, place: Place) -> Outcome:
+        """Return what became of the creation, by the target that was created."""
+        path, wanted = place.path.casefold(), str(self.target.ref).casefold()
+        went_astray = path != wanted and not path.endswith(f"/{wanted}")
+        shown = _hidden(place.path, self.targets.tokens) if went_astray else place.path
+        done = Outcome(self.change, Status.DONE, created=AsRead(place.id, (shown,), self.change.after, {}))
+        if went_astray:
+            reason = (
+                f"it went to {shown} (ID {place.id}): this is where the service puts an import that it cannot put "
+                f"into {self.namespace}; delete it there, and see that the group exists and takes imports"
+            )
+            return replace(done, status=Status.FAILED, reason=reason, unconfirmed=True)
+        self.targets.learn(self.target, place.id, is_ours=True)
+        return done
+
     @contextmanager
-    def _prepared(self, request: Request) -> Iterator[Callable[[], Json]]:
+    def _sending(self, request: Request) -> Iterator[Callable[[], Json]]:
         """Yield what sends a request, with what its placeholders stand for.
 
         Raises:
@@ -307,7 +239,7 @@ class CreationRun:
         except ServiceError as error:
             raise AnswerLost(str(request), f"it was accepted; {error}") from error
         if existing is None:
-            raise AnswerLost(str(request), f"it was accepted, and the {self.target.target.level} cannot be read")
+            raise AnswerLost(str(request), f"it was accepted, and the {self.target.level} cannot be read")
         return replace(existing, is_ours=True)
 
     def _waits(self, request: Request, error: ServiceError, waits: Iterator[float]) -> bool:
@@ -334,39 +266,21 @@ class CreationRun:
 
     def _looked_for(self, waits: Iterable[float]) -> Place | None:
         """Look for the target, also later: what was just created may not be visible at once."""
-        found = self._look()
+        found = self.look()
         for seconds in waits:
             if found is not None:
                 break
-            self.service.pause(f"GET {self.target.target.url}".rstrip("/"), seconds)
-            found = self._look()
+            self.service.pause(f"GET {self.target.url}".rstrip("/"), seconds)
+            found = self.look()
         return found
 
-    def _finished(self, place: Place) -> Outcome:
-        """Return what became of a creation that was carried out."""
-        target, change = self.target.target, self.change
-        path, wanted = place.path.casefold(), str(target.ref).casefold()
-        went_astray = path != wanted and not path.endswith(f"/{wanted}")
-        shown = _hidden(place.path, self.targets.tokens) if went_astray else place.path
-        done = Outcome(change, Status.DONE, created=AsRead(place.id, (shown,), change.after, {}))
-        if went_astray:
-            reason = (
-                f"it went to {shown} (ID {place.id}): this is where the service puts an import that it cannot put "
-                f"into {self.namespace}; delete it there, and see that the group exists and takes imports"
-            )
-            return replace(done, status=Status.FAILED, reason=reason, unconfirmed=True)
-        self.targets.learn(target, place.id, is_ours=True)
-        self.visibility = place.visibility
-        lowered = "" if self.is_filled else self._lowered(place.visibility)
-        return replace(done, status=Status.DROPPED, reason=lowered) if lowered else done
-
-    def _lowered(self, visibility: Json) -> str:
+    def lowered(self, visibility: Json) -> str:
         """Return that the service made the target less visible than was asked for; nothing if it did not."""
         asked = self.change.after.get("visibility")
         is_lowered = visibility is not None and asked is not None and visibility != asked
         return f"visibility: asked for {asked}, the service made it {visibility}" if is_lowered else ""
 
-    def _why(self, error: ServiceError) -> str:
+    def why(self, error: ServiceError) -> str:
         """Return why a creation failed, and what to do about it."""
         imported = self.change.after.get("import")
         variable = next(iter(imported.values()))["token_env"] if imported else ""
@@ -376,7 +290,7 @@ class CreationRun:
         remedy = remedy or BY_STATUS.get(error.status or 0, "")
         if not remedy and isinstance(error, Forbidden):
             where = f"in {parent}" if parent else "at the top level, where a service may allow none by its API"
-            remedy = f"this token may not create {self.target.target.level}s {where}"
+            remedy = f"this token may not create {self.target.level}s {where}"
         return advised(words, remedy.format(variable=variable, parent=parent))
 
 

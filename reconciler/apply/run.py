@@ -10,7 +10,7 @@ from dataclasses import dataclass, replace
 from functools import partial
 from itertools import chain, groupby
 
-from reconciler.apply.creation import CreationRun, Patient, tokens_of
+from reconciler.apply.creation import Patient, Place, TargetCreation, tokens_of
 from reconciler.apply.imports import Creating, Imports
 from reconciler.apply.journal import recorded
 from reconciler.apply.objects import Made, ObjectCreation
@@ -25,7 +25,7 @@ from reconciler.apply.outcomes import (
     Stop,
     TargetOutcome,
 )
-from reconciler.apply.prepare import Preparation, Ready, planned_again
+from reconciler.apply.prepare import Preparation, Ready, planned_again, prepare_creation
 from reconciler.apply.targets import Targets, apart, waves
 from reconciler.apply.verify import (
     Reread,
@@ -34,13 +34,13 @@ from reconciler.apply.verify import (
     unapplied,
     with_created,
 )
-from reconciler.errors import Forbidden, NotFound, OutputFailed, Refused, ServiceError, Stopped
+from reconciler.errors import Forbidden, NotFound, OutputFailed, RateLimited, Refused, ServiceError, Stopped
 from reconciler.fleet.causes import ARCHIVED, NOBODY, UNARCHIVE, ProjectRecord, read_record
 from reconciler.live.read import side_by_side
 from reconciler.model.diff import AsRead
 from reconciler.model.kind import Archived, Kinds
 from reconciler.model.plan import Change, Create, Delete, Plan, SectionPlan, TargetPlan, makes
-from reconciler.model.protocols import Service
+from reconciler.model.protocols import Json, Service
 from reconciler.model.state import Section
 from reconciler.model.targets import Level, Target
 
@@ -190,7 +190,7 @@ class Runs:
         for run in filled:
             run.look_again()
 
-    def _begin(self, plan: TargetPlan, run: CreationRun) -> None:
+    def _begin(self, plan: TargetPlan, run: "CreationRun") -> None:
         self._created[plan.target] = run
         self._begun.setdefault(plan.target, []).append(run)
 
@@ -200,6 +200,115 @@ def apply_plan(plan: Plan, service: Service, kinds: Kinds, options: ApplyOptions
     application = Application(plan, service, kinds)
     application.run(options)
     return application.outcomes
+
+
+class CreationRun:
+    """The creation of one target: prepared, carried out, and compared.
+
+    Attributes:
+        result: what became of it; None where it was not needed, since the target exists by now.
+        refusal: why the service takes no further imports now, so that this one is asked for later; empty if it does.
+    """
+
+    def __init__(self, target: TargetPlan, targets: Targets) -> None:
+        self.section = next(section for section in target.sections if section.changes)
+        self.change = next(change for change in self.section.changes if isinstance(change, Create))
+        self.target, self.targets, self.options = target, targets, targets.options
+        self.creation = TargetCreation(self.change, targets)
+        self.result: Outcome | None = Outcome(self.change, Status.FAILED, UNKNOWN, unconfirmed=True)
+        self.refusal = ""
+        self._visibility: Json = None
+
+    @property
+    def outcome(self) -> TargetOutcome:
+        """The outcome so far."""
+        if self.result is not None:
+            return TargetOutcome(self.target, (self.result,))
+        sections = tuple(replace(section, changes=()) for section in self.target.sections)
+        return TargetOutcome(replace(self.target, sections=sections), ())
+
+    @property
+    def is_filled(self) -> bool:
+        """Whether this run has created a group of an archive, which arrives by and by."""
+        return self.targets[self.target.target].is_ours and "from_archive" in self.change.after
+
+    def run(self) -> None:
+        """Create the target, if nothing prevents that now."""
+        try:
+            self.result = self._created()
+        except (LookupError, OutputFailed) as error:
+            self.result = Outcome(self.change, Status.FAILED, str(error))
+        except ServiceError as error:
+            if isinstance(error, RateLimited) and "import" in self.change.after and not error.ambiguous:
+                self.refusal = self.creation.why(error)
+                return
+            self.options.stop.after(error)
+            if (isinstance(error, Stopped) or not error.sent) and not error.ambiguous:
+                self.result = Outcome(self.change, Status.SKIPPED, self.options.stop.reason or ENDED)
+            else:
+                self.result = Outcome(self.change, Status.FAILED, self.creation.why(error), unconfirmed=error.ambiguous)
+        self._settle()
+
+    def refuse(self, fate: Fate) -> None:
+        """Note why the target is not created."""
+        self.result = Outcome(self.change, fate.status, fate.reason)
+        self._settle()
+
+    def fail(self, reason: str) -> None:
+        """Note why the target is not as it was asked for, although it was created."""
+        self._correct(Status.FAILED, reason)
+
+    def look_again(self) -> None:
+        """Compare a group with what was asked for, now that its archive has arrived, or the time is over."""
+        has_arrived = self.targets.fate(self.target.target) is None
+        try:
+            place = self.creation.look() if has_arrived and "visibility" in self.change.after else None
+        except (LookupError, ServiceError) as error:
+            self.fail(f"applied, but cannot be verified: {error}")
+            return
+        lowered = self.creation.lowered(place.visibility if place else self._visibility)
+        if lowered:
+            self._correct(Status.DROPPED, lowered)
+
+    def _correct(self, status: Status, reason: str) -> None:
+        created = self.result or Outcome(self.change, Status.DONE)
+        self.result = replace(created, status=status, reason=reason, unconfirmed=status is Status.FAILED)
+        self.count()
+
+    def _settle(self) -> None:
+        """Hold up what depends on a target that was not created, and count the failure."""
+        target = self.target.target
+        match self.result:
+            case Outcome(status=Status.FAILED):
+                self.targets.give_up(target, f"{target} was not created")
+            case Outcome(status=Status.STALE | Status.SKIPPED as status, reason=reason):
+                self.targets.give_up(target, reason, status)
+        self.count()
+        done = self.result is not None and self.result.status is Status.DONE
+        self.options.progress.step(target, int(done))
+
+    def count(self) -> None:
+        """Count a failure, after which the run may have to end."""
+        if self.options.failures is not None and self.result is not None:
+            self.options.failures.count(self.result, self.options.stop)
+
+    def _created(self) -> Outcome | None:
+        ready = prepare_creation(self.section, self.creation)
+        if ready.open:
+            place = self.creation.create(ready.open[0])
+            if place.is_ours:
+                return self._compared(place)
+            fate = self.creation.adopt(place)
+        else:
+            fate = next(iter(ready.refused.values()), None)
+        return Outcome(self.change, fate.status, fate.reason) if fate else None
+
+    def _compared(self, place: Place) -> Outcome:
+        """Return what became of a creation; a group of an archive is compared once that has arrived."""
+        outcome, self._visibility = self.creation.outcome(place), place.visibility
+        lowered = "" if self.is_filled else self.creation.lowered(place.visibility)
+        is_done = outcome.status is Status.DONE
+        return replace(outcome, status=Status.DROPPED, reason=lowered) if lowered and is_done else outcome
 
 
 @dataclass(frozen=True, slots=True)
