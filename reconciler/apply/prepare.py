@@ -89,7 +89,9 @@ class Preparation:
             return Ready(section, {id(change): fate for change in section.changes})
         ready = self._with_new_ids(section)
         # A run that ends reads nothing again: it will not carry anything out.
-        return ready if self.options.stop.reason else self._strategy(section.section)(ready)
+        prepared = ready if self.options.stop.reason else self._strategy(section.section)(ready)
+        # Of a reading during which the run has ended, as by a refused token, nothing can be concluded.
+        return replace(prepared, refused=ready.refused) if self.options.stop.reason else prepared
 
     def _strategy(self, section: str) -> Callable[[Ready], Ready]:
         recheck = self.options.recheck
@@ -182,7 +184,7 @@ class Preparation:
         moved = {id(change): stale_reason(change, live) for change in changes}
         as_wanted = [change for change in changes if moved[id(change)] and is_as_wanted(change, live)]
         done = {id(change): with_created(Outcome(change, Status.DONE), live) for change in as_wanted}
-        if self.options.stop.reason:  # of a reading that the service refuses nothing can be concluded
+        if self.options.stop.reason:  # nothing else is asked
             return replace(ready, done=done)
         reasons = {
             id(change): moved[id(change)] or self._forgery(change, live, siblings)
