@@ -127,7 +127,10 @@ def why_absent(target: Target, reader: Reader, caller: Caller, *, licensed: bool
         other, what = OTHER[target.level], "the ID of a" if isinstance(target.ref, int) else "a"
         reason = f"this is {what} {other}, not {what.removesuffix('a')}a {target.level}"
         return Obstacle(target.address, reason, f"declare it with `kind: {str(other).capitalize()}`")
-    return not_found(target, caller, licensed=licensed)
+    obstacle = not_found(target, caller, licensed=licensed)
+    if target.level is Level.GROUP and isinstance(target.ref, str):
+        return replace(obstacle, remedy=f"{obstacle.remedy}; a group whose deletion is scheduled has another path")
+    return obstacle
 
 
 def not_found(target: Target, caller: Caller, *, licensed: bool = False, inside: str = "") -> Obstacle:

@@ -10,7 +10,7 @@ from dataclasses import dataclass, field, replace
 from reconciler.fleet.causes import find_causes, refuse_unless_api
 from reconciler.fleet.missing_targets import look_up_absent
 from reconciler.live.read import EarlyParts, read_live
-from reconciler.live.records import look_up, look_up_paths, with_lookups
+from reconciler.live.records import is_doomed, look_up, look_up_paths, with_lookups
 from reconciler.model.creation import ToCreate
 from reconciler.model.kind import Kinds
 from reconciler.model.obstacle import Obstacle
@@ -45,12 +45,17 @@ class Move:
     Attributes:
         number: its numeric ID.
         path: its full path; None if unknown.
-        doomed: the day on which its deletion was scheduled, which renames it; empty if it is not scheduled.
+        day: when its own deletion was scheduled, which renames it; empty if it is not, or only with its group.
     """
 
     number: int
     path: str | None = None
-    doomed: str = ""
+    day: str = ""
+
+    @property
+    def doomed(self) -> bool:
+        """Whether its deletion is scheduled, or that of a group above it."""
+        return bool(self.day) or is_doomed(self.path or "")
 
     def __str__(self) -> str:
         """`acme/api (ID 100)`."""
@@ -64,7 +69,8 @@ class Move:
             follow: whether projects that have moved are written to.
         """
         if self.doomed:
-            reason = f"scheduled for deletion since {self.doomed}, and called {self} until then"
+            how = f"since {self.day}" if self.day else "with its group"
+            reason = f"scheduled for deletion {how}, and called {self} until then"
             yield Obstacle(target.address, reason, "restore it, or remove it from the manifests", effect="read only")
         elif not follow:
             remedy = "use its new path in the manifest, or add --follow-moved"

@@ -4,7 +4,6 @@ Each group that a set names is listed once a run. What comes of it goes to the m
 go to the planner.
 """
 
-import re
 from collections import deque
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
@@ -14,7 +13,7 @@ from typing import TypeVar
 
 from reconciler.errors import BadAnswer, NotFound, ServiceError, Stopped
 from reconciler.live.read import UNEXPECTED, Crew, EarlyParts, answer_or_error, read_part
-from reconciler.live.records import is_off, is_the_other, look_up_paths
+from reconciler.live.records import is_doomed, is_off, is_the_other, look_up_paths
 from reconciler.manifests import Member
 from reconciler.manifests.project_sets import NO_SUCH_GROUP, groups_around
 from reconciler.model.kind import Kinds, Part
@@ -30,8 +29,6 @@ UNARCHIVED = "&archived=false"
 SIMPLE = "&simple=true"
 """Asks for records without what is switched off and archived: a tenth of the size, for half the work."""
 
-DOOMED = re.compile(r"-deletion_scheduled-[0-9]+$")
-"""The end of the path of a project whose deletion is scheduled: the service renames it, and shows it in lists."""
 Result = TypeVar("Result")
 
 MOST_HELPERS = 64
@@ -218,7 +215,7 @@ class _Lists:
             for each in members:
                 path = each.path.casefold()
                 shown = self._shown.setdefault(path, set())
-                if group not in shown and not DOOMED.search(path):
+                if group not in shown and not is_doomed(path):
                     shown.add(group)
                     if len(shown) == len(groups_around(path, self._groups)):
                         ready.append(each)
@@ -254,7 +251,7 @@ def _list(
 
     def ask() -> tuple[Member, ...]:
         members = reader.gather(f"{path}?{listing.query}", keep, spread)
-        return tuple(each for each in members if not DOOMED.search(each.path))
+        return tuple(each for each in members if not is_doomed(each.path))
 
     answer = answer_or_error(ask)
     if not isinstance(answer, ServiceError):

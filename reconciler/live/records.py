@@ -1,5 +1,6 @@
 """Groups and projects as such: their IDs, their paths, and whether they are there at all."""
 
+import re
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, replace
 from typing import TypeVar
@@ -13,6 +14,8 @@ from reconciler.model.targets import Identity, Level, Target
 
 OTHER = {Level.GROUP: Level.PROJECT, Level.PROJECT: Level.GROUP}
 """For which each is easily taken."""
+
+_DOOMED = re.compile(r"-deletion_scheduled-[0-9]+(/|$)")
 
 Value = TypeVar("Value", int, str)
 
@@ -68,6 +71,15 @@ def fetch_record(target: Target, reader: Reader) -> TargetRecord:
     return TargetRecord(target, record)
 
 
+def is_doomed(path: str) -> bool:
+    """Return whether the deletion of a group or project, or of a group above it, is scheduled.
+
+    The service renames what it will delete, and nothing else tells: what is in such a group shows no date of its own,
+    and lists have it.
+    """
+    return _DOOMED.search(path) is not None
+
+
 def is_the_other(target: Target, reader: Reader) -> bool:
     """Return whether a project that is not found is a group, or a group that is not found a project.
 
@@ -87,13 +99,25 @@ def look_up_id(reference: Reference, reader: Reader) -> int | Obstacle:
         ServiceError: one that `ENDS_A_RUN`.
     """
     target = reference.target
-    answer = answer_or_error(lambda: fetch_record(target, reader).id)
+    answer = answer_or_error(lambda: _living(fetch_record(target, reader)))
     if isinstance(answer, NotFound):
         if is_the_other(target, reader):
             other = OTHER[target.level]
             return Obstacle(target.address, f"this is a {other}, not a {target.level}", f"list it under `{other}s`")
         return Obstacle(target.address, _reason(answer), "correct the path, or use a token that can see it")
     return Obstacle(target.address, _reason(answer)) if isinstance(answer, ServiceError) else answer
+
+
+def _living(record: TargetRecord) -> int | Obstacle:
+    """Return the ID of a group or project that stays.
+
+    Raises:
+        BadAnswer: the record has none.
+    """
+    path = str(record.fields.get("path_with_namespace", record.fields.get("full_path", "")))
+    reason = f"scheduled for deletion, and called {path} (ID {record.id}) until then"
+    is_leaving = is_doomed(path)
+    return Obstacle(record.target.address, reason, "restore it, or remove the entry") if is_leaving else record.id
 
 
 def look_up(

@@ -182,7 +182,7 @@ APPLIED_WHERE_APPLICABLE = """
 3 projects (acme/sub/pipelines, acme/sub/plain and 1 more)
 + milestone "a" done
 group acme/old
-! group acme/old: not found, or not visible to the token's owner; correct it in the manifest, or make the token's owner a member
+! group acme/old: not found, or not visible to the token's owner; correct it in the manifest, or make the token's owner a member; a group whose deletion is scheduled has another path
 project acme-other/far
 ! project acme-other/far: not found, or not visible to the token's owner; correct it in the manifest, or make the token's owner a member
 project acme/old/moved

@@ -86,7 +86,7 @@ def test_a_plan_says_the_cause_the_remedy_and_the_line_for_one_request_a_target(
     assert (done.code, done.err) == (3, "")
     assert problems(done) == [
         "group acme/docs: this is a project, not a group; declare it with `kind: Project`     manifests/all.yaml:47",
-        f"group nope: not found, not visible to {NOBODY}, or not in this edition; {nowhere}     manifests/all.yaml:53",
+        f"group nope: not found, not visible to {NOBODY}, or not in this edition; {nowhere}; a group whose deletion is scheduled has another path     manifests/all.yaml:53",
         "trigger token: cannot be read: the project is archived; unarchive it, or leave the section out     manifests/all.yaml:6",
         "trigger token: cannot be read: switched off in the project: CI/CD; switch CI/CD on, or leave the section out     "
         "manifests/all.yaml:12",

@@ -2,6 +2,8 @@
 
 import pytest
 
+from reconciler.model.protocols import Request
+from reconciler.service import Client
 from tests.between import Passing, between
 from tests.cli_runner import CliRunner
 
@@ -86,6 +88,45 @@ def test_a_project_that_is_to_be_deleted_is_never_written_to(cli_runner: CliRunn
     )
     assert f"scheduled for deletion since 2026-11-20, and called {doomed}" in cli_runner(f"doctor {follow}").out
     assert cli_runner.sandbox.state()["projects"][0]["milestones"] == []
+
+
+@pytest.mark.parametrize("follow", ["", "--follow-moved"])
+def test_nothing_in_a_group_that_is_to_be_deleted_is_written_to(cli_runner: CliRunner, follow: str) -> None:
+    with Client(cli_runner.sandbox.api_url, "ada-token") as ada:
+        ada.send(Request("DELETE", "groups/11"))
+    (cli_runner.folder / "manifests/project.yaml").unlink()
+    cli_runner.write(
+        "manifests/set.yaml",
+        "apiVersion: reconciler/v1\nkind: ProjectSet\nmetadata: {name: all}\n"
+        "select: {group: acme, exclude: [acme/api, acme/lib]}\nspec: {milestones: {b: {}}}\n",
+    )
+    allowed = "{job_token_scope: {projects: [acme/tools/cli]}}"
+    cli_runner.project(allowed, "acme/api", "manifests/api.yaml")
+    cli_runner.project("{milestones: {a: {}}}", "acme/tools/cli", "manifests/cli.yaml")
+    cli_runner.write(
+        "manifests/group.yaml",
+        "apiVersion: reconciler/v1\nkind: Group\nmetadata: {path: acme/tools}\nspec: {milestones: {c: {}}}\n",
+    )
+    done = cli_runner(f"apply --yes {follow}")
+    doomed = "acme/tools-deletion_scheduled-11/cli (ID 103)"
+    assert (done.code, done.err) == (3, f"project acme/tools/cli is to be deleted, as {doomed}\n")
+    assert [line.partition("     manifests/")[0] for line in done.out.splitlines()] == [
+        "group acme/tools",
+        "  ! group acme/tools: not found, or not visible to the token's owner; correct it in the manifest, or make the token's "
+        "owner a member; a group whose deletion is scheduled has another path",
+        "project acme/api",
+        f'  ! allowlisted project "acme/tools/cli": scheduled for deletion, and called {doomed} until then; restore it, or '
+        "remove the entry",
+        "project acme/tools/cli",
+        f"  ! project acme/tools/cli: scheduled for deletion with its group, and called {doomed} until then; restore it, or "
+        "remove it from the manifests",
+        "project acme/web",
+        '  + milestone "b"                             done',
+        "Applied: 1 created, 0 updated, 0 deleted; 0 failed, 0 stale, 0 skipped, 0 dropped by the service, 3 problems. "
+        "11 requests made.",
+    ]
+    [cli] = [each for each in cli_runner.sandbox.state()["projects"] if each["id"] == 103]
+    assert cli["milestones"] == []
 
 
 def test_its_live_values_are_accepted_only_when_that_is_asked_for(cli_runner: CliRunner) -> None:

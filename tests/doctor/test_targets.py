@@ -224,7 +224,7 @@ def test_a_path_that_is_wrong_is_told_once_and_asked_for_once(patient: Patient) 
     said = "not found, or not visible to ada; correct it in the manifest, or make ada a member"
     assert told(done.out) == [
         "group nowhere",
-        f"  error    group                                     {said}",
+        f"  error    group                                     {said}; a group whose deletion is scheduled has another path",
         "project acme/nope",
         f"  error    project                                   {said}",
     ]

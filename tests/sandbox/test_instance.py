@@ -222,7 +222,20 @@ def test_a_project_that_is_to_be_deleted_is_listed_unless_only_active_ones_are_a
     query, doomed = "?include_subgroups=true", state["projects"][0]["id"]
     assert doomed in ids(service, query)
     assert doomed not in ids(service, query + "&archived=false")
+    assert doomed not in ids(service, query + "&active=true")
     assert service.ask(f"GET /projects/{doomed}")[1]["marked_for_deletion_on"] == "2026-11-20"
+    # what is in a group that is to be deleted is in each list but that of active projects
+    assert service.ask("DELETE /groups/acme%2Fteam")[0] == 202
+    inside = state["projects"][1]["id"]
+    assert service.ask(f"GET /projects/{inside}")[1]["marked_for_deletion_on"] is None
+    assert [
+        inside in ids(service, query + more) for more in ("", "&archived=false", "&active=true", "&active=false")
+    ] == [
+        True,
+        True,
+        False,
+        True,
+    ]
 
 
 def test_a_list_shows_whole_records_without_roles_unless_simple_ones_are_asked_for(service: SandboxClient) -> None:

@@ -149,6 +149,7 @@ def list_projects(call: Call) -> Answer:
         boolean("include_subgroups"),
         boolean("with_shared"),
         boolean("archived"),
+        boolean("active"),
         boolean("simple"),
         text("visibility", values=("private", "internal", "public")),
         text("order_by", values=("id", "created_at")),
@@ -162,6 +163,7 @@ def list_projects(call: Call) -> Answer:
         if group in (state.groups_above(project) if wanted.get("include_subgroups") else (state.group_of(project),))
         and wanted.get("visibility") in (None, project.visibility)
         and wanted.get("archived") in (None, state.is_archived(project) or bool(project.marked_for_deletion_on))
+        and wanted.get("active") in (None, not (state.is_archived(project) or _is_doomed(state, project)))
         and state.visible(call.user, project)
     ]
     found.sort(key=lambda project: project.id, reverse=wanted.get("sort") != "asc")
@@ -173,6 +175,11 @@ def list_projects(call: Call) -> Answer:
         return show_project(call, project, simple=simple)
 
     return page_of(call, found, show)
+
+
+def _is_doomed(state: State, project: Project) -> bool:
+    """Whether the deletion of a project, or of a group above it, is scheduled; a group's projects show no date."""
+    return any(place.marked_for_deletion_on for place in (project, *state.groups_above(project)))
 
 
 def show_group(call: Call, group: Group) -> dict[str, Any]:
