@@ -3,6 +3,7 @@
 import re
 from collections.abc import Callable, Iterable
 from dataclasses import replace
+from datetime import date
 from pathlib import Path
 from typing import Annotated, Any, Literal
 
@@ -83,6 +84,30 @@ InFlight = Annotated[
 ]
 
 
+def day(value: Any) -> date:
+    """Return a day as YAML has it: a date, or text such as `2026-12-01`.
+
+    Raises:
+        ValueError: it is none.
+    """
+    try:
+        return date.fromisoformat(str(value))
+    except ValueError:
+        raise ValueError("must be a day, such as 2026-12-01") from None
+
+
+Day = Annotated[date, PlainValidator(day), WithJsonSchema({"type": "string", "format": "date"})]
+
+
+class AllowedDeletes(BaseModel):
+    """A permission to delete that ends."""
+
+    model_config = ConfigDict(strict=True, extra="forbid")
+
+    count: int = Field(ge=0, description="How many deletions one run may make.", examples=[25])
+    until: Day = Field(description="The last day on which it counts (UTC).", examples=["2026-12-01"])
+
+
 class IssueSettings(BaseModel):
     """Settings of `reconciler issue`."""
 
@@ -137,6 +162,11 @@ class Configuration(BaseModel):
     format: Format = Field("", description="Format of the result on stdout; text if left out.", examples=["text"])
     log_format: Literal["text", "json"] = Field(
         "text", description="Format of progress and warnings on stderr; text if left out.", examples=["json"]
+    )
+    allow_deletes: AllowedDeletes | None = Field(
+        None,
+        description="Permission for runs to delete up to `count` objects, until a day; `--allow-deletes` wins.",
+        examples=[{"count": 25, "until": "2026-12-01"}],
     )
     tokens_to: Text = Field(
         "", description="File to which `apply` appends created tokens, mode 0600.", examples=["tokens.jsonl"]

@@ -300,8 +300,10 @@ def _limited(session: Session, flags: ApplyFlags, saved: "SavedPlan") -> "SavedP
     from reconciler.planning.guard import Limits
 
     given, allowed = session.given, saved.limits
+    by_file = click.get_current_context().get_parameter_source("allow_deletes") is ParameterSource.DEFAULT_MAP
+    permissions = (allowed.allow_deletes, given.allow_deletes)  # that of the reviewed plan comes before reconciler.yaml
     limits = Limits(
-        allowed.allow_deletes if given.allow_deletes is None else given.allow_deletes,
+        next((each for each in (permissions if by_file else permissions[::-1]) if each is not None), None),
         allowed.max_changes if given.max_changes is None else given.max_changes,
         sink=flags.tokens_to is not None or flags.tokens_command is not None,
     )

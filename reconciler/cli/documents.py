@@ -103,13 +103,13 @@ def merge_plans(given: Given, files: tuple[Path, ...], out: Path | None, parts: 
     """
     from reconciler.documents import merge as merging
     from reconciler.documents.plan_file import load_plan
-    from reconciler.planning.guard import Limits
 
     _refuse_unless_all(files, parts)
     check_outputs(given, "plan", ("--out", out), *(("FILE", file) for file in files))
     session = Session(given)
-    limits = Limits(given.allow_deletes, given.max_changes)
-    whole = merging.merge_plans({str(file): load_plan(read_file(file), session.kinds) for file in files}, limits)
+    whole = merging.merge_plans(
+        {str(file): load_plan(read_file(file), session.kinds) for file in files}, session.limits()
+    )
     return session.write_plan(whole, out)
 
 

@@ -38,7 +38,6 @@ from reconciler.model.plan import Plan
 from reconciler.model.state import DesiredState, DesiredTarget
 from reconciler.model.targets import Address, Level, Target
 from reconciler.planning.creation import variables_of
-from reconciler.planning.guard import Limits
 from reconciler.planning.obstacles import with_obstacles, without
 from reconciler.planning.renames import rename_hints
 from reconciler.planning.revert import WayBack
@@ -153,7 +152,7 @@ def _saved(session: Session, client: Client, plan: Plan, digest: str, shard: Sha
         manifests_digest=digest,
         requests_made=client.traffic.reads,
         shard=shard,
-        limits=Limits(session.given.allow_deletes, session.given.max_changes),
+        limits=session.limits(),
         targets=plan.targets,
         dependent=plan.dependent,
         whole=plan.whole,

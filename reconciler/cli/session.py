@@ -16,11 +16,12 @@ from typing import TYPE_CHECKING, TextIO
 
 import click
 
+from reconciler import CONFIGURATION
 from reconciler.cli.exit_codes import ExitCode, heeding, of_plan, of_report
 from reconciler.cli.options import DEFAULT_PATHS, Given
 from reconciler.cli.outputs import FLEET, attempt_all, is_terminal, save_fleet, write_stderr, write_stdout
 from reconciler.cli.progress import ToStderr, is_coloured, shown
-from reconciler.cli.settings import open_client, read_file, template_variables, tokens_of
+from reconciler.cli.settings import ENDED, open_client, read_file, template_variables, tokens_of
 from reconciler.errors import OutputFailed, PlanRefused, UsageError
 from reconciler.system.files import save
 
@@ -33,6 +34,7 @@ if TYPE_CHECKING:
     from reconciler.model.progress import Progress
     from reconciler.model.state import DesiredState
     from reconciler.model.targets import Address
+    from reconciler.planning.guard import Limits
     from reconciler.planning.selection import Selection
     from reconciler.render import Style
     from reconciler.render.links import Links
@@ -92,6 +94,19 @@ class Session:
 
         secrets = tokens_of(self.given)
         return read_revisions(self.inputs, revision, partly=partly, secrets=secrets, warn=self.warn)
+
+    def limits(self) -> "Limits":
+        """Return the limits of a plan that is made now; warn of a permission that has ended."""
+        from reconciler.planning.guard import Limits
+
+        settings = getattr(click.get_current_context(silent=True), "default_map", None) or {}
+        if ENDED in settings and self.given.allow_deletes is None:
+            LOG.warning(
+                "%s: allow_deletes ended on %s and no longer counts; remove it, or set a later day",
+                CONFIGURATION,
+                settings[ENDED],
+            )
+        return Limits(self.given.allow_deletes, self.given.max_changes)
 
     def warn(self, warnings: "Iterable[object]") -> None:
         """Log warnings."""

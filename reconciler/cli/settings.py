@@ -6,6 +6,7 @@ import shlex
 import stat
 from collections.abc import Mapping
 from dataclasses import replace
+from datetime import UTC, datetime
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 from urllib.parse import urlsplit
@@ -31,6 +32,9 @@ LOG = logging.getLogger("reconciler")
 A_URL = "RECONCILER_API_URL or --api-url"
 SUCH_AS = "such as https://host/api/v4"
 
+ENDED = "allow_deletes ended"
+"""The key of the day on which the permission of `reconciler.yaml` has ended."""
+
 LISTS = ("paths", "values", "env")
 """The keys that take one string or several."""
 
@@ -51,9 +55,14 @@ def read_configuration() -> Mapping[str, Any]:
         return beneath
     from reconciler import configuration
 
+    read = configuration.read_configuration(file)
+    if read.get("allow_deletes"):
+        until = configuration.day(read["allow_deletes"]["until"])
+        ended = until < datetime.now(UTC).date()
+        read |= {ENDED: until, "allow_deletes": None} if ended else {"allow_deletes": read["allow_deletes"]["count"]}
     given = {
         key: [value] if key in LISTS and isinstance(value, str) else value
-        for key, value in configuration.read_configuration(file).items()
+        for key, value in read.items()
         if key != "token_file" or not os.environ.get("RECONCILER_TOKEN")
     }
     for key in ("paths", "values"):

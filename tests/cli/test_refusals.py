@@ -1,6 +1,7 @@
 """A refusal of apply is announced by plan, in every format; a permission is saved in the plan that is reviewed."""
 
 import json
+from datetime import UTC, datetime, timedelta
 from pathlib import Path
 
 from tests.cli_runner import CliRunner
@@ -22,6 +23,42 @@ def holding(cli_runner: CliRunner, number: int, *projects: int) -> None:
     for each in projects:
         state["projects"][each]["milestones"] = [{"title": f"m{title}"} for title in range(number)]
     cli_runner.sandbox.replace_state(state)
+
+
+def test_a_permission_of_the_repository_counts_until_its_last_day(cli_runner: CliRunner) -> None:
+    holding(cli_runner, 12, 0)
+    cli_runner.project(PRUNED)
+    today, refusal = datetime.now(UTC).date(), "apply will refuse this plan: it deletes 12 "
+    cli_runner.write("reconciler.yaml", f"allow_deletes: {{count: 12, until: {today - timedelta(days=1)}}}\n")
+    ended = cli_runner("plan")
+    assert refusal in ended.out
+    assert ended.err == (
+        f"reconciler.yaml: allow_deletes ended on {today - timedelta(days=1)} and no longer counts; remove it, or set a later "
+        "day\n"
+    )
+    cli_runner.write("reconciler.yaml", f"allow_deletes: {{count: 11, until: {today + timedelta(days=1)}}}\n")
+    assert f"{refusal}objects, more than --allow-deletes 11; add --allow-deletes 12" in cli_runner("plan").out
+    assert refusal not in cli_runner("plan --allow-deletes 12 --out reviewed.json").out
+    cli_runner.write("reconciler.yaml", f"allow_deletes: {{count: 12, until: {today + timedelta(days=1)}}}\n")
+    planned = cli_runner("plan --out plan.json")
+    assert (refusal in planned.out, json.loads(Path("plan.json").read_text())["limits"]["allow_deletes"]) == (False, 12)
+    # a flag wins, and so does the permission of a plan that was reviewed
+    assert cli_runner("apply --plan plan.json --yes --allow-deletes 3").code == 1
+    cli_runner.write("reconciler.yaml", f"allow_deletes: {{count: 2, until: {today + timedelta(days=1)}}}\n")
+    assert written(cli_runner) == []
+    assert cli_runner("apply --plan reviewed.json --yes").code == 0
+    assert len(written(cli_runner)) == 12
+
+
+def test_a_permission_that_is_written_wrong_is_refused_at_its_place(cli_runner: CliRunner) -> None:
+    cli_runner.write("reconciler.yaml", "allow_deletes:\n  count: many\n  until: soon\n  by: me\n")
+    done = cli_runner("plan")
+    assert (done.code, [line.partition(": ")[0] for line in done.err.splitlines()]) == (
+        1,
+        ["reconciler", "reconciler.yaml:3:10", "reconciler.yaml:4:3"],
+    )
+    assert "reconciler.yaml:2:10: `allow_deletes` " in done.err
+    assert "must be a day, such as 2026-12-01" in done.err
 
 
 def test_a_plan_says_in_every_format_that_apply_will_refuse_it(cli_runner: CliRunner) -> None:
