@@ -7,6 +7,7 @@ from collections.abc import Iterator, Mapping
 from pathlib import Path
 from types import MappingProxyType
 
+from reconciler import CONFIGURATION
 from reconciler.errors import ConfigurationError
 from reconciler.gitops.snapshot import APPLIED_REF, Snapshot, is_as_then, snapshot
 from reconciler.manifests import Inputs, Manifests
@@ -62,7 +63,7 @@ def mark_applied(path: Path, commit: str) -> None:
 
 
 def _different(head: Snapshot, inputs: Inputs, now: Manifests, read: Mapping[str, str]) -> Iterator[str]:
-    """Yield the manifests and files of values that differ from those of a commit, or are in only one of both.
+    """Yield the manifests, settings and files of values that differ from those of a commit, or are in only one of both.
 
     So do archives that the commit has; those that git does not keep are not compared.
     """
@@ -72,6 +73,9 @@ def _different(head: Snapshot, inputs: Inputs, now: Manifests, read: Mapping[str
         if not (read[name] == then if name in read else is_as_then(name, then)):
             yield name
     yield from objects.keys() - {*now.files}
+    configuration = Path(CONFIGURATION)
+    if head.file(configuration) != (configuration.read_bytes() if configuration.is_file() else None):
+        yield CONFIGURATION
     yield from (name for name in inputs.values_files if head.file(Path(name)) != Path(name).read_bytes())
     creations = (each.creation for each in now.desired.targets if each.creation)
     archives = {each.archive.file: head.object(each.archive.file) for each in creations if each.archive}

@@ -189,3 +189,23 @@ def test_nothing_is_applied_where_it_cannot_be_marked(
     monkeypatch.setenv("PATH", str(tmp_path))
     done = cli_runner("apply --yes --mark-applied")
     assert done.err == "reconciler: --mark-applied needs git, which is not installed here\n"
+
+
+def test_a_configuration_that_is_not_committed_marks_no_commit(
+    cli_runner: CliRunner, git: Repository, first: str
+) -> None:
+    """The commit would not lead to what was applied: it has other paths, or other values."""
+    not_marked = "This apply is not marked as applied: reconciler.yaml is not as committed.\n"
+    cli_runner.write("reconciler.yaml", "paths: manifests\n")
+    assert marked(git) == first
+    done = cli_runner("apply --yes --since applied --mark-applied")
+    assert (done.code, done.err) == (0, not_marked)
+    commit = git.commit()
+    assert (
+        cli_runner("apply --yes --since applied --mark-applied").err == f"Commit {commit[:12]} is marked as applied.\n"
+    )
+    cli_runner.write("reconciler.yaml", "paths: [manifests]\n")
+    assert cli_runner("apply --yes --since applied --mark-applied").err == not_marked
+    (cli_runner.folder / "reconciler.yaml").unlink()
+    assert cli_runner("apply --yes --since applied --mark-applied").err == not_marked
+    assert marked(git) == commit
