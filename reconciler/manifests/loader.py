@@ -161,6 +161,15 @@ class Manifests:
         return {document.source.path: document.source for document in self._index.documents}
 
     @property
+    def documents_by_file(self) -> dict[str, tuple[Document, ...]]:
+        """The documents of each file that is no template, as they were read: what they say depends on nothing else."""
+        files: dict[str, list[Document]] = {}
+        for document in sorted(self._index.documents, key=lambda document: document.number):
+            if not document.source.path.endswith(TEMPLATE):
+                files.setdefault(document.source.path, []).append(document)
+        return {path: tuple(documents) for path, documents in files.items()}
+
+    @property
     def groups(self) -> tuple[str, ...]:
         """The groups to discover the projects of, sorted, as the sets name them."""
         return tuple(sorted({each.select.group for each in self._index.sets.values() if each.select.group}))
@@ -432,7 +441,7 @@ def read_found(
 
 
 def read_contents(
-    contents: Mapping[str, bytes],
+    contents: Mapping[str, bytes | tuple[Document, ...]],
     kinds: Kinds,
     *,
     values: Mapping[str, Any] = NO_VALUES,
@@ -443,7 +452,7 @@ def read_contents(
     """Read manifests that are not on disk, such as those of another revision, by path; see `read_manifests`.
 
     Args:
-        contents: of the files.
+        contents: of the files; of one that was read before, its documents, as of `Manifests.documents_by_file`.
         kinds: all kinds.
         values: see `read_manifests`.
         env_names: likewise.
@@ -453,7 +462,10 @@ def read_contents(
     index = Index(section_specs(kinds), around=around)
     with _collector_paused(), _Reader(index, values, env_names) as reader:
         for path, content in contents.items():
-            reader.read(path, content)
+            if isinstance(content, bytes):
+                reader.read(path, content)
+            else:
+                reader.share(path, content)
         return _manifests(reader.index, reader.diagnostics, tuple(reader.parsed), among=among)
 
 
@@ -604,6 +616,11 @@ class _Reader:
     def read(self, path: str, content: bytes | None = None) -> None:
         """Read a file, or its content if that is given."""
         self.parsed[path] = parsed = self._parse(path, content)
+        self._add(parsed)
+
+    def share(self, path: str, documents: tuple[Document, ...]) -> None:
+        """Take up the documents of a file that was read before, without errors."""
+        self.parsed[path] = parsed = _Parsed(documents, (), whole=True)
         self._add(parsed)
 
     def with_others(self, contents: Mapping[str, bytes], order: Iterable[str]) -> "_Reader":

@@ -93,4 +93,9 @@ def _fields(resource: Resource) -> dict[str, Any]:
 
 
 def _creation(target: DesiredTarget) -> Any:
-    return None if target.creation is None else asdict(target.creation) | {"origin": ""}
+    """Return a creation as JSON; of an archive only the content counts, not where it is."""
+    creation = target.creation
+    if creation is None:
+        return None
+    archive = creation.archive.digest if creation.archive else None
+    return [creation.name, creation.visibility, archive, creation.source and asdict(creation.source)]
