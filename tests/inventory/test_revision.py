@@ -5,42 +5,13 @@ from pathlib import Path
 import pytest
 
 from reconciler.errors import ManifestErrors
-from reconciler.gitops.revision import Revision, read_revision
-from reconciler.gitops.snapshot import snapshot
+from reconciler.gitops.revision import Revision
 from reconciler.manifests import Inputs, Member, read_manifests
 from reconciler.model.effective import digest_of
 from tests.building import KINDS
-from tests.fleet.repository import Repository, repository
+from tests.inventory.conftest import Folder
 
 CONFIGURATION = "reconciler.yaml"
-
-
-class Folder:
-    """A user's folder in a repository."""
-
-    def __init__(self, folder: Path) -> None:
-        self.git: Repository = repository(folder)
-
-    def write(self, name: str, text: str) -> None:
-        path = self.git.folder / name
-        path.parent.mkdir(parents=True, exist_ok=True)
-        path.write_text(text)
-
-    def project(self, name: str, spec: str, path: str = "acme/api") -> None:
-        self.write(name, f"apiVersion: reconciler/v1\nkind: Project\nmetadata: {{path: {path}}}\nspec: {spec}\n")
-
-    def then(self, revision: str, now: Inputs, *, given: tuple[str, ...] = (), shared: bool = True) -> Revision:
-        """Return the manifests of a revision."""
-        values = now.values()
-        present = read_manifests(now.paths, KINDS, values=values, env_names=now.env_names) if shared else None
-        return read_revision(snapshot(revision, Path()), now, present, given=given)
-
-
-@pytest.fixture
-def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Folder:
-    made = Folder(tmp_path / "fleet")
-    monkeypatch.chdir(made.git.folder)
-    return made
 
 
 def declared(revision: Revision) -> dict[str, list[str]]:

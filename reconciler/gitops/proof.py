@@ -1,0 +1,71 @@
+"""The proof of deletions by absence: whether the manifests of a commit declared what the inventory says they did."""
+
+import logging
+from collections.abc import Callable, Collection, Mapping
+from dataclasses import dataclass, field
+from pathlib import Path
+
+from reconciler.errors import ConfigurationError, ManifestErrors
+from reconciler.gitops.revision import read_revision
+from reconciler.gitops.snapshot import snapshot
+from reconciler.manifests import Inputs, Manifests
+from reconciler.manifests.project_sets import Discovered
+from reconciler.model.absence import SHORT, is_declared
+from reconciler.model.inventory import ObjectLine
+from reconciler.model.state import DesiredState
+from reconciler.model.targets import Identity, Target
+
+LOG = logging.getLogger("reconciler")
+
+NOTHING_DECLARED = DesiredState((), "")
+
+
+@dataclass(frozen=True, slots=True)
+class Proof:
+    """The manifests of earlier commits, each read once, when a deletion first names it.
+
+    Attributes:
+        folder: the working directory, in the checkout.
+        inputs: what the present manifests are read from.
+        present: the present manifests.
+        discovered: the members of groups; a group that is missing has none.
+        paths: the known full paths of targets that are named by ID.
+        called: returns all that a target of the inventory is known as: its ID, and its paths.
+        secrets: further tokens that no template reads.
+    """
+
+    folder: Path
+    inputs: Inputs
+    present: Manifests
+    discovered: Discovered
+    paths: Mapping[Target, str]
+    called: Callable[[str], Collection[Identity]]
+    secrets: Collection[str] = ()
+    _read: dict[str, DesiredState] = field(default_factory=dict, repr=False)
+
+    def declares(self, line: ObjectLine) -> bool:
+        """Return whether the manifests at the commit of a line declare its object for its target.
+
+        What cannot be read declares nothing, with a warning.
+        """
+        if line.at not in self._read:
+            self._read[line.at] = self._declared_at(line.at)
+        return is_declared(line, self.called(line.target), self._read[line.at], self.inputs.kinds)
+
+    def _declared_at(self, commit: str) -> DesiredState:
+        try:
+            then = snapshot(commit, self.folder)
+            revision = read_revision(then, self.inputs, self.present, secrets=self.secrets)
+            groups = {group: self.discovered.get(group, ()) for group in revision.manifests.groups}
+            if groups or revision.manifests.pathless:
+                revision = revision.with_discovered(groups, self.paths)
+        except (ManifestErrors, ConfigurationError) as error:
+            LOG.warning(
+                "the manifests at %s cannot be read, and nothing is deleted that only they declared\n%s",
+                commit[:SHORT],
+                error,
+            )
+            return NOTHING_DECLARED
+        for warning in revision.warnings:
+            LOG.warning("%s", warning)
+        return revision.manifests.desired
