@@ -7,6 +7,7 @@ from contextlib import contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
 from tempfile import TemporaryDirectory
+from time import monotonic
 from typing import TYPE_CHECKING
 
 from reconciler.errors import ConfigurationError, InventoryUnreadable
@@ -57,7 +58,7 @@ class Exchange:
     Attributes:
         folder: of the repository.
         remote: the other one.
-        seconds: how long git may take at most, each time.
+        seconds: how long git may take at most to ask, fetch or push.
     """
 
     folder: Path
@@ -67,7 +68,7 @@ class Exchange:
 
     def run(self, arguments: Sequence[str], sent: bytes = b"") -> "subprocess.CompletedProcess[bytes]":
         """Run git without any credentials."""
-        return self._git(arguments, sent, [], {})
+        return self._git(arguments, sent, [], {}, None)
 
     def ask(self, branch: str) -> str:
         """Return the last commit of a branch of the remote; empty if there is no such branch.
@@ -95,22 +96,27 @@ class Exchange:
         return self._refusal(login, done.stderr) if done.returncode else ""
 
     def _fetching(self, arguments: Sequence[str]) -> bytes:
-        """Run git with each of the credentials in turn until one is not refused, and return its output."""
-        refusals = []
+        """Run git with each of the credentials in turn until one is not refused, and return its output.
+
+        Where there is no response for so long, the others are not tried.
+        """
+        refusals, end = [], monotonic() + self.seconds
         for login in self.remote.fetching:
             done = self._with(login, arguments)
             if done.returncode == 0:
                 return done.stdout
             refusals.append(self._refusal(login, done.stderr))
+            if monotonic() >= end:
+                break
         raise InventoryUnreadable("; ".join(refusals))
 
     def _with(self, login: Login | None, arguments: Sequence[str]) -> "subprocess.CompletedProcess[bytes]":
         """Run git with credentials that only the remote's origin gets."""
         settings = [("http.sslCAInfo", os.path.abspath(self.remote.ca_file))] if self.remote.ca_file else []  # noqa: PTH100 - links stay
         if login is None:
-            return self._git(arguments, b"", [*settings, *self._own_settings()], {})
+            return self._git(arguments, b"", [*settings, *self._own_settings()], {}, self.seconds)
         settings.append((f"credential.{self.remote.origin}.helper", HELPER))
-        return self._git(arguments, b"", settings, {USERNAME: login.username, PASSWORD: login.token})
+        return self._git(arguments, b"", settings, {USERNAME: login.username, PASSWORD: login.token}, self.seconds)
 
     def _git(
         self,
@@ -118,6 +124,7 @@ class Exchange:
         sent: bytes,
         settings: Sequence[tuple[str, str]],
         variables: Mapping[str, str],
+        seconds: float | None,
     ) -> "subprocess.CompletedProcess[bytes]":
         import subprocess  # noqa: PLC0415 - most commands start without it
 
@@ -135,10 +142,10 @@ class Exchange:
                 check=False,
                 env=environment,
                 cwd=self.folder,
-                timeout=self.seconds,
+                timeout=seconds,
             )
         except subprocess.TimeoutExpired:
-            said = f"no response within {self.seconds:g} seconds".encode()
+            said = f"no response within {seconds:g} seconds".encode()
             return subprocess.CompletedProcess(command, 1, b"", said)
 
     def _own_settings(self) -> tuple[tuple[str, str], ...]:

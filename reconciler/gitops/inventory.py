@@ -202,7 +202,7 @@ class Distant:
 
     def put(self, text: str, parent: str, message: Message) -> tuple[str, str]:
         """See `Place`. A server that takes no options of a push gets it once more without any."""
-        refusals = dict[Login | None, str]()
+        refusals, end = dict[Login | None, str](), time.monotonic() + self.exchange.seconds
         for skip_ci in (True, False):
             for login in self.exchange.remote.pushing:
                 committer = (login and login.person) or self.committer
@@ -211,6 +211,8 @@ class Distant:
                 if not refusal:
                     return commit, ""
                 refusals[login] = refusal
+                if time.monotonic() >= end:
+                    return "", "; ".join(refusals.values())
             if self._has_moved(parent):
                 break
         return "", "; ".join(refusals.values())

@@ -172,7 +172,13 @@ def inventory_text(inventory: Inventory) -> str:
         at = {"at": numbers[entry.at]} if entry.at else {}
         rows.append((target_order(entry.target), 1, *place, order if isinstance(order, int) else 0, values | at))
     rows.sort(key=lambda row: row[:-1])
-    return "".join(json.dumps(values, ensure_ascii=False) + "\n" for values in (header, *(row[-1] for row in rows)))
+    return "".join(_line(values) + "\n" for values in (header, *(row[-1] for row in rows)))
+
+
+def _line(values: Mapping[str, Any]) -> str:
+    """Return a line that people can read; half a pair of surrogates, which no text file can hold, is escaped."""
+    line = json.dumps(values, ensure_ascii=False)
+    return line if line.encode(errors="ignore").decode() == line else json.dumps(values)
 
 
 def _header(line: str) -> tuple[Inventory, dict[int, str]]:

@@ -17,6 +17,7 @@ from reconciler.gitops.inventory import (
     Distant,
     Place,
     Store,
+    Stored,
     author_of,
     checked_branch,
     open_place,
@@ -456,12 +457,22 @@ def test_the_author_is_who_started_the_job(server: GitServer) -> None:
 
 
 def test_git_is_not_waited_for_for_ever(tmp_path: Path, checkout: Repository) -> None:
-    remote = Remote(f"file://{tmp_path}", (Login("TOKEN", "x", "secret"),))
+    """After a wait for one of the credentials, the others are not tried."""
+    logins = (Login("TOKEN", "x", "secret"), Login("OTHER", "x", "secret"))
+    remote = Remote(f"file://{tmp_path}", logins, logins)
     with open_place(checkout.folder, BRANCH, remote) as place:
         assert isinstance(place, Distant)
         place.exchange.seconds = 0.0
-        with pytest.raises(InventoryUnreadable, match="with TOKEN: no response within 0 seconds"):
+        refusal = "with TOKEN: no response within 0 seconds"
+        with pytest.raises(InventoryUnreadable) as unreadable:
             store(place).read()
+        assert str(unreadable.value) == f"the inventory cannot be read: {refusal}"
+        with pytest.raises(InventoryNotStored) as raised:
+            store(place).write(Stored("", Inventory(SERVICE)), adding(1), MESSAGE)
+        assert str(raised.value) == (
+            f"the inventory could not be stored: {refusal}; then the inventory cannot be read: {refusal}; what this "
+            "apply created is not known as ours: run apply again once that is fixed"
+        )
 
 
 def test_git_may_be_missing(checkout: Repository, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -182,3 +182,10 @@ def test_an_unknown_section_is_kept_even_without_a_name() -> None:
     inventory, _ = read_inventory(HEADER.replace(FIRST, THIRD) + line, KNOWN)
     assert [type(each) for each in inventory.unknown] == [UnknownLine]
     assert inventory_text(inventory).splitlines()[1:] == [line.strip()]
+
+
+def test_a_name_that_is_no_valid_text_is_escaped() -> None:
+    line = ObjectLine("project 7", "milestones", "milestones", "half \ud83d ä", 1)
+    text = inventory_text(Inventory(SERVICE, objects={line.key: line}))
+    assert text.encode().decode().endswith('"name": "half \\ud83d \\u00e4", "id": 1}\n')
+    assert read_inventory(text, KNOWN)[0].objects == {line.key: line}
