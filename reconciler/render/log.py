@@ -1,0 +1,110 @@
+"""The log of applies as columns of text, and as JSON."""
+
+import json
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Literal
+
+from pydantic import AwareDatetime, NonNegativeInt, TypeAdapter
+
+from reconciler.documents.checksum import DOCUMENT
+from reconciler.gitops.apply_log import Apply
+from reconciler.model.absence import SHORT
+from reconciler.system.terminal import escaped
+
+HEADS = ("apply", "when", "by", "changes", "manifests", "")
+NONE_YET = "No apply is recorded yet.\n"
+
+
+@dataclass(frozen=True, slots=True)
+class LoggedApply:
+    """One apply."""
+
+    id: str
+    """The full ID of its commit on the inventory's branch; `revert` takes the beginning of it."""
+    when: AwareDatetime
+    """When it ended, UTC."""
+    author: str
+    """The name of who started it; empty if unknown."""
+    author_email: str
+    """The e-mail address of who started it; empty if unknown."""
+    committer: str
+    """The name of who stored it; empty if unknown."""
+    counts: Mapping[str, NonNegativeInt]
+    """How many objects were created, updated and deleted; without zeros."""
+    manifests: str
+    """The full ID of the manifests' commit; empty if they were not as committed."""
+    service: str
+    """The URL of the service."""
+    result: int | None
+    """The exit code; null if unknown."""
+    job: str
+    """The URL of the CI job; empty outside of one."""
+    canary: str
+    """What was applied first, as a canary; empty without one."""
+    reverts: str
+    """The full ID of the apply that this one undoes; empty if it is no revert."""
+
+
+@dataclass(frozen=True, slots=True)
+class Log:
+    """The last applies."""
+
+    __pydantic_config__ = DOCUMENT
+
+    format: Literal["reconciler.log/v1"]
+    """The format of this document."""
+    applies: tuple[LoggedApply, ...]
+    """The latest first."""
+
+
+def log_text(applies: Sequence[Apply]) -> str:
+    """Return a line for each apply, the latest first, below the names of the columns."""
+    if not applies:
+        return NONE_YET
+    rows = [HEADS, *(_row(apply) for apply in applies)]
+    widths = [max(len(row[column]) for row in rows) for column in range(len(HEADS))]
+    lines = ("  ".join(f"{cell:{width}}" for cell, width in zip(row, widths, strict=True)) for row in rows)
+    return "".join(f"{line.rstrip()}\n" for line in lines)
+
+
+def log_json(applies: Iterable[Apply]) -> str:
+    """Return the applies as a document."""
+    logged = tuple(
+        LoggedApply(
+            apply.id,
+            apply.when,
+            apply.author.name,
+            apply.author.email,
+            apply.committer.name,
+            apply.counts,
+            apply.manifests,
+            apply.service,
+            apply.result,
+            apply.job,
+            apply.canary,
+            apply.reverts,
+        )
+        for apply in applies
+    )
+    document = TypeAdapter(Log).dump_python(Log("reconciler.log/v1", logged), mode="json")
+    return json.dumps(document, indent=2, ensure_ascii=False) + "\n"
+
+
+def _row(apply: Apply) -> tuple[str, ...]:
+    changes = ", ".join(f"{number:,} {verb}" for verb, number in apply.counts.items())
+    notes = [
+        f"reverts {apply.reverts[:SHORT]}" if apply.reverts else "",
+        f"canary {apply.canary}" if apply.canary else "",
+        f"exit code {apply.result}" if apply.result else "",
+        apply.job,
+    ]
+    cells = (
+        apply.id[:SHORT],
+        f"{apply.when:%Y-%m-%d %H:%M} UTC",
+        apply.author.name,
+        changes or "nothing changed",
+        apply.manifests[:SHORT],
+        ", ".join(filter(None, notes)),
+    )
+    return tuple(map(escaped, cells))
